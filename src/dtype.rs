@@ -1,0 +1,150 @@
+//! Element types: their names, their sizes, and the one table between Arrow and DLPack.
+
+use core::fmt;
+
+use arrow_schema::DataType;
+
+use crate::ffi::{DLDataType, DLDataTypeCode};
+
+/// The table of numeric types, handed to another macro: each row is an Arrow type, the DLPack code
+/// and bits, the name of the constant, and arrow-rs's type. Every family that has one case for each
+/// numeric type is written on top of it.
+macro_rules! for_each_numeric {
+    ($row:ident) => {
+        $row! {
+            (Int8, INT, 8, INT8, Int8Type)
+            (Int16, INT, 16, INT16, Int16Type)
+            (Int32, INT, 32, INT32, Int32Type)
+            (Int64, INT, 64, INT64, Int64Type)
+            (UInt8, UINT, 8, UINT8, UInt8Type)
+            (UInt16, UINT, 16, UINT16, UInt16Type)
+            (UInt32, UINT, 32, UINT32, UInt32Type)
+            (UInt64, UINT, 64, UINT64, UInt64Type)
+            (Float16, FLOAT, 16, FLOAT16, Float16Type)
+            (Float32, FLOAT, 32, FLOAT32, Float32Type)
+            (Float64, FLOAT, 64, FLOAT64, Float64Type)
+        }
+    };
+}
+pub(crate) use for_each_numeric;
+
+macro_rules! table {
+    ($(($arrow:ident, $code:ident, $bits:literal, $name:ident, $type:ident))*) => {
+        impl DLDataType {
+            $(
+                #[doc = concat!("Arrow's `", stringify!($arrow), "`.")]
+                pub const $name: Self = Self::scalar(DLDataTypeCode::$code, $bits);
+            )*
+
+            /// The dtype with the same elements as an Arrow type, if there is one.
+            ///
+            /// ```
+            /// use arrow_dlpack::ffi::DLDataType;
+            /// use arrow_schema::DataType;
+            /// assert_eq!(DLDataType::from_arrow(&DataType::Float16), Some(DLDataType::FLOAT16));
+            /// assert_eq!(DLDataType::from_arrow(&DataType::Utf8), None);
+            /// ```
+            #[must_use]
+            pub const fn from_arrow(data_type: &DataType) -> Option<Self> {
+                match data_type {
+                    $(DataType::$arrow => Some(Self::$name),)*
+                    _ => None,
+                }
+            }
+
+            /// The Arrow type with the same elements, if there is one.
+            #[must_use]
+            pub const fn to_arrow(self) -> Option<DataType> {
+                match self {
+                    $(Self::$name => Some(DataType::$arrow),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+for_each_numeric!(table);
+
+impl DLDataType {
+    /// A dtype of one lane.
+    #[must_use]
+    pub const fn scalar(code: DLDataTypeCode, bits: u8) -> Self {
+        Self { code, bits, lanes: 1 }
+    }
+
+    /// Whether bits and lanes go with the code. A code that DLPack 1.3 does not define passes with
+    /// any number of bits but 0: what it means is for others to say.
+    pub(crate) const fn is_valid(self) -> bool {
+        let bits = self.bits;
+        let fits = match self.code {
+            DLDataTypeCode::INT | DLDataTypeCode::UINT => bits.is_power_of_two(),
+            DLDataTypeCode::FLOAT => matches!(bits, 16 | 32 | 64 | 128),
+            DLDataTypeCode::BFLOAT => bits == 16,
+            DLDataTypeCode::COMPLEX => matches!(bits, 32 | 64 | 128),
+            DLDataTypeCode::BOOL => bits == 8,
+            DLDataTypeCode(7..=14) => bits == 8,
+            DLDataTypeCode(15..=16) => bits == 6,
+            DLDataTypeCode::FLOAT4_E2M1FN => bits == 4,
+            _ => bits != 0,
+        };
+        fits && self.lanes != 0
+    }
+
+    /// Bits from one element to the next. Elements of under 8 bits are packed without gaps unless
+    /// `padded` (`DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED`); all others take whole bytes.
+    pub(crate) fn item_bits(self, padded: bool) -> usize {
+        let bits = usize::from(self.bits);
+        let lane = if bits < 8 && !padded { bits } else { bits.next_multiple_of(8) };
+        lane * usize::from(self.lanes)
+    }
+}
+
+/// NumPy's name, or `ml_dtypes`' where NumPy has none: `int8`, `float32`, `bool`, `bfloat16`,
+/// `float8_e4m3fn`, `float32x4` for four lanes.
+impl fmt::Display for DLDataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.code.name(), self.code) {
+            (None, code) => write!(f, "dtype({}, {} bits)", code.0, self.bits)?,
+            (Some(name), DLDataTypeCode::BOOL | DLDataTypeCode(7..=17)) => f.write_str(name)?,
+            (Some(name), _) => write!(f, "{name}{}", self.bits)?,
+        }
+        if self.lanes == 1 { Ok(()) } else { write!(f, "x{}", self.lanes) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_numpy_and_ml_dtypes() {
+        let name = |code, bits, lanes| DLDataType { code, bits, lanes }.to_string();
+        assert_eq!(DLDataType::UINT16.to_string(), "uint16");
+        assert_eq!(name(DLDataTypeCode::BFLOAT, 16, 1), "bfloat16");
+        assert_eq!(name(DLDataTypeCode::COMPLEX, 64, 1), "complex64");
+        assert_eq!(name(DLDataTypeCode::BOOL, 8, 1), "bool");
+        assert_eq!(name(DLDataTypeCode::FLOAT8_E4M3FN, 8, 1), "float8_e4m3fn");
+        assert_eq!(name(DLDataTypeCode::FLOAT4_E2M1FN, 4, 2), "float4_e2m1fnx2");
+        assert_eq!(name(DLDataTypeCode(99), 8, 1), "dtype(99, 8 bits)");
+    }
+
+    #[test]
+    fn bits_must_fit_the_code() {
+        let valid = |code, bits, lanes| DLDataType { code, bits, lanes }.is_valid();
+        assert!(valid(DLDataTypeCode::INT, 4, 1) && valid(DLDataTypeCode(200), 3, 1));
+        assert!(!valid(DLDataTypeCode::INT, 0, 1) && !valid(DLDataTypeCode::INT, 33, 1));
+        assert!(!valid(DLDataTypeCode::FLOAT, 8, 1) && !valid(DLDataTypeCode::BOOL, 1, 1));
+        assert!(!valid(DLDataTypeCode::FLOAT, 32, 0) && !valid(DLDataTypeCode(200), 0, 1));
+        assert!(!valid(DLDataTypeCode::FLOAT6_E2M3FN, 8, 1));
+    }
+
+    #[test]
+    fn items_are_packed_below_a_byte_and_padded_above() {
+        let bits = |bits, lanes, padded| {
+            DLDataType { code: DLDataTypeCode::UINT, bits, lanes }.item_bits(padded)
+        };
+        assert_eq!((bits(4, 1, false), bits(4, 1, true)), (4, 8));
+        assert_eq!((bits(4, 2, false), bits(4, 2, true)), (8, 16));
+        assert_eq!((bits(12, 1, false), bits(32, 4, false)), (16, 128));
+    }
+}

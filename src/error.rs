@@ -1,0 +1,208 @@
+//! The one error type: every variant is a fact with its numbers, and says what to do next where
+//! there is something to do.
+
+use arrow_schema::DataType;
+
+use crate::ffi::{DLDataType, DLDevice};
+
+/// Why a conversion was refused or a tensor rejected.
+///
+/// Whatever was passed by value is released before the error is returned, exactly once.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    // Arrow to tensor.
+    /// A tensor has no place for nulls.
+    #[error(
+        "{data_type} array has {null_count} null(s) in {len} values, and a tensor cannot hold \
+         nulls: fill or drop them first (pyarrow: fill_null, drop_null)"
+    )]
+    Nulls {
+        /// The array's type.
+        data_type: DataType,
+        /// Nulls within the slice.
+        null_count: usize,
+        /// Values in the slice.
+        len: usize,
+    },
+    /// This Arrow type has no tensor form here.
+    #[error("{data_type} has no tensor form: {way_out}")]
+    UnsupportedType {
+        /// The array's type.
+        data_type: DataType,
+        /// What to do instead.
+        way_out: &'static str,
+    },
+    /// An extension type says what the bytes mean, and this one is not understood here.
+    #[error(
+        "extension type {name:?} (stored as {data_type}) has no tensor form: convert its storage \
+         instead (pyarrow: array.storage)"
+    )]
+    UnsupportedExtension {
+        /// The value of `ARROW:extension:name`.
+        name: String,
+        /// The storage type.
+        data_type: DataType,
+    },
+    /// Array and field were not made for each other.
+    #[error("the field says {field}, but the array is {array}")]
+    FieldMismatch {
+        /// The field's type.
+        field: DataType,
+        /// The array's type.
+        array: DataType,
+    },
+    /// [`crate::export::give`] could not have the memory to itself.
+    #[error("cannot give this array away: {0}; share or copy it instead")]
+    NotGivable(
+        /// What stands in the way.
+        &'static str,
+    ),
+
+    // Tensor to Arrow.
+    /// No Arrow array has this element type.
+    #[error("dtype {dtype} has no Arrow type here: {way_out}")]
+    UnsupportedDtype {
+        /// The tensor's element type.
+        dtype: DLDataType,
+        /// What to do instead.
+        way_out: &'static str,
+    },
+    /// Arrow arrays have one axis.
+    #[error("a tensor of {ndim} dimensions is not an Arrow array: reshape it to 1-D first")]
+    UnsupportedRank {
+        /// Number of axes.
+        ndim: usize,
+    },
+    /// The memory is not the CPU's to read.
+    #[error("tensor is on {device}, which the CPU cannot read: copy it to the CPU first")]
+    UnreadableDevice {
+        /// Where the tensor is.
+        device: DLDevice,
+    },
+    /// A copy is unavoidable and was forbidden.
+    #[error("copying was forbidden, but {reason}: {nbytes} bytes would have to be copied")]
+    CopyForbidden {
+        /// What makes the copy unavoidable.
+        reason: CopyReason,
+        /// Size of the copy.
+        nbytes: usize,
+    },
+    /// Elements smaller than a byte have no addresses.
+    #[error(
+        "cannot gather strided elements of {dtype}: packed elements of under 8 bits have no address of their own"
+    )]
+    PackedStrides {
+        /// The tensor's element type.
+        dtype: DLDataType,
+    },
+    /// The legacy ABI has no flag for padded elements.
+    #[error(
+        "{0} elements in a byte each cannot be said in the legacy ABI: ask for max_version=(1, 0) or later"
+    )]
+    LegacyCannotPad(
+        /// The tensor's element type.
+        DLDataType,
+    ),
+    /// The allocator said no.
+    #[error("cannot allocate {nbytes} bytes")]
+    OutOfMemory {
+        /// Size that was asked for.
+        nbytes: usize,
+    },
+
+    // A descriptor that cannot be true.
+    /// A different major version is a different ABI; only its deleter was called.
+    #[error("DLPack version {major}.x is not supported: this library speaks 1.x")]
+    UnsupportedVersion {
+        /// The producer's major version.
+        major: u32,
+    },
+    /// The managed tensor itself is NULL.
+    #[error("the managed tensor is a NULL pointer")]
+    NullTensor,
+    /// `ndim` is negative.
+    #[error("ndim is {0}")]
+    NegativeNdim(
+        /// The value found.
+        i32,
+    ),
+    /// There are axes, but no extents.
+    #[error("shape is NULL although ndim is {0}")]
+    NullShape(
+        /// Number of axes.
+        usize,
+    ),
+    /// A pointer to `int64_t` is not aligned as one.
+    #[error("the {0} pointer is not aligned to 8 bytes")]
+    MisalignedDescriptor(
+        /// `shape` or `strides`.
+        &'static str,
+    ),
+    /// An extent is negative.
+    #[error("extent of axis {axis} is {extent}")]
+    NegativeExtent {
+        /// Which axis.
+        axis: usize,
+        /// The value found.
+        extent: i64,
+    },
+    /// Shape, strides and element size describe more than an address space holds.
+    #[error("the tensor does not fit the address space: its {0} overflows")]
+    Overflow(
+        /// Which quantity.
+        &'static str,
+    ),
+    /// There are elements, but no memory.
+    #[error("data is NULL although the tensor has {nbytes} bytes")]
+    NullData {
+        /// Size of the elements.
+        nbytes: usize,
+    },
+    /// Code, bits and lanes do not go together.
+    #[error("no dtype has code {}, {} bits and {} lanes", .0.code.0, .0.bits, .0.lanes)]
+    InvalidDtype(
+        /// The element type found.
+        DLDataType,
+    ),
+}
+
+/// What makes a copy unavoidable; the words of [`Error::CopyForbidden`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyReason {
+    /// The elements do not lie one behind the other.
+    #[error("stride of axis {axis} is {stride} elements where contiguous data has {expected}")]
+    Strided {
+        /// The last axis that is not where row-major order puts it.
+        axis: usize,
+        /// Its stride.
+        stride: i64,
+        /// The stride that row-major order gives it.
+        expected: i64,
+    },
+    /// The address is not a multiple of what Arrow needs.
+    #[error("the data is not aligned to {align} bytes")]
+    Misaligned {
+        /// The alignment in bytes that the element type needs.
+        align: usize,
+    },
+}
+
+impl Error {
+    /// Whether no option could have helped: the type, the rank or the nulls are refused as such.
+    ///
+    /// Python raises these as `TypeError` too, as pyarrow does. Whatever depends on an option must
+    /// never be one: consumers answer a `TypeError` by asking again without options.
+    #[must_use]
+    pub const fn is_type_refusal(&self) -> bool {
+        matches!(
+            self,
+            Self::Nulls { .. }
+                | Self::UnsupportedType { .. }
+                | Self::UnsupportedExtension { .. }
+                | Self::UnsupportedDtype { .. }
+                | Self::UnsupportedRank { .. }
+        )
+    }
+}

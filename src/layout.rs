@@ -1,0 +1,138 @@
+//! Shape and stride arithmetic: pure, checked, and the only place that does it.
+//!
+//! Strides are in elements. The stride of an axis of extent 1 means nothing, nor does any stride of
+//! a tensor without elements; both are ignored here, as NumPy ignores them.
+
+use crate::error::{CopyReason, Error};
+
+/// Number of elements: 1 for no axes, 0 as soon as one extent is 0 (whatever the others are).
+pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
+    if let Some((axis, &extent)) = shape.iter().enumerate().find(|&(_, &extent)| extent < 0) {
+        return Err(Error::NegativeExtent { axis, extent });
+    }
+    if shape.contains(&0) {
+        return Ok(0);
+    }
+    shape
+        .iter()
+        .try_fold(1usize, |count, &extent| count.checked_mul(usize::try_from(extent).ok()?))
+        .ok_or(Error::Overflow("number of elements"))
+}
+
+/// Writes the row-major strides of `shape`. An extent of 0 counts as 1, so that strides stay useful.
+pub(crate) fn write_row_major(shape: &[i64], strides: &mut [i64]) {
+    let mut next = 1i64;
+    for (stride, &extent) in strides.iter_mut().zip(shape).rev() {
+        *stride = next;
+        next = next.saturating_mul(extent.max(1));
+    }
+}
+
+/// The row-major strides of `shape`.
+pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![0; shape.len()];
+    write_row_major(shape, &mut strides);
+    strides
+}
+
+/// What keeps the elements from lying one behind the other in row-major order, if anything does.
+pub(crate) fn row_major_obstacle(shape: &[i64], strides: &[i64]) -> Option<CopyReason> {
+    if shape.contains(&0) {
+        return None;
+    }
+    let mut expected = 1i64;
+    for (axis, (&extent, &stride)) in shape.iter().zip(strides).enumerate().rev() {
+        if extent != 1 && stride != expected {
+            return Some(CopyReason::Strided { axis, stride, expected });
+        }
+        expected = expected.saturating_mul(extent);
+    }
+    None
+}
+
+/// Offsets in elements of the lowest and the highest element from the first one, for a tensor that
+/// has elements: `low <= 0 <= high`.
+pub(crate) fn span(shape: &[i64], strides: &[i64]) -> Result<(i64, i64), Error> {
+    let overflow = Error::Overflow("span of strides");
+    let (mut low, mut high) = (0i64, 0i64);
+    for (&extent, &stride) in shape.iter().zip(strides) {
+        let Some(steps) = extent.checked_sub(1).filter(|&steps| steps > 0) else { continue };
+        let Some(reach) = steps.checked_mul(stride) else { return Err(overflow) };
+        let side = if reach < 0 { &mut low } else { &mut high };
+        match side.checked_add(reach) {
+            Some(sum) => *side = sum,
+            None => return Err(overflow),
+        }
+    }
+    Ok((low, high))
+}
+
+/// The same elements in the same order with as few axes as possible, as `(extent, stride)` pairs:
+/// axes of extent 1 are dropped and neighbours that form one run are merged.
+pub(crate) fn coalesce(shape: &[i64], strides: &[i64]) -> Vec<(i64, i64)> {
+    let mut axes: Vec<(i64, i64)> = Vec::with_capacity(shape.len());
+    for (&extent, &stride) in shape.iter().zip(strides).filter(|&(&extent, _)| extent != 1) {
+        match axes.last_mut() {
+            Some((outer, step)) if stride.checked_mul(extent) == Some(*step) => {
+                *outer = outer.saturating_mul(extent);
+                *step = stride;
+            }
+            _ => axes.push((extent, stride)),
+        }
+    }
+    axes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zero_extents_come_before_overflow_and_after_negative_ones() {
+        assert_eq!(element_count(&[]), Ok(1));
+        assert_eq!(element_count(&[2, 3]), Ok(6));
+        assert_eq!(element_count(&[i64::MAX, i64::MAX, 0]), Ok(0));
+        assert_eq!(element_count(&[0, -1]), Err(Error::NegativeExtent { axis: 1, extent: -1 }));
+        assert_eq!(
+            element_count(&[1 << 32, 1 << 32, 16]),
+            Err(Error::Overflow("number of elements"))
+        );
+    }
+
+    #[test]
+    fn strides_of_axes_of_one_element_mean_nothing() {
+        assert_eq!(row_major_obstacle(&[4, 1, 3], &[3, i64::MIN, 1]), None);
+        assert_eq!(row_major_obstacle(&[1], &[-7]), None);
+        assert_eq!(row_major_obstacle(&[4, 0], &[i64::MAX, i64::MIN]), None);
+        assert_eq!(span(&[1, 3], &[i64::MAX, 1]), Ok((0, 2)));
+        assert_eq!(
+            row_major_obstacle(&[2, 3], &[1, 2]),
+            Some(CopyReason::Strided { axis: 1, stride: 2, expected: 1 })
+        );
+    }
+
+    #[test]
+    fn span_covers_negative_and_broadcast_strides_and_never_wraps() {
+        assert_eq!(span(&[3, 4], &[-4, 1]), Ok((-8, 3)));
+        assert_eq!(span(&[1000, 2], &[0, 5]), Ok((0, 5)));
+        assert!(span(&[3], &[i64::MAX]).is_err());
+        assert!(span(&[3], &[i64::MIN]).is_err());
+        assert!(span(&[2, 2], &[i64::MAX, 1]).is_err());
+    }
+
+    #[test]
+    fn coalescing_merges_only_what_is_one_run() {
+        assert_eq!(coalesce(&[2, 3, 4], &[12, 4, 1]), [(24, 1)]);
+        assert_eq!(coalesce(&[2, 1, 4], &[4, 99, 1]), [(8, 1)]);
+        assert_eq!(coalesce(&[3, 2], &[1, 3]), [(3, 1), (2, 3)]);
+        assert_eq!(coalesce(&[3, 2], &[-2, -1]), [(6, -1)]);
+        assert_eq!(coalesce(&[3, 2], &[0, 0]), [(6, 0)]);
+        assert_eq!(coalesce(&[], &[]), []);
+    }
+
+    #[test]
+    fn row_major_strides_of_empty_shapes_are_those_of_one_row() {
+        assert_eq!(row_major(&[2, 0, 3]), [3, 3, 1]);
+        assert_eq!(row_major(&[]), []);
+    }
+}

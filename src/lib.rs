@@ -1,0 +1,21 @@
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod dtype;
+pub mod export;
+pub mod ffi;
+pub mod import;
+#[cfg(feature = "pyo3")]
+pub mod python;
+
+mod copy;
+mod error;
+mod kernels;
+mod layout;
+mod memory;
+
+pub use copy::CopyPolicy;
+pub use error::{CopyReason, Error};
+pub use export::{Export, to_dlpack};
+pub use import::{Import, from_dlpack};
+pub use memory::{Live, ManagedTensor, live};

@@ -1,0 +1,53 @@
+//! Memory that nobody else holds.
+
+use arrow_buffer::{ArrowNativeType, Buffer};
+
+use crate::error::Error;
+
+/// A buffer with one owner, which may therefore be written to by whoever gets it.
+pub(crate) struct Fresh(Buffer);
+
+/// What Arrow recommends, and what JAX, MLX and minarrow need in order to share what they are given.
+const ALIGNMENT: usize = 64;
+
+impl Fresh {
+    /// Memory for `len` values, aligned to 64 bytes, which `fill` appends to the vector it gets.
+    pub(crate) fn build<T: ArrowNativeType>(
+        len: usize,
+        fill: impl FnOnce(&mut Vec<T>),
+    ) -> Result<Self, Error> {
+        let nbytes = len.saturating_mul(size_of::<T>());
+        let mut values = Vec::<T>::new();
+        // The allocator aligns to 16 bytes or so: leave room to begin further on.
+        let slack = ALIGNMENT / size_of::<T>();
+        values
+            .try_reserve_exact(len.saturating_add(slack))
+            .map_err(|_| Error::OutOfMemory { nbytes })?;
+        let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
+        values.resize(start, T::default());
+        fill(&mut values);
+        debug_assert_eq!(values.len(), start + len, "filled exactly");
+        let start = start * size_of::<T>();
+        Ok(Self(Buffer::from_vec(values).slice_with_length(start, nbytes)))
+    }
+
+    /// The buffer's own memory, if it has one owner and came from Rust's allocator; else the buffer
+    /// back, and what stands in the way.
+    pub(crate) fn claim(buffer: Buffer) -> Result<Self, (Buffer, &'static str)> {
+        let sliced = buffer.ptr_offset() > 0;
+        buffer.into_mutable().map(|memory| Self(memory.into())).map_err(|buffer| {
+            let obstacle = if sliced {
+                "it is a slice that does not begin where its buffer begins"
+            } else if buffer.strong_count() > 1 {
+                "others hold its buffer too"
+            } else {
+                "its memory came from outside of Rust"
+            };
+            (buffer, obstacle)
+        })
+    }
+
+    pub(crate) fn into_buffer(self) -> Buffer {
+        self.0
+    }
+}

@@ -1,0 +1,52 @@
+//! The rooms that hold foreign memory; everything unsafe in the core is here.
+//!
+//! `view` reads and judges a `DLTensor`, `managed` owns one, `pack` makes one, `adopt` turns one into
+//! an Arrow `Buffer`; `fresh` is memory of our own.
+
+mod adopt;
+mod fresh;
+mod managed;
+mod pack;
+mod view;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(crate) use adopt::adopt;
+pub(crate) use fresh::Fresh;
+pub use managed::ManagedTensor;
+
+/// Tensors that this library holds open, for leak tests; see [`live`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Exported, and their deleter has not run yet.
+    pub exported: usize,
+    /// Taken over from someone else, and their deleter has not been called yet.
+    pub imported: usize,
+}
+
+/// How many tensors are open in this process right now: both counts return to where they were when
+/// everything made in between is gone.
+#[must_use]
+pub fn live() -> Live {
+    Live { exported: EXPORTED.now(), imported: IMPORTED.now() }
+}
+
+static EXPORTED: Count = Count(AtomicUsize::new(0));
+static IMPORTED: Count = Count(AtomicUsize::new(0));
+
+/// Relaxed is enough: the counts order nothing, and a test reads them after joining its threads.
+struct Count(AtomicUsize);
+
+impl Count {
+    fn up(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn down(&self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn now(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,159 @@
+//! Tensors of our own: header, shape, strides and owner in one allocation, and their deleter.
+#![expect(unsafe_code, reason = "lays out and frees an allocation by hand")]
+
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
+
+use super::EXPORTED;
+use crate::ffi::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
+    DLTensor,
+};
+
+/// What an exported tensor says of itself. Strides are always given: since DLPack 1.2 they must be.
+#[derive(Clone, Copy)]
+pub(super) struct Description<'a> {
+    pub(super) data: *mut u8,
+    pub(super) byte_offset: u64,
+    pub(super) device: DLDevice,
+    pub(super) dtype: DLDataType,
+    pub(super) flags: DLPackFlags,
+    pub(super) shape: &'a [i64],
+    pub(super) strides: &'a [i64],
+}
+
+/// The header that a consumer sees. The legacy one is the smaller, so that a tensor can be turned
+/// into it where it stands.
+#[repr(C)]
+union Header {
+    versioned: std::mem::ManuallyDrop<DLManagedTensorVersioned>,
+    legacy: std::mem::ManuallyDrop<DLManagedTensor>,
+}
+
+/// The start of the allocation, whatever the owner's type.
+#[repr(C)]
+struct Prefix {
+    header: Header,
+    /// What the trailing arrays were allocated for: the consumer may have changed the header's.
+    ndim: usize,
+    /// The legacy deleter for the owner's type.
+    legacy_deleter: unsafe extern "C" fn(*mut DLManagedTensor),
+}
+
+/// The allocation, followed by `ndim` extents and `ndim` strides.
+#[repr(C)]
+struct Block<O> {
+    prefix: Prefix,
+    owner: O,
+}
+
+impl<O> Block<O> {
+    /// The layout of a block with its arrays, and the offset of the arrays.
+    fn layout(ndim: usize) -> (Layout, usize) {
+        let arrays = Layout::array::<[i64; 2]>(ndim);
+        arrays
+            .and_then(|arrays| Layout::new::<Self>().extend(arrays))
+            .unwrap_or_else(|_| unreachable!("the arrays exist already, so they fit memory"))
+    }
+
+    /// Drops the owner and frees the block.
+    ///
+    /// # Safety
+    ///
+    /// P1, and nobody uses the block again.
+    unsafe fn free(block: *mut Self) {
+        // SAFETY: P1.
+        let (ndim, owner) = unsafe { ((*block).prefix.ndim, (&raw mut (*block).owner).read()) };
+        let (layout, _) = Self::layout(ndim);
+        // SAFETY: P1, and the owner has been moved out.
+        unsafe { dealloc(block.cast(), layout) };
+        EXPORTED.down();
+        // A panic must not cross C. An owner that panics while it is dropped has nobody to tell.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
+    }
+}
+
+unsafe extern "C" fn delete<O>(tensor: *mut DLManagedTensorVersioned) {
+    // SAFETY: P1; C calls a deleter once, with the pointer it was given (P2).
+    unsafe { Block::<O>::free(tensor.cast()) }
+}
+
+unsafe extern "C" fn delete_legacy<O>(tensor: *mut DLManagedTensor) {
+    // SAFETY: as in `delete`.
+    unsafe { Block::<O>::free(tensor.cast()) }
+}
+
+/// A packed tensor whose owner's type has been forgotten, with its versioned header in place.
+///
+/// Invariants:
+///
+/// - **P1** It points to a live `Block<O>`, allocated by [`pack`] with `Block::<O>::layout(ndim)`;
+///   the deleters in it are those for the same `O`.
+/// - **P2** The header is the block's first field, so a pointer to either is a pointer to both.
+#[derive(Clone, Copy)]
+pub(super) struct Packed(NonNull<Prefix>);
+
+/// Moves `owner` into a new block that describes memory as `description` does.
+pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description<'_>) -> Packed {
+    let Description { data, byte_offset, device, dtype, flags, shape, strides } = *description;
+    assert_eq!(shape.len(), strides.len(), "one stride for each axis");
+    let ndim = shape.len();
+    let (layout, arrays_at) = Block::<O>::layout(ndim);
+    // SAFETY: the layout is not empty, a block has a header.
+    let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+    let block = start.cast::<Block<O>>();
+
+    // SAFETY: the layout reserves `2 * ndim` values from `arrays_at`, aligned for them.
+    let (shape_at, strides_at) = unsafe {
+        let shape_at = start.add(arrays_at).cast::<i64>();
+        let strides_at = shape_at.add(ndim);
+        shape_at.copy_from_nonoverlapping(NonNull::from(shape).cast(), ndim);
+        strides_at.copy_from_nonoverlapping(NonNull::from(strides).cast(), ndim);
+        (shape_at, strides_at)
+    };
+    let dl_tensor = DLTensor {
+        data: data.cast(),
+        device,
+        ndim: i32::try_from(ndim).unwrap_or_else(|_| unreachable!("ndim came from an i32")),
+        dtype,
+        shape: shape_at.as_ptr(),
+        strides: strides_at.as_ptr(),
+        byte_offset,
+    };
+    let versioned = DLManagedTensorVersioned {
+        version: DLPackVersion::CURRENT,
+        // Not NULL, though nothing here reads it: paddle calls no deleter without it.
+        manager_ctx: start.as_ptr().cast(),
+        deleter: Some(delete::<O>),
+        flags,
+        dl_tensor,
+    };
+    let header = Header { versioned: std::mem::ManuallyDrop::new(versioned) };
+    let prefix = Prefix { header, ndim, legacy_deleter: delete_legacy::<O> };
+    // SAFETY: freshly allocated for a `Block<O>`.
+    unsafe { block.write(Block { prefix, owner }) };
+    EXPORTED.up();
+    Packed(block.cast())
+}
+
+impl Packed {
+    /// The header, which is the consumer's pointer.
+    pub(super) fn into_versioned(self) -> *mut DLManagedTensorVersioned {
+        self.0.as_ptr().cast()
+    }
+
+    /// Rewrites the header as a legacy one, in place; the pointer is the consumer's.
+    pub(super) fn into_legacy(self) -> *mut DLManagedTensor {
+        let prefix = self.0.as_ptr();
+        // SAFETY: P1, and the versioned header is still in place. Both headers are plain data.
+        unsafe {
+            let DLManagedTensorVersioned { manager_ctx, dl_tensor, .. } =
+                self.into_versioned().read();
+            let deleter = Some((*prefix).legacy_deleter);
+            let legacy = DLManagedTensor { dl_tensor, manager_ctx, deleter };
+            (&raw mut (*prefix).header).cast::<DLManagedTensor>().write(legacy);
+        }
+        prefix.cast()
+    }
+}

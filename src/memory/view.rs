@@ -1,0 +1,210 @@
+//! The only reader of a `DLTensor`: one full validation, into a type that later code can ask.
+#![expect(unsafe_code, reason = "dereferences a foreign descriptor")]
+
+use std::borrow::Cow;
+use std::ptr::NonNull;
+use std::slice;
+
+use crate::error::{CopyReason, Error};
+use crate::ffi::{DLDataType, DLDevice, DLTensor};
+use crate::layout;
+
+/// A descriptor that has been read once and found consistent.
+///
+/// Invariants, from [`View::read`] on:
+///
+/// - **V1** `shape` points to `ndim` extents, none negative; `strides` to `ndim` strides, or is
+///   `None` for row-major. Both are aligned, readable and unchanging for as long as the view is.
+///   With no axes both are dangling or `None` and never read.
+/// - **V2** `size` is the product of the extents, and `nbytes` what that many elements occupy; both
+///   fit `isize`.
+/// - **V3** If the device is readable by the CPU and `nbytes > 0`: `address` is the first element,
+///   not NULL, and every byte from the lowest to the highest element is readable, in one allocation,
+///   at addresses that do not wrap. `before` and `after` are the bytes below `address`, and from it
+///   to the end of the highest element; their sum fits `isize`.
+#[derive(Debug)]
+pub(super) struct View {
+    address: *mut u8,
+    byte_offset: u64,
+    device: DLDevice,
+    dtype: DLDataType,
+    ndim: usize,
+    shape: NonNull<i64>,
+    strides: Option<NonNull<i64>>,
+    size: usize,
+    nbytes: usize,
+    item_bits: usize,
+    before: usize,
+    after: usize,
+}
+
+impl View {
+    /// Reads and validates `tensor`; `padded` is the sub-byte padding flag of its owner.
+    ///
+    /// # Safety
+    ///
+    /// `tensor` is valid for reads. For as long as the view lives: its `shape` and `strides`, if not
+    /// NULL, point to `ndim` values each that nobody changes; on a CPU-readable device the memory
+    /// from its lowest to its highest element is readable and in one allocation.
+    pub(super) unsafe fn read(tensor: *const DLTensor, padded: bool) -> Result<Self, Error> {
+        // SAFETY: the caller promises that `tensor` is valid for reads; `DLTensor` is plain data.
+        let DLTensor { data, device, ndim, dtype, shape, strides, byte_offset } =
+            unsafe { tensor.read_unaligned() };
+
+        if !dtype.is_valid() {
+            return Err(Error::InvalidDtype(dtype));
+        }
+        let ndim = usize::try_from(ndim).map_err(|_| Error::NegativeNdim(ndim))?;
+        let shape = int64_array(shape, ndim, "shape")?;
+        let strides = int64_array(strides, ndim, "strides")?;
+        let shape = match shape {
+            Some(shape) => shape,
+            None if ndim == 0 => NonNull::dangling(),
+            None => return Err(Error::NullShape(ndim)),
+        };
+
+        let mut view = Self {
+            address: data.cast(),
+            byte_offset,
+            device,
+            dtype,
+            ndim,
+            shape,
+            strides,
+            size: 0,
+            nbytes: 0,
+            item_bits: dtype.item_bits(padded),
+            before: 0,
+            after: 0,
+        };
+        view.size = layout::element_count(view.shape())?;
+        view.nbytes = byte_size(view.size, view.item_bits)?;
+        if view.nbytes > 0 {
+            let (low, high) = layout::span(view.shape(), &view.strides())?;
+            let elements = |count: u64| usize::try_from(count).ok()?.checked_add(1);
+            let high = elements(high.unsigned_abs()).ok_or(Error::Overflow("span of strides"))?;
+            let low = usize::try_from(low.unsigned_abs())
+                .map_err(|_| Error::Overflow("span of strides"))?;
+            view.before = byte_size(low, view.item_bits)?;
+            view.after = byte_size(high, view.item_bits)?;
+            if device.is_host_readable() {
+                view.locate()?;
+            }
+        }
+        Ok(view)
+    }
+
+    /// Adds `byte_offset` to a CPU address, once, and checks that no element's address wraps.
+    fn locate(&mut self) -> Result<(), Error> {
+        if self.address.is_null() {
+            return Err(Error::NullData { nbytes: self.nbytes });
+        }
+        let overflow = Error::Overflow("address range");
+        let offset = usize::try_from(self.byte_offset).map_err(|_| overflow.clone())?;
+        let first = self.address.addr().checked_add(offset).ok_or(overflow.clone())?;
+        let ends = (first.checked_sub(self.before), first.checked_add(self.after));
+        let span =
+            self.before.checked_add(self.after).filter(|&span| isize::try_from(span).is_ok());
+        let (Some(_), (Some(1..), Some(_))) = (span, ends) else { return Err(overflow) };
+        // wrapping_add asks nothing of the pointer; V3 is what makes it good to read.
+        self.address = self.address.wrapping_add(offset);
+        self.byte_offset = 0;
+        Ok(())
+    }
+
+    pub(super) fn shape(&self) -> &[i64] {
+        // SAFETY: V1; a dangling pointer is aligned and good for 0 values.
+        unsafe { slice::from_raw_parts(self.shape.as_ptr(), self.ndim) }
+    }
+
+    pub(super) fn strides(&self) -> Cow<'_, [i64]> {
+        match self.strides {
+            // SAFETY: V1.
+            Some(strides) => unsafe { slice::from_raw_parts(strides.as_ptr(), self.ndim) }.into(),
+            None => layout::row_major(self.shape()).into(),
+        }
+    }
+
+    pub(super) fn device(&self) -> DLDevice {
+        self.device
+    }
+
+    pub(super) fn dtype(&self) -> DLDataType {
+        self.dtype
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(super) fn nbytes(&self) -> usize {
+        self.nbytes
+    }
+
+    /// Bytes from one element to the next, `None` where several share a byte.
+    pub(super) fn itemsize(&self) -> Option<usize> {
+        (self.item_bits % 8 == 0).then_some(self.item_bits / 8)
+    }
+
+    /// `data`, with `byte_offset` added already where the device is CPU-readable.
+    pub(super) fn address(&self) -> *mut u8 {
+        self.address
+    }
+
+    /// What is left of `byte_offset`: 0 where the device is CPU-readable.
+    pub(super) fn byte_offset(&self) -> u64 {
+        self.byte_offset
+    }
+
+    /// Whether there are elements outside of `len` bytes from the first one.
+    pub(super) fn extends_beyond(&self, len: usize) -> bool {
+        self.before > 0 || self.after > len
+    }
+
+    /// What keeps the elements from being one row-major run, if anything does.
+    pub(super) fn row_major_obstacle(&self) -> Option<CopyReason> {
+        let strides = self.strides?;
+        // SAFETY: V1.
+        let strides = unsafe { slice::from_raw_parts(strides.as_ptr(), self.ndim) };
+        layout::row_major_obstacle(self.shape(), strides)
+    }
+
+    /// All bytes from the lowest element to the end of the highest, and the position of the first
+    /// element in them; `None` where the CPU cannot read.
+    pub(super) fn span(&self) -> Option<(&[u8], usize)> {
+        if !self.device.is_host_readable() {
+            return None;
+        }
+        if self.nbytes == 0 {
+            return Some((&[], 0));
+        }
+        let lowest = self.address.wrapping_sub(self.before);
+        // SAFETY: V3.
+        let bytes = unsafe { slice::from_raw_parts(lowest, self.before + self.after) };
+        Some((bytes, self.before))
+    }
+}
+
+/// A foreign `int64_t*` that will be read as `ndim` values, or `None` if it is NULL or there are none.
+fn int64_array(
+    pointer: *mut i64,
+    ndim: usize,
+    name: &'static str,
+) -> Result<Option<NonNull<i64>>, Error> {
+    match NonNull::new(pointer) {
+        Some(pointer) if ndim > 0 && !pointer.is_aligned() => {
+            Err(Error::MisalignedDescriptor(name))
+        }
+        pointer => Ok(pointer.filter(|_| ndim > 0)),
+    }
+}
+
+/// Bytes that `count` elements occupy, the last one rounded up.
+fn byte_size(count: usize, item_bits: usize) -> Result<usize, Error> {
+    let whole = (count / 8).checked_mul(item_bits);
+    let rest = ((count % 8) * item_bits).div_ceil(8);
+    whole
+        .and_then(|whole| whole.checked_add(rest))
+        .filter(|&bytes| isize::try_from(bytes).is_ok())
+        .ok_or(Error::Overflow("size in bytes"))
+}

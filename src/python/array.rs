@@ -1,0 +1,265 @@
+//! `Array`: the Arrow side as a Python object.
+
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_schema::FieldRef;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
+
+use super::consume::Request;
+use super::request::{self, DeviceArg, VersionArg};
+use super::{PyTensor, capsule, source};
+use crate::error::Error;
+use crate::export::{self, Export};
+use crate::ffi::DLDevice;
+use crate::import::{self, Import};
+use crate::memory::ManagedTensor;
+
+/// An Arrow array that also speaks DLPack.
+///
+/// Array(obj) takes any object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars, DuckDB,
+/// nanoarrow, ...) without copying; the chunks of a stream are concatenated, which copies if there are
+/// several. Array.from_dlpack(x) takes a tensor.
+///
+/// >>> import numpy as np, pyarrow as pa
+/// >>> import arrow_dlpack
+/// >>> array = arrow_dlpack.Array(pa.array([1.5, 2.5, 3.5]))
+/// >>> array
+/// <arrow_dlpack.Array Float64, 3 values: [1.5, 2.5, 3.5]>
+/// >>> np.from_dlpack(array)
+/// array([1.5, 2.5, 3.5])
+/// >>> pa.array(arrow_dlpack.from_dlpack(np.arange(3)))
+/// <pyarrow.lib.Int64Array object at ...>
+/// [
+///   0,
+///   1,
+///   2
+/// ]
+#[pyclass(name = "Array", module = "arrow_dlpack", frozen, subclass)]
+#[derive(Debug)]
+pub struct PyArray {
+    array: ArrayRef,
+    field: FieldRef,
+}
+
+impl PyArray {
+    /// An array and the field that describes it; its extension metadata goes wherever the array goes.
+    ///
+    /// # Errors
+    ///
+    /// `FieldMismatch` if the field is of another type.
+    pub fn try_new(array: ArrayRef, field: FieldRef) -> Result<Self, Error> {
+        export::check_type(&array, &field)?;
+        Ok(Self { array, field })
+    }
+
+    /// The array.
+    #[must_use]
+    pub fn array(&self) -> &ArrayRef {
+        &self.array
+    }
+
+    /// The field that describes it.
+    #[must_use]
+    pub fn field(&self) -> &FieldRef {
+        &self.field
+    }
+
+    /// Array and field.
+    #[must_use]
+    pub fn into_inner(self) -> (ArrayRef, FieldRef) {
+        (self.array, self.field)
+    }
+
+    /// [`crate::to_dlpack`] with default options.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::to_dlpack`].
+    pub fn to_dlpack(&self) -> Result<ManagedTensor, Error> {
+        export::to_dlpack(&self.array, &self.field, &Export::default())
+    }
+
+    pub(super) fn from_tensor(tensor: ManagedTensor, copy: Option<bool>) -> PyResult<Self> {
+        let (array, field) = import::from_dlpack(tensor, &Import { copy: copy.into() })?;
+        Ok(Self { array, field })
+    }
+}
+
+/// Any Arrow array, or any tensor.
+impl<'py> FromPyObject<'_, 'py> for PyArray {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<Self>() {
+            let Self { array, field } = array.get();
+            return Ok(Self { array: array.clone(), field: field.clone() });
+        }
+        if source::is_arrow(&object)? {
+            let (array, field) = source::import(&object)?;
+            return Ok(Self { array, field });
+        }
+        Self::from_dlpack(&object, None, None)
+    }
+}
+
+#[pymethods]
+impl PyArray {
+    #[new]
+    #[pyo3(signature = (obj, /))]
+    fn new(obj: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let (array, field) = source::import(obj)?;
+        Ok(Self { array, field })
+    }
+
+    /// An Arrow array from any object with __dlpack__, or from a DLPack capsule.
+    ///
+    /// Memory is shared if it is contiguous, aligned and readable by the CPU, and gathered into a new
+    /// buffer if not. A tensor on another device is asked to copy itself to the CPU. What is shared
+    /// can still be written to by its producer: copy=True is the way to be safe from that.
+    ///
+    /// device: "cpu" or the standard's (1, 0), which is what None means too.
+    /// copy: False to fail rather than copy, True to copy always.
+    #[staticmethod]
+    #[pyo3(signature = (x, /, *, device=None, copy=None))]
+    pub(super) fn from_dlpack(
+        x: &Bound<'_, PyAny>,
+        device: Option<DeviceArg>,
+        copy: Option<bool>,
+    ) -> PyResult<Self> {
+        let request = Request { device: device.map(|device| device.0), copy };
+        let mut tensor = request.take(x)?;
+        if !tensor.device().is_host_readable()
+            && request.device.is_none()
+            && !x.is_instance_of::<PyCapsule>()
+        {
+            if copy == Some(false) {
+                return Err(Error::UnreadableDevice { device: tensor.device() }.into());
+            }
+            tensor = Request { device: Some(DLDevice::CPU), copy }.take(x)?;
+        }
+        // `take` has copied already if that was asked for.
+        Self::from_tensor(tensor, copy.filter(|&copy| !copy))
+    }
+
+    /// The array as a DLPack capsule; consumers call this.
+    ///
+    /// Shares the memory, read-only, unless copy=True: then the consumer gets writable memory of its
+    /// own. A consumer that passes no max_version gets a legacy capsule, which cannot say "read-only"
+    /// and must not be written to all the same.
+    ///
+    /// Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
+    /// or a device that is not the CPU's.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<VersionArg>,
+        dl_device: Option<DeviceArg>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        request::refuse_stream(stream.as_ref())?;
+        request::refuse_other_device(dl_device.as_ref(), DLDevice::CPU)?;
+        let options = Export { copy: copy.into() };
+        let tensor = export::to_dlpack(&self.array, &self.field, &options)?;
+        capsule::new(py, tensor, max_version.map(|version| version.0))
+    }
+
+    /// (1, 0): the CPU.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        let DLDevice { device_type, device_id } = DLDevice::CPU;
+        (device_type.0, device_id)
+    }
+
+    /// The array as a Tensor, for its shape, strides, dtype and the buffer protocol.
+    #[pyo3(signature = (*, copy=None))]
+    fn to_tensor(&self, copy: Option<bool>) -> PyResult<PyTensor> {
+        let options = Export { copy: copy.into() };
+        Ok(export::to_dlpack(&self.array, &self.field, &options)?.into())
+    }
+
+    /// The array as a pair of Arrow C capsules (schema, array); Arrow libraries call this.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        if let Some(schema) = &requested_schema {
+            source::schema_of(schema)?;
+        }
+        Ok(to_array_pycapsules(py, self.field.clone(), &self.array, requested_schema)?)
+    }
+
+    /// The array's type as an Arrow C schema capsule; Arrow libraries call this.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        Ok(to_schema_pycapsule(py, self.field.as_ref())?)
+    }
+
+    fn __len__(&self) -> usize {
+        self.array.len()
+    }
+
+    /// The Arrow type, in arrow-rs's words: "Int32", "Float64", "Timestamp(ms, \"UTC\")".
+    #[getter]
+    fn r#type(&self) -> String {
+        let storage = self.array.data_type();
+        match self.field.extension_type_name() {
+            Some(name) => format!("{name}[{storage}]"),
+            None => storage.to_string(),
+        }
+    }
+
+    /// How many values are null.
+    #[getter]
+    fn null_count(&self) -> usize {
+        self.array.null_count()
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let class = slf.get_type().getattr(intern!(slf.py(), "__qualname__"))?;
+        let plural = |count: usize, word: &str| {
+            format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+        };
+        let mut text = format!(
+            "<arrow_dlpack.{class} {}, {}",
+            this.r#type(),
+            plural(this.array.len(), "value")
+        );
+        if this.array.null_count() > 0 {
+            text += &format!(", {}", plural(this.array.null_count(), "null"));
+        }
+        if let Some(values) = preview(&this.array) {
+            text += &format!(": [{values}]");
+        }
+        Ok(text + ">")
+    }
+}
+
+/// The first values as text; `None` for nested types, whose text has no bound.
+fn preview(array: &dyn Array) -> Option<String> {
+    const SHOWN: usize = 6;
+    if array.data_type().is_nested() {
+        return None;
+    }
+    let options = FormatOptions::new().with_display_error(true).with_null("null");
+    let formatter = ArrayFormatter::try_new(array, &options).ok()?;
+    let mut values: Vec<String> = (0..array.len().min(SHOWN))
+        .map(|row| {
+            let text = formatter.value(row).to_string();
+            if text.chars().count() > 40 {
+                text.chars().take(39).chain(['…']).collect()
+            } else {
+                text
+            }
+        })
+        .collect();
+    if array.len() > SHOWN {
+        values.push("...".to_owned());
+    }
+    Some(values.join(", "))
+}

@@ -1,0 +1,188 @@
+//! The buffer protocol of `Tensor`.
+//!
+//! Source: <https://docs.python.org/3/c-api/buffer.html>; format characters are those of the `struct`
+//! module, with `Z` for complex as NumPy and PEP 3118 have it.
+#![expect(unsafe_code, reason = "fills and frees a Py_buffer")]
+
+use std::ffi::{CStr, c_int};
+use std::ptr::{self, NonNull};
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi::{self, Py_buffer, Py_ssize_t};
+use pyo3::prelude::*;
+
+use super::PyTensor;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::layout;
+use crate::memory::ManagedTensor;
+
+/// CPython's limit, `PyBUF_MAX_NDIM`.
+const MAX_NDIM: usize = 64;
+
+#[pymethods]
+impl PyTensor {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        if view.is_null() {
+            return Err(PyBufferError::new_err("view is NULL"));
+        }
+        // SAFETY: the slot's contract: a view that CPython lets us fill. NULL means "not filled".
+        unsafe { (*view).obj = ptr::null_mut() };
+        let answer = Answer::new(slf.get().tensor(), flags)?;
+        let has = |flag| flags & flag == flag;
+        let Extents { shape, strides } = &*answer.extents;
+        let given = |wanted: bool, values: &[Py_ssize_t]| {
+            if wanted { values.as_ptr().cast_mut() } else { ptr::null_mut() }
+        };
+        let filled = Py_buffer {
+            buf: answer.start.cast(),
+            obj: ptr::null_mut(),
+            len: answer.nbytes,
+            itemsize: answer.itemsize,
+            readonly: c_int::from(answer.readonly),
+            ndim: answer.ndim,
+            format: if has(ffi::PyBUF_FORMAT) {
+                answer.format.as_ptr().cast_mut()
+            } else {
+                ptr::null_mut()
+            },
+            shape: given(has(ffi::PyBUF_ND), shape),
+            strides: given(has(ffi::PyBUF_STRIDES), strides),
+            suboffsets: ptr::null_mut(),
+            internal: Box::into_raw(answer.extents).cast(),
+        };
+        // SAFETY: as above. The view owns a reference to the tensor, which keeps the memory (I2).
+        unsafe { view.write(Py_buffer { obj: slf.into_ptr(), ..filled }) };
+        Ok(())
+    }
+
+    unsafe fn __releasebuffer__(&self, view: *mut Py_buffer) {
+        // SAFETY: the slot's contract: a view that `__getbuffer__` filled, once.
+        drop(unsafe { Box::from_raw((*view).internal.cast::<Extents>()) });
+    }
+}
+
+/// The arrays that a `Py_buffer` points to; it owns them through `internal`.
+struct Extents {
+    /// In elements.
+    shape: Box<[Py_ssize_t]>,
+    /// In bytes.
+    strides: Box<[Py_ssize_t]>,
+}
+
+/// Everything that a `Py_buffer` says, decided before any of it is written.
+struct Answer {
+    start: *mut u8,
+    nbytes: Py_ssize_t,
+    itemsize: Py_ssize_t,
+    ndim: c_int,
+    readonly: bool,
+    format: &'static CStr,
+    extents: Box<Extents>,
+}
+
+impl Answer {
+    fn new(tensor: &ManagedTensor, flags: c_int) -> PyResult<Self> {
+        let has = |flag| flags & flag == flag;
+        let refuse = |message: String| Err(PyBufferError::new_err(message));
+        let (device, dtype) = (tensor.device(), tensor.dtype());
+        if !device.is_host_readable() {
+            return Err(Error::UnreadableDevice { device }.into());
+        }
+        let (Some(format), Some(itemsize)) = (format(dtype), tensor.itemsize()) else {
+            return refuse(format!("dtype {dtype} has no buffer format: use from_dlpack"));
+        };
+        let readonly = tensor.is_read_only();
+        if readonly && has(ffi::PyBUF_WRITABLE) {
+            return refuse("the tensor is read-only".to_owned());
+        }
+        if tensor.ndim() > MAX_NDIM {
+            return refuse(format!("{} axes are more than a buffer can have: 64", tensor.ndim()));
+        }
+        let (rows, columns) = (tensor.is_contiguous(), is_column_major(tensor));
+        let contiguity = [
+            (ffi::PyBUF_C_CONTIGUOUS, rows, "row-major"),
+            (ffi::PyBUF_F_CONTIGUOUS, columns, "column-major"),
+            (ffi::PyBUF_ANY_CONTIGUOUS, rows || columns, "contiguous"),
+        ];
+        for (flag, holds, name) in contiguity {
+            if has(flag) && !holds {
+                return refuse(format!("the tensor is not {name}"));
+            }
+        }
+        if !has(ffi::PyBUF_STRIDES) && !rows {
+            return refuse("the tensor is not row-major, and no strides were asked for".to_owned());
+        }
+        // A buffer's address is not NULL, even if there is nothing at it.
+        let start =
+            if tensor.data().is_null() { NonNull::dangling().as_ptr() } else { tensor.data() };
+        let fits = |_| Error::Overflow("size in bytes");
+        Ok(Self {
+            start,
+            nbytes: tensor.nbytes().try_into().map_err(fits)?,
+            itemsize: itemsize.try_into().map_err(fits)?,
+            ndim: tensor.ndim().try_into().map_err(fits)?,
+            readonly,
+            format,
+            extents: Box::new(extents(tensor, itemsize)?),
+        })
+    }
+}
+
+fn is_column_major(tensor: &ManagedTensor) -> bool {
+    let reversed = |values: &[i64]| values.iter().rev().copied().collect::<Vec<_>>();
+    let (shape, strides) = (reversed(tensor.shape()), reversed(&tensor.strides()));
+    layout::row_major_obstacle(&shape, &strides).is_none()
+}
+
+/// Shape, and strides in bytes; where a stride means nothing, it is made to mean nothing harmful.
+fn extents(tensor: &ManagedTensor, itemsize: usize) -> Result<Extents, Error> {
+    let overflow = Error::Overflow("span of strides");
+    let strides = if tensor.size() == 0 {
+        layout::row_major(tensor.shape()).into()
+    } else {
+        tensor.strides()
+    };
+    let itemsize = Py_ssize_t::try_from(itemsize).map_err(|_| overflow.clone())?;
+    let bytes = |(&extent, &stride): (&i64, &i64)| match extent {
+        1 => Some(itemsize),
+        _ => Py_ssize_t::try_from(stride).ok()?.checked_mul(itemsize),
+    };
+    Ok(Extents {
+        shape: tensor
+            .shape()
+            .iter()
+            .map(|&extent| Py_ssize_t::try_from(extent).map_err(|_| overflow.clone()))
+            .collect::<Result<_, _>>()?,
+        strides: tensor
+            .shape()
+            .iter()
+            .zip(strides.iter())
+            .map(|axis| bytes(axis).ok_or(overflow.clone()))
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+fn format(dtype: DLDataType) -> Option<&'static CStr> {
+    const FORMATS: &[(DLDataType, &CStr)] = &[
+        (DLDataType::INT8, c"b"),
+        (DLDataType::INT16, c"h"),
+        (DLDataType::INT32, c"i"),
+        (DLDataType::INT64, c"q"),
+        (DLDataType::UINT8, c"B"),
+        (DLDataType::UINT16, c"H"),
+        (DLDataType::UINT32, c"I"),
+        (DLDataType::UINT64, c"Q"),
+        (DLDataType::FLOAT16, c"e"),
+        (DLDataType::FLOAT32, c"f"),
+        (DLDataType::FLOAT64, c"d"),
+        (DLDataType::scalar(DLDataTypeCode::BOOL, 8), c"?"),
+        (DLDataType::scalar(DLDataTypeCode::COMPLEX, 64), c"Zf"),
+        (DLDataType::scalar(DLDataTypeCode::COMPLEX, 128), c"Zd"),
+    ];
+    FORMATS.iter().find(|(known, _)| *known == dtype).map(|(_, format)| *format)
+}

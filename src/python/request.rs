@@ -1,0 +1,81 @@
+//! The keyword arguments of `__dlpack__` and `from_dlpack`, as the array API standard has them.
+//!
+//! A wrong argument is a `TypeError` that names it (PyO3 adds the name); a right one that cannot be
+//! met is a `BufferError`, never a `TypeError`, because consumers answer a `TypeError` by asking again
+//! without keywords, and `copy=False` would be lost.
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::prelude::*;
+
+use crate::ffi::{DLDevice, DLDeviceType, DLPackVersion};
+
+/// `max_version`: a pair of integers from 0 on.
+pub(super) struct VersionArg(pub(super) DLPackVersion);
+
+impl<'py> FromPyObject<'_, 'py> for VersionArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let (major, minor) = object.extract::<(u32, u32)>().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "expected a tuple (major, minor), got {}",
+                described(&object)
+            ))
+        })?;
+        Ok(Self(DLPackVersion { major, minor }))
+    }
+}
+
+/// `device` or `dl_device`: a pair `(device_type, device_id)`, or "cpu".
+pub(super) struct DeviceArg(pub(super) DLDevice);
+
+impl<'py> FromPyObject<'_, 'py> for DeviceArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if object.extract::<&str>().is_ok_and(|name| name == "cpu") {
+            return Ok(Self(DLDevice::CPU));
+        }
+        let (device_type, device_id) = object.extract::<(i32, i32)>().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "expected \"cpu\" or a tuple (device_type, device_id), got {}",
+                described(&object)
+            ))
+        })?;
+        Ok(Self(DLDevice { device_type: DLDeviceType(device_type), device_id }))
+    }
+}
+
+/// A CPU has no streams.
+pub(super) fn refuse_stream(stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match stream {
+        None => Ok(()),
+        Some(stream) => Err(PyBufferError::new_err(format!(
+            "stream must be None for memory on the CPU, got {}",
+            described(stream)
+        ))),
+    }
+}
+
+/// The object's `repr` where that is short, else its type: for error messages.
+pub(super) fn described(object: &Bound<'_, PyAny>) -> String {
+    match object.repr().map(|repr| repr.to_string()) {
+        Ok(repr) if repr.len() <= 60 => repr,
+        _ => type_name(object),
+    }
+}
+
+/// The name of the object's type.
+pub(super) fn type_name(object: &Bound<'_, PyAny>) -> String {
+    object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
+}
+
+/// Only the device that the memory is on can be asked for.
+pub(super) fn refuse_other_device(wanted: Option<&DeviceArg>, device: DLDevice) -> PyResult<()> {
+    match wanted {
+        Some(DeviceArg(wanted)) if *wanted != device => Err(PyBufferError::new_err(format!(
+            "cannot export to {wanted}: the memory is on {device}"
+        ))),
+        _ => Ok(()),
+    }
+}

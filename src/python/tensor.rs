@@ -1,0 +1,240 @@
+//! `Tensor`: the DLPack side as a Python object.
+
+use std::sync::Arc;
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyTuple};
+
+use super::consume::Request;
+use super::request::{self, DeviceArg, VersionArg};
+use super::{PyArray, capsule};
+use crate::ffi::DLDevice;
+use crate::memory::ManagedTensor;
+
+/// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
+///
+/// Tensor.from_dlpack(x) takes one from any framework; the frameworks take it on with from_dlpack.
+/// On the CPU it also has the buffer protocol, so that memoryview(tensor) and np.asarray(tensor) work.
+///
+/// >>> import numpy as np
+/// >>> from arrow_dlpack import Tensor
+/// >>> tensor = Tensor.from_dlpack(np.zeros((2, 3), dtype=np.float32).T)
+/// >>> tensor
+/// <arrow_dlpack.Tensor float32, shape (3, 2), strides (1, 3), cpu>
+/// >>> np.from_dlpack(tensor).shape
+/// (3, 2)
+#[pyclass(name = "Tensor", module = "arrow_dlpack", frozen, subclass)]
+#[derive(Debug)]
+pub struct PyTensor {
+    tensor: Arc<ManagedTensor>,
+    /// Whoever this came from, if the CPU cannot read it: it knows how to synchronise.
+    producer: Option<Py<PyAny>>,
+}
+
+impl PyTensor {
+    /// The tensor.
+    #[must_use]
+    pub fn tensor(&self) -> &Arc<ManagedTensor> {
+        &self.tensor
+    }
+}
+
+impl From<ManagedTensor> for PyTensor {
+    fn from(tensor: ManagedTensor) -> Self {
+        Self { tensor: Arc::new(tensor), producer: None }
+    }
+}
+
+/// Any object with `__dlpack__`, a DLPack capsule, or an Arrow array.
+impl<'py> FromPyObject<'_, 'py> for PyTensor {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let is_tensor = object.is_instance_of::<PyCapsule>()
+            || object.hasattr(intern!(object.py(), "__dlpack__"))?;
+        if is_tensor {
+            return Self::from_dlpack(&object, None, None);
+        }
+        Ok(object.extract::<PyArray>()?.to_dlpack()?.into())
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// A tensor from any object with __dlpack__, or from a DLPack capsule.
+    ///
+    /// device: "cpu" or a (device_type, device_id) tuple of DLPack; None for where it is.
+    /// copy: True for memory of its own; False, like None, never copies, but makes sure that the
+    /// producer did not either.
+    #[staticmethod]
+    #[pyo3(signature = (x, /, *, device=None, copy=None))]
+    fn from_dlpack(
+        x: &Bound<'_, PyAny>,
+        device: Option<DeviceArg>,
+        copy: Option<bool>,
+    ) -> PyResult<Self> {
+        let request = Request { device: device.map(|device| device.0), copy };
+        let tensor = request.take(x)?;
+        // What was moved or copied on the way is no longer what the producer would hand out.
+        let forwards = !tensor.device().is_host_readable()
+            && request.device.is_none()
+            && copy != Some(true)
+            && !x.is_instance_of::<PyCapsule>();
+        Ok(Self { tensor: Arc::new(tensor), producer: forwards.then(|| x.clone().unbind()) })
+    }
+
+    /// Extents, in elements.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.tensor.shape())
+    }
+
+    /// Strides, in elements (not bytes).
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.tensor.strides().iter())
+    }
+
+    /// The element type's name, as NumPy or ml_dtypes has it: "float32", "bool", "bfloat16".
+    #[getter]
+    fn dtype(&self) -> String {
+        self.tensor.dtype().to_string()
+    }
+
+    /// Where the memory is: "cpu", "cuda:0".
+    #[getter]
+    fn device(&self) -> String {
+        self.tensor.device().to_string()
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.tensor.ndim()
+    }
+
+    /// Number of elements.
+    #[getter]
+    fn size(&self) -> usize {
+        self.tensor.size()
+    }
+
+    /// Size of the elements in bytes, without the gaps that strides leave.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.tensor.nbytes()
+    }
+
+    /// Whether the producer said that nobody may write. A legacy producer cannot say so.
+    #[getter]
+    fn readonly(&self) -> bool {
+        self.tensor.is_read_only()
+    }
+
+    /// Whether the elements lie one behind the other in row-major order.
+    #[getter]
+    fn is_contiguous(&self) -> bool {
+        self.tensor.is_contiguous()
+    }
+
+    /// The tensor as a DLPack capsule; consumers call this.
+    ///
+    /// Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
+    /// writable row-major memory of its own. A tensor that the CPU cannot read is handed out by its
+    /// producer, which gets all the arguments; one that came as a bare capsule has no producer and
+    /// takes only stream=None.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<Bound<'py, PyAny>>,
+        max_version: Option<VersionArg>,
+        dl_device: Option<DeviceArg>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(producer) = &self.producer {
+            return forward(producer.bind(py), stream, max_version, dl_device, copy);
+        }
+        request::refuse_stream(stream.as_ref())?;
+        let tensor = self.export(dl_device, copy)?;
+        capsule::new(py, tensor, max_version.map(|version| version.0))
+    }
+
+    /// (device_type, device_id) as DLPack numbers them; (1, 0) is the CPU.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        let DLDevice { device_type, device_id } = self.tensor.device();
+        (device_type.0, device_id)
+    }
+
+    /// The tensor as an Arrow Array: memory shared if it is contiguous, aligned and readable by the
+    /// CPU, else gathered; copy=False fails rather than copy, copy=True copies always.
+    #[pyo3(signature = (*, copy=None))]
+    fn to_arrow(&self, copy: Option<bool>) -> PyResult<PyArray> {
+        PyArray::from_tensor(self.tensor.share(), copy)
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let class = slf.get_type().getattr(intern!(slf.py(), "__qualname__"))?;
+        let this = slf.get();
+        let (shape, strides) = (this.shape(slf.py())?, this.strides(slf.py())?);
+        let (dtype, device) = (this.tensor.dtype(), this.tensor.device());
+        let readonly = if this.readonly() { ", read-only" } else { "" };
+        Ok(format!(
+            "<arrow_dlpack.{class} {dtype}, shape {shape}, strides {strides}, {device}{readonly}>"
+        ))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.producer)
+    }
+}
+
+impl PyTensor {
+    fn export(&self, wanted: Option<DeviceArg>, copy: Option<bool>) -> PyResult<ManagedTensor> {
+        let tensor = &self.tensor;
+        let device = tensor.device();
+        // Memory that the CPU can read, but that is not its own, gets onto the CPU by a copy.
+        let moves = matches!(wanted, Some(DeviceArg(wanted)) if wanted == DLDevice::CPU)
+            && device != DLDevice::CPU
+            && device.is_host_readable();
+        if !moves {
+            request::refuse_other_device(wanted.as_ref(), device)?;
+        }
+        match (moves, copy) {
+            (true, Some(false)) => Err(PyBufferError::new_err(format!(
+                "copy=False, but moving from {device} to {} takes a copy",
+                DLDevice::CPU
+            ))),
+            (true, _) | (_, Some(true)) => Ok(tensor.copied()?),
+            (false, _) => Ok(tensor.share()),
+        }
+    }
+}
+
+/// Has the producer answer, with the arguments that were given.
+fn forward<'py>(
+    producer: &Bound<'py, PyAny>,
+    stream: Option<Bound<'py, PyAny>>,
+    max_version: Option<VersionArg>,
+    dl_device: Option<DeviceArg>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = producer.py();
+    let keywords = PyDict::new(py);
+    if let Some(stream) = stream {
+        keywords.set_item(intern!(py, "stream"), stream)?;
+    }
+    if let Some(VersionArg(version)) = max_version {
+        keywords.set_item(intern!(py, "max_version"), (version.major, version.minor))?;
+    }
+    if let Some(DeviceArg(device)) = dl_device {
+        keywords.set_item(intern!(py, "dl_device"), (device.device_type.0, device.device_id))?;
+    }
+    if let Some(copy) = copy {
+        keywords.set_item(intern!(py, "copy"), copy)?;
+    }
+    producer.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
+}
