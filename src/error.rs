@@ -14,8 +14,9 @@ pub enum Error {
     // Arrow to tensor.
     /// A tensor has no place for nulls.
     #[error(
-        "{data_type} array has {null_count} null(s) in {len} values, and a tensor cannot hold \
-         nulls: fill or drop them first (pyarrow: fill_null, drop_null)"
+        "{data_type} array has {null_count} {} in {len} values, and a tensor cannot hold nulls: fill \
+         or drop them first (pyarrow: fill_null, drop_null)",
+        if *null_count == 1 { "null" } else { "nulls" }
     )]
     Nulls {
         /// The array's type.

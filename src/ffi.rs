@@ -160,7 +160,7 @@ impl fmt::Display for DLDevice {
     }
 }
 
-/// `DLDataType`: the element type. Its names and its Arrow types are in [`crate::dtype`].
+/// `DLDataType`: the element type.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DLDataType {

@@ -3,17 +3,23 @@
 >>> import numpy as np, pyarrow as pa
 >>> import arrow_dlpack
 
-Any Arrow array becomes a tensor for any framework with ``from_dlpack``:
+Any Arrow array becomes a tensor of any framework that has ``from_dlpack``:
 
 >>> np.from_dlpack(arrow_dlpack.Array(pa.array([1, 2, 3])))
 array([1, 2, 3])
 
-Any tensor becomes an array for any Arrow library:
+Any tensor becomes an array of any Arrow library:
 
 >>> pa.array(arrow_dlpack.from_dlpack(np.array([0.5, 1.5]))).to_pylist()
 [0.5, 1.5]
+
+Nulls and types without a tensor form are refused, in words that help:
+
+>>> np.from_dlpack(arrow_dlpack.Array(pa.array([1, None])))
+Traceback (most recent call last):
+arrow_dlpack.UnsupportedError: Int64 array has 1 null in 2 values, and a tensor cannot ...
 """
 
-from ._core import Array, Tensor, UnsupportedError, __version__, _live, from_dlpack
+from ._core import Array, Tensor, UnsupportedError, __version__, from_dlpack
 
 __all__ = ["Array", "Tensor", "UnsupportedError", "__version__", "from_dlpack"]

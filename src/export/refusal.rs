@@ -12,7 +12,7 @@ pub(super) fn unsupported(data_type: &DataType) -> Error {
 /// Every type is named, so that one that Arrow adds asks for an answer.
 fn way_out(data_type: &DataType) -> &'static str {
     match data_type {
-        DataType::Boolean => "cast it to uint8 first, Arrow stores it as bits",
+        DataType::Boolean => "cast it to uint8 first, since Arrow stores it as bits",
         DataType::Timestamp(..)
         | DataType::Date64
         | DataType::Time64(_)
@@ -25,7 +25,9 @@ fn way_out(data_type: &DataType) -> &'static str {
         | DataType::Decimal64(..)
         | DataType::Decimal128(..)
         | DataType::Decimal256(..) => "cast it to float64 first, if that is exact enough",
-        DataType::Dictionary(..) => "convert its indices, or decode it first",
+        DataType::Dictionary(..) => {
+            "convert its indices (pyarrow: array.indices), or decode it if its values are numbers"
+        }
         DataType::RunEndEncoded(..) => "decode it first",
         DataType::Utf8
         | DataType::LargeUtf8
@@ -44,7 +46,7 @@ fn way_out(data_type: &DataType) -> &'static str {
         DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => {
             "convert its children one by one"
         }
-        DataType::Null => "it has no values: cast it to the type you mean, and fill it",
+        DataType::Null => "cast it to the type you mean, and fill it",
         DataType::Int8
         | DataType::Int16
         | DataType::Int32

@@ -2,7 +2,7 @@
 
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::FieldRef;
+use arrow_schema::{DataType, FieldRef};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -216,7 +216,10 @@ impl PyArray {
     /// How many values are null.
     #[getter]
     fn null_count(&self) -> usize {
-        self.array.null_count()
+        match self.array.data_type() {
+            DataType::Null => self.array.len(), // without a validity buffer
+            _ => self.array.null_count(),
+        }
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -230,8 +233,8 @@ impl PyArray {
             this.r#type(),
             plural(this.array.len(), "value")
         );
-        if this.array.null_count() > 0 {
-            text += &format!(", {}", plural(this.array.null_count(), "null"));
+        if this.null_count() > 0 {
+            text += &format!(", {}", plural(this.null_count(), "null"));
         }
         if let Some(values) = preview(&this.array) {
             text += &format!(": [{values}]");

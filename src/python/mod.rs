@@ -4,16 +4,11 @@
 //! speaks the Arrow PyCapsule interface or DLPack; as results they speak both, so that an extension
 //! needs nothing else to exchange arrays with NumPy, PyTorch, JAX, pyarrow, polars and the rest:
 //!
-//! ```
-//! use arrow_dlpack::python::{PyArray, PyTensor};
-//! use pyo3::prelude::*;
+//! A whole extension, which is built and called by the tests:
 //!
-//! /// Takes any Arrow array, returns a tensor.
-//! #[pyfunction]
-//! fn as_tensor(array: PyArray) -> PyResult<PyTensor> {
-//!     Ok(PyTensor::from(array.to_dlpack()?))
-//! }
-//! ```
+#![doc = "```ignore"]
+#![doc = include_str!("../../examples/extension.rs")]
+#![doc = "```"]
 //!
 //! Extensions that also want the classes under names of their own call [`register`].
 

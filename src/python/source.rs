@@ -7,13 +7,14 @@
 #![expect(unsafe_code, reason = "moves C structures out of capsules and looks into them")]
 
 use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, make_array, new_empty_array};
 use arrow_data::{BufferSpec, layout};
-use arrow_schema::{DataType, Field, FieldRef, UnionMode};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 use arrow_select::concat::concat;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -143,7 +144,7 @@ fn concatenated(mut stream: FFI_ArrowArrayStream) -> Checked<(ArrayRef, FieldRef
         [chunk] => Arc::clone(chunk),
         chunks => {
             let chunks: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
-            concat(&chunks).map_err(|error| error.to_string())?
+            fenced(|| concat(&chunks))?
         }
     };
     Ok((array, field))
@@ -164,7 +165,14 @@ fn failure(stream: &mut FFI_ArrowArrayStream, code: i32) -> String {
 unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Checked<FieldRef> {
     // SAFETY: the caller's promise.
     let schema = unsafe { check_schema(schema, MAX_DEPTH)? };
-    Field::try_from(schema).map(Arc::new).map_err(|error| error.to_string())
+    fenced(|| Field::try_from(schema).map(Arc::new))
+}
+
+/// arrow-rs asserts some of what it imports: what the checks here miss is an error all the same.
+fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|_| "the Arrow structure is malformed".to_owned())?
+        .map_err(|error| error.to_string())
 }
 
 /// Everything that arrow-rs takes for granted about a schema.
@@ -194,6 +202,15 @@ unsafe fn check_schema<'a>(
     let Some(depth) = depth.checked_sub(1) else {
         return Err(format!("the Arrow type is nested more than {MAX_DEPTH} levels deep"));
     };
+    // SAFETY: S1, and it is a text.
+    let needed = match unsafe { CStr::from_ptr(schema.format) }.to_bytes() {
+        b"+l" | b"+L" | b"+vl" | b"+vL" | b"+m" | [b'+', b'w', ..] => 1,
+        b"+r" => 2,
+        _ => 0,
+    };
+    if schema.n_children < needed {
+        return Err(format!("the Arrow schema has {} children", schema.n_children));
+    }
     for child in children(schema.n_children, schema.children)? {
         // SAFETY: S1 holds for children.
         unsafe { check_schema(child, depth)? };
@@ -220,13 +237,14 @@ fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item 
 /// are checked too, because offsets and keys are addresses of a kind.
 fn array_from(array: FFI_ArrowArray, data_type: &DataType) -> Checked<ArrayRef> {
     check_array(&array, data_type)?;
-    // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
-    let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) };
-    let data = data.map_err(|error| error.to_string())?;
-    if !data_type.is_primitive() {
-        data.validate_full().map_err(|error| error.to_string())?;
-    }
-    Ok(make_array(data))
+    fenced(|| {
+        // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
+        let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
+        if !data_type.is_primitive() {
+            data.validate_full()?;
+        }
+        Ok(make_array(data))
+    })
 }
 
 /// Everything that arrow-rs takes for granted about an array. Depth is bounded by the type's.

@@ -1,0 +1,40 @@
+"""Every test must give back every tensor it opened."""
+
+import gc
+import os
+import time
+
+os.environ["JAX_ENABLE_X64"] = (
+    "1"  # before anyone imports it: 64-bit numbers are half of what we test
+)
+
+import pytest
+from arrow_dlpack import _core
+
+
+def open_tensors(expected=None):
+    """The counts of open tensors; waits a little for `expected`: JAX frees on another thread."""
+    gc.collect()
+    deadline = time.monotonic() + 2
+    while expected is not None and _core._live() != expected and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return _core._live()
+
+
+@pytest.fixture(autouse=True)
+def no_leaks():
+    before = open_tensors()
+    yield
+    assert open_tensors(before) == before, "tensors are still open as (exported, imported)"
+
+
+@pytest.fixture
+def live(no_leaks):
+    """The counts of open tensors, as (exported, imported), since the test began."""
+    exported, imported = open_tensors()
+
+    def since():
+        now = open_tensors()
+        return now[0] - exported, now[1] - imported
+
+    return since

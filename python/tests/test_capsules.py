@@ -1,0 +1,388 @@
+"""Capsules and descriptors from a hostile producer: a clear error, and its memory intact."""
+
+import ctypes
+import gc
+import subprocess
+import sys
+import threading
+
+import hostile
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack
+from hostile import CUDA, CUDA_HOST, LEGACY, READ_ONLY, VERSIONED, Producer
+
+VERSIONED_ONLY = {"major", "minor", "flags"}
+BIG = 1 << 32
+LOWEST, HIGHEST = -(1 << 63), (1 << 63) - 1
+
+ACCEPTED = {
+    "no deleter": ({"deleter": None}, [1, 2, 3]),
+    "NULL strides": ({"strides": None}, [1, 2, 3]),
+    "byte_offset": ({"byte_offset": 4, "shape": (2,)}, [2, 3]),
+    "nonsense stride of one element": ({"shape": (1,), "strides": (LOWEST,)}, [1]),
+    "nonsense stride of no element": ({"shape": (0,), "strides": (HIGHEST,)}, []),
+    "NULL data of no element": ({"shape": (0,), "data": None}, []),
+    "dangling data of no element": ({"shape": (0,), "data": 3}, []),
+    "NULL shape of no axis": ({"shape": None, "ndim": 0}, [1]),
+    "zero before overflow": ({"shape": (0,)}, []),
+    "another CPU": ({"device_id": 7}, [1, 2, 3]),
+    "Arrow's CPU": ({"device_id": -1}, [1, 2, 3]),
+    "pinned memory": ({"device_type": CUDA_HOST}, [1, 2, 3]),
+    "a stride of two": ({"shape": (2,), "strides": (2,)}, [1, 3]),
+    "a stride of zero": ({"shape": (4,), "strides": (0,)}, [1, 1, 1, 1]),
+    "a negative stride": ({"strides": (-1,), "byte_offset": 8}, [3, 2, 1]),
+    "a minor version to come": ({"minor": 99}, [1, 2, 3]),
+    "unknown flags": ({"flags": 1 << 40}, [1, 2, 3]),
+}
+
+
+def in_both_abis(cases):
+    """Each case, and each that a legacy tensor (without version and flags) can say once more."""
+    return [(name, False) for name in cases] + [
+        (name, True) for name, (fields, _) in cases.items() if not fields.keys() & VERSIONED_ONLY
+    ]
+
+
+@pytest.mark.parametrize(("name", "legacy"), in_both_abis(ACCEPTED))
+def test_unusual_descriptors_are_understood(name, legacy):
+    fields, expected = ACCEPTED[name]
+    producer = Producer(legacy=legacy, **fields)
+    array = from_dlpack(producer.capsule())
+    assert pa.array(array).to_pylist() == expected
+    tensor = Tensor.from_dlpack(producer)
+    assert np.from_dlpack(tensor).ravel().tolist() == expected
+    del array, tensor
+    gc.collect()
+    assert producer.deleted == (0 if "deleter" in fields else 2)
+    assert list(producer.memory) == [1, 2, 3]
+
+
+REFUSED = {
+    "major version": ({"major": 2}, "version 2.x"),
+    "major version zero": ({"major": 0}, "version 0.x"),
+    "negative ndim": ({"ndim": -1}, "ndim is -1"),
+    "negative extent": ({"shape": (-3,)}, "extent of axis 0 is -3"),
+    "negative extent beside zero": ({"shape": (0, -1)}, "extent of axis 1 is -1"),
+    "NULL shape": ({"shape": None, "ndim": 1}, "shape is NULL although ndim is 1"),
+    "NULL data": ({"data": None}, "data is NULL although the tensor has 12 bytes"),
+    "too many elements": ({"shape": (BIG, BIG, 16)}, "number of elements overflows"),
+    "too many bytes": ({"shape": (1 << 62,)}, "size in bytes overflows"),
+    "too wide a stride": ({"shape": (3,), "strides": (HIGHEST,)}, "span of strides overflows"),
+    "too low a stride": ({"shape": (3,), "strides": (LOWEST,)}, "span of strides overflows"),
+    "addresses that wrap": ({"byte_offset": (1 << 64) - 8}, "address range overflows"),
+    "addresses below zero": ({"strides": (-(1 << 58),), "shape": (3,)}, "overflows"),
+    "no lanes": ({"lanes": 0}, "32 bits and 0 lanes"),
+    "float of 7 bits": ({"bits": 7}, "no dtype has code 2, 7 bits"),
+    "bool of 1 bit": ({"code": hostile.BOOL, "bits": 1}, "no dtype has code 6, 1 bits"),
+    "int of 0 bits": ({"code": hostile.INT, "bits": 0}, "no dtype"),
+    "fp4 of 8 bits": ({"code": 17, "bits": 8}, "no dtype has code 17, 8 bits"),
+}
+
+
+@pytest.mark.parametrize(("name", "legacy"), in_both_abis(REFUSED))
+@pytest.mark.parametrize("take", [from_dlpack, Tensor.from_dlpack])
+def test_impossible_descriptors_are_refused_and_deleted_once(name, legacy, take):
+    fields, words = REFUSED[name]
+    producer = Producer(legacy=legacy, **fields)
+    capsule = producer.capsule()
+    with pytest.raises(BufferError, match=words):
+        take(capsule)
+    assert producer.deleted == 1
+    assert list(producer.memory) == [1, 2, 3]
+    with pytest.raises(BufferError, match="used already"):
+        take(capsule)
+    assert producer.deleted == 1
+
+
+HELD = {
+    "lanes": ({"lanes": 2, "shape": (1,)}, "float32x2", "lanes"),
+    "unknown code": ({"code": 99}, "dtype(99, 32 bits)", "numeric type"),
+    "opaque": ({"code": hostile.OPAQUE}, "opaque_handle32", "numeric type"),
+    "bfloat16": ({"code": hostile.BFLOAT, "bits": 16}, "bfloat16", "float32"),
+    "fp8": ({"code": 10, "bits": 8}, "float8_e4m3fn", "float32"),
+    "packed int4": ({"code": hostile.INT, "bits": 4}, "int4", "8, 16, 32 or 64 bits"),
+    "bool that is 7": ({"code": hostile.BOOL, "bits": 8}, "bool", "uint8"),
+}
+
+
+@pytest.mark.parametrize("name", HELD)
+def test_a_tensor_holds_what_an_array_cannot(name):
+    fields, dtype, words = HELD[name]
+    producer = Producer(**fields)
+    tensor = Tensor.from_dlpack(producer)
+    assert tensor.dtype == dtype
+    with pytest.raises(UnsupportedError, match=words):
+        tensor.to_arrow()
+    copy = Tensor.from_dlpack(tensor, copy=True)
+    assert (copy.dtype, copy.shape, copy.nbytes) == (dtype, tensor.shape, tensor.nbytes)
+    del tensor
+    gc.collect()
+    assert producer.deleted == 1
+
+
+def test_a_huge_broadcast_costs_an_error_and_no_memory():
+    producer = Producer([1.0], shape=(1 << 60,), strides=(0,))
+    for take in (from_dlpack, lambda x: Tensor.from_dlpack(x, copy=True)):
+        with pytest.raises(MemoryError, match="cannot allocate 4611686018427387904 bytes"):
+            take(producer)
+    assert producer.deleted == 2
+
+
+def test_packed_elements_cannot_be_gathered():
+    producer = Producer([1.0], code=hostile.UINT, bits=4, shape=(2, 2), strides=(1, 2))
+    tensor = Tensor.from_dlpack(producer)
+    with pytest.raises(BufferError, match="uint4.*no address of their own"):
+        tensor.__dlpack__(copy=True)
+
+
+@pytest.mark.parametrize("consumer", [from_dlpack, Tensor.from_dlpack])
+def test_a_capsule_is_good_for_one_consumer(consumer):
+    producer = Producer()
+    capsule = producer.capsule()
+    first = consumer(capsule)
+    assert hostile.capsule_name(capsule) == b"used_dltensor_versioned"
+    with pytest.raises(BufferError, match="used already"):
+        consumer(capsule)
+    del first
+    gc.collect()
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("name", [b"dltensor_v2", b"", b"used", b"arrow_array"])
+def test_a_capsule_of_another_name_is_left_alone(name):
+    producer = Producer()
+    capsule = hostile.new_capsule(ctypes.addressof(producer.managed), name, None)
+    with pytest.raises(BufferError, match="not a DLPack capsule"):
+        from_dlpack(capsule)
+    assert hostile.capsule_name(capsule) == name
+    assert producer.deleted == 0
+
+
+def test_a_capsule_without_a_name_is_left_alone():
+    producer = Producer()
+    capsule = hostile.new_capsule(ctypes.addressof(producer.managed), None, None)
+    with pytest.raises(BufferError, match="not a DLPack capsule"):
+        from_dlpack(capsule)
+
+
+@pytest.mark.parametrize("max_version", [None, (1, 0)])
+def test_a_capsule_that_nobody_takes_frees_its_tensor(max_version, live):
+    array = Array(pa.array([1, 2, 3]))
+    capsule = array.__dlpack__(max_version=max_version)
+    assert live() == (1, 0)
+    del capsule
+    assert live() == (0, 0)
+
+
+@pytest.mark.parametrize("max_version", [None, (1, 0)])
+def test_a_capsule_that_was_renamed_is_somebody_elses(max_version, live):
+    capsule = Array(pa.array([1])).__dlpack__(max_version=max_version)
+    name = hostile.capsule_name(capsule)
+    used = {LEGACY: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}[name]
+    pointer = hostile.capsule_pointer(capsule, name)
+    hostile.rename_capsule(capsule, used)
+    del capsule
+    assert live() == (1, 0)
+    delete(pointer, legacy=name == LEGACY)
+    assert live() == (0, 0)
+
+
+def test_a_dying_capsule_does_not_swallow_the_exception_in_flight(live):
+    def fail():
+        capsule = tensor_of_noisy_memory().__dlpack__(max_version=(1, 0))
+        assert capsule
+        raise KeyError("in flight")
+
+    with pytest.raises(KeyError, match="in flight"):
+        fail()
+    assert live() == (0, 0)
+
+
+def tensor_of_noisy_memory():
+    """A tensor whose deleter runs Python code, and raises and catches in it."""
+
+    class Noisy(np.ndarray):
+        def __del__(self):
+            try:
+                raise ValueError("from a destructor")
+            except ValueError:
+                pass
+
+    return Tensor.from_dlpack(np.zeros(3).view(Noisy))
+
+
+def delete(pointer, *, legacy, library=ctypes.PyDLL):
+    """Calls the deleter, by default with the GIL, with CDLL without it."""
+    kind = hostile.Legacy if legacy else hostile.Versioned
+    function = kind.from_address(pointer).deleter
+    factory = ctypes.PYFUNCTYPE if library is ctypes.PyDLL else ctypes.CFUNCTYPE
+    factory(None, ctypes.c_void_p)(function)(pointer)
+
+
+def exported(source):
+    """The pointer of an exported tensor that owns `source`, taken out of its capsule."""
+    capsule = Tensor.from_dlpack(source).__dlpack__(max_version=(1, 0))
+    pointer = hostile.capsule_pointer(capsule, VERSIONED)
+    hostile.rename_capsule(capsule, b"used_dltensor_versioned")
+    return pointer
+
+
+SOURCES = {
+    "numpy": lambda: np.arange(1000.0),
+    "pyarrow": lambda: Array(pa.array([1.0, 2.0])),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_deleter_may_run_with_and_without_the_gil_and_on_any_thread(source, live):
+    delete(exported(SOURCES[source]()), legacy=False)
+    delete(exported(SOURCES[source]()), legacy=False, library=ctypes.CDLL)
+    pointer = exported(SOURCES[source]())
+    thread = threading.Thread(target=delete, args=(pointer,), kwargs={"legacy": False})
+    thread.start()
+    thread.join()
+    assert live() == (0, 0)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_deleter_may_run_on_a_thread_that_python_has_never_seen(source, live):
+    pointer = exported(SOURCES[source]())
+    libc = ctypes.CDLL(None)
+    handle = ctypes.c_ulong()
+    deleter = ctypes.c_void_p(hostile.Versioned.from_address(pointer).deleter)
+    assert libc.pthread_create(ctypes.byref(handle), None, deleter, ctypes.c_void_p(pointer)) == 0
+    assert libc.pthread_join(handle, None) == 0
+    assert live() == (0, 0)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_deleter_may_run_after_the_interpreter_is_gone(source):
+    """The C library calls it when the process exits, long after Python has been finalised."""
+    program = f"""
+import ctypes, sys
+sys.path.insert(0, {sys.path[0]!r})
+sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
+import hostile
+from test_capsules import SOURCES, exported
+pointer = exported(SOURCES[{source!r}]())
+deleter = ctypes.c_void_p(hostile.Versioned.from_address(pointer).deleter)
+assert ctypes.CDLL(None).__cxa_atexit(deleter, ctypes.c_void_p(pointer), None) == 0
+print("registered")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "registered"), done.stderr
+
+
+def test_many_threads_export_and_drop_at_once(live):
+    array = Array(pa.array(range(1000)))
+    problems = []
+
+    def work():
+        try:
+            for _ in range(200):
+                assert np.from_dlpack(array)[-1] == 999
+                assert len(from_dlpack(array.to_tensor())) == 1000
+        except Exception as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == []
+    assert live() == (0, 0)
+
+
+class Gpu(Producer):
+    """Memory that claims to be on a GPU; nobody must touch it."""
+
+    def __init__(self, **fields):
+        super().__init__(device_type=CUDA, data=0xDEAD0000, **fields)
+
+    def __dlpack__(self, **keywords):
+        self.calls.append(keywords)
+        if keywords.get("dl_device") == (1, 0):
+            self.on_cpu = Producer([7.0, 8.0], flags=hostile.IS_COPIED)
+            return self.on_cpu.capsule()
+        return self.capsule()
+
+
+def test_a_tensor_elsewhere_is_described_and_not_touched():
+    gpu = Gpu(byte_offset=16)
+    tensor = Tensor.from_dlpack(gpu)
+    assert (tensor.device, tensor.__dlpack_device__()) == ("cuda:0", (CUDA, 0))
+    assert (tensor.shape, tensor.strides, tensor.nbytes) == ((3,), (1,), 12)
+    for touch in (memoryview, Tensor.to_arrow):
+        with pytest.raises(BufferError, match="on cuda:0, which the CPU cannot read"):
+            touch(tensor)
+    del tensor, touch
+    gc.collect()
+    assert gpu.deleted == 1
+
+
+def test_a_tensor_elsewhere_has_its_producer_answer():
+    gpu = Gpu()
+    tensor = Tensor.from_dlpack(gpu)
+    asked = {"stream": 2, "max_version": (1, 1), "dl_device": (CUDA, 0), "copy": False}
+    tensor.__dlpack__(**asked)
+    tensor.__dlpack__(stream=None)
+    assert gpu.calls == [{"max_version": (1, 3)}, asked, {}]
+
+
+def test_a_bare_capsule_from_elsewhere_takes_no_stream():
+    gpu = Gpu(byte_offset=16, flags=READ_ONLY)
+    tensor = Tensor.from_dlpack(gpu.capsule())
+    with pytest.raises(BufferError, match="stream must be None"):
+        tensor.__dlpack__(stream=1)
+    with pytest.raises(BufferError, match="cuda:0, which the CPU cannot read"):
+        tensor.__dlpack__(copy=True)
+    capsule = tensor.__dlpack__(max_version=(1, 3))
+    inside = hostile.Versioned.from_address(hostile.capsule_pointer(capsule, VERSIONED))
+    assert (inside.tensor.data, inside.tensor.byte_offset) == (0xDEAD0000, 16)
+    assert (inside.tensor.device_type, inside.flags) == (CUDA, READ_ONLY)
+    with pytest.raises(BufferError, match="cuda:0, which the CPU cannot read"):
+        from_dlpack(capsule)
+    del tensor, capsule
+    gc.collect()
+    assert gpu.deleted == 1
+
+
+def test_an_array_has_the_producer_copy_to_the_cpu():
+    gpu = Gpu()
+    arrow = pa.array(from_dlpack(gpu))
+    assert arrow.to_pylist() == [7, 8]
+    assert arrow.buffers()[1].address == gpu.on_cpu.address, "copied once, not twice"
+    assert gpu.calls == [{"max_version": (1, 3)}, {"max_version": (1, 3), "dl_device": (1, 0)}]
+    with pytest.raises(BufferError, match="cuda:0, which the CPU cannot read"):
+        from_dlpack(gpu, copy=False)
+    assert Tensor.from_dlpack(gpu, device="cpu").shape == (2,)
+    assert gpu.deleted == 2
+
+
+def test_a_producer_that_changes_its_mind_about_the_device_is_not_believed():
+    class Fickle(Producer):
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    fickle = Fickle(device_type=CUDA, data=0xDEAD0000)
+    with pytest.raises(BufferError, match="asked for on cpu, and is on cuda:0"):
+        from_dlpack(fickle, device="cpu")
+    with pytest.raises(BufferError, match="cuda:0"):
+        from_dlpack(fickle)
+    assert fickle.deleted == 3
+
+
+def test_pinned_memory_moves_to_the_cpu_by_a_copy():
+    producer = Producer(device_type=CUDA_HOST)
+    tensor = Tensor.from_dlpack(producer)
+    assert np.asarray(tensor).tolist() == [1, 2, 3]
+    with pytest.raises(BufferError, match="copy=False, but moving from cuda_host:0"):
+        tensor.__dlpack__(dl_device=(1, 0), copy=False)
+    assert np.from_dlpack(tensor, device="cpu").tolist() == [1, 2, 3]
+    moved = Tensor.from_dlpack(producer, device="cpu")
+    assert (moved.device, np.asarray(moved).tolist()) == ("cpu", [1, 2, 3])

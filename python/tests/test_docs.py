@@ -1,0 +1,59 @@
+"""What the documentation shows is what happens."""
+
+import doctest
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import arrow_dlpack
+import pytest
+from arrow_dlpack import _core
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+
+
+def test_the_readme_has_python():
+    assert BLOCKS
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_the_readme_runs(block):
+    exec(compile(block, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize("module", [arrow_dlpack, _core])
+def test_docstrings_run(module):
+    finder = doctest.DocTestFinder()
+    runner = doctest.DocTestRunner(
+        optionflags=doctest.ELLIPSIS | doctest.IGNORE_EXCEPTION_DETAIL, verbose=False
+    )
+    examples = 0
+    for test in finder.find(module, module.__name__.split(".")[-1]):
+        examples += len(test.examples)
+        runner.run(test)
+    assert runner.failures == 0
+    assert examples > 0 or module is _core
+
+
+def test_everything_public_says_what_it_is():
+    for name in arrow_dlpack.__all__:
+        thing = getattr(arrow_dlpack, name)
+        assert thing.__doc__, name
+        if isinstance(thing, type) and thing is not arrow_dlpack.UnsupportedError:
+            for attribute, value in vars(thing).items():
+                if not attribute.startswith("_"):
+                    assert value.__doc__, f"{name}.{attribute}"
+
+
+def test_the_demo_runs():
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "flights.py"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("zero-copy") == 9
+    assert "R^2" in done.stdout

@@ -1,0 +1,361 @@
+"""Arrow sources: real libraries, streams that fail, and C structures that cannot be true."""
+
+import ctypes
+from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_void_p
+
+import hostile
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from arrow_dlpack import Array
+
+
+def test_every_kind_of_source_is_carried_whole():
+    sources = [
+        pa.array([1, None, 3]),
+        pa.array(["a", None, "bc"]).slice(1),
+        pa.array([[1, 2], None, []]),
+        pa.array([{"a": 1, "b": "x"}, None]),
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+        pa.array([b"abc", None], pa.binary_view()),
+        pa.array([1.5, None], pa.float16()),
+        pa.nulls(3),
+        pa.array([[1, 2], [3, 4]], pa.list_(pa.int8(), 2)),
+        pa.RunEndEncodedArray.from_arrays([2, 3], ["a", "b"]),
+        pa.UnionArray.from_sparse(
+            pa.array([0, 1], pa.int8()), [pa.array([1, 2]), pa.array(["a", "b"])]
+        ),
+    ]
+    for source in sources:
+        array = Array(source)
+        assert len(array) == len(source)
+        assert array.null_count == source.null_count
+        assert pa.array(array).equals(source)
+        assert array.type in repr(array)
+
+
+def test_batches_and_tables_are_struct_arrays():
+    table = pa.table({"a": [1, 2], "b": ["x", "y"]})
+    assert pa.array(Array(table)).to_pylist() == table.to_pylist()
+    assert pa.array(Array(table.to_batches()[0])).to_pylist() == table.to_pylist()
+    frame = pl.DataFrame({"a": [1, 2]})
+    assert pa.array(Array(frame)).to_pylist() == [{"a": 1}, {"a": 2}]
+
+
+def test_field_metadata_survives():
+    field = pa.field("x", pa.int32(), nullable=False, metadata={"unit": "m"})
+    schema = pa.schema([field]).field(0)
+
+    class Column:
+        def __arrow_c_array__(self, requested_schema=None):
+            return schema.__arrow_c_schema__(), pa.array([1], pa.int32()).__arrow_c_array__()[1]
+
+    assert pa.field(Array(Column())).equals(field, check_metadata=True)
+
+
+def test_a_requested_schema_is_followed_where_that_is_possible():
+    array = Array(pa.array([1, 2], pa.int8()))
+    assert pa.array(array, type=pa.int64()).type == pa.int64()
+    with pytest.raises(TypeError, match="arrow_schema"):
+        array.__arrow_c_array__(hostile.Producer().capsule())
+
+
+def test_lengths_types_and_texts():
+    array = Array(pa.array([1, None, 3], pa.uint8()))
+    assert (len(array), array.type, array.null_count) == (3, "UInt8", 1)
+    assert repr(array) == "<arrow_dlpack.Array UInt8, 3 values, 1 null: [1, null, 3]>"
+    assert repr(Array(pa.array(range(9)))).endswith("9 values: [0, 1, 2, 3, 4, 5, ...]>")
+    assert repr(Array(pa.array(["x" * 99]))).endswith("1 value: [" + "x" * 39 + "…]>")
+    assert repr(Array(pa.array([[1]]))).startswith("<arrow_dlpack.Array List(")
+    uuids = pa.array([b"0" * 16], pa.uuid())
+    assert Array(uuids).type == "arrow.uuid[FixedSizeBinary(16)]"
+
+
+def test_an_error_in_a_stream_arrives():
+    def batches():
+        yield pa.record_batch({"a": [1]})
+        raise ValueError("the source broke")
+
+    reader = pa.RecordBatchReader.from_batches(pa.schema({"a": pa.int64()}), batches())
+    with pytest.raises(ValueError, match="the source broke"):
+        Array(reader)
+
+
+def test_a_stream_is_read_once():
+    reader = pa.table({"a": [1]}).to_reader()
+    capsule = reader.__arrow_c_stream__()
+
+    class Once:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return capsule
+
+    assert len(Array(Once())) == 1
+    with pytest.raises(ValueError, match="stream has been released"):
+        Array(Once())
+
+
+class Schema(ctypes.Structure):
+    pass
+
+
+Schema._fields_ = (
+    ("format", c_char_p),
+    ("name", c_char_p),
+    ("metadata", c_char_p),
+    ("flags", c_int64),
+    ("n_children", c_int64),
+    ("children", POINTER(POINTER(Schema))),
+    ("dictionary", POINTER(Schema)),
+    ("release", CFUNCTYPE(None, POINTER(Schema))),
+    ("private_data", c_void_p),
+)
+
+
+class ArrayStruct(ctypes.Structure):
+    pass
+
+
+ArrayStruct._fields_ = (
+    ("length", c_int64),
+    ("null_count", c_int64),
+    ("offset", c_int64),
+    ("n_buffers", c_int64),
+    ("n_children", c_int64),
+    ("buffers", POINTER(c_void_p)),
+    ("children", POINTER(POINTER(ArrayStruct))),
+    ("dictionary", POINTER(ArrayStruct)),
+    ("release", CFUNCTYPE(None, POINTER(ArrayStruct))),
+    ("private_data", c_void_p),
+)
+
+NULL_RELEASE = object()
+
+
+class Source:
+    """An Arrow array by hand: 8 int32 zeros unless told otherwise; counts its releases."""
+
+    def __init__(self, schema=None, children=(), child_arrays=(), **array):
+        self.released = 0
+        self.memory = ctypes.create_string_buffer(256)
+        start = (ctypes.addressof(self.memory) + 63) // 64 * 64
+        buffers = array.pop("buffers", [None, start])
+        self.schema = self.schema_struct({"format": b"i"} | (schema or {}), children)
+        self.array = self.array_struct(
+            {"length": 8, "n_buffers": len(buffers or [])} | array, buffers, child_arrays
+        )
+
+    def schema_struct(self, fields, children):
+        release = fields.pop("release", self.release_schema)
+        struct = Schema(**fields)
+        if release is not NULL_RELEASE:
+            struct.release = type(struct.release)(release)
+        self.adopt(struct, children, POINTER(Schema))
+        return struct
+
+    def array_struct(self, fields, buffers, children):
+        release = fields.pop("release", self.release_array)
+        struct = ArrayStruct(**fields)
+        if release is not NULL_RELEASE:
+            struct.release = type(struct.release)(release)
+        if buffers is not None:
+            struct.buffers = (c_void_p * len(buffers))(*buffers)
+        self.adopt(struct, children, POINTER(ArrayStruct))
+        return struct
+
+    @staticmethod
+    def adopt(struct, children, pointer):
+        if children:
+            struct.n_children = struct.n_children or len(children)
+            struct.children = (pointer * len(children))(*map(ctypes.pointer, children))
+
+    def release_schema(self, pointer):
+        pointer[0].release = type(pointer[0].release)()
+
+    def release_array(self, pointer):
+        self.released += 1
+        pointer[0].release = type(pointer[0].release)()
+
+    def __arrow_c_array__(self, requested_schema=None):
+        return (
+            hostile.new_capsule(ctypes.addressof(self.schema), b"arrow_schema", None),
+            hostile.new_capsule(ctypes.addressof(self.array), b"arrow_array", None),
+        )
+
+
+def test_a_source_by_hand_is_carried_and_released_once():
+    source = Source(null_count=-1)
+    tensor = np.from_dlpack(Array(source))
+    assert tensor.tolist() == [0] * 8
+    assert source.released == 0
+    del tensor
+    assert source.released == 1
+    with pytest.raises(ValueError, match="released already"):
+        Array(source)
+
+
+HUGE = (1 << 63) - 1
+IMPOSSIBLE = {
+    "negative length": ({"length": -1}, "length -1"),
+    "negative offset": ({"offset": -8}, "offset -8"),
+    "length and offset overflow": ({"length": HUGE, "offset": HUGE}, "address space"),
+    "bytes overflow": ({"length": 1 << 62}, "address space"),
+    "negative null count": ({"null_count": -2}, "null_count -2"),
+    "more nulls than values": ({"null_count": 9}, "null_count 9 of length 8"),
+    "too few buffers": ({"buffers": [None]}, "1 buffers where 2 are expected"),
+    "too many buffers": ({"buffers": [None, None, None]}, "3 buffers where 2"),
+    "negative buffer count": ({"n_buffers": -1}, "-1 buffers"),
+    "no buffers": ({"buffers": None, "n_buffers": 2}, "no pointer to its buffers"),
+    "NULL buffer": ({"buffers": [None, None]}, "null"),
+    "children of a number": ({"n_children": 1}, "1 children"),
+    "negative child count": ({"n_children": -1}, "-1 children"),
+    "dictionary of a number": ({"dictionary": ctypes.pointer(ArrayStruct())}, "dictionary"),
+    "released array": ({"release": NULL_RELEASE}, "released already"),
+    "released schema": ({"schema": {"release": NULL_RELEASE}}, "released already"),
+    "no format": ({"schema": {"format": None}}, "not a text"),
+    "format not UTF-8": ({"schema": {"format": b"\xff"}}, "not a text"),
+    "name not UTF-8": ({"schema": {"name": b"\xff"}}, "not a text"),
+    "unknown format": ({"schema": {"format": b"?"}}, r"\?"),
+    "negative schema children": ({"schema": {"n_children": -1}}, "-1 children"),
+    "schema children missing": ({"schema": {"n_children": 2}}, "2 children, but no pointer"),
+    "a list of nothing": ({"schema": {"format": b"+l"}}, "schema has 0 children"),
+    "runs of nothing": ({"schema": {"format": b"+r"}}, "schema has 0 children"),
+    "a union of nothing": ({"schema": {"format": b"+us:0,1"}}, "same number"),
+    "metadata of negative size": ({"schema": {"metadata": b"\xff" * 4}}, ".+"),
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_impossible_structures_are_refused_and_released_once(name):
+    fields, words = IMPOSSIBLE[name]
+    source = Source(**fields)
+    with pytest.raises(ValueError, match=words):
+        Array(source)
+    # A schema that is wrong leaves the array in its capsule, which releases it in real life.
+    assert source.released == (0 if "schema" in fields or "release" in fields else 1)
+
+
+def test_a_negative_size_is_refused():
+    source = Source(schema={"format": b"w:-1"})
+    with pytest.raises(ValueError, match="size -1"):
+        Array(source)
+    assert source.released == 1
+
+
+def nested(levels, child=None):
+    keep = Source(schema={"format": b"i"})
+    schema = keep.schema
+    for _ in range(levels):
+        outer = Source(schema={"format": b"+l"}, children=[schema])
+        outer.inner = keep
+        keep, schema = outer, outer.schema
+    return keep
+
+
+def test_excessive_depth_is_refused():
+    with pytest.raises(ValueError, match="more than 64 levels"):
+        Array(nested(5000))
+
+
+def test_children_that_are_too_short_or_missing_are_refused():
+    for format, length, words in [
+        (b"+s", 7, "length 7 is too short"),
+        (b"+w:3", 23, "length 23 is too short"),
+        (b"+w:3", -1, "too short"),
+    ]:
+        inner = Source(length=length)
+        source = Source(
+            schema={"format": format},
+            children=[inner.schema],
+            child_arrays=[inner.array],
+            buffers=[None],
+        )
+        with pytest.raises(ValueError, match=words):
+            Array(source)
+        assert source.released == 1
+    source = Source(schema={"format": b"+s"}, children=[inner.schema], buffers=[None])
+    source.array.n_children = 1
+    source.array.children = (POINTER(ArrayStruct) * 1)()
+    with pytest.raises(ValueError, match="not there"):
+        Array(source)
+
+
+@pytest.mark.parametrize(
+    "offsets", [[0, 2, 1, 3], [0, 1, 2, -1], [0, 1 << 30, 2, 3], [-5, 0, 1, 2], [3, 2, 1, 0]]
+)
+@pytest.mark.parametrize("format", [b"u", b"z"])
+def test_offsets_that_lead_astray_are_refused(offsets, format):
+    values = (ctypes.c_int32 * 4)(*offsets)
+    text = ctypes.create_string_buffer(b"abcdefgh")
+    buffers = [None, ctypes.addressof(values), ctypes.addressof(text)]
+    source = Source(schema={"format": format}, length=3, buffers=buffers)
+    with pytest.raises(ValueError, match=r".+"):
+        Array(source)
+    assert source.released == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [None, (1, 2), lambda: hostile.Producer().capsule(), ("a",), [1, 2, 3]]
+)
+def test_nonsense_from_a_source_is_a_type_error(answer):
+    class Nonsense:
+        def __arrow_c_array__(self, requested_schema=None):
+            return (answer(), answer()) if callable(answer) else answer
+
+    class NonsenseStream:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return answer() if callable(answer) else answer
+
+    for source in (Nonsense(), NonsenseStream()):
+        with pytest.raises(TypeError, match="capsule"):
+            Array(source)
+
+
+class Stream(ctypes.Structure):
+    pass
+
+
+GET = CFUNCTYPE(c_int, POINTER(Stream), c_void_p)
+Stream._fields_ = (
+    ("get_schema", GET),
+    ("get_next", GET),
+    ("get_last_error", CFUNCTYPE(c_void_p, POINTER(Stream))),
+    ("release", CFUNCTYPE(None, POINTER(Stream))),
+    ("private_data", c_void_p),
+)
+
+
+@pytest.mark.parametrize("missing", ["get_schema", "get_next"])
+def test_a_stream_without_callbacks_is_refused(missing):
+    released = []
+    stream = Stream(
+        get_schema=GET(lambda *_: 5),
+        get_next=GET(lambda *_: 5),
+        release=CFUNCTYPE(None, POINTER(Stream))(lambda _: released.append(1)),
+    )
+
+    class Source:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return hostile.new_capsule(ctypes.addressof(stream), b"arrow_array_stream", None)
+
+    setattr(stream, missing, GET())
+    with pytest.raises(ValueError, match="no get_schema or no get_next"):
+        Array(Source())
+    assert released == [1]
+
+
+def test_a_stream_that_fails_without_a_word_is_an_error():
+    released = []
+    stream = Stream(
+        get_schema=GET(lambda *_: 5),
+        get_next=GET(lambda *_: 5),
+        release=CFUNCTYPE(None, POINTER(Stream))(lambda _: released.append(1)),
+    )
+
+    class Source:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return hostile.new_capsule(ctypes.addressof(stream), b"arrow_array_stream", None)
+
+    with pytest.raises(ValueError, match=r"stream failed: no message \(code 5\)"):
+        Array(Source())
+    assert released == [1]
