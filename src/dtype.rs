@@ -2,34 +2,49 @@
 
 use core::fmt;
 
+use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
 /// The table of numeric types, handed to another macro: each row is an Arrow type, the DLPack code
-/// and bits, the name of the constant, and arrow-rs's type. Every family that has one case for each
-/// numeric type is written on top of it.
+/// and bits, the name of the constant, arrow-rs's type, and Rust's. Every family that has one case for
+/// each numeric type is written on top of it.
 macro_rules! for_each_numeric {
     ($row:ident) => {
         $row! {
-            (Int8, INT, 8, INT8, Int8Type)
-            (Int16, INT, 16, INT16, Int16Type)
-            (Int32, INT, 32, INT32, Int32Type)
-            (Int64, INT, 64, INT64, Int64Type)
-            (UInt8, UINT, 8, UINT8, UInt8Type)
-            (UInt16, UINT, 16, UINT16, UInt16Type)
-            (UInt32, UINT, 32, UINT32, UInt32Type)
-            (UInt64, UINT, 64, UINT64, UInt64Type)
-            (Float16, FLOAT, 16, FLOAT16, Float16Type)
-            (Float32, FLOAT, 32, FLOAT32, Float32Type)
-            (Float64, FLOAT, 64, FLOAT64, Float64Type)
+            (Int8, INT, 8, INT8, Int8Type, i8)
+            (Int16, INT, 16, INT16, Int16Type, i16)
+            (Int32, INT, 32, INT32, Int32Type, i32)
+            (Int64, INT, 64, INT64, Int64Type, i64)
+            (UInt8, UINT, 8, UINT8, UInt8Type, u8)
+            (UInt16, UINT, 16, UINT16, UInt16Type, u16)
+            (UInt32, UINT, 32, UINT32, UInt32Type, u32)
+            (UInt64, UINT, 64, UINT64, UInt64Type, u64)
+            (Float16, FLOAT, 16, FLOAT16, Float16Type, half::f16)
+            (Float32, FLOAT, 32, FLOAT32, Float32Type, f32)
+            (Float64, FLOAT, 64, FLOAT64, Float64Type, f64)
         }
     };
 }
 pub(crate) use for_each_numeric;
 
+/// A Rust number with a dtype of its own; every pattern of its bits is a value.
+///
+/// Nobody else can implement it, because nobody else can implement `ArrowNativeType`.
+pub trait Element: ArrowNativeType {
+    /// The dtype.
+    const DTYPE: DLDataType;
+}
+
 macro_rules! table {
-    ($(($arrow:ident, $code:ident, $bits:literal, $name:ident, $type:ident))*) => {
+    ($(($arrow:ident, $code:ident, $bits:literal, $name:ident, $type:ident, $native:ty))*) => {
+        $(
+            impl Element for $native {
+                const DTYPE: DLDataType = DLDataType::$name;
+            }
+        )*
+
         impl DLDataType {
             $(
                 #[doc = concat!("Arrow's `", stringify!($arrow), "`.")]

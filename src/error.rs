@@ -57,7 +57,7 @@ pub enum Error {
     #[error("cannot give this array away: {0}; share or copy it instead")]
     NotGivable(
         /// What stands in the way.
-        &'static str,
+        GiveObstacle,
     ),
 
     // Tensor to Arrow.
@@ -190,7 +190,27 @@ pub enum CopyReason {
     },
 }
 
+/// What keeps memory from being given away; the words of [`Error::NotGivable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GiveObstacle {
+    /// The array or its buffer has another holder.
+    #[error("others hold its memory too")]
+    Shared,
+    /// The array is a slice that begins further on than its buffer does.
+    #[error("it does not begin where its buffer begins")]
+    Sliced,
+    /// The memory is not from Rust's allocator.
+    #[error("its memory came from outside of Rust")]
+    Foreign,
+}
+
 impl Error {
+    /// Makes the error for a quantity that overflows, when it is needed.
+    pub(crate) fn overflow(quantity: &'static str) -> impl FnOnce() -> Self {
+        move || Self::Overflow(quantity)
+    }
+
     /// Whether no option could have helped: the type, the rank or the nulls are refused as such.
     ///
     /// Python raises these as `TypeError` too, as pyarrow does. Whatever depends on an option must

@@ -15,7 +15,8 @@ mod layout;
 mod memory;
 
 pub use copy::CopyPolicy;
-pub use error::{CopyReason, Error};
+pub use dtype::Element;
+pub use error::{CopyReason, Error, GiveObstacle};
 pub use export::{Export, to_dlpack};
 pub use import::{Import, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};

@@ -85,7 +85,7 @@ fn convert(array: &dyn Array, options: &Export) -> Result<ManagedTensor, Error> 
 /// ```
 /// use std::sync::Arc;
 /// use arrow_array::{ArrayRef, Float64Array};
-/// use arrow_dlpack::export;
+/// use arrow_dlpack::{Error, GiveObstacle, export};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let field = Field::new("x", DataType::Float64, false);
@@ -93,7 +93,7 @@ fn convert(array: &dyn Array, options: &Export) -> Result<ManagedTensor, Error> 
 /// let second_holder = Arc::clone(&array);
 ///
 /// let refused = export::give(array, &field).unwrap_err();
-/// assert_eq!(refused.to_string(), "cannot give this array away: others hold it too; share or copy it instead");
+/// assert_eq!(refused.error, Error::NotGivable(GiveObstacle::Shared));
 ///
 /// drop(second_holder);
 /// let tensor = export::give(refused.array, &field)?;

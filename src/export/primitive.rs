@@ -9,12 +9,12 @@ use arrow_schema::DataType;
 use super::{Export, GiveError, refusal};
 use crate::copy::CopyPolicy;
 use crate::dtype::for_each_numeric;
-use crate::error::Error;
+use crate::error::{Error, GiveObstacle};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::memory::{Fresh, ManagedTensor};
 
 macro_rules! dispatch {
-    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident))*) => {
+    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
         /// Shares or copies a numeric array.
         pub(super) fn export(array: &dyn Array, options: &Export) -> Result<ManagedTensor, Error> {
             match array.data_type() {
@@ -70,7 +70,7 @@ fn give_as<T: ArrowPrimitiveType>(
         Err(error) => return refuse(array, error),
     };
     if Arc::strong_count(&array) > 1 {
-        return refuse(array, Error::NotGivable("others hold it too"));
+        return refuse(array, Error::NotGivable(GiveObstacle::Shared));
     }
     // The clone outlives the original, so that its buffer has one owner if no one else has it.
     let (data_type, values, nulls) = typed.clone().into_parts();

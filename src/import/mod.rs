@@ -59,10 +59,6 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
 }
 
 fn convert(tensor: ManagedTensor, options: &Import) -> Result<ArrayRef, Error> {
-    let dtype = tensor.dtype();
-    if dtype.to_arrow().is_none() {
-        return Err(unsupported(dtype));
-    }
     if tensor.ndim() > 1 {
         return Err(Error::UnsupportedRank { ndim: tensor.ndim() });
     }
@@ -79,7 +75,7 @@ fn buffer(tensor: ManagedTensor, align: usize, copy: CopyPolicy) -> Result<Buffe
     if !device.is_host_readable() {
         return Err(Error::UnreadableDevice { device });
     }
-    let aligned = tensor.nbytes() == 0 || tensor.data().addr() % align == 0;
+    let aligned = tensor.data().addr() % align == 0;
     let misaligned = (!aligned).then_some(CopyReason::Misaligned { align });
     match (copy, tensor.row_major_obstacle().or(misaligned)) {
         (CopyPolicy::IfNeeded | CopyPolicy::Never, None) => {

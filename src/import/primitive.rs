@@ -12,7 +12,7 @@ use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 
 macro_rules! dispatch {
-    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident))*) => {
+    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
         /// Adopts or gathers a numeric tensor of one axis or none.
         pub(super) fn import(tensor: ManagedTensor, options: &Import) -> Result<ArrayRef, Error> {
             match tensor.dtype() {

@@ -2,7 +2,7 @@
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
-use crate::error::Error;
+use crate::error::{Error, GiveObstacle};
 
 /// A buffer with one owner, which may therefore be written to by whoever gets it.
 pub(crate) struct Fresh(Buffer);
@@ -33,15 +33,14 @@ impl Fresh {
 
     /// The buffer's own memory, if it has one owner and came from Rust's allocator; else the buffer
     /// back, and what stands in the way.
-    pub(crate) fn claim(buffer: Buffer) -> Result<Self, (Buffer, &'static str)> {
-        let sliced = buffer.ptr_offset() > 0;
+    pub(crate) fn claim(buffer: Buffer) -> Result<Self, (Buffer, GiveObstacle)> {
         buffer.into_mutable().map(|memory| Self(memory.into())).map_err(|buffer| {
-            let obstacle = if sliced {
-                "it is a slice that does not begin where its buffer begins"
+            let obstacle = if buffer.ptr_offset() > 0 {
+                GiveObstacle::Sliced
             } else if buffer.strong_count() > 1 {
-                "others hold its buffer too"
+                GiveObstacle::Shared
             } else {
-                "its memory came from outside of Rust"
+                GiveObstacle::Foreign
             };
             (buffer, obstacle)
         })

@@ -13,6 +13,7 @@ use super::IMPORTED;
 use super::fresh::Fresh;
 use super::pack::{self, Description, Packed};
 use super::view::View;
+use crate::dtype::Element;
 use crate::error::{CopyReason, Error};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
@@ -45,7 +46,7 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 //
 // - I1 `owner` is the only owner of a managed tensor whose descriptor is truthful; its deleter has
 //   not been called, may be called from any thread, and frees all that the descriptor points to.
-// - I2 `view` was read from that descriptor, so V1 to V3 hold until the deleter is called.
+// - I2 `view` was read from that descriptor, so V1 to V4 hold until the deleter is called.
 pub struct ManagedTensor {
     view: View,
     owner: Owner,
@@ -139,19 +140,17 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        // The header asks for NULL where there are no elements.
-        let data = if shape.contains(&0) { std::ptr::null() } else { buffer.as_ptr() };
+        // The header asks for NULL where there are no elements. Elsewhere the pointer must come from
+        // the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory writes through it.
+        let data = if shape.contains(&0) {
+            std::ptr::null_mut()
+        } else {
+            buffer.data_ptr().as_ptr().wrapping_add(buffer.ptr_offset())
+        };
         let len = buffer.len();
         let device = DLDevice::CPU;
-        let description = Description {
-            data: data.cast_mut(),
-            byte_offset: 0,
-            device,
-            dtype,
-            flags,
-            shape,
-            strides,
-        };
+        let description =
+            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
         // SAFETY: a buffer's memory stays where it is for as long as the buffer lives; that the
         // elements lie within it is checked next, before anyone can look.
         let tensor = unsafe { Self::pack(buffer, &description) }?;
@@ -307,8 +306,7 @@ impl ManagedTensor {
     }
 
     /// The address of the first element where the CPU can read the device, and the producer's `data`
-    /// (to which [`Self::byte_offset`] must be added) elsewhere. May be NULL or dangling if there are
-    /// no elements.
+    /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements.
     #[must_use]
     pub fn data(&self) -> *mut u8 {
         self.view.address()
@@ -318,6 +316,30 @@ impl ManagedTensor {
     #[must_use]
     pub fn byte_offset(&self) -> u64 {
         self.view.byte_offset()
+    }
+
+    /// The elements, if they are `T`s, aligned, in row-major order, in memory that the CPU can read.
+    ///
+    /// ```
+    /// use arrow_array::Int16Array;
+    /// let tensor = arrow_dlpack::export::array(&Int16Array::from(vec![1, 2, 3]))?;
+    /// assert_eq!(tensor.as_slice::<i16>(), Some(&[1, 2, 3][..]));
+    /// assert_eq!(tensor.as_slice::<u16>(), None);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        let (bytes, _) = self.span()?;
+        if self.dtype() != T::DTYPE || !self.is_contiguous() {
+            return None;
+        }
+        if bytes.is_empty() {
+            return Some(&[]);
+        }
+        let elements = self.data().cast::<T>();
+        // SAFETY: V3: contiguous, so these are the `size` elements from `data` on, and no more. Any
+        // bits are a `T`, whose size is the dtype's.
+        elements.is_aligned().then(|| unsafe { std::slice::from_raw_parts(elements, self.size()) })
     }
 
     pub(crate) fn row_major_obstacle(&self) -> Option<CopyReason> {

@@ -157,3 +157,16 @@ impl Packed {
         prefix.cast()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_buffer::Buffer;
+
+    use super::Block;
+
+    #[test]
+    fn a_tensor_over_a_buffer_is_one_small_allocation() {
+        assert_eq!(Block::<Buffer>::layout(1).0.size(), 136);
+        assert!(Block::<Buffer>::layout(4).0.size() < 256);
+    }
+}

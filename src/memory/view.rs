@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "dereferences a foreign descriptor")]
 
 use std::borrow::Cow;
-use std::ptr::NonNull;
+use std::ptr::{self, NonNull};
 use std::slice;
 
 use crate::error::{CopyReason, Error};
@@ -22,6 +22,7 @@ use crate::layout;
 ///   not NULL, and every byte from the lowest to the highest element is readable, in one allocation,
 ///   at addresses that do not wrap. `before` and `after` are the bytes below `address`, and from it
 ///   to the end of the highest element; their sum fits `isize`.
+/// - **V4** If there are no elements, `address` is NULL and `byte_offset` 0, as the header asks.
 #[derive(Debug)]
 pub(super) struct View {
     address: *mut u8,
@@ -80,36 +81,33 @@ impl View {
         view.size = layout::element_count(view.shape())?;
         view.nbytes = byte_size(view.size, view.item_bits)?;
         if view.nbytes > 0 {
-            let (low, high) = layout::span(view.shape(), &view.strides())?;
-            let elements = |count: u64| usize::try_from(count).ok()?.checked_add(1);
-            let high = elements(high.unsigned_abs()).ok_or(Error::Overflow("span of strides"))?;
-            let low = usize::try_from(low.unsigned_abs())
-                .map_err(|_| Error::Overflow("span of strides"))?;
-            view.before = byte_size(low, view.item_bits)?;
-            view.after = byte_size(high, view.item_bits)?;
+            let (below, above) = layout::span(view.shape(), &view.strides())?;
+            view.before = byte_size(below, view.item_bits)?;
+            view.after = byte_size(above, view.item_bits)?;
             if device.is_host_readable() {
-                view.locate()?;
+                if view.address.is_null() {
+                    return Err(Error::NullData { nbytes: view.nbytes });
+                }
+                let first = view.first_address();
+                view.address = first.ok_or_else(Error::overflow("address range"))?;
+                view.byte_offset = 0;
             }
+        } else {
+            // Whatever was there, dangling perhaps: it must not be handed on.
+            (view.address, view.byte_offset) = (ptr::null_mut(), 0);
         }
         Ok(view)
     }
 
-    /// Adds `byte_offset` to a CPU address, once, and checks that no element's address wraps.
-    fn locate(&mut self) -> Result<(), Error> {
-        if self.address.is_null() {
-            return Err(Error::NullData { nbytes: self.nbytes });
-        }
-        let overflow = Error::Overflow("address range");
-        let offset = usize::try_from(self.byte_offset).map_err(|_| overflow.clone())?;
-        let first = self.address.addr().checked_add(offset).ok_or(overflow.clone())?;
-        let ends = (first.checked_sub(self.before), first.checked_add(self.after));
-        let span =
-            self.before.checked_add(self.after).filter(|&span| isize::try_from(span).is_ok());
-        let (Some(_), (Some(1..), Some(_))) = (span, ends) else { return Err(overflow) };
+    /// A CPU address with `byte_offset` added, unless some element's address wraps.
+    fn first_address(&self) -> Option<*mut u8> {
+        let offset = usize::try_from(self.byte_offset).ok()?;
+        let first = self.address.addr().checked_add(offset)?;
+        isize::try_from(self.before.checked_add(self.after)?).ok()?;
+        first.checked_sub(self.before).filter(|&lowest| lowest > 0)?;
+        first.checked_add(self.after)?;
         // wrapping_add asks nothing of the pointer; V3 is what makes it good to read.
-        self.address = self.address.wrapping_add(offset);
-        self.byte_offset = 0;
-        Ok(())
+        Some(self.address.wrapping_add(offset))
     }
 
     pub(super) fn shape(&self) -> &[i64] {
@@ -206,5 +204,5 @@ fn byte_size(count: usize, item_bits: usize) -> Result<usize, Error> {
     whole
         .and_then(|whole| whole.checked_add(rest))
         .filter(|&bytes| isize::try_from(bytes).is_ok())
-        .ok_or(Error::Overflow("size in bytes"))
+        .ok_or_else(Error::overflow("size in bytes"))
 }

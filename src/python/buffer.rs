@@ -20,50 +20,55 @@ use crate::memory::ManagedTensor;
 /// CPython's limit, `PyBUF_MAX_NDIM`.
 const MAX_NDIM: usize = 64;
 
-#[pymethods]
-impl PyTensor {
-    unsafe fn __getbuffer__(
-        slf: Bound<'_, Self>,
-        view: *mut Py_buffer,
-        flags: c_int,
-    ) -> PyResult<()> {
-        if view.is_null() {
-            return Err(PyBufferError::new_err("view is NULL"));
-        }
-        // SAFETY: the slot's contract: a view that CPython lets us fill. NULL means "not filled".
-        unsafe { (*view).obj = ptr::null_mut() };
-        let answer = Answer::new(slf.get().tensor(), flags)?;
-        let has = |flag| flags & flag == flag;
-        let Extents { shape, strides } = &*answer.extents;
-        let given = |wanted: bool, values: &[Py_ssize_t]| {
-            if wanted { values.as_ptr().cast_mut() } else { ptr::null_mut() }
-        };
-        let filled = Py_buffer {
-            buf: answer.start.cast(),
-            obj: ptr::null_mut(),
-            len: answer.nbytes,
-            itemsize: answer.itemsize,
-            readonly: c_int::from(answer.readonly),
-            ndim: answer.ndim,
-            format: if has(ffi::PyBUF_FORMAT) {
-                answer.format.as_ptr().cast_mut()
-            } else {
-                ptr::null_mut()
-            },
-            shape: given(has(ffi::PyBUF_ND), shape),
-            strides: given(has(ffi::PyBUF_STRIDES), strides),
-            suboffsets: ptr::null_mut(),
-            internal: Box::into_raw(answer.extents).cast(),
-        };
-        // SAFETY: as above. The view owns a reference to the tensor, which keeps the memory (I2).
-        unsafe { view.write(Py_buffer { obj: slf.into_ptr(), ..filled }) };
-        Ok(())
+/// Fills `view` as `flags` ask; it then owns a reference to the tensor, which keeps the memory.
+///
+/// # Safety
+///
+/// B1: the contract of `bf_getbuffer`: `view` is NULL, or a `Py_buffer` that is ours to fill.
+pub(super) unsafe fn fill(
+    tensor: Bound<'_, PyTensor>,
+    view: *mut Py_buffer,
+    flags: c_int,
+) -> PyResult<()> {
+    if view.is_null() {
+        return Err(PyBufferError::new_err("view is NULL"));
     }
+    // SAFETY: B1. NULL means "not filled", should the next line fail.
+    unsafe { (*view).obj = ptr::null_mut() };
+    let answer = Answer::new(tensor.get().tensor(), flags)?;
+    let has = |flag| flags & flag == flag;
+    let given = |wanted: bool, values: &[Py_ssize_t]| {
+        if wanted { values.as_ptr().cast_mut() } else { ptr::null_mut() }
+    };
+    let Extents { shape, strides } = &*answer.extents;
+    let format = if has(ffi::PyBUF_FORMAT) { answer.format.as_ptr() } else { ptr::null() };
+    let (shape, strides) =
+        (given(has(ffi::PyBUF_ND), shape), given(has(ffi::PyBUF_STRIDES), strides));
+    // SAFETY: B1, and the fields are valid for as long as the reference is held (I2).
+    unsafe {
+        (*view).buf = answer.start.cast();
+        (*view).len = answer.nbytes;
+        (*view).itemsize = answer.itemsize;
+        (*view).readonly = c_int::from(answer.readonly);
+        (*view).ndim = answer.ndim;
+        (*view).format = format.cast_mut();
+        (*view).shape = shape;
+        (*view).strides = strides;
+        (*view).suboffsets = ptr::null_mut();
+        (*view).internal = Box::into_raw(answer.extents).cast();
+        (*view).obj = tensor.into_ptr();
+    }
+    Ok(())
+}
 
-    unsafe fn __releasebuffer__(&self, view: *mut Py_buffer) {
-        // SAFETY: the slot's contract: a view that `__getbuffer__` filled, once.
-        drop(unsafe { Box::from_raw((*view).internal.cast::<Extents>()) });
-    }
+/// Frees what `fill` allocated.
+///
+/// # Safety
+///
+/// B2: the contract of `bf_releasebuffer`: `view` was filled by [`fill`], and is released once.
+pub(super) unsafe fn release(view: *mut Py_buffer) {
+    // SAFETY: B2.
+    drop(unsafe { Box::from_raw((*view).internal.cast::<Extents>()) });
 }
 
 /// The arrays that a `Py_buffer` points to; it owns them through `internal`.

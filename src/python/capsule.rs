@@ -13,7 +13,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::request::described;
-use crate::error::Error;
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::ManagedTensor;
 
@@ -99,14 +98,16 @@ fn claim(
 ///
 /// `pointer` is an owned tensor of the kind that `name` says.
 unsafe fn release(pointer: *mut c_void, name: &CStr) {
-    // SAFETY: the caller's promise. The judgement does not matter, the tensor is dropped either way.
-    let _: Result<_, Error> = unsafe {
+    // SAFETY: the caller's promise.
+    unsafe {
         if name == VERSIONED {
-            ManagedTensor::from_raw(pointer.cast::<DLManagedTensorVersioned>())
+            let tensor = pointer.cast::<DLManagedTensorVersioned>();
+            (*tensor).deleter.into_iter().for_each(|delete| delete(tensor));
         } else {
-            ManagedTensor::from_raw_legacy(pointer.cast::<DLManagedTensor>())
+            let tensor = pointer.cast::<DLManagedTensor>();
+            (*tensor).deleter.into_iter().for_each(|delete| delete(tensor));
         }
-    };
+    }
 }
 
 unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {

@@ -2,9 +2,9 @@
 //!
 //! [`PyArray`] and [`PyTensor`] are the package's `Array` and `Tensor`. As arguments they take whatever
 //! speaks the Arrow PyCapsule interface or DLPack; as results they speak both, so that an extension
-//! needs nothing else to exchange arrays with NumPy, PyTorch, JAX, pyarrow, polars and the rest:
+//! needs nothing else to exchange arrays with NumPy, PyTorch, JAX, pyarrow, polars and the rest.
 //!
-//! A whole extension, which is built and called by the tests:
+//! A whole extension, built and called by the tests:
 //!
 #![doc = "```ignore"]
 #![doc = include_str!("../../examples/extension.rs")]

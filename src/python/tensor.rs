@@ -1,8 +1,10 @@
 //! `Tensor`: the DLPack side as a Python object.
 
+use std::ffi::c_int;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyBufferError;
+use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -10,7 +12,7 @@ use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use super::consume::Request;
 use super::request::{self, DeviceArg, VersionArg};
-use super::{PyArray, capsule};
+use super::{PyArray, buffer, capsule};
 use crate::ffi::DLDevice;
 use crate::memory::ManagedTensor;
 
@@ -185,6 +187,24 @@ impl PyTensor {
         Ok(format!(
             "<arrow_dlpack.{class} {dtype}, shape {shape}, strides {strides}, {device}{readonly}>"
         ))
+    }
+
+    // PyO3 wants the slots beside the other methods (its `multiple-pymethods` would link every class
+    // of pyo3-arrow, and triple the wheel): they hand on, and buffer.rs does the work.
+    #[expect(unsafe_code, reason = "the signature of the slot")]
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
+        // SAFETY: B1, CPython calls the slot.
+        unsafe { buffer::fill(slf, view, flags) }
+    }
+
+    #[expect(unsafe_code, reason = "the signature of the slot")]
+    unsafe fn __releasebuffer__(&self, view: *mut Py_buffer) {
+        // SAFETY: B2, CPython calls the slot.
+        unsafe { buffer::release(view) }
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
