@@ -260,6 +260,16 @@ def test_nonsense_from_a_producer_is_an_error(answer):
         from_dlpack(Nonsense())
 
 
+@pytest.mark.parametrize("table", [None, 1, "table", np.zeros(1).__dlpack__()])
+def test_a_broken_exchange_api_is_not_in_the_way(table):
+    class Odd(Producer):
+        __dlpack_c_exchange_api__ = table
+
+    odd = Odd()
+    assert pa.array(from_dlpack(odd)).to_pylist() == [1, 2, 3]
+    assert odd.deleted == 1
+
+
 def test_a_producer_that_raises_is_heard():
     class Broken:
         def __dlpack__(self, **_):

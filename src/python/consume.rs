@@ -3,10 +3,10 @@
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::PyCapsule;
 
 use super::capsule;
-use super::request::{described, type_name};
+use super::request::{self, DeviceArg, VersionArg, described, type_name};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
@@ -33,7 +33,10 @@ impl Request {
                 type_name(x)
             )));
         };
-        let (answer, understood) = match method.call((), Some(&self.keywords(x.py())?)) {
+        let version = Some(VersionArg(DLPackVersion::CURRENT));
+        let device = self.device.map(DeviceArg);
+        let keywords = request::keywords(x.py(), None, version, device, self.copy)?;
+        let (answer, understood) = match method.call((), Some(&keywords)) {
             Ok(answer) => (answer, true),
             // A producer from before the keywords, or one whose refusal is a TypeError: it says it again.
             Err(error) if error.is_instance_of::<PyTypeError>(x.py()) => (method.call0()?, false),
@@ -54,19 +57,6 @@ impl Request {
             )));
         }
         self.fulfil(tensor, understood)
-    }
-
-    fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let keywords = PyDict::new(py);
-        let DLPackVersion { major, minor } = DLPackVersion::CURRENT;
-        keywords.set_item(intern!(py, "max_version"), (major, minor))?;
-        if let Some(DLDevice { device_type, device_id }) = self.device {
-            keywords.set_item(intern!(py, "dl_device"), (device_type.0, device_id))?;
-        }
-        if let Some(copy) = self.copy {
-            keywords.set_item(intern!(py, "copy"), copy)?;
-        }
-        Ok(keywords)
     }
 
     /// Does here what the producer left undone, or says why not. `understood`: the producer was told

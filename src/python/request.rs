@@ -5,7 +5,9 @@
 //! without keywords, and `copy=False` would be lost.
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::ffi::{DLDevice, DLDeviceType, DLPackVersion};
 
@@ -44,6 +46,30 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
         })?;
         Ok(Self(DLDevice { device_type: DLDeviceType(device_type), device_id }))
     }
+}
+
+/// The arguments of a producer's `__dlpack__`, less those that are `None`.
+pub(super) fn keywords<'py>(
+    py: Python<'py>,
+    stream: Option<Bound<'py, PyAny>>,
+    max_version: Option<VersionArg>,
+    dl_device: Option<DeviceArg>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let keywords = PyDict::new(py);
+    if let Some(stream) = stream {
+        keywords.set_item(intern!(py, "stream"), stream)?;
+    }
+    if let Some(VersionArg(DLPackVersion { major, minor })) = max_version {
+        keywords.set_item(intern!(py, "max_version"), (major, minor))?;
+    }
+    if let Some(DeviceArg(DLDevice { device_type, device_id })) = dl_device {
+        keywords.set_item(intern!(py, "dl_device"), (device_type.0, device_id))?;
+    }
+    if let Some(copy) = copy {
+        keywords.set_item(intern!(py, "copy"), copy)?;
+    }
+    Ok(keywords)
 }
 
 /// A CPU has no streams.

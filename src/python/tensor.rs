@@ -8,7 +8,7 @@ use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyCapsule, PyTuple};
 
 use super::consume::Request;
 use super::request::{self, DeviceArg, VersionArg};
@@ -158,7 +158,8 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(producer) = &self.producer {
-            return forward(producer.bind(py), stream, max_version, dl_device, copy);
+            let keywords = request::keywords(py, stream, max_version, dl_device, copy)?;
+            return producer.bind(py).call_method(intern!(py, "__dlpack__"), (), Some(&keywords));
         }
         request::refuse_stream(stream.as_ref())?;
         let tensor = self.export(dl_device, copy)?;
@@ -232,29 +233,4 @@ impl PyTensor {
             (false, _) => Ok(tensor.share()),
         }
     }
-}
-
-/// Has the producer answer, with the arguments that were given.
-fn forward<'py>(
-    producer: &Bound<'py, PyAny>,
-    stream: Option<Bound<'py, PyAny>>,
-    max_version: Option<VersionArg>,
-    dl_device: Option<DeviceArg>,
-    copy: Option<bool>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = producer.py();
-    let keywords = PyDict::new(py);
-    if let Some(stream) = stream {
-        keywords.set_item(intern!(py, "stream"), stream)?;
-    }
-    if let Some(VersionArg(version)) = max_version {
-        keywords.set_item(intern!(py, "max_version"), (version.major, version.minor))?;
-    }
-    if let Some(DeviceArg(device)) = dl_device {
-        keywords.set_item(intern!(py, "dl_device"), (device.device_type.0, device.device_id))?;
-    }
-    if let Some(copy) = copy {
-        keywords.set_item(intern!(py, "copy"), copy)?;
-    }
-    producer.call_method(intern!(py, "__dlpack__"), (), Some(&keywords))
 }
