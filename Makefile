@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python lint docs build clean
+.PHONY: demo test test-rust test-python lint types docs package free-threaded build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -18,13 +18,12 @@ test: test-rust test-python
 
 # The Python rooms need an interpreter around them: they are tested from Python.
 test-rust: $(VENV)/.test
-	cargo test --all-targets
-	cargo test --doc
-	cargo run --quiet --example flights
+	cargo test --features ndarray --all-targets
+	cargo test --features ndarray --doc
+	cargo run --features ndarray --quiet --example flights
 
 test-python: $(VENV)/.test build
-	PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=$(abspath $(BIN)/python) \
-		cargo build --example extension --features pyo3
+	. $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
 	$(BIN)/pytest --config-file python/pyproject.toml python/tests
 
 lint: $(VENV)/.test
@@ -33,8 +32,33 @@ lint: $(VENV)/.test
 	$(BIN)/ruff check --config python/pyproject.toml python examples
 	$(BIN)/ruff format --check --config python/pyproject.toml python examples
 
-docs: $(VENV)/bin/uv
+# The stubs against mypy and against the built module.
+types: $(VENV)/.test build
+	cd python && ../$(BIN)/mypy
+	cd python && ../$(BIN)/stubtest arrow_dlpack --mypy-config-file pyproject.toml \
+		--allowlist stubtest-allowlist.txt --ignore-unused-allowlist
+
+# target/doc/arrow_dlpack is the crate's, target/doc/python the package's.
+docs: $(VENV)/.test build
 	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --all-features
+	$(BIN)/pdoc arrow_dlpack --output-directory target/doc/python
+
+# What goes to the registries: the crate, the sdist, and the wheel, which is built from the sdist, for
+# any Linux of the last ten years (zig links against an old glibc), and tried in an empty environment.
+DIST := target/dist
+package: $(VENV)/.test
+	rm -rf $(DIST)
+	cargo package --allow-dirty --package arrow-dlpack
+	$(BIN)/maturin sdist --manifest-path python/Cargo.toml --out $(DIST)
+	mkdir $(DIST)/sdist && tar -xzf $(DIST)/*.tar.gz -C $(DIST)/sdist --strip-components 1
+	. $(BIN)/activate && CARGO_TARGET_DIR=$(abspath target/package-build) \
+		maturin build --release --zig --compatibility manylinux2014 \
+		--manifest-path $(DIST)/sdist/python/Cargo.toml --out $(DIST)
+	$(BIN)/python python/check_package.py $(DIST)/*.whl README.md
+
+# A wheel for a free-threaded interpreter, which has no stable ABI: make free-threaded PYTHON=python3.14t
+free-threaded: $(VENV)/.demo
+	$(BIN)/maturin build --release --interpreter $(PYTHON) --manifest-path python/Cargo.toml --out $(DIST)
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo

@@ -99,7 +99,7 @@ pub enum Error {
     },
     /// The legacy ABI has no flag for padded elements.
     #[error(
-        "{0} elements in a byte each cannot be said in the legacy ABI: ask for max_version=(1, 0) or later"
+        "{0} elements in a byte each cannot be said in the legacy ABI: ask for max_version=(1, 1) or later"
     )]
     LegacyCannotPad(
         /// The tensor's element type.
@@ -111,6 +111,22 @@ pub enum Error {
         /// Size that was asked for.
         nbytes: usize,
     },
+
+    // Looking at a tensor.
+    /// The elements were asked for as another type than they are.
+    #[error("the elements are {found}, not {expected}")]
+    DtypeMismatch {
+        /// What was asked for.
+        expected: DLDataType,
+        /// The tensor's element type.
+        found: DLDataType,
+    },
+    /// Nobody may write to this tensor, or nobody can know that it is safe to.
+    #[error("cannot write to this tensor: {0}; copy it first")]
+    NotWritable(
+        /// What stands in the way.
+        WriteObstacle,
+    ),
 
     // A descriptor that cannot be true.
     /// A different major version is a different ABI; only its deleter was called.
@@ -203,6 +219,32 @@ pub enum GiveObstacle {
     /// The memory is not from Rust's allocator.
     #[error("its memory came from outside of Rust")]
     Foreign,
+}
+
+/// What keeps a tensor from being written to; the words of [`Error::NotWritable`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteObstacle {
+    /// The producer said so, or could not say anything, which the legacy ABI cannot.
+    #[error("it is read-only")]
+    ReadOnly,
+    /// Nothing says that this tensor is the only way to its memory; see
+    /// [`crate::ManagedTensor::assume_exclusive`].
+    #[error("others may hold its memory too")]
+    Shared,
+    /// Two positions may be the same element, as along a broadcast axis.
+    #[error(
+        "its elements may overlap, the stride of axis {axis} being {stride} where {needed} would \
+         keep them apart"
+    )]
+    Overlapping {
+        /// The axis whose stride is too small.
+        axis: usize,
+        /// Its stride, in elements.
+        stride: i64,
+        /// The least stride that steps over everything that axes of smaller strides reach.
+        needed: u64,
+    },
 }
 
 impl Error {

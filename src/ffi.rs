@@ -135,6 +135,12 @@ impl DLDevice {
     /// Main memory, as DLPack names it: `(kDLCPU, 0)`.
     pub const CPU: Self = Self { device_type: DLDeviceType::CPU, device_id: 0 };
 
+    /// Whether this is main memory, by whatever number (DLPack says 0, Arrow -1).
+    #[must_use]
+    pub const fn is_cpu(self) -> bool {
+        matches!(self.device_type, DLDeviceType::CPU)
+    }
+
     /// Whether the CPU may dereference this device's pointers: main memory, pinned memory of CUDA
     /// and ROCm, and CUDA managed memory. The last three only after the producer has synchronised.
     #[must_use]

@@ -19,19 +19,14 @@ pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
         .ok_or_else(Error::overflow("number of elements"))
 }
 
-/// Writes the row-major strides of `shape`. An extent of 0 counts as 1, so that strides stay useful.
-pub(crate) fn write_row_major(shape: &[i64], strides: &mut [i64]) {
+/// The row-major strides of `shape`. An extent of 0 counts as 1, so that strides stay useful.
+pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![0; shape.len()];
     let mut next = 1i64;
     for (stride, &extent) in strides.iter_mut().zip(shape).rev() {
         *stride = next;
         next = next.saturating_mul(extent.max(1));
     }
-}
-
-/// The row-major strides of `shape`.
-pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
-    let mut strides = vec![0; shape.len()];
-    write_row_major(shape, &mut strides);
     strides
 }
 
@@ -64,6 +59,28 @@ pub(crate) fn span(shape: &[i64], strides: &[i64]) -> Result<(usize, usize), Err
             }
         })
         .ok_or_else(Error::overflow("span of strides"))
+}
+
+/// The axis along which two positions may be the same element, its stride, and the least stride that
+/// would rule it out: one that steps over all that axes of smaller strides reach. That is sufficient,
+/// not necessary, and what ndarray asks for too.
+#[cfg(feature = "ndarray")]
+pub(crate) fn overlap(shape: &[i64], strides: &[i64]) -> Option<(usize, i64, u64)> {
+    if shape.contains(&0) {
+        return None;
+    }
+    let axes = shape.iter().zip(strides).enumerate();
+    let mut axes: Vec<_> = axes.filter(|&(_, (&extent, _))| extent > 1).collect();
+    axes.sort_by_key(|&(_, (_, stride))| stride.unsigned_abs());
+    let mut needed = 1u64;
+    for (axis, (&extent, &stride)) in axes {
+        let step = stride.unsigned_abs();
+        if step < needed {
+            return Some((axis, stride, needed));
+        }
+        needed = needed.saturating_add(step.saturating_mul(extent.unsigned_abs() - 1));
+    }
+    None
 }
 
 /// The same elements in the same order with as few axes as possible, as `(extent, stride)` pairs:
@@ -128,6 +145,20 @@ mod tests {
         assert_eq!(coalesce(&[3, 2], &[-2, -1]), [(6, -1)]);
         assert_eq!(coalesce(&[3, 2], &[0, 0]), [(6, 0)]);
         assert!(coalesce(&[], &[]).is_empty());
+    }
+
+    #[cfg(feature = "ndarray")]
+    #[test]
+    fn elements_overlap_where_a_stride_does_not_step_over_the_smaller_ones() {
+        assert_eq!(overlap(&[2, 3], &[3, 1]), None);
+        assert_eq!(overlap(&[3, 2], &[-1, 3]), None);
+        assert_eq!(overlap(&[], &[]), None);
+        assert_eq!(overlap(&[1, 4], &[0, 1]), None);
+        assert_eq!(overlap(&[0, 4], &[0, 0]), None);
+        assert_eq!(overlap(&[4], &[0]), Some((0, 0, 1)));
+        assert_eq!(overlap(&[2, 3], &[2, 1]), Some((0, 2, 3)));
+        assert_eq!(overlap(&[2, 2], &[-1, 1]), Some((1, 1, 2)));
+        assert_eq!(overlap(&[i64::MAX, 2], &[i64::MAX, i64::MIN]), Some((1, i64::MIN, u64::MAX)));
     }
 
     #[test]

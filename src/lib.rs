@@ -5,6 +5,8 @@ mod dtype;
 pub mod export;
 pub mod ffi;
 pub mod import;
+#[cfg(feature = "ndarray")]
+pub mod ndarray;
 #[cfg(feature = "pyo3")]
 pub mod python;
 
@@ -16,7 +18,7 @@ mod memory;
 
 pub use copy::CopyPolicy;
 pub use dtype::Element;
-pub use error::{CopyReason, Error, GiveObstacle};
+pub use error::{CopyReason, Error, GiveObstacle, WriteObstacle};
 pub use export::{Export, to_dlpack};
 pub use import::{Import, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};

@@ -597,7 +597,7 @@ fn a_legacy_tensor_becomes_a_versioned_one_by_todays_rules() {
     // SAFETY: `into_raw` made it just now.
     let managed = unsafe { raw.read() };
     assert_eq!(managed.version, DLPackVersion { major: 1, minor: 3 });
-    assert_eq!(managed.flags.0, 0, "nobody said read-only");
+    assert_eq!(managed.flags, DLPackFlags::READ_ONLY, "nobody said writable");
     assert!(!managed.manager_ctx.is_null());
     let tensor = managed.dl_tensor;
     assert_eq!((tensor.data.addr(), tensor.byte_offset), (watch.data() + 8, 0));

@@ -1,39 +1,25 @@
-from typing import Any, Literal, Protocol, TypeAlias, final, type_check_only
+from typing import Any
+
+from typing_extensions import CapsuleType, disjoint_base
+
+from .typing import Device, SupportsArrowArray, SupportsArrowStream, SupportsDLPack
+
+__all__ = ["Array", "Tensor", "UnsupportedError", "__version__", "_live", "from_dlpack"]
 
 __version__: str
 
-@type_check_only
-class _HasArrowArray(Protocol):
-    def __arrow_c_array__(
-        self, requested_schema: object | None = None, /
-    ) -> tuple[object, object]: ...
-
-@type_check_only
-class _HasArrowStream(Protocol):
-    def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object: ...
-
-# Producers differ in the keywords they take: all that is asked for is the method.
-@type_check_only
-class _HasDLPack(Protocol):
-    @property
-    def __dlpack__(self) -> Any: ...
-
-_Device: TypeAlias = Literal["cpu"] | tuple[int, int]
-
-# types.CapsuleType exists from Python 3.13 on.
-@final
-@type_check_only
-class _Capsule: ...
-
-_Tensor: TypeAlias = _HasDLPack | _Capsule
-
 class UnsupportedError(BufferError, TypeError): ...
 
+@disjoint_base
 class Array:
-    def __new__(cls, obj: _HasArrowArray | _HasArrowStream, /) -> Array: ...
+    def __new__(cls, obj: SupportsArrowArray | SupportsArrowStream, /) -> Array: ...
     @staticmethod
     def from_dlpack(
-        x: _Tensor, /, *, device: _Device | None = None, copy: bool | None = None
+        x: SupportsDLPack | CapsuleType,
+        /,
+        *,
+        device: Device | None = None,
+        copy: bool | None = None,
     ) -> Array: ...
     def to_tensor(self, *, copy: bool | None = None) -> Tensor: ...
     @property
@@ -48,18 +34,25 @@ class Array:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> Any: ...
+    ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __arrow_c_array__(
         self, requested_schema: object | None = None
-    ) -> tuple[object, object]: ...
-    def __arrow_c_schema__(self) -> object: ...
+    ) -> tuple[CapsuleType, CapsuleType]: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
 
+@disjoint_base
 class Tensor:
     @staticmethod
     def from_dlpack(
-        x: _Tensor, /, *, device: _Device | None = None, copy: bool | None = None
+        x: SupportsDLPack | CapsuleType,
+        /,
+        *,
+        device: Device | None = None,
+        copy: bool | None = None,
     ) -> Tensor: ...
+    @staticmethod
+    def from_pointer(address: int, *, versioned: bool = True) -> Tensor: ...
     def to_arrow(self, *, copy: bool | None = None) -> Array: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -86,11 +79,15 @@ class Tensor:
         max_version: tuple[int, int] | None = None,
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
-    ) -> Any: ...
+    ) -> CapsuleType: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
 def from_dlpack(
-    x: _Tensor, /, *, device: _Device | None = None, copy: bool | None = None
+    x: SupportsDLPack | CapsuleType,
+    /,
+    *,
+    device: Device | None = None,
+    copy: bool | None = None,
 ) -> Array: ...
 def _live() -> tuple[int, int]: ...

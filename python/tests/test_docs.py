@@ -47,13 +47,24 @@ def test_everything_public_says_what_it_is():
                     assert value.__doc__, f"{name}.{attribute}"
 
 
-def test_the_demo_runs():
+def run_example(name):
     done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "flights.py"],
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, ROOT / "examples" / name], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("zero-copy") == 9
-    assert "R^2" in done.stdout
+    return done.stdout
+
+
+def test_the_demo_runs():
+    output = run_example("flights.py")
+    assert output.count("zero-copy") == 9
+    assert "R^2" in output
+
+
+def test_a_c_function_produces_and_consumes():
+    assert run_example("c_producer/read.py").splitlines() == [
+        "<arrow_dlpack.Tensor float32, shape (5,), strides (1,), cpu>",
+        "NumPy: [ 0.  1.  4.  9. 16.]",
+        "Arrow: [0.0, 1.0, 4.0, 9.0, 16.0]",
+        "C: 4.0",
+    ]

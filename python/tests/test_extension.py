@@ -1,9 +1,8 @@
-"""Another extension built on feature `pyo3` (examples/extension.rs) exchanges these objects."""
+"""Another extension built on feature `pyo3` (examples/extension) exchanges these objects."""
 
-import importlib.machinery
-import importlib.util
 from pathlib import Path
 
+import extension
 import jax.numpy as jnp
 import numpy as np
 import polars as pl
@@ -12,19 +11,7 @@ import pytest
 import torch
 from arrow_dlpack import Array, Tensor, from_dlpack
 
-EXAMPLES = Path(__file__).parents[2] / "target" / "debug" / "examples"
-
-
-@pytest.fixture(scope="module")
-def extension():
-    built = [path for path in EXAMPLES.glob("libextension.*") if path.suffix in {".so", ".dylib"}]
-    assert built, "build it first: `make test-python` does"
-    loader = importlib.machinery.ExtensionFileLoader("extension", str(built[0]))
-    spec = importlib.util.spec_from_loader("extension", loader)
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
-
+ROOT = Path(__file__).parents[2]
 
 SOURCES = {
     "pyarrow": pa.array([1.0, 2.0]),
@@ -39,7 +26,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_it_takes_and_returns_anything(extension, name):
+def test_it_takes_and_returns_anything(name):
     source = SOURCES[name]
     doubled = extension.doubled(source)
     assert pa.array(doubled).to_pylist() == [2, 4]
@@ -49,14 +36,14 @@ def test_it_takes_and_returns_anything(extension, name):
     assert extension.size(source) == 2
 
 
-def test_its_objects_are_ours_too(extension):
+def test_its_objects_are_ours_too():
     source = pa.array([1.0, 2.0])
     array = from_dlpack(extension.as_tensor(source))
     assert pa.array(array).buffers()[1].address == source.buffers()[1].address
     assert pa.array(extension.doubled(Array(source))).to_pylist() == [2, 4]
 
 
-def test_its_refusals_are_ours(extension):
+def test_its_refusals_are_ours():
     with pytest.raises(BufferError, match="1 null in 2 values") as error:
         extension.as_tensor(pa.array([1.0, None]))
     assert isinstance(error.value, TypeError)
@@ -64,3 +51,8 @@ def test_its_refusals_are_ours(extension):
         extension.doubled(pa.array([1]))
     with pytest.raises(TypeError, match="__dlpack__"):
         extension.size([1.0])
+
+
+def test_the_documentation_shows_it():
+    source = (ROOT / "examples/extension/src/lib.rs").read_text()
+    assert f"```ignore\n{source}```\n" in (ROOT / "src/python/extension.md").read_text()

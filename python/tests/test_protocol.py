@@ -4,6 +4,7 @@ import ctypes
 
 import hostile
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack
@@ -102,7 +103,6 @@ def test_a_received_tensor_hands_on_read_only_and_padding_but_never_is_copied():
         ({"stream": 1}, "stream must be None.*got 1"),
         ({"stream": -1}, "stream must be None"),
         ({"dl_device": (CUDA, 0)}, "cannot export to cuda:0: the memory is on cpu"),
-        ({"dl_device": (CPU, 1)}, "cannot export to cpu:1"),
         ({"dl_device": (99, 0)}, r"device\(99\):0"),
     ],
 )
@@ -130,8 +130,9 @@ def test_what_keywords_ask_for_in_vain_is_a_buffer_error_and_no_type_error(
     ],
 )
 def test_a_wrong_argument_is_a_type_error_that_names_it(exporter, name, value):
-    with pytest.raises(TypeError, match=f"'{name}'"):
+    with pytest.raises(TypeError) as error:
         exporter().__dlpack__(**{name: value})
+    assert str(error.value).startswith(f"{name.removeprefix('dl_')} must be ")
 
 
 def test_positional_and_unknown_arguments_are_type_errors():
@@ -142,10 +143,12 @@ def test_positional_and_unknown_arguments_are_type_errors():
     for function in (from_dlpack, Array.from_dlpack, Tensor.from_dlpack):
         with pytest.raises(TypeError, match="__dlpack__ or a DLPack capsule, got list"):
             function([1, 2])
-        with pytest.raises(TypeError, match="'device'"):
+        with pytest.raises(TypeError, match="^device must be .*cuda:0"):
             function(np.zeros(1), device="cuda:0")
-        with pytest.raises(TypeError, match="'copy'"):
+        with pytest.raises(TypeError, match="^copy must be True, False or None"):
             function(np.zeros(1), copy=[])
+    with pytest.raises(TypeError, match="got Series .which is Arrow data: use Array"):
+        from_dlpack(pl.Series([1]))
     with pytest.raises(TypeError, match="expected an Arrow array.*got ndarray.*from_dlpack"):
         Array(np.zeros(1))
 
@@ -154,6 +157,9 @@ def test_the_device_is_the_cpu():
     assert array().__dlpack_device__() == (1, 0)
     assert tensor().__dlpack_device__() == (1, 0)
     assert np.from_dlpack(array(), device="cpu").tolist() == [1, 2, 3]
+    for number in (0, 1, -1):  # of which there is one, whatever its number
+        array().__dlpack__(dl_device=(CPU, number), copy=False)
+        tensor().__dlpack__(dl_device=(CPU, number), copy=False)
     for device in ("cpu", (1, 0), None):
         assert pa.array(from_dlpack(np.arange(2), device=device)).to_pylist() == [0, 1]
 
@@ -215,13 +221,14 @@ def test_producers_without_keywords_are_asked_again_without():
     copy = Tensor.from_dlpack(old, copy=True)
     assert np.asarray(copy).tolist() == [1, 2]
     assert np.asarray(copy).__array_interface__["data"][0] != old.producer.address
-    with pytest.raises(BufferError, match="does not take copy=False") as error:
+    with pytest.raises(BufferError, match="takes no copy=False") as error:
         from_dlpack(old, copy=False)
     assert not isinstance(error.value, TypeError)
-    assert old.producer.deleted == 4
+    # That capsule was never opened: its own destructor, which this one has not, deletes the tensor.
+    assert old.producer.deleted == 3
     with pytest.raises(BufferError, match="asked for on cuda:0, and is on cpu"):
         Tensor.from_dlpack(old, device=(CUDA, 0))
-    assert old.producer.deleted == 5
+    assert old.producer.deleted == 4
 
 
 def test_the_producer_is_told_what_is_wanted():
@@ -248,6 +255,15 @@ def test_a_copy_that_the_producer_made_is_not_made_again():
     assert arrow.buffers()[1].address == producer.address
     del arrow
     assert producer.deleted == 1
+
+
+class NoMethod:
+    __dlpack__ = None
+
+
+def test_a_method_that_is_none_is_no_method():
+    with pytest.raises(TypeError, match="expected an object with __dlpack__"):
+        from_dlpack(NoMethod())
 
 
 @pytest.mark.parametrize("answer", [None, 1, "dltensor", (1, 2)])

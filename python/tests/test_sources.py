@@ -61,6 +61,58 @@ def test_a_requested_schema_is_followed_where_that_is_possible():
         array.__arrow_c_array__(hostile.Producer().capsule())
 
 
+@pytest.mark.parametrize(
+    ("source", "requested"),
+    [
+        (pa.array([300]), pa.int8()),
+        (pa.array([-1]), pa.uint8()),
+        (pa.array([1.7]), pa.int32()),
+        (pa.array([float("nan")]), pa.int32()),
+        (pa.array([1e300]), pa.float32()),
+        (pa.array([(1 << 53) + 1]), pa.float64()),
+        (pa.array(["no number"]), pa.int32()),
+        (pa.array([1 << 40], pa.time64("us")), pa.time32("s")),
+    ],
+)
+def test_a_requested_schema_never_changes_a_value(source, requested):
+    with pytest.raises(ValueError, match="cannot be handed out as"):
+        pa.array(Array(source), type=requested)
+
+
+def test_an_extension_type_stays_only_if_it_was_asked_for():
+    uuids = Array(pa.array([b"0" * 16], pa.uuid()))
+    binary = pa.field(Wrapped(uuids.__arrow_c_array__(pa.large_binary().__arrow_c_schema__())))
+    assert binary.type == pa.large_binary()
+    storage = pa.field(Wrapped(uuids.__arrow_c_array__(pa.binary(16).__arrow_c_schema__())))
+    assert storage.type == pa.binary(16)
+
+
+class Wrapped:
+    """A schema on its own."""
+
+    def __init__(self, capsules):
+        self.capsules = capsules
+
+    def __arrow_c_schema__(self):
+        return self.capsules[0]
+
+
+def test_an_empty_chunk_costs_no_copy():
+    chunk = pa.array([1.0, 2.0])
+    array = Array(pa.chunked_array([chunk.slice(0, 0), chunk, chunk.slice(2)]))
+    assert pa.array(array).buffers()[1].address == chunk.buffers()[1].address
+
+
+class SelfSource:
+    def __arrow_c_array__(self, requested_schema=None):
+        return Array(self).__arrow_c_array__()
+
+
+def test_a_source_that_recurses_is_an_error():
+    with pytest.raises(RecursionError):
+        Array(SelfSource())
+
+
 def test_lengths_types_and_texts():
     array = Array(pa.array([1, None, 3], pa.uint8()))
     assert (len(array), array.type, array.null_count) == (3, "UInt8", 1)

@@ -1,9 +1,13 @@
 """Tensor: what it says of itself, the buffer protocol, and the way to and from Arrow."""
 
+import ctypes
 import gc
 import io
+import threading
+import time
 import weakref
 
+import jax.numpy as jnp
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -37,6 +41,53 @@ def test_values_without_axes():
     assert np.asarray(tensor) == 2.5
     assert pa.array(tensor.to_arrow()).to_pylist() == [2.5]
 
+
+def test_what_a_legacy_producer_shared_is_not_written_to(live):
+    """It cannot say read-only, and JAX's arrays are."""
+    source = jnp.arange(4.0)
+    tensor = Tensor.from_dlpack(source.__dlpack__())
+    assert tensor.readonly
+    assert memoryview(tensor).readonly
+    assert not np.from_dlpack(tensor).flags.writeable
+    assert not np.asarray(tensor).flags.writeable
+    copy = np.from_dlpack(tensor, copy=True)
+    copy[0] = 99
+    assert source.tolist() == [0, 1, 2, 3]
+
+
+def test_copies_let_other_threads_run():
+    source = np.broadcast_to(np.float64(1), 1 << 25)
+    ticks = []
+    stop = threading.Event()
+
+    def tick():
+        while not stop.wait(0.001):
+            ticks.append(time.perf_counter())
+
+    thread = threading.Thread(target=tick)
+    thread.start()
+    begin = time.perf_counter()
+    Tensor.from_dlpack(source, copy=True)
+    end = time.perf_counter()
+    stop.set()
+    thread.join()
+    assert any(begin < at < end for at in ticks)
+
+
+def test_a_buffer_without_axes_has_neither_shape_nor_strides():
+    view = ctypes.create_string_buffer(256)
+    get, release = ctypes.pythonapi.PyObject_GetBuffer, ctypes.pythonapi.PyBuffer_Release
+    get.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
+    release.argtypes, release.restype = [ctypes.c_void_p], None
+    assert get(Tensor.from_dlpack(np.array(1.0)), view, FULL_RO) == 0
+    fields = (ctypes.c_void_p * 8).from_buffer(view)
+    assert fields[SHAPE] is None
+    assert fields[SHAPE + 1] is None
+    release(view)
+
+
+FULL_RO = 0x011C
+SHAPE = 6  # words before Py_buffer.shape: buf, obj, len, itemsize, readonly and ndim, format
 
 FORMATS = [*DTYPES, "bool", "complex64", "complex128"]
 

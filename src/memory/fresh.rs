@@ -31,6 +31,12 @@ impl Fresh {
         Ok(Self(Buffer::from_vec(values).slice_with_length(start, nbytes)))
     }
 
+    /// The memory of a vector, as it is.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn from_vec<T: ArrowNativeType>(values: Vec<T>) -> Self {
+        Self(Buffer::from_vec(values))
+    }
+
     /// The buffer's own memory, if it has one owner and came from Rust's allocator; else the buffer
     /// back, and what stands in the way.
     pub(crate) fn claim(buffer: Buffer) -> Result<Self, (Buffer, GiveObstacle)> {

@@ -14,7 +14,7 @@ use super::fresh::Fresh;
 use super::pack::{self, Description, Packed};
 use super::view::View;
 use crate::dtype::Element;
-use crate::error::{CopyReason, Error};
+use crate::error::{CopyReason, Error, WriteObstacle};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
 };
@@ -47,9 +47,12 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 // - I1 `owner` is the only owner of a managed tensor whose descriptor is truthful; its deleter has
 //   not been called, may be called from any thread, and frees all that the descriptor points to.
 // - I2 `view` was read from that descriptor, so V1 to V4 hold until the deleter is called.
+// - I3 If `exclusive`, nobody else reads or writes the memory of V3 until the deleter is called. Unless
+//   the producer said `READ_ONLY`, `view`'s address is good for writing all of it.
 pub struct ManagedTensor {
     view: View,
     owner: Owner,
+    exclusive: bool,
 }
 
 // SAFETY: I1 allows the deleter on any thread; everything else is plain data that nobody changes.
@@ -74,7 +77,9 @@ impl ManagedTensor {
     /// - the struct, and `ndim` values at `shape` and at `strides` (if not NULL), stay as they are;
     /// - if a CPU can read the device (see [`DLDevice::is_host_readable`]), the memory from the
     ///   lowest to the highest element is readable, in one allocation, and nobody writes to it while
-    ///   it is being read. A producer that keeps writing to what it shared breaks this promise.
+    ///   it is being read. A producer that keeps writing to what it shared breaks this promise;
+    /// - with the flag `IS_COPIED`, nobody else reads or writes that memory at all: that is what the
+    ///   flag says. Without it nothing is concluded, see [`Self::assume_exclusive`].
     ///
     /// The deleter (if not NULL) may be called once, from any thread. If the major version is not 1,
     /// only `version` and `deleter` need be truthful.
@@ -91,11 +96,11 @@ impl ManagedTensor {
         // SAFETY: the caller's promise, for the layout of version 1; `owner` outlives the view.
         let view =
             unsafe { View::read(&raw const (*raw).dl_tensor, owner.flags().contains(PADDED)) };
-        Ok(Self { view: view?, owner })
+        let exclusive = owner.flags().contains(DLPackFlags::IS_COPIED);
+        Ok(Self { view: view?, owner, exclusive })
     }
 
-    /// Takes over a legacy `DLManagedTensor`, then judges it. It has no flags: whether it may be
-    /// written to, nobody says.
+    /// Takes over a legacy `DLManagedTensor`, then judges it. It has no flags, and counts as read-only.
     ///
     /// # Errors
     ///
@@ -109,7 +114,23 @@ impl ManagedTensor {
         let owner = Owner::foreign(Abi::Legacy(tensor));
         // SAFETY: the caller's promise; `owner` outlives the view.
         let view = unsafe { View::read(&raw const (*tensor.as_ptr()).dl_tensor, false) };
-        Ok(Self { view: view?, owner })
+        Ok(Self { view: view?, owner, exclusive: false })
+    }
+
+    /// The same tensor, known to be the only way to its memory: it may now be written to through
+    /// [`Self::as_slice_mut`] and its kin, unless it is read-only.
+    ///
+    /// Copies and tensors of memory that was given away are known to be so from the start, and those
+    /// of other libraries that are flagged `IS_COPIED`. That one is merely writable says nothing about
+    /// who else holds it: NumPy and PyTorch keep a reference to all that they share.
+    ///
+    /// # Safety
+    ///
+    /// Until the tensor is dropped or given up, nobody else reads or writes the memory from its lowest
+    /// to its highest element, and unless it is read-only it may be written to.
+    #[must_use]
+    pub unsafe fn assume_exclusive(self) -> Self {
+        Self { exclusive: true, ..self }
     }
 
     /// A tensor over memory that others may hold too: read-only.
@@ -119,7 +140,7 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        Self::over(buffer, dtype, DLPackFlags::READ_ONLY, shape, strides)
+        Self::over(buffer, 0, dtype, DLPackFlags::READ_ONLY, shape, strides)
     }
 
     /// A tensor over memory that nobody else holds: writable. `flags` say how that came to be.
@@ -130,11 +151,30 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        Self::over(memory.into_buffer(), dtype, flags, shape, strides)
+        let tensor = Self::over(memory.into_buffer(), 0, dtype, flags, shape, strides)?;
+        // I3: the memory had no other holder, and its pointer comes from the allocation.
+        Ok(Self { exclusive: true, ..tensor })
     }
 
+    /// As [`Self::over_fresh`], with the first element `origin` bytes into the memory.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn over_fresh_from(
+        memory: Fresh,
+        origin: usize,
+        dtype: DLDataType,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        let flags = DLPackFlags::default();
+        let tensor = Self::over(memory.into_buffer(), origin, dtype, flags, shape, strides)?;
+        // I3, as above.
+        Ok(Self { exclusive: true, ..tensor })
+    }
+
+    /// A tensor whose first element is `origin` bytes into a buffer.
     fn over(
         buffer: Buffer,
+        origin: usize,
         dtype: DLDataType,
         flags: DLPackFlags,
         shape: &[i64],
@@ -145,7 +185,7 @@ impl ManagedTensor {
         let data = if shape.contains(&0) {
             std::ptr::null_mut()
         } else {
-            buffer.data_ptr().as_ptr().wrapping_add(buffer.ptr_offset())
+            buffer.data_ptr().as_ptr().wrapping_add(buffer.ptr_offset()).wrapping_add(origin)
         };
         let len = buffer.len();
         let device = DLDevice::CPU;
@@ -154,7 +194,7 @@ impl ManagedTensor {
         // SAFETY: a buffer's memory stays where it is for as long as the buffer lives; that the
         // elements lie within it is checked next, before anyone can look.
         let tensor = unsafe { Self::pack(buffer, &description) }?;
-        if tensor.view.extends_beyond(len) {
+        if tensor.view.extends_beyond(origin, len) {
             return Err(Error::Overflow("extent beyond its buffer"));
         }
         Ok(tensor)
@@ -193,7 +233,7 @@ impl ManagedTensor {
         let padded = description.flags.contains(PADDED);
         // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.
         let view = unsafe { View::read(&raw const (*packed.into_versioned()).dl_tensor, padded) };
-        Ok(Self { view: view?, owner })
+        Ok(Self { view: view?, owner, exclusive: false })
     }
 
     /// Gives the tensor up as a `DLManagedTensorVersioned`; whoever holds the pointer must call its
@@ -211,6 +251,19 @@ impl ManagedTensor {
             }
             Abi::Legacy(_) => Arc::new(self).share().into_raw(),
         }
+    }
+
+    /// [`Self::into_raw`] for a consumer that understands `newest`: what is written in the header is the
+    /// smaller of its version and ours, but not less than the dtype and the flags take.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn into_raw_for(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
+        // 1.1 brought the 8, 6 and 4-bit floats and the padding flag.
+        let minor = u32::from(self.dtype().code.0 > 6 || self.flags().contains(PADDED));
+        let least = DLPackVersion { major: DLPackVersion::CURRENT.major, minor };
+        let raw = self.into_raw();
+        // SAFETY: I1, until the pointer is handed out.
+        unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT).max(least) };
+        raw
     }
 
     /// Gives the tensor up as a legacy `DLManagedTensor`, which cannot say that it is read-only. A
@@ -287,7 +340,8 @@ impl ManagedTensor {
         self.view.device()
     }
 
-    /// What the producer said about the tensor; nothing, if it came in the legacy ABI.
+    /// What the producer said about the tensor. The legacy ABI says nothing, which is taken for
+    /// `READ_ONLY`, as NumPy takes it: its immutable producers have no other way to be safe.
     #[must_use]
     pub fn flags(&self) -> DLPackFlags {
         self.owner.flags()
@@ -329,17 +383,50 @@ impl ManagedTensor {
     /// ```
     #[must_use]
     pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
-        let (bytes, _) = self.span()?;
-        if self.dtype() != T::DTYPE || !self.is_contiguous() {
-            return None;
+        let (elements, _) = self.elements().ok()?;
+        self.is_contiguous().then_some(elements)
+    }
+
+    /// As [`Self::as_slice`], to write to, if nobody has said that the tensor is read-only and nobody
+    /// else holds its memory: a copy, memory that was given away, or what
+    /// [`Self::assume_exclusive`] vouches for.
+    ///
+    /// ```
+    /// use arrow_array::Int16Array;
+    /// let mut tensor = arrow_dlpack::export::array(&Int16Array::from(vec![1, 2, 3]))?;
+    /// assert_eq!(tensor.as_slice_mut::<i16>(), None); // the array has the memory too
+    ///
+    /// let mut copy = tensor.copied()?;
+    /// copy.as_slice_mut::<i16>().unwrap()[0] = 10;
+    /// assert_eq!(copy.as_slice::<i16>(), Some(&[10, 2, 3][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
+        let contiguous = self.is_contiguous();
+        let (elements, _) = self.elements_mut().ok()?;
+        contiguous.then_some(elements)
+    }
+
+    /// Everything from the lowest element to the highest, and the position of the first one in it.
+    pub(crate) fn elements<T: Element>(&self) -> Result<(&[T], usize), Error> {
+        let (lowest, len, origin) = self.view.elements()?;
+        // SAFETY: I2, V3. Any bits are a `T`.
+        Ok((unsafe { std::slice::from_raw_parts(lowest, len) }, origin))
+    }
+
+    /// As [`Self::elements`], to write to.
+    pub(crate) fn elements_mut<T: Element>(&mut self) -> Result<(&mut [T], usize), Error> {
+        let (lowest, len, origin) = self.view.elements()?;
+        if self.is_read_only() {
+            return Err(Error::NotWritable(WriteObstacle::ReadOnly));
         }
-        if bytes.is_empty() {
-            return Some(&[]);
+        if !self.exclusive {
+            return Err(Error::NotWritable(WriteObstacle::Shared));
         }
-        let elements = self.data().cast::<T>();
-        // SAFETY: V3: contiguous, so these are the `size` elements from `data` on, and no more. Any
-        // bits are a `T`, whose size is the dtype's.
-        elements.is_aligned().then(|| unsafe { std::slice::from_raw_parts(elements, self.size()) })
+        // SAFETY: I2, V3, and I3: whoever reads or writes this memory goes through `self`, which is
+        // borrowed mutably for as long as the slice.
+        Ok((unsafe { std::slice::from_raw_parts_mut(lowest, len) }, origin))
     }
 
     pub(crate) fn row_major_obstacle(&self) -> Option<CopyReason> {
@@ -398,7 +485,8 @@ impl Owner {
         let versioned = match self.0 {
             Abi::Versioned(tensor) => tensor.as_ptr(),
             Abi::Packed(packed) => packed.into_versioned(),
-            Abi::Legacy(_) => return DLPackFlags::default(),
+            // It cannot say that it is read-only, and JAX's arrays are: what nobody said is writable is not.
+            Abi::Legacy(_) => return DLPackFlags::READ_ONLY,
         };
         // SAFETY: I1.
         unsafe { (*versioned).flags }
@@ -410,14 +498,10 @@ impl Drop for Owner {
         if self.is_foreign() {
             IMPORTED.down();
         }
-        // SAFETY: I1. Only the deleter is touched: the major version may be another.
+        // SAFETY: I1.
         unsafe {
             match self.0 {
-                Abi::Legacy(tensor) => {
-                    if let Some(delete) = (&raw const (*tensor.as_ptr()).deleter).read() {
-                        delete(tensor.as_ptr());
-                    }
-                }
+                Abi::Legacy(tensor) => delete_legacy(tensor.as_ptr()),
                 Abi::Versioned(tensor) => delete_versioned(tensor.as_ptr()),
                 Abi::Packed(packed) => delete_versioned(packed.into_versioned()),
             }
@@ -425,10 +509,26 @@ impl Drop for Owner {
     }
 }
 
+/// Calls the deleter, if there is one. Nothing else is touched: the major version may be another.
+///
 /// # Safety
 ///
 /// I1, and the tensor is not used again.
-unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
+pub(crate) unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(delete) = (&raw const (*tensor).deleter).read() {
+            delete(tensor);
+        }
+    }
+}
+
+/// [`delete_versioned`] for the legacy ABI.
+///
+/// # Safety
+///
+/// I1, and the tensor is not used again.
+pub(crate) unsafe fn delete_legacy(tensor: *mut DLManagedTensor) {
     // SAFETY: the caller's promise.
     unsafe {
         if let Some(delete) = (&raw const (*tensor).deleter).read() {

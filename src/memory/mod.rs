@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 pub(crate) use adopt::adopt;
 pub(crate) use fresh::Fresh;
 pub use managed::ManagedTensor;
+#[cfg(feature = "pyo3")]
+pub(crate) use managed::{delete_legacy, delete_versioned};
 
 /// Tensors that this library holds open, for leak tests; see [`live`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

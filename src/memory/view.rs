@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::ptr::{self, NonNull};
 use std::slice;
 
+use crate::dtype::Element;
 use crate::error::{CopyReason, Error};
 use crate::ffi::{DLDataType, DLDevice, DLTensor};
 use crate::layout;
@@ -154,9 +155,9 @@ impl View {
         self.byte_offset
     }
 
-    /// Whether there are elements outside of `len` bytes from the first one.
-    pub(super) fn extends_beyond(&self, len: usize) -> bool {
-        self.before > 0 || self.after > len
+    /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
+    pub(super) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
+        self.before > origin || origin.checked_add(self.after).is_none_or(|end| end > len)
     }
 
     /// What keeps the elements from being one row-major run, if anything does.
@@ -165,6 +166,29 @@ impl View {
         // SAFETY: V1.
         let strides = unsafe { slice::from_raw_parts(strides.as_ptr(), self.ndim) };
         layout::row_major_obstacle(self.shape(), strides)
+    }
+
+    /// The lowest element, how many there is room for up to the end of the highest, and the position
+    /// of the first one among them: if they are `T`s, aligned, where the CPU can read. Without
+    /// elements the pointer dangles, aligned.
+    pub(super) fn elements<T: Element>(&self) -> Result<(*mut T, usize, usize), Error> {
+        if !self.device.is_host_readable() {
+            return Err(Error::UnreadableDevice { device: self.device });
+        }
+        if self.dtype != T::DTYPE {
+            return Err(Error::DtypeMismatch { expected: T::DTYPE, found: self.dtype });
+        }
+        if self.nbytes == 0 {
+            return Ok((NonNull::dangling().as_ptr(), 0, 0));
+        }
+        let lowest = self.address.wrapping_sub(self.before).cast::<T>();
+        if !lowest.is_aligned() {
+            let reason = CopyReason::Misaligned { align: align_of::<T>() };
+            return Err(Error::CopyForbidden { reason, nbytes: self.nbytes });
+        }
+        // `before` and `after` are counts of elements, times the size of one.
+        let item = size_of::<T>();
+        Ok((lowest, (self.before + self.after) / item, self.before / item))
     }
 
     /// All bytes from the lowest element to the end of the highest, and the position of the first

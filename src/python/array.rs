@@ -5,12 +5,11 @@ use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, FieldRef};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
-use pyo3_arrow::ffi::{to_array_pycapsules, to_schema_pycapsule};
+use pyo3::types::PyCapsule;
 
-use super::consume::Request;
-use super::request::{self, DeviceArg, VersionArg};
-use super::{PyTensor, capsule, source};
+use super::consume::Wanted;
+use super::request::{self, CopyArg, DeviceArg, VersionArg};
+use super::{PyTensor, capsule, destination, source, unlocked};
 use crate::error::Error;
 use crate::export::{self, Export};
 use crate::ffi::DLDevice;
@@ -20,8 +19,9 @@ use crate::memory::ManagedTensor;
 /// An Arrow array that also speaks DLPack.
 ///
 /// Array(obj) takes any object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars, DuckDB,
-/// nanoarrow, ...) without copying; the chunks of a stream are concatenated, which copies if there are
-/// several. Array.from_dlpack(x) takes a tensor.
+/// nanoarrow, ...) without copying, with two exceptions: the chunks of a stream are concatenated if
+/// there are several, and buffers that are not aligned to their values are moved.
+/// Array.from_dlpack(x) takes a tensor.
 ///
 /// >>> import numpy as np, pyarrow as pa
 /// >>> import arrow_dlpack
@@ -82,9 +82,23 @@ impl PyArray {
         export::to_dlpack(&self.array, &self.field, &Export::default())
     }
 
-    pub(super) fn from_tensor(tensor: ManagedTensor, copy: Option<bool>) -> PyResult<Self> {
-        let (array, field) = import::from_dlpack(tensor, &Import { copy: copy.into() })?;
+    pub(super) fn from_tensor(
+        py: Python<'_>,
+        tensor: ManagedTensor,
+        copy: Option<bool>,
+    ) -> PyResult<Self> {
+        let copies = copy == Some(true) || !tensor.is_contiguous();
+        let nbytes = if copies { tensor.nbytes() } else { 0 };
+        let options = Import { copy: copy.into() };
+        let (array, field) = unlocked(py, nbytes, || import::from_dlpack(tensor, &options))?;
         Ok(Self { array, field })
+    }
+
+    fn export(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<ManagedTensor> {
+        let copy = copy.map(|copy| copy.0);
+        let nbytes = if copy == Some(true) { self.array.get_buffer_memory_size() } else { 0 };
+        let options = Export { copy: copy.into() };
+        Ok(unlocked(py, nbytes, || export::to_dlpack(&self.array, &self.field, &options))?)
     }
 }
 
@@ -127,21 +141,20 @@ impl PyArray {
     pub(super) fn from_dlpack(
         x: &Bound<'_, PyAny>,
         device: Option<DeviceArg>,
-        copy: Option<bool>,
+        copy: Option<CopyArg>,
     ) -> PyResult<Self> {
-        let request = Request { device: device.map(|device| device.0), copy };
-        let mut tensor = request.take(x)?;
-        if !tensor.device().is_host_readable()
-            && request.device.is_none()
-            && !x.is_instance_of::<PyCapsule>()
-        {
+        let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
+        let wanted = Wanted { device, copy, host_readable_is_cpu: true };
+        let mut tensor = wanted.take(x)?;
+        let readable = tensor.device().is_host_readable();
+        if !readable && device.is_none() && !x.is_instance_of::<PyCapsule>() {
             if copy == Some(false) {
                 return Err(Error::UnreadableDevice { device: tensor.device() }.into());
             }
-            tensor = Request { device: Some(DLDevice::CPU), copy }.take(x)?;
+            tensor = Wanted { device: Some(DLDevice::CPU), ..wanted }.take(x)?;
         }
         // `take` has copied already if that was asked for.
-        Self::from_tensor(tensor, copy.filter(|&copy| !copy))
+        Self::from_tensor(x.py(), tensor, copy.filter(|&copy| !copy))
     }
 
     /// The array as a DLPack capsule; consumers call this.
@@ -159,12 +172,11 @@ impl PyArray {
         stream: Option<Bound<'py, PyAny>>,
         max_version: Option<VersionArg>,
         dl_device: Option<DeviceArg>,
-        copy: Option<bool>,
+        copy: Option<CopyArg>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        request::refuse_stream(stream.as_ref())?;
-        request::refuse_other_device(dl_device.as_ref(), DLDevice::CPU)?;
-        let options = Export { copy: copy.into() };
-        let tensor = export::to_dlpack(&self.array, &self.field, &options)?;
+        request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
+        request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
+        let tensor = self.export(py, copy)?;
         capsule::new(py, tensor, max_version.map(|version| version.0))
     }
 
@@ -176,27 +188,31 @@ impl PyArray {
 
     /// The array as a Tensor, for its shape, strides, dtype and the buffer protocol.
     #[pyo3(signature = (*, copy=None))]
-    fn to_tensor(&self, copy: Option<bool>) -> PyResult<PyTensor> {
-        let options = Export { copy: copy.into() };
-        Ok(export::to_dlpack(&self.array, &self.field, &options)?.into())
+    fn to_tensor(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<PyTensor> {
+        Ok(self.export(py, copy)?.into())
     }
 
     /// The array as a pair of Arrow C capsules (schema, array); Arrow libraries call this.
+    ///
+    /// A requested type other than the array's own is given if no value changes on the way there and
+    /// back, and a ValueError if one does.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        if let Some(schema) = &requested_schema {
-            source::schema_of(schema)?;
-        }
-        Ok(to_array_pycapsules(py, self.field.clone(), &self.array, requested_schema)?)
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let Some(requested) = requested_schema else {
+            return destination::array_capsules(py, &self.array, &self.field);
+        };
+        let requested = source::schema_of(&requested)?;
+        let (array, field) = destination::as_requested(&self.array, &self.field, &requested)?;
+        destination::array_capsules(py, &array, &field)
     }
 
     /// The array's type as an Arrow C schema capsule; Arrow libraries call this.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        Ok(to_schema_pycapsule(py, self.field.as_ref())?)
+        destination::schema_capsule(py, &self.field)
     }
 
     fn __len__(&self) -> usize {

@@ -37,8 +37,9 @@ pub(super) unsafe fn fill(
     unsafe { (*view).obj = ptr::null_mut() };
     let answer = Answer::new(tensor.get().tensor(), flags)?;
     let has = |flag| flags & flag == flag;
+    // NULL where it was not asked for, and where there are no axes.
     let given = |wanted: bool, values: &[Py_ssize_t]| {
-        if wanted { values.as_ptr().cast_mut() } else { ptr::null_mut() }
+        if wanted && !values.is_empty() { values.as_ptr().cast_mut() } else { ptr::null_mut() }
     };
     let Extents { shape, strides } = &*answer.extents;
     let format = if has(ffi::PyBUF_FORMAT) { answer.format.as_ptr() } else { ptr::null() };
@@ -106,7 +107,10 @@ impl Answer {
             return refuse("the tensor is read-only".to_owned());
         }
         if tensor.ndim() > MAX_NDIM {
-            return refuse(format!("{} axes are more than a buffer can have: 64", tensor.ndim()));
+            return refuse(format!(
+                "{} axes are more than the {MAX_NDIM} of a buffer",
+                tensor.ndim()
+            ));
         }
         let (rows, columns) = (tensor.is_contiguous(), is_column_major(tensor));
         let contiguity = [

@@ -1,65 +1,112 @@
-//! DLPack capsules: tensors in and out of `PyCapsule`.
+//! DLPack capsules and bare pointers: tensors in and out of C.
 //!
 //! Source: <https://dmlc.github.io/dlpack/latest/python_spec.html>. A capsule owns its tensor until a
 //! consumer takes it and says so by renaming the capsule.
 #![expect(unsafe_code, reason = "passes raw pointers through PyCapsule")]
 
 use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
 use std::ptr;
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use super::request::described;
-use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::ManagedTensor;
+use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
+use crate::memory::{self, ManagedTensor};
 
-const LEGACY: &CStr = c"dltensor";
-const VERSIONED: &CStr = c"dltensor_versioned";
-const USED_LEGACY: &CStr = c"used_dltensor";
-const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
+/// What differs between capsules of the two ABIs.
+///
+/// **C1** A capsule named `name` owns a tensor of this ABI, whose pointer it holds; the name says so
+/// by protocol, and nobody can check. Under the name `used` it owns nothing.
+struct Abi {
+    name: &'static CStr,
+    used: &'static CStr,
+    destructor: ffi::PyCapsule_Destructor,
+    /// Calls the deleter of a tensor of this ABI.
+    delete: unsafe fn(*mut c_void),
+}
 
-/// A capsule for a consumer that understands `max_version`: versioned from 1.0 on, else legacy. The
-/// version in it is the smaller of the consumer's and ours.
+const LEGACY: Abi = Abi {
+    name: c"dltensor",
+    used: c"used_dltensor",
+    destructor: destroy_legacy,
+    // SAFETY: whoever calls this passes a legacy tensor that is theirs (I1).
+    delete: |tensor| unsafe { memory::delete_legacy(tensor.cast()) },
+};
+
+const VERSIONED: Abi = Abi {
+    name: c"dltensor_versioned",
+    used: c"used_dltensor_versioned",
+    destructor: destroy_versioned,
+    // SAFETY: whoever calls this passes a versioned tensor that is theirs (I1).
+    delete: |tensor| unsafe { memory::delete_versioned(tensor.cast()) },
+};
+
+/// One more level of producers that ask producers, until this goes. Each takes a good piece of the C
+/// stack, of which CPython knows nothing: without this it would let a thousand of them overflow it.
+pub(super) struct Level<'py>(PhantomData<&'py ()>);
+
+impl<'py> Level<'py> {
+    pub(super) fn enter(py: Python<'py>) -> PyResult<Self> {
+        // SAFETY: attached to Python.
+        match unsafe {
+            ffi::Py_EnterRecursiveCall(c" while asking for an array or a tensor".as_ptr())
+        } {
+            0 => Ok(Self(PhantomData)),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+}
+
+impl Drop for Level<'_> {
+    fn drop(&mut self) {
+        // SAFETY: still attached, as 'py says, and entered once.
+        unsafe { ffi::Py_LeaveRecursiveCall() };
+    }
+}
+
+/// A capsule for a consumer that understands `max_version`: versioned from 1.0 on, else legacy.
 pub(super) fn new<'py>(
     py: Python<'py>,
     tensor: ManagedTensor,
     max_version: Option<DLPackVersion>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (pointer, name, destructor): (*mut c_void, _, ffi::PyCapsule_Destructor) = match max_version
-    {
-        Some(version) if version.major >= DLPackVersion::CURRENT.major => {
-            let tensor = tensor.into_raw();
-            // SAFETY: I1, the tensor is ours to describe until the capsule has it.
-            unsafe { (*tensor).version = version.min(DLPackVersion::CURRENT) };
-            (tensor.cast(), VERSIONED, destroy_versioned)
+    let (pointer, abi) = match max_version {
+        Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
+            (tensor.into_raw_for(newest).cast::<c_void>(), &VERSIONED)
         }
-        _ => (tensor.into_raw_legacy()?.cast(), LEGACY, destroy_legacy),
+        _ => (tensor.into_raw_legacy()?.cast(), &LEGACY),
     };
-    // SAFETY: attached to Python; the pointer is not NULL, the name is static, and the destructor is
-    // the one for the pointer's type.
-    let capsule = unsafe { ffi::PyCapsule_New(pointer, name.as_ptr(), Some(destructor)) };
+    // SAFETY: attached to Python; the pointer is not NULL, the name is static, and from here on C1.
+    let capsule = unsafe { ffi::PyCapsule_New(pointer, abi.name.as_ptr(), Some(abi.destructor)) };
     // SAFETY: a new reference, or NULL with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, capsule) }.inspect_err(|_| {
-        // SAFETY: nobody has taken the tensor.
-        unsafe { release(pointer, name) };
+        // SAFETY: I1, and nobody has taken the tensor.
+        unsafe { (abi.delete)(pointer) };
     })
 }
 
 /// Takes the tensor out of a capsule of either name, and marks the capsule as used.
 pub(super) fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
-    if let Some(pointer) = claim(capsule, VERSIONED, USED_VERSIONED)? {
-        // SAFETY: a capsule of this name owns a versioned tensor, as the protocol has it; the claim
-        // made it ours. That its descriptor is truthful is the producer's promise.
+    // Where there is no GIL, this keeps two threads from taking the same tensor.
+    with_critical_section(capsule, || take_locked(capsule))
+}
+
+fn take_locked(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
+    if let Some(pointer) = claim(capsule, &VERSIONED)? {
+        // SAFETY: C1, and the claim made it ours. That the descriptor is truthful is the producer's
+        // promise.
         return Ok(unsafe { ManagedTensor::from_raw(pointer.cast()) }?);
     }
-    if let Some(pointer) = claim(capsule, LEGACY, USED_LEGACY)? {
-        // SAFETY: as above, for a legacy tensor.
+    if let Some(pointer) = claim(capsule, &LEGACY)? {
+        // SAFETY: as above.
         return Ok(unsafe { ManagedTensor::from_raw_legacy(pointer.cast()) }?);
     }
-    let used = [USED_VERSIONED, USED_LEGACY].iter().any(|name| is_valid(capsule, name));
+    let used = is_valid(capsule, VERSIONED.used) || is_valid(capsule, LEGACY.used);
     Err(PyBufferError::new_err(if used {
         "this DLPack capsule has been used already: each is good for one consumer".to_owned()
     } else {
@@ -67,24 +114,41 @@ pub(super) fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
     }))
 }
 
+/// Takes over the tensor at an address: whoever calls this from Python promises what
+/// [`ManagedTensor::from_raw`] asks for, as they do whenever they use ctypes.
+pub(super) fn take_address(address: usize, versioned: bool) -> PyResult<ManagedTensor> {
+    // ctypes hands out addresses as integers.
+    let pointer = ptr::with_exposed_provenance_mut::<c_void>(address);
+    if address % align_of::<DLManagedTensorVersioned>() != 0 {
+        return Err(PyBufferError::new_err(format!(
+            "no tensor is at the odd address {address:#x}"
+        )));
+    }
+    // SAFETY: the caller's promise, in Python's words. NULL and misaligned pointers are refused.
+    let tensor = unsafe {
+        if versioned {
+            ManagedTensor::from_raw(pointer.cast())
+        } else {
+            ManagedTensor::from_raw_legacy(pointer.cast())
+        }
+    };
+    Ok(tensor?)
+}
+
 fn is_valid(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> bool {
     // SAFETY: attached to Python, any object may be asked.
     unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 1 }
 }
 
-/// The pointer of a capsule with this name, which is renamed so that it is nobody else's any more.
-fn claim(
-    capsule: &Bound<'_, PyCapsule>,
-    name: &'static CStr,
-    used: &'static CStr,
-) -> PyResult<Option<*mut c_void>> {
-    if !is_valid(capsule, name) {
+/// The pointer of a capsule of this ABI, which is renamed so that it is nobody else's any more.
+fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_void>> {
+    if !is_valid(capsule, abi.name) {
         return Ok(None);
     }
     // SAFETY: attached to Python; the capsule is valid under this name, and both names are static.
     let (pointer, renamed) = unsafe {
-        let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr());
-        (pointer, ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()))
+        let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), abi.name.as_ptr());
+        (pointer, ffi::PyCapsule_SetName(capsule.as_ptr(), abi.used.as_ptr()))
     };
     if pointer.is_null() || renamed != 0 {
         return Err(PyErr::fetch(capsule.py()));
@@ -92,43 +156,27 @@ fn claim(
     Ok(Some(pointer))
 }
 
-/// Deletes a tensor that nobody took.
-///
-/// # Safety
-///
-/// `pointer` is an owned tensor of the kind that `name` says.
-unsafe fn release(pointer: *mut c_void, name: &CStr) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if name == VERSIONED {
-            let tensor = pointer.cast::<DLManagedTensorVersioned>();
-            (*tensor).deleter.into_iter().for_each(|delete| delete(tensor));
-        } else {
-            let tensor = pointer.cast::<DLManagedTensor>();
-            (*tensor).deleter.into_iter().for_each(|delete| delete(tensor));
-        }
-    }
-}
-
 unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: CPython calls this once, attached, with the capsule that it was registered for.
-    unsafe { destroy(capsule, VERSIONED) }
+    unsafe { destroy(capsule, &VERSIONED) }
 }
 
 unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
-    unsafe { destroy(capsule, LEGACY) }
+    unsafe { destroy(capsule, &LEGACY) }
 }
 
+/// Deletes the tensor if nobody has taken it.
+///
 /// # Safety
 ///
-/// Attached to Python, with a live capsule whose pointer, under `name`, is an owned tensor.
-unsafe fn destroy(capsule: *mut ffi::PyObject, name: &CStr) {
-    // SAFETY: the caller's promise; under another name the tensor has been taken.
+/// Attached to Python, with a live capsule of this ABI.
+unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
+    // SAFETY: the caller's promise, and C1; under another name the tensor has been taken.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, name.as_ptr()) == 1 {
+        if ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
             let _pending = PendingException::set_aside();
-            release(ffi::PyCapsule_GetPointer(capsule, name.as_ptr()), name);
+            (abi.delete)(ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr()));
         }
     }
 }

@@ -5,87 +5,126 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::capsule;
 use super::request::{self, DeviceArg, VersionArg, described, type_name};
+use super::{capsule, unlocked};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
 
-/// What to ask a producer for.
+/// A producer's answer, and whether it was told what is wanted.
+pub(super) struct Answer<'py> {
+    pub(super) capsule: Bound<'py, PyCapsule>,
+    understood: bool,
+}
+
+/// Calls `x.__dlpack__` with those arguments that are not `None`.
+///
+/// A producer from before the keywords answers them with a `TypeError`, and is asked again without.
+/// It cannot promise what it did not hear: where that matters, its answer is refused.
+pub(super) fn ask<'py>(
+    x: &Bound<'py, PyAny>,
+    stream: Option<Bound<'py, PyAny>>,
+    max_version: Option<VersionArg>,
+    copy: Option<bool>,
+    device: Option<DLDevice>,
+) -> PyResult<Answer<'py>> {
+    let py = x.py();
+    let method = x.getattr_opt(intern!(py, "__dlpack__"))?.filter(|method| !method.is_none());
+    let Some(method) = method else {
+        let is_arrow = super::source::is_arrow(x)?;
+        return Err(PyTypeError::new_err(format!(
+            "expected an object with __dlpack__ or a DLPack capsule, got {}{}",
+            type_name(x),
+            if is_arrow { " (which is Arrow data: use Array)" } else { "" }
+        )));
+    };
+    let synchronises = stream.is_some();
+    let keywords = request::keywords(py, stream, max_version, device.map(DeviceArg), copy)?;
+    let _level = capsule::Level::enter(py)?;
+    let (answer, understood) = match method.call((), Some(&keywords)) {
+        Ok(answer) => (answer, true),
+        // Or its refusal is a TypeError: then it says it again.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => (method.call0()?, false),
+        Err(error) => return Err(error),
+    };
+    let capsule = answer.cast_into::<PyCapsule>().map_err(|error| {
+        PyTypeError::new_err(format!(
+            "{}.__dlpack__ returned {}, which is not a capsule",
+            type_name(x),
+            described(&error.into_inner())
+        ))
+    })?;
+    if !understood && (copy == Some(false) || synchronises) {
+        return Err(PyBufferError::new_err(format!(
+            "{}.__dlpack__ takes no {}",
+            type_name(x),
+            if synchronises {
+                "stream, so nobody can synchronise with it"
+            } else {
+                "copy=False, so nobody can promise that it did not copy"
+            }
+        )));
+    }
+    Ok(Answer { capsule, understood })
+}
+
+/// What is wanted of a tensor.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Request {
-    /// Where the tensor shall be; `None` for where it is.
+pub(super) struct Wanted {
+    /// Where it shall be; `None` for where it is.
     pub(super) device: Option<DLDevice>,
     /// Whether it may or must be copied.
     pub(super) copy: Option<bool>,
+    /// Whether memory that the CPU can read, such as pinned memory, is as good as the CPU's own.
+    pub(super) host_readable_is_cpu: bool,
 }
 
-impl Request {
+impl Wanted {
     /// The tensor of any object with `__dlpack__`, or of a capsule of either name. If it comes back at
     /// all, it is on the device that was asked for, and copied if that was asked for.
     pub(super) fn take(self, x: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
         if let Ok(capsule) = x.cast::<PyCapsule>() {
-            return self.fulfil(capsule::take(capsule)?, false);
+            return self.fulfil(x.py(), capsule::take(capsule)?, false);
         }
-        let Some(method) = x.getattr_opt(intern!(x.py(), "__dlpack__"))? else {
-            return Err(PyTypeError::new_err(format!(
-                "expected an object with __dlpack__ or a DLPack capsule, got {}",
-                type_name(x)
-            )));
-        };
         let version = Some(VersionArg(DLPackVersion::CURRENT));
-        let device = self.device.map(DeviceArg);
-        let keywords = request::keywords(x.py(), None, version, device, self.copy)?;
-        let (answer, understood) = match method.call((), Some(&keywords)) {
-            Ok(answer) => (answer, true),
-            // A producer from before the keywords, or one whose refusal is a TypeError: it says it again.
-            Err(error) if error.is_instance_of::<PyTypeError>(x.py()) => (method.call0()?, false),
-            Err(error) => return Err(error),
-        };
-        let capsule = answer.cast_into::<PyCapsule>().map_err(|error| {
-            PyTypeError::new_err(format!(
-                "{}.__dlpack__ returned {}, which is not a capsule",
-                type_name(x),
-                described(&error.into_inner())
-            ))
-        })?;
-        let tensor = capsule::take(&capsule)?;
-        if !understood && self.copy == Some(false) {
-            return Err(PyBufferError::new_err(format!(
-                "{}.__dlpack__ does not take copy=False, so nobody can promise that it did not copy",
-                type_name(x)
-            )));
-        }
-        self.fulfil(tensor, understood)
+        let answer = ask(x, None, version, self.copy, self.device)?;
+        self.fulfil(x.py(), capsule::take(&answer.capsule)?, answer.understood)
     }
 
-    /// Does here what the producer left undone, or says why not. `understood`: the producer was told
-    /// what is wanted.
-    fn fulfil(self, tensor: ManagedTensor, understood: bool) -> PyResult<ManagedTensor> {
+    /// Does here what the producer left undone, or says why not.
+    fn fulfil(
+        self,
+        py: Python<'_>,
+        tensor: ManagedTensor,
+        understood: bool,
+    ) -> PyResult<ManagedTensor> {
         let copied = tensor.flags().contains(DLPackFlags::IS_COPIED);
         if copied && self.copy == Some(false) {
             return Err(PyBufferError::new_err("the producer made a copy although copy=False"));
         }
         let device = tensor.device();
-        let elsewhere = self.device.is_some_and(|wanted| wanted != device);
-        let uncopied = self.copy == Some(true) && !copied;
-        if !elsewhere && !uncopied {
+        let wanted = self.device.filter(|&wanted| !self.is_met(wanted, device));
+        if wanted.is_none() && (copied || self.copy != Some(true)) {
             return Ok(tensor);
         }
-        let onto_cpu = self.device.is_none_or(|wanted| wanted == DLDevice::CPU);
-        if device.is_host_readable() && onto_cpu && self.copy != Some(false) {
-            return Ok(tensor.copied()?);
+        if device.is_host_readable() && wanted.is_none_or(|wanted| wanted.is_cpu()) {
+            if self.copy == Some(false) {
+                return Err(request::moving_copies(device));
+            }
+            return Ok(unlocked(py, tensor.nbytes(), || tensor.copied())?);
         }
-        if elsewhere {
-            let wanted = self.device.unwrap_or(DLDevice::CPU);
-            return Err(PyBufferError::new_err(format!(
+        match wanted {
+            Some(wanted) => Err(PyBufferError::new_err(format!(
                 "the tensor was asked for on {wanted}, and is on {device}"
-            )));
-        }
-        if understood {
+            ))),
             // Memory that only its producer can copy: it was told to, and not every one sets the flag.
-            return Ok(tensor);
+            None if understood => Ok(tensor),
+            None => Err(Error::UnreadableDevice { device }.into()),
         }
-        Err(Error::UnreadableDevice { device }.into())
+    }
+
+    fn is_met(self, wanted: DLDevice, found: DLDevice) -> bool {
+        request::same_device(wanted, found)
+            || (self.host_readable_is_cpu && wanted.is_cpu() && found.is_host_readable())
     }
 }

@@ -4,11 +4,10 @@
 //! speaks the Arrow PyCapsule interface or DLPack; as results they speak both, so that an extension
 //! needs nothing else to exchange arrays with NumPy, PyTorch, JAX, pyarrow, polars and the rest.
 //!
-//! A whole extension, built and called by the tests:
+//! A whole extension, which is `examples/extension` of the repository, built by maturin and called by
+//! the tests:
 //!
-#![doc = "```ignore"]
-#![doc = include_str!("../../examples/extension.rs")]
-#![doc = "```"]
+#![doc = include_str!("extension.md")]
 //!
 //! Extensions that also want the classes under names of their own call [`register`].
 
@@ -16,6 +15,7 @@ mod array;
 mod buffer;
 mod capsule;
 mod consume;
+mod destination;
 mod error;
 mod request;
 mod source;
@@ -27,7 +27,7 @@ use pyo3::wrap_pyfunction;
 pub use array::PyArray;
 pub use tensor::PyTensor;
 
-use request::DeviceArg;
+use request::{CopyArg, DeviceArg};
 
 /// Adds `Array`, `Tensor`, `from_dlpack` and `UnsupportedError` to a module.
 ///
@@ -52,7 +52,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn from_dlpack(
     x: &Bound<'_, PyAny>,
     device: Option<DeviceArg>,
-    copy: Option<bool>,
+    copy: Option<CopyArg>,
 ) -> PyResult<PyArray> {
     PyArray::from_dlpack(x, device, copy)
 }
@@ -62,4 +62,10 @@ fn from_dlpack(
 fn _live() -> (usize, usize) {
     let live = crate::live();
     (live.exported, live.imported)
+}
+
+/// Runs `work`, which copies `nbytes`, without the GIL if that is long enough for others to notice.
+fn unlocked<T: Send>(py: Python<'_>, nbytes: usize, work: impl FnOnce() -> T + Send) -> T {
+    const NOTICEABLE: usize = 1 << 18;
+    if nbytes < NOTICEABLE { work() } else { py.detach(work) }
 }

@@ -20,11 +20,40 @@ impl<'py> FromPyObject<'_, 'py> for VersionArg {
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let (major, minor) = object.extract::<(u32, u32)>().map_err(|_| {
             PyTypeError::new_err(format!(
-                "expected a tuple (major, minor), got {}",
+                "max_version must be a tuple (major, minor), got {}",
                 described(&object)
             ))
         })?;
         Ok(Self(DLPackVersion { major, minor }))
+    }
+}
+
+/// `copy`: True, False or None.
+pub(super) struct CopyArg(pub(super) bool);
+
+impl<'py> FromPyObject<'_, 'py> for CopyArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        object.extract().map(Self).map_err(|_| {
+            PyTypeError::new_err(format!(
+                "copy must be True, False or None, got {}",
+                described(&object)
+            ))
+        })
+    }
+}
+
+/// `address`: an integer that a pointer can hold.
+pub(super) struct AddressArg(pub(super) usize);
+
+impl<'py> FromPyObject<'_, 'py> for AddressArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        object.extract().map(Self).map_err(|_| {
+            PyTypeError::new_err(format!("address must be an integer, got {}", described(&object)))
+        })
     }
 }
 
@@ -40,7 +69,7 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
         }
         let (device_type, device_id) = object.extract::<(i32, i32)>().map_err(|_| {
             PyTypeError::new_err(format!(
-                "expected \"cpu\" or a tuple (device_type, device_id), got {}",
+                "device must be \"cpu\" or a tuple (device_type, device_id), got {}",
                 described(&object)
             ))
         })?;
@@ -72,15 +101,39 @@ pub(super) fn keywords<'py>(
     Ok(keywords)
 }
 
-/// A CPU has no streams.
-pub(super) fn refuse_stream(stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+/// Streams are for those who can synchronise: a CPU has none, and without its producer nobody else can.
+pub(super) fn refuse_stream(stream: Option<&Bound<'_, PyAny>>, device: DLDevice) -> PyResult<()> {
     match stream {
         None => Ok(()),
         Some(stream) => Err(PyBufferError::new_err(format!(
-            "stream must be None for memory on the CPU, got {}",
+            "stream must be None for memory on {device}{}, got {}",
+            if device.is_cpu() { "" } else { " without its producer" },
             described(stream)
         ))),
     }
+}
+
+/// Whether two devices are the same one; there is one CPU, whatever its number.
+pub(super) fn same_device(one: DLDevice, other: DLDevice) -> bool {
+    one == other || (one.is_cpu() && other.is_cpu())
+}
+
+/// Only the device that the memory is on can be asked for.
+pub(super) fn refuse_other_device(wanted: Option<DLDevice>, device: DLDevice) -> PyResult<()> {
+    match wanted {
+        Some(wanted) if !same_device(wanted, device) => Err(PyBufferError::new_err(format!(
+            "cannot export to {wanted}: the memory is on {device}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The error for memory that the CPU can read, but that only a copy would make its own.
+pub(super) fn moving_copies(device: DLDevice) -> PyErr {
+    PyBufferError::new_err(format!(
+        "copy=False, but moving from {device} to {} takes a copy",
+        DLDevice::CPU
+    ))
 }
 
 /// The object's `repr` where that is short, else its type: for error messages.
@@ -94,14 +147,4 @@ pub(super) fn described(object: &Bound<'_, PyAny>) -> String {
 /// The name of the object's type.
 pub(super) fn type_name(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
-}
-
-/// Only the device that the memory is on can be asked for.
-pub(super) fn refuse_other_device(wanted: Option<&DeviceArg>, device: DLDevice) -> PyResult<()> {
-    match wanted {
-        Some(DeviceArg(wanted)) if *wanted != device => Err(PyBufferError::new_err(format!(
-            "cannot export to {wanted}: the memory is on {device}"
-        ))),
-        _ => Ok(()),
-    }
 }

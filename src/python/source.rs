@@ -19,8 +19,10 @@ use arrow_select::concat::concat;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
+use super::capsule::Level;
 use super::request::{described, type_name};
 
 /// What is wrong with a structure, in words.
@@ -39,6 +41,7 @@ pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// `__arrow_c_stream__`, and its field.
 pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<(ArrayRef, FieldRef)> {
     let py = object.py();
+    let _level = Level::enter(py)?;
     if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_array__"))? {
         let pair = method.call0()?;
         let Ok((schema, array)) = pair.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>()
@@ -51,7 +54,8 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<(ArrayRef, FieldRef)
         };
         let field = schema_of(&schema)?;
         let array = move_array(&array)?;
-        return Ok((array_from(array, field.data_type()).map_err(PyValueError::new_err)?, field));
+        let array = py.detach(|| array_from(array, field.data_type()));
+        return Ok((array.map_err(PyValueError::new_err)?, field));
     }
     if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
         let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|error| {
@@ -94,8 +98,9 @@ fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<*mut T> {
 
 fn move_array(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArray> {
     let array = pointer::<FFI_ArrowArray>(capsule, c"arrow_array")?;
-    // SAFETY: S1. A released structure is left behind, as the interface asks.
-    let array = unsafe { FFI_ArrowArray::from_raw(array) };
+    // SAFETY: S1. A released structure is left behind, as the interface asks; the section keeps other
+    // threads from moving it too, where there is no GIL.
+    let array = with_critical_section(capsule, || unsafe { FFI_ArrowArray::from_raw(array) });
     if array.is_released() {
         return Err(PyValueError::new_err("the Arrow array has been released already"));
     }
@@ -104,8 +109,9 @@ fn move_array(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArray> {
 
 fn move_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
     let stream = pointer::<FFI_ArrowArrayStream>(capsule, c"arrow_array_stream")?;
-    // SAFETY: S1. A released structure is left behind, as the interface asks.
-    let stream = unsafe { FFI_ArrowArrayStream::from_raw(stream) };
+    // SAFETY: as for arrays.
+    let stream =
+        with_critical_section(capsule, || unsafe { FFI_ArrowArrayStream::from_raw(stream) });
     if stream.release.is_none() {
         return Err(PyValueError::new_err("the Arrow stream has been released already"));
     }
@@ -137,7 +143,9 @@ fn concatenated(mut stream: FFI_ArrowArrayStream) -> Checked<(ArrayRef, FieldRef
         if chunk.is_released() {
             break;
         }
-        chunks.push(array_from(chunk, field.data_type())?);
+        if chunk.length != 0 {
+            chunks.push(array_from(chunk, field.data_type())?);
+        }
     }
     let array = match chunks.as_slice() {
         [] => new_empty_array(field.data_type()),

@@ -3,17 +3,16 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use super::consume::Request;
-use super::request::{self, DeviceArg, VersionArg};
-use super::{PyArray, buffer, capsule};
-use crate::ffi::DLDevice;
+use super::consume::{self, Wanted};
+use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
+use super::{PyArray, buffer, capsule, unlocked};
+use crate::ffi::{DLDevice, DLPackFlags};
 use crate::memory::ManagedTensor;
 
 /// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
@@ -28,11 +27,11 @@ use crate::memory::ManagedTensor;
 /// <arrow_dlpack.Tensor float32, shape (3, 2), strides (1, 3), cpu>
 /// >>> np.from_dlpack(tensor).shape
 /// (3, 2)
-#[pyclass(name = "Tensor", module = "arrow_dlpack", frozen, subclass)]
+#[pyclass(name = "Tensor", module = "arrow_dlpack", frozen)]
 #[derive(Debug)]
 pub struct PyTensor {
     tensor: Arc<ManagedTensor>,
-    /// Whoever this came from, if the CPU cannot read it: it knows how to synchronise.
+    /// Whoever this came from, if it is not on the CPU: it knows how to synchronise.
     producer: Option<Py<PyAny>>,
 }
 
@@ -69,23 +68,35 @@ impl PyTensor {
     /// A tensor from any object with __dlpack__, or from a DLPack capsule.
     ///
     /// device: "cpu" or a (device_type, device_id) tuple of DLPack; None for where it is.
-    /// copy: True for memory of its own; False, like None, never copies, but makes sure that the
-    /// producer did not either.
+    /// copy: True for memory of its own; False to fail where the producer, or moving to that device,
+    /// would copy; None copies only to get to the device.
     #[staticmethod]
     #[pyo3(signature = (x, /, *, device=None, copy=None))]
     fn from_dlpack(
         x: &Bound<'_, PyAny>,
         device: Option<DeviceArg>,
-        copy: Option<bool>,
+        copy: Option<CopyArg>,
     ) -> PyResult<Self> {
-        let request = Request { device: device.map(|device| device.0), copy };
-        let tensor = request.take(x)?;
-        // What was moved or copied on the way is no longer what the producer would hand out.
-        let forwards = !tensor.device().is_host_readable()
-            && request.device.is_none()
+        let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
+        let tensor = Wanted { device, copy, host_readable_is_cpu: false }.take(x)?;
+        let forwards = !tensor.device().is_cpu()
+            && !tensor.flags().contains(DLPackFlags::IS_COPIED)
             && copy != Some(true)
-            && !x.is_instance_of::<PyCapsule>();
+            && !x.is_instance_of::<PyCapsule>()
+            && (device.is_none() || device_of(x)? == Some(tensor.device()));
         Ok(Self { tensor: Arc::new(tensor), producer: forwards.then(|| x.clone().unbind()) })
+    }
+
+    /// A tensor from the address of a DLManagedTensorVersioned, or of a legacy DLManagedTensor if
+    /// versioned is False, such as a C function called through ctypes returns.
+    ///
+    /// This trusts you: the address must be that of a tensor that is yours to give, and what it says
+    /// of itself must be true, else the process may crash. Its deleter is called once, when the last
+    /// holder goes, or at once if the tensor is refused.
+    #[staticmethod]
+    #[pyo3(signature = (address, *, versioned=true))]
+    fn from_pointer(address: AddressArg, versioned: bool) -> PyResult<Self> {
+        Ok(capsule::take_address(address.0, versioned)?.into())
     }
 
     /// Extents, in elements.
@@ -130,7 +141,7 @@ impl PyTensor {
         self.tensor.nbytes()
     }
 
-    /// Whether the producer said that nobody may write. A legacy producer cannot say so.
+    /// Whether nobody may write: the producer said so, or it is a legacy one, which cannot say.
     #[getter]
     fn readonly(&self) -> bool {
         self.tensor.is_read_only()
@@ -145,9 +156,9 @@ impl PyTensor {
     /// The tensor as a DLPack capsule; consumers call this.
     ///
     /// Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
-    /// writable row-major memory of its own. A tensor that the CPU cannot read is handed out by its
-    /// producer, which gets all the arguments; one that came as a bare capsule has no producer and
-    /// takes only stream=None.
+    /// writable row-major memory of its own. A tensor on another device is handed out by its producer,
+    /// which gets all the arguments; one that came as a bare capsule has no producer and takes only
+    /// stream=None.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -155,14 +166,15 @@ impl PyTensor {
         stream: Option<Bound<'py, PyAny>>,
         max_version: Option<VersionArg>,
         dl_device: Option<DeviceArg>,
-        copy: Option<bool>,
+        copy: Option<CopyArg>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let (device, copy) = (dl_device.map(|device| device.0), copy.map(|copy| copy.0));
         if let Some(producer) = &self.producer {
-            let keywords = request::keywords(py, stream, max_version, dl_device, copy)?;
-            return producer.bind(py).call_method(intern!(py, "__dlpack__"), (), Some(&keywords));
+            let answer = consume::ask(producer.bind(py), stream, max_version, copy, device)?;
+            return Ok(answer.capsule.into_any());
         }
-        request::refuse_stream(stream.as_ref())?;
-        let tensor = self.export(dl_device, copy)?;
+        request::refuse_stream(stream.as_ref(), self.tensor.device())?;
+        let tensor = self.export(py, device, copy)?;
         capsule::new(py, tensor, max_version.map(|version| version.0))
     }
 
@@ -175,8 +187,8 @@ impl PyTensor {
     /// The tensor as an Arrow Array: memory shared if it is contiguous, aligned and readable by the
     /// CPU, else gathered; copy=False fails rather than copy, copy=True copies always.
     #[pyo3(signature = (*, copy=None))]
-    fn to_arrow(&self, copy: Option<bool>) -> PyResult<PyArray> {
-        PyArray::from_tensor(self.tensor.share(), copy)
+    fn to_arrow(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<PyArray> {
+        PyArray::from_tensor(py, self.tensor.share(), copy.map(|copy| copy.0))
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -214,23 +226,34 @@ impl PyTensor {
 }
 
 impl PyTensor {
-    fn export(&self, wanted: Option<DeviceArg>, copy: Option<bool>) -> PyResult<ManagedTensor> {
+    fn export(
+        &self,
+        py: Python<'_>,
+        wanted: Option<DLDevice>,
+        copy: Option<bool>,
+    ) -> PyResult<ManagedTensor> {
         let tensor = &self.tensor;
         let device = tensor.device();
         // Memory that the CPU can read, but that is not its own, gets onto the CPU by a copy.
-        let moves = matches!(wanted, Some(DeviceArg(wanted)) if wanted == DLDevice::CPU)
-            && device != DLDevice::CPU
-            && device.is_host_readable();
-        if !moves {
-            request::refuse_other_device(wanted.as_ref(), device)?;
+        let moves = wanted.is_some_and(DLDevice::is_cpu) && !device.is_cpu();
+        if moves && device.is_host_readable() {
+            if copy == Some(false) {
+                return Err(request::moving_copies(device));
+            }
+        } else {
+            request::refuse_other_device(wanted, device)?;
+            if copy != Some(true) {
+                return Ok(tensor.share());
+            }
         }
-        match (moves, copy) {
-            (true, Some(false)) => Err(PyBufferError::new_err(format!(
-                "copy=False, but moving from {device} to {} takes a copy",
-                DLDevice::CPU
-            ))),
-            (true, _) | (_, Some(true)) => Ok(tensor.copied()?),
-            (false, _) => Ok(tensor.share()),
-        }
+        Ok(unlocked(py, tensor.nbytes(), || tensor.copied())?)
+    }
+}
+
+/// What `x.__dlpack_device__()` says, if it can be asked.
+fn device_of(x: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
+    match x.getattr_opt(intern!(x.py(), "__dlpack_device__"))? {
+        Some(method) => Ok(Some(method.call0()?.extract::<DeviceArg>()?.0)),
+        None => Ok(None),
     }
 }

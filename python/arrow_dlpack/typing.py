@@ -1,0 +1,40 @@
+"""Types for annotations: what this package takes.
+
+>>> from arrow_dlpack.typing import SupportsDLPack
+>>> def rows(tensor: SupportsDLPack) -> int: ...
+"""
+
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+__all__ = ["Device", "SupportsArrowArray", "SupportsArrowStream", "SupportsDLPack"]
+
+#: "cpu", or a (device_type, device_id) pair of DLPack.
+Device: TypeAlias = Literal["cpu"] | tuple[int, int]
+
+
+@runtime_checkable
+class SupportsDLPack(Protocol):
+    """Has ``__dlpack__``: the arrays of NumPy, PyTorch, JAX, TVM and others, and ours.
+
+    Producers differ in the keywords they take (the oldest take none), so none is asked for here.
+    """
+
+    @property
+    def __dlpack__(self) -> Any:
+        """The method that makes a DLPack capsule."""
+
+
+@runtime_checkable
+class SupportsArrowArray(Protocol):
+    """Has ``__arrow_c_array__``: the arrays and record batches of Arrow libraries, and ours."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None, /) -> tuple[object, object]:
+        """A pair of Arrow C capsules, schema and array."""
+
+
+@runtime_checkable
+class SupportsArrowStream(Protocol):
+    """Has ``__arrow_c_stream__``: chunked arrays, series, tables and readers."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object:
+        """An Arrow C stream capsule."""

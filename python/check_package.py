@@ -1,0 +1,63 @@
+"""Checks a built wheel as a user meets it: python check_package.py WHEEL README
+
+Installs the wheel, and nothing else, into an empty environment and imports it there; then adds what
+the README's examples need, and runs them.
+"""
+
+import re
+import subprocess
+import sys
+import tempfile
+import venv
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+LIMIT = 2_000_000  # bytes
+EXPECTED = ["__init__.py", "__main__.py", "_core.abi3.so", "_core.pyi", "py.typed", "typing.py"]
+
+
+def main(wheel: Path, readme: Path) -> None:
+    check_contents(wheel)
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = Path(folder) / "bin" / "python"
+        run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
+        run(python, "-c", "import arrow_dlpack")
+        run(python, "-m", "arrow_dlpack")
+        run(python, "-m", "pip", "install", "--quiet", "numpy", "pyarrow")
+        blocks = re.findall(r"^```python\n(.*?)^```$", readme.read_text(), re.M | re.S)
+        require(blocks, "the README has no Python")
+        for block in blocks:
+            run(python, "-c", block)
+    print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, installs alone, README runs")
+
+
+def check_contents(wheel: Path) -> None:
+    size = wheel.stat().st_size
+    require(size < LIMIT, f"{size:,} bytes are more than {LIMIT:,}")
+    require("-cp311-abi3-manylinux" in wheel.name, f"tags of {wheel.name}")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        for name in EXPECTED:
+            require(f"arrow_dlpack/{name}" in names, f"{name} is missing")
+        for licence in ("LICENSE-MIT", "LICENSE-APACHE"):
+            require(any(name.endswith(licence) for name in names), f"{licence} is missing")
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        fields = message_from_bytes(archive.read(metadata))
+    require(fields["Requires-Dist"] is None, "it depends on something")
+    require(fields["Requires-Python"] == ">=3.11", "Requires-Python")
+    require(fields["License-Expression"] == "MIT OR Apache-2.0", "License-Expression")
+
+
+def run(*command: object) -> None:
+    subprocess.run([str(word) for word in command], check=True)
+
+
+def require(condition: object, problem: str) -> None:
+    if not condition:
+        sys.exit(f"check_package.py: {problem}")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,43 @@
+"""Typed code as a user would write it; checked by `mypy --strict`, not run."""
+
+from typing import assert_type
+
+import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
+from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack
+from arrow_dlpack.typing import SupportsArrowArray, SupportsDLPack
+
+
+def column_to_tensor(column: SupportsArrowArray) -> Tensor:
+    return Array(column).to_tensor(copy=False)
+
+
+def anything(x: SupportsDLPack) -> list[int]:
+    array = from_dlpack(x, device="cpu", copy=None)
+    assert_type(array, Array)
+    assert_type(array.to_tensor().shape, tuple[int, ...])
+    return [len(array), array.null_count, len(memoryview(array.to_tensor()))]
+
+
+def ours_are_among_them(array: Array, tensor: Tensor) -> None:
+    anything(array)
+    anything(tensor)
+    anything(np.zeros(3))
+    anything(Tensor.from_dlpack(array.__dlpack__(max_version=(1, 3)), device=(1, 0)))
+    column_to_tensor(array)
+    np.from_dlpack(array)
+    np.asarray(tensor)
+
+
+def refused(column: pa.Array) -> str:
+    try:
+        return Array(column).type
+    except UnsupportedError as error:
+        return str(error)
+
+
+# What must not pass: each line is an error that mypy must report (warn_unused_ignores).
+Array([1, 2])  # type: ignore[arg-type]
+from_dlpack([1, 2])  # type: ignore[arg-type]
+from_dlpack(np.zeros(3), device="cuda")  # type: ignore[arg-type]
+Tensor.from_pointer("0")  # type: ignore[arg-type]

@@ -1,0 +1,67 @@
+//! Arrow arrays to Python, through the Arrow PyCapsule interface.
+//!
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
+
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::{Array, ArrayRef};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{ArrowError, Field, FieldRef};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+
+/// The pair of capsules that `__arrow_c_array__` returns.
+pub(super) fn array_capsules<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+    field: &Field,
+) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let schema = schema_capsule(py, field)?;
+    let array = FFI_ArrowArray::new(&array.to_data());
+    Ok((schema, PyCapsule::new_with_value(py, array, c"arrow_array")?))
+}
+
+/// The capsule that `__arrow_c_schema__` returns.
+pub(super) fn schema_capsule<'py>(
+    py: Python<'py>,
+    field: &Field,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
+    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+}
+
+/// The array in the type that a consumer asks for, if each value survives the way there and back.
+///
+/// arrow's casts refuse little (1.7 becomes 1, a time of day wraps): what comes back different is
+/// refused here. An extension type stays only if it was asked for: whoever asks for its storage, as
+/// pyarrow does, gets that.
+pub(super) fn as_requested(
+    array: &ArrayRef,
+    field: &FieldRef,
+    requested: &Field,
+) -> PyResult<(ArrayRef, FieldRef)> {
+    let (stored, wanted) = (array.data_type(), requested.data_type());
+    let refuse = |why: String| {
+        PyValueError::new_err(format!("{stored} cannot be handed out as {wanted}: {why}"))
+    };
+    let checked = CastOptions { safe: false, ..CastOptions::default() };
+    let cast = |array: &dyn Array, data_type| {
+        cast_with_options(array, data_type, &checked).map_err(|error| refuse(error.to_string()))
+    };
+    let there = if stored == wanted { Arc::clone(array) } else { cast(array, wanted)? };
+    if stored != wanted && &cast(&there, stored)? != array {
+        return Err(refuse("values would change".to_owned()));
+    }
+    let mut metadata = field.metadata().clone();
+    if requested.extension_type_name() != field.extension_type_name() {
+        metadata.retain(|key, _| !key.starts_with("ARROW:extension:"));
+    }
+    let field = Field::new(field.name(), wanted.clone(), field.is_nullable());
+    Ok((there, Arc::new(field.with_metadata(metadata))))
+}
+
+fn value_error(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
