@@ -1,20 +1,16 @@
 //! The owning handle, for both ABIs and for tensors of our own.
-#![expect(unsafe_code, reason = "owns foreign structs and calls their deleters")]
+#![expect(unsafe_code, reason = "takes raw pointers over and gives them up")]
 
-use std::borrow::Cow;
-use std::fmt;
-use std::mem;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use arrow_buffer::Buffer;
 
-use super::IMPORTED;
 use super::fresh::Fresh;
-use super::pack::{self, Description, Packed};
+use super::owner::{Abi, Owner};
+use super::pack::{self, Description};
 use super::view::View;
-use crate::dtype::Element;
-use crate::error::{CopyReason, Error, WriteObstacle};
+use crate::error::Error;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
 };
@@ -50,9 +46,9 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 // - I3 If `exclusive`, nobody else reads or writes the memory of V3 until the deleter is called. Unless
 //   the producer said `READ_ONLY`, `view`'s address is good for writing all of it.
 pub struct ManagedTensor {
-    view: View,
-    owner: Owner,
-    exclusive: bool,
+    pub(super) view: View,
+    pub(super) owner: Owner,
+    pub(super) exclusive: bool,
 }
 
 // SAFETY: I1 allows the deleter on any thread; everything else is plain data that nobody changes.
@@ -229,7 +225,7 @@ impl ManagedTensor {
         description: &Description<'_>,
     ) -> Result<Self, Error> {
         let packed = pack::pack(owner, description);
-        let owner = Owner(Abi::Packed(packed));
+        let owner = Owner::packed(packed);
         let padded = description.flags.contains(PADDED);
         // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.
         let view = unsafe { View::read(&raw const (*packed.into_versioned()).dl_tensor, padded) };
@@ -240,7 +236,7 @@ impl ManagedTensor {
     /// deleter. A legacy tensor is wrapped in a new one.
     #[must_use = "the tensor leaks if nobody calls its deleter"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
-        match self.owner.0 {
+        match self.owner.abi() {
             Abi::Versioned(tensor) => {
                 self.owner.forget();
                 tensor.as_ptr()
@@ -278,7 +274,7 @@ impl ManagedTensor {
         if self.dtype().bits < 8 && self.flags().contains(PADDED) {
             return Err(Error::LegacyCannotPad(self.dtype()));
         }
-        match self.owner.0 {
+        match self.owner.abi() {
             Abi::Legacy(tensor) => {
                 self.owner.forget();
                 Ok(tensor.as_ptr())
@@ -288,251 +284,6 @@ impl ManagedTensor {
                 Ok(packed.into_legacy())
             }
             Abi::Versioned(_) => Arc::new(self).share().into_raw_legacy(),
-        }
-    }
-
-    /// Extents, in elements.
-    #[must_use]
-    pub fn shape(&self) -> &[i64] {
-        self.view.shape()
-    }
-
-    /// Strides, in elements; computed if the producer left them out. Those of axes of extent 1 mean
-    /// nothing.
-    #[must_use]
-    pub fn strides(&self) -> Cow<'_, [i64]> {
-        self.view.strides()
-    }
-
-    /// Number of axes.
-    #[must_use]
-    pub fn ndim(&self) -> usize {
-        self.shape().len()
-    }
-
-    /// Number of elements.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        self.view.size()
-    }
-
-    /// Size of the elements in bytes, without the gaps that strides leave.
-    #[must_use]
-    pub fn nbytes(&self) -> usize {
-        self.view.nbytes()
-    }
-
-    /// Bytes from one element to the next, `None` where elements of under 8 bits share one.
-    #[must_use]
-    pub fn itemsize(&self) -> Option<usize> {
-        self.view.itemsize()
-    }
-
-    /// Element type.
-    #[must_use]
-    pub fn dtype(&self) -> DLDataType {
-        self.view.dtype()
-    }
-
-    /// Where the memory is.
-    #[must_use]
-    pub fn device(&self) -> DLDevice {
-        self.view.device()
-    }
-
-    /// What the producer said about the tensor. The legacy ABI says nothing, which is taken for
-    /// `READ_ONLY`, as NumPy takes it: its immutable producers have no other way to be safe.
-    #[must_use]
-    pub fn flags(&self) -> DLPackFlags {
-        self.owner.flags()
-    }
-
-    /// Whether the producer said that nobody may write.
-    #[must_use]
-    pub fn is_read_only(&self) -> bool {
-        self.flags().contains(DLPackFlags::READ_ONLY)
-    }
-
-    /// Whether the elements lie one behind the other in row-major order.
-    #[must_use]
-    pub fn is_contiguous(&self) -> bool {
-        self.row_major_obstacle().is_none()
-    }
-
-    /// The address of the first element where the CPU can read the device, and the producer's `data`
-    /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements.
-    #[must_use]
-    pub fn data(&self) -> *mut u8 {
-        self.view.address()
-    }
-
-    /// Distance in bytes from [`Self::data`] to the first element: 0 where the CPU can read.
-    #[must_use]
-    pub fn byte_offset(&self) -> u64 {
-        self.view.byte_offset()
-    }
-
-    /// The elements, if they are `T`s, aligned, in row-major order, in memory that the CPU can read.
-    ///
-    /// ```
-    /// use arrow_array::Int16Array;
-    /// let tensor = arrow_dlpack::export::array(&Int16Array::from(vec![1, 2, 3]))?;
-    /// assert_eq!(tensor.as_slice::<i16>(), Some(&[1, 2, 3][..]));
-    /// assert_eq!(tensor.as_slice::<u16>(), None);
-    /// # Ok::<(), arrow_dlpack::Error>(())
-    /// ```
-    #[must_use]
-    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
-        let (elements, _) = self.elements().ok()?;
-        self.is_contiguous().then_some(elements)
-    }
-
-    /// As [`Self::as_slice`], to write to, if nobody has said that the tensor is read-only and nobody
-    /// else holds its memory: a copy, memory that was given away, or what
-    /// [`Self::assume_exclusive`] vouches for.
-    ///
-    /// ```
-    /// use arrow_array::Int16Array;
-    /// let mut tensor = arrow_dlpack::export::array(&Int16Array::from(vec![1, 2, 3]))?;
-    /// assert_eq!(tensor.as_slice_mut::<i16>(), None); // the array has the memory too
-    ///
-    /// let mut copy = tensor.copied()?;
-    /// copy.as_slice_mut::<i16>().unwrap()[0] = 10;
-    /// assert_eq!(copy.as_slice::<i16>(), Some(&[10, 2, 3][..]));
-    /// # Ok::<(), arrow_dlpack::Error>(())
-    /// ```
-    #[must_use]
-    pub fn as_slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
-        let contiguous = self.is_contiguous();
-        let (elements, _) = self.elements_mut().ok()?;
-        contiguous.then_some(elements)
-    }
-
-    /// Everything from the lowest element to the highest, and the position of the first one in it.
-    pub(crate) fn elements<T: Element>(&self) -> Result<(&[T], usize), Error> {
-        let (lowest, len, origin) = self.view.elements()?;
-        // SAFETY: I2, V3. Any bits are a `T`.
-        Ok((unsafe { std::slice::from_raw_parts(lowest, len) }, origin))
-    }
-
-    /// As [`Self::elements`], to write to.
-    pub(crate) fn elements_mut<T: Element>(&mut self) -> Result<(&mut [T], usize), Error> {
-        let (lowest, len, origin) = self.view.elements()?;
-        if self.is_read_only() {
-            return Err(Error::NotWritable(WriteObstacle::ReadOnly));
-        }
-        if !self.exclusive {
-            return Err(Error::NotWritable(WriteObstacle::Shared));
-        }
-        // SAFETY: I2, V3, and I3: whoever reads or writes this memory goes through `self`, which is
-        // borrowed mutably for as long as the slice.
-        Ok((unsafe { std::slice::from_raw_parts_mut(lowest, len) }, origin))
-    }
-
-    pub(crate) fn row_major_obstacle(&self) -> Option<CopyReason> {
-        self.view.row_major_obstacle()
-    }
-
-    /// All bytes from the lowest element to the end of the highest, and the position of the first
-    /// element in them; `None` where the CPU cannot read.
-    pub(crate) fn span(&self) -> Option<(&[u8], usize)> {
-        self.view.span()
-    }
-}
-
-impl fmt::Debug for ManagedTensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ManagedTensor")
-            .field("dtype", &format_args!("{}", self.dtype()))
-            .field("shape", &self.shape())
-            .field("strides", &self.strides())
-            .field("device", &format_args!("{}", self.device()))
-            .field("flags", &self.flags())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Calls the deleter when it is dropped.
-struct Owner(Abi);
-
-#[derive(Clone, Copy)]
-enum Abi {
-    Versioned(NonNull<DLManagedTensorVersioned>),
-    Legacy(NonNull<DLManagedTensor>),
-    Packed(Packed),
-}
-
-impl Owner {
-    fn foreign(abi: Abi) -> Self {
-        IMPORTED.up();
-        Self(abi)
-    }
-
-    fn is_foreign(&self) -> bool {
-        !matches!(self.0, Abi::Packed(_))
-    }
-
-    /// Someone else owns it now.
-    fn forget(self) {
-        if self.is_foreign() {
-            IMPORTED.down();
-        }
-        mem::forget(self);
-    }
-
-    /// Must not be asked before the version is known.
-    fn flags(&self) -> DLPackFlags {
-        let versioned = match self.0 {
-            Abi::Versioned(tensor) => tensor.as_ptr(),
-            Abi::Packed(packed) => packed.into_versioned(),
-            // It cannot say that it is read-only, and JAX's arrays are: what nobody said is writable is not.
-            Abi::Legacy(_) => return DLPackFlags::READ_ONLY,
-        };
-        // SAFETY: I1.
-        unsafe { (*versioned).flags }
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        if self.is_foreign() {
-            IMPORTED.down();
-        }
-        // SAFETY: I1.
-        unsafe {
-            match self.0 {
-                Abi::Legacy(tensor) => delete_legacy(tensor.as_ptr()),
-                Abi::Versioned(tensor) => delete_versioned(tensor.as_ptr()),
-                Abi::Packed(packed) => delete_versioned(packed.into_versioned()),
-            }
-        }
-    }
-}
-
-/// Calls the deleter, if there is one. Nothing else is touched: the major version may be another.
-///
-/// # Safety
-///
-/// I1, and the tensor is not used again.
-pub(crate) unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(delete) = (&raw const (*tensor).deleter).read() {
-            delete(tensor);
-        }
-    }
-}
-
-/// [`delete_versioned`] for the legacy ABI.
-///
-/// # Safety
-///
-/// I1, and the tensor is not used again.
-pub(crate) unsafe fn delete_legacy(tensor: *mut DLManagedTensor) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if let Some(delete) = (&raw const (*tensor).deleter).read() {
-            delete(tensor);
         }
     }
 }

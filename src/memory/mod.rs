@@ -1,11 +1,15 @@
 //! The rooms that hold foreign memory; everything unsafe in the core is here.
 //!
-//! `view` reads and judges a `DLTensor`, `managed` owns one, `pack` makes one, `adopt` turns one into
-//! an Arrow `Buffer`; `fresh` is memory of our own.
+//! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
+//! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
+//! `fresh` is memory of our own.
 
 mod adopt;
+mod describe;
+mod elements;
 mod fresh;
 mod managed;
+mod owner;
 mod pack;
 mod view;
 
@@ -15,7 +19,7 @@ pub(crate) use adopt::adopt;
 pub(crate) use fresh::Fresh;
 pub use managed::ManagedTensor;
 #[cfg(feature = "pyo3")]
-pub(crate) use managed::{delete_legacy, delete_versioned};
+pub(crate) use owner::{delete_legacy, delete_versioned};
 
 /// Tensors that this library holds open, for leak tests; see [`live`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

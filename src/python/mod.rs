@@ -19,6 +19,7 @@ mod destination;
 mod error;
 mod request;
 mod source;
+mod structure;
 mod tensor;
 
 use pyo3::prelude::*;

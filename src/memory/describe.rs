@@ -1,0 +1,113 @@
+//! What a tensor says of itself.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::ManagedTensor;
+use crate::error::CopyReason;
+use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
+
+impl ManagedTensor {
+    /// Extents, in elements.
+    #[must_use]
+    pub fn shape(&self) -> &[i64] {
+        self.view.shape()
+    }
+
+    /// Strides, in elements; computed if the producer left them out. Those of axes of extent 1 mean
+    /// nothing.
+    #[must_use]
+    pub fn strides(&self) -> Cow<'_, [i64]> {
+        self.view.strides()
+    }
+
+    /// Number of axes.
+    #[must_use]
+    pub fn ndim(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.view.size()
+    }
+
+    /// Size of the elements in bytes, without the gaps that strides leave.
+    #[must_use]
+    pub fn nbytes(&self) -> usize {
+        self.view.nbytes()
+    }
+
+    /// Bytes from one element to the next, `None` where elements of under 8 bits share one.
+    #[must_use]
+    pub fn itemsize(&self) -> Option<usize> {
+        self.view.itemsize()
+    }
+
+    /// Element type.
+    #[must_use]
+    pub fn dtype(&self) -> DLDataType {
+        self.view.dtype()
+    }
+
+    /// Where the memory is.
+    #[must_use]
+    pub fn device(&self) -> DLDevice {
+        self.view.device()
+    }
+
+    /// What the producer said about the tensor. The legacy ABI says nothing, which is taken for
+    /// `READ_ONLY`, as NumPy takes it: its immutable producers have no other way to be safe.
+    #[must_use]
+    pub fn flags(&self) -> DLPackFlags {
+        self.owner.flags()
+    }
+
+    /// Whether the producer said that nobody may write.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.flags().contains(DLPackFlags::READ_ONLY)
+    }
+
+    /// Whether the elements lie one behind the other in row-major order.
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        self.row_major_obstacle().is_none()
+    }
+
+    /// The address of the first element where the CPU can read the device, and the producer's `data`
+    /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements.
+    #[must_use]
+    pub fn data(&self) -> *mut u8 {
+        self.view.address()
+    }
+
+    /// Distance in bytes from [`Self::data`] to the first element: 0 where the CPU can read.
+    #[must_use]
+    pub fn byte_offset(&self) -> u64 {
+        self.view.byte_offset()
+    }
+
+    pub(crate) fn row_major_obstacle(&self) -> Option<CopyReason> {
+        self.view.row_major_obstacle()
+    }
+
+    /// All bytes from the lowest element to the end of the highest, and the position of the first
+    /// element in them; `None` where the CPU cannot read.
+    pub(crate) fn span(&self) -> Option<(&[u8], usize)> {
+        self.view.span()
+    }
+}
+
+impl fmt::Debug for ManagedTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManagedTensor")
+            .field("dtype", &format_args!("{}", self.dtype()))
+            .field("shape", &self.shape())
+            .field("strides", &self.strides())
+            .field("device", &format_args!("{}", self.device()))
+            .field("flags", &self.flags())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,65 @@
+//! The elements of a tensor, as Rust's own slices.
+#![expect(unsafe_code, reason = "promises Rust that foreign memory is readable, or writable")]
+
+use super::ManagedTensor;
+use crate::dtype::Element;
+use crate::error::{Error, WriteObstacle};
+
+impl ManagedTensor {
+    /// The elements, if they are `T`s, aligned, in row-major order, in memory that the CPU can read.
+    ///
+    /// ```
+    /// use arrow_array::Int16Array;
+    /// let tensor = arrow_dlpack::export::array(&Int16Array::from(vec![1, 2, 3]))?;
+    /// assert_eq!(tensor.as_slice::<i16>(), Some(&[1, 2, 3][..]));
+    /// assert_eq!(tensor.as_slice::<u16>(), None);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        let (elements, _) = self.elements().ok()?;
+        self.is_contiguous().then_some(elements)
+    }
+
+    /// As [`Self::as_slice`], to write to, if nobody has said that the tensor is read-only and nobody
+    /// else holds its memory: a copy, memory that was given away, or what
+    /// [`Self::assume_exclusive`] vouches for.
+    ///
+    /// ```
+    /// use arrow_array::Int16Array;
+    /// let mut tensor = arrow_dlpack::export::array(&Int16Array::from(vec![1, 2, 3]))?;
+    /// assert_eq!(tensor.as_slice_mut::<i16>(), None); // the array has the memory too
+    ///
+    /// let mut copy = tensor.copied()?;
+    /// copy.as_slice_mut::<i16>().unwrap()[0] = 10;
+    /// assert_eq!(copy.as_slice::<i16>(), Some(&[10, 2, 3][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
+        let contiguous = self.is_contiguous();
+        let (elements, _) = self.elements_mut().ok()?;
+        contiguous.then_some(elements)
+    }
+
+    /// Everything from the lowest element to the highest, and the position of the first one in it.
+    pub(crate) fn elements<T: Element>(&self) -> Result<(&[T], usize), Error> {
+        let (lowest, len, origin) = self.view.elements()?;
+        // SAFETY: I2, V3. Any bits are a `T`.
+        Ok((unsafe { std::slice::from_raw_parts(lowest, len) }, origin))
+    }
+
+    /// As [`Self::elements`], to write to.
+    pub(crate) fn elements_mut<T: Element>(&mut self) -> Result<(&mut [T], usize), Error> {
+        let (lowest, len, origin) = self.view.elements()?;
+        if self.is_read_only() {
+            return Err(Error::NotWritable(WriteObstacle::ReadOnly));
+        }
+        if !self.exclusive {
+            return Err(Error::NotWritable(WriteObstacle::Shared));
+        }
+        // SAFETY: I2, V3, and I3: whoever reads or writes this memory goes through `self`, which is
+        // borrowed mutably for as long as the slice.
+        Ok((unsafe { std::slice::from_raw_parts_mut(lowest, len) }, origin))
+    }
+}

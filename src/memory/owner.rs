@@ -1,0 +1,102 @@
+//! Who owns a managed tensor, and the only calls of a deleter.
+#![expect(unsafe_code, reason = "reads foreign headers and calls deleters")]
+
+use std::mem;
+use std::ptr::NonNull;
+
+use super::IMPORTED;
+use super::pack::Packed;
+use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
+
+/// Calls the deleter when it is dropped.
+pub(super) struct Owner(Abi);
+
+#[derive(Clone, Copy)]
+pub(super) enum Abi {
+    Versioned(NonNull<DLManagedTensorVersioned>),
+    Legacy(NonNull<DLManagedTensor>),
+    Packed(Packed),
+}
+
+impl Owner {
+    pub(super) fn packed(packed: Packed) -> Self {
+        Self(Abi::Packed(packed))
+    }
+
+    pub(super) fn abi(&self) -> Abi {
+        self.0
+    }
+
+    pub(super) fn foreign(abi: Abi) -> Self {
+        IMPORTED.up();
+        Self(abi)
+    }
+
+    fn is_foreign(&self) -> bool {
+        !matches!(self.0, Abi::Packed(_))
+    }
+
+    /// Someone else owns it now.
+    pub(super) fn forget(self) {
+        if self.is_foreign() {
+            IMPORTED.down();
+        }
+        mem::forget(self);
+    }
+
+    /// Must not be asked before the version is known.
+    pub(super) fn flags(&self) -> DLPackFlags {
+        let versioned = match self.0 {
+            Abi::Versioned(tensor) => tensor.as_ptr(),
+            Abi::Packed(packed) => packed.into_versioned(),
+            // It cannot say that it is read-only, and JAX's arrays are: what nobody said is writable is not.
+            Abi::Legacy(_) => return DLPackFlags::READ_ONLY,
+        };
+        // SAFETY: I1.
+        unsafe { (*versioned).flags }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if self.is_foreign() {
+            IMPORTED.down();
+        }
+        // SAFETY: I1.
+        unsafe {
+            match self.0 {
+                Abi::Legacy(tensor) => delete_legacy(tensor.as_ptr()),
+                Abi::Versioned(tensor) => delete_versioned(tensor.as_ptr()),
+                Abi::Packed(packed) => delete_versioned(packed.into_versioned()),
+            }
+        }
+    }
+}
+
+/// Calls the deleter, if there is one. Nothing else is touched: the major version may be another.
+///
+/// # Safety
+///
+/// I1, and the tensor is not used again.
+pub(crate) unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(delete) = (&raw const (*tensor).deleter).read() {
+            delete(tensor);
+        }
+    }
+}
+
+/// [`delete_versioned`] for the legacy ABI.
+///
+/// # Safety
+///
+/// I1, and the tensor is not used again.
+pub(crate) unsafe fn delete_legacy(tensor: *mut DLManagedTensor) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(delete) = (&raw const (*tensor).deleter).read() {
+            delete(tensor);
+        }
+    }
+}

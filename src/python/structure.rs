@@ -1,0 +1,255 @@
+//! Arrow's C structures, checked before arrow-rs believes them.
+//!
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface.html>. arrow-rs trusts what it imports:
+//! a negative length panics, a short child reads out of bounds. So everything that a structure itself
+//! can prove is checked here first; that buffers are as long as the lengths say is the producer's
+//! promise.
+//!
+//! **S1** A structure is valid for as long as its owner lives, as the interface says: its texts end
+//! with a NUL, its arrays of pointers have the lengths given, and what they point to meets S1 too.
+#![expect(unsafe_code, reason = "looks into foreign structures")]
+
+use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
+use arrow_array::{ArrayRef, make_array};
+use arrow_data::{BufferSpec, layout};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
+
+/// What is wrong with a structure, in words.
+pub(super) type Checked<T = ()> = Result<T, String>;
+
+/// Levels of nesting in a type; the readers below, and arrow-rs's, go down one call a level.
+const MAX_DEPTH: usize = 64;
+
+/// The field that a schema structure describes.
+///
+/// # Safety
+///
+/// `schema` points to a structure that meets S1.
+pub(super) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Checked<FieldRef> {
+    // SAFETY: the caller's promise.
+    let schema = unsafe { check_schema(schema, MAX_DEPTH)? };
+    fenced(|| Field::try_from(schema).map(Arc::new))
+}
+
+/// arrow-rs asserts some of what it imports: what the checks here miss is an error all the same.
+pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
+    catch_unwind(AssertUnwindSafe(work))
+        .map_err(|_| "the Arrow structure is malformed".to_owned())?
+        .map_err(|error| error.to_string())
+}
+
+/// Everything that arrow-rs takes for granted about a schema.
+///
+/// # Safety
+///
+/// `schema` is NULL or points to a structure that meets S1, for as long as the result is used.
+unsafe fn check_schema<'a>(
+    schema: *const FFI_ArrowSchema,
+    depth: usize,
+) -> Checked<&'a FFI_ArrowSchema> {
+    if schema.is_null() || !schema.is_aligned() {
+        return Err("the Arrow schema has a child that is not there".to_owned());
+    }
+    // SAFETY: the caller's promise.
+    let schema = unsafe { &*schema };
+    if schema.release.is_none() {
+        return Err("the Arrow schema has been released already".to_owned());
+    }
+    let text = |text: *const std::ffi::c_char| {
+        // SAFETY: S1, texts end with a NUL.
+        text.is_null() || unsafe { CStr::from_ptr(text) }.to_str().is_ok()
+    };
+    if schema.format.is_null() || !text(schema.format) || !text(schema.name) {
+        return Err("the Arrow schema's format or name is not a text".to_owned());
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        return Err(format!("the Arrow type is nested more than {MAX_DEPTH} levels deep"));
+    };
+    // SAFETY: S1, and it is a text.
+    let needed = match unsafe { CStr::from_ptr(schema.format) }.to_bytes() {
+        b"+l" | b"+L" | b"+vl" | b"+vL" | b"+m" | [b'+', b'w', ..] => 1,
+        b"+r" => 2,
+        _ => 0,
+    };
+    if schema.n_children < needed {
+        return Err(format!("the Arrow schema has {} children", schema.n_children));
+    }
+    for child in children(schema.n_children, schema.children)? {
+        // SAFETY: S1 holds for children.
+        unsafe { check_schema(child, depth)? };
+    }
+    if !schema.dictionary.is_null() {
+        // SAFETY: S1 holds for the dictionary.
+        unsafe { check_schema(schema.dictionary, depth)? };
+    }
+    Ok(schema)
+}
+
+/// The elements of a C array of pointers.
+fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item = *const T>> {
+    let count =
+        usize::try_from(count).map_err(|_| format!("an Arrow structure has {count} children"))?;
+    if count > 0 && (children.is_null() || !children.is_aligned()) {
+        return Err(format!("an Arrow structure has {count} children, but no pointer to them"));
+    }
+    // SAFETY: S1, `count` pointers are there.
+    Ok((0..count).map(move |index| unsafe { children.add(index).read() }.cast_const()))
+}
+
+/// Takes over an array structure. Numeric arrays are checked in constant time; of others the contents
+/// are checked too, because offsets and keys are addresses of a kind.
+pub(super) fn array_from(array: FFI_ArrowArray, data_type: &DataType) -> Checked<ArrayRef> {
+    check_array(&array, data_type)?;
+    fenced(|| {
+        // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
+        let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
+        if !data_type.is_primitive() {
+            data.validate_full()?;
+        }
+        Ok(make_array(data))
+    })
+}
+
+/// Everything that arrow-rs takes for granted about an array. Depth is bounded by the type's.
+fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked {
+    let wrong = |what: String| Err(format!("the Arrow array of {data_type} is malformed: {what}"));
+    let (length, offset, nulls) = (array.length, array.offset, array.null_count);
+    let end = match (usize::try_from(length), usize::try_from(offset)) {
+        (Ok(length), Ok(offset)) => length.checked_add(offset),
+        _ => None,
+    };
+    let Some(end) = end else { return wrong(format!("length {length}, offset {offset}")) };
+    if nulls < -1 || nulls > length {
+        return wrong(format!("null_count {nulls} of length {length}"));
+    }
+    if let DataType::FixedSizeBinary(size) | DataType::FixedSizeList(_, size) = data_type {
+        if *size < 0 {
+            return wrong(format!("size {size}"));
+        }
+    }
+
+    let spec = layout(data_type);
+    let fixed = spec.buffers.len() + usize::from(spec.can_contain_null_mask);
+    let count = usize::try_from(array.n_buffers).unwrap_or(usize::MAX);
+    // Views carry any number of buffers, and then the sizes of these.
+    let expected = if spec.variadic { count > fixed } else { count == fixed };
+    if !expected || array.n_buffers < 0 {
+        return wrong(format!("{} buffers where {fixed} are expected", array.n_buffers));
+    }
+    if count > 0 && (array.buffers.is_null() || !array.buffers.is_aligned()) {
+        return wrong("no pointer to its buffers".to_owned());
+    }
+    let widest = spec.buffers.iter().map(|buffer| match buffer {
+        BufferSpec::FixedWidth { byte_width, .. } => *byte_width,
+        _ => 1,
+    });
+    let bytes = end.checked_add(1).and_then(|end| end.checked_mul(widest.max().unwrap_or(1)));
+    if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+        return wrong(format!("length {length} and offset {offset} exceed the address space"));
+    }
+    if let Some(problem) = check_sizes(array, data_type, end, count) {
+        return wrong(problem);
+    }
+
+    let types = child_types(data_type);
+    if usize::try_from(array.n_children) != Ok(types.len()) {
+        return wrong(format!("{} children where {} are expected", array.n_children, types.len()));
+    }
+    for (child, (child_type, needed)) in children(array.n_children, array.children)?.zip(types) {
+        let child = child_of(child)?;
+        let needed = needed.checked_mul(end);
+        if needed
+            .and_then(|needed| i64::try_from(needed).ok())
+            .is_none_or(|needed| child.length < needed)
+        {
+            return wrong(format!("a child of length {} is too short", child.length));
+        }
+        check_array(child, child_type)?;
+    }
+    match data_type {
+        DataType::Dictionary(_, values) => check_array(child_of(array.dictionary)?, values),
+        _ if array.dictionary.is_null() => Ok(()),
+        _ => wrong("a dictionary where none is expected".to_owned()),
+    }
+}
+
+fn child_of<'a>(child: *const FFI_ArrowArray) -> Checked<&'a FFI_ArrowArray> {
+    if child.is_null() || !child.is_aligned() {
+        return Err("the Arrow array has a child or a dictionary that is not there".to_owned());
+    }
+    // SAFETY: S1 holds for children, which live as long as their parent.
+    Ok(unsafe { &*child })
+}
+
+/// The buffer sizes that arrow-rs reads out of other buffers: strings' last offset, views' sizes.
+fn check_sizes(
+    array: &FFI_ArrowArray,
+    data_type: &DataType,
+    end: usize,
+    count: usize,
+) -> Option<String> {
+    // SAFETY: S1, `count` pointers are there, and each buffer is as long as the array's length says.
+    let buffer = |index: usize| unsafe { array.buffers.add(index).read() };
+    let last = |wide: bool| {
+        let (offsets, size) = (buffer(1), if wide { 8 } else { 4 });
+        if array.length == 0 {
+            return None;
+        }
+        if offsets.is_null() || offsets.addr() % size != 0 {
+            return Some("its offsets are missing or misaligned".to_owned());
+        }
+        // SAFETY: as above: `end + 1` aligned offsets.
+        let last = unsafe {
+            if wide {
+                offsets.cast::<i64>().add(end).read()
+            } else {
+                offsets.cast::<i32>().add(end).read().into()
+            }
+        };
+        (last < 0).then(|| format!("its last offset is {last}"))
+    };
+    match data_type {
+        DataType::Utf8 | DataType::Binary => last(false),
+        DataType::LargeUtf8 | DataType::LargeBinary => last(true),
+        DataType::Utf8View | DataType::BinaryView if count > 3 => {
+            let (sizes, variadic) = (buffer(count - 1).cast::<i64>(), count - 3);
+            if sizes.is_null() || !sizes.is_aligned() {
+                return Some("its buffer sizes are missing or misaligned".to_owned());
+            }
+            // SAFETY: as above: one size for each variadic buffer.
+            let negative = (0..variadic)
+                .map(|index| unsafe { sizes.add(index).read() })
+                .find(|&size| size < 0);
+            negative.map(|size| format!("a buffer size is {size}"))
+        }
+        _ => None,
+    }
+}
+
+/// The types of the children, and how many elements of each belong to one of the parent's (0 where
+/// offsets say, which `validate_full` checks).
+fn child_types(data_type: &DataType) -> Vec<(&DataType, usize)> {
+    match data_type {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::Map(field, _) => vec![(field.data_type(), 0)],
+        DataType::FixedSizeList(field, size) => {
+            vec![(field.data_type(), usize::try_from(*size).unwrap_or(0))]
+        }
+        DataType::Struct(fields) => fields.iter().map(|field| (field.data_type(), 1)).collect(),
+        DataType::Union(fields, mode) => {
+            let needed = usize::from(*mode == UnionMode::Sparse);
+            fields.iter().map(|(_, field)| (field.data_type(), needed)).collect()
+        }
+        DataType::RunEndEncoded(ends, values) => {
+            vec![(ends.data_type(), 0), (values.data_type(), 0)]
+        }
+        _ => Vec::new(),
+    }
+}
