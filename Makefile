@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python lint types docs package free-threaded build clean
+.PHONY: demo test test-rust test-python lint types compatibility docs package free-threaded build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -38,6 +38,10 @@ types: $(VENV)/.test build
 	cd python && ../$(BIN)/stubtest arrow_dlpack --mypy-config-file pyproject.toml \
 		--allowlist stubtest-allowlist.txt --ignore-unused-allowlist
 
+# Measures what works with every neighbour, records it, and writes the README's tables.
+compatibility: $(VENV)/.test build
+	$(BIN)/python python/tests/compatibility.py
+
 # target/doc/arrow_dlpack is the crate's, target/doc/python the package's.
 docs: $(VENV)/.test build
 	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --all-features
@@ -48,7 +52,7 @@ docs: $(VENV)/.test build
 DIST := target/dist
 package: $(VENV)/.test
 	rm -rf $(DIST)
-	cargo package --allow-dirty --package arrow-dlpack
+	cargo package --allow-dirty --all-features --package arrow-dlpack
 	$(BIN)/maturin sdist --manifest-path python/Cargo.toml --out $(DIST)
 	mkdir $(DIST)/sdist && tar -xzf $(DIST)/*.tar.gz -C $(DIST)/sdist --strip-components 1
 	. $(BIN)/activate && CARGO_TARGET_DIR=$(abspath target/package-build) \

@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, final
 
 from typing_extensions import CapsuleType, disjoint_base
 
@@ -41,7 +41,7 @@ class Array:
     ) -> tuple[CapsuleType, CapsuleType]: ...
     def __arrow_c_schema__(self) -> CapsuleType: ...
 
-@disjoint_base
+@final
 class Tensor:
     @staticmethod
     def from_dlpack(

@@ -4,9 +4,9 @@ import gc
 import os
 import time
 
-os.environ["JAX_ENABLE_X64"] = (
-    "1"  # before anyone imports it: 64-bit numbers are half of what we test
-)
+# Before anyone imports them. 64-bit numbers are half of what we test; tensorflow is talkative.
+os.environ["JAX_ENABLE_X64"] = "1"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 import pytest
 from arrow_dlpack import _core
@@ -38,3 +38,8 @@ def live(no_leaks):
         return now[0] - exported, now[1] - imported
 
     return since
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()

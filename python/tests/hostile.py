@@ -119,3 +119,11 @@ class Producer:
 
     def __dlpack_device__(self):
         return self.managed.tensor.device_type, self.managed.tensor.device_id
+
+
+def version_of(capsule):
+    """Of a capsule's tensor, as text; None for a legacy one, which has no version."""
+    if capsule_name(capsule) != VERSIONED:
+        return None
+    tensor = Versioned.from_address(capsule_pointer(capsule, VERSIONED))
+    return f"{tensor.major}.{tensor.minor}"

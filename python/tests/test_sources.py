@@ -103,6 +103,20 @@ def test_an_empty_chunk_costs_no_copy():
     assert pa.array(array).buffers()[1].address == chunk.buffers()[1].address
 
 
+def test_a_source_whose_array_does_not_work_has_its_stream_read():
+    class Chunked:
+        def __arrow_c_array__(self, requested_schema=None):
+            raise ValueError("several chunks")
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.chunked_array([[1], [2]]).__arrow_c_stream__()
+
+    assert pa.array(Array(Chunked())).to_pylist() == [1, 2]
+    del Chunked.__arrow_c_stream__
+    with pytest.raises(ValueError, match="several chunks"):
+        Array(Chunked())
+
+
 class SelfSource:
     def __arrow_c_array__(self, requested_schema=None):
         return Array(self).__arrow_c_array__()

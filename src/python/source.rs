@@ -11,7 +11,7 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
 use arrow_select::concat::concat;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -32,22 +32,16 @@ pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<(ArrayRef, FieldRef)> {
     let py = object.py();
     let _level = Level::enter(py)?;
+    let stream = intern!(py, "__arrow_c_stream__");
     if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_array__"))? {
-        let pair = method.call0()?;
-        let Ok((schema, array)) = pair.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>()
-        else {
-            return Err(PyTypeError::new_err(format!(
-                "{}.__arrow_c_array__ returned {}, not a pair of capsules",
-                type_name(object),
-                described(&pair)
-            )));
-        };
-        let field = schema_of(&schema)?;
-        let array = move_array(&array)?;
-        let array = py.detach(|| array_from(array, field.data_type()));
-        return Ok((array.map_err(PyValueError::new_err)?, field));
+        match method.call0() {
+            Ok(pair) => return import_pair(object, &pair),
+            // nanoarrow's chunked arrays have both methods, and only the other one works.
+            Err(error) if error.is_instance_of::<PyException>(py) && object.hasattr(stream)? => {}
+            Err(error) => return Err(error),
+        }
     }
-    if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_stream__"))? {
+    if let Some(method) = object.getattr_opt(stream)? {
         let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|error| {
             PyTypeError::new_err(format!(
                 "{}.__arrow_c_stream__ returned {}, not a capsule",
@@ -64,6 +58,24 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<(ArrayRef, FieldRef)
          tensor, use from_dlpack)",
         type_name(object)
     )))
+}
+
+/// The array of a pair of capsules (schema, array).
+fn import_pair(
+    object: &Bound<'_, PyAny>,
+    pair: &Bound<'_, PyAny>,
+) -> PyResult<(ArrayRef, FieldRef)> {
+    let Ok((schema, array)) = pair.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>() else {
+        return Err(PyTypeError::new_err(format!(
+            "{}.__arrow_c_array__ returned {}, not a pair of capsules",
+            type_name(object),
+            described(pair)
+        )));
+    };
+    let field = schema_of(&schema)?;
+    let array = move_array(&array)?;
+    let array = object.py().detach(|| array_from(array, field.data_type()));
+    Ok((array.map_err(PyValueError::new_err)?, field))
 }
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.

@@ -1,0 +1,101 @@
+"""First aid: which libraries are here, what works between them, and how long an exchange takes.
+
+    python -m arrow_dlpack [--json] [library ...]
+
+Without names it imports whatever it knows, which takes some seconds; tensorflow the most of them.
+What is missing or broken is reported, and the exit code is 0 all the same.
+
+The keys of the JSON: ``arrow_dlpack``, ``python`` and ``platform`` are texts. ``libraries`` has for
+each name its ``state`` ("installed", "missing", "broken" or "crashes"), ``version`` and
+``problem``. ``exchanges`` is a list with ``way`` ("Arrow to tensor" or "tensor to Arrow"),
+``from``, ``to``, ``outcome`` ("zero-copy", "copy", "refused" or "wrong"), ``problem``, and
+``nanoseconds``, the best of five. What there is not, is null.
+"""
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from . import __version__
+from ._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+
+TABLES = (TENSOR_LIBRARIES, ARROW_LIBRARIES)
+NAMES = list(dict.fromkeys(library.short for table in TABLES for library in table.values()))
+CELLS = {"zero-copy": "{:.1f}", "copy": "{:.1f} c", "refused": "no", "wrong": "wrong"}
+WAYS = (("Arrow to tensor", "to", "from"), ("tensor to Arrow", "from", "to"))
+NOTHING = "Nothing to exchange: that takes an Arrow library and a tensor library."
+LEGEND = "Microseconds for 64 numbers, best of five. c: copied. no, wrong: see below."
+
+
+def probed(names: list[str]) -> dict[str, Any]:
+    """What the probe finds; again without a library that crashes it, until none does."""
+    crashed: dict[str, Any] = {}
+    while True:
+        command = [sys.executable, "-m", "arrow_dlpack._probe", json.dumps(crashed), *names]
+        done = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
+        )
+        last: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        if "at" not in last:
+            return last
+        problem = f"exit code {done.returncode}"
+        crashed[last["at"]] = {"state": "crashes", "version": None, "problem": problem}
+
+
+def matrix(exchanges: list[dict[str, Any]], down: str, across: str) -> Iterator[str]:
+    """A line for each tensor library, a column for each Arrow library."""
+    cells = {}
+    for exchange in exchanges:
+        text = CELLS[exchange["outcome"]].format((exchange["nanoseconds"] or 0) / 1000)
+        cells[exchange[down], exchange[across]] = text
+    columns = {column: max(len(column), 7) + 2 for _, column in cells}
+    yield " " * 15 + "".join(f"{column:>{width}}" for column, width in columns.items())
+    for row in dict.fromkeys(row for row, _ in cells):
+        line = (f"{cells.get((row, column), '-'):>{width}}" for column, width in columns.items())
+        yield f"{row:15}" + "".join(line)
+
+
+def lines(report: dict[str, Any]) -> Iterator[str]:
+    """The report as text."""
+    yield f"arrow_dlpack {report['arrow_dlpack']}, Python {report['python']}, {report['platform']}"
+    yield ""
+    for name, library in report["libraries"].items():
+        words = library["version"], library["state"], library["problem"]
+        yield f"{name:15}" + ", ".join(word for word in words if word and word != "installed")
+    for way, down, across in WAYS:
+        if exchanges := [x for x in report["exchanges"] if x["way"] == way]:
+            yield f"\n{way}"
+            yield from matrix(exchanges, down, across)
+    yield f"\n{LEGEND if report['exchanges'] else NOTHING}"
+    problems = dict.fromkeys(
+        f"{x['from']} to {x['to']}: {x['problem']}" for x in report["exchanges"] if x["problem"]
+    )
+    yield from problems
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        "python -m arrow_dlpack",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--json", action="store_true", help="the same as JSON")
+    parser.add_argument("library", nargs="*", help=f"only these, of {', '.join(NAMES)}")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.library) - set(NAMES):
+        parser.error(f"not known here: {', '.join(unknown)}")
+    report = {
+        "arrow_dlpack": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        **probed(arguments.library or NAMES),
+    }
+    print(json.dumps(report, indent=2) if arguments.json else "\n".join(lines(report)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Measures every exchange with every neighbour, records it, and writes the README's tables.
+
+    python python/tests/compatibility.py
+
+neighbours.json is the record; test_neighbours.py fails when a neighbour does something else.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+# Before anyone imports them, as in conftest.py.
+os.environ["JAX_ENABLE_X64"] = "1"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+from frameworks import DTYPES
+from outcomes import asks, hands_out, of_arrow_library, of_consumer, of_producer
+
+RECORD = Path(__file__).with_name("neighbours.json")
+README = Path(__file__).parents[2] / "README.md"
+BEGIN = "<!-- made by `make compatibility` from python/tests/neighbours.json -->\n"
+END = "<!-- made until here -->\n"
+
+
+# --- the record -----------------------------------------------------------------------------------
+
+
+def consumer(name: str) -> dict:
+    library = TENSOR_LIBRARIES[name]
+    return {
+        "version": library.version(),
+        "asks for": asks(library),
+        "outcomes": of_consumer(library),
+    }
+
+
+def producer(name: str) -> dict:
+    library = TENSOR_LIBRARIES[name]
+    forms = hands_out(library)
+    return {"version": library.version(), "hands out": forms, "outcomes": of_producer(library)}
+
+
+def arrow(name: str) -> dict:
+    library = ARROW_LIBRARIES[name]
+    return {"version": library.version(), **of_arrow_library(library)}
+
+
+SECTIONS = {
+    "consumers": (consumer, TENSOR_LIBRARIES),
+    "producers": (producer, TENSOR_LIBRARIES),
+    "arrow": (arrow, ARROW_LIBRARIES),
+}
+
+
+def measure() -> dict:
+    return {
+        section: {name: of(name) for name in names} for section, (of, names) in SECTIONS.items()
+    }
+
+
+def grouped(outcomes: dict[str, str]) -> dict[str, list[str]]:
+    """The cases of each outcome."""
+    cases = {}
+    for case, outcome in outcomes.items():
+        cases.setdefault(outcome, []).append(case)
+    return cases
+
+
+def of_outcomes(node: object, do) -> object:
+    """The record with `do` done to its innermost dictionaries, which hold nothing but texts."""
+    if not isinstance(node, dict):
+        return node
+    if all(isinstance(value, str) for value in node.values()):
+        return do(node)
+    return {key: of_outcomes(value, do) for key, value in node.items()}
+
+
+def write(record: dict) -> None:
+    """In the file each outcome stands once, with its cases: shorter, and easier to read."""
+    lines = of_outcomes(
+        record, lambda node: {key: ", ".join(cases) for key, cases in grouped(node).items()}
+    )
+    RECORD.write_text(json.dumps(lines, indent=2, ensure_ascii=False) + "\n", "utf-8")
+
+
+def read() -> dict:
+    return of_outcomes(
+        json.loads(RECORD.read_text("utf-8")),
+        lambda node: {case: key for key, cases in node.items() for case in cases.split(", ")},
+    )
+
+
+# --- the README -----------------------------------------------------------------------------------
+
+# The first word of an outcome, as a cell says it.
+CELLS = {
+    "zero-copy": "zc",
+    "copy": "copy",
+    "refused": "no",
+    "none": "-",
+    "wrong": "**wrong**",
+    "kept": "kept",
+    "lost": "**lost**",
+    "flagged": "yes",
+    "not flagged": "no",
+}
+
+# What a consumer does to tensors from elsewhere; those from here never give it the occasion.
+FAULTS = {
+    ("foreign byte offset", "wrong"): "ignores `byte_offset` (here it is always 0)",
+    ("foreign byte offset", "refused"): "refuses any `byte_offset` but 0 (here it is always 0)",
+    ("foreign deleter", "never called"): "never calls the deleter of a tensor whose `manager_ctx` "
+    "is NULL (here it never is)",
+    ("foreign capsule", "not renamed"): "does not rename the capsule that it has used",
+}
+
+CONSUMER_COLUMNS = {
+    "column": DTYPES,
+    **{name: [name] for name in ("slice", "2-D", "column-major", "strided", "reversed", "0-d")},
+    **{name: [name] for name in ("bool", "bfloat16", "read-only")},
+}
+PRODUCER_COLUMNS = {
+    "column": DTYPES,
+    **{name: [name] for name in ("2-D", "transposed", "every other", "0-d", "bool", "bfloat16")},
+    **{name: [name] for name in ("bare capsule", "read-only")},
+}
+ARROW_COLUMNS = [
+    *("from array", "from chunked", "from table", "from column"),
+    *("to array", "to chunked", "to table"),
+]
+
+
+def kind(outcome: str) -> str:
+    return outcome.partition(":")[0]
+
+
+# What a note says of the cases that come to less than the others of their cell.
+LESS = {"copy": "copies", "refused": "refuses", "none": "does not make"}
+
+
+class Notes:
+    """The numbered notes below a table."""
+
+    def __init__(self) -> None:
+        self.texts = []
+
+    def marks(self, texts: list[str]) -> str:
+        """Adds the notes that are new; what a cell shows of them all."""
+        self.texts += [text for text in texts if text not in self.texts]
+        numbers = ", ".join(str(self.texts.index(text) + 1) for text in texts)
+        return f"<sup>{numbers}</sup>" if texts else ""
+
+    def lines(self) -> list[str]:
+        return [f"{number}. {text}" for number, text in enumerate(self.texts, 1)]
+
+
+def cell(name: str, outcomes: dict[str, str], cases: list[str], notes: Notes) -> str:
+    """What most of the cases come to, best first, and notes of those that come to less."""
+    kinds = grouped({case: kind(outcomes[case]) for case in cases if case in outcomes})
+    if not kinds:
+        return CELLS["none"]
+    works = {key: kinds[key] for key in ("zero-copy", "copy") if key in kinds} or kinds
+    best = max(works, key=lambda key: len(works[key]))
+    texts = []
+    for key, those in kinds.items():
+        what = outcomes[those[0]].partition(": ")[2]
+        if key == "wrong":
+            texts.append(f"{name}, {', '.join(those)}: {what}")
+        elif key == "lost":
+            texts.append(f"{name} {what}")
+        elif key != best:
+            texts.append(f"{name} {LESS[key]} {', '.join(those)}")
+    return CELLS[best] + notes.marks(texts)
+
+
+def faults(name: str, outcomes: dict[str, str], notes: Notes) -> str:
+    return notes.marks(
+        [
+            f"{name} {text}"
+            for (case, outcome), text in FAULTS.items()
+            if kind(outcomes.get(case, "")) == outcome
+        ]
+    )
+
+
+def table(header: list[str], rows: list[list[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in (header, ["---"] * len(header), *rows)]
+
+
+def refusals(entries: dict[str, dict[str, str]], cases: Iterable[str]) -> list[str]:
+    """Each library's reasons in its own words, once for those that differ only in their numbers."""
+    reasons = {}
+    for name, outcomes in entries.items():
+        for case in cases:
+            if kind(outcomes.get(case, "")) == "refused":
+                reason = outcomes[case].removeprefix("refused: ")
+                found = reasons.setdefault((name, re.sub(r"\d+", "", reason)), (reason, []))
+                found[1].append(case)
+    lines = [
+        f"- {name}, {'every dtype' if cases == DTYPES else ', '.join(cases)}: `{reason}`"
+        for (name, _), (reason, cases) in reasons.items()
+    ]
+    return ["<details><summary>Why not, in their own words</summary>", "", *lines, "", "</details>"]
+
+
+def tensor_table(entries: dict[str, dict], title: str, protocol: str, columns: dict) -> list[str]:
+    notes, rows = Notes(), []
+    for name, entry in entries.items():
+        outcomes = entry["outcomes"]
+        first = f"{name} {entry['version']}{faults(name, outcomes, notes)}"
+        cells = [cell(name, outcomes, cases, notes) for cases in columns.values()]
+        rows.append([first, entry[protocol], *cells])
+    cases = [case for cases in columns.values() for case in cases]
+    why = refusals({name: entry["outcomes"] for name, entry in entries.items()}, cases)
+    return [*table([title, protocol, *columns], rows), "", *notes.lines(), "", *why]
+
+
+def arrow_table(entries: dict[str, dict]) -> list[str]:
+    notes, rows, outcomes = Notes(), [], {}
+    for name, entry in entries.items():
+        forms = {form: entry.get(form, {}) for form in ARROW_COLUMNS}
+        cells = [cell(name, dtypes, DTYPES, notes) for dtypes in forms.values()]
+        rows.append([f"{name} {entry['version']}", *cells])
+        outcomes |= {f"{name} {form}": dtypes for form, dtypes in forms.items()}
+    why = refusals(outcomes, DTYPES)
+    return [*table(["Arrow library", *ARROW_COLUMNS], rows), "", *notes.lines(), "", *why]
+
+
+TEXT = """
+## Compatibility
+
+Measured: `make test` does all of this again, and fails where a cell is not true. `zc`: zero-copy,
+the address is the same. `copy`: the values lie elsewhere. `no`: refused. `-`: there is nothing of
+the kind.
+
+**Arrow to tensors.** A column is an `Array` of each of the eleven numeric types, a slice one that
+does not begin on 64 bytes; the others are of a `Tensor`. A number is the version of the DLPack
+capsule that the library asks for. Read-only says what comes of writing to what it made of Arrow's
+memory.
+
+{consumers}
+
+**Tensors to Arrow.** A column becomes an Arrow array, the others a `Tensor`. A bare capsule is one
+without its tensor. Read-only says whether the library's own tensors arrive as such.
+
+{producers}
+
+**Arrow libraries.** `Array(x)` from what they have, and what they make of an `Array`. Chunked is
+two chunks, which `Array` puts together.
+
+{arrow}
+"""
+
+
+def section(record: dict) -> str:
+    """The README's section, with its markers."""
+    tables = {
+        "consumers": tensor_table(record["consumers"], "taken by", "asks for", CONSUMER_COLUMNS),
+        "producers": tensor_table(record["producers"], "made by", "hands out", PRODUCER_COLUMNS),
+        "arrow": arrow_table(record["arrow"]),
+    }
+    return BEGIN + TEXT.format_map({key: "\n".join(lines) for key, lines in tables.items()}) + END
+
+
+def main() -> None:
+    write(measure())
+    text = README.read_text("utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    README.write_text(before + section(read()) + after, "utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""`python -m arrow_dlpack` reports whatever it finds, and fails for none of it."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib import metadata
+
+import arrow_dlpack.__main__ as first_aid
+import pytest
+from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+
+
+def run(*arguments, path=None, code=0):
+    done = subprocess.run(
+        [sys.executable, "-m", "arrow_dlpack", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | ({"PYTHONPATH": str(path)} if path else {}),
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def outcomes(report):
+    return {(x["way"], x["from"], x["to"]): x["outcome"] for x in report["exchanges"]}
+
+
+@pytest.fixture(scope="module")
+def everything():
+    return json.loads(run("--json"))
+
+
+def test_everything_that_is_installed_is_tried(everything):
+    assert list(everything["libraries"]) == first_aid.NAMES
+    assert {library["state"] for library in everything["libraries"].values()} == {"installed"}
+    arrays = [name for name, library in ARROW_LIBRARIES.items() if library.array]
+    assert set(outcomes(everything)) == {
+        *(("Arrow to tensor", a, t) for a in ARROW_LIBRARIES for t in TENSOR_LIBRARIES),
+        *(("tensor to Arrow", t, a) for a in arrays for t in TENSOR_LIBRARIES),
+    }
+    assert set(outcomes(everything).values()) == {"zero-copy", "copy"}
+    assert all(x["nanoseconds"] > 0 for x in everything["exchanges"])
+    assert outcomes(everything)["Arrow to tensor", "polars", "numpy"] == "zero-copy"
+    assert outcomes(everything)["tensor to Arrow", "torch", "pandas"] == "copy"
+
+
+def test_every_key_is_documented(everything):
+    entries = [everything, everything["libraries"]["numpy"], everything["exchanges"][0]]
+    for key in {key for entry in entries for key in entry}:
+        assert f"``{key}``" in first_aid.__doc__, key
+
+
+def test_only_what_is_named_is_tried():
+    lines = run("numpy", "pyarrow").splitlines()
+    assert lines[0].startswith("arrow_dlpack ")
+    versions = [f"{name:15}{metadata.version(name)}" for name in ("numpy", "pyarrow")]
+    assert lines[2:4] == versions
+    for row in ("numpy", "pyarrow Array", "pyarrow Tensor"):
+        assert sum(line.startswith(row) for line in lines) >= 2
+    assert "torch" not in "".join(lines)
+
+
+def test_a_library_without_a_partner_gets_one():
+    report = json.loads(run("--json", "polars"))
+    assert outcomes(report)["Arrow to tensor", "polars", "numpy"] == "zero-copy"
+
+
+BROKEN = {
+    "torch": ("raise RuntimeError('the wrong CPU\\nmore')", "broken, RuntimeError: the wrong CPU"),
+    "jax": ("raise ModuleNotFoundError(\"No module named 'jax'\", name='jax')", "missing"),
+    "paddle": ("import not_here", "broken, ModuleNotFoundError: No module named 'not_here'"),
+    "polars": ("raise SystemExit(3)", "broken, SystemExit: 3"),
+    "duckdb": ("import os; os.abort()", "crashes, exit code -6"),
+}
+
+
+def test_what_is_broken_is_reported_in_a_word_and_the_others_are_tried(tmp_path):
+    for name, (code, _) in BROKEN.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    lines = run("numpy", "pyarrow", *BROKEN, path=tmp_path).splitlines()
+    for name, (_, words) in BROKEN.items():
+        assert f"{name:15}{words}" in lines
+    assert [line[:5] for line in lines].count("numpy") == 3, "its version, and both ways"
+
+
+def test_a_library_that_does_not_work_is_reported(tmp_path):
+    (tmp_path / "torch.py").write_text("__version__ = '0'")
+    text = run("torch", "numpy", path=tmp_path)
+    assert "pyarrow to torch: AttributeError: module 'torch' has no attribute 'from_dlpack'" in text
+    report = json.loads(run("--json", "torch", path=tmp_path))
+    assert outcomes(report) == {("Arrow to tensor", "pyarrow", "torch"): "refused"}
+
+
+def test_nothing_at_all_is_reported_too(tmp_path):
+    for library in (*TENSOR_LIBRARIES.values(), *ARROW_LIBRARIES.values()):
+        root = library.module.partition(".")[0]
+        (tmp_path / f"{root}.py").write_text(f"raise ModuleNotFoundError(name={root!r})")
+    text = run(path=tmp_path)
+    assert text.count("missing") == len(first_aid.NAMES)
+    assert text.endswith(f"{first_aid.NOTHING}\n")
+
+
+def test_an_unknown_name_is_an_error_that_knows_them_all():
+    words = run("numpyy", code=2)
+    assert "numpyy" in words
+    assert "numpy" in run("--help")
