@@ -391,37 +391,32 @@ Stream._fields_ = (
 )
 
 
+class FailingStream:
+    """A stream whose callbacks answer 5, without a word; counts its releases."""
+
+    def __init__(self, **callbacks):
+        self.released = 0
+        answers = {"get_schema": GET(lambda *_: 5), "get_next": GET(lambda *_: 5)} | callbacks
+        release = CFUNCTYPE(None, POINTER(Stream))(self.release)
+        self.stream = Stream(release=release, **answers)
+
+    def release(self, _pointer):
+        self.released += 1
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return hostile.new_capsule(ctypes.addressof(self.stream), b"arrow_array_stream", None)
+
+
 @pytest.mark.parametrize("missing", ["get_schema", "get_next"])
 def test_a_stream_without_callbacks_is_refused(missing):
-    released = []
-    stream = Stream(
-        get_schema=GET(lambda *_: 5),
-        get_next=GET(lambda *_: 5),
-        release=CFUNCTYPE(None, POINTER(Stream))(lambda _: released.append(1)),
-    )
-
-    class Source:
-        def __arrow_c_stream__(self, requested_schema=None):
-            return hostile.new_capsule(ctypes.addressof(stream), b"arrow_array_stream", None)
-
-    setattr(stream, missing, GET())
+    source = FailingStream(**{missing: GET()})
     with pytest.raises(ValueError, match="no get_schema or no get_next"):
-        Array(Source())
-    assert released == [1]
+        Array(source)
+    assert source.released == 1
 
 
 def test_a_stream_that_fails_without_a_word_is_an_error():
-    released = []
-    stream = Stream(
-        get_schema=GET(lambda *_: 5),
-        get_next=GET(lambda *_: 5),
-        release=CFUNCTYPE(None, POINTER(Stream))(lambda _: released.append(1)),
-    )
-
-    class Source:
-        def __arrow_c_stream__(self, requested_schema=None):
-            return hostile.new_capsule(ctypes.addressof(stream), b"arrow_array_stream", None)
-
+    source = FailingStream()
     with pytest.raises(ValueError, match=r"stream failed: no message \(code 5\)"):
-        Array(Source())
-    assert released == [1]
+        Array(source)
+    assert source.released == 1
