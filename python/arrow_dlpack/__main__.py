@@ -27,6 +27,7 @@ TABLES = (TENSOR_LIBRARIES, ARROW_LIBRARIES)
 NAMES = list(dict.fromkeys(library.short for table in TABLES for library in table.values()))
 CELLS = {"zero-copy": "{:.1f}", "copy": "{:.1f} c", "refused": "no", "wrong": "wrong"}
 WAYS = (("Arrow to tensor", "to", "from"), ("tensor to Arrow", "from", "to"))
+PATIENCE = 120  # seconds for all libraries together
 NOTHING = "Nothing to exchange: that takes an Arrow library and a tensor library."
 LEGEND = "Microseconds for 64 numbers, best of five. c: copied. no, wrong: see below."
 
@@ -36,14 +37,24 @@ def probed(names: list[str]) -> dict[str, Any]:
     crashed: dict[str, Any] = {}
     while True:
         command = [sys.executable, "-m", "arrow_dlpack._probe", json.dumps(crashed), *names]
-        done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False
-        )
-        last: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+        problem, output = answer(command)
+        last: dict[str, Any] = json.loads((output.splitlines() or ["{}"])[-1])
         if "at" not in last:
-            return last
-        problem = f"exit code {done.returncode}"
+            return {"libraries": {}, "exchanges": []} | last
         crashed[last["at"]] = {"state": "crashes", "version": None, "problem": problem}
+
+
+def answer(command: list[str]) -> tuple[str, str]:
+    """What became of the probe, and what it printed until then."""
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as probe:
+        try:
+            output, _ = probe.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            probe.kill()
+            return f"no answer in {PATIENCE} s", probe.communicate()[0]
+        return f"exit code {probe.returncode}", output
 
 
 def matrix(exchanges: list[dict[str, Any]], down: str, across: str) -> Iterator[str]:

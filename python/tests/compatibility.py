@@ -5,6 +5,7 @@
 neighbours.json is the record; test_neighbours.py fails when a neighbour does something else.
 """
 
+import gc
 import json
 import os
 import re
@@ -16,8 +17,10 @@ os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+from arrow_libraries import of_arrow_library
+from consumers import asks, of_consumer
 from frameworks import DTYPES
-from outcomes import asks, hands_out, of_arrow_library, of_consumer, of_producer
+from producers import hands_out, of_producer
 
 RECORD = Path(__file__).with_name("neighbours.json")
 README = Path(__file__).parents[2] / "README.md"
@@ -266,7 +269,9 @@ def section(record: dict) -> str:
 
 
 def main() -> None:
+    gc.freeze()  # or looking for leaks takes minutes
     write(measure())
+    gc.unfreeze()
     text = README.read_text("utf-8")
     before, after = text.split(BEGIN)[0], text.split(END)[1]
     README.write_text(before + section(read()) + after, "utf-8")

@@ -41,5 +41,10 @@ def live(no_leaks):
 
 
 def pytest_collection_finish():
+    """The libraries' own million objects need not be looked at in each test's collections."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_unconfigure():
+    gc.unfreeze()

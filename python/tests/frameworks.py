@@ -1,9 +1,5 @@
 """The reference frameworks of the laws in these tests, from the table of all neighbours."""
 
-import atexit
-import gc
-import warnings
-
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -14,7 +10,6 @@ DTYPES = [
     *("uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64"),
 ]
-
 
 arrow_address = _neighbours.arrow_address
 
@@ -31,17 +26,3 @@ ARROW_LIBRARIES = {
     "pyarrow": (lambda x: x, pa.array, lambda x: x),
     "polars": (pl.Series, pl.Series, lambda x: x.to_arrow()),
 }
-
-
-def freeze(libraries) -> None:
-    """Imports them all; their million objects need not be looked at in each test's collections."""
-    with warnings.catch_warnings(action="ignore"):  # paddle misses a compiler cache
-        for library in libraries:
-            library.load()
-    gc.collect()
-    gc.freeze()
-
-
-atexit.register(gc.unfreeze)
-
-freeze(FRAMEWORKS)

@@ -423,10 +423,10 @@ def test_a_tensor_at_an_address_is_taken_over(legacy):
 def test_addresses_that_cannot_be_are_refused():
     with pytest.raises(BufferError, match="NULL"):
         Tensor.from_pointer(0)
-    with pytest.raises(BufferError, match="odd address 0x7"):
+    with pytest.raises(BufferError, match="misaligned address 0x7"):
         Tensor.from_pointer(7)
     for address in (None, "1", 1.5, -1, 1 << 64):
-        with pytest.raises(TypeError, match="'address'"):
+        with pytest.raises(TypeError, match="^address must be an integer"):
             Tensor.from_pointer(address)
     producer = Producer(ndim=-1)
     with pytest.raises(BufferError, match="ndim is -1"):

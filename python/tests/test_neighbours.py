@@ -12,10 +12,12 @@ import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, from_dlpack
 from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+from arrow_libraries import FORMS, begins, source
 from compatibility import SECTIONS, kind
 from conftest import open_tensors
+from consumers import Case, consumed
 from frameworks import DTYPES
-from outcomes import FORMS, Case, aligned, begins, consumed, numbers, source
+from outcomes import aligned, numbers
 
 # pyarrow, of the legacy capsules that are asked for here to see what it does.
 pytestmark = pytest.mark.filterwarnings("ignore:Exporting an unversioned:DeprecationWarning")

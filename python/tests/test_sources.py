@@ -79,6 +79,25 @@ def test_a_requested_schema_never_changes_a_value(source, requested):
         pa.array(Array(source), type=requested)
 
 
+def test_nulls_are_handed_out_as_any_type():
+    assert pa.array(Array(pa.nulls(3)), type=pa.int32()).null_count == 3
+
+
+def test_the_nulls_of_polars_are_nulls():
+    array = Array(pl.Series([None, None]))
+    assert (len(array), array.null_count) == (2, 2)
+    assert pa.array(array).equals(pa.nulls(2))
+
+
+def test_fields_go_by_name_and_not_by_place():
+    array = Array(pa.array([{"a": 1, "b": 2}]))
+    other = pa.struct([("b", pa.int64()), ("c", pa.int64())])
+    with pytest.raises(ValueError, match="other names"):
+        pa.array(array, type=other)
+    same = pa.struct([("a", pa.int32()), ("b", pa.int64())])
+    assert pa.array(array, type=same).to_pylist() == [{"a": 1, "b": 2}]
+
+
 def test_an_extension_type_stays_only_if_it_was_asked_for():
     uuids = Array(pa.array([b"0" * 16], pa.uuid()))
     binary = pa.field(Wrapped(uuids.__arrow_c_array__(pa.large_binary().__arrow_c_schema__())))
@@ -112,7 +131,11 @@ def test_a_source_whose_array_does_not_work_has_its_stream_read():
             return pa.chunked_array([[1], [2]]).__arrow_c_stream__()
 
     assert pa.array(Array(Chunked())).to_pylist() == [1, 2]
-    del Chunked.__arrow_c_stream__
+    Chunked.__arrow_c_stream__ = lambda self: 1
+    with pytest.raises(TypeError, match="not a capsule") as error:
+        Array(Chunked())
+    assert "several chunks" in str(error.value.__cause__)
+    Chunked.__arrow_c_stream__ = None
     with pytest.raises(ValueError, match="several chunks"):
         Array(Chunked())
 
@@ -120,6 +143,9 @@ def test_a_source_whose_array_does_not_work_has_its_stream_read():
 class SelfSource:
     def __arrow_c_array__(self, requested_schema=None):
         return Array(self).__arrow_c_array__()
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return Array(self).__arrow_c_stream__()
 
 
 def test_a_source_that_recurses_is_an_error():
@@ -284,6 +310,8 @@ IMPOSSIBLE = {
     "unknown format": ({"schema": {"format": b"?"}}, r"\?"),
     "negative schema children": ({"schema": {"n_children": -1}}, "-1 children"),
     "schema children missing": ({"schema": {"n_children": 2}}, "2 children, but no pointer"),
+    "negative size": ({"schema": {"format": b"w:-1"}}, "negative size"),
+    "negative list size": ({"schema": {"format": b"+w:-1"}}, "negative size"),
     "a list of nothing": ({"schema": {"format": b"+l"}}, "schema has 0 children"),
     "runs of nothing": ({"schema": {"format": b"+r"}}, "schema has 0 children"),
     "a union of nothing": ({"schema": {"format": b"+us:0,1"}}, "same number"),
@@ -301,11 +329,10 @@ def test_impossible_structures_are_refused_and_released_once(name):
     assert source.released == (0 if "schema" in fields or "release" in fields else 1)
 
 
-def test_a_negative_size_is_refused():
-    source = Source(schema={"format": b"w:-1"})
-    with pytest.raises(ValueError, match="size -1"):
-        Array(source)
-    assert source.released == 1
+def test_a_requested_schema_may_be_hostile():
+    source = Source(schema={"format": b"w:-3"})
+    with pytest.raises(ValueError, match="negative size"):
+        Array(pa.nulls(2)).__arrow_c_array__(source.__arrow_c_array__()[0])
 
 
 def nested(levels, child=None):

@@ -195,7 +195,7 @@ impl PyArray {
     /// The array as a pair of Arrow C capsules (schema, array); Arrow libraries call this.
     ///
     /// A requested type other than the array's own is given if no value changes on the way there and
-    /// back, and a ValueError if one does.
+    /// back; a ValueError says that one does, or that there is no way.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,

@@ -121,7 +121,7 @@ pub(super) fn take_address(address: usize, versioned: bool) -> PyResult<ManagedT
     let pointer = ptr::with_exposed_provenance_mut::<c_void>(address);
     if address % align_of::<DLManagedTensorVersioned>() != 0 {
         return Err(PyBufferError::new_err(format!(
-            "no tensor is at the odd address {address:#x}"
+            "no tensor is at the misaligned address {address:#x}"
         )));
     }
     // SAFETY: the caller's promise, in Python's words. NULL and misaligned pointers are refused.

@@ -5,12 +5,14 @@
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{ArrowError, Field, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+
+use super::structure::fenced;
 
 /// The pair of capsules that `__arrow_c_array__` returns.
 pub(super) fn array_capsules<'py>(
@@ -35,7 +37,7 @@ pub(super) fn schema_capsule<'py>(
 /// The array in the type that a consumer asks for, if each value survives the way there and back.
 ///
 /// arrow's casts refuse little (1.7 becomes 1, a time of day wraps): what comes back different is
-/// refused here. An extension type stays only if it was asked for: whoever asks for its storage, as
+/// refused here, and so is what has no way back. An extension type stays only if it was asked for: whoever asks for its storage, as
 /// pyarrow does, gets that.
 pub(super) fn as_requested(
     array: &ArrayRef,
@@ -46,20 +48,48 @@ pub(super) fn as_requested(
     let refuse = |why: String| {
         PyValueError::new_err(format!("{stored} cannot be handed out as {wanted}: {why}"))
     };
+    if !same_names(stored, wanted) {
+        return Err(refuse("its fields have other names".to_owned()));
+    }
     let checked = CastOptions { safe: false, ..CastOptions::default() };
     let cast = |array: &dyn Array, data_type| {
-        cast_with_options(array, data_type, &checked).map_err(|error| refuse(error.to_string()))
+        fenced(|| cast_with_options(array, data_type, &checked)).map_err(refuse)
     };
-    let there = if stored == wanted { Arc::clone(array) } else { cast(array, wanted)? };
-    if stored != wanted && &cast(&there, stored)? != array {
-        return Err(refuse("values would change".to_owned()));
-    }
+    let there = match stored {
+        _ if stored == wanted => Arc::clone(array),
+        DataType::Null => fenced(|| Ok(new_null_array(wanted, array.len()))).map_err(refuse)?,
+        _ => {
+            let there = cast(array, wanted)?;
+            if &cast(&there, stored)? != array {
+                return Err(refuse("values would change".to_owned()));
+            }
+            there
+        }
+    };
     let mut metadata = field.metadata().clone();
-    if requested.extension_type_name() != field.extension_type_name() {
+    if stored != wanted || requested.extension_type_name() != field.extension_type_name() {
         metadata.retain(|key, _| !key.starts_with("ARROW:extension:"));
     }
     let field = Field::new(field.name(), wanted.clone(), field.is_nullable());
     Ok((there, Arc::new(field.with_metadata(metadata))))
+}
+
+/// Whether the fields of structs have the same names, which arrow's casts, going by position, ignore.
+fn same_names(one: &DataType, other: &DataType) -> bool {
+    let same = |one: &Field, other: &Field| same_names(one.data_type(), other.data_type());
+    match (one, other) {
+        (DataType::Struct(one), DataType::Struct(other)) => {
+            let pairs = || one.iter().zip(other);
+            one.len() == other.len()
+                && pairs().all(|(one, other)| one.name() == other.name() && same(one, other))
+        }
+        (
+            DataType::List(one) | DataType::LargeList(one) | DataType::FixedSizeList(one, _),
+            DataType::List(other) | DataType::LargeList(other) | DataType::FixedSizeList(other, _),
+        )
+        | (DataType::Map(one, _), DataType::Map(other, _)) => same(one, other),
+        _ => true,
+    }
 }
 
 fn value_error(error: ArrowError) -> PyErr {

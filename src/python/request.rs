@@ -52,7 +52,10 @@ impl<'py> FromPyObject<'_, 'py> for AddressArg {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         object.extract().map(Self).map_err(|_| {
-            PyTypeError::new_err(format!("address must be an integer, got {}", described(&object)))
+            PyTypeError::new_err(format!(
+                "address must be an integer from 0 to 2**64 - 1, got {}",
+                described(&object)
+            ))
         })
     }
 }

@@ -11,11 +11,11 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
 use arrow_select::concat::concat;
-use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyString};
 
 use super::capsule::Level;
 use super::request::{described, type_name};
@@ -33,31 +33,53 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<(ArrayRef, FieldRef)
     let py = object.py();
     let _level = Level::enter(py)?;
     let stream = intern!(py, "__arrow_c_stream__");
-    if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_array__"))? {
-        match method.call0() {
-            Ok(pair) => return import_pair(object, &pair),
+    if let Some(method) = method(object, intern!(py, "__arrow_c_array__"))? {
+        return match method.call0() {
+            Ok(pair) => import_pair(object, &pair),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
-            Err(error) if error.is_instance_of::<PyException>(py) && object.hasattr(stream)? => {}
-            Err(error) => return Err(error),
-        }
+            Err(error) if error.is_instance_of::<PyValueError>(py) => {
+                match self::method(object, stream)? {
+                    Some(stream) => import_stream(object, &stream)
+                        .inspect_err(|second| second.set_cause(py, Some(error))),
+                    None => Err(error),
+                }
+            }
+            Err(error) => Err(error),
+        };
     }
-    if let Some(method) = object.getattr_opt(stream)? {
-        let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|error| {
-            PyTypeError::new_err(format!(
-                "{}.__arrow_c_stream__ returned {}, not a capsule",
-                type_name(object),
-                described(&error.into_inner())
-            ))
-        })?;
-        let stream = move_stream(&capsule)?;
-        // The stream may need the interpreter on another thread.
-        return py.detach(|| concatenated(stream)).map_err(PyValueError::new_err);
+    if let Some(stream) = method(object, stream)? {
+        return import_stream(object, &stream);
     }
     Err(PyTypeError::new_err(format!(
         "expected an Arrow array, an object with __arrow_c_array__ or __arrow_c_stream__, got {} (for a \
          tensor, use from_dlpack)",
         type_name(object)
     )))
+}
+
+/// A method of the object; one that is None is none.
+fn method<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(object.getattr_opt(name)?.filter(|method| !method.is_none()))
+}
+
+/// All arrays of the stream that `__arrow_c_stream__` returns, as one.
+fn import_stream(
+    object: &Bound<'_, PyAny>,
+    method: &Bound<'_, PyAny>,
+) -> PyResult<(ArrayRef, FieldRef)> {
+    let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|error| {
+        PyTypeError::new_err(format!(
+            "{}.__arrow_c_stream__ returned {}, not a capsule",
+            type_name(object),
+            described(&error.into_inner())
+        ))
+    })?;
+    let stream = move_stream(&capsule)?;
+    // The stream may need the interpreter on another thread.
+    object.py().detach(|| concatenated(stream)).map_err(PyValueError::new_err)
 }
 
 /// The array of a pair of capsules (schema, array).
@@ -150,7 +172,7 @@ fn concatenated(mut stream: FFI_ArrowArrayStream) -> Checked<(ArrayRef, FieldRef
         }
     }
     let array = match chunks.as_slice() {
-        [] => new_empty_array(field.data_type()),
+        [] => fenced(|| Ok(new_empty_array(field.data_type())))?,
         [chunk] => Arc::clone(chunk),
         chunks => {
             let chunks: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
