@@ -60,9 +60,13 @@ package: $(VENV)/.test
 		--manifest-path $(DIST)/sdist/python/Cargo.toml --out $(DIST)
 	$(BIN)/python python/check_package.py $(DIST)/*.whl README.md
 
-# A wheel for a free-threaded interpreter, which has no stable ABI: make free-threaded PYTHON=python3.14t
-free-threaded: $(VENV)/.demo
-	$(BIN)/maturin build --release --interpreter $(PYTHON) --manifest-path python/Cargo.toml --out $(DIST)
+# The wheel for free-threaded interpreters, which have no stable ABI. It takes none to build: PyO3 reads
+# what it would ask one from the .cfg file.
+free-threaded: $(VENV)/.test
+	. $(BIN)/activate && PYO3_CONFIG_FILE=$(abspath python/free-threaded.cfg) \
+		CARGO_TARGET_DIR=$(abspath target/package-build) \
+		maturin build --release --zig --compatibility manylinux2014 --interpreter python3.14t \
+		--manifest-path python/Cargo.toml --out $(DIST)
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo
