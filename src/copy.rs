@@ -43,6 +43,7 @@ impl ManagedTensor {
         let flags = DLPackFlags::IS_COPIED.union(padding);
         Self::over_fresh(
             memory,
+            0,
             self.dtype(),
             flags,
             self.shape(),

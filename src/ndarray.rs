@@ -46,6 +46,7 @@ use ndarray::{
 
 use crate::dtype::Element;
 use crate::error::{Error, WriteObstacle};
+use crate::ffi::DLPackFlags;
 use crate::layout;
 use crate::memory::{Fresh, ManagedTensor};
 
@@ -125,7 +126,8 @@ pub fn tensor<T: Element, D: Dimension>(array: Array<T, D>) -> ManagedTensor {
         array.strides().iter().map(|&n| n.try_into().unwrap_or_else(in_bounds)).collect();
     let (values, origin) = array.into_raw_vec_and_offset();
     let origin = origin.unwrap_or(0) * size_of::<T>();
-    ManagedTensor::over_fresh_from(Fresh::from_vec(values), origin, T::DTYPE, &shape, &strides)
+    let (memory, flags) = (Fresh::from_vec(values), DLPackFlags::default());
+    ManagedTensor::over_fresh(memory, origin, T::DTYPE, flags, &shape, &strides)
         .unwrap_or_else(|_| unreachable!("the elements of an array lie in its memory"))
 }
 

@@ -51,7 +51,7 @@ fn export_as<T: ArrowPrimitiveType>(
         }
         CopyPolicy::Always => {
             let copy = Fresh::build(values.len(), |out| out.extend_from_slice(values))?;
-            ManagedTensor::over_fresh(copy, dtype, DLPackFlags::IS_COPIED, &shape, &[1])
+            ManagedTensor::over_fresh(copy, 0, dtype, DLPackFlags::IS_COPIED, &shape, &[1])
         }
     }
 }
@@ -78,7 +78,7 @@ fn give_as<T: ArrowPrimitiveType>(
     match Fresh::claim(values.into_inner()) {
         Ok(memory) => {
             let flags = DLPackFlags::default();
-            ManagedTensor::over_fresh(memory, dtype, flags, &shape, &[1])
+            ManagedTensor::over_fresh(memory, 0, dtype, flags, &shape, &[1])
                 .map_err(|_| unreachable!("an array's extent fits its buffer"))
         }
         Err((buffer, obstacle)) => {

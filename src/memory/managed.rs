@@ -139,31 +139,18 @@ impl ManagedTensor {
         Self::over(buffer, 0, dtype, DLPackFlags::READ_ONLY, shape, strides)
     }
 
-    /// A tensor over memory that nobody else holds: writable. `flags` say how that came to be.
+    /// A tensor over memory that nobody else holds, whose first element is `origin` bytes into it:
+    /// writable. `flags` say how that came to be.
     pub(crate) fn over_fresh(
         memory: Fresh,
+        origin: usize,
         dtype: DLDataType,
         flags: DLPackFlags,
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        let tensor = Self::over(memory.into_buffer(), 0, dtype, flags, shape, strides)?;
-        // I3: the memory had no other holder, and its pointer comes from the allocation.
-        Ok(Self { exclusive: true, ..tensor })
-    }
-
-    /// As [`Self::over_fresh`], with the first element `origin` bytes into the memory.
-    #[cfg(feature = "ndarray")]
-    pub(crate) fn over_fresh_from(
-        memory: Fresh,
-        origin: usize,
-        dtype: DLDataType,
-        shape: &[i64],
-        strides: &[i64],
-    ) -> Result<Self, Error> {
-        let flags = DLPackFlags::default();
         let tensor = Self::over(memory.into_buffer(), origin, dtype, flags, shape, strides)?;
-        // I3, as above.
+        // I3: the memory had no other holder, and its pointer comes from the allocation.
         Ok(Self { exclusive: true, ..tensor })
     }
 

@@ -69,7 +69,7 @@ pub(super) fn ask<'py>(
 }
 
 /// What is wanted of a tensor.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Wanted {
     /// Where it shall be; `None` for where it is.
     pub(super) device: Option<DLDevice>,

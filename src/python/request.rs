@@ -1,8 +1,8 @@
 //! The keyword arguments of `__dlpack__` and `from_dlpack`, as the array API standard has them.
 //!
-//! A wrong argument is a `TypeError` that names it (PyO3 adds the name); a right one that cannot be
-//! met is a `BufferError`, never a `TypeError`, because consumers answer a `TypeError` by asking again
-//! without keywords, and `copy=False` would be lost.
+//! A wrong argument is a `TypeError` that names it; a right one that cannot be met is a `BufferError`,
+//! never a `TypeError`, because consumers answer a `TypeError` by asking again without keywords, and
+//! `copy=False` would be lost.
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -18,12 +18,9 @@ impl<'py> FromPyObject<'_, 'py> for VersionArg {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (major, minor) = object.extract::<(u32, u32)>().map_err(|_| {
-            PyTypeError::new_err(format!(
-                "max_version must be a tuple (major, minor), got {}",
-                described(&object)
-            ))
-        })?;
+        let (major, minor) = object
+            .extract::<(u32, u32)>()
+            .map_err(|_| wrong(&object, "max_version must be a tuple (major, minor)"))?;
         Ok(Self(DLPackVersion { major, minor }))
     }
 }
@@ -35,12 +32,7 @@ impl<'py> FromPyObject<'_, 'py> for CopyArg {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        object.extract().map(Self).map_err(|_| {
-            PyTypeError::new_err(format!(
-                "copy must be True, False or None, got {}",
-                described(&object)
-            ))
-        })
+        object.extract().map(Self).map_err(|_| wrong(&object, "copy must be True, False or None"))
     }
 }
 
@@ -51,12 +43,10 @@ impl<'py> FromPyObject<'_, 'py> for AddressArg {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        object.extract().map(Self).map_err(|_| {
-            PyTypeError::new_err(format!(
-                "address must be an integer from 0 to 2**64 - 1, got {}",
-                described(&object)
-            ))
-        })
+        object
+            .extract()
+            .map(Self)
+            .map_err(|_| wrong(&object, "address must be an integer from 0 to 2**64 - 1"))
     }
 }
 
@@ -71,13 +61,15 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
             return Ok(Self(DLDevice::CPU));
         }
         let (device_type, device_id) = object.extract::<(i32, i32)>().map_err(|_| {
-            PyTypeError::new_err(format!(
-                "device must be \"cpu\" or a tuple (device_type, device_id), got {}",
-                described(&object)
-            ))
+            wrong(&object, "device must be \"cpu\" or a tuple (device_type, device_id)")
         })?;
         Ok(Self(DLDevice { device_type: DLDeviceType(device_type), device_id }))
     }
+}
+
+/// The error for an argument that is not what it `must` be.
+fn wrong(object: &Bound<'_, PyAny>, must: &str) -> PyErr {
+    PyTypeError::new_err(format!("{must}, got {}", described(object)))
 }
 
 /// The arguments of a producer's `__dlpack__`, less those that are `None`.
