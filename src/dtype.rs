@@ -1,10 +1,12 @@
 //! Element types: their names, their sizes, and the one table between Arrow and DLPack.
 
 use core::fmt;
+use core::str::FromStr;
 
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
+use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
 /// The table of numeric types, handed to another macro: each row is an Arrow type, the DLPack code
@@ -127,6 +129,20 @@ impl fmt::Display for DLDataType {
     }
 }
 
+/// The inverse of `Display`, for dtypes of one lane.
+impl FromStr for DLDataType {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        let bits = [1, 2, 4, 6, 8, 16, 32, 64, 128];
+        let codes = DLDataTypeCode::ALL.iter().map(|&(code, _)| code);
+        codes
+            .flat_map(|code| bits.map(|bits| Self::scalar(code, bits)))
+            .find(|dtype| dtype.is_valid() && dtype.to_string() == name)
+            .ok_or_else(|| Error::UnknownDtype(name.to_owned()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,6 +157,16 @@ mod tests {
         assert_eq!(name(DLDataTypeCode::FLOAT8_E4M3FN, 8, 1), "float8_e4m3fn");
         assert_eq!(name(DLDataTypeCode::FLOAT4_E2M1FN, 4, 2), "float4_e2m1fnx2");
         assert_eq!(name(DLDataTypeCode(99), 8, 1), "dtype(99, 8 bits)");
+    }
+
+    #[test]
+    fn a_name_is_read_as_it_is_written() {
+        for name in ["int8", "uint64", "float16", "bool", "bfloat16", "complex64", "int4"] {
+            assert_eq!(name.parse::<DLDataType>().unwrap().to_string(), name);
+        }
+        for name in ["", "float", "float8", "bool8", "int33", "Int8", "float32x4"] {
+            assert_eq!(name.parse::<DLDataType>(), Err(Error::UnknownDtype(name.to_owned())));
+        }
     }
 
     #[test]

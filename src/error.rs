@@ -4,6 +4,7 @@
 use arrow_schema::DataType;
 
 use crate::ffi::{DLDataType, DLDevice};
+use crate::plan::CopyReason;
 
 /// Why a conversion was refused or a tensor rejected.
 ///
@@ -14,8 +15,8 @@ pub enum Error {
     // Arrow to tensor.
     /// A tensor has no place for nulls.
     #[error(
-        "{data_type} array has {null_count} {} in {len} values, and a tensor cannot hold nulls: fill \
-         or drop them first (pyarrow: fill_null, drop_null)",
+        "{data_type} array has {null_count} {} in {len} values, and a tensor cannot hold nulls: drop \
+         them, or pass nulls=, a fill value, \"nan\" or \"mask\", to to_tensor",
         if *null_count == 1 { "null" } else { "nulls" }
     )]
     Nulls {
@@ -36,8 +37,8 @@ pub enum Error {
     },
     /// An extension type says what the bytes mean, and this one is not understood here.
     #[error(
-        "extension type {name:?} (stored as {data_type}) has no tensor form: convert its storage \
-         instead (pyarrow: array.storage)"
+        "extension type {name:?} (stored as {data_type}) has no tensor form of its own: pass \
+         physical=True to to_tensor for its storage"
     )]
     UnsupportedExtension {
         /// The value of `ARROW:extension:name`.
@@ -45,6 +46,51 @@ pub enum Error {
         /// The storage type.
         data_type: DataType,
     },
+    /// A number with a meaning, such as a time, that would be lost without a word.
+    #[error(
+        "{data_type} is not just a number: pass physical=True to to_tensor for its {dtype} values"
+    )]
+    NotJustNumbers {
+        /// The array's type.
+        data_type: DataType,
+        /// What it is stored as.
+        dtype: DLDataType,
+    },
+    /// The metadata of an extension type is not what its specification asks for.
+    #[error("extension type {name:?} is malformed: {problem}")]
+    MalformedExtension {
+        /// The value of `ARROW:extension:name`.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The values of one element type cannot become another.
+    #[error("{from} cannot become {to}")]
+    CannotCast {
+        /// The element type that is there.
+        from: DLDataType,
+        /// The element type that was asked for.
+        to: DLDataType,
+    },
+    /// No dtype has this name.
+    #[error(
+        "{0:?} is not the name of a dtype: NumPy's and ml_dtypes' are known, such as \"float32\""
+    )]
+    UnknownDtype(
+        /// What was asked for.
+        String,
+    ),
+    /// A column of a table, and what is wrong with it.
+    #[error("column {name:?}: {error}")]
+    Column {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        error: Box<Error>,
+    },
+    /// A matrix has no element type without columns.
+    #[error("a table without columns has no element type")]
+    NoColumns,
     /// Array and field were not made for each other.
     #[error("the field says {field}, but the array is {array}")]
     FieldMismatch {
@@ -184,28 +230,6 @@ pub enum Error {
     ),
 }
 
-/// What makes a copy unavoidable; the words of [`Error::CopyForbidden`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CopyReason {
-    /// The elements do not lie one behind the other.
-    #[error("stride of axis {axis} is {stride} elements where contiguous data has {expected}")]
-    Strided {
-        /// The last axis that is not where row-major order puts it.
-        axis: usize,
-        /// Its stride.
-        stride: i64,
-        /// The stride that row-major order gives it.
-        expected: i64,
-    },
-    /// The address is not a multiple of what Arrow needs.
-    #[error("the data is not aligned to {align} bytes")]
-    Misaligned {
-        /// The alignment in bytes that the element type needs.
-        align: usize,
-    },
-}
-
 /// What keeps memory from being given away; the words of [`Error::NotGivable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -258,14 +282,17 @@ impl Error {
     /// Python raises these as `TypeError` too, as pyarrow does. Whatever depends on an option must
     /// never be one: consumers answer a `TypeError` by asking again without options.
     #[must_use]
-    pub const fn is_type_refusal(&self) -> bool {
-        matches!(
-            self,
+    pub fn is_type_refusal(&self) -> bool {
+        match self {
+            Self::Column { error, .. } => error.is_type_refusal(),
             Self::Nulls { .. }
-                | Self::UnsupportedType { .. }
-                | Self::UnsupportedExtension { .. }
-                | Self::UnsupportedDtype { .. }
-                | Self::UnsupportedRank { .. }
-        )
+            | Self::UnsupportedType { .. }
+            | Self::UnsupportedExtension { .. }
+            | Self::NotJustNumbers { .. }
+            | Self::MalformedExtension { .. }
+            | Self::UnsupportedDtype { .. }
+            | Self::UnsupportedRank { .. } => true,
+            _ => false,
+        }
     }
 }

@@ -3,7 +3,8 @@
 //! Strides are in elements. The stride of an axis of extent 1 means nothing, nor does any stride of
 //! a tensor without elements; both are ignored here, as NumPy ignores them.
 
-use crate::error::{CopyReason, Error};
+use crate::error::Error;
+use crate::plan::CopyReason;
 
 /// Number of elements: 1 for no axes, 0 as soon as one extent is 0 (whatever the others are).
 pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {

@@ -3,6 +3,7 @@
 
 mod dtype;
 pub mod export;
+pub mod extension;
 pub mod ffi;
 pub mod import;
 #[cfg(feature = "ndarray")]
@@ -15,10 +16,12 @@ mod error;
 mod kernels;
 mod layout;
 mod memory;
+mod plan;
 
 pub use copy::CopyPolicy;
 pub use dtype::Element;
-pub use error::{CopyReason, Error, GiveObstacle, WriteObstacle};
+pub use error::{Error, GiveObstacle, WriteObstacle};
 pub use export::{Export, to_dlpack};
 pub use import::{Import, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};
+pub use plan::{CopyReason, Plan, Step};

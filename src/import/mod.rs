@@ -9,10 +9,11 @@ use arrow_buffer::Buffer;
 use arrow_schema::{Field, FieldRef};
 
 use crate::copy::CopyPolicy;
-use crate::error::{CopyReason, Error};
+use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
 use crate::memory::{self, ManagedTensor};
+use crate::plan::CopyReason;
 
 /// How to import. Later options will have defaults that change nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::ManagedTensor;
-use crate::error::CopyReason;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
+use crate::plan::CopyReason;
 
 impl ManagedTensor {
     /// Extents, in elements.

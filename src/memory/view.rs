@@ -6,9 +6,10 @@ use std::ptr::{self, NonNull};
 use std::slice;
 
 use crate::dtype::Element;
-use crate::error::{CopyReason, Error};
+use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLTensor};
 use crate::layout;
+use crate::plan::CopyReason;
 
 /// A descriptor that has been read once and found consistent.
 ///

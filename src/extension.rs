@@ -1,0 +1,248 @@
+//! Arrow's canonical extension types, read from a field's metadata and written to it.
+//!
+//! Source: <https://arrow.apache.org/docs/format/CanonicalExtensions.html>. arrow-schema has types of its
+//! own for the two tensors, but they use the JSON key `permutations` where the specification, and pyarrow,
+//! say `permutation`; and they refuse the nullable child that pyarrow makes.
+
+use std::collections::HashMap;
+
+use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
+use arrow_schema::{DataType, Field};
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+use crate::ffi::DLDataType;
+
+/// What a field's extension type says its values are.
+///
+/// ```
+/// use arrow_dlpack::extension::{Dimensions, Extension};
+/// use arrow_schema::{DataType, Field};
+///
+/// let item = Field::new("item", DataType::Float32, true);
+/// let images = Field::new_fixed_size_list("images", item, 3 * 32 * 32, false);
+/// let images = Extension::FixedShapeTensor {
+///     shape: vec![3, 32, 32],
+///     dimensions: Dimensions::default(),
+/// }
+/// .annotate(images);
+/// assert_eq!(images.extension_type_name(), Some("arrow.fixed_shape_tensor"));
+/// assert_eq!(images.extension_type_metadata(), Some(r#"{"shape":[3,32,32]}"#));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Extension {
+    /// `arrow.bool8`: a boolean in a byte, true unless it is 0.
+    Bool8,
+    /// `arrow.fixed_shape_tensor`: a tensor a row, all of one shape.
+    FixedShapeTensor {
+        /// Extents of one row's tensor as it lies in memory, row-major.
+        shape: Vec<i64>,
+        /// What the axes mean.
+        dimensions: Dimensions,
+    },
+    /// `arrow.variable_shape_tensor`: a tensor a row, each with a shape of its own.
+    VariableShapeTensor {
+        /// Number of axes of each.
+        ndim: usize,
+        /// What the axes mean.
+        dimensions: Dimensions,
+    },
+    /// `arrow.opaque`: values of a system that Arrow knows nothing of.
+    Opaque {
+        /// The type's name there.
+        type_name: String,
+        /// The system's name.
+        vendor_name: String,
+    },
+    /// Any other, by its name.
+    Other(String),
+}
+
+/// How the axes of a tensor in memory are to be understood.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dimensions {
+    /// Logical axis `i` is the physical axis `permutation[i]`; without one, each is itself.
+    pub permutation: Option<Vec<usize>>,
+    /// Names of the physical axes.
+    pub names: Option<Vec<String>>,
+}
+
+/// The vendor of [`Extension::Opaque`] dtypes that are DLPack's: their type's name is that of
+/// `ml_dtypes` or NumPy.
+pub const VENDOR: &str = "dlpack";
+
+const BOOL8: &str = "arrow.bool8";
+const FIXED_SHAPE_TENSOR: &str = "arrow.fixed_shape_tensor";
+const VARIABLE_SHAPE_TENSOR: &str = "arrow.variable_shape_tensor";
+const OPAQUE: &str = "arrow.opaque";
+
+impl Extension {
+    /// The extension type of a field, checked against the type that stores it; `None` for a plain one.
+    ///
+    /// # Errors
+    ///
+    /// `MalformedExtension` if the metadata is not what the specification asks for, or the storage not
+    /// what the metadata says.
+    pub fn of(field: &Field) -> Result<Option<Self>, Error> {
+        let Some(name) = field.extension_type_name() else { return Ok(None) };
+        let storage = field.data_type();
+        let metadata = field.extension_type_metadata().unwrap_or_default();
+        let extension = match name {
+            BOOL8 => bool8(storage),
+            FIXED_SHAPE_TENSOR => fixed_shape_tensor(metadata, storage),
+            VARIABLE_SHAPE_TENSOR => variable_shape_tensor(metadata, storage),
+            OPAQUE => opaque(metadata),
+            other => Ok(Self::Other(other.to_owned())),
+        };
+        extension
+            .map(Some)
+            .map_err(|problem| Error::MalformedExtension { name: name.to_owned(), problem })
+    }
+
+    /// `arrow.opaque` for the elements of a tensor.
+    #[must_use]
+    pub fn opaque(dtype: DLDataType) -> Self {
+        Self::Opaque { type_name: dtype.to_string(), vendor_name: VENDOR.to_owned() }
+    }
+
+    /// The field with this extension type, whatever it had before. Its other metadata stays.
+    #[must_use]
+    pub fn annotate(&self, field: Field) -> Field {
+        let (name, text) = match self {
+            Self::Bool8 => (BOOL8, Some(String::new())),
+            Self::FixedShapeTensor { shape, dimensions } => {
+                let mut map = dimensions.to_json();
+                map.insert("shape".to_owned(), shape.as_slice().into());
+                (FIXED_SHAPE_TENSOR, Some(Value::Object(map).to_string()))
+            }
+            Self::VariableShapeTensor { dimensions, .. } => {
+                (VARIABLE_SHAPE_TENSOR, Some(Value::Object(dimensions.to_json()).to_string()))
+            }
+            Self::Opaque { type_name, vendor_name } => {
+                let mut map = Map::new();
+                map.insert("type_name".to_owned(), type_name.as_str().into());
+                map.insert("vendor_name".to_owned(), vendor_name.as_str().into());
+                (OPAQUE, Some(Value::Object(map).to_string()))
+            }
+            Self::Other(name) => (name.as_str(), None),
+        };
+        let mut metadata: HashMap<String, String> = field.metadata().clone();
+        metadata.insert(EXTENSION_TYPE_NAME_KEY.to_owned(), name.to_owned());
+        match text {
+            Some(text) => metadata.insert(EXTENSION_TYPE_METADATA_KEY.to_owned(), text),
+            None => metadata.remove(EXTENSION_TYPE_METADATA_KEY),
+        };
+        field.with_metadata(metadata)
+    }
+}
+
+impl Dimensions {
+    /// The order of `ndim` axes: that of memory if nothing else is said.
+    pub(crate) fn order(&self, ndim: usize) -> Vec<usize> {
+        self.permutation.clone().unwrap_or_else(|| (0..ndim).collect())
+    }
+
+    fn from_json(map: &Map<String, Value>, ndim: usize) -> Result<Self, String> {
+        let permutation = list(map, "permutation", |value| usize::try_from(value.as_u64()?).ok())?;
+        if let Some(axes) = &permutation {
+            let mut sorted = axes.clone();
+            sorted.sort_unstable();
+            if !sorted.into_iter().eq(0..ndim) {
+                return Err(format!("{axes:?} is not a permutation of {ndim} axes"));
+            }
+        }
+        let names = list(map, "dim_names", |value| value.as_str().map(str::to_owned))?;
+        match names {
+            Some(names) if names.len() != ndim => {
+                Err(format!("it has {} dim_names for {ndim} axes", names.len()))
+            }
+            names => Ok(Self { permutation, names }),
+        }
+    }
+
+    fn to_json(&self) -> Map<String, Value> {
+        let mut map = Map::new();
+        if let Some(names) = &self.names {
+            map.insert("dim_names".to_owned(), names.as_slice().into());
+        }
+        if let Some(permutation) = &self.permutation {
+            map.insert("permutation".to_owned(), permutation.as_slice().into());
+        }
+        map
+    }
+}
+
+fn bool8(storage: &DataType) -> Result<Extension, String> {
+    match storage {
+        DataType::Int8 => Ok(Extension::Bool8),
+        other => Err(format!("it is stored as {other}, not as Int8")),
+    }
+}
+
+fn fixed_shape_tensor(metadata: &str, storage: &DataType) -> Result<Extension, String> {
+    let map = object(metadata)?;
+    let extent = |value: &Value| value.as_i64().filter(|&extent| extent >= 0);
+    let shape = list(&map, "shape", extent)?.ok_or("it has no shape")?;
+    let DataType::FixedSizeList(_, size) = storage else {
+        return Err(format!("it is stored as {storage}, not as a FixedSizeList"));
+    };
+    let count =
+        crate::layout::element_count(&shape).ok().and_then(|count| i32::try_from(count).ok());
+    if count != Some(*size) {
+        return Err(format!("shape {shape:?} does not have the {size} values of a row"));
+    }
+    let dimensions = Dimensions::from_json(&map, shape.len())?;
+    Ok(Extension::FixedShapeTensor { shape, dimensions })
+}
+
+fn variable_shape_tensor(metadata: &str, storage: &DataType) -> Result<Extension, String> {
+    let map = if metadata.is_empty() { Map::new() } else { object(metadata)? };
+    let wrong = || format!("it is stored as {storage}, not as a Struct of data and shape");
+    let DataType::Struct(fields) = storage else { return Err(wrong()) };
+    let child = |name| fields.find(name).map(|(_, field)| field.data_type());
+    let (
+        Some(DataType::List(_) | DataType::LargeList(_)),
+        Some(DataType::FixedSizeList(extent, ndim)),
+    ) = (child("data"), child("shape"))
+    else {
+        return Err(wrong());
+    };
+    let (DataType::Int32, Ok(ndim)) = (extent.data_type(), usize::try_from(*ndim)) else {
+        return Err(wrong());
+    };
+    Ok(Extension::VariableShapeTensor { ndim, dimensions: Dimensions::from_json(&map, ndim)? })
+}
+
+fn opaque(metadata: &str) -> Result<Extension, String> {
+    let map = object(metadata)?;
+    let text = |key: &str| match map.get(key) {
+        Some(Value::String(text)) => Ok(text.clone()),
+        _ => Err(format!("it has no {key}")),
+    };
+    Ok(Extension::Opaque { type_name: text("type_name")?, vendor_name: text("vendor_name")? })
+}
+
+fn object(metadata: &str) -> Result<Map<String, Value>, String> {
+    match serde_json::from_str(metadata) {
+        Ok(Value::Object(map)) => Ok(map),
+        _ => Err(format!("its metadata {metadata:?} is not a JSON object")),
+    }
+}
+
+/// A list under a key, `None` if there is nothing, an error if some element is not what `read` takes.
+fn list<T>(
+    map: &Map<String, Value>,
+    key: &str,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Result<Option<Vec<T>>, String> {
+    let wrong = |value: &Value| format!("its {key} is {value}");
+    match map.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value @ Value::Array(items)) => {
+            items.iter().map(read).collect::<Option<_>>().map(Some).ok_or_else(|| wrong(value))
+        }
+        Some(value) => Err(wrong(value)),
+    }
+}
