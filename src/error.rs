@@ -105,6 +105,21 @@ pub enum Error {
         /// The tensor's element type.
         DLDataType,
     ),
+    /// Conversions to integers are exact or nothing.
+    #[error(
+        "value {value} at row {row} of column {column} does not fit {dtype}: ask for a dtype that holds \
+         every value"
+    )]
+    ValueDoesNotFit {
+        /// The value, written out.
+        value: String,
+        /// The element type asked for.
+        dtype: DLDataType,
+        /// Which column, counted from 0; 0 where there is only one.
+        column: usize,
+        /// Which row, counted from 0 over all chunks.
+        row: usize,
+    },
     /// The allocator said no.
     #[error("cannot allocate {nbytes} bytes")]
     OutOfMemory {

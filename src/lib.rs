@@ -15,6 +15,7 @@ mod error;
 mod kernels;
 mod layout;
 mod memory;
+mod scalar;
 
 pub use copy::CopyPolicy;
 pub use dtype::Element;
@@ -22,3 +23,4 @@ pub use error::{CopyReason, Error, GiveObstacle, WriteObstacle};
 pub use export::{Export, to_dlpack};
 pub use import::{Import, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};
+pub use scalar::Scalar;
