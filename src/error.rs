@@ -103,18 +103,6 @@ pub enum Error {
         /// The result's element type.
         dtype: DLDataType,
     },
-    /// A value that changes in the element type that was asked for.
-    #[error("{value} in row {row} does not fit {dtype}: ask for a dtype that holds every value")]
-    ValueDoesNotFit {
-        /// The value, as text.
-        value: String,
-        /// The element type that was asked for.
-        dtype: DLDataType,
-        /// Which column of a table, from 0 on.
-        column: usize,
-        /// Which row, from 0 on (which cell, where a row has several).
-        row: usize,
-    },
     /// Offsets are int32 or int64.
     #[error("offsets are int32 or int64, not {0}")]
     NoOffsets(
@@ -138,7 +126,9 @@ pub enum Error {
         len: usize,
     },
     /// A column of a matrix has one value a row.
-    #[error("{data_type} has rows of shape {shape:?}, and a matrix one value a row and column: convert it on its own")]
+    #[error(
+        "{data_type} has rows of shape {shape:?}, and a matrix one value a row and column: convert it on its own"
+    )]
     ManyValues {
         /// The column's type.
         data_type: DataType,
@@ -208,6 +198,20 @@ pub enum Error {
         /// The tensor's element type.
         DLDataType,
     ),
+    /// Conversions to integers are exact or nothing.
+    #[error(
+        "value {value} in row {row} does not fit {dtype}: ask for a dtype that holds every value"
+    )]
+    ValueDoesNotFit {
+        /// The value, written out.
+        value: String,
+        /// The element type asked for.
+        dtype: DLDataType,
+        /// Which column, counted from 0; 0 where there is only one.
+        column: usize,
+        /// Which row, counted from 0 over all chunks; which value, where a row has several.
+        row: usize,
+    },
     /// The allocator said no.
     #[error("cannot allocate {nbytes} bytes")]
     OutOfMemory {
