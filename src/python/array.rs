@@ -89,7 +89,7 @@ impl PyArray {
     ) -> PyResult<Self> {
         let copies = copy == Some(true) || !tensor.is_contiguous();
         let nbytes = if copies { tensor.nbytes() } else { 0 };
-        let options = Import { copy: copy.into() };
+        let options = Import { copy: copy.into(), ..Import::default() };
         let (array, field) = unlocked(py, nbytes, || import::from_dlpack(tensor, &options))?;
         Ok(Self { array, field })
     }
