@@ -25,10 +25,14 @@ pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<
     let field = if flat {
         extents.iter().rev().try_fold(item, |item, &extent| list(item, &[extent]))?
     } else {
-        let permutation = permutation(form, &item, is_pair);
-        let dimensions = Dimensions { permutation, names: None };
+        let dimensions = Dimensions { permutation: permutation(form, &item, is_pair), names: None };
         let storage = list(item, &extents)?;
-        Extension::FixedShapeTensor { shape: extents, dimensions }.annotate(storage)
+        // The metadata has the extents as they are in memory.
+        let mut shape = extents.clone();
+        for (extent, place) in extents.iter().zip(dimensions.order(extents.len())) {
+            shape[place] = *extent;
+        }
+        Extension::FixedShapeTensor { shape, dimensions }.annotate(storage)
     };
     Ok(Arc::new(field.with_name("")))
 }
