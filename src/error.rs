@@ -190,10 +190,13 @@ pub enum Error {
         OffsetsProblem,
     ),
     /// A string is not UTF-8.
-    #[error("row {row} is not UTF-8: make it binary instead")]
+    #[error(
+        "{} not UTF-8: ask for a binary type instead",
+        row.map_or("what lies before the first row is".into(), |row| format!("row {row} is"))
+    )]
     NotUtf8 {
-        /// The first such row.
-        row: usize,
+        /// The first such row; `None` for what lies before the first one, which arrow-rs reads too.
+        row: Option<usize>,
     },
     /// The memory is not the CPU's to read.
     #[error("tensor is on {device}, which the CPU cannot read: copy it to the CPU first")]

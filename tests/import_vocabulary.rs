@@ -276,7 +276,8 @@ fn what_can_stay_where_it_is_does() {
 fn types_are_those_that_arrows_users_expect() {
     let field = |dtype: DLDataType, shape: &[i64], representation| {
         let strides = vec![1; shape.len()];
-        let (tensor, watch) = Producer::bytes(dtype, &[0; 999], shape, &strides).tensor(Abi::Legacy);
+        let (tensor, watch) =
+            Producer::bytes(dtype, &[0; 999], shape, &strides).tensor(Abi::Legacy);
         let options = Import { representation, ..Import::default() };
         let field = import::field(&tensor.unwrap(), &options).unwrap();
         assert!(field.is_nullable() && field.name().is_empty());

@@ -120,11 +120,7 @@ impl Rows {
 }
 
 /// The values as what rows of this type consist of.
-fn of_type(
-    values: &ManagedTensor,
-    field: &FieldRef,
-    options: &Import,
-) -> Result<Prepared, Error> {
+fn of_type(values: &ManagedTensor, field: &FieldRef, options: &Import) -> Result<Prepared, Error> {
     let refused = || {
         let (dtype, shape, field) = (values.dtype(), values.shape().to_vec(), Arc::clone(field));
         Error::CannotBecome { dtype, shape, field }
@@ -201,7 +197,8 @@ fn convert<T: ArrowNativeType + Into<i128>, O: OffsetSizeTrait>(
 ) -> Result<Buffer, Error> {
     let found: &[T] = found.typed_data();
     let fits = |&offset: &T| usize::try_from(offset.into()).ok().and_then(O::from_usize);
-    if let Some((index, &offset)) = found.iter().enumerate().find(|(_, offset)| fits(offset).is_none())
+    if let Some((index, &offset)) =
+        found.iter().enumerate().find(|(_, offset)| fits(offset).is_none())
     {
         let offset = offset.into();
         return Err(Error::BadOffsets(match u64::try_from(offset) {
@@ -240,15 +237,16 @@ fn bytes<T: ByteArrayType>(
     offsets: OffsetBuffer<T::Offset>,
     values: &ArrayRef,
 ) -> Result<ArrayRef, Error> {
-    let values = values.as_primitive::<UInt8Type>().values().inner();
+    // Behind the last row there may be anything.
+    let end = offsets.last().map_or(0, |last| last.as_usize());
+    let values = values.as_primitive::<UInt8Type>().values().inner().slice_with_length(0, end);
     match GenericByteArray::<T>::try_new(offsets.clone(), values.clone(), None) {
         Ok(array) => Ok(Arc::new(array)),
         Err(_) => {
             let is_utf8 = |row: &[T::Offset]| {
                 str::from_utf8(&values[row[0].as_usize()..row[1].as_usize()]).is_ok()
             };
-            let row = offsets.windows(2).position(|row| !is_utf8(row)).unwrap_or_default();
-            Err(Error::NotUtf8 { row })
+            Err(Error::NotUtf8 { row: offsets.windows(2).position(|row| !is_utf8(row)) })
         }
     }
 }

@@ -100,11 +100,8 @@ pub fn columns(
 
     // A column is what is chosen and fitted, and copying is decided for all of them together.
     let strides = tensor.strides().into_owned();
-    let column = Form {
-        shape: &tensor.shape()[..1],
-        strides: strides[..1].into(),
-        ..Form::of(&tensor)
-    };
+    let column =
+        Form { shape: &tensor.shape()[..1], strides: strides[..1].into(), ..Form::of(&tensor) };
     let rows = column.rows()?;
     let field = choose::field(&column, &options.representation)?;
     let fit = Fit::new(&column, &field)?;
@@ -118,9 +115,8 @@ pub fn columns(
         (starts, tensor.size(), fit.copy(tensor.transposed(&[1, 0]))?)
     };
     let all = prepare::build(field.data_type(), len, values);
-    let columns = names.iter().zip(starts).map(|(name, start)| {
-        (named(&field, name), all.slice(start, rows))
-    });
+    let columns =
+        names.iter().zip(starts).map(|(name, start)| (named(&field, name), all.slice(start, rows)));
     Ok(batch(columns.collect(), rows))
 }
 
@@ -156,6 +152,5 @@ fn batch(columns: Vec<(FieldRef, ArrayRef)>, rows: usize) -> RecordBatch {
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema, arrays, &options)
-        .unwrap_or_else(prepare::impossible)
+    RecordBatch::try_new_with_options(schema, arrays, &options).unwrap_or_else(prepare::impossible)
 }
