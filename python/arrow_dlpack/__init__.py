@@ -32,7 +32,9 @@ from ._core import (
     __version__,
     explain,
     from_dlpack,
+    from_ragged,
     ragged,
+    record_batch,
     to_tensor,
     to_tensor_dict,
 )
@@ -49,7 +51,9 @@ __all__ = [
     "__version__",
     "explain",
     "from_dlpack",
+    "from_ragged",
     "ragged",
+    "record_batch",
     "to_tensor",
     "to_tensor_dict",
 ]

@@ -1,4 +1,4 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, final, overload
 
 from typing_extensions import CapsuleType, disjoint_base
@@ -47,6 +47,7 @@ class Array:
         *,
         device: Device | None = None,
         copy: bool | None = None,
+        type: ArrowType | None = None,
     ) -> Array: ...
     @overload
     def to_tensor(
@@ -125,7 +126,7 @@ class Tensor:
     ) -> Tensor: ...
     @staticmethod
     def from_pointer(address: int, *, versioned: bool = True) -> Tensor: ...
-    def to_arrow(self, *, copy: bool | None = None) -> Array: ...
+    def to_arrow(self, *, copy: bool | None = None, type: ArrowType | None = None) -> Array: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -164,6 +165,32 @@ def from_dlpack(
     /,
     *,
     device: Device | None = None,
+    copy: bool | None = None,
+    type: ArrowType | None = None,
+) -> Array: ...
+@overload
+def record_batch(
+    data: Mapping[str, SupportsDLPack],
+    /,
+    *,
+    copy: bool | None = None,
+    type: ArrowType | None = None,
+) -> Array: ...
+@overload
+def record_batch(
+    data: SupportsDLPack,
+    /,
+    names: Sequence[str],
+    *,
+    copy: bool | None = None,
+    type: ArrowType | None = None,
+) -> Array: ...
+def from_ragged(
+    values: SupportsDLPack | CapsuleType,
+    offsets: SupportsDLPack | CapsuleType,
+    /,
+    *,
+    type: ArrowType | None = None,
     copy: bool | None = None,
 ) -> Array: ...
 @overload
@@ -234,6 +261,16 @@ def ragged(
     copy: bool | None = None,
     physical: bool = False,
 ) -> MaskedRagged: ...
+@overload
+def explain(
+    obj: SupportsDLPack | CapsuleType,
+    /,
+    *,
+    copy: bool | None = None,
+    type: ArrowType | None = None,
+    device: Device | None = None,
+) -> Plan: ...
+@overload
 def explain(
     obj: SupportsArrowArray | SupportsArrowStream,
     /,

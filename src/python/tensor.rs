@@ -14,6 +14,7 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use super::consume::{self, Wanted};
 use super::field::PyField;
+use super::options::TypeArg;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
 use super::{PyArray, buffer, capsule, unlocked};
 use crate::ffi::{DLDevice, DLPackFlags};
@@ -220,10 +221,17 @@ impl PyTensor {
     }
 
     /// The tensor as an Arrow Array: memory shared if it is contiguous, aligned and readable by the
-    /// CPU, else gathered; copy=False fails rather than copy, copy=True copies always.
-    #[pyo3(signature = (*, copy=None))]
-    fn to_arrow(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<PyArray> {
-        PyArray::from_tensor(py, self.tensor.share(), copy.map(|copy| copy.0))
+    /// CPU, else gathered; copy=False fails rather than copy, copy=True copies always. type is that of
+    /// Array.from_dlpack.
+    #[pyo3(signature = (*, copy=None, r#type=None))]
+    fn to_arrow(
+        &self,
+        py: Python<'_>,
+        copy: Option<CopyArg>,
+        r#type: Option<TypeArg>,
+    ) -> PyResult<PyArray> {
+        let copy = copy.map(|copy| copy.0);
+        PyArray::from_tensor(py, self.tensor.share(), copy, r#type.unwrap_or_default())
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
