@@ -33,7 +33,7 @@ pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
 
 /// Strides in elements, from strides in bytes. Those that mean nothing are made to mean nothing harmful:
 /// nobody has to be able to divide them.
-#[cfg(feature = "pyo3")]
+#[cfg(any(feature = "pyo3", test))]
 pub(crate) fn from_bytes(
     shape: &[i64],
     strides: &[i64],
@@ -170,7 +170,6 @@ mod tests {
         );
     }
 
-    #[cfg(feature = "pyo3")]
     #[test]
     fn strides_in_bytes_are_whole_elements_where_they_mean_anything() {
         assert_eq!(from_bytes(&[2, 3], &[-12, 4], 4), Ok(vec![-3, 1]));

@@ -87,14 +87,14 @@ pub(super) fn of_format(format: &str, itemsize: usize) -> PyResult<DLDataType> {
 /// The dtype of a typestr, such as `<f4`.
 pub(super) fn of_typestr(typestr: &str) -> PyResult<DLDataType> {
     let refuse = |way_out: &str| Err(refusal("typestr", typestr, way_out));
-    let mut rest = typestr.chars();
-    let (order, kind) = (rest.next(), rest.next());
-    let size = rest.as_str().bytes().all(|digit| digit.is_ascii_digit());
-    let size = if size { rest.as_str().parse::<usize>().ok() } else { None };
-    let (Some('<' | '>' | '=' | '|'), Some(kind), Some(size)) = (order, kind, size) else {
-        return Err(PyBufferError::new_err(format!(
+    let malformed = || {
+        Err(PyBufferError::new_err(format!(
             "{typestr:?} is not a typestr, which is a byte order, a kind and a size, such as \"<f4\""
-        )));
+        )))
+    };
+    let mut rest = typestr.chars();
+    let (Some(order @ ('<' | '>' | '=' | '|')), Some(kind)) = (rest.next(), rest.next()) else {
+        return malformed();
     };
     let code = match kind {
         'i' => DLDataTypeCode::INT,
@@ -102,27 +102,38 @@ pub(super) fn of_typestr(typestr: &str) -> PyResult<DLDataType> {
         'f' => DLDataTypeCode::FLOAT,
         'c' => DLDataTypeCode::COMPLEX,
         'b' => DLDataTypeCode::BOOL,
-        'm' | 'M' => return refuse("it is a time; x.view(\"int64\") has its numbers"),
+        'm' | 'M' => {
+            return refuse("it is a time: numpy.asarray(x).view(\"int64\") has its numbers");
+        }
         'O' => return refuse(OBJECTS),
-        'S' | 'U' | 'a' => return refuse(TEXT),
-        't' => return refuse("it is bits: numpy.unpackbits(x) has one in a byte"),
+        'S' | 'U' | 'a' => {
+            return refuse("it is text: numpy.asarray(x).view(\"uint8\") has its bytes");
+        }
+        't' => return refuse("it is bits: numpy.unpackbits makes bytes of them"),
         'V' => return refuse(STRUCTURED),
         _ => return refuse("its kind is not known"),
     };
+    // `parse` alone would take a sign.
+    let size = rest.as_str();
+    let digits = size.bytes().all(|digit| digit.is_ascii_digit());
+    let (true, Ok(size)) = (digits, size.parse::<usize>()) else { return malformed() };
     match number(code, size) {
-        Some(_) if is_swapped(order) && size > 1 => refuse(&swap(code, size)),
+        Some(_) if is_swapped(Some(order)) && size > 1 => refuse(&swap(code, size)),
         Some(dtype) => Ok(dtype),
-        None if kind == 'f' => refuse("convert it, with x.astype(\"float64\")"),
-        None if kind == 'c' => refuse("convert it, with x.astype(\"complex128\")"),
+        None if kind == 'f' => refuse(LONG_DOUBLE),
+        None if kind == 'c' => refuse(LONG_COMPLEX),
         None => refuse("no dtype has its size"),
     }
 }
 
-const OBJECTS: &str = "it is Python objects: make numbers of them, with x.astype(\"float64\")";
-const TEXT: &str =
-    "it is text: numpy.frombuffer(x, \"uint8\") has its bytes, x.astype(\"float64\") its numbers";
-const STRUCTURED: &str = "an element is not one number: take a field of it, such as numpy.asarray(x)[\"name\"], \
-                          or its bytes, with x.view(\"uint8\")";
+const OBJECTS: &str =
+    "it is Python objects: make numbers of them, with numpy.asarray(x).astype(\"float64\")";
+const LONG_DOUBLE: &str = "convert it, with numpy.asarray(x).astype(\"float64\")";
+const LONG_COMPLEX: &str = "convert it, with numpy.asarray(x).astype(\"complex128\")";
+const POINTERS: &str = "it is pointers: numpy.frombuffer(x, \"uintp\") has their addresses";
+const STRUCTURED: &str = "an element is not one number: take a field of it, such as \
+                          numpy.asarray(x)[\"name\"], or its bytes, with \
+                          numpy.asarray(x).view(\"uint8\")";
 
 fn refusal(what: &str, spelling: &str, way_out: &str) -> PyErr {
     unsupported(format!("{what} {spelling:?} has no tensor form: {way_out}"))
@@ -133,24 +144,18 @@ fn way_out_of(spelling: &str) -> &'static str {
     let counted = spelling.trim_start_matches(|digit: char| digit.is_ascii_digit());
     match counted {
         "O" => OBJECTS,
-        "s" | "p" | "u" | "w" => TEXT,
-        "g" => "convert it, with numpy.asarray(x).astype(\"float64\")",
-        "Zg" | "G" => "convert it, with numpy.asarray(x).astype(\"complex128\")",
-        "P" => "it is pointers: numpy.frombuffer(x, \"uintp\") has their addresses",
+        "s" | "p" | "u" | "w" => "it is text: numpy.frombuffer(x, \"uint8\") has its bytes",
+        "g" => LONG_DOUBLE,
+        "Zg" | "G" => LONG_COMPLEX,
+        "P" => POINTERS,
         "x" => "it is padding: numpy.frombuffer(x, \"uint8\") has its bytes",
         _ => match counted.chars().next() {
-            Some('&' | 'X') => "it is pointers: numpy.frombuffer(x, \"uintp\") has their addresses",
-            Some(_) if spelling.contains('{') || ITEMS.iter().any(|item| is_run(counted, item)) => {
-                STRUCTURED
-            }
+            Some('&' | 'X') => POINTERS,
+            Some('(' | 'T') => STRUCTURED,
+            Some(_) if ITEMS.iter().any(|item| counted.starts_with(item.spelling)) => STRUCTURED,
             _ => "it is not a format that the struct module knows",
         },
     }
-}
-
-/// Whether a spelling begins with an item: then it is several.
-fn is_run(spelling: &str, item: &Item) -> bool {
-    spelling.starts_with(item.spelling)
 }
 
 /// Whether the bytes of a number come in the order that is not this machine's.

@@ -3,9 +3,10 @@
 //!
 //! Source: <https://docs.python.org/3/c-api/buffer.html>.
 //!
-//! - **L1** `Lender::buffer` came from a `Box`, was filled by `PyObject_GetBuffer` and has not been released. It stays
-//!   where it is, because exporters point into it, and nobody changes it. Until it is released what it
-//!   points to stays too; what it says is the exporter's promise, and nobody can check.
+//! - **L1** `Lender::buffer` came from a `Box`, was filled by `PyObject_GetBuffer` and has not been
+//!   released. It stays where it is, because exporters point into it, and nobody changes it. Until it is
+//!   released what it points to stays too; what it says is the exporter's promise, and nobody can check
+//!   more of it than is checked here.
 //! - **L2** An address that an object told is good for what it said of it, as long as the object and
 //!   the dictionary that it said it with live. That is the protocol's promise, and nobody can check.
 #![expect(unsafe_code, reason = "holds a Py_buffer, and makes tensors of told addresses")]
@@ -29,7 +30,6 @@ use crate::memory::{Description, ManagedTensor};
 const MAX_NDIM: usize = 64;
 
 /// What keeps lent memory where it is; dropping it, on whatever thread, gives the memory back at once.
-#[derive(Default)]
 struct Lender {
     buffer: Option<NonNull<Py_buffer>>,
     objects: Vec<Py<PyAny>>,
@@ -117,8 +117,7 @@ pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
     let shape = match (shape, ndim) {
         (Some(shape), _) => shape.iter().map(|&extent| wide(extent)).collect::<Result<_, _>>()?,
         (None, 0) => Vec::new(),
-        // One axis needs none to be told; exporters that were asked for one and do not are older than
-        // the protocol.
+        // The protocol allows it: one axis is as long as the buffer.
         (None, 1) => vec![wide(view.len)? / wide(view.itemsize)?.max(1)],
         (None, _) => return Err(Error::NullShape(ndim).into()),
     };
