@@ -236,6 +236,20 @@ def test_arrow_arrays_are_tensors():
         asdlpack(pa.chunked_array([[1, None]]))
 
 
+def test_arrow_data_of_all_kinds_goes_the_way_of_to_tensor():
+    chunks = pa.chunked_array([[1, 2], [3]])
+    assert np.from_dlpack(asdlpack(chunks)).tolist() == [1, 2, 3]
+    with pytest.raises(BufferError, match="2 chunks"):
+        asdlpack(chunks, copy=False)
+    assert asdlpack(Array(pa.array([True, False]))).dtype == "bool"
+    with pytest.raises(BufferError, match="bits"):
+        asdlpack(Array(pa.array([True, False])), copy=False)
+    rows = pa.array([[1, 2], [3, 4]], pa.list_(pa.int8(), 2))
+    for tensor in (asdlpack(Array(rows)), asdlpack(asdlpack(Array(rows)))):
+        assert np.from_dlpack(tensor).tolist() == [[1, 2], [3, 4]]
+        assert tensor.field is not None
+
+
 def test_a_tensor_is_shared_with_what_it_says():
     source = hostile.Producer(device_type=hostile.CUDA, strides=(1,))
     tensor = Tensor.from_dlpack(source)

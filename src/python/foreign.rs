@@ -58,8 +58,7 @@ pub(super) fn asdlpack<'py>(
     let tensor = if let Some(interface) = attribute(obj, intern!(py, "__array_interface__"))? {
         interface::tensor(obj, &interface)?
     } else if source::is_arrow(obj)? {
-        let options =
-            options::export(copy, NullsArg::default(), None, OrderArg::default(), false);
+        let options = options::export(copy, NullsArg::default(), None, OrderArg::default(), false);
         return Ok(Data::read(obj, None)?.to_tensor(py, &options)?.cast_into()?);
     } else if let Some(interface) = attribute(obj, intern!(py, "__cuda_array_interface__"))? {
         interface::cuda_tensor(obj, &interface)?
