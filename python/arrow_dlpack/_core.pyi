@@ -1,15 +1,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, final, overload
 
-from typing_extensions import CapsuleType, disjoint_base
+from typing_extensions import Buffer, CapsuleType, disjoint_base
 
 from .typing import (
     ArrowType,
     Device,
     Dtype,
     Nulls,
+    SupportsArrayInterface,
     SupportsArrowArray,
     SupportsArrowStream,
+    SupportsCudaArrayInterface,
     SupportsDLPack,
 )
 
@@ -24,6 +26,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "_live",
+    "asdlpack",
     "explain",
     "from_dlpack",
     "from_ragged",
@@ -282,6 +285,18 @@ def explain(
     columns: Sequence[str] | None = None,
     physical: bool = False,
 ) -> Plan: ...
+def asdlpack(
+    obj: SupportsDLPack
+    | SupportsArrayInterface
+    | SupportsArrowArray
+    | SupportsArrowStream
+    | SupportsCudaArrayInterface
+    | Buffer
+    | CapsuleType,
+    /,
+    *,
+    copy: bool | None = None,
+) -> Tensor: ...
 def _live() -> tuple[int, int]: ...
 
 class Ragged(NamedTuple):

@@ -18,6 +18,10 @@ mod consume;
 mod destination;
 mod error;
 mod field;
+mod foreign;
+mod interface;
+mod item;
+mod lent;
 mod options;
 mod plan;
 mod request;
@@ -62,6 +66,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add("Ragged", ragged_class(module.py(), false)?)?;
     module.add("MaskedRagged", ragged_class(module.py(), true)?)?;
+    module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
     module.add_function(wrap_pyfunction!(_live, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
 }
