@@ -9,7 +9,7 @@ use super::capsule::Level;
 use super::options::{self, NullsArg, OrderArg};
 use super::request::{CopyArg, type_name};
 use super::table::Data;
-use super::{PyArray, PyTensor, interface, lent, source, unlocked};
+use super::{PyTensor, interface, lent, source, unlocked};
 
 /// asdlpack(obj, /, *, copy=None)
 /// --
@@ -26,9 +26,10 @@ use super::{PyArray, PyTensor, interface, lent, source, unlocked};
 ///
 /// The object is asked for, in this order:
 ///
-/// - __dlpack__, or it is a DLPack capsule: as Tensor.from_dlpack, but for an Array of this package;
-/// - __array_interface__: before Arrow, to which Pillow's images are columns without height and width;
-/// - __arrow_c_array__ or __arrow_c_stream__: as to_tensor, with no more options than copy;
+/// - __arrow_c_array__ or __arrow_c_stream__: as to_tensor, with no more options than copy. Not those
+///   that have __array_interface__ too: to Arrow, Pillow's images are columns without height and width;
+/// - __dlpack__, or it is a DLPack capsule: as Tensor.from_dlpack;
+/// - __array_interface__;
 /// - __cuda_array_interface__: the memory is not looked at. The interface does not say which device it
 ///   is on: it is taken for number 0. Its stream must be None;
 /// - the buffer protocol: bytes, bytearray, array.array, mmap, memoryview, ctypes. While the tensor
@@ -50,16 +51,17 @@ pub(super) fn asdlpack<'py>(
     if let (Ok(tensor), None | Some(CopyArg(false))) = (obj.cast::<PyTensor>(), &copy) {
         return Bound::new(py, tensor.get().share(py));
     }
-    let is_ours = obj.is_instance_of::<PyArray>();
-    let has_dlpack = attribute(obj, intern!(py, "__dlpack__"))?.is_some();
-    if (has_dlpack && !is_ours) || obj.is_instance_of::<PyCapsule>() {
-        return Bound::new(py, PyTensor::from_dlpack(obj, None, copy)?);
-    }
-    let tensor = if let Some(interface) = attribute(obj, intern!(py, "__array_interface__"))? {
-        interface::tensor(obj, &interface)?
-    } else if source::is_arrow(obj)? {
+    let interface = attribute(obj, intern!(py, "__array_interface__"))?;
+    if interface.is_none() && source::is_arrow(obj)? {
         let options = options::export(copy, NullsArg::default(), None, OrderArg::default(), false);
         return Ok(Data::read(obj, None)?.to_tensor(py, &options)?.cast_into()?);
+    }
+    let has_dlpack = attribute(obj, intern!(py, "__dlpack__"))?.is_some();
+    if has_dlpack || obj.is_instance_of::<PyCapsule>() {
+        return Bound::new(py, PyTensor::from_dlpack(obj, None, copy)?);
+    }
+    let tensor = if let Some(interface) = interface {
+        interface::tensor(obj, &interface)?
     } else if let Some(interface) = attribute(obj, intern!(py, "__cuda_array_interface__"))? {
         interface::cuda_tensor(obj, &interface)?
     } else if lent::has_buffer(obj) {

@@ -297,13 +297,18 @@ fn explain(
 ) -> PyResult<PyPlan> {
     if source::is_arrow(obj)? {
         if r#type.is_some() || device.is_some() {
-            return Err(options::pointless("type and device", "are for tensors, and this is Arrow data"));
+            return Err(options::pointless(
+                "type and device",
+                "are for tensors, and this is Arrow data",
+            ));
         }
         let options = options::export(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
         return Ok(PyPlan(Data::read(obj, columns)?.explain(&options)?));
     }
-    if options::export(None, nulls, dtype, order, physical) != Export::default() || columns.is_some() {
+    if options::export(None, nulls, dtype, order, physical) != Export::default()
+        || columns.is_some()
+    {
         return Err(options::pointless(
             "dtype, nulls, order, columns and physical",
             "are for Arrow data, and this is a tensor",

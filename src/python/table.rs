@@ -322,7 +322,9 @@ pub(super) fn record_batch(
             let matrix = array::take(data, None, copy)?.0;
             unlocked(py, matrix.nbytes(), || import::columns(matrix, &names, &options))?
         }
-        (Ok(_), Some(_)) => return Err(pointless("names", "are for a matrix, and a dict has its own")),
+        (Ok(_), Some(_)) => {
+            return Err(pointless("names", "are for a matrix, and a dict has its own"));
+        }
         (Err(_), None) => {
             return Err(PyTypeError::new_err(format!(
                 "expected a dict of tensors, or a matrix and names=, got {}",
