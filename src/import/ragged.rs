@@ -244,7 +244,7 @@ fn bytes<T: ByteArrayType>(
         Ok(array) => Ok(Arc::new(array)),
         Err(_) => {
             let is_utf8 = |row: &[T::Offset]| {
-                str::from_utf8(&values[row[0].as_usize()..row[1].as_usize()]).is_ok()
+                std::str::from_utf8(&values[row[0].as_usize()..row[1].as_usize()]).is_ok()
             };
             Err(Error::NotUtf8 { row: offsets.windows(2).position(|row| !is_utf8(row)) })
         }
