@@ -22,20 +22,21 @@ fn ragged(
 ) -> (Result<Rows, Error>, [Watch; 2]) {
     let (values, first) = values.clone().tensor(Abi::Versioned);
     let (offsets, second) = offsets.clone().tensor(Abi::Versioned);
-    (import::ragged(values.unwrap(), offsets.unwrap(), options), [first, second])
+    let (values, offsets) = (values.expect("true"), offsets.expect("true"));
+    (import::ragged(values, offsets, options), [first, second])
 }
 
 #[track_caller]
 fn becomes(values: &Producer, offsets: &Producer, options: &Import) -> Rows {
     let (rows, watches) = ragged(values, offsets, options);
-    let (array, field) = rows.unwrap();
-    array.to_data().validate_full().unwrap();
+    let (array, field) = rows.expect("an array");
+    array.to_data().validate_full().expect("a valid array");
     assert_eq!(array.data_type(), field.data_type());
     // The rows outlive the tensors only as a copy.
     let copy = Import { copy: CopyPolicy::Always, ..options.clone() };
     let (copied, released) = ragged(values, offsets, &copy);
     released.into_iter().for_each(Watch::released_once);
-    let copied = copied.unwrap();
+    let copied = copied.expect("an array");
     assert_eq!((&copied.0, &copied.1), (&array, &field));
     drop(array);
     watches.into_iter().for_each(Watch::released_once);
@@ -46,7 +47,7 @@ fn becomes(values: &Producer, offsets: &Producer, options: &Import) -> Rows {
 fn is_refused(values: &Producer, offsets: &Producer, options: &Import) -> Error {
     let (rows, watches) = ragged(values, offsets, options);
     watches.into_iter().for_each(Watch::released_once);
-    rows.unwrap_err()
+    rows.expect_err("a refusal")
 }
 
 fn asking_for(data_type: DataType) -> Import {
@@ -80,7 +81,7 @@ fn rows_lie_between_their_offsets() {
 
 #[test]
 fn what_can_stay_where_it_is_does() {
-    let values = Producer::vector(&[b'a', b'b', b'c']);
+    let values = Producer::vector(b"abc");
     for (data_type, offsets) in [
         (DataType::Utf8, Producer::vector(&[0i32, 1, 3])),
         (DataType::LargeUtf8, Producer::vector(&[0i64, 1, 3])),

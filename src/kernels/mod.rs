@@ -9,6 +9,7 @@ mod encode;
 mod fill;
 mod gather;
 mod minifloat;
+mod transpose;
 mod weave;
 mod widen;
 
