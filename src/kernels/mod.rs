@@ -9,6 +9,8 @@ mod encode;
 mod fill;
 mod gather;
 mod minifloat;
+#[cfg(test)]
+mod tests;
 mod weave;
 mod widen;
 
