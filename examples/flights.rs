@@ -82,7 +82,7 @@ fn show_delays(batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
 
     // `Never` makes both ways fail where they would have to copy.
     let field = Field::new("arr_delay", DataType::Float32, false);
-    let tensor = to_dlpack(&delays, &field, &Export { copy: CopyPolicy::Never })?;
+    let tensor = to_dlpack(&delays, &field, &Export { copy: CopyPolicy::Never, ..Default::default() })?;
     println!(
         "\n{} {:?} of arrival delays, handed over and taken back:",
         tensor.dtype(),

@@ -82,7 +82,24 @@ macro_rules! table {
 }
 for_each_numeric!(table);
 
+/// What a number with a meaning is stored as: times, decimals of up to 64 bits, dictionary codes.
+pub(crate) fn physical(data_type: &DataType) -> Option<DLDataType> {
+    match data_type {
+        DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => Some(DLDataType::INT32),
+        DataType::Date64
+        | DataType::Time64(_)
+        | DataType::Timestamp(..)
+        | DataType::Duration(_)
+        | DataType::Decimal64(..) => Some(DLDataType::INT64),
+        DataType::Dictionary(key, _) => DLDataType::from_arrow(key),
+        _ => None,
+    }
+}
+
 impl DLDataType {
+    /// A boolean in a byte, 0 or 1.
+    pub const BOOL: Self = Self::scalar(DLDataTypeCode::BOOL, 8);
+
     /// A dtype of one lane.
     #[must_use]
     pub const fn scalar(code: DLDataTypeCode, bits: u8) -> Self {

@@ -5,6 +5,7 @@ use arrow_schema::DataType;
 
 use crate::ffi::{DLDataType, DLDevice};
 use crate::plan::CopyReason;
+use crate::scalar::Scalar;
 
 /// Why a conversion was refused or a tensor rejected.
 ///
@@ -16,15 +17,15 @@ pub enum Error {
     /// A tensor has no place for nulls.
     #[error(
         "{data_type} array has {null_count} {} in {len} values, and a tensor cannot hold nulls: drop \
-         them, or pass nulls=, a fill value, \"nan\" or \"mask\", to to_tensor",
+         them, or pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged",
         if *null_count == 1 { "null" } else { "nulls" }
     )]
     Nulls {
         /// The array's type.
         data_type: DataType,
-        /// Nulls within the slice.
+        /// Values within the slice that are null, or in something that is.
         null_count: usize,
-        /// Values in the slice.
+        /// Values in the slice; several in a row of a nested type.
         len: usize,
     },
     /// This Arrow type has no tensor form here.
@@ -87,6 +88,62 @@ pub enum Error {
         name: String,
         /// What is wrong.
         error: Box<Error>,
+    },
+    /// Codes of different dictionaries say nothing together.
+    #[error("the chunks of {data_type} have different dictionaries: unify them first")]
+    DifferentDictionaries {
+        /// The array's type.
+        data_type: DataType,
+    },
+    /// A fill value that the elements cannot be.
+    #[error("nulls cannot be filled with {value}: {dtype} does not hold it")]
+    FillDoesNotFit {
+        /// The value.
+        value: Scalar,
+        /// The result's element type.
+        dtype: DLDataType,
+    },
+    /// A value that changes in the element type that was asked for.
+    #[error("{value} in row {row} does not fit {dtype}: ask for a dtype that holds every value")]
+    ValueDoesNotFit {
+        /// The value, as text.
+        value: String,
+        /// The element type that was asked for.
+        dtype: DLDataType,
+        /// Which column of a table, from 0 on.
+        column: usize,
+        /// Which row, from 0 on (which cell, where a row has several).
+        row: usize,
+    },
+    /// Offsets are int32 or int64.
+    #[error("offsets are int32 or int64, not {0}")]
+    NoOffsets(
+        /// What was asked for.
+        DLDataType,
+    ),
+    /// More values than the offsets can count.
+    #[error("offset {offset} does not fit {dtype}: pass offset_type=\"int64\"")]
+    OffsetDoesNotFit {
+        /// The first one that does not.
+        offset: i64,
+        /// What was asked for.
+        dtype: DLDataType,
+    },
+    /// There is no such row.
+    #[error("there is no row {index} among {len}")]
+    NoSuchRow {
+        /// Which one was asked for.
+        index: usize,
+        /// How many there are.
+        len: usize,
+    },
+    /// A column of a matrix has one value a row.
+    #[error("{data_type} has rows of shape {shape:?}, and a matrix one value a row and column: convert it on its own")]
+    ManyValues {
+        /// The column's type.
+        data_type: DataType,
+        /// The shape of one row.
+        shape: Vec<i64>,
     },
     /// A matrix has no element type without columns.
     #[error("a table without columns has no element type")]
@@ -292,6 +349,22 @@ impl Error {
             | Self::MalformedExtension { .. }
             | Self::UnsupportedDtype { .. }
             | Self::UnsupportedRank { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether an option asks for what the values do not allow: a dtype or a fill value that does not
+    /// fit them. `ValueError` in Python; options of `__dlpack__` are never among them.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn is_wrong_value(&self) -> bool {
+        match self {
+            Self::Column { error, .. } => error.is_wrong_value(),
+            Self::CannotCast { .. }
+            | Self::UnknownDtype(_)
+            | Self::FillDoesNotFit { .. }
+            | Self::ValueDoesNotFit { .. }
+            | Self::NoOffsets(_)
+            | Self::OffsetDoesNotFit { .. } => true,
             _ => false,
         }
     }

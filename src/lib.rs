@@ -17,11 +17,13 @@ mod kernels;
 mod layout;
 mod memory;
 mod plan;
+mod scalar;
 
 pub use copy::CopyPolicy;
 pub use dtype::Element;
 pub use error::{Error, GiveObstacle, WriteObstacle};
-pub use export::{Export, to_dlpack};
+pub use export::{Export, NullPolicy, Order, to_dlpack};
 pub use import::{Import, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};
 pub use plan::{CopyReason, Plan, Step};
+pub use scalar::Scalar;

@@ -127,6 +127,12 @@ pub enum CopyReason {
         /// The alignment in bytes that the element type needs.
         align: usize,
     },
+    /// Buffers that came through Arrow's C interface; arrow-rs moves them on the way in.
+    #[error("buffers of the Arrow structure are not aligned to their values")]
+    Realigned,
+    /// Each chunk has a dictionary of its own.
+    #[error("the dictionaries of its chunks are unified")]
+    Dictionaries,
     /// Arrow's Boolean has eight values in a byte, a tensor one.
     #[error("Arrow stores booleans as bits")]
     Bits,

@@ -20,6 +20,36 @@ Traceback (most recent call last):
 arrow_dlpack.UnsupportedError: Int64 array has 1 null in 2 values, and a tensor cannot ...
 """
 
-from ._core import Array, Tensor, UnsupportedError, __version__, from_dlpack
+from ._core import (
+    Array,
+    Field,
+    MaskedRagged,
+    Plan,
+    Ragged,
+    Step,
+    Tensor,
+    UnsupportedError,
+    __version__,
+    explain,
+    from_dlpack,
+    ragged,
+    to_tensor,
+    to_tensor_dict,
+)
 
-__all__ = ["Array", "Tensor", "UnsupportedError", "__version__", "from_dlpack"]
+__all__ = [
+    "Array",
+    "Field",
+    "MaskedRagged",
+    "Plan",
+    "Ragged",
+    "Step",
+    "Tensor",
+    "UnsupportedError",
+    "__version__",
+    "explain",
+    "from_dlpack",
+    "ragged",
+    "to_tensor",
+    "to_tensor_dict",
+]

@@ -1,10 +1,37 @@
-from typing import Any, final
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, final, overload
 
 from typing_extensions import CapsuleType, disjoint_base
 
-from .typing import Device, SupportsArrowArray, SupportsArrowStream, SupportsDLPack
+from .typing import (
+    ArrowType,
+    Device,
+    Dtype,
+    Nulls,
+    SupportsArrowArray,
+    SupportsArrowStream,
+    SupportsDLPack,
+)
 
-__all__ = ["Array", "Tensor", "UnsupportedError", "__version__", "_live", "from_dlpack"]
+__all__ = [
+    "Array",
+    "Field",
+    "MaskedRagged",
+    "Plan",
+    "Ragged",
+    "Step",
+    "Tensor",
+    "UnsupportedError",
+    "__version__",
+    "_live",
+    "explain",
+    "from_dlpack",
+    "from_ragged",
+    "ragged",
+    "record_batch",
+    "to_tensor",
+    "to_tensor_dict",
+]
 
 __version__: str
 
@@ -21,7 +48,52 @@ class Array:
         device: Device | None = None,
         copy: bool | None = None,
     ) -> Array: ...
-    def to_tensor(self, *, copy: bool | None = None) -> Tensor: ...
+    @overload
+    def to_tensor(
+        self,
+        *,
+        dtype: Dtype | None = None,
+        nulls: Nulls = "error",
+        order: Literal["C", "F"] = "C",
+        copy: bool | None = None,
+        columns: Sequence[str] | None = None,
+        physical: bool = False,
+    ) -> Tensor: ...
+    @overload
+    def to_tensor(
+        self,
+        *,
+        dtype: Dtype | None = None,
+        nulls: Literal["mask"] = ...,
+        order: Literal["C", "F"] = "C",
+        copy: bool | None = None,
+        columns: Sequence[str] | None = None,
+        physical: bool = False,
+    ) -> tuple[Tensor, Tensor]: ...
+    @overload
+    def row(
+        self,
+        index: int,
+        /,
+        *,
+        dtype: Dtype | None = None,
+        nulls: Nulls = "error",
+        copy: bool | None = None,
+        physical: bool = False,
+    ) -> Tensor: ...
+    @overload
+    def row(
+        self,
+        index: int,
+        /,
+        *,
+        dtype: Dtype | None = None,
+        nulls: Literal["mask"] = ...,
+        copy: bool | None = None,
+        physical: bool = False,
+    ) -> tuple[Tensor, Tensor]: ...
+    @property
+    def field(self) -> Field: ...
     @property
     def type(self) -> str: ...
     @property
@@ -72,6 +144,10 @@ class Tensor:
     def readonly(self) -> bool: ...
     @property
     def is_contiguous(self) -> bool: ...
+    @property
+    def field(self) -> Field | None: ...
+    @property
+    def dictionary(self) -> Array | None: ...
     def __dlpack__(
         self,
         *,
@@ -90,4 +166,122 @@ def from_dlpack(
     device: Device | None = None,
     copy: bool | None = None,
 ) -> Array: ...
+@overload
+def to_tensor(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls = "error",
+    order: Literal["C", "F"] = "C",
+    copy: bool | None = None,
+    columns: Sequence[str] | None = None,
+    physical: bool = False,
+) -> Tensor: ...
+@overload
+def to_tensor(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Literal["mask"] = ...,
+    order: Literal["C", "F"] = "C",
+    copy: bool | None = None,
+    columns: Sequence[str] | None = None,
+    physical: bool = False,
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def to_tensor_dict(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls = "error",
+    copy: bool | None = None,
+    columns: Sequence[str] | None = None,
+    physical: bool = False,
+) -> dict[str, Tensor]: ...
+@overload
+def to_tensor_dict(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Literal["mask"] = ...,
+    copy: bool | None = None,
+    columns: Sequence[str] | None = None,
+    physical: bool = False,
+) -> dict[str, tuple[Tensor, Tensor]]: ...
+@overload
+def ragged(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls = "error",
+    offset_type: Dtype | None = None,
+    copy: bool | None = None,
+    physical: bool = False,
+) -> Ragged: ...
+@overload
+def ragged(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Literal["mask"] = ...,
+    offset_type: Dtype | None = None,
+    copy: bool | None = None,
+    physical: bool = False,
+) -> MaskedRagged: ...
+def explain(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls | Literal["mask"] = "error",
+    order: Literal["C", "F"] = "C",
+    copy: bool | None = None,
+    columns: Sequence[str] | None = None,
+    physical: bool = False,
+) -> Plan: ...
 def _live() -> tuple[int, int]: ...
+
+class Ragged(NamedTuple):
+    values: Tensor
+    offsets: Tensor
+
+class MaskedRagged(NamedTuple):
+    values: Tensor
+    offsets: Tensor
+    mask: Tensor
+
+@final
+class Field:
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> str: ...
+    @property
+    def nullable(self) -> bool: ...
+    @property
+    def metadata(self) -> dict[str, str]: ...
+    def __arrow_c_schema__(self) -> CapsuleType: ...
+
+@final
+class Plan:
+    @property
+    def zero_copy(self) -> bool: ...
+    @property
+    def bytes_copied(self) -> int: ...
+    @property
+    def steps(self) -> list[Step]: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class Step:
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def reasons(self) -> list[str]: ...
+    def __eq__(self, other: object, /) -> bool: ...

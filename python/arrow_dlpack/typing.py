@@ -6,10 +6,25 @@
 
 from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-__all__ = ["Device", "SupportsArrowArray", "SupportsArrowStream", "SupportsDLPack"]
+__all__ = [
+    "ArrowType",
+    "Device",
+    "Dtype",
+    "Nulls",
+    "SupportsArrowArray",
+    "SupportsArrowSchema",
+    "SupportsArrowStream",
+    "SupportsDLPack",
+]
 
 #: "cpu", or a (device_type, device_id) pair of DLPack.
 Device: TypeAlias = Literal["cpu"] | tuple[int, int]
+
+#: A name, such as "float32" or "bfloat16", or a dtype of NumPy, PyTorch or JAX.
+Dtype: TypeAlias = Any
+
+#: What becomes of nulls, where the result is one tensor: an error, NaN, or a number.
+Nulls: TypeAlias = Literal["error", "nan"] | float | bool
 
 
 @runtime_checkable
@@ -38,3 +53,18 @@ class SupportsArrowStream(Protocol):
 
     def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object:
         """An Arrow C stream capsule."""
+
+
+@runtime_checkable
+class SupportsArrowSchema(Protocol):
+    """Has ``__arrow_c_schema__``: the types, fields and schemas of Arrow libraries, and ours."""
+
+    def __arrow_c_schema__(self) -> object:
+        """An Arrow C schema capsule."""
+
+
+#: Which of the Arrow types that can hold a tensor it becomes: a name, or any Arrow type or field.
+ArrowType: TypeAlias = (
+    Literal["bool", "bool8", "float32", "opaque", "fixed_size_list", "fixed_shape_tensor"]
+    | SupportsArrowSchema
+)

@@ -1,6 +1,7 @@
 //! What has no tensor form, and the way out of it.
 
-use arrow_schema::DataType;
+use arrow_array::Array;
+use arrow_schema::{DataType, Field};
 
 use crate::error::Error;
 
@@ -9,24 +10,41 @@ pub(super) fn unsupported(data_type: &DataType) -> Error {
     Error::UnsupportedType { data_type: data_type.clone(), way_out: way_out(data_type) }
 }
 
+/// The error for a type whose rows do not differ in length.
+pub(super) fn not_ragged(data_type: &DataType) -> Error {
+    let way_out = "only lists, texts and binaries are ragged: use to_tensor";
+    Error::UnsupportedType { data_type: data_type.clone(), way_out }
+}
+
+/// The error for what [`super::give`] does not take.
+pub(super) fn not_givable(data_type: &DataType) -> Error {
+    let way_out = "only arrays of plain numbers can be given away: share or copy it instead";
+    Error::UnsupportedType { data_type: data_type.clone(), way_out }
+}
+
+/// The error for rows that are tensors of different shapes.
+pub(super) fn variable_shape(data_type: &DataType) -> Error {
+    let way_out = "its rows differ in shape: take the tensors one by one, with row";
+    Error::UnsupportedType { data_type: data_type.clone(), way_out }
+}
+
+/// The error for an extension type that no family here understands.
+pub(super) fn extension(field: &Field) -> Error {
+    let name = field.extension_type_name().unwrap_or_default().to_owned();
+    Error::UnsupportedExtension { name, data_type: field.data_type().clone() }
+}
+
+/// The error for nulls, if nobody said what to do with them.
+pub(super) fn nulls(array: &dyn Array, null_count: usize) -> Error {
+    Error::Nulls { data_type: array.data_type().clone(), null_count, len: array.len() }
+}
+
 /// Every type is named, so that one that Arrow adds asks for an answer.
 fn way_out(data_type: &DataType) -> &'static str {
     match data_type {
-        DataType::Boolean => "cast it to uint8 first, since Arrow stores it as bits",
-        DataType::Timestamp(..)
-        | DataType::Date64
-        | DataType::Time64(_)
-        | DataType::Duration(_) => "cast it to int64 first, and keep its unit in mind",
-        DataType::Date32 | DataType::Time32(_) => {
-            "cast it to int32 first, and keep its unit in mind"
-        }
         DataType::Interval(_) => "split it into numeric columns first",
-        DataType::Decimal32(..)
-        | DataType::Decimal64(..)
-        | DataType::Decimal128(..)
-        | DataType::Decimal256(..) => "cast it to float64 first, if that is exact enough",
-        DataType::Dictionary(..) => {
-            "convert its indices (pyarrow: array.indices), or decode it if its values are numbers"
+        DataType::Decimal128(..) | DataType::Decimal256(..) => {
+            "cast it to float64 first, if that is exact enough, or to a decimal of up to 64 bits"
         }
         DataType::RunEndEncoded(..) => "decode it first",
         DataType::Utf8
@@ -34,20 +52,31 @@ fn way_out(data_type: &DataType) -> &'static str {
         | DataType::Utf8View
         | DataType::Binary
         | DataType::LargeBinary
-        | DataType::BinaryView => "encode it as numbers first, such as dictionary indices",
-        DataType::FixedSizeBinary(_) => {
-            "convert its bytes as a uint8 array, and reshape the tensor"
-        }
-        DataType::FixedSizeList(..) => "flatten it first, and reshape the tensor",
-        DataType::List(_)
+        | DataType::BinaryView
+        | DataType::List(_)
         | DataType::LargeList(_)
         | DataType::ListView(_)
-        | DataType::LargeListView(_) => "its rows differ in length: convert its flattened values",
-        DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => {
-            "convert its children one by one"
+        | DataType::LargeListView(_) => {
+            "its rows differ in length: use ragged, for all values and where each row begins"
         }
+        DataType::Struct(_) => {
+            "use to_tensor_dict, for a tensor of each field, or to_tensor of the table"
+        }
+        DataType::Map(..) | DataType::Union(..) => "convert its children one by one",
         DataType::Null => "cast it to the type you mean, and fill it",
-        DataType::Int8
+        DataType::Boolean
+        | DataType::Timestamp(..)
+        | DataType::Date32
+        | DataType::Date64
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Duration(_)
+        | DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Dictionary(..)
+        | DataType::FixedSizeBinary(_)
+        | DataType::FixedSizeList(..)
+        | DataType::Int8
         | DataType::Int16
         | DataType::Int32
         | DataType::Int64

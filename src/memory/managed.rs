@@ -129,14 +129,57 @@ impl ManagedTensor {
         Self { exclusive: true, ..self }
     }
 
-    /// A tensor over memory that others may hold too: read-only.
+    /// A tensor over memory that others may hold too: read-only, whatever else `flags` say.
     pub(crate) fn over_shared(
         buffer: Buffer,
         dtype: DLDataType,
+        flags: DLPackFlags,
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        Self::over(buffer, 0, dtype, DLPackFlags::READ_ONLY, shape, strides)
+        Self::over(buffer, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
+    }
+
+    /// [`Self::over_shared`] for buffers, each of which begins where the one before it ends.
+    ///
+    /// # Panics
+    ///
+    /// If one does not.
+    pub(crate) fn over_run(
+        mut buffers: Vec<Buffer>,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        if buffers.len() <= 1 {
+            let only = buffers.pop().unwrap_or_default();
+            return Self::over_shared(only, dtype, flags, shape, strides);
+        }
+        for pair in buffers.windows(2) {
+            assert_eq!(pair[0].as_ptr().addr() + pair[0].len(), pair[1].as_ptr().addr(), "one run");
+        }
+        let len = buffers.iter().map(Buffer::len).sum();
+        let first = &buffers[0];
+        let data = if shape.contains(&0) {
+            std::ptr::null_mut()
+        } else {
+            // Not from one buffer's slice: the provenance of the others is needed as well.
+            for buffer in &buffers {
+                buffer.as_ptr().expose_provenance();
+            }
+            std::ptr::with_exposed_provenance_mut(first.as_ptr().addr())
+        };
+        let device = DLDevice::CPU;
+        let flags = flags.union(DLPackFlags::READ_ONLY);
+        let description =
+            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
+        // SAFETY: as in `over`, for a run of buffers that all live as long as their vector.
+        let tensor = unsafe { Self::pack(buffers, &description) }?;
+        if tensor.view.extends_beyond(0, len) {
+            return Err(Error::Overflow("extent beyond its buffer"));
+        }
+        Ok(tensor)
     }
 
     /// A tensor over memory that nobody else holds, whose first element is `origin` bytes into it:

@@ -3,15 +3,20 @@
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, FieldRef};
+use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::consume::Wanted;
+use super::field::{PyField, type_name};
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg};
 use super::request::{self, CopyArg, DeviceArg, VersionArg};
-use super::{PyTensor, capsule, destination, source, unlocked};
+use super::source::{self, Imported};
+use super::table::{self, Data};
+use super::{capsule, destination, unlocked};
 use crate::error::Error;
-use crate::export::{self, Export};
+use crate::export::{self, Export, Job, Source};
 use crate::ffi::DLDevice;
 use crate::import::{self, Import};
 use crate::memory::ManagedTensor;
@@ -89,16 +94,27 @@ impl PyArray {
     ) -> PyResult<Self> {
         let copies = copy == Some(true) || !tensor.is_contiguous();
         let nbytes = if copies { tensor.nbytes() } else { 0 };
-        let options = Import { copy: copy.into() };
+        let options = Import { copy: copy.into(), ..Default::default() };
         let (array, field) = unlocked(py, nbytes, || import::from_dlpack(tensor, &options))?;
         Ok(Self { array, field })
     }
 
+    /// As if it had come from elsewhere.
+    pub(super) fn imported(&self) -> Imported {
+        Imported { chunks: vec![self.array.clone()], field: self.field.clone(), moved: 0 }
+    }
+
     fn export(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<ManagedTensor> {
-        let copy = copy.map(|copy| copy.0);
-        let nbytes = if copy == Some(true) { self.array.get_buffer_memory_size() } else { 0 };
-        let options = Export { copy: copy.into() };
-        Ok(unlocked(py, nbytes, || export::to_dlpack(&self.array, &self.field, &options))?)
+        let Some(copy) = copy else { return self.share(py) };
+        let options = Export { copy: Some(copy.0).into(), ..Default::default() };
+        let job = Job::new(Source::Array(&self.array, &self.field), &options)?;
+        Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?)
+    }
+
+    fn share(&self, py: Python<'_>) -> PyResult<ManagedTensor> {
+        // Booleans are the only ones that are copied without being asked.
+        let nbytes = if *self.array.data_type() == DataType::Boolean { self.array.len() } else { 0 };
+        Ok(unlocked(py, nbytes, || self.to_dlpack())?)
     }
 }
 
@@ -112,8 +128,7 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
             return Ok(Self { array: array.clone(), field: field.clone() });
         }
         if source::is_arrow(&object)? {
-            let (array, field) = source::import(&object)?;
-            return Ok(Self { array, field });
+            return Self::new(&object);
         }
         Self::from_dlpack(&object, None, None)
     }
@@ -124,7 +139,7 @@ impl PyArray {
     #[new]
     #[pyo3(signature = (obj, /))]
     fn new(obj: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (array, field) = source::import(obj)?;
+        let (array, field) = source::import(obj)?.into_array()?;
         Ok(Self { array, field })
     }
 
@@ -186,10 +201,61 @@ impl PyArray {
         (device_type.0, device_id)
     }
 
-    /// The array as a Tensor, for its shape, strides, dtype and the buffer protocol.
-    #[pyo3(signature = (*, copy=None))]
-    fn to_tensor(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<PyTensor> {
-        Ok(self.export(py, copy)?.into())
+    /// The array as a Tensor; the options are those of the function to_tensor.
+    #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false))]
+    #[pyo3(text_signature = "($self, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)")]
+    #[expect(clippy::too_many_arguments, reason = "the keywords of to_tensor")]
+    fn to_tensor<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<DtypeArg>,
+        nulls: NullsArg,
+        order: OrderArg,
+        copy: Option<CopyArg>,
+        columns: Option<ColumnsArg>,
+        physical: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = options::export(copy, nulls, dtype, order, physical);
+        let columns = columns.map(|columns| columns.0);
+        Data::new(self.imported(), columns)?.to_tensor(py, &options)
+    }
+
+    /// One row as a Tensor of its own, without the axis of rows: a list's values, a text's bytes, the
+    /// tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
+    ///
+    /// A negative index counts from the end. A null row of a type whose rows differ in length or shape is
+    /// refused, whatever nulls says.
+    ///
+    /// >>> import arrow_dlpack, pyarrow as pa
+    /// >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))
+    /// >>> array.row(0)
+    /// <arrow_dlpack.Tensor float64, shape (2,), strides (1,), cpu, read-only>
+    #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=false))]
+    #[pyo3(text_signature = "($self, index, /, *, dtype=None, nulls='error', copy=None, physical=False)")]
+    fn row<'py>(
+        &self,
+        py: Python<'py>,
+        index: isize,
+        dtype: Option<DtypeArg>,
+        nulls: NullsArg,
+        copy: Option<CopyArg>,
+        physical: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let len = self.array.len();
+        let from_end = || len.checked_sub(index.unsigned_abs());
+        let found = usize::try_from(index).ok().or_else(from_end).filter(|&row| row < len);
+        let Some(row) = found else {
+            return Err(PyIndexError::new_err(format!("there is no row {index} among {len}")));
+        };
+        let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
+        let source = Source::Row(&self.array, &self.field, row);
+        table::tensor(py, source, None, None, &options)
+    }
+
+    /// The array's name, type and metadata.
+    #[getter(field)]
+    fn field_object(&self) -> PyField {
+        PyField(self.field.clone())
     }
 
     /// The array as a pair of Arrow C capsules (schema, array); Arrow libraries call this.
@@ -222,11 +288,7 @@ impl PyArray {
     /// The Arrow type, in arrow-rs's words: "Int32", "Float64", "Timestamp(ms, \"UTC\")".
     #[getter]
     fn r#type(&self) -> String {
-        let storage = self.array.data_type();
-        match self.field.extension_type_name() {
-            Some(name) => format!("{name}[{storage}]"),
-            None => storage.to_string(),
-        }
+        type_name(&self.field)
     }
 
     /// How many values are null.

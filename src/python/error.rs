@@ -1,6 +1,6 @@
 //! Errors as Python exceptions.
 
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
@@ -22,13 +22,17 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> 
     Ok(class.bind(py))
 }
 
-/// BufferError for everything, except what no keyword could have changed (`UnsupportedError`) and
-/// memory that is not there (`MemoryError`).
+/// BufferError for everything, except what no keyword could have changed (`UnsupportedError`), what a
+/// keyword asked for and the values do not allow (`ValueError`), and memory that is not there
+/// (`MemoryError`).
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let message = error.to_string();
         if let Error::OutOfMemory { .. } = error {
             return PyMemoryError::new_err(message);
+        }
+        if error.is_wrong_value() {
+            return PyValueError::new_err(message);
         }
         if !error.is_type_refusal() {
             return PyBufferError::new_err(message);

@@ -17,20 +17,32 @@ mod capsule;
 mod consume;
 mod destination;
 mod error;
+mod field;
+mod options;
+mod plan;
 mod request;
 mod source;
 mod structure;
+mod table;
 mod tensor;
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
 use pyo3::wrap_pyfunction;
 
 pub use array::PyArray;
+pub use field::PyField;
+pub use plan::{PyPlan, PyStep};
 pub use tensor::PyTensor;
 
+use options::{ColumnsArg, DtypeArg, NullsArg, OrderArg};
 use request::{CopyArg, DeviceArg};
+use table::Data;
 
-/// Adds `Array`, `Tensor`, `from_dlpack` and `UnsupportedError` to a module.
+use crate::export::Ragged;
+
+/// Adds the classes and functions of the package `arrow_dlpack` to a module.
 ///
 /// # Errors
 ///
@@ -38,7 +50,16 @@ use request::{CopyArg, DeviceArg};
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyArray>()?;
     module.add_class::<PyTensor>()?;
+    module.add_class::<PyField>()?;
+    module.add_class::<PyPlan>()?;
+    module.add_class::<PyStep>()?;
     module.add_function(wrap_pyfunction!(from_dlpack, module)?)?;
+    module.add_function(wrap_pyfunction!(to_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(to_tensor_dict, module)?)?;
+    module.add_function(wrap_pyfunction!(ragged, module)?)?;
+    module.add_function(wrap_pyfunction!(explain, module)?)?;
+    module.add("Ragged", ragged_class(module.py(), false)?)?;
+    module.add("MaskedRagged", ragged_class(module.py(), true)?)?;
     module.add_function(wrap_pyfunction!(_live, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
 }
@@ -56,6 +77,161 @@ fn from_dlpack(
     copy: Option<CopyArg>,
 ) -> PyResult<PyArray> {
     PyArray::from_dlpack(x, device, copy)
+}
+
+/// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
+/// --
+///
+/// Arrow data of any kind as one Tensor: an array, chunks put together, or a table as a matrix (rows,
+/// columns).
+///
+/// obj: any object with __arrow_c_array__ or __arrow_c_stream__.
+/// dtype: of the result, if not that of the values; a name, or NumPy's or PyTorch's. A table takes the
+/// smallest that all its columns go into, as pyarrow's RecordBatch.to_tensor does.
+/// nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
+/// pair (values, mask), where the mask is True where a value is valid.
+/// order: "C" for a row-major matrix, "F" for a column-major one.
+/// copy: False to fail rather than copy, True for writable memory of its own.
+/// columns: names of a table's columns, in the order of the result.
+/// physical: True to take times, small decimals and dictionary codes as the integers that they are, and
+/// extension types as their storage; Tensor.field and Tensor.dictionary say what they mean.
+///
+/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+/// >>> table = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
+/// >>> np.asarray(arrow_dlpack.to_tensor(table, nulls=0))
+/// array([[1.5, 1. ],
+///        [0. , 2. ],
+///        [2.5, 3. ]])
+#[pyfunction]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false), text_signature = None)]
+#[expect(clippy::too_many_arguments, reason = "keywords")]
+fn to_tensor<'py>(
+    obj: &Bound<'py, PyAny>,
+    dtype: Option<DtypeArg>,
+    nulls: NullsArg,
+    order: OrderArg,
+    copy: Option<CopyArg>,
+    columns: Option<ColumnsArg>,
+    physical: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = options::export(copy, nulls, dtype, order, physical);
+    Data::read(obj, columns.map(|columns| columns.0))?.to_tensor(obj.py(), &options)
+}
+
+/// to_tensor_dict(obj, /, *, dtype=None, nulls='error', copy=None, columns=None, physical=False)
+/// --
+///
+/// A table as a dict of tensors, one for each column, zero-copy where to_tensor of the column is.
+///
+/// The options are those of to_tensor; with nulls="mask" each value is a pair (values, mask).
+///
+/// >>> import arrow_dlpack, pyarrow as pa
+/// >>> table = pa.table({"x": [1.5, 2.5], "y": [1, 2]})
+/// >>> {name: tensor.dtype for name, tensor in arrow_dlpack.to_tensor_dict(table).items()}
+/// {'x': 'float64', 'y': 'int64'}
+#[pyfunction]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), copy=None, columns=None, physical=false), text_signature = None)]
+fn to_tensor_dict<'py>(
+    obj: &Bound<'py, PyAny>,
+    dtype: Option<DtypeArg>,
+    nulls: NullsArg,
+    copy: Option<CopyArg>,
+    columns: Option<ColumnsArg>,
+    physical: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
+    Data::read(obj, columns.map(|columns| columns.0))?.to_tensor_dict(obj.py(), &options)
+}
+
+/// ragged(obj, /, *, dtype=None, nulls='error', offset_type=None, copy=None, physical=False)
+/// --
+///
+/// Lists, texts or binaries as a named tuple (values, offsets) of tensors: row i is
+/// values[offsets[i]:offsets[i + 1]]. A text's values are its UTF-8 bytes.
+///
+/// nulls: of the values, as in to_tensor; null rows become empty ones unless it is "error". "mask" adds a
+/// mask of the rows, True where they are valid.
+/// offset_type: "int32" or "int64", if not the array's own; offsets that do not fit are an error.
+/// copy: False to fail rather than copy. Values are the array's own memory, but for views; so are the
+/// offsets of what is no slice.
+///
+/// >>> import arrow_dlpack, pyarrow as pa
+/// >>> values, offsets = arrow_dlpack.ragged(pa.array([[1, 2], [], [3]]))
+/// >>> memoryview(values).tolist(), memoryview(offsets).tolist()
+/// ([1, 2, 3], [0, 2, 2, 3])
+#[pyfunction]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), offset_type=None, copy=None, physical=false), text_signature = None)]
+fn ragged<'py>(
+    obj: &Bound<'py, PyAny>,
+    dtype: Option<DtypeArg>,
+    nulls: NullsArg,
+    offset_type: Option<DtypeArg>,
+    copy: Option<CopyArg>,
+    physical: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = obj.py();
+    let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
+    let data = Data::read(obj, None)?;
+    let Ragged { values, offsets, mask } = data.ragged(py, &options, offset_type.map(|dtype| dtype.0))?;
+    let class = ragged_class(py, mask.is_some())?;
+    let (values, offsets) = (PyTensor::from(values), PyTensor::from(offsets));
+    match mask {
+        None => class.call1((values, offsets)),
+        Some(mask) => class.call1((values, offsets, PyTensor::from(mask))),
+    }
+}
+
+/// `Ragged(values, offsets)` or `MaskedRagged(values, offsets, mask)`, named tuples.
+fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
+    static CLASSES: [PyOnceLock<Py<PyType>>; 2] = [PyOnceLock::new(), PyOnceLock::new()];
+    let (name, fields) = match masked {
+        false => ("Ragged", "values offsets"),
+        true => ("MaskedRagged", "values offsets mask"),
+    };
+    let class = CLASSES[usize::from(masked)].get_or_try_init(py, || {
+        let namedtuple = py.import("collections")?.getattr("namedtuple")?;
+        let keywords = PyDict::new(py);
+        keywords.set_item("module", "arrow_dlpack")?;
+        let class = namedtuple.call((name, fields), Some(&keywords))?;
+        class.setattr(
+            "__doc__",
+            "Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which rows \
+             are valid.",
+        )?;
+        PyResult::Ok(class.cast_into::<PyType>()?.unbind())
+    })?;
+    Ok(class.bind(py))
+}
+
+/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
+/// --
+///
+/// What to_tensor would copy with the same options, and why: a Plan. For lists, texts and binaries, what
+/// ragged would.
+///
+/// It raises what the conversion would raise, but for values that do not fit the dtype.
+///
+/// >>> import arrow_dlpack, pyarrow as pa
+/// >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))
+/// >>> plan.zero_copy, plan.bytes_copied
+/// (False, 32)
+/// >>> plan.steps[0].reasons
+/// ['int64 becomes float64', '2 columns are put side by side']
+#[pyfunction]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false), text_signature = None)]
+#[expect(clippy::too_many_arguments, reason = "keywords")]
+fn explain(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<DtypeArg>,
+    nulls: NullsArg,
+    order: OrderArg,
+    copy: Option<CopyArg>,
+    columns: Option<ColumnsArg>,
+    physical: bool,
+) -> PyResult<PyPlan> {
+    let options = options::export(copy, nulls, dtype, order, physical);
+    let columns = columns.map(|columns| columns.0);
+    Ok(PyPlan(Data::read(obj, columns)?.explain(&options)?))
 }
 
 /// Tensors open right now, as (exported, imported); for leak tests.

@@ -68,7 +68,7 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
 }
 
 /// The error for an argument that is not what it `must` be.
-fn wrong(object: &Bound<'_, PyAny>, must: &str) -> PyErr {
+pub(super) fn wrong(object: &Bound<'_, PyAny>, must: &str) -> PyErr {
     PyTypeError::new_err(format!("{must}, got {}", described(object)))
 }
 

@@ -27,9 +27,29 @@ pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
         || object.hasattr(intern!(object.py(), "__arrow_c_stream__"))?)
 }
 
-/// The array of an object with `__arrow_c_array__`, or the concatenated arrays of one with
-/// `__arrow_c_stream__`, and its field.
-pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<(ArrayRef, FieldRef)> {
+/// Arrow data as it came.
+pub(super) struct Imported {
+    /// Of a stream, those that are not empty; perhaps none.
+    pub(super) chunks: Vec<ArrayRef>,
+    pub(super) field: FieldRef,
+    /// Bytes that had to be moved because they were not aligned to their values.
+    pub(super) moved: usize,
+}
+
+impl Imported {
+    /// All chunks as one; a single one is not copied.
+    pub(super) fn into_array(self) -> PyResult<(ArrayRef, FieldRef)> {
+        let array = fenced(|| match self.chunks.as_slice() {
+            [] => Ok(new_empty_array(self.field.data_type())),
+            [chunk] => Ok(Arc::clone(chunk)),
+            chunks => concat(&chunks.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>()),
+        });
+        Ok((array.map_err(PyValueError::new_err)?, self.field))
+    }
+}
+
+/// The array of an object with `__arrow_c_array__`, or the arrays of one with `__arrow_c_stream__`.
+pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let py = object.py();
     let _level = Level::enter(py)?;
     let stream = intern!(py, "__arrow_c_stream__");
@@ -65,11 +85,8 @@ fn method<'py>(
     Ok(object.getattr_opt(name)?.filter(|method| !method.is_none()))
 }
 
-/// All arrays of the stream that `__arrow_c_stream__` returns, as one.
-fn import_stream(
-    object: &Bound<'_, PyAny>,
-    method: &Bound<'_, PyAny>,
-) -> PyResult<(ArrayRef, FieldRef)> {
+/// All arrays of the stream that `__arrow_c_stream__` returns.
+fn import_stream(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|error| {
         PyTypeError::new_err(format!(
             "{}.__arrow_c_stream__ returned {}, not a capsule",
@@ -79,14 +96,11 @@ fn import_stream(
     })?;
     let stream = move_stream(&capsule)?;
     // The stream may need the interpreter on another thread.
-    object.py().detach(|| concatenated(stream)).map_err(PyValueError::new_err)
+    object.py().detach(|| drained(stream)).map_err(PyValueError::new_err)
 }
 
 /// The array of a pair of capsules (schema, array).
-fn import_pair(
-    object: &Bound<'_, PyAny>,
-    pair: &Bound<'_, PyAny>,
-) -> PyResult<(ArrayRef, FieldRef)> {
+fn import_pair(object: &Bound<'_, PyAny>, pair: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let Ok((schema, array)) = pair.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>() else {
         return Err(PyTypeError::new_err(format!(
             "{}.__arrow_c_array__ returned {}, not a pair of capsules",
@@ -97,7 +111,8 @@ fn import_pair(
     let field = schema_of(&schema)?;
     let array = move_array(&array)?;
     let array = object.py().detach(|| array_from(array, field.data_type()));
-    Ok((array.map_err(PyValueError::new_err)?, field))
+    let (array, moved) = array.map_err(PyValueError::new_err)?;
+    Ok(Imported { chunks: vec![array], field, moved })
 }
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
@@ -142,8 +157,8 @@ fn move_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream>
     Ok(stream)
 }
 
-/// All arrays of a stream as one; a single one is not copied.
-fn concatenated(mut stream: FFI_ArrowArrayStream) -> Checked<(ArrayRef, FieldRef)> {
+/// All arrays of a stream.
+fn drained(mut stream: FFI_ArrowArrayStream) -> Checked<Imported> {
     let (Some(get_schema), Some(get_next)) = (stream.get_schema, stream.get_next) else {
         return Err("the Arrow stream has no get_schema or no get_next".to_owned());
     };
@@ -156,7 +171,7 @@ fn concatenated(mut stream: FFI_ArrowArrayStream) -> Checked<(ArrayRef, FieldRef
     // SAFETY: the callback filled it.
     let field = unsafe { field_from(&raw const schema) }?;
 
-    let mut chunks = Vec::new();
+    let (mut chunks, mut moved) = (Vec::new(), 0);
     loop {
         let mut chunk = FFI_ArrowArray::empty();
         // SAFETY: as above.
@@ -165,21 +180,14 @@ fn concatenated(mut stream: FFI_ArrowArrayStream) -> Checked<(ArrayRef, FieldRef
             return Err(failure(&mut stream, code));
         }
         if chunk.is_released() {
-            break;
+            return Ok(Imported { chunks, field, moved });
         }
         if chunk.length != 0 {
-            chunks.push(array_from(chunk, field.data_type())?);
+            let (chunk, bytes) = array_from(chunk, field.data_type())?;
+            chunks.push(chunk);
+            moved += bytes;
         }
     }
-    let array = match chunks.as_slice() {
-        [] => fenced(|| Ok(new_empty_array(field.data_type())))?,
-        [chunk] => Arc::clone(chunk),
-        chunks => {
-            let chunks: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
-            fenced(|| concat(&chunks))?
-        }
-    };
-    Ok((array, field))
 }
 
 fn failure(stream: &mut FFI_ArrowArrayStream, code: i32) -> String {

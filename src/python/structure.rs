@@ -104,28 +104,31 @@ fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item 
     Ok((0..count).map(move |index| unsafe { children.add(index).read() }.cast_const()))
 }
 
-/// Takes over an array structure. Numeric arrays are checked in constant time; of others the contents
-/// are checked too, because offsets and keys are addresses of a kind.
-pub(super) fn array_from(array: FFI_ArrowArray, data_type: &DataType) -> Checked<ArrayRef> {
+/// Takes over an array structure, and says how many bytes of it are not aligned to their values, which
+/// arrow-rs moves. Numeric arrays are checked in constant time; of others the contents are checked too,
+/// because offsets and keys are addresses of a kind.
+pub(super) fn array_from(array: FFI_ArrowArray, data_type: &DataType) -> Checked<(ArrayRef, usize)> {
     if let DataType::Null = data_type {
         // By the interface it has no buffers; polars gives it one, which nobody needs to look at.
         let length = usize::try_from(array.length);
         let length = length.map_err(|_| format!("an Arrow array of length {}", array.length))?;
-        return Ok(Arc::new(NullArray::new(length)));
+        return Ok((Arc::new(NullArray::new(length)), 0));
     }
-    check_array(&array, data_type)?;
-    fenced(|| {
+    let moved = check_array(&array, data_type)?;
+    let array = fenced(|| {
         // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
         let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
         if !data_type.is_primitive() {
             data.validate_full()?;
         }
         Ok(make_array(data))
-    })
+    });
+    Ok((array?, moved))
 }
 
-/// Everything that arrow-rs takes for granted about an array. Depth is bounded by the type's.
-fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked {
+/// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is
+/// bounded by the type's.
+fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
     let wrong = |what: String| Err(format!("the Arrow array of {data_type} is malformed: {what}"));
     let (length, offset, nulls) = (array.length, array.offset, array.null_count);
     let end = match (usize::try_from(length), usize::try_from(offset)) {
@@ -158,6 +161,17 @@ fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked {
     if let Some(problem) = check_sizes(array, data_type, end, count) {
         return wrong(problem);
     }
+    let mut moved = 0;
+    for (index, buffer) in spec.buffers.iter().enumerate() {
+        if let BufferSpec::FixedWidth { byte_width, alignment } = buffer {
+            let index = index + usize::from(spec.can_contain_null_mask);
+            // SAFETY: S1, `count` pointers are there.
+            let start = unsafe { array.buffers.add(index).read() };
+            if start.addr() % alignment != 0 {
+                moved += end * byte_width;
+            }
+        }
+    }
 
     let types = child_types(data_type);
     if usize::try_from(array.n_children) != Ok(types.len()) {
@@ -172,11 +186,13 @@ fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked {
         {
             return wrong(format!("a child of length {} is too short", child.length));
         }
-        check_array(child, child_type)?;
+        moved += check_array(child, child_type)?;
     }
     match data_type {
-        DataType::Dictionary(_, values) => check_array(child_of(array.dictionary)?, values),
-        _ if array.dictionary.is_null() => Ok(()),
+        DataType::Dictionary(_, values) => {
+            Ok(moved + check_array(child_of(array.dictionary)?, values)?)
+        }
+        _ if array.dictionary.is_null() => Ok(moved),
         _ => wrong("a dictionary where none is expected".to_owned()),
     }
 }

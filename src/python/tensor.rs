@@ -3,6 +3,9 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
+use arrow_array::cast::AsArray;
+use arrow_schema::{Field, FieldRef};
 use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -10,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::consume::{self, Wanted};
+use super::field::PyField;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
 use super::{PyArray, buffer, capsule, unlocked};
 use crate::ffi::{DLDevice, DLPackFlags};
@@ -33,9 +37,24 @@ pub struct PyTensor {
     tensor: Arc<ManagedTensor>,
     /// Whoever this came from, if it is not on the CPU: it knows how to synchronise.
     producer: Option<Py<PyAny>>,
+    /// The Arrow column that it came from.
+    field: Option<FieldRef>,
+    /// What its elements stand for, if they are the codes of a dictionary.
+    dictionary: Option<ArrayRef>,
 }
 
 impl PyTensor {
+    /// A tensor of a column, which remembers what it was; `array` is a chunk of it.
+    pub(super) fn of_column(
+        tensor: ManagedTensor,
+        field: Option<&FieldRef>,
+        array: Option<&ArrayRef>,
+    ) -> Self {
+        let dictionary = array.and_then(|array| array.as_any_dictionary_opt());
+        let dictionary = dictionary.map(|dictionary| Arc::clone(dictionary.values()));
+        Self { field: field.cloned(), dictionary, ..Self::from(tensor) }
+    }
+
     /// The tensor.
     #[must_use]
     pub fn tensor(&self) -> &Arc<ManagedTensor> {
@@ -45,7 +64,7 @@ impl PyTensor {
 
 impl From<ManagedTensor> for PyTensor {
     fn from(tensor: ManagedTensor) -> Self {
-        Self { tensor: Arc::new(tensor), producer: None }
+        Self { tensor: Arc::new(tensor), producer: None, field: None, dictionary: None }
     }
 }
 
@@ -84,7 +103,8 @@ impl PyTensor {
             && copy != Some(true)
             && !x.is_instance_of::<PyCapsule>()
             && (device.is_none() || device_of(x)? == Some(tensor.device()));
-        Ok(Self { tensor: Arc::new(tensor), producer: forwards.then(|| x.clone().unbind()) })
+        let producer = forwards.then(|| x.clone().unbind());
+        Ok(Self { producer, ..Self::from(tensor) })
     }
 
     /// A tensor from the address of a DLManagedTensorVersioned, or of a legacy DLManagedTensor if
@@ -151,6 +171,21 @@ impl PyTensor {
     #[getter]
     fn is_contiguous(&self) -> bool {
         self.tensor.is_contiguous()
+    }
+
+    /// The Arrow column that the tensor was made of, with its unit, zone and extension type; None for
+    /// tensors from elsewhere, and for matrices.
+    #[getter]
+    fn field(&self) -> Option<PyField> {
+        self.field.clone().map(PyField)
+    }
+
+    /// The values that the elements are codes of, as an Array; None if they are no codes.
+    #[getter]
+    fn dictionary(&self) -> PyResult<Option<PyArray>> {
+        let Some(array) = &self.dictionary else { return Ok(None) };
+        let field = Arc::new(Field::new("", array.data_type().clone(), true));
+        Ok(Some(PyArray::try_new(Arc::clone(array), field)?))
     }
 
     /// The tensor as a DLPack capsule; consumers call this.

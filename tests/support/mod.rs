@@ -55,7 +55,6 @@ pub(crate) fn import(copy: CopyPolicy) -> Import {
     Import { copy, ..Import::default() }
 }
 
-#[allow(clippy::needless_update, reason = "more options will come")]
 pub(crate) fn export(copy: CopyPolicy) -> Export {
     Export { copy, ..Export::default() }
 }

@@ -1,0 +1,180 @@
+//! One column: what it takes to make a tensor of its chunks, decided and then done.
+
+use super::dense::{Dense, Storage};
+use super::{Export, NullPolicy};
+use crate::copy::CopyPolicy;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
+use crate::kernels::{self, Item};
+use crate::memory::ManagedTensor;
+use crate::plan::{CopyReason, Plan};
+use crate::scalar::Scalar;
+
+/// What the values become: decided for all columns of a tensor together.
+pub(super) struct Target {
+    pub(super) dtype: DLDataType,
+    /// What nulls become, `None` if they stay what they are.
+    pub(super) fill: Option<Item>,
+}
+
+impl Target {
+    /// For values of `source`, if `options` do not say otherwise.
+    pub(super) fn new(source: DLDataType, options: &Export) -> Result<Self, Error> {
+        let natural = if options.nulls == NullPolicy::Nan { with_nan(source) } else { source };
+        let dtype = options.dtype.unwrap_or(natural);
+        let value = match options.nulls {
+            NullPolicy::Refuse | NullPolicy::Masked => None,
+            NullPolicy::Fill(value) => Some(value),
+            NullPolicy::Nan => Some(Scalar::Float(f64::NAN)),
+        };
+        let encode =
+            |value: Scalar| value.encode(dtype).ok_or(Error::FillDoesNotFit { value, dtype });
+        Ok(Self { dtype, fill: value.map(encode).transpose()? })
+    }
+
+    /// Why the cells of a chunk cannot stay where they are.
+    pub(super) fn reasons(&self, chunk: &Dense) -> Result<Vec<CopyReason>, Error> {
+        let (from, to) = (chunk.dtype, self.dtype);
+        if !kernels::can_convert(from, to) {
+            return Err(Error::CannotCast { from, to });
+        }
+        let mut reasons = Vec::new();
+        let count = chunk.null_count();
+        if count > 0 && self.fill.is_some() {
+            reasons.push(CopyReason::Filled { count });
+        }
+        match &chunk.storage {
+            Storage::Bits(_) => reasons.push(CopyReason::Bits),
+            Storage::Words(bytes) if from == DLDataType::BOOL && !kernels::are_bools(bytes) => {
+                reasons.push(CopyReason::BoolBytes);
+            }
+            Storage::Words(_) => {}
+        }
+        if from != to {
+            reasons.push(CopyReason::Cast { from, to });
+        }
+        Ok(reasons)
+    }
+
+    /// Bytes that so many cells take.
+    pub(super) fn nbytes(&self, cells: usize) -> Result<usize, Error> {
+        let nbytes = cells.checked_mul(self.dtype.item_bits(true) / 8);
+        nbytes.ok_or(Error::Overflow("size in bytes"))
+    }
+
+    pub(super) fn flags(&self) -> DLPackFlags {
+        // Arrow has no bits between bytes.
+        if self.dtype.bits < 8 { DLPackFlags::IS_SUBBYTE_TYPE_PADDED } else { DLPackFlags::default() }
+    }
+}
+
+/// What pyarrow's `null_to_nan` makes of it: the smallest float that is no smaller than `float32`
+/// where a number is no float.
+pub(super) fn with_nan(dtype: DLDataType) -> DLDataType {
+    match dtype.code {
+        DLDataTypeCode::INT | DLDataTypeCode::UINT if dtype.bits > 16 => DLDataType::FLOAT64,
+        DLDataTypeCode::INT | DLDataTypeCode::UINT | DLDataTypeCode::BOOL => DLDataType::FLOAT32,
+        _ => dtype,
+    }
+}
+
+/// A tensor that could be made, and what it would cost.
+pub(crate) struct Prepared {
+    pub(super) plan: Plan,
+    target: Target,
+    chunks: Vec<Dense>,
+    rows: i64,
+    has_rows: bool,
+}
+
+impl Prepared {
+    /// Decides what becomes of chunks of one type, of which there is at least one; `many` says why
+    /// several of them cannot stay where they are.
+    pub(super) fn new(
+        mut chunks: Vec<Dense>,
+        many: CopyReason,
+        options: &Export,
+    ) -> Result<Self, Error> {
+        if options.nulls == NullPolicy::Refuse {
+            Dense::refuse_nulls(&chunks)?;
+        }
+        Dense::refuse_dictionaries(&chunks)?;
+        let target = Target::new(chunks[0].dtype, options)?;
+        let rows = chunks.iter().map(|chunk| chunk.rows).sum::<usize>();
+        let rows = i64::try_from(rows).map_err(|_| Error::Overflow("length"))?;
+        let mut reasons = Vec::new();
+        for chunk in &chunks {
+            merge(&mut reasons, target.reasons(chunk)?);
+        }
+        let cells = chunks.iter().map(Dense::len).sum();
+        if chunks.iter().filter(|chunk| chunk.len() > 0).count() > 1 {
+            reasons.push(many);
+        } else if let Some(only) = chunks.iter().position(|chunk| chunk.len() > 0) {
+            chunks.swap(0, only);
+            chunks.truncate(1);
+        }
+        if cells == 0 {
+            // There is nothing to copy.
+            reasons.clear();
+        }
+        let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
+        Ok(Self { plan, target, chunks, rows, has_rows: true })
+    }
+
+    /// [`Self::new`] for the validity of the chunks.
+    pub(super) fn mask(chunks: &[Dense], copy: CopyPolicy) -> Result<Self, Error> {
+        let masks = chunks.iter().map(Dense::mask).collect();
+        let mut prepared = Self::new(masks, CopyReason::Mask, &Export::default())?;
+        let nbytes = prepared.plan.bytes_copied();
+        let reasons = if nbytes == 0 { Vec::new() } else { vec![CopyReason::Mask] };
+        prepared.plan = Plan::of(reasons, nbytes, copy)?;
+        Ok(prepared)
+    }
+
+    /// The same cells without the axis of rows, of which there is one.
+    pub(super) fn without_rows(self) -> Self {
+        Self { has_rows: false, ..self }
+    }
+
+    /// Does what the plan says.
+    pub(super) fn run(self) -> Result<ManagedTensor, Error> {
+        let Self { plan, target, chunks, rows, has_rows } = self;
+        let axes = usize::from(!has_rows)..;
+        let (shape, strides) = (chunks[0].shape(rows), chunks[0].strides(rows));
+        let (shape, strides) = (&shape[axes.clone()], &strides[axes]);
+        let (dtype, flags) = (target.dtype, target.flags());
+        if plan.is_zero_copy() {
+            let buffer = match &chunks[0].storage {
+                Storage::Words(buffer) => buffer.clone(),
+                // Without cells; else there would have been a reason.
+                Storage::Bits(_) => arrow_buffer::Buffer::default(),
+            };
+            return ManagedTensor::over_shared(buffer, dtype, flags, shape, strides);
+        }
+        let validities: Vec<_> = chunks.iter().map(Dense::validity).collect();
+        let cells: Vec<_> =
+            chunks.iter().zip(&validities).map(|(chunk, nulls)| chunk.cells(nulls.as_ref())).collect();
+        let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref())?;
+        let flags = flags.union(DLPackFlags::IS_COPIED);
+        ManagedTensor::over_fresh(memory, 0, dtype, flags, shape, strides)
+    }
+}
+
+/// Adds reasons that are not there yet; nulls are counted together.
+pub(super) fn merge(reasons: &mut Vec<CopyReason>, more: Vec<CopyReason>) {
+    for reason in more {
+        if let CopyReason::Filled { count } = reason {
+            let filled = reasons.iter_mut().find_map(|reason| match reason {
+                CopyReason::Filled { count } => Some(count),
+                _ => None,
+            });
+            if let Some(sum) = filled {
+                *sum += count;
+                continue;
+            }
+        }
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! Arrays whose rows all have the same shape, as cells one behind the other: one arm for each family.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_schema::{DataType, Field};
+
+use super::refusal;
+use crate::dtype;
+use crate::error::Error;
+use crate::extension::{Extension, VENDOR};
+use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::kernels::{Cells, Values};
+use crate::layout;
+
+/// An array, or a chunk of one, before anything is decided about nulls and copies.
+pub(super) struct Dense {
+    /// The array's.
+    data_type: DataType,
+    pub(super) storage: Storage,
+    pub(super) dtype: DLDataType,
+    pub(super) rows: usize,
+    /// Extents of one row as it lies in memory, row-major: none if a row is one value.
+    item: Vec<i64>,
+    /// Logical axis `i` of a row is its physical axis `order[i]`.
+    order: Vec<usize>,
+    /// What the codes of a dictionary stand for.
+    dictionary: Option<ArrayRef>,
+    /// Who can be null: the rows first, then what is in them. Only levels that have nulls.
+    levels: Vec<Level>,
+}
+
+/// Where the cells are.
+#[derive(Clone)]
+pub(super) enum Storage {
+    /// Items of a dtype; elements of under 8 bits take a byte each.
+    Words(Buffer),
+    /// Booleans, eight in a byte.
+    Bits(BooleanBuffer),
+}
+
+/// A validity, each bit of which stands for so many cells.
+struct Level {
+    nulls: NullBuffer,
+    cells: usize,
+}
+
+impl Dense {
+    /// Reads an array as its field says; numbers with a meaning only if `physical`.
+    pub(super) fn new(array: &dyn Array, field: &Field, physical: bool) -> Result<Self, Error> {
+        let Some(extension) = Extension::of(field)? else { return Self::plain(array, physical) };
+        match extension {
+            Extension::Bool8 => Ok(Self::words(array, DLDataType::BOOL)),
+            Extension::FixedShapeTensor { shape, dimensions } => {
+                let list = array.as_fixed_size_list();
+                let order = dimensions.order(shape.len());
+                Self::list(list, &shape, &order, physical)
+            }
+            Extension::Opaque { type_name, vendor_name } if vendor_name == VENDOR => {
+                let dtype = type_name.parse()?;
+                Self::opaque(array, dtype).map_err(|problem| malformed(field, problem))
+            }
+            Extension::VariableShapeTensor { .. } => Err(refusal::variable_shape(field.data_type())),
+            // Texts are texts.
+            Extension::Other(name) if name == "arrow.json" => Self::plain(array, physical),
+            _ if physical => Self::plain(array, physical),
+            _ => Err(refusal::extension(field)),
+        }
+    }
+
+    fn plain(array: &dyn Array, physical: bool) -> Result<Self, Error> {
+        let data_type = array.data_type();
+        if let Some(dtype) = DLDataType::from_arrow(data_type) {
+            return Ok(Self::words(array, dtype));
+        }
+        match (data_type, dtype::physical(data_type)) {
+            (DataType::Boolean, _) => {
+                let bits = Storage::Bits(array.as_boolean().values().clone());
+                Ok(Self::flat(array, bits, DLDataType::BOOL))
+            }
+            (DataType::FixedSizeList(_, size), _) => {
+                Self::list(array.as_fixed_size_list(), &[i64::from(*size)], &[0], physical)
+            }
+            (DataType::FixedSizeBinary(size), _) => {
+                let words = values(array, usize::try_from(*size).unwrap_or(0));
+                let bytes = Self::flat(array, Storage::Words(words), DLDataType::UINT8);
+                Ok(bytes.in_rows(&[i64::from(*size)]))
+            }
+            (_, Some(dtype)) if physical => Ok(Self::words(array, dtype)),
+            (_, Some(dtype)) => Err(Error::NotJustNumbers { data_type: data_type.clone(), dtype }),
+            _ => Err(refusal::unsupported(data_type)),
+        }
+    }
+
+    /// Rows that are lists of one size, whose axes are `shape` and then those of the values.
+    fn list(
+        list: &FixedSizeListArray,
+        shape: &[i64],
+        order: &[usize],
+        physical: bool,
+    ) -> Result<Self, Error> {
+        let DataType::FixedSizeList(item, _) = list.data_type() else {
+            return Err(refusal::unsupported(list.data_type()));
+        };
+        let size = usize::try_from(list.value_length()).unwrap_or(0);
+        let values = list.values().slice(0, list.len() * size);
+        let mut dense = Self::new(&values, item, physical)?;
+        let cells = size * dense.cells_in_a_row();
+        dense.data_type = list.data_type().clone();
+        dense.rows = list.len();
+        dense.order = order.iter().copied().chain(dense.order.iter().map(|axis| axis + shape.len())).collect();
+        dense.item.splice(0..0, shape.iter().copied());
+        dense.levels.splice(0..0, level(list.nulls(), cells));
+        Ok(dense)
+    }
+
+    /// Elements of a dtype that Arrow has no type for.
+    fn opaque(array: &dyn Array, dtype: DLDataType) -> Result<Self, String> {
+        let width = dtype.item_bits(true) / 8;
+        let stored = array.data_type();
+        let wrong = || Err(format!("{dtype} is stored as {stored}"));
+        match stored {
+            DataType::FixedSizeBinary(size) if usize::try_from(*size) == Ok(width) => {}
+            DataType::FixedSizeList(part, 2) if dtype.code == DLDataTypeCode::COMPLEX => {
+                let half = DLDataType::scalar(DLDataTypeCode::FLOAT, dtype.bits / 2);
+                if DLDataType::from_arrow(part.data_type()) != Some(half) {
+                    return wrong();
+                }
+                let list = array.as_fixed_size_list();
+                let parts = list.values().slice(0, 2 * list.len());
+                if parts.null_count() > 0 {
+                    return Err("a part of a complex number is null".to_owned());
+                }
+                let parts = values(&parts, width / 2);
+                return Ok(Self::flat(array, Storage::Words(parts), dtype));
+            }
+            other if other.primitive_width() == Some(width) => {}
+            _ => return wrong(),
+        }
+        Ok(Self::flat(array, Storage::Words(values(array, width)), dtype))
+    }
+
+    fn words(array: &dyn Array, dtype: DLDataType) -> Self {
+        Self::flat(array, Storage::Words(values(array, dtype.item_bits(true) / 8)), dtype)
+    }
+
+    /// One cell a row.
+    fn flat(array: &dyn Array, storage: Storage, dtype: DLDataType) -> Self {
+        let levels = level(array.nulls(), 1).into_iter().collect();
+        let (data_type, rows) = (array.data_type().clone(), array.len());
+        let dictionary = array.as_any_dictionary_opt().map(|array| array.values().clone());
+        Self {
+            data_type,
+            storage,
+            dtype,
+            rows,
+            item: Vec::new(),
+            order: Vec::new(),
+            dictionary,
+            levels,
+        }
+    }
+
+    /// The same cells, so many of them in a row. Until now, a row was one cell.
+    pub(super) fn in_rows(mut self, item: &[i64]) -> Self {
+        self.item = item.to_vec();
+        self.order = (0..item.len()).collect();
+        let cells = self.cells_in_a_row();
+        self.levels.iter_mut().for_each(|level| level.cells *= cells);
+        self
+    }
+
+    /// Bytes, which no null can be among.
+    pub(super) fn bytes(bytes: Buffer) -> Self {
+        Self {
+            data_type: DataType::UInt8,
+            rows: bytes.len(),
+            dtype: DLDataType::UINT8,
+            storage: Storage::Words(bytes),
+            item: Vec::new(),
+            order: Vec::new(),
+            dictionary: None,
+            levels: Vec::new(),
+        }
+    }
+
+    /// The rows of an array, each of which is one cell of no value: for their validity.
+    pub(super) fn of_rows(array: &dyn Array) -> Self {
+        Self::flat(array, Storage::Bits(BooleanBuffer::new_unset(array.len())), DLDataType::BOOL)
+    }
+
+    /// All cells as one row of these extents, in this logical order; if a row was more than one cell,
+    /// its axes follow.
+    pub(super) fn in_one_row(mut self, item: &[i64], order: &[usize]) -> Self {
+        self.rows = 1;
+        self.order = order.iter().copied().chain(self.order.iter().map(|axis| axis + item.len())).collect();
+        self.item.splice(0..0, item.iter().copied());
+        self
+    }
+
+    pub(super) fn item(&self) -> &[i64] {
+        &self.item
+    }
+
+    fn cells_in_a_row(&self) -> usize {
+        // Extents come from sizes that fit i32 and whose product fits the buffer.
+        layout::element_count(&self.item).unwrap_or(0)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match &self.storage {
+            Storage::Words(bytes) => bytes.len() / (self.dtype.item_bits(true) / 8),
+            Storage::Bits(bits) => bits.len(),
+        }
+    }
+
+    /// Extents of so many rows, logical.
+    pub(super) fn shape(&self, rows: i64) -> Vec<i64> {
+        std::iter::once(rows).chain(self.order.iter().map(|&axis| self.item[axis])).collect()
+    }
+
+    /// Strides of so many rows, logical.
+    pub(super) fn strides(&self, rows: i64) -> Vec<i64> {
+        let physical: Vec<i64> = std::iter::once(rows).chain(self.item.iter().copied()).collect();
+        let strides = layout::row_major(&physical);
+        std::iter::once(strides[0]).chain(self.order.iter().map(|&axis| strides[axis + 1])).collect()
+    }
+
+    /// The error for chunks of one column whose codes stand for different values, if some do.
+    pub(super) fn refuse_dictionaries(chunks: &[Self]) -> Result<(), Error> {
+        let Some((Self { data_type, dictionary: Some(first), .. }, rest)) = chunks.split_first()
+        else {
+            return Ok(());
+        };
+        let same = |chunk: &Self| {
+            chunk.dictionary.as_ref().is_some_and(|dictionary| same_values(first, dictionary))
+        };
+        if rest.iter().all(same) {
+            return Ok(());
+        }
+        Err(Error::DifferentDictionaries { data_type: data_type.clone() })
+    }
+
+    /// The error for nulls in chunks of one column, if there are any.
+    pub(super) fn refuse_nulls(chunks: &[Self]) -> Result<(), Error> {
+        let null_count = chunks.iter().map(Self::null_count).sum();
+        let len = chunks.iter().map(Self::len).sum();
+        // Rows without cells can be null too.
+        let any = chunks.iter().any(|chunk| !chunk.levels.is_empty());
+        match chunks.first() {
+            Some(Self { data_type, .. }) if any => {
+                Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Null cells, whatever the level at which they are null.
+    pub(super) fn null_count(&self) -> usize {
+        match self.levels.as_slice() {
+            [] => 0,
+            [Level { nulls, cells }] => nulls.null_count() * cells,
+            _ => self.validity().map_or(0, |nulls| nulls.null_count()),
+        }
+    }
+
+    /// Which cells are valid, `None` if all are.
+    pub(super) fn validity(&self) -> Option<NullBuffer> {
+        let levels = self.levels.iter().map(|level| match level.cells {
+            1 => level.nulls.clone(),
+            cells => level.nulls.expand(cells),
+        });
+        levels.reduce(|outer, inner| NullBuffer::union(Some(&outer), Some(&inner)).unwrap_or(outer))
+    }
+
+    /// The same rows and axes, where each cell says whether this one's is valid.
+    pub(super) fn mask(&self) -> Self {
+        let bits = match self.validity() {
+            Some(nulls) => nulls.into_inner(),
+            None => BooleanBuffer::new_set(self.len()),
+        };
+        Self {
+            data_type: DataType::Boolean,
+            storage: Storage::Bits(bits),
+            dtype: DLDataType::BOOL,
+            rows: self.rows,
+            item: self.item.clone(),
+            order: self.order.clone(),
+            dictionary: None,
+            levels: Vec::new(),
+        }
+    }
+
+    /// As the kernels take them; `nulls` is this one's validity, or `None` if it does not matter.
+    pub(super) fn cells<'a>(&'a self, nulls: Option<&'a NullBuffer>) -> Cells<'a> {
+        let values = match &self.storage {
+            Storage::Words(bytes) => Values::Words { bytes, dtype: self.dtype },
+            Storage::Bits(bits) => Values::Bits(bits),
+        };
+        Cells { values, nulls }
+    }
+}
+
+fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<Level> {
+    let nulls = nulls.filter(|nulls| nulls.null_count() > 0)?.clone();
+    Some(Level { nulls, cells })
+}
+
+/// The values of an array that stores items of `width` bytes, less those outside of the slice.
+fn values(array: &dyn Array, width: usize) -> Buffer {
+    let data = array.to_data();
+    match data.buffers() {
+        [buffer, ..] => buffer.slice_with_length(data.offset() * width, data.len() * width),
+        [] => Buffer::default(),
+    }
+}
+
+/// Whether two dictionaries are the same, by address where that tells.
+pub(crate) fn same_values(one: &ArrayRef, other: &ArrayRef) -> bool {
+    one.to_data().ptr_eq(&other.to_data()) || one == other
+}
+
+fn malformed(field: &Field, problem: String) -> Error {
+    let name = field.extension_type_name().unwrap_or_default().to_owned();
+    Error::MalformedExtension { name, problem }
+}

@@ -1,0 +1,227 @@
+//! Tables as matrices: a row of the one is a row of the other.
+
+use arrow_array::{RecordBatch, new_empty_array};
+use arrow_buffer::Buffer;
+use arrow_schema::Schema;
+
+use super::column::{Target, merge};
+use super::dense::{Dense, Storage};
+use super::{Export, NullPolicy, Order};
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
+use crate::kernels;
+use crate::memory::ManagedTensor;
+use crate::plan::{CopyReason, Plan};
+
+/// A matrix that could be made, and what it would cost.
+pub(crate) struct Matrix {
+    pub(super) plan: Plan,
+    target: Target,
+    order: Order,
+    names: Vec<String>,
+    columns: Vec<Vec<Dense>>,
+    rows: usize,
+}
+
+impl Matrix {
+    /// Decides what becomes of the columns of a table.
+    pub(super) fn new(
+        batches: &[RecordBatch],
+        schema: &Schema,
+        options: &Export,
+    ) -> Result<Self, Error> {
+        let columns = columns(batches, schema, options.physical)?;
+        let mut common: Option<DLDataType> = None;
+        for (field, chunks) in schema.fields().iter().zip(&columns) {
+            let dtype = chunks[0].dtype;
+            let joined = match (common, options.dtype) {
+                (Some(common), None) => promote(common, dtype)
+                    .ok_or(Error::CannotCast { from: dtype, to: common })
+                    .map_err(|error| in_column(field.name(), error))?,
+                _ => dtype,
+            };
+            common = Some(joined);
+        }
+        let target = Target::new(common.ok_or(Error::NoColumns)?, options)?;
+        let mut reasons = Vec::new();
+        for (field, chunks) in schema.fields().iter().zip(&columns) {
+            if options.nulls == NullPolicy::Refuse {
+                Dense::refuse_nulls(chunks).map_err(|error| in_column(field.name(), error))?;
+            }
+            Dense::refuse_dictionaries(chunks).map_err(|error| in_column(field.name(), error))?;
+            for chunk in chunks {
+                let more = target.reasons(chunk);
+                merge(&mut reasons, more.map_err(|error| in_column(field.name(), error))?);
+            }
+        }
+        let names = schema.fields().iter().map(|field| field.name().clone()).collect();
+        Self::decide(target, reasons, columns, names, options)
+    }
+
+    /// [`Self::new`] for the validity of the cells.
+    pub(super) fn mask(
+        batches: &[RecordBatch],
+        schema: &Schema,
+        options: &Export,
+    ) -> Result<Self, Error> {
+        let columns = columns(batches, schema, options.physical)?;
+        let masks: Vec<Vec<Dense>> =
+            columns.iter().map(|chunks| chunks.iter().map(Dense::mask).collect()).collect();
+        let target = Target { dtype: DLDataType::BOOL, fill: None };
+        Self::decide(target, vec![CopyReason::Mask], masks, Vec::new(), options)
+    }
+
+    fn decide(
+        target: Target,
+        mut reasons: Vec<CopyReason>,
+        columns: Vec<Vec<Dense>>,
+        names: Vec<String>,
+        options: &Export,
+    ) -> Result<Self, Error> {
+        let rows: usize = columns[0].iter().map(|chunk| chunk.rows).sum();
+        let chunks = columns.iter().map(Vec::len).max().unwrap_or(0);
+        if chunks > 1 {
+            reasons.push(CopyReason::Chunks(chunks));
+        }
+        if columns.len() > 1 && !is_one_run(&columns, options.order) {
+            reasons.push(match options.order {
+                Order::RowMajor => CopyReason::Rows(columns.len()),
+                Order::ColumnMajor => CopyReason::Columns(columns.len()),
+            });
+        }
+        let cells = rows.checked_mul(columns.len()).ok_or(Error::Overflow("size in bytes"))?;
+        if cells == 0 {
+            reasons.clear();
+        }
+        let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
+        Ok(Self { plan, target, order: options.order, names, columns, rows })
+    }
+
+    /// Does what the plan says.
+    pub(super) fn run(self) -> Result<ManagedTensor, Error> {
+        let Self { plan, target, order, names, columns, rows } = self;
+        let extent = |count| i64::try_from(count).map_err(|_| Error::Overflow("length"));
+        let shape = [extent(rows)?, extent(columns.len())?];
+        let strides = match order {
+            Order::RowMajor => [shape[1], 1],
+            Order::ColumnMajor => [1, shape[0].max(1)],
+        };
+        let (dtype, flags) = (target.dtype, target.flags());
+        if plan.is_zero_copy() {
+            let run = columns.into_iter().flatten().filter_map(|chunk| match chunk.storage {
+                Storage::Words(buffer) => Some(buffer),
+                Storage::Bits(_) => None,
+            });
+            return ManagedTensor::over_run(run.collect(), dtype, flags, &shape, &strides);
+        }
+        let validities: Vec<Vec<_>> =
+            columns.iter().map(|chunks| chunks.iter().map(Dense::validity).collect()).collect();
+        let cells: Vec<Vec<_>> = columns
+            .iter()
+            .zip(&validities)
+            .map(|(chunks, nulls)| {
+                chunks.iter().zip(nulls).map(|(chunk, nulls)| chunk.cells(nulls.as_ref())).collect()
+            })
+            .collect();
+        let fill = target.fill.as_ref();
+        let memory = match order {
+            Order::RowMajor => kernels::interleave(&cells, rows, dtype, fill),
+            Order::ColumnMajor => {
+                let cells: Vec<_> = cells.into_iter().flatten().collect();
+                kernels::concatenate(&cells, dtype, fill)
+            }
+        };
+        let memory = memory.map_err(|error| match error {
+            // In column-major order it was counted through all columns.
+            Error::ValueDoesNotFit { value, dtype, column, row } => {
+                let (column, row) = (column + row / rows, row % rows);
+                let name = names.get(column).map_or("", String::as_str);
+                in_column(name, Error::ValueDoesNotFit { value, dtype, column, row })
+            }
+            error => error,
+        })?;
+        let flags = flags.union(DLPackFlags::IS_COPIED);
+        ManagedTensor::over_fresh(memory, 0, dtype, flags, &shape, &strides)
+    }
+}
+
+/// The chunks of each column, at least one, without those that are empty among several.
+fn columns(
+    batches: &[RecordBatch],
+    schema: &Schema,
+    physical: bool,
+) -> Result<Vec<Vec<Dense>>, Error> {
+    let column = |(index, field): (usize, &std::sync::Arc<arrow_schema::Field>)| {
+        let read = |array: &dyn arrow_array::Array| {
+            super::check_type(array, field)?;
+            let dense = Dense::new(array, field, physical)?;
+            if dense.item().is_empty() {
+                return Ok(dense);
+            }
+            let data_type = field.data_type().clone();
+            Err(Error::ManyValues { data_type, shape: dense.item().to_vec() })
+        };
+        let mut chunks = Vec::with_capacity(batches.len());
+        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+            chunks.push(read(batch.column(index)).map_err(|error| in_column(field.name(), error))?);
+        }
+        if chunks.is_empty() {
+            let empty = new_empty_array(field.data_type());
+            chunks.push(read(&empty).map_err(|error| in_column(field.name(), error))?);
+        }
+        Ok(chunks)
+    };
+    schema.fields().iter().enumerate().map(column).collect()
+}
+
+/// Whether each column begins where the one before it ends, and that is the order asked for.
+fn is_one_run(columns: &[Vec<Dense>], order: Order) -> bool {
+    let mut end = None;
+    columns.iter().flatten().all(|chunk| match &chunk.storage {
+        Storage::Words(buffer) => {
+            let start: &Buffer = buffer;
+            let follows = end.is_none_or(|end| end == start.as_ptr().addr());
+            end = Some(start.as_ptr().addr() + start.len());
+            follows
+        }
+        Storage::Bits(_) => false,
+    }) && (order == Order::ColumnMajor || columns.len() == 1)
+}
+
+/// The dtype that pyarrow's `RecordBatch.to_tensor` makes of two, and NumPy's `result_type`: signed with
+/// `uint64` gives `float64`, as only NumPy has it. `None` if there is no such dtype.
+fn promote(one: DLDataType, other: DLDataType) -> Option<DLDataType> {
+    use DLDataTypeCode as Code;
+    let number = |dtype: DLDataType| matches!(dtype.code, Code::INT | Code::UINT | Code::FLOAT);
+    let (low, high) = if rank(one) <= rank(other) { (one, other) } else { (other, one) };
+    Some(match (low.code, high.code) {
+        _ if low == high => low,
+        (Code::BOOL, _) if number(high) => high,
+        (Code::UINT, Code::INT) if low.bits < high.bits => high,
+        (Code::UINT, Code::INT) if low.bits == 64 => DLDataType::FLOAT64,
+        (Code::UINT, Code::INT) => DLDataType::scalar(Code::INT, low.bits * 2),
+        (Code::UINT | Code::INT, Code::FLOAT) => {
+            let needed = if low.bits <= 8 { 16 } else { low.bits.saturating_mul(2).min(64) };
+            DLDataType::scalar(Code::FLOAT, high.bits.max(needed))
+        }
+        (one, other) if one == other && number(low) => {
+            DLDataType::scalar(one, low.bits.max(high.bits))
+        }
+        _ => return None,
+    })
+}
+
+/// Booleans become unsigned, unsigned signed, signed floats.
+fn rank(dtype: DLDataType) -> u8 {
+    match dtype.code {
+        DLDataTypeCode::BOOL => 0,
+        DLDataTypeCode::UINT => 1,
+        DLDataTypeCode::INT => 2,
+        DLDataTypeCode::FLOAT => 3,
+        _ => 4,
+    }
+}
+
+fn in_column(name: &str, error: Error) -> Error {
+    Error::Column { name: name.to_owned(), error: Box::new(error) }
+}

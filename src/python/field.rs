@@ -1,0 +1,66 @@
+//! `Field`: what an Arrow array is called and of which type it is.
+
+use arrow_schema::FieldRef;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use super::destination;
+
+/// The name, type and metadata of an Arrow array; Arrow libraries take it by __arrow_c_schema__.
+///
+/// >>> import arrow_dlpack, pyarrow as pa
+/// >>> tensor = arrow_dlpack.to_tensor(pa.array([0], pa.timestamp("ms", "UTC")), physical=True)
+/// >>> tensor.dtype, pa.field(tensor.field).type
+/// ('int64', TimestampType(timestamp[ms, tz=UTC]))
+#[pyclass(name = "Field", module = "arrow_dlpack", frozen)]
+#[derive(Debug)]
+pub struct PyField(pub(super) FieldRef);
+
+#[pymethods]
+impl PyField {
+    /// The name; that of an array is empty.
+    #[getter]
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    /// The Arrow type, in arrow-rs's words: "Int32", "Timestamp(ms, \"UTC\")".
+    #[getter]
+    fn r#type(&self) -> String {
+        type_name(&self.0)
+    }
+
+    /// Whether there may be nulls.
+    #[getter]
+    fn nullable(&self) -> bool {
+        self.0.is_nullable()
+    }
+
+    /// Metadata, as texts; an extension type is under "ARROW:extension:name".
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let metadata = PyDict::new(py);
+        for (key, value) in self.0.metadata() {
+            metadata.set_item(key, value)?;
+        }
+        Ok(metadata)
+    }
+
+    /// The field as an Arrow C schema capsule; Arrow libraries call this.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        destination::schema_capsule(py, &self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<arrow_dlpack.Field {:?}: {}>", self.0.name(), type_name(&self.0))
+    }
+}
+
+/// The type in arrow-rs's words, within the name of its extension type.
+pub(super) fn type_name(field: &FieldRef) -> String {
+    let storage = field.data_type();
+    match field.extension_type_name() {
+        Some(name) => format!("{name}[{storage}]"),
+        None => storage.to_string(),
+    }
+}

@@ -1,0 +1,137 @@
+//! The keyword arguments of `to_tensor` and its kin.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+
+use super::request::{CopyArg, wrong};
+use crate::export::{Export, NullPolicy, Order};
+use crate::ffi::DLDataType;
+use crate::scalar::Scalar;
+
+/// `dtype`: a name, or any object that has one: NumPy's, PyTorch's and JAX's dtypes.
+pub(super) struct DtypeArg(pub(super) DLDataType);
+
+impl<'py> FromPyObject<'_, 'py> for DtypeArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        let name = if object.is_instance_of::<PyString>() {
+            object.extract::<String>()?
+        } else if let Some(name) = object.getattr_opt(intern!(py, "name"))? {
+            name.str()?.to_string()
+        } else if let Some(name) = object.getattr_opt(intern!(py, "__name__"))? {
+            name.str()?.to_string()
+        } else {
+            // "torch.float32"
+            let text = object.str()?.to_string();
+            text.rsplit('.').next().unwrap_or_default().to_owned()
+        };
+        name.parse().map(Self).map_err(|error: crate::Error| PyValueError::new_err(error.to_string()))
+    }
+}
+
+/// `nulls`: "error", "nan", "mask", or the value that nulls become.
+pub(super) struct NullsArg(pub(super) NullPolicy);
+
+impl Default for NullsArg {
+    fn default() -> Self {
+        Self(NullPolicy::Refuse)
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for NullsArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let must = "nulls must be \"error\", \"nan\", \"mask\" or a number that nulls become";
+        if let Ok(name) = object.extract::<&str>() {
+            return match name {
+                "error" => Ok(Self(NullPolicy::Refuse)),
+                "nan" => Ok(Self(NullPolicy::Nan)),
+                "mask" => Ok(Self(NullPolicy::Masked)),
+                _ => Err(PyValueError::new_err(format!("{must}, got {name:?}"))),
+            };
+        }
+        let value = if object.is_instance_of::<PyBool>() {
+            Scalar::Bool(object.extract()?)
+        } else if object.is_instance_of::<PyInt>() {
+            Scalar::Int(object.extract().map_err(|_| wrong(&object, must))?)
+        } else if object.is_instance_of::<PyFloat>() {
+            Scalar::Float(object.extract()?)
+        } else if let Some(item) = object.getattr_opt(intern!(object.py(), "item"))? {
+            // NumPy's scalars are their own types; this is what they are in Python.
+            return match item.call0()? {
+                value if value.is_instance_of::<PyBool>()
+                    || value.is_instance_of::<PyInt>()
+                    || value.is_instance_of::<PyFloat>() => value.extract(),
+                _ => Err(wrong(&object, must)),
+            };
+        } else {
+            return Err(wrong(&object, must));
+        };
+        Ok(Self(NullPolicy::Fill(value)))
+    }
+}
+
+/// `order`: "C" or "F".
+#[derive(Default)]
+pub(super) struct OrderArg(pub(super) Order);
+
+impl<'py> FromPyObject<'_, 'py> for OrderArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let must = "order must be \"C\", row-major, or \"F\", column-major";
+        match object.extract::<&str>().map_err(|_| wrong(&object, must))? {
+            "C" => Ok(Self(Order::RowMajor)),
+            "F" => Ok(Self(Order::ColumnMajor)),
+            other => Err(PyValueError::new_err(format!("{must}, got {other:?}"))),
+        }
+    }
+}
+
+/// `columns`: names, in the order of the result.
+pub(super) struct ColumnsArg(pub(super) Vec<String>);
+
+impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        // A text is a sequence of texts too, and never what is meant.
+        let names = if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
+        names.map(Self).ok_or_else(|| wrong(&object, "columns must be a list of names"))
+    }
+}
+
+/// The options of an export.
+pub(super) fn export(
+    copy: Option<CopyArg>,
+    nulls: NullsArg,
+    dtype: Option<DtypeArg>,
+    order: OrderArg,
+    physical: bool,
+) -> Export {
+    Export {
+        copy: copy.map(|copy| copy.0).into(),
+        nulls: nulls.0,
+        physical,
+        dtype: dtype.map(|dtype| dtype.0),
+        order: order.0,
+    }
+}
+
+/// The error for a name that no column has, or that several have.
+pub(super) fn no_column(name: &str, count: usize, names: &[&str]) -> PyErr {
+    pyo3::exceptions::PyKeyError::new_err(match count {
+        0 => format!("there is no column {name:?} among {names:?}"),
+        _ => format!("{count} columns are called {name:?}"),
+    })
+}
+
+/// The error for a keyword that means nothing here.
+pub(super) fn pointless(keyword: &str, why: &str) -> PyErr {
+    PyTypeError::new_err(format!("{keyword} {why}"))
+}

@@ -1,0 +1,291 @@
+//! Arrow data of any kind, columns and tables, to tensors.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_select::concat::concat;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::options::{no_column, pointless};
+use super::source::{self, Imported};
+use super::structure::fenced;
+use super::{PyArray, PyTensor, unlocked};
+use crate::copy::CopyPolicy;
+use crate::error::Error;
+use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
+use crate::ffi::DLDataType;
+use crate::plan::{CopyReason, Plan, Step};
+
+/// What a Python object holds, and what it took to get at it.
+pub(super) struct Data {
+    shape: Shape,
+    /// What has been copied already.
+    before: Plan,
+}
+
+enum Shape {
+    Column(Vec<ArrayRef>, FieldRef),
+    Table(Vec<RecordBatch>, SchemaRef),
+}
+
+impl Data {
+    /// The Arrow data of an object, less the columns that were not asked for.
+    pub(super) fn read(object: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
+        let imported = match object.cast::<PyArray>() {
+            Ok(array) => array.get().imported(),
+            Err(_) => source::import(object)?,
+        };
+        Self::new(imported, columns)
+    }
+
+    pub(super) fn new(imported: Imported, columns: Option<Vec<String>>) -> PyResult<Self> {
+        let Imported { chunks, field, moved } = imported;
+        let mut before = Plan::default();
+        if moved > 0 {
+            before.steps.push(Step { nbytes: moved, reasons: vec![CopyReason::Realigned] });
+        }
+        let shape = match field.data_type() {
+            DataType::Struct(fields) => {
+                let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
+                let batches = chunks.iter().map(|chunk| batch(chunk, &schema));
+                let batches = batches.collect::<Result<Vec<_>, _>>().map_err(PyValueError::new_err)?;
+                let (batches, schema) = select(batches, schema, columns)?;
+                let batches = unify_columns(batches, &schema, &mut before)?;
+                Shape::Table(batches, schema)
+            }
+            _ if columns.is_some() => {
+                return Err(pointless("columns", "is for tables, and this is one column"));
+            }
+            _ => Shape::Column(unify(chunks, &mut before)?, field),
+        };
+        Ok(Self { shape, before })
+    }
+
+    fn source(&self) -> Source<'_> {
+        match &self.shape {
+            Shape::Column(chunks, field) => Source::Chunks(chunks, field),
+            Shape::Table(batches, schema) => Source::Table(batches, schema),
+        }
+    }
+
+    /// `copy=False` forbids what was done before it could be known, too.
+    fn check_copies(&self, options: &Export) -> PyResult<()> {
+        match self.before.steps.first() {
+            Some(Step { nbytes, reasons }) if options.copy == CopyPolicy::Never => {
+                Err(Error::CopyForbidden { reason: reasons[0], nbytes: *nbytes }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A `Tensor`, or with a mask a pair of them.
+    pub(super) fn to_tensor<'py>(
+        &self,
+        py: Python<'py>,
+        options: &Export,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.check_copies(options)?;
+        let (field, dictionary) = match &self.shape {
+            Shape::Column(chunks, field) => (Some(field), chunks.first()),
+            Shape::Table(..) => (None, None),
+        };
+        tensor(py, self.source(), field, dictionary, options)
+    }
+
+    /// A dict from each column's name to what `to_tensor` makes of it.
+    pub(super) fn to_tensor_dict<'py>(
+        &self,
+        py: Python<'py>,
+        options: &Export,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let Shape::Table(batches, schema) = &self.shape else {
+            return Err(PyTypeError::new_err("to_tensor_dict takes a table: use to_tensor"));
+        };
+        self.check_copies(options)?;
+        let tensors = PyDict::new(py);
+        for (index, field) in schema.fields().iter().enumerate() {
+            let chunks: Vec<ArrayRef> =
+                batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+            let source = match chunks.as_slice() {
+                [chunk] => Source::Array(chunk, field),
+                chunks => Source::Chunks(chunks, field),
+            };
+            if tensors.contains(field.name())? {
+                return Err(no_column(field.name(), 2, &[]));
+            }
+            let tensor = tensor(py, source, Some(field), chunks.first(), options);
+            // A column's name belongs to what is wrong with it.
+            tensors.set_item(field.name(), tensor.map_err(|error| named(py, field, error))?)?;
+        }
+        Ok(tensors)
+    }
+
+    /// What the conversion would copy.
+    pub(super) fn explain(&self, options: &Export) -> PyResult<Plan> {
+        self.check_copies(options)?;
+        let plan = match &self.shape {
+            Shape::Column(chunks, field) if export::is_ragged(field.data_type()) => {
+                let (array, field, before) = joined(chunks, field)?;
+                before.and(PreparedRagged::new(&array, &field, options, None)?.plan)
+            }
+            _ => export::explain(self.source(), options)?,
+        };
+        Ok(self.before.clone().and(plan))
+    }
+
+    /// Values and offsets, and the mask if one was asked for.
+    pub(super) fn ragged(
+        &self,
+        py: Python<'_>,
+        options: &Export,
+        offset_type: Option<DLDataType>,
+    ) -> PyResult<export::Ragged> {
+        self.check_copies(options)?;
+        let Shape::Column(chunks, field) = &self.shape else {
+            return Err(PyTypeError::new_err("ragged takes one column, and this is a table"));
+        };
+        let (array, field, before) = joined(chunks, field)?;
+        if let (CopyPolicy::Never, Some(step)) = (options.copy, before.steps.first()) {
+            return Err(
+                Error::CopyForbidden { reason: step.reasons[0], nbytes: step.nbytes }.into()
+            );
+        }
+        let prepared = PreparedRagged::new(&array, &field, options, offset_type)?;
+        Ok(unlocked(py, prepared.plan.bytes_copied(), || prepared.run())?)
+    }
+}
+
+/// A `Tensor` of a source, with the field and the dictionary of a column; with a mask, a pair of them.
+pub(super) fn tensor<'py>(
+    py: Python<'py>,
+    source: Source<'_>,
+    field: Option<&FieldRef>,
+    array: Option<&ArrayRef>,
+    options: &Export,
+) -> PyResult<Bound<'py, PyAny>> {
+    let run = |job: Job| unlocked(py, job.plan().bytes_copied(), || job.run());
+    let values = PyTensor::of_column(run(Job::new(source, options)?)?, field, array);
+    if options.nulls != NullPolicy::Masked {
+        return Ok(Bound::new(py, values)?.into_any());
+    }
+    let mask = PyTensor::from(run(Job::mask(source, options)?)?);
+    Ok((values, mask).into_pyobject(py)?.into_any())
+}
+
+/// The error with the column's name before it, of the same class.
+fn named(py: Python<'_>, field: &Field, error: PyErr) -> PyErr {
+    let message = format!("column {:?}: {}", field.name(), error.value(py));
+    PyErr::from_type(error.get_type(py), message)
+}
+
+/// Chunks as one array, and what that copies.
+fn joined(chunks: &[ArrayRef], field: &FieldRef) -> PyResult<(ArrayRef, FieldRef, Plan)> {
+    let mut before = Plan::default();
+    let imported = Imported { chunks: chunks.to_vec(), field: field.clone(), moved: 0 };
+    let (array, field) = imported.into_array()?;
+    if chunks.len() > 1 {
+        let nbytes = array.get_buffer_memory_size();
+        before.steps.push(Step { nbytes, reasons: vec![CopyReason::Chunks(chunks.len())] });
+    }
+    Ok((array, field, before))
+}
+
+/// A struct array as a batch: what is null in it is null in all its fields.
+fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, String> {
+    let array = array.as_struct();
+    let nullable = |field: &FieldRef| Field::clone(field).with_nullable(true);
+    let fields: Vec<Field> = schema.fields().iter().map(nullable).collect();
+    let columns = array.columns().iter().map(|column| match array.nulls() {
+        Some(nulls) if nulls.null_count() > 0 => with_nulls(column, nulls),
+        _ => Ok(Arc::clone(column)),
+    });
+    fenced(|| {
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
+        let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+        RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
+    })
+}
+
+fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, ArrowError> {
+    let nulls = NullBuffer::union(column.nulls(), Some(nulls));
+    match column.data_type() {
+        // They have no validity of their own, and no tensor form either.
+        DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => Ok(Arc::clone(column)),
+        _ => Ok(make_array(column.to_data().into_builder().nulls(nulls).build()?)),
+    }
+}
+
+/// The columns that were asked for, in that order.
+fn select(
+    batches: Vec<RecordBatch>,
+    schema: Schema,
+    columns: Option<Vec<String>>,
+) -> PyResult<(Vec<RecordBatch>, SchemaRef)> {
+    let Some(columns) = columns else { return Ok((batches, Arc::new(schema))) };
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let mut indices = Vec::with_capacity(columns.len());
+    for wanted in &columns {
+        let mut found = (0..names.len()).filter(|&index| names[index] == wanted);
+        match (found.next(), found.next()) {
+            (Some(index), None) => indices.push(index),
+            (first, _) => {
+                let count = names.iter().filter(|name| name == &wanted).count();
+                return Err(no_column(wanted, if first.is_none() { 0 } else { count }, &names));
+            }
+        }
+    }
+    let project = || {
+        let batches = batches.iter().map(|batch| batch.project(&indices)).collect::<Result<_, _>>()?;
+        Ok((batches, Arc::new(schema.project(&indices)?)))
+    };
+    fenced(project).map_err(PyValueError::new_err)
+}
+
+/// Chunks of a dictionary with one dictionary for all of them.
+fn unify(chunks: Vec<ArrayRef>, before: &mut Plan) -> PyResult<Vec<ArrayRef>> {
+    let dictionary = |chunk: &ArrayRef| Some(chunk.as_any_dictionary_opt()?.values().clone());
+    let mut dictionaries = chunks.iter().filter_map(dictionary);
+    let Some(first) = dictionaries.next() else { return Ok(chunks) };
+    if dictionaries.all(|other| export::same_values(&first, &other)) {
+        return Ok(chunks);
+    }
+    let arrays: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
+    let unified = fenced(|| concat(&arrays)).map_err(PyValueError::new_err)?;
+    let nbytes = unified.get_buffer_memory_size();
+    before.steps.push(Step { nbytes, reasons: vec![CopyReason::Dictionaries] });
+    let mut start = 0;
+    let slices = chunks.iter().map(|chunk| {
+        start += chunk.len();
+        unified.slice(start - chunk.len(), chunk.len())
+    });
+    Ok(slices.collect())
+}
+
+fn unify_columns(
+    batches: Vec<RecordBatch>,
+    schema: &SchemaRef,
+    before: &mut Plan,
+) -> PyResult<Vec<RecordBatch>> {
+    let is_dictionary = |field: &FieldRef| matches!(field.data_type(), DataType::Dictionary(..));
+    if batches.len() < 2 || !schema.fields().iter().any(is_dictionary) {
+        return Ok(batches);
+    }
+    let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); batches.len()];
+    for index in 0..schema.fields().len() {
+        let chunks = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+        for (column, chunk) in columns.iter_mut().zip(unify(chunks, before)?) {
+            column.push(chunk);
+        }
+    }
+    let rebuild = |(batch, columns): (&RecordBatch, Vec<ArrayRef>)| {
+        fenced(|| RecordBatch::try_new(batch.schema(), columns))
+    };
+    let batches = batches.iter().zip(columns).map(rebuild).collect::<Result<_, _>>();
+    batches.map_err(PyValueError::new_err)
+}
