@@ -82,13 +82,14 @@ fn show_delays(batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
 
     // `Never` makes both ways fail where they would have to copy.
     let field = Field::new("arr_delay", DataType::Float32, false);
-    let tensor = to_dlpack(&delays, &field, &Export { copy: CopyPolicy::Never, ..Default::default() })?;
+    let tensor =
+        to_dlpack(&delays, &field, &Export { copy: CopyPolicy::Never, ..Default::default() })?;
     println!(
         "\n{} {:?} of arrival delays, handed over and taken back:",
         tensor.dtype(),
         tensor.shape()
     );
-    let (returned, _) = from_dlpack(tensor, &Import { copy: CopyPolicy::Never })?;
+    let (returned, _) = from_dlpack(tensor, &Import { copy: CopyPolicy::Never, ..Default::default() })?;
     let returned = returned.as_primitive::<Float32Type>();
     assert_eq!(returned, &delays);
     assert_eq!(first_value(returned), first_value(&delays), "the delays were copied");

@@ -1,7 +1,9 @@
 //! The one error type: every variant is a fact with its numbers, and says what to do next where
 //! there is something to do.
 
-use arrow_schema::DataType;
+use core::fmt;
+
+use arrow_schema::{DataType, Field, FieldRef};
 
 use crate::ffi::{DLDataType, DLDevice};
 use crate::plan::CopyReason;
@@ -103,18 +105,6 @@ pub enum Error {
         /// The result's element type.
         dtype: DLDataType,
     },
-    /// A value that changes in the element type that was asked for.
-    #[error("{value} in row {row} does not fit {dtype}: ask for a dtype that holds every value")]
-    ValueDoesNotFit {
-        /// The value, as text.
-        value: String,
-        /// The element type that was asked for.
-        dtype: DLDataType,
-        /// Which column of a table, from 0 on.
-        column: usize,
-        /// Which row, from 0 on (which cell, where a row has several).
-        row: usize,
-    },
     /// Offsets are int32 or int64.
     #[error("offsets are int32 or int64, not {0}")]
     NoOffsets(
@@ -138,7 +128,9 @@ pub enum Error {
         len: usize,
     },
     /// A column of a matrix has one value a row.
-    #[error("{data_type} has rows of shape {shape:?}, and a matrix one value a row and column: convert it on its own")]
+    #[error(
+        "{data_type} has rows of shape {shape:?}, and a matrix one value a row and column: convert it on its own"
+    )]
     ManyValues {
         /// The column's type.
         data_type: DataType,
@@ -172,11 +164,86 @@ pub enum Error {
         /// What to do instead.
         way_out: &'static str,
     },
-    /// Arrow arrays have one axis.
-    #[error("a tensor of {ndim} dimensions is not an Arrow array: reshape it to 1-D first")]
-    UnsupportedRank {
-        /// Number of axes.
+    /// The representation that was asked for is for other element types.
+    #[error("{dtype} cannot be represented as {representation}")]
+    NoRepresentation {
+        /// The tensor's element type.
+        dtype: DLDataType,
+        /// What was asked for.
+        representation: &'static str,
+    },
+    /// The field that was asked for holds other elements, or another number of them.
+    #[error(
+        "{dtype} elements of shape {shape:?} cannot become {}: ask for a type of the same elements and \
+         the same shape after the first axis, or convert the tensor first",
+        Described(field)
+    )]
+    CannotBecome {
+        /// The tensor's element type.
+        dtype: DLDataType,
+        /// The tensor's extents.
+        shape: Vec<i64>,
+        /// What was asked for.
+        field: FieldRef,
+    },
+    /// Arrow counts the values of a row, or of a list within one, with 31 bits.
+    #[error(
+        "a list of shape {shape:?} has more values than the {} that Arrow allows: make the first axis \
+         longer and the others shorter",
+        i32::MAX
+    )]
+    RowTooLarge {
+        /// Extents after the first; one of them where they were to be lists within lists.
+        shape: Vec<i64>,
+    },
+    /// Not the number of axes that is needed.
+    #[error("{what} must have {expected} dimension{}, not {ndim}", if *expected == 1 { "" } else { "s" })]
+    WrongRank {
+        /// What the tensor is for.
+        what: &'static str,
+        /// Number of axes that it must have.
+        expected: usize,
+        /// Number of axes that it has.
         ndim: usize,
+    },
+    /// There are not as many names as a matrix has columns.
+    #[error("there are {names} names for {columns} columns")]
+    NameCount {
+        /// Names that were given.
+        names: usize,
+        /// Columns of the matrix.
+        columns: usize,
+    },
+    /// A table's columns are told apart by their names.
+    #[error("several columns are named {0:?}")]
+    DuplicateName(
+        /// The name.
+        String,
+    ),
+    /// The columns of a table must be of one length.
+    #[error("column {name:?} has {rows} rows, but the first column has {expected}")]
+    UnequalRows {
+        /// The first column that differs.
+        name: String,
+        /// Its number of rows.
+        rows: usize,
+        /// That of the first column.
+        expected: usize,
+    },
+    /// These are no offsets of rows.
+    #[error("the offsets are not offsets of rows: {0}")]
+    BadOffsets(
+        /// What is wrong with them.
+        OffsetsProblem,
+    ),
+    /// A string is not UTF-8.
+    #[error(
+        "{} not UTF-8: ask for a binary type instead",
+        row.map_or("what lies before the first row is".into(), |row| format!("row {row} is"))
+    )]
+    NotUtf8 {
+        /// The first such row; `None` for what lies before the first one, which arrow-rs reads too.
+        row: Option<usize>,
     },
     /// The memory is not the CPU's to read.
     #[error("tensor is on {device}, which the CPU cannot read: copy it to the CPU first")]
@@ -208,6 +275,20 @@ pub enum Error {
         /// The tensor's element type.
         DLDataType,
     ),
+    /// Conversions to integers are exact or nothing.
+    #[error(
+        "value {value} in row {row} does not fit {dtype}: ask for a dtype that holds every value"
+    )]
+    ValueDoesNotFit {
+        /// The value, written out.
+        value: String,
+        /// The element type asked for.
+        dtype: DLDataType,
+        /// Which column, counted from 0; 0 where there is only one.
+        column: usize,
+        /// Which row, counted from 0 over all chunks; which value, where a row has several.
+        row: usize,
+    },
     /// The allocator said no.
     #[error("cannot allocate {nbytes} bytes")]
     OutOfMemory {
@@ -287,6 +368,76 @@ pub enum Error {
     ),
 }
 
+/// What is wrong with offsets; the words of [`Error::BadOffsets`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OffsetsProblem {
+    /// They are no integers of 8 to 64 bits.
+    #[error("they are {0}, not integers")]
+    Dtype(
+        /// Their element type.
+        DLDataType,
+    ),
+    /// Even without rows there is one.
+    #[error("there are none, where there must be one more than rows")]
+    None,
+    /// Offsets count from the first value.
+    #[error("offset {index} is {offset}")]
+    Negative {
+        /// Which offset.
+        index: usize,
+        /// The value found.
+        offset: i64,
+    },
+    /// A row cannot end before it begins.
+    #[error("offset {index} is {offset}, less than the {previous} before it")]
+    Decreasing {
+        /// Which offset.
+        index: usize,
+        /// The value found.
+        offset: i64,
+        /// The one before.
+        previous: i64,
+    },
+    /// A row cannot end behind the last value.
+    #[error("the last one is {offset}, but there are {values} values")]
+    Beyond {
+        /// The last offset.
+        offset: i64,
+        /// Number of values.
+        values: usize,
+    },
+    /// The array's offsets are of a narrower type. Nothing is ever truncated.
+    #[error(
+        "offset {index} is {offset}, which does not fit {} bits{}", if *is_large { 64 } else { 32 },
+        if *is_large { "" } else { ": ask for a large type, such as LargeList" }
+    )]
+    TooLarge {
+        /// Which offset.
+        index: usize,
+        /// The value found.
+        offset: u64,
+        /// Whether the array's offsets have 64 bits, rather than 32.
+        is_large: bool,
+    },
+}
+
+/// A field as its type: of an extension type if it is one.
+struct Described<'a>(&'a Field);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let storage = self.0.data_type();
+        match self.0.extension_type_name() {
+            None => storage.fmt(f),
+            Some(name) => {
+                let metadata = self.0.extension_type_metadata().unwrap_or_default();
+                write!(f, "{name}{metadata} stored as {storage}")
+            }
+        }
+    }
+}
+
 /// What keeps memory from being given away; the words of [`Error::NotGivable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -348,7 +499,7 @@ impl Error {
             | Self::NotJustNumbers { .. }
             | Self::MalformedExtension { .. }
             | Self::UnsupportedDtype { .. }
-            | Self::UnsupportedRank { .. } => true,
+            | Self::RowTooLarge { .. } => true,
             _ => false,
         }
     }

@@ -46,6 +46,25 @@ pub(crate) fn row_major_obstacle(shape: &[i64], strides: &[i64]) -> Option<CopyR
     None
 }
 
+/// The axes from the outermost in memory to the innermost, if the elements lie one behind the other when
+/// the axes are taken in that order, and the first axis is the outermost. Axes of one element, which
+/// could be anywhere, are where they are.
+pub(crate) fn dense_order(shape: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
+    let axes = 0..shape.len();
+    if row_major_obstacle(shape, strides).is_none() {
+        return Some(axes.collect());
+    }
+    let inner = axes.clone().skip(1).filter(|&axis| shape[axis] != 1);
+    let mut sorted: Vec<usize> = inner.clone().collect();
+    sorted.sort_by_key(|&axis| std::cmp::Reverse(strides[axis]));
+    let mut order: Vec<usize> = axes.collect();
+    for (place, axis) in inner.zip(sorted) {
+        order[place] = axis;
+    }
+    let pick = |values: &[i64]| order.iter().map(|&axis| values[axis]).collect::<Vec<_>>();
+    row_major_obstacle(&pick(shape), &pick(strides)).is_none().then_some(order)
+}
+
 /// How many elements a tensor that has elements spans: below its first one, and from that one on.
 pub(crate) fn span(shape: &[i64], strides: &[i64]) -> Result<(usize, usize), Error> {
     let axes = shape.iter().zip(strides).filter(|&(&extent, _)| extent > 1);
@@ -126,6 +145,19 @@ mod tests {
             row_major_obstacle(&[2, 3], &[1, 2]),
             Some(CopyReason::Strided { axis: 1, stride: 2, expected: 1 })
         );
+    }
+
+    #[test]
+    fn rows_in_any_order_of_their_axes_are_dense() {
+        assert_eq!(dense_order(&[2, 3, 4], &[12, 4, 1]), Some(vec![0, 1, 2]));
+        assert_eq!(dense_order(&[2, 3, 4], &[12, 1, 3]), Some(vec![0, 2, 1]));
+        assert_eq!(dense_order(&[2, 3, 1, 4], &[12, 1, -9, 3]), Some(vec![0, 3, 2, 1]));
+        assert_eq!(dense_order(&[1, 3, 4], &[0, 1, 3]), Some(vec![0, 2, 1]));
+        assert_eq!(dense_order(&[2, 0, 4], &[7, 7, 7]), Some(vec![0, 1, 2]));
+        assert_eq!(dense_order(&[2, 3], &[1, 2]), None);
+        assert_eq!(dense_order(&[2, 3, 4], &[13, 1, 3]), None);
+        assert_eq!(dense_order(&[2, 3, 4], &[12, -1, 3]), None);
+        assert_eq!(dense_order(&[2, 3, 3], &[3, 1, 0]), None);
     }
 
     #[test]

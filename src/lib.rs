@@ -21,9 +21,9 @@ mod scalar;
 
 pub use copy::CopyPolicy;
 pub use dtype::Element;
-pub use error::{Error, GiveObstacle, WriteObstacle};
+pub use error::{Error, GiveObstacle, OffsetsProblem, WriteObstacle};
 pub use export::{Export, NullPolicy, Order, to_dlpack};
-pub use import::{Import, from_dlpack};
+pub use import::{Import, Representation, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};
 pub use plan::{CopyReason, Plan, Step};
 pub use scalar::Scalar;

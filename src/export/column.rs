@@ -64,7 +64,11 @@ impl Target {
 
     pub(super) fn flags(&self) -> DLPackFlags {
         // Arrow has no bits between bytes.
-        if self.dtype.bits < 8 { DLPackFlags::IS_SUBBYTE_TYPE_PADDED } else { DLPackFlags::default() }
+        if self.dtype.bits < 8 {
+            DLPackFlags::IS_SUBBYTE_TYPE_PADDED
+        } else {
+            DLPackFlags::default()
+        }
     }
 }
 
@@ -152,8 +156,11 @@ impl Prepared {
             return ManagedTensor::over_shared(buffer, dtype, flags, shape, strides);
         }
         let validities: Vec<_> = chunks.iter().map(Dense::validity).collect();
-        let cells: Vec<_> =
-            chunks.iter().zip(&validities).map(|(chunk, nulls)| chunk.cells(nulls.as_ref())).collect();
+        let cells: Vec<_> = chunks
+            .iter()
+            .zip(&validities)
+            .map(|(chunk, nulls)| chunk.cells(nulls.as_ref()))
+            .collect();
         let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref())?;
         let flags = flags.union(DLPackFlags::IS_COPIED);
         ManagedTensor::over_fresh(memory, 0, dtype, flags, shape, strides)

@@ -60,7 +60,9 @@ impl Dense {
                 let dtype = type_name.parse()?;
                 Self::opaque(array, dtype).map_err(|problem| malformed(field, problem))
             }
-            Extension::VariableShapeTensor { .. } => Err(refusal::variable_shape(field.data_type())),
+            Extension::VariableShapeTensor { .. } => {
+                Err(refusal::variable_shape(field.data_type()))
+            }
             // Texts are texts.
             Extension::Other(name) if name == "arrow.json" => Self::plain(array, physical),
             _ if physical => Self::plain(array, physical),
@@ -108,7 +110,11 @@ impl Dense {
         let cells = size * dense.cells_in_a_row();
         dense.data_type = list.data_type().clone();
         dense.rows = list.len();
-        dense.order = order.iter().copied().chain(dense.order.iter().map(|axis| axis + shape.len())).collect();
+        dense.order = order
+            .iter()
+            .copied()
+            .chain(dense.order.iter().map(|axis| axis + shape.len()))
+            .collect();
         dense.item.splice(0..0, shape.iter().copied());
         dense.levels.splice(0..0, level(list.nulls(), cells));
         Ok(dense)
@@ -193,7 +199,8 @@ impl Dense {
     /// its axes follow.
     pub(super) fn in_one_row(mut self, item: &[i64], order: &[usize]) -> Self {
         self.rows = 1;
-        self.order = order.iter().copied().chain(self.order.iter().map(|axis| axis + item.len())).collect();
+        self.order =
+            order.iter().copied().chain(self.order.iter().map(|axis| axis + item.len())).collect();
         self.item.splice(0..0, item.iter().copied());
         self
     }
@@ -223,7 +230,9 @@ impl Dense {
     pub(super) fn strides(&self, rows: i64) -> Vec<i64> {
         let physical: Vec<i64> = std::iter::once(rows).chain(self.item.iter().copied()).collect();
         let strides = layout::row_major(&physical);
-        std::iter::once(strides[0]).chain(self.order.iter().map(|&axis| strides[axis + 1])).collect()
+        std::iter::once(strides[0])
+            .chain(self.order.iter().map(|&axis| strides[axis + 1]))
+            .collect()
     }
 
     /// The error for chunks of one column whose codes stand for different values, if some do.

@@ -42,7 +42,9 @@ use crate::memory::{Fresh, ManagedTensor};
 /// [`GiveError`], with the array: what [`to_dlpack`] refuses, and `NotGivable`.
 pub fn give(array: ArrayRef, field: &Field) -> Result<ManagedTensor, GiveError> {
     let checked = super::check_type(&array, field);
-    match checked.and_then(|()| field.extension_type_name().map_or(Ok(()), |_| Err(refusal::extension(field)))) {
+    match checked.and_then(|()| {
+        field.extension_type_name().map_or(Ok(()), |_| Err(refusal::extension(field)))
+    }) {
         Ok(()) => numeric(array),
         Err(error) => Err(GiveError { array, error }),
     }

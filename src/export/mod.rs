@@ -185,10 +185,7 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 ///
 /// As [`to_dlpack`]; for tables within `Column`, with `ManyValues` for columns of more than one value a
 /// row, and `NoColumns`; `NoSuchRow`.
-pub fn tensor<'a>(
-    source: impl Into<Source<'a>>,
-    options: &Export,
-) -> Result<ManagedTensor, Error> {
+pub fn tensor<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<ManagedTensor, Error> {
     let source = source.into();
     if let Source::Array(array, field) = source {
         // Most arrays are numbers to be shared, for which there is nothing to prepare.

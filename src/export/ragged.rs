@@ -125,7 +125,9 @@ impl Rows {
             DataType::LargeUtf8 => {
                 Self::bytes(array.as_bytes::<types::LargeUtf8Type>(), DLDataType::INT64)
             }
-            DataType::Binary => Self::bytes(array.as_bytes::<types::BinaryType>(), DLDataType::INT32),
+            DataType::Binary => {
+                Self::bytes(array.as_bytes::<types::BinaryType>(), DLDataType::INT32)
+            }
             DataType::LargeBinary => {
                 Self::bytes(array.as_bytes::<types::LargeBinaryType>(), DLDataType::INT64)
             }
@@ -329,7 +331,9 @@ impl Offsets {
                 let extent = shape(offsets.len())?;
                 let memory = if dtype == DLDataType::INT32 {
                     Fresh::build::<i32>(offsets.len(), |out| {
-                        out.extend(offsets.iter().map(|&offset| i32::try_from(offset).unwrap_or(0)));
+                        out.extend(
+                            offsets.iter().map(|&offset| i32::try_from(offset).unwrap_or(0)),
+                        );
                     })?
                 } else {
                     Fresh::build::<i64>(offsets.len(), |out| out.extend_from_slice(&offsets))?

@@ -50,7 +50,8 @@ fn variable_shape(
     physical: bool,
 ) -> Result<Dense, Error> {
     let row = row.as_struct();
-    let (Some(data), Some(shape)) = (row.column_by_name("data"), row.column_by_name("shape")) else {
+    let (Some(data), Some(shape)) = (row.column_by_name("data"), row.column_by_name("shape"))
+    else {
         return Err(refusal::unsupported(row.data_type()));
     };
     for child in [data, shape] {

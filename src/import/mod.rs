@@ -1,33 +1,79 @@
-//! DLPack to Arrow: which dtypes and devices, adopted or gathered.
+//! DLPack to Arrow: which dtypes and devices, which of Arrow's types, adopted or gathered.
+//!
+//! There is one path. `choose` decides the field that a tensor becomes, or takes the one that was asked
+//! for; `storage` reads a field as axes of elements, and knows which elements can become which;
+//! `prepare` puts the two together into a [`Plan`] and runs it. `table` and `ragged` do so with
+//! several tensors.
 
-mod primitive;
-
-use std::sync::Arc;
+mod choose;
+mod prepare;
+mod ragged;
+mod storage;
+mod table;
 
 use arrow_array::ArrayRef;
-use arrow_buffer::Buffer;
-use arrow_schema::{Field, FieldRef};
+use arrow_schema::FieldRef;
 
 use crate::copy::CopyPolicy;
 use crate::error::Error;
-use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::kernels;
-use crate::memory::{self, ManagedTensor};
-use crate::plan::CopyReason;
+use crate::memory::ManagedTensor;
+use crate::plan::Plan;
+
+pub use ragged::ragged;
+pub use table::{columns, record_batch};
 
 /// How to import. Later options will have defaults that change nothing.
+///
+/// ```
+/// use arrow_dlpack::{Import, Representation};
+/// let options = Import { representation: Representation::Opaque, ..Default::default() };
+/// # assert_ne!(options, Import::default());
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Import {
     /// Whether the array may or must have memory of its own.
     pub copy: CopyPolicy,
+    /// Which of the Arrow types that can hold the tensor it becomes.
+    pub representation: Representation,
 }
 
-/// A tensor as an Arrow array and the field that describes it (nullable, as Arrow's default is, and
+/// Which of the Arrow types that can hold a tensor it becomes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Representation {
+    /// The one that Arrow's users expect, as [`from_dlpack`] lists them.
+    #[default]
+    Natural,
+    /// Booleans as `arrow.bool8`: a byte each, zero-copy, whatever the bytes are.
+    Bool8,
+    /// What Arrow has no type for as `arrow.opaque`, bit for bit: bfloat16, the floats of 8, 6 and 4
+    /// bits, integers of under 8 bits, complex numbers.
+    Opaque,
+    /// Axes after the first as nested lists, row-major, rather than as `arrow.fixed_shape_tensor`.
+    FixedSizeList,
+    /// This very field, name, nullability and metadata included. Its storage must hold the bytes that
+    /// the tensor has; nothing is converted that [`Self::Natural`] would not convert.
+    Field(FieldRef),
+}
+
+/// A tensor as an Arrow array, and the field that describes it (nullable, as Arrow's default is, and
 /// nameless).
 ///
-/// A contiguous, aligned tensor in memory that the CPU can read is adopted: its deleter runs when the
-/// last slice of the array goes. Any other strides, and misaligned data, are gathered into memory of
-/// our own, and the deleter runs at once. A tensor without axes becomes one value.
+/// A tensor without axes becomes one value, one of a single axis a plain array, and one of more axes
+/// an `arrow.fixed_shape_tensor` whose rows lie along the first axis. Its permutation is the one that
+/// lets the memory stay as it is, if there is one.
+///
+/// Memory that the CPU can read, aligned, with one row behind the other, is adopted: its deleter runs
+/// when the last slice of the array goes. All else is copied into memory of our own, and the deleter
+/// runs at once. Elements become:
+///
+/// | dtype | Arrow | |
+/// |---|---|---|
+/// | integers and floats of 8 to 64 bits | the same | adopted |
+/// | complex | pairs of floats: one more axis, of 2 | adopted |
+/// | bool | Boolean | copied |
+/// | bfloat16, floats of 8, 6 and 4 bits | Float32 | copied, exactly |
+/// | integers of 4, 2 and 1 bits | Int8 and UInt8 | copied |
 ///
 /// ```
 /// use arrow_array::{Array, Float32Array, cast::AsArray, types::Float32Type};
@@ -42,66 +88,71 @@ pub struct Import {
 ///
 /// # Errors
 ///
-/// `UnsupportedDtype`, `UnsupportedRank`, `UnreadableDevice`; `CopyForbidden` if only a copy would
-/// do; `OutOfMemory`. The tensor has been released by then.
+/// `UnsupportedDtype`, `UnreadableDevice`; `NoRepresentation` and `CannotBecome` if another type was
+/// asked for than the elements can have; `RowTooLarge`; `CopyForbidden` if only a copy would do;
+/// `OutOfMemory`. The tensor has been released by then.
 pub fn from_dlpack(tensor: ManagedTensor, options: &Import) -> Result<(ArrayRef, FieldRef), Error> {
-    let array = convert(tensor, options)?;
-    let field = Field::new("", array.data_type().clone(), true);
-    Ok((array, Arc::new(field)))
+    prepare::prepare(&tensor, options)?.run(tensor)
 }
 
 /// [`from_dlpack`] without a field and with default options.
+///
+/// ```
+/// use arrow_array::{Array, Int16Array};
+/// use arrow_dlpack::{export, import};
+///
+/// let array = import::array(export::array(&Int16Array::from(vec![1, 2]))?)?;
+/// assert_eq!(array.len(), 2);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
 ///
 /// # Errors
 ///
 /// As [`from_dlpack`].
 pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
-    convert(tensor, &Import::default())
+    from_dlpack(tensor, &Import::default()).map(|(array, _)| array)
 }
 
-fn convert(tensor: ManagedTensor, options: &Import) -> Result<ArrayRef, Error> {
-    if tensor.ndim() > 1 {
-        return Err(Error::UnsupportedRank { ndim: tensor.ndim() });
-    }
-    primitive::import(tensor, options)
+/// The field of what [`from_dlpack`] would return, whether or not the CPU can read the tensor.
+///
+/// ```
+/// use arrow_array::Int16Array;
+/// use arrow_dlpack::{Import, export, import};
+/// use arrow_schema::DataType;
+///
+/// let tensor = export::array(&Int16Array::from(vec![1, 2, 3]))?;
+/// let field = import::field(&tensor, &Import::default())?;
+/// assert_eq!(field.data_type(), &DataType::Int16);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`from_dlpack`], less those of memory.
+pub fn field(tensor: &ManagedTensor, options: &Import) -> Result<FieldRef, Error> {
+    let form = prepare::Form::of(tensor);
+    let field = choose::field(&form, &options.representation)?;
+    prepare::Fit::new(&form, &field)?;
+    Ok(field)
 }
 
-fn unsupported(dtype: DLDataType) -> Error {
-    Error::UnsupportedDtype { dtype, way_out: way_out(dtype) }
-}
-
-/// The tensor's elements as one run aligned to `align` bytes: adopted if they lie so, else gathered.
-fn buffer(tensor: ManagedTensor, align: usize, copy: CopyPolicy) -> Result<Buffer, Error> {
-    let device = tensor.device();
-    if !device.is_host_readable() {
-        return Err(Error::UnreadableDevice { device });
-    }
-    let aligned = tensor.data().addr() % align == 0;
-    let misaligned = (!aligned).then_some(CopyReason::Misaligned { align });
-    match (copy, tensor.row_major_obstacle().or(misaligned)) {
-        (CopyPolicy::IfNeeded | CopyPolicy::Never, None) => {
-            memory::adopt(tensor).ok_or(Error::UnreadableDevice { device })
-        }
-        (CopyPolicy::Never, Some(reason)) => {
-            Err(Error::CopyForbidden { reason, nbytes: tensor.nbytes() })
-        }
-        (CopyPolicy::IfNeeded, Some(_)) | (CopyPolicy::Always, _) => {
-            kernels::gather(&tensor).map(memory::Fresh::into_buffer)
-        }
-    }
-}
-
-fn way_out(dtype: DLDataType) -> &'static str {
-    match (dtype.code, dtype.lanes) {
-        (_, 2..) => "view it with its lanes as one more axis first",
-        (DLDataTypeCode::BOOL, _) => "convert it to uint8 first",
-        (DLDataTypeCode::COMPLEX, _) => "take its real and imaginary parts first",
-        (DLDataTypeCode::FLOAT | DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => {
-            "convert it to float32 or float64 first"
-        }
-        (DLDataTypeCode::INT | DLDataTypeCode::UINT, _) => {
-            "convert it to 8, 16, 32 or 64 bits first"
-        }
-        _ => "convert it to a numeric type first",
-    }
+/// What [`from_dlpack`] would copy, and why; it does just that.
+///
+/// ```
+/// use arrow_array::Int16Array;
+/// use arrow_dlpack::{CopyPolicy, Import, export, import};
+///
+/// let tensor = export::array(&Int16Array::from(vec![1, 2, 3]))?;
+/// assert!(import::explain(&tensor, &Import::default())?.is_zero_copy());
+///
+/// let copy = Import { copy: CopyPolicy::Always, ..Default::default() };
+/// assert_eq!(import::explain(&tensor, &copy)?.to_string(), "copies 6 bytes: a copy was asked for");
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`from_dlpack`], less `OutOfMemory`.
+pub fn explain(tensor: &ManagedTensor, options: &Import) -> Result<Plan, Error> {
+    prepare::prepare(tensor, options).map(|prepared| prepared.plan)
 }

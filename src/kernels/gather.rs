@@ -1,7 +1,5 @@
 //! The elements of any strided tensor, one behind the other.
 
-use arrow_buffer::ArrowNativeType;
-
 use crate::error::Error;
 use crate::layout;
 use crate::memory::{Fresh, ManagedTensor};
@@ -15,9 +13,7 @@ use crate::memory::{Fresh, ManagedTensor};
 /// `UnreadableDevice`; `OutOfMemory`, which a broadcast axis can reach with a few bytes of input;
 /// `PackedStrides` for strided elements of under 8 bits.
 pub(crate) fn gather(tensor: &ManagedTensor) -> Result<Fresh, Error> {
-    let Some((bytes, origin)) = tensor.span() else {
-        return Err(Error::UnreadableDevice { device: tensor.device() });
-    };
+    let (bytes, origin) = readable(tensor)?;
     if tensor.nbytes() == 0 {
         return Fresh::build::<u8>(0, |_| ());
     }
@@ -28,28 +24,35 @@ pub(crate) fn gather(tensor: &ManagedTensor) -> Result<Fresh, Error> {
         };
     };
 
-    let mut axes = Vec::with_capacity(tensor.ndim() + 1);
-    for (extent, stride) in layout::coalesce(tensor.shape(), &tensor.strides()) {
-        axes.push(Axis::new(extent, stride, itemsize).ok_or(Error::Overflow("span of strides"))?);
-    }
-    let source = Source { bytes, origin, axes };
+    let mut walk = Walk::new(tensor, origin, itemsize)?;
     let size = tensor.size();
     match itemsize {
-        1 => Fresh::build::<u8>(size, |out| source.append_to(out)),
-        2 => Fresh::build::<u16>(size, |out| source.append_to(out)),
-        4 => Fresh::build::<u32>(size, |out| source.append_to(out)),
-        8 => Fresh::build::<u64>(size, |out| source.append_to(out)),
-        16 => Fresh::build::<u128>(size, |out| source.append_to(out)),
+        1 => Fresh::build(size, |out| walk.append_to(out, bytes, u8::from_ne_bytes)),
+        2 => Fresh::build(size, |out| walk.append_to(out, bytes, u16::from_ne_bytes)),
+        4 => Fresh::build(size, |out| walk.append_to(out, bytes, u32::from_ne_bytes)),
+        8 => Fresh::build(size, |out| walk.append_to(out, bytes, u64::from_ne_bytes)),
+        16 => Fresh::build(size, |out| walk.append_to(out, bytes, u128::from_ne_bytes)),
         // An element of any other size is one more axis, of bytes.
         _ => {
-            let mut source = source;
-            source.axes.push(Axis { len: itemsize, step: 1, reach: 0 });
-            Fresh::build::<u8>(tensor.nbytes(), |out| source.append_to(out))
+            walk.push_inner(itemsize, 1);
+            Fresh::build(tensor.nbytes(), |out| walk.append_to(out, bytes, u8::from_ne_bytes))
         }
     }
 }
 
-/// `len` positions, `step` bytes apart; `reach` is all of them.
+/// All bytes from the lowest element to the end of the highest, and the position of the first.
+pub(super) fn readable(tensor: &ManagedTensor) -> Result<(&[u8], usize), Error> {
+    tensor.span().ok_or(Error::UnreadableDevice { device: tensor.device() })
+}
+
+/// Where the elements of a tensor are, in row-major order: from `origin` on, along `axes`, counted in
+/// bytes or bits, as whoever makes it says.
+pub(super) struct Walk {
+    origin: usize,
+    axes: Vec<Axis>,
+}
+
+/// `len` positions, `step` apart; `reach` is all of them.
 struct Axis {
     len: usize,
     step: isize,
@@ -57,31 +60,42 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(extent: i64, stride: i64, itemsize: usize) -> Option<Self> {
-        let step = isize::try_from(stride).ok()?.checked_mul(isize::try_from(itemsize).ok()?)?;
+    fn new(extent: i64, stride: i64, item: usize) -> Option<Self> {
+        let step = isize::try_from(stride).ok()?.checked_mul(isize::try_from(item).ok()?)?;
         let len = isize::try_from(extent).ok()?;
         // One step further than the last element, and so perhaps out of range: it is only ever undone.
         Some(Self { len: usize::try_from(len).ok()?, step, reach: len.wrapping_mul(step) })
     }
 }
 
-/// Where to read: from `origin` on, along `axes`.
-struct Source<'a> {
-    bytes: &'a [u8],
-    origin: usize,
-    axes: Vec<Axis>,
-}
+impl Walk {
+    /// Over a tensor that has elements, each of which takes `item` units.
+    pub(super) fn new(tensor: &ManagedTensor, origin: usize, item: usize) -> Result<Self, Error> {
+        let mut axes = Vec::with_capacity(tensor.ndim() + 1);
+        for (extent, stride) in layout::coalesce(tensor.shape(), &tensor.strides()) {
+            axes.push(Axis::new(extent, stride, item).ok_or(Error::Overflow("span of strides"))?);
+        }
+        Ok(Self { origin, axes })
+    }
 
-impl Source<'_> {
-    /// Runs along the last axis for each position of the others, as an odometer counts.
-    fn append_to<T: Word>(&self, out: &mut Vec<T>) {
+    /// Splits each element into `len` parts, `step` units apart.
+    pub(super) fn push_inner(&mut self, len: usize, step: isize) {
+        if len > 1 {
+            // The last axis is run along and never undone.
+            self.axes.push(Axis { len, step, reach: 0 });
+        }
+    }
+
+    /// Calls `each` with the first position, the number of positions and the step between them, along
+    /// the last axis for each position of the others, as an odometer counts.
+    pub(super) fn runs(&self, mut each: impl FnMut(usize, usize, isize)) {
         let Some((run, outer)) = self.axes.split_last() else {
-            return out.push(T::read(&self.bytes[self.origin..self.origin + size_of::<T>()]));
+            return each(self.origin, 1, 0);
         };
         let mut index = vec![0; outer.len()];
         let mut at = self.origin;
         loop {
-            self.append_run(at, run, out);
+            each(at, run.len, run.step);
             let all_wrapped = outer.iter().zip(&mut index).rev().all(|(axis, index)| {
                 *index += 1;
                 at = at.wrapping_add_signed(axis.step);
@@ -98,37 +112,47 @@ impl Source<'_> {
         }
     }
 
-    fn append_run<T: Word>(&self, mut at: usize, run: &Axis, out: &mut Vec<T>) {
-        let word = size_of::<T>();
-        if usize::try_from(run.step) == Ok(word) {
-            let run = &self.bytes[at..at + run.len * word];
-            out.extend(run.chunks_exact(word).map(T::read));
-        } else {
-            out.extend((0..run.len).map(|_| {
-                let value = T::read(&self.bytes[at..at + word]);
-                at = at.wrapping_add_signed(run.step);
-                value
-            }));
-        }
+    /// Appends what `map` makes of the `N` bytes at each position.
+    pub(super) fn append_to<const N: usize, U>(
+        &self,
+        out: &mut Vec<U>,
+        bytes: &[u8],
+        map: impl Fn([u8; N]) -> U,
+    ) {
+        self.runs(|at, len, step| {
+            append_run(out, bytes, at, len, step, &map);
+        });
     }
 }
 
-/// A value of 1 to 16 bytes, read from any address.
-trait Word: ArrowNativeType {
-    /// `bytes` has the word's size.
-    fn read(bytes: &[u8]) -> Self;
+/// Appends what `map` makes of the `N` bytes at each of `len` positions from `at` on, and returns the
+/// position after them.
+pub(super) fn append_run<const N: usize, U>(
+    out: &mut Vec<U>,
+    bytes: &[u8],
+    mut at: usize,
+    len: usize,
+    step: isize,
+    map: impl Fn([u8; N]) -> U,
+) -> usize {
+    if usize::try_from(step) == Ok(N) {
+        let end = at + len * N;
+        out.extend(bytes[at..end].chunks_exact(N).map(|item| map(array(item))));
+        end
+    } else {
+        out.extend((0..len).map(|_| {
+            let value = map(array(&bytes[at..at + N]));
+            at = at.wrapping_add_signed(step);
+            value
+        }));
+        at
+    }
 }
 
-macro_rules! word {
-    ($($type:ty)*) => {$(
-        impl Word for $type {
-            #[inline]
-            fn read(bytes: &[u8]) -> Self {
-                let mut word = [0; size_of::<Self>()];
-                word.copy_from_slice(bytes);
-                Self::from_ne_bytes(word)
-            }
-        }
-    )*};
+/// `bytes`, which has this length, as an array.
+#[inline]
+pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(bytes);
+    array
 }
-word!(u8 u16 u32 u64 u128);

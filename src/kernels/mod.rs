@@ -1,5 +1,20 @@
 //! The loops: safe code over slices, with no policy in it.
+#![allow(dead_code, unused_imports, reason = "the rooms above begin to use them one by one")]
 
+mod bits;
+mod cast;
+mod columns;
+mod convert;
+mod encode;
+mod fill;
 mod gather;
+mod minifloat;
+mod weave;
+mod widen;
 
+pub(crate) use bits::{are_bools, pack_bools};
+pub(crate) use columns::{concatenate, interleave};
+pub(crate) use convert::{Cells, Values, can_convert};
+pub(crate) use fill::Item;
 pub(crate) use gather::gather;
+pub(crate) use widen::{unpack, widen, widen_integers};

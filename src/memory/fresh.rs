@@ -2,6 +2,7 @@
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
+use super::huge;
 use crate::error::{Error, GiveObstacle};
 
 /// A buffer with one owner, which may therefore be written to by whoever gets it.
@@ -16,6 +17,17 @@ impl Fresh {
         len: usize,
         fill: impl FnOnce(&mut Vec<T>),
     ) -> Result<Self, Error> {
+        Self::try_build(len, |values| {
+            fill(values);
+            Ok(())
+        })
+    }
+
+    /// As [`Self::build`], for a `fill` that can fail.
+    pub(crate) fn try_build<T: ArrowNativeType>(
+        len: usize,
+        fill: impl FnOnce(&mut Vec<T>) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
         let nbytes = len.saturating_mul(size_of::<T>());
         let mut values = Vec::<T>::new();
         // The allocator aligns to 16 bytes or so: leave room to begin further on.
@@ -23,9 +35,10 @@ impl Fresh {
         values
             .try_reserve_exact(len.saturating_add(slack))
             .map_err(|_| Error::OutOfMemory { nbytes })?;
+        huge::advise(values.spare_capacity_mut());
         let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
         values.resize(start, T::default());
-        fill(&mut values);
+        fill(&mut values)?;
         debug_assert_eq!(values.len(), start + len, "filled exactly");
         let start = start * size_of::<T>();
         Ok(Self(Buffer::from_vec(values).slice_with_length(start, nbytes)))

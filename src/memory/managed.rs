@@ -230,18 +230,32 @@ impl ManagedTensor {
     /// it is passed on, but not `IS_COPIED`: nobody is the sole owner any more.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
+        self.share_as(<[i64]>::to_vec)
+    }
+
+    /// As [`Self::share`], with extents and strides in the order that `pick` puts them in.
+    fn share_as(self: &Arc<Self>, pick: impl Fn(&[i64]) -> Vec<i64>) -> Self {
         let description = Description {
             data: self.data(),
             byte_offset: self.byte_offset(),
             device: self.device(),
             dtype: self.dtype(),
             flags: self.flags().intersection(DLPackFlags::READ_ONLY.union(PADDED)),
-            shape: self.shape(),
-            strides: &self.strides(),
+            shape: &pick(self.shape()),
+            strides: &pick(&self.strides()),
         };
-        // SAFETY: I2, for as long as the clone keeps the tensor.
+        // SAFETY: I2, for as long as the clone keeps the tensor: the order of axes changes none of it.
         let shared = unsafe { Self::pack(Arc::clone(self), &description) };
         shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
+    }
+
+    /// The same elements with their axes in another order: the tensor's axis `axes[i]` becomes axis `i`.
+    pub(crate) fn transposed(self, axes: &[usize]) -> Self {
+        let mut sorted = axes.to_vec();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..self.ndim()), "each axis once");
+        let pick = |values: &[i64]| axes.iter().map(|&axis| values[axis]).collect::<Vec<_>>();
+        Arc::new(self).share_as(pick)
     }
 
     /// A tensor of our own that keeps `owner` alive: one allocation for everything.

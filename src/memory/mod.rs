@@ -2,12 +2,13 @@
 //!
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
 //! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
-//! `fresh` is memory of our own.
+//! `fresh` is memory of our own, `huge` has it in large pages.
 
 mod adopt;
 mod describe;
 mod elements;
 mod fresh;
+mod huge;
 mod managed;
 mod owner;
 mod pack;

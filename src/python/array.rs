@@ -113,7 +113,8 @@ impl PyArray {
 
     fn share(&self, py: Python<'_>) -> PyResult<ManagedTensor> {
         // Booleans are the only ones that are copied without being asked.
-        let nbytes = if *self.array.data_type() == DataType::Boolean { self.array.len() } else { 0 };
+        let nbytes =
+            if *self.array.data_type() == DataType::Boolean { self.array.len() } else { 0 };
         Ok(unlocked(py, nbytes, || self.to_dlpack())?)
     }
 }
@@ -203,7 +204,9 @@ impl PyArray {
 
     /// The array as a Tensor; the options are those of the function to_tensor.
     #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false))]
-    #[pyo3(text_signature = "($self, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)")]
+    #[pyo3(
+        text_signature = "($self, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)"
+    )]
     #[expect(clippy::too_many_arguments, reason = "the keywords of to_tensor")]
     fn to_tensor<'py>(
         &self,
@@ -231,7 +234,9 @@ impl PyArray {
     /// >>> array.row(0)
     /// <arrow_dlpack.Tensor float64, shape (2,), strides (1,), cpu, read-only>
     #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=false))]
-    #[pyo3(text_signature = "($self, index, /, *, dtype=None, nulls='error', copy=None, physical=False)")]
+    #[pyo3(
+        text_signature = "($self, index, /, *, dtype=None, nulls='error', copy=None, physical=False)"
+    )]
     fn row<'py>(
         &self,
         py: Python<'py>,

@@ -172,7 +172,8 @@ fn ragged<'py>(
     let py = obj.py();
     let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
     let data = Data::read(obj, None)?;
-    let Ragged { values, offsets, mask } = data.ragged(py, &options, offset_type.map(|dtype| dtype.0))?;
+    let Ragged { values, offsets, mask } =
+        data.ragged(py, &options, offset_type.map(|dtype| dtype.0))?;
     let class = ragged_class(py, mask.is_some())?;
     let (values, offsets) = (PyTensor::from(values), PyTensor::from(offsets));
     match mask {

@@ -29,7 +29,9 @@ impl<'py> FromPyObject<'_, 'py> for DtypeArg {
             let text = object.str()?.to_string();
             text.rsplit('.').next().unwrap_or_default().to_owned()
         };
-        name.parse().map(Self).map_err(|error: crate::Error| PyValueError::new_err(error.to_string()))
+        name.parse()
+            .map(Self)
+            .map_err(|error: crate::Error| PyValueError::new_err(error.to_string()))
     }
 }
 
@@ -64,9 +66,13 @@ impl<'py> FromPyObject<'_, 'py> for NullsArg {
         } else if let Some(item) = object.getattr_opt(intern!(object.py(), "item"))? {
             // NumPy's scalars are their own types; this is what they are in Python.
             return match item.call0()? {
-                value if value.is_instance_of::<PyBool>()
-                    || value.is_instance_of::<PyInt>()
-                    || value.is_instance_of::<PyFloat>() => value.extract(),
+                value
+                    if value.is_instance_of::<PyBool>()
+                        || value.is_instance_of::<PyInt>()
+                        || value.is_instance_of::<PyFloat>() =>
+                {
+                    value.extract()
+                }
                 _ => Err(wrong(&object, must)),
             };
         } else {

@@ -107,7 +107,10 @@ fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item 
 /// Takes over an array structure, and says how many bytes of it are not aligned to their values, which
 /// arrow-rs moves. Numeric arrays are checked in constant time; of others the contents are checked too,
 /// because offsets and keys are addresses of a kind.
-pub(super) fn array_from(array: FFI_ArrowArray, data_type: &DataType) -> Checked<(ArrayRef, usize)> {
+pub(super) fn array_from(
+    array: FFI_ArrowArray,
+    data_type: &DataType,
+) -> Checked<(ArrayRef, usize)> {
     if let DataType::Null = data_type {
         // By the interface it has no buffers; polars gives it one, which nobody needs to look at.
         let length = usize::try_from(array.length);

@@ -53,7 +53,8 @@ impl Data {
             DataType::Struct(fields) => {
                 let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
                 let batches = chunks.iter().map(|chunk| batch(chunk, &schema));
-                let batches = batches.collect::<Result<Vec<_>, _>>().map_err(PyValueError::new_err)?;
+                let batches =
+                    batches.collect::<Result<Vec<_>, _>>().map_err(PyValueError::new_err)?;
                 let (batches, schema) = select(batches, schema, columns)?;
                 let batches = unify_columns(batches, &schema, &mut before)?;
                 Shape::Table(batches, schema)
@@ -216,7 +217,9 @@ fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, ArrowEr
     let nulls = NullBuffer::union(column.nulls(), Some(nulls));
     match column.data_type() {
         // They have no validity of their own, and no tensor form either.
-        DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => Ok(Arc::clone(column)),
+        DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => {
+            Ok(Arc::clone(column))
+        }
         _ => Ok(make_array(column.to_data().into_builder().nulls(nulls).build()?)),
     }
 }
@@ -241,7 +244,8 @@ fn select(
         }
     }
     let project = || {
-        let batches = batches.iter().map(|batch| batch.project(&indices)).collect::<Result<_, _>>()?;
+        let batches =
+            batches.iter().map(|batch| batch.project(&indices)).collect::<Result<_, _>>()?;
         Ok((batches, Arc::new(schema.project(&indices)?)))
     };
     fenced(project).map_err(PyValueError::new_err)

@@ -1,0 +1,217 @@
+//! What is decided before anything is done, and doing just that.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, FixedSizeListArray, make_array};
+use arrow_buffer::Buffer;
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, FieldRef};
+
+use super::storage::{Conversion, Storage, alignment};
+use super::{Import, choose};
+use crate::error::Error;
+use crate::ffi::DLDataType;
+use crate::layout;
+use crate::memory::{self, ManagedTensor};
+use crate::plan::{CopyReason, Plan};
+
+/// What there is to know of a tensor, or of a part of one, without looking at its memory.
+pub(super) struct Form<'a> {
+    pub(super) dtype: DLDataType,
+    /// Whether several elements share a byte.
+    pub(super) is_packed: bool,
+    pub(super) shape: &'a [i64],
+    pub(super) strides: Cow<'a, [i64]>,
+}
+
+impl<'a> Form<'a> {
+    pub(super) fn of(tensor: &'a ManagedTensor) -> Self {
+        Self {
+            dtype: tensor.dtype(),
+            is_packed: tensor.itemsize().is_none(),
+            shape: tensor.shape(),
+            strides: tensor.strides(),
+        }
+    }
+
+    /// Extents of what is one value of the array: all of them but the first.
+    pub(super) fn row_shape(&self) -> &'a [i64] {
+        self.shape.get(1..).unwrap_or_default()
+    }
+
+    /// Number of rows; a tensor without axes is one.
+    pub(super) fn rows(&self) -> Result<usize, Error> {
+        let rows = self.shape.first().copied().unwrap_or(1);
+        usize::try_from(rows).map_err(|_| Error::Overflow("number of rows"))
+    }
+
+    fn cannot_become(&self, field: &FieldRef) -> Error {
+        let (dtype, shape, field) = (self.dtype, self.shape.to_vec(), Arc::clone(field));
+        Error::CannotBecome { dtype, shape, field }
+    }
+}
+
+/// How a tensor fits into a field.
+pub(super) struct Fit {
+    conversion: Conversion,
+    /// The tensor's axes, in the order in which the array has them in memory.
+    axes: Vec<usize>,
+    align: usize,
+}
+
+impl Fit {
+    /// # Errors
+    ///
+    /// `CannotBecome`, `MalformedExtension`; `Overflow` if there are more values, of no size, than can
+    /// be counted.
+    pub(super) fn new(form: &Form<'_>, field: &FieldRef) -> Result<Self, Error> {
+        let storage = Storage::of(field)?;
+        let conversion =
+            Conversion::between(form.dtype, storage.element, storage.extension.as_ref());
+        let Some(conversion) = conversion else {
+            // What nothing can be done about is said first.
+            choose::natural(form.dtype)?;
+            return Err(form.cannot_become(field));
+        };
+        let (mut order, extents) = (storage.order, storage.extents);
+        let mut logical: Vec<i64> = order.iter().map(|&place| extents[place]).collect();
+        if conversion == Conversion::Split {
+            // The two parts of an element are one behind the other.
+            let last = order.pop();
+            if last != Some(order.len()) || logical.pop() != Some(2) {
+                return Err(form.cannot_become(field));
+            }
+        }
+        if logical != form.row_shape() {
+            return Err(form.cannot_become(field));
+        }
+        check_lengths(field.data_type(), form.rows()?)?;
+
+        let mut axes: Vec<usize> = (0..form.shape.len()).collect();
+        for (axis, place) in order.into_iter().enumerate() {
+            axes[place + 1] = axis + 1;
+        }
+        Ok(Self { conversion, axes, align: alignment(storage.element) })
+    }
+
+    fn is_in_order(&self) -> bool {
+        self.axes.iter().copied().eq(0..self.axes.len())
+    }
+
+    /// What is copied, if the rows of `form` are to lie one behind the other; there are `size` elements
+    /// in all.
+    ///
+    /// # Errors
+    ///
+    /// `UnreadableDevice`, `CopyForbidden`.
+    pub(super) fn plan(
+        &self,
+        form: &Form<'_>,
+        tensor: &ManagedTensor,
+        options: &Import,
+    ) -> Result<Plan, Error> {
+        let device = tensor.device();
+        if !device.is_host_readable() {
+            return Err(Error::UnreadableDevice { device });
+        }
+        let mut reasons = Vec::new();
+        if tensor.size() > 0 {
+            reasons.extend(self.conversion.reason(form.dtype, form.is_packed));
+            reasons.extend(self.obstacle(form));
+            if self.conversion.keeps_bytes() && tensor.data().addr() % self.align != 0 {
+                reasons.push(CopyReason::Misaligned { align: self.align });
+            }
+        }
+        Plan::of(reasons, self.conversion.nbytes(form.dtype, tensor.size()), options.copy)
+    }
+
+    /// What keeps the elements from being one run in the order that the array has them in.
+    fn obstacle(&self, form: &Form<'_>) -> Option<CopyReason> {
+        let pick = |values: &[i64]| self.axes.iter().map(|&axis| values[axis]).collect::<Vec<_>>();
+        let reason = if self.is_in_order() {
+            layout::row_major_obstacle(form.shape, &form.strides)
+        } else {
+            layout::row_major_obstacle(&pick(form.shape), &pick(&form.strides))
+        };
+        match reason {
+            Some(CopyReason::Strided { axis, stride, expected }) => {
+                Some(CopyReason::Strided { axis: self.axes[axis], stride, expected })
+            }
+            other => other,
+        }
+    }
+
+    /// The elements of a tensor in fresh memory, its axes in the order that the array has them in.
+    pub(super) fn copy(&self, tensor: ManagedTensor) -> Result<Buffer, Error> {
+        let tensor = if self.is_in_order() { tensor } else { tensor.transposed(&self.axes) };
+        self.conversion.run(&tensor)
+    }
+}
+
+/// A tensor's future, decided.
+pub(super) struct Prepared {
+    pub(super) field: FieldRef,
+    pub(super) plan: Plan,
+    /// Number of values.
+    pub(super) len: usize,
+    fit: Fit,
+}
+
+/// Decides, without doing anything, what becomes of a tensor.
+pub(super) fn prepare(tensor: &ManagedTensor, options: &Import) -> Result<Prepared, Error> {
+    let form = Form::of(tensor);
+    let field = choose::field(&form, &options.representation)?;
+    let fit = Fit::new(&form, &field)?;
+    let plan = fit.plan(&form, tensor, options)?;
+    Ok(Prepared { plan, len: form.rows()?, fit, field })
+}
+
+impl Prepared {
+    /// Does what was decided for this tensor.
+    pub(super) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
+        let values =
+            if self.plan.is_zero_copy() { adopt(tensor)? } else { self.fit.copy(tensor)? };
+        Ok((build(self.field.data_type(), self.len, values), self.field))
+    }
+}
+
+/// The memory of a tensor, which is on the CPU, as it is.
+pub(super) fn adopt(tensor: ManagedTensor) -> Result<Buffer, Error> {
+    let device = tensor.device();
+    memory::adopt(tensor).ok_or(Error::UnreadableDevice { device })
+}
+
+/// An array of a type that `Storage` understands, over memory of the right size and alignment.
+pub(super) fn build(data_type: &DataType, len: usize, values: Buffer) -> ArrayRef {
+    if let DataType::FixedSizeList(item, size) = data_type {
+        let count = len * usize::try_from(*size).unwrap_or_default();
+        let values = build(item.data_type(), count, values);
+        let item = Arc::clone(item);
+        let lists = FixedSizeListArray::try_new_with_length(item, *size, values, None, len);
+        return Arc::new(lists.unwrap_or_else(impossible));
+    }
+    let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(values).build();
+    make_array(data.unwrap_or_else(impossible))
+}
+
+/// Arrow refuses what was made to be accepted: a bug of ours.
+pub(super) fn impossible<T>(error: ArrowError) -> T {
+    unreachable!("prepared for Arrow, which says: {error}")
+}
+
+/// Whether the values at each level of a type can be counted: where some extent is 0 they take no
+/// memory, and so there may be any number of them.
+fn check_lengths(data_type: &DataType, len: usize) -> Result<(), Error> {
+    let count = |size: i32| {
+        let count = len.checked_mul(usize::try_from(size).ok()?)?;
+        isize::try_from(count).ok().and(Some(count))
+    };
+    match data_type {
+        DataType::FixedSizeList(item, size) => {
+            let count = count(*size).ok_or(Error::Overflow("number of values"))?;
+            check_lengths(item.data_type(), count)
+        }
+        _ => Ok(()),
+    }
+}

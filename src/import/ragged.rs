@@ -1,0 +1,252 @@
+//! Two tensors as rows of different lengths: lists, strings or binaries.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ByteArrayType, GenericBinaryType, GenericStringType, UInt8Type};
+use arrow_array::{ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait};
+use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, FieldRef};
+
+use super::prepare::{self, Prepared};
+use super::{Import, Representation};
+use crate::copy::CopyPolicy;
+use crate::error::{Error, OffsetsProblem};
+use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::kernels;
+use crate::memory::{Fresh, ManagedTensor};
+use crate::plan::{CopyReason, Plan};
+
+/// Lists, strings or binaries from all their values and the offsets at which rows begin and end: row `i`
+/// has the values from `offsets[i]` to just before `offsets[i + 1]`.
+///
+/// By default rows are lists, LargeList if the offsets need 64 bits and List otherwise, and their items
+/// what [`from_dlpack`](super::from_dlpack) would make of the values. [`Representation::Field`] asks for
+/// the type of the lists, or for Utf8, Binary and their large kin, whose values are uint8. Other
+/// representations are those of the items.
+///
+/// Everything is checked, so that what is returned is a valid array. It stays one for as long as nobody
+/// writes to the tensors; [`crate::CopyPolicy::Always`] is the way to be safe from that.
+///
+/// ```
+/// use arrow_array::{Array, Float32Array, Int32Array, cast::AsArray};
+/// use arrow_dlpack::{Import, export, import};
+///
+/// let values = export::array(&Float32Array::from(vec![1.0, 2.0, 3.0]))?;
+/// let offsets = export::array(&Int32Array::from(vec![0, 2, 2, 3]))?;
+/// let (rows, _) = import::ragged(values, offsets, &Import::default())?;
+/// let lengths: Vec<usize> = rows.as_list::<i32>().iter().flatten().map(|row| row.len()).collect();
+/// assert_eq!(lengths, [2, 0, 1]);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// `BadOffsets`, `NotUtf8`; `WrongRank` if the offsets have more axes than one; all that `from_dlpack`
+/// returns. Both tensors have been released by then.
+pub fn ragged(
+    values: ManagedTensor,
+    offsets: ManagedTensor,
+    options: &Import,
+) -> Result<(ArrayRef, FieldRef), Error> {
+    let rows = Rows::prepare(&values, &offsets, options)?;
+    let field = Arc::clone(&rows.field);
+    let array = match field.data_type() {
+        DataType::LargeList(_) | DataType::LargeUtf8 | DataType::LargeBinary => {
+            rows.run::<i64>(values, offsets)
+        }
+        _ => rows.run::<i32>(values, offsets),
+    };
+    Ok((array?, field))
+}
+
+/// What was decided for two tensors.
+struct Rows {
+    field: FieldRef,
+    values: Prepared,
+    offsets: Plan,
+}
+
+impl Rows {
+    fn prepare(
+        values: &ManagedTensor,
+        offsets: &ManagedTensor,
+        options: &Import,
+    ) -> Result<Self, Error> {
+        let dtype = offsets.dtype();
+        let is_integer = matches!(dtype.code, DLDataTypeCode::INT | DLDataTypeCode::UINT);
+        if !is_integer || dtype.to_arrow().is_none() {
+            return Err(Error::BadOffsets(OffsetsProblem::Dtype(dtype)));
+        }
+        let &[_] = offsets.shape() else {
+            return Err(Error::WrongRank { what: "offsets", expected: 1, ndim: offsets.ndim() });
+        };
+        let (field, values) = match &options.representation {
+            Representation::Field(field) => (Arc::clone(field), of_type(values, field, options)?),
+            _ => {
+                let values = prepare::prepare(values, options)?;
+                (lists(&values.field, dtype), values)
+            }
+        };
+        let wanted = match field.data_type() {
+            DataType::LargeList(_) | DataType::LargeUtf8 | DataType::LargeBinary => {
+                DLDataType::INT64
+            }
+            _ => DLDataType::INT32,
+        };
+        Ok(Self { offsets: plan_offsets(offsets, wanted, options.copy)?, field, values })
+    }
+
+    fn run<O: OffsetSizeTrait>(
+        self,
+        values: ManagedTensor,
+        offsets: ManagedTensor,
+    ) -> Result<ArrayRef, Error> {
+        let offsets = read_offsets::<O>(offsets, &self.offsets)?;
+        check_offsets(&offsets, self.values.len)?;
+        let offsets = OffsetBuffer::new(offsets);
+        let (values, _) = self.values.run(values)?;
+        Ok(match self.field.data_type() {
+            DataType::List(item) | DataType::LargeList(item) => {
+                let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, None);
+                Arc::new(lists.unwrap_or_else(prepare::impossible))
+            }
+            DataType::Utf8 | DataType::LargeUtf8 => {
+                bytes::<GenericStringType<O>>(offsets, &values)?
+            }
+            _ => bytes::<GenericBinaryType<O>>(offsets, &values)?,
+        })
+    }
+}
+
+/// The values as what rows of this type consist of.
+fn of_type(values: &ManagedTensor, field: &FieldRef, options: &Import) -> Result<Prepared, Error> {
+    let refused = || {
+        let (dtype, shape, field) = (values.dtype(), values.shape().to_vec(), Arc::clone(field));
+        Error::CannotBecome { dtype, shape, field }
+    };
+    let item = match field.data_type() {
+        DataType::List(item) | DataType::LargeList(item) => Arc::clone(item),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
+            Arc::new(Field::new("", DataType::UInt8, false))
+        }
+        _ => return Err(refused()),
+    };
+    let options = Import { representation: Representation::Field(item), ..options.clone() };
+    prepare::prepare(values, &options).map_err(|error| match error {
+        // It is the rows that were asked for.
+        Error::CannotBecome { .. } => refused(),
+        error => error,
+    })
+}
+
+/// A nameless field of lists.
+fn lists(item: &FieldRef, offsets: DLDataType) -> FieldRef {
+    let item = item.as_ref().clone().with_name(Field::LIST_FIELD_DEFAULT_NAME);
+    let lists = match offsets {
+        DLDataType::INT64 | DLDataType::UINT64 | DLDataType::UINT32 => DataType::LargeList,
+        _ => DataType::List,
+    };
+    Arc::new(Field::new("", lists(Arc::new(item)), true))
+}
+
+fn plan_offsets(
+    offsets: &ManagedTensor,
+    wanted: DLDataType,
+    copy: CopyPolicy,
+) -> Result<Plan, Error> {
+    let (device, dtype) = (offsets.device(), offsets.dtype());
+    if !device.is_host_readable() {
+        return Err(Error::UnreadableDevice { device });
+    }
+    let align = usize::from(wanted.bits) / 8;
+    let cast = (dtype != wanted).then_some(CopyReason::Cast { from: dtype, to: wanted });
+    let misaligned = offsets.data().addr() % align != 0;
+    let misaligned = misaligned.then_some(CopyReason::Misaligned { align });
+    let reasons = cast.into_iter().chain(offsets.row_major_obstacle()).chain(misaligned);
+    Plan::of(reasons.collect(), offsets.size().saturating_mul(align), copy)
+}
+
+/// Offsets of the type that is needed, as they were planned.
+fn read_offsets<O: OffsetSizeTrait>(
+    offsets: ManagedTensor,
+    plan: &Plan,
+) -> Result<ScalarBuffer<O>, Error> {
+    let (len, dtype) = (offsets.size(), offsets.dtype());
+    if plan.is_zero_copy() {
+        return Ok(ScalarBuffer::new(prepare::adopt(offsets)?, 0, len));
+    }
+    let found = kernels::gather(&offsets)?.into_buffer();
+    let offsets = match dtype {
+        DLDataType::INT8 => convert::<i8, O>(&found),
+        DLDataType::INT16 => convert::<i16, O>(&found),
+        DLDataType::INT32 if O::IS_LARGE => convert::<i32, O>(&found),
+        DLDataType::INT64 if !O::IS_LARGE => convert::<i64, O>(&found),
+        DLDataType::UINT8 => convert::<u8, O>(&found),
+        DLDataType::UINT16 => convert::<u16, O>(&found),
+        DLDataType::UINT32 => convert::<u32, O>(&found),
+        DLDataType::UINT64 => convert::<u64, O>(&found),
+        _ => Ok(found),
+    };
+    Ok(ScalarBuffer::new(offsets?, 0, len))
+}
+
+/// Integers as offsets, unless one does not fit.
+fn convert<T: ArrowNativeType + Into<i128>, O: OffsetSizeTrait>(
+    found: &Buffer,
+) -> Result<Buffer, Error> {
+    let found: &[T] = found.typed_data();
+    let fits = |&offset: &T| usize::try_from(offset.into()).ok().and_then(O::from_usize);
+    if let Some((index, &offset)) =
+        found.iter().enumerate().find(|(_, offset)| fits(offset).is_none())
+    {
+        let offset = offset.into();
+        return Err(Error::BadOffsets(match u64::try_from(offset) {
+            Ok(offset) => OffsetsProblem::TooLarge { index, offset, is_large: O::IS_LARGE },
+            Err(_) => {
+                let offset = i64::try_from(offset).unwrap_or(i64::MIN);
+                OffsetsProblem::Negative { index, offset }
+            }
+        }));
+    }
+    let offsets = found.iter().map(|offset| fits(offset).unwrap_or_default());
+    Fresh::build::<O>(found.len(), |out| out.extend(offsets)).map(Fresh::into_buffer)
+}
+
+/// Whether rows lie one behind the other within so many values.
+fn check_offsets<O: OffsetSizeTrait>(offsets: &[O], values: usize) -> Result<(), Error> {
+    let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else {
+        return Err(Error::BadOffsets(OffsetsProblem::None));
+    };
+    let number = |offset: O| offset.to_i64().unwrap_or_default();
+    let problem = if first < O::zero() {
+        OffsetsProblem::Negative { index: 0, offset: number(first) }
+    } else if let Some(index) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
+        let (previous, offset) = (number(offsets[index]), number(offsets[index + 1]));
+        OffsetsProblem::Decreasing { index: index + 1, offset, previous }
+    } else if last.as_usize() > values {
+        OffsetsProblem::Beyond { offset: number(last), values }
+    } else {
+        return Ok(());
+    };
+    Err(Error::BadOffsets(problem))
+}
+
+/// Strings or binaries; `offsets` are within `values`, which are bytes.
+fn bytes<T: ByteArrayType>(
+    offsets: OffsetBuffer<T::Offset>,
+    values: &ArrayRef,
+) -> Result<ArrayRef, Error> {
+    // Behind the last row there may be anything.
+    let end = offsets.last().map_or(0, |last| last.as_usize());
+    let values = values.as_primitive::<UInt8Type>().values().inner().slice_with_length(0, end);
+    match GenericByteArray::<T>::try_new(offsets.clone(), values.clone(), None) {
+        Ok(array) => Ok(Arc::new(array)),
+        Err(_) => {
+            let is_utf8 = |row: &[T::Offset]| {
+                str::from_utf8(&values[row[0].as_usize()..row[1].as_usize()]).is_ok()
+            };
+            Err(Error::NotUtf8 { row: offsets.windows(2).position(|row| !is_utf8(row)) })
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! Tensors as the columns of a table.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{FieldRef, Schema};
+
+use super::prepare::{self, Fit, Form, Prepared};
+use super::{Import, choose};
+use crate::error::Error;
+use crate::memory::ManagedTensor;
+
+/// A table with a tensor for each column: rows lie along the first axis, and each column becomes what
+/// [`from_dlpack`](super::from_dlpack) makes of it, under its name.
+///
+/// ```
+/// use arrow_array::{Float32Array, Int64Array};
+/// use arrow_dlpack::{Import, export, import};
+///
+/// let ids = export::array(&Int64Array::from(vec![1, 2]))?;
+/// let scores = export::array(&Float32Array::from(vec![0.5, 0.25]))?;
+/// let batch = import::record_batch(
+///     vec![("id".to_owned(), ids), ("score".to_owned(), scores)],
+///     &Import::default(),
+/// )?;
+/// assert_eq!((batch.num_rows(), batch.num_columns()), (2, 2));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// `DuplicateName`, `UnequalRows`, and in a `Column` what `from_dlpack` returns. Nothing is converted
+/// before every column has been found to be convertible, and all tensors have been released by then.
+pub fn record_batch(
+    columns: Vec<(String, ManagedTensor)>,
+    options: &Import,
+) -> Result<RecordBatch, Error> {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    check_unique(&names)?;
+    let in_column = |name: &str| {
+        let name = name.to_owned();
+        move |error| Error::Column { name, error: Box::new(error) }
+    };
+    let prepared: Vec<Prepared> = columns
+        .iter()
+        .map(|(name, tensor)| prepare::prepare(tensor, options).map_err(in_column(name)))
+        .collect::<Result<_, _>>()?;
+    let rows = prepared.first().map_or(0, |first| first.len);
+    for ((name, _), column) in columns.iter().zip(&prepared) {
+        if column.len != rows {
+            let (name, expected) = (name.clone(), rows);
+            return Err(Error::UnequalRows { name, rows: column.len, expected });
+        }
+    }
+    let columns = columns.into_iter().zip(prepared).map(|((name, tensor), column)| {
+        let (array, field) = column.run(tensor).map_err(in_column(&name))?;
+        Ok((named(&field, &name), array))
+    });
+    Ok(batch(columns.collect::<Result<_, Error>>()?, rows))
+}
+
+/// A matrix as a table, with a column for each of its columns.
+///
+/// Where the elements of each column lie one behind the other, whatever lies between the columns, all
+/// of them are the matrix's own memory, which its deleter frees when the last one goes. Otherwise the
+/// matrix is copied once, column by column, into memory that the columns share.
+///
+/// ```
+/// # #[cfg(feature = "ndarray")]
+/// # {
+/// use arrow_dlpack::{Import, import, ndarray};
+///
+/// // Two columns, one behind the other.
+/// let matrix = ::ndarray::array![[1.0_f32, 2.0], [10.0, 20.0]].reversed_axes();
+/// let batch = import::columns(ndarray::tensor(matrix), &["x", "y"], &Import::default())?;
+/// assert_eq!(batch.column(1).len(), 2);
+/// # }
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// `WrongRank` if it is no matrix, `NameCount`, `DuplicateName`; all that
+/// [`from_dlpack`](super::from_dlpack) returns. The tensor has been released by then.
+pub fn columns(
+    tensor: ManagedTensor,
+    names: &[impl AsRef<str>],
+    options: &Import,
+) -> Result<RecordBatch, Error> {
+    let &[_, width] = tensor.shape() else {
+        return Err(Error::WrongRank { what: "a matrix", expected: 2, ndim: tensor.ndim() });
+    };
+    let width = usize::try_from(width).map_err(|_| Error::Overflow("number of columns"))?;
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    if names.len() != width {
+        return Err(Error::NameCount { names: names.len(), columns: width });
+    }
+    check_unique(&names)?;
+
+    // A column is what is chosen and fitted, and copying is decided for all of them together.
+    let strides = tensor.strides().into_owned();
+    let column =
+        Form { shape: &tensor.shape()[..1], strides: strides[..1].into(), ..Form::of(&tensor) };
+    let rows = column.rows()?;
+    let field = choose::field(&column, &options.representation)?;
+    let fit = Fit::new(&column, &field)?;
+    let plan = fit.plan(&column, &tensor, options)?;
+
+    let (starts, len, values) = if plan.is_zero_copy() {
+        let (starts, len) = positions(&tensor, strides[1], width);
+        (starts, len, prepare::adopt(tensor)?)
+    } else {
+        let starts = (0..width).map(|column| column * rows).collect();
+        (starts, tensor.size(), fit.copy(tensor.transposed(&[1, 0]))?)
+    };
+    let all = prepare::build(field.data_type(), len, values);
+    let columns =
+        names.iter().zip(starts).map(|(name, start)| (named(&field, name), all.slice(start, rows)));
+    Ok(batch(columns.collect(), rows))
+}
+
+/// Where in the memory that a matrix spans its columns begin, and how many elements it spans.
+fn positions(tensor: &ManagedTensor, stride: i64, width: usize) -> (Vec<usize>, usize) {
+    let (Some((bytes, origin)), Some(itemsize)) = (tensor.span(), tensor.itemsize()) else {
+        return (vec![0; width], 0);
+    };
+    // The stride of a single column means nothing, and is not used.
+    let step = isize::try_from(stride).unwrap_or_default();
+    let next = |start: &usize| Some(start.wrapping_add_signed(step));
+    let step_by_step = std::iter::successors(Some(origin / itemsize), next);
+    if bytes.is_empty() {
+        return (vec![0; width], 0);
+    }
+    (step_by_step.take(width).collect(), bytes.len() / itemsize)
+}
+
+fn named(field: &FieldRef, name: &str) -> FieldRef {
+    Arc::new(field.as_ref().clone().with_name(name))
+}
+
+fn check_unique(names: &[&str]) -> Result<(), Error> {
+    let mut seen = HashSet::with_capacity(names.len());
+    match names.iter().find(|name| !seen.insert(**name)) {
+        Some(name) => Err(Error::DuplicateName((*name).to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// A batch of columns that are all of this length, which it has even without any.
+fn batch(columns: Vec<(FieldRef, ArrayRef)>, rows: usize) -> RecordBatch {
+    let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+    let schema = Arc::new(Schema::new(fields));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(schema, arrays, &options).unwrap_or_else(prepare::impossible)
+}

@@ -1,0 +1,129 @@
+//! Booleans: a bit each in Arrow, a byte each in DLPack.
+
+use arrow_buffer::BooleanBuffer;
+use arrow_buffer::bit_chunk_iterator::BitChunks;
+
+use super::gather::{Walk, append_run, array, readable};
+use crate::error::Error;
+use crate::memory::{Fresh, ManagedTensor};
+
+/// Whether every byte is 0 or 1, as consumers of DLPack expect and nobody promises.
+pub(crate) fn are_bools(bytes: &[u8]) -> bool {
+    // Without a branch for each byte, but not much further than the first other one.
+    bytes.chunks(4096).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) <= 1)
+}
+
+/// Writes 1 for each byte that is not 0.
+pub(super) fn normalise(bytes: &[u8], out: &mut [u8]) {
+    for (byte, out) in bytes.iter().zip(out) {
+        *out = u8::from(*byte != 0);
+    }
+}
+
+/// Writes `out.len()` bits, from bit `start` on, as bytes of 0 and 1.
+pub(super) fn unpack_bits(bits: &BooleanBuffer, start: usize, out: &mut [u8]) {
+    let chunks = BitChunks::new(bits.values(), bits.offset() + start, out.len());
+    let mut words = out.chunks_exact_mut(64);
+    for (bits, word) in chunks.iter().zip(&mut words) {
+        for (byte, out) in bits.to_le_bytes().iter().zip(word.chunks_exact_mut(8)) {
+            out.copy_from_slice(&SPREAD[usize::from(*byte)]);
+        }
+    }
+    let rest = chunks.remainder_bits().to_le_bytes();
+    for (byte, out) in rest.iter().zip(words.into_remainder().chunks_mut(8)) {
+        out.copy_from_slice(&SPREAD[usize::from(*byte)][..out.len()]);
+    }
+}
+
+/// The eight bits of each byte, the lowest first, as bytes.
+static SPREAD: [[u8; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut row = 0;
+    while row < 256 {
+        let mut bit = 0;
+        while bit < 8 {
+            if row >> bit & 1 == 1 {
+                table[row][bit] = 1;
+            }
+            bit += 1;
+        }
+        row += 1;
+    }
+    table
+};
+
+/// The bytes of a tensor of booleans as Arrow's bits, in row-major order: any byte but 0 is true.
+///
+/// # Errors
+///
+/// `UnreadableDevice`, `OutOfMemory`.
+pub(crate) fn pack_bools(tensor: &ManagedTensor) -> Result<BooleanBuffer, Error> {
+    const STAGE: usize = 4096;
+
+    let (bytes, origin) = readable(tensor)?;
+    let len = tensor.nbytes();
+    let packed = Fresh::try_build::<u8>(len.div_ceil(8), |out| {
+        if tensor.is_contiguous() {
+            append_packed(out, bytes);
+            return Ok(());
+        }
+        // Bits have no addresses, so that strided bytes are lined up first, a few at a time.
+        let mut stage: Vec<u8> = Vec::with_capacity(STAGE);
+        Walk::new(tensor, origin, 1)?.runs(|mut at, mut len, step| {
+            while len > 0 {
+                let part = len.min(STAGE - stage.len());
+                at = append_run(&mut stage, bytes, at, part, step, u8::from_ne_bytes);
+                len -= part;
+                if stage.len() == STAGE {
+                    append_packed(out, &stage);
+                    stage.clear();
+                }
+            }
+        });
+        append_packed(out, &stage);
+        Ok(())
+    })?;
+    Ok(BooleanBuffer::new(packed.into_buffer(), 0, len))
+}
+
+/// Appends a bit for each byte, and zeros to the end of the last byte.
+fn append_packed(out: &mut Vec<u8>, bytes: &[u8]) {
+    const BLOCK: usize = 4096;
+
+    for block in bytes.chunks(BLOCK) {
+        let end = out.len();
+        out.resize(end + block.len().div_ceil(8), 0);
+        let packed = &mut out[end..];
+        if !pack_ones(block, packed) {
+            let mut ones = [0; BLOCK];
+            let ones = &mut ones[..block.len()];
+            normalise(block, ones);
+            pack_ones(ones, packed);
+        }
+    }
+}
+
+/// Writes a bit for each byte of 0 or 1; `false` if there were others, and the bits are wrong.
+fn pack_ones(bytes: &[u8], out: &mut [u8]) -> bool {
+    let mut seen = 0;
+    let mut pack = |eight: [u8; 8]| {
+        let ones = u64::from_le_bytes(eight);
+        seen |= ones;
+        // Moves byte i to bit 56 + i; no two of the products meet.
+        ones.wrapping_mul(0x0102_0408_1020_4080) >> 56
+    };
+    let words = bytes.chunks_exact(64);
+    let mut packed = out.chunks_exact_mut(8);
+    let rest = words.remainder();
+    for (word, packed) in words.zip(&mut packed) {
+        for (eight, packed) in word.chunks_exact(8).zip(packed) {
+            [*packed, ..] = pack(array(eight)).to_le_bytes();
+        }
+    }
+    for (eight, packed) in rest.chunks(8).zip(packed.into_remainder()) {
+        let mut padded = [0; 8];
+        padded[..eight.len()].copy_from_slice(eight);
+        [*packed, ..] = pack(padded).to_le_bytes();
+    }
+    are_bools(&seen.to_ne_bytes())
+}

@@ -1,0 +1,243 @@
+//! Numbers of one type as numbers of another: the only loops that need `as`.
+#![expect(clippy::as_conversions, reason = "the casts that round or wrap, each with its check")]
+
+use half::{bf16, f16};
+
+use super::gather::array;
+use crate::dtype::for_each_numeric;
+use crate::ffi::{DLDataType, DLDataTypeCode};
+
+/// Converts a block of items; `false` if some value does not fit, for which anything was written.
+pub(super) type Cast = fn(&[u8], &mut [u8]) -> bool;
+
+/// The same number in another type, and whether it is the same.
+///
+/// To integers it has to be, to floats it is rounded to the nearest one, ties to even.
+trait To<T> {
+    fn to(self) -> (T, bool);
+}
+
+macro_rules! from_integer {
+    ($from:ty => $($to:ty)*) => {
+        $(impl To<$to> for $from {
+            #[inline(always)]
+            fn to(self) -> ($to, bool) {
+                (self as $to, <$to>::try_from(self).is_ok())
+            }
+        })*
+        impl To<f16> for $from {
+            #[inline(always)]
+            fn to(self) -> (f16, bool) {
+                // What float32 has to round is infinite anyway.
+                (to_half(self as f32), true)
+            }
+        }
+        impl To<f32> for $from {
+            #[inline(always)]
+            fn to(self) -> (f32, bool) {
+                (self as f32, true)
+            }
+        }
+        impl To<f64> for $from {
+            #[inline(always)]
+            fn to(self) -> (f64, bool) {
+                (self as f64, true)
+            }
+        }
+    };
+}
+
+macro_rules! from_float {
+    ($from:ty => $($to:ty)*) => {$(
+        impl To<$to> for $from {
+            #[inline(always)]
+            fn to(self) -> ($to, bool) {
+                // `as` saturates, and the highest integer may round up to one that does not fit.
+                const END: $from = (<$to>::MAX / 2 + 1) as $from * 2.0;
+                let to = self as $to;
+                (to, to as $from == self && self < END)
+            }
+        }
+    )*};
+}
+
+macro_rules! from_half {
+    ($($to:ty)*) => {$(
+        impl To<$to> for f16 {
+            #[inline(always)]
+            fn to(self) -> ($to, bool) {
+                from_half(self).to()
+            }
+        }
+    )*};
+}
+
+macro_rules! float_to_float {
+    ($($from:ty => $to:ty, $convert:expr;)*) => {$(
+        impl To<$to> for $from {
+            #[inline(always)]
+            fn to(self) -> ($to, bool) {
+                ($convert(self), true)
+            }
+        }
+    )*};
+}
+
+from_integer!(i8 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_integer!(i16 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_integer!(i32 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_integer!(i64 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_integer!(u8 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_integer!(u16 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_integer!(u32 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_integer!(u64 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_half!(i8 i16 i32 i64 u8 u16 u32 u64 f64);
+from_float!(f32 => i8 i16 i32 i64 u8 u16 u32 u64);
+from_float!(f64 => i8 i16 i32 i64 u8 u16 u32 u64);
+float_to_float! {
+    f16 => f16, |value| value;
+    f16 => f32, from_half;
+    f32 => f16, to_half;
+    f32 => f32, |value| value;
+    f32 => f64, f64::from;
+    f64 => f16, |value| to_half(to_odd(value));
+    f64 => f32, |value| value as f32;
+    f64 => f64, |value| value;
+    f32 => bf16, to_bfloat;
+    f64 => bf16, |value| to_bfloat(to_odd(value));
+}
+
+/// As `f16::from_f32`, which has branches where this can be done to several values at once.
+#[inline(always)]
+fn to_half(value: f32) -> f16 {
+    const INFINITY: u32 = 255 << 23;
+    // From here on everything is infinite; below it, rounding gets there by itself.
+    const TOO_HIGH: u32 = (127 + 16) << 23;
+    const NORMAL: u32 = (127 - 14) << 23;
+    // Added to a number below the normal ones, moves its last float16 bit to the last bit.
+    const SHIFT: f32 = 0.5;
+
+    let bits = value.to_bits();
+    let magnitude = bits & 0x7FFF_FFFF;
+    let odd = magnitude >> 13 & 1;
+    let normal = magnitude.wrapping_sub((127 - 15) << 23).wrapping_add(0xFFF + odd) >> 13;
+    let small = (f32::from_bits(magnitude) + SHIFT).to_bits().wrapping_sub(SHIFT.to_bits());
+    let high = if magnitude > INFINITY { 0x7E00 } else { 0x7C00 };
+    let half = if magnitude < NORMAL { small } else { normal };
+    let half = if magnitude >= TOO_HIGH { high } else { half };
+    f16::from_bits((half | bits >> 16 & 0x8000) as u16)
+}
+
+/// As `f16::to_f32`, without branches.
+#[inline(always)]
+fn from_half(value: f16) -> f32 {
+    // 2 to the power of 112, which is what the exponents differ by.
+    const SCALE: f32 = f32::from_bits((127 + 112) << 23);
+
+    let bits = u32::from(value.to_bits());
+    let magnitude = (bits & 0x7FFF) << 13;
+    // The product is exact, also for numbers below the normal ones.
+    let finite = (f32::from_bits(magnitude) * SCALE).to_bits();
+    let special = magnitude | 255 << 23;
+    let magnitude = if magnitude >= 31 << 23 { special } else { finite };
+    f32::from_bits(magnitude | (bits & 0x8000) << 16)
+}
+
+/// A float32 that rounds on as the float64 would: where it is not the same number, it is the neighbour
+/// whose last bit is set, which is no tie for any narrower float.
+#[inline(always)]
+fn to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let back = f64::from(near);
+    // Bits of floats of one sign are in the order of their magnitudes.
+    let too_far = u32::from(back.abs() > value.abs());
+    let inexact = u32::from(back != value);
+    f32::from_bits(near.to_bits().wrapping_sub(too_far) | inexact)
+}
+
+/// As `bf16::from_f32`, without branches.
+#[inline(always)]
+fn to_bfloat(value: f32) -> bf16 {
+    let bits = value.to_bits();
+    let rounded = bits.wrapping_add(0x7FFF + (bits >> 16 & 1));
+    // Rounding could turn a NaN into infinity.
+    let bits = if value.is_nan() { bits | 1 << 22 } else { rounded };
+    bf16::from_bits((bits >> 16) as u16)
+}
+
+/// An integer as the same float64, if there is one.
+pub(super) fn exact(value: i128) -> Option<f64> {
+    let magnitude = value.unsigned_abs();
+    let digits = magnitude.checked_shr(magnitude.trailing_zeros()).unwrap_or(0);
+    (digits >> f64::MANTISSA_DIGITS == 0).then_some(value as f64)
+}
+
+/// A value that lies in memory at any address.
+trait Item: Copy {
+    fn read(bytes: &[u8]) -> Self;
+    fn write(self, bytes: &mut [u8]);
+}
+
+fn each<S: Item + To<D>, D: Item>(items: &[u8], out: &mut [u8]) -> bool {
+    let mut fits = true;
+    let out = out.chunks_exact_mut(size_of::<D>());
+    for (item, out) in items.chunks_exact(size_of::<S>()).zip(out) {
+        let (value, same) = S::read(item).to();
+        value.write(out);
+        fits &= same;
+    }
+    fits
+}
+
+macro_rules! items {
+    ($($type:ty)*) => {
+        $(impl Item for $type {
+            #[inline(always)]
+            fn read(bytes: &[u8]) -> Self {
+                Self::from_ne_bytes(array(bytes))
+            }
+
+            #[inline(always)]
+            fn write(self, bytes: &mut [u8]) {
+                bytes.copy_from_slice(&self.to_ne_bytes());
+            }
+        })*
+    };
+}
+
+macro_rules! table {
+    ($(($arrow:ident, $code:ident, $bits:literal, $name:ident, $type:ident, $native:ty))*) => {
+        items!($($native)* bf16);
+
+        trait Number: Item $(+ To<$native>)* {}
+        $(impl Number for $native {})*
+
+        fn cast_from<S: Number>(to: DLDataType) -> Option<Cast> {
+            match to {
+                $(DLDataType::$name => Some(each::<S, $native>),)*
+                _ => None,
+            }
+        }
+
+        /// The conversion between two numeric types; from float32 and float64 also to bfloat16.
+        pub(super) fn cast(from: DLDataType, to: DLDataType) -> Option<Cast> {
+            match (from, to) {
+                (DLDataType::FLOAT32, BFLOAT16) => Some(each::<f32, bf16>),
+                (DLDataType::FLOAT64, BFLOAT16) => Some(each::<f64, bf16>),
+                $((DLDataType::$name, _) => cast_from::<$native>(to),)*
+                _ => None,
+            }
+        }
+
+        /// A number, written out.
+        pub(super) fn show(bytes: &[u8], dtype: DLDataType) -> String {
+            match dtype {
+                $(DLDataType::$name => <$native>::read(bytes).to_string(),)*
+                _ => format!("{bytes:?}"),
+            }
+        }
+    };
+}
+for_each_numeric!(table);
+
+pub(super) const BFLOAT16: DLDataType = DLDataType::scalar(DLDataTypeCode::BFLOAT, 16);

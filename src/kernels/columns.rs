@@ -1,0 +1,162 @@
+//! Columns of an Arrow table as one piece of memory.
+
+use super::convert::{Cells, Chunk, Misfit, item_size};
+use super::fill::Item;
+use super::weave::weave;
+use crate::error::Error;
+use crate::ffi::DLDataType;
+use crate::memory::Fresh;
+
+/// Bytes that are worked on at once: they stay in the nearest cache from the first step to the last.
+const BLOCK: usize = 16 << 10;
+
+/// As above, of all columns together. More than the nearest cache holds, because many short reads take
+/// longer to arrive than a few long ones.
+const TILE: usize = 256 << 10;
+
+/// Chunks one behind the other, as `dtype`. Nulls become `fill`; without one their cells hold
+/// anything.
+///
+/// # Errors
+///
+/// `ValueDoesNotFit`, `OutOfMemory`; `UnsupportedDtype` where `can_convert` says no.
+pub(crate) fn concatenate(
+    chunks: &[Cells<'_>],
+    dtype: DLDataType,
+    fill: Option<&Item>,
+) -> Result<Fresh, Error> {
+    let chunks = prepare(chunks, dtype, fill)?;
+    let size = item_size(dtype);
+    let rows = chunks.iter().map(Chunk::len).sum();
+    Fresh::try_build::<u8>(product(rows, size)?, |out| {
+        let mut first = 0;
+        for chunk in &chunks {
+            append(chunk, out, size).map_err(|misfit| misfit.at(first, 0, dtype))?;
+            first += chunk.len();
+        }
+        Ok(())
+    })
+}
+
+fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfit> {
+    let len = chunk.len();
+    let block = BLOCK / size;
+    match chunk.verbatim(0, len) {
+        Some(bytes) if !chunk.has_fill() => out.extend_from_slice(bytes),
+        Some(bytes) => {
+            for (start, bytes) in (0..len).step_by(block).zip(bytes.chunks(block * size)) {
+                let end = out.len();
+                out.extend_from_slice(bytes);
+                chunk.fill(start, &mut out[end..]);
+            }
+        }
+        None => {
+            for start in (0..len).step_by(block) {
+                let end = out.len();
+                out.resize(end + block.min(len - start) * size, 0);
+                chunk.write(start, &mut out[end..])?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Columns side by side, row by row, as `dtype`. Nulls become `fill`; without one their cells hold
+/// anything. Each column has `rows` rows, in chunks of any lengths.
+///
+/// # Errors
+///
+/// As [`concatenate`].
+pub(crate) fn interleave(
+    columns: &[Vec<Cells<'_>>],
+    rows: usize,
+    dtype: DLDataType,
+    fill: Option<&Item>,
+) -> Result<Fresh, Error> {
+    let size = item_size(dtype);
+    let row = product(columns.len(), size)?;
+    let columns = columns.iter().map(|chunks| prepare(chunks, dtype, fill));
+    let chunks = columns.collect::<Result<Vec<_>, _>>()?;
+    let mut columns: Vec<_> = chunks.iter().map(|chunks| Column::new(chunks)).collect();
+    Fresh::try_build::<u8>(product(rows, row)?, |out| {
+        if row == 0 {
+            return Ok(());
+        }
+        // Of wide rows there are still some, or the loops would be short.
+        let tile = (TILE / row).next_multiple_of(64).clamp(64, 4096);
+        let mut scratch = vec![0; tile.min(rows) * row];
+        for start in (0..rows).step_by(tile) {
+            let rows = tile.min(rows - start);
+            let mut items = Vec::with_capacity(columns.len());
+            let scratch = scratch.chunks_exact_mut(rows * size);
+            for (index, (column, scratch)) in columns.iter_mut().zip(scratch).enumerate() {
+                let read = column.read(rows, scratch, size);
+                items.push(read.map_err(|(misfit, first)| misfit.at(first, index, dtype))?);
+            }
+            let end = out.len();
+            out.resize(end + rows * row, 0);
+            weave(&items, &mut out[end..], size);
+        }
+        Ok(())
+    })
+}
+
+/// A column, and how far it has been read.
+struct Column<'a> {
+    chunks: &'a [Chunk<'a>],
+    /// Position in the first of the chunks.
+    at: usize,
+    /// Rows before the first of the chunks.
+    first: usize,
+}
+
+impl<'a> Column<'a> {
+    fn new(chunks: &'a [Chunk<'a>]) -> Self {
+        Self { chunks, at: 0, first: 0 }
+    }
+
+    /// The items of the next rows: where they are if they can stay so, else in `scratch`. A misfit
+    /// comes with the row at which its chunk begins.
+    fn read<'s>(
+        &mut self,
+        rows: usize,
+        scratch: &'s mut [u8],
+        size: usize,
+    ) -> Result<&'s [u8], (Misfit, usize)>
+    where
+        'a: 's,
+    {
+        let mut done = 0;
+        while done < rows {
+            let chunk = &self.chunks[0];
+            let len = (rows - done).min(chunk.len() - self.at);
+            if len == 0 {
+                self.first += chunk.len();
+                (self.chunks, self.at) = (&self.chunks[1..], 0);
+                continue;
+            }
+            let start = self.at;
+            self.at += len;
+            match chunk.verbatim(start, len) {
+                Some(items) if len == rows && !chunk.has_fill() => return Ok(items),
+                _ => {}
+            }
+            let out = &mut scratch[done * size..(done + len) * size];
+            chunk.write(start, out).map_err(|misfit| (misfit, self.first))?;
+            done += len;
+        }
+        Ok(scratch)
+    }
+}
+
+fn prepare<'a>(
+    chunks: &[Cells<'a>],
+    dtype: DLDataType,
+    fill: Option<&'a Item>,
+) -> Result<Vec<Chunk<'a>>, Error> {
+    chunks.iter().map(|cells| Chunk::new(*cells, dtype, fill)).collect()
+}
+
+fn product(count: usize, size: usize) -> Result<usize, Error> {
+    count.checked_mul(size).ok_or(Error::Overflow("size in bytes"))
+}

@@ -1,0 +1,232 @@
+//! One chunk of a column, its items as those of another dtype.
+
+use std::borrow::Cow;
+
+use arrow_buffer::{BooleanBuffer, NullBuffer};
+
+use super::bits::{normalise, unpack_bits};
+use super::cast::{self, BFLOAT16, Cast};
+use super::fill::{Item, fill};
+use super::gather::array;
+use super::minifloat::{self, Table};
+use super::widen::from_bfloat;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDataTypeCode};
+
+/// One chunk of a column: cells one behind the other.
+#[derive(Clone, Copy)]
+pub(crate) struct Cells<'a> {
+    pub(crate) values: Values<'a>,
+    /// As many as there are cells.
+    pub(crate) nulls: Option<&'a NullBuffer>,
+}
+
+/// What is in the cells; under a null, anything.
+#[derive(Clone, Copy)]
+pub(crate) enum Values<'a> {
+    /// Items of a dtype, at any address; elements of under 8 bits in a byte each.
+    Words { bytes: &'a [u8], dtype: DLDataType },
+    /// Arrow's booleans.
+    Bits(&'a BooleanBuffer),
+}
+
+impl Cells<'_> {
+    /// Number of cells.
+    pub(super) fn len(&self) -> usize {
+        match self.values {
+            Values::Words { bytes, dtype } => bytes.len() / item_size(dtype),
+            Values::Bits(bits) => bits.len(),
+        }
+    }
+}
+
+/// Bytes of one item, which has no others near it.
+pub(super) fn item_size(dtype: DLDataType) -> usize {
+    dtype.item_bits(true) / 8
+}
+
+/// Whether values of `from` can become `to`: of the same dtype, if its items have 1, 2, 4, 8 or 16
+/// bytes; numbers and booleans to numbers; the floats that Arrow does not have to float32 and float64,
+/// and these to bfloat16.
+pub(crate) fn can_convert(from: DLDataType, to: DLDataType) -> bool {
+    Steps::between(from, to).is_some()
+}
+
+/// The way from one dtype to another: into something that can be cast, and then the cast.
+struct Steps {
+    decode: Decode,
+    cast: Option<Cast>,
+}
+
+enum Decode {
+    /// It can be cast, or copied, as it is.
+    Nothing,
+    /// To bytes of 0 and 1.
+    Bool,
+    /// To float32.
+    Bfloat,
+    /// To float32.
+    Code(Box<Table>),
+}
+
+impl Steps {
+    fn between(from: DLDataType, to: DLDataType) -> Option<Self> {
+        let bool = from.code == DLDataTypeCode::BOOL;
+        if from == to {
+            let decode = if bool { Decode::Bool } else { Decode::Nothing };
+            let moves = matches!(item_size(from), 1 | 2 | 4 | 8 | 16);
+            return moves.then_some(Self { decode, cast: None });
+        }
+        let (decode, between) = match minifloat::table(from) {
+            _ if from.lanes != 1 => return None,
+            Some(table) => (Decode::Code(table), DLDataType::FLOAT32),
+            None if from == BFLOAT16 => (Decode::Bfloat, DLDataType::FLOAT32),
+            None if bool => (Decode::Bool, DLDataType::UINT8),
+            None => {
+                return Some(Self { decode: Decode::Nothing, cast: Some(cast::cast(from, to)?) });
+            }
+        };
+        if between == DLDataType::FLOAT32 && to != DLDataType::FLOAT64 {
+            return (to == between).then_some(Self { decode, cast: None });
+        }
+        let cast = if between == to { None } else { Some(cast::cast(between, to)?) };
+        Some(Self { decode, cast })
+    }
+}
+
+/// A chunk, and how it becomes what it shall be.
+pub(super) struct Chunk<'a> {
+    cells: Cells<'a>,
+    fill: Option<&'a Item>,
+    steps: Steps,
+    from: DLDataType,
+    to: DLDataType,
+}
+
+impl<'a> Chunk<'a> {
+    pub(super) fn new(
+        cells: Cells<'a>,
+        to: DLDataType,
+        fill: Option<&'a Item>,
+    ) -> Result<Self, Error> {
+        let from = match cells.values {
+            Values::Words { dtype, .. } => dtype,
+            Values::Bits(_) => BOOL,
+        };
+        let steps = Steps::between(from, to).ok_or(Error::UnsupportedDtype {
+            dtype: from,
+            way_out: "cast it to the dtype of the others first",
+        })?;
+        let nulls = cells.nulls.filter(|nulls| nulls.null_count() > 0);
+        Ok(Self { cells: Cells { nulls, ..cells }, fill, steps, from, to })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Whether there are nulls that become something.
+    pub(super) fn has_fill(&self) -> bool {
+        self.fill.is_some() && self.cells.nulls.is_some()
+    }
+
+    /// Makes nulls what they become: `out` has the items from `start` on.
+    pub(super) fn fill(&self, start: usize, out: &mut [u8]) {
+        if let (Some(nulls), Some(item)) = (self.cells.nulls, self.fill) {
+            fill(out, nulls, start, item, item_size(self.to));
+        }
+    }
+
+    /// The bytes of `len` items from `start` on, if they can stay as they are but for the nulls.
+    pub(super) fn verbatim(&self, start: usize, len: usize) -> Option<&'a [u8]> {
+        match (&self.steps, self.cells.values) {
+            (Steps { decode: Decode::Nothing, cast: None }, Values::Words { bytes, .. }) => {
+                Some(items(bytes, self.from, start, len))
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes the items from `start` on, as many as `out` has room for.
+    pub(super) fn write(&self, start: usize, out: &mut [u8]) -> Result<(), Misfit> {
+        if let Some(cast) = self.steps.cast {
+            let len = out.len() / item_size(self.to);
+            if !cast(&self.decoded(start, len), out) {
+                self.check(start, len, cast)?;
+            }
+        } else {
+            self.decode(start, out);
+        }
+        self.fill(start, out);
+        Ok(())
+    }
+
+    /// `len` items from `start` on, as they are cast.
+    fn decoded(&self, start: usize, len: usize) -> Cow<'a, [u8]> {
+        let size = match (&self.steps.decode, self.cells.values) {
+            (Decode::Nothing, Values::Words { bytes, .. }) => {
+                return items(bytes, self.from, start, len).into();
+            }
+            (Decode::Nothing | Decode::Bool, _) => 1,
+            (Decode::Bfloat | Decode::Code(_), _) => size_of::<f32>(),
+        };
+        let mut out = vec![0; len * size];
+        self.decode(start, &mut out);
+        out.into()
+    }
+
+    fn decode(&self, start: usize, out: &mut [u8]) {
+        let bytes = match self.cells.values {
+            Values::Bits(bits) => return unpack_bits(bits, start, out),
+            Values::Words { bytes, .. } => &bytes[start * item_size(self.from)..],
+        };
+        match &self.steps.decode {
+            Decode::Nothing => out.copy_from_slice(&bytes[..out.len()]),
+            Decode::Bool => normalise(&bytes[..out.len()], out),
+            Decode::Bfloat => {
+                for (item, out) in bytes.chunks_exact(2).zip(out.chunks_exact_mut(4)) {
+                    out.copy_from_slice(&from_bfloat(array(item)).to_ne_bytes());
+                }
+            }
+            Decode::Code(table) => {
+                for (code, out) in bytes.iter().zip(out.chunks_exact_mut(4)) {
+                    out.copy_from_slice(&table[usize::from(*code)].to_ne_bytes());
+                }
+            }
+        }
+    }
+
+    /// Finds the cell that did not fit, if it was not a null.
+    fn check(&self, start: usize, len: usize, cast: Cast) -> Result<(), Misfit> {
+        let from = self.decoded(start, len);
+        let mut out = [0; 16];
+        let out = &mut out[..item_size(self.to)];
+        for (cell, item) in (start..).zip(from.chunks_exact(item_size(self.from))) {
+            let null = self.cells.nulls.is_some_and(|nulls| nulls.is_null(cell));
+            if !null && !cast(item, out) {
+                return Err(Misfit { cell, value: cast::show(item, self.from) });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A value that does not fit.
+pub(super) struct Misfit {
+    cell: usize,
+    value: String,
+}
+
+impl Misfit {
+    /// In a chunk that begins at row `start` of a column.
+    pub(super) fn at(self, start: usize, column: usize, dtype: DLDataType) -> Error {
+        Error::ValueDoesNotFit { value: self.value, dtype, column, row: start + self.cell }
+    }
+}
+
+fn items(bytes: &[u8], dtype: DLDataType, start: usize, len: usize) -> &[u8] {
+    let size = item_size(dtype);
+    &bytes[start * size..(start + len) * size]
+}
+
+const BOOL: DLDataType = DLDataType::scalar(DLDataTypeCode::BOOL, 8);

@@ -1,0 +1,127 @@
+//! One value in the bits of a dtype.
+
+use super::cast::{BFLOAT16, cast, exact};
+use super::fill::Item;
+use super::minifloat;
+use super::widen::from_bfloat;
+use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::scalar::Scalar;
+
+impl Scalar {
+    /// The value in the bits of `dtype`, elements of under 8 bits in the low bits of their byte.
+    ///
+    /// `None` if it would be another value: integers stay what they are in every dtype, a finite value
+    /// stays finite, and NaN, infinity and fractions need a dtype that has them. Fractions are rounded
+    /// in float16, float32, float64 and bfloat16; the smaller floats have the value or have it not.
+    pub(crate) fn encode(self, dtype: DLDataType) -> Option<Item> {
+        if dtype.lanes != 1 || !dtype.is_valid() {
+            return None;
+        }
+        let value = match self {
+            Self::Bool(value) => Self::Int(value.into()),
+            value => value,
+        };
+        match dtype.code {
+            DLDataTypeCode::INT | DLDataTypeCode::UINT => integer(value.to_integer()?, dtype),
+            DLDataTypeCode::BOOL => {
+                let value = value.to_integer()?;
+                (value == 0 || value == 1).then(|| integer(value, DLDataType::UINT8))?
+            }
+            // The imaginary part is what comes after it: zero.
+            DLDataTypeCode::COMPLEX => {
+                let part = DLDataType::scalar(DLDataTypeCode::FLOAT, dtype.bits / 2);
+                float(value.to_float()?, part)
+            }
+            _ => match minifloat::table(dtype) {
+                Some(table) => code(value.to_float()?, &table[..], dtype),
+                None => float(value.to_float()?, dtype),
+            },
+        }
+    }
+
+    fn to_integer(self) -> Option<i128> {
+        match self {
+            Self::Bool(value) => Some(value.into()),
+            Self::Int(value) => Some(value),
+            Self::Float(value) => {
+                let signed = convert::<8>(value, DLDataType::INT64).map(i64::from_ne_bytes);
+                let unsigned = || convert::<8>(value, DLDataType::UINT64).map(u64::from_ne_bytes);
+                signed.map(i128::from).or_else(|| unsigned().map(i128::from))
+            }
+        }
+    }
+
+    fn to_float(self) -> Option<f64> {
+        match self {
+            Self::Bool(value) => Some(f64::from(u8::from(value))),
+            Self::Int(value) => exact(value),
+            Self::Float(value) => Some(value),
+        }
+    }
+}
+
+fn integer(value: i128, dtype: DLDataType) -> Option<Item> {
+    let bits = u32::from(dtype.bits);
+    let unsigned = u128::from_ne_bytes(value.to_ne_bytes());
+    let fits = match dtype.code {
+        DLDataTypeCode::INT => matches!(value.checked_shr(bits - 1), Some(0 | -1)),
+        // A shift by all 128 bits leaves nothing.
+        _ => value >= 0 && unsigned.checked_shr(bits).unwrap_or(0) == 0,
+    };
+    let unsigned = unsigned & (u128::MAX >> (128 - bits));
+    match (fits, bits) {
+        (false, _) => None,
+        (true, ..=8) => Some(item(&u8::try_from(unsigned).ok()?.to_ne_bytes())),
+        (true, 16) => Some(item(&u16::try_from(unsigned).ok()?.to_ne_bytes())),
+        (true, 32) => Some(item(&u32::try_from(unsigned).ok()?.to_ne_bytes())),
+        (true, 64) => Some(item(&u64::try_from(unsigned).ok()?.to_ne_bytes())),
+        (true, _) => (bits == 128).then(|| unsigned.to_ne_bytes()),
+    }
+}
+
+fn float(value: f64, dtype: DLDataType) -> Option<Item> {
+    let (item, back) = match dtype {
+        DLDataType::FLOAT64 => (item(&value.to_ne_bytes()), value),
+        DLDataType::FLOAT32 => {
+            let bytes = convert::<4>(value, dtype)?;
+            (item(&bytes), f64::from(f32::from_ne_bytes(bytes)))
+        }
+        DLDataType::FLOAT16 => {
+            let bytes = convert::<2>(value, dtype)?;
+            (item(&bytes), half::f16::from_ne_bytes(bytes).to_f64())
+        }
+        BFLOAT16 => {
+            let bytes = convert::<2>(value, dtype)?;
+            (item(&bytes), f64::from(from_bfloat(bytes)))
+        }
+        _ => return None,
+    };
+    let whole = value.fract() == 0.0;
+    let kept = if whole { back == value } else { back.is_finite() == value.is_finite() };
+    kept.then_some(item)
+}
+
+/// The code point whose value is this one, the sign of zero included where there is one.
+fn code(value: f64, table: &[f32], dtype: DLDataType) -> Option<Item> {
+    let codes = 1usize << dtype.bits;
+    let find =
+        |same: &dyn Fn(f64) -> bool| table[..codes].iter().position(|code| same(f64::from(*code)));
+    let code = if value.is_nan() {
+        find(&f64::is_nan)
+    } else {
+        find(&|code| code.to_bits() == value.to_bits()).or_else(|| find(&|code| code == value))
+    };
+    code.and_then(|code| u8::try_from(code).ok()).map(|code| item(&[code]))
+}
+
+fn convert<const N: usize>(value: f64, dtype: DLDataType) -> Option<[u8; N]> {
+    let mut out = [0; N];
+    let cast = cast(DLDataType::FLOAT64, dtype)?;
+    cast(&value.to_ne_bytes(), &mut out).then_some(out)
+}
+
+fn item(bytes: &[u8]) -> Item {
+    let mut item = [0; 16];
+    item[..bytes.len()].copy_from_slice(bytes);
+    item
+}

@@ -1,0 +1,146 @@
+//! Elements that Arrow has no type for, as wider ones that it has.
+
+use arrow_buffer::ArrowNativeType;
+
+use super::gather::{Walk, gather, readable};
+use super::minifloat;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::memory::{Fresh, ManagedTensor};
+
+/// bfloat16 and the floats of 8, 6 and 4 bits, packed or padded, as float32: exactly, in row-major
+/// order, lanes one behind the other.
+///
+/// # Errors
+///
+/// `UnreadableDevice`, `OutOfMemory`; `UnsupportedDtype` for any other dtype.
+pub(crate) fn widen(tensor: &ManagedTensor) -> Result<Fresh, Error> {
+    let dtype = tensor.dtype();
+    if let Some(table) = minifloat::table(dtype) {
+        return codes(tensor, |code| table[usize::from(code)]);
+    }
+    if dtype.code != DLDataTypeCode::BFLOAT || dtype.bits != 16 {
+        return Err(unsupported(dtype));
+    }
+    let (bytes, origin) = readable(tensor)?;
+    let len = lanes(tensor)?;
+    if len == 0 {
+        return Fresh::build::<f32>(0, |_| ());
+    }
+    let mut walk = Walk::new(tensor, origin, 2 * usize::from(dtype.lanes))?;
+    walk.push_inner(usize::from(dtype.lanes), 2);
+    Fresh::build(len, |out| walk.append_to(out, bytes, from_bfloat))
+}
+
+/// A bfloat16 is the upper half of a float32.
+pub(super) fn from_bfloat(bytes: [u8; 2]) -> f32 {
+    f32::from_bits(u32::from(u16::from_ne_bytes(bytes)) << 16)
+}
+
+/// Elements of under 8 bits, packed or padded, as a byte each: the bits as they are, in the low ones.
+///
+/// # Errors
+///
+/// `UnreadableDevice`, `OutOfMemory`.
+pub(crate) fn unpack(tensor: &ManagedTensor) -> Result<Fresh, Error> {
+    if tensor.dtype().bits >= 8 { gather(tensor) } else { codes(tensor, |code| code) }
+}
+
+/// Integers of under 8 bits, packed or padded, as int8 or uint8.
+///
+/// # Errors
+///
+/// `UnreadableDevice`, `OutOfMemory`; `UnsupportedDtype` for any other dtype.
+pub(crate) fn widen_integers(tensor: &ManagedTensor) -> Result<Fresh, Error> {
+    let dtype = tensor.dtype();
+    match dtype.code {
+        DLDataTypeCode::UINT if dtype.bits < 8 => codes(tensor, |code| code),
+        DLDataTypeCode::INT if dtype.bits < 8 => {
+            // Up to the top, and back down with the sign.
+            let shift = 8 - dtype.bits;
+            codes(tensor, |code| i8::from_ne_bytes([code << shift]) >> shift)
+        }
+        _ => Err(unsupported(dtype)),
+    }
+}
+
+fn unsupported(dtype: DLDataType) -> Error {
+    Error::UnsupportedDtype { dtype, way_out: "convert it to a numeric type first" }
+}
+
+/// Number of lanes in all elements.
+fn lanes(tensor: &ManagedTensor) -> Result<usize, Error> {
+    let lanes = usize::from(tensor.dtype().lanes);
+    tensor.size().checked_mul(lanes).ok_or(Error::Overflow("number of elements"))
+}
+
+/// What `map` makes of each lane of up to 8 bits.
+fn codes<U: ArrowNativeType>(
+    tensor: &ManagedTensor,
+    map: impl Fn(u8) -> U,
+) -> Result<Fresh, Error> {
+    let dtype = tensor.dtype();
+    let (bytes, origin) = readable(tensor)?;
+    let len = lanes(tensor)?;
+    if len == 0 {
+        return Fresh::build::<U>(0, |_| ());
+    }
+    let parts = usize::from(dtype.lanes);
+    let bits = usize::from(dtype.bits);
+    let mask = u8::MAX >> (8 - dtype.bits);
+    if tensor.itemsize() == Some(parts) {
+        let mut walk = Walk::new(tensor, origin, parts)?;
+        walk.push_inner(parts, 1);
+        return Fresh::build(len, |out| walk.append_to(out, bytes, |[code]| map(code & mask)));
+    }
+    if tensor.is_contiguous() {
+        return Fresh::build(len, |out| match bits {
+            1 => append_packed::<1, U>(out, bytes, len, map),
+            2 => append_packed::<2, U>(out, bytes, len, map),
+            4 => append_packed::<4, U>(out, bytes, len, map),
+            6 => append_packed::<6, U>(out, bytes, len, map),
+            _ => out.extend((0..len).map(|index| map(code(bytes, index * bits, mask)))),
+        });
+    }
+    let overflow = || Error::Overflow("size in bits");
+    let origin = origin.checked_mul(8).ok_or_else(overflow)?;
+    let mut walk = Walk::new(tensor, origin, parts * bits)?;
+    walk.push_inner(parts, isize::from(dtype.bits));
+    Fresh::build(len, |out| {
+        walk.runs(|mut at, len, step| {
+            out.extend((0..len).map(|_| {
+                let code = code(bytes, at, mask);
+                at = at.wrapping_add_signed(step);
+                map(code)
+            }));
+        });
+    })
+}
+
+/// The code at bit `at`: it may begin in one byte and end in the next.
+fn code(bytes: &[u8], at: usize, mask: u8) -> u8 {
+    let next = bytes.get(at / 8 + 1).copied().unwrap_or(0);
+    let [code, _] = (u16::from_le_bytes([bytes[at / 8], next]) >> (at % 8)).to_le_bytes();
+    code & mask
+}
+
+/// What `map` makes of `len` packed codes: eight of them take `BITS` bytes.
+fn append_packed<const BITS: usize, U: ArrowNativeType>(
+    out: &mut Vec<U>,
+    bytes: &[u8],
+    len: usize,
+    map: impl Fn(u8) -> U,
+) {
+    let mask = u8::MAX >> (8 - BITS);
+    for group in bytes.chunks_exact(BITS).take(len / 8) {
+        let mut word = [0; 8];
+        word[..BITS].copy_from_slice(group);
+        let word = u64::from_le_bytes(word);
+        let eight: [U; 8] = std::array::from_fn(|index| {
+            let [code, ..] = (word >> (index * BITS)).to_le_bytes();
+            map(code & mask)
+        });
+        out.extend_from_slice(&eight);
+    }
+    out.extend((len / 8 * 8..len).map(|index| map(code(bytes, index * BITS, mask))));
+}
