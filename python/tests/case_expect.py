@@ -66,10 +66,10 @@ def tensor(name: str, layout: str, **options: object) -> dict:
     values, policy = found.values, options.get("nulls", "error")
     if policy == "nan":
         values = with_nan(found)
-    elif policy not in ("error", "mask"):
-        values = np.where(found.valid, values, np.array(policy).astype(values.dtype))
     if "dtype" in options:
         values = values.astype(dtype_of(options["dtype"]))
+    if policy not in ("error", "mask", "nan"):
+        values = np.where(found.valid, values, np.array(policy).astype(values.dtype))
     values = in_memory_order(values, found.values)
     copies = (
         not found.stored
@@ -147,12 +147,16 @@ def refusal(
     return case(name, layout, door, options, error={"kind": kind, "phrase": phrase})
 
 
+def nulls_refused(name: str, layout: str, **options: object) -> dict:
+    found = cells(column(name, layout))
+    nulls = f"{found.nulls} null{'s' * (found.nulls > 1)} in {found.valid.size} values"
+    return refusal(name, "type", nulls, layout, **options)
+
+
 def null_cases(name: str, fill: object, **options: object) -> list[dict]:
     """Of a column with `_nulls`."""
     return [
-        refusal(name, "type", "2 nulls", **options),
-        refusal(name, "type", "1 null ", "tail", **options),
-        refusal(name, "type", "3 nulls", "chunked", **options),
+        *(nulls_refused(name, layout, **options) for layout in ("whole", "tail", "chunked")),
         tensor(name, "sliced", **options),
         tensor(name, "empty", **options),
         tensor(name, "chunked", nulls=fill, **options),

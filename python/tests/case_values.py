@@ -21,10 +21,13 @@ class Cells:
 
     values: np.ndarray
     valid: np.ndarray
-    # How many nulls there are in rows, and in what is in valid rows.
-    nulls: int
     # Whether Arrow has these very bytes in this order.
     stored: bool = True
+
+    @property
+    def nulls(self) -> int:
+        """Cells of null rows, and nulls in rows."""
+        return int(np.count_nonzero(~self.valid))
 
     def transposed(self, axes: list[int]) -> "Cells":
         return replace(self, values=self.values.transpose(axes), valid=self.valid.transpose(axes))
@@ -57,19 +60,18 @@ def cells(array: pa.Array) -> Cells:
         shape = (len(array), dtype.list_size)
         rows = [part.reshape(*shape, *part.shape[1:]) for part in (inner.values, inner.valid)]
         whole = valid.reshape(-1, *[1] * (rows[1].ndim - 1))
-        nulls = array.null_count + int(np.count_nonzero(whole & ~rows[1]))
-        return Cells(rows[0], whole & rows[1], nulls, inner.stored)
+        return Cells(rows[0], whole & rows[1], inner.stored)
     if isinstance(dtype, pa.DictionaryType):
         return cells(array.indices)
     if isinstance(dtype, pa.FixedSizeBinaryType) and not pa.types.is_decimal(dtype):
         width = dtype.byte_width
         rows = [list(row if row is not None else bytes(width)) for row in array.to_pylist()]
         values = np.array(rows, np.uint8).reshape(len(array), width)
-        return Cells(values, np.broadcast_to(valid[:, None], values.shape), array.null_count)
+        return Cells(values, np.broadcast_to(valid[:, None], values.shape))
     if pa.types.is_temporal(dtype) or pa.types.is_decimal(dtype):
         array = array.view(pa.int32() if dtype.bit_width == 32 else pa.int64())
     values = array.fill_null(pa.scalar(0).cast(array.type)).to_numpy(zero_copy_only=False)
-    return Cells(values, valid, array.null_count, stored=not pa.types.is_boolean(dtype))
+    return Cells(values, valid, stored=not pa.types.is_boolean(dtype))
 
 
 def extension_cells(array: pa.ExtensionArray) -> Cells:
@@ -81,7 +83,7 @@ def extension_cells(array: pa.ExtensionArray) -> Cells:
     if isinstance(dtype, pa.OpaqueType) and dtype.vendor_name == "dlpack":
         values = found.values.view(dtype_of(dtype.type_name))
         if values.ndim == 2:  # a complex number is two
-            return Cells(values[:, 0], found.valid[:, 0], found.nulls)
+            return Cells(values[:, 0], found.valid[:, 0])
         return replace(found, values=values)
     if isinstance(dtype, pa.FixedShapeTensorType):
         shape = (len(array), *dtype.shape)
@@ -147,7 +149,7 @@ def rows(array: pa.Array) -> Rows:
         texts = [row.encode() if isinstance(row, str) else row or b"" for row in array.to_pylist()]
         lengths = pa.array([len(text) for text in texts], pa.int64())
         joined = np.frombuffer(b"".join(texts), np.uint8)
-        values = Cells(joined, np.ones(len(joined), bool), 0)
+        values = Cells(joined, np.ones(len(joined), bool))
         kind = "int64" if dtype in (*LARGE_TEXTS, *VIEWED_TEXTS) else "int32"
         if dtype in VIEWED_TEXTS:
             stored = kept = False

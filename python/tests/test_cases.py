@@ -191,12 +191,10 @@ def check(source: pa.Array | pa.ChunkedArray, case: dict) -> None:
 
 
 def explains(case: dict) -> bool:
-    """Rows have no plan, nor have offsets of another type; nothing is nothing to put together."""
+    """Rows have no plan, nor have offsets of another type; chunks are put together with more."""
     door = case.get("door", "tensor")
     if door == "ragged":
-        return case["layout"] not in ("empty", "chunked") and "offset_type" not in case.get(
-            "options", {}
-        )
+        return case["layout"] != "chunked" and "offset_type" not in case.get("options", {})
     return door == "tensor"
 
 
