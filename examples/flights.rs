@@ -89,7 +89,8 @@ fn show_delays(batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
         tensor.dtype(),
         tensor.shape()
     );
-    let (returned, _) = from_dlpack(tensor, &Import { copy: CopyPolicy::Never, ..Default::default() })?;
+    let (returned, _) =
+        from_dlpack(tensor, &Import { copy: CopyPolicy::Never, ..Default::default() })?;
     let returned = returned.as_primitive::<Float32Type>();
     assert_eq!(returned, &delays);
     assert_eq!(first_value(returned), first_value(&delays), "the delays were copied");

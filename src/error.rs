@@ -348,6 +348,19 @@ pub enum Error {
         /// The value found.
         extent: i64,
     },
+    /// Strides were given in bytes, and an element of a tensor is its unit.
+    #[error(
+        "stride of axis {axis} is {stride} bytes, which is no multiple of the {itemsize} bytes of an \
+         element: copy it first, for instance with numpy.ascontiguousarray"
+    )]
+    FractionalStride {
+        /// Which axis.
+        axis: usize,
+        /// The value found, in bytes.
+        stride: i64,
+        /// Bytes of an element.
+        itemsize: usize,
+    },
     /// Shape, strides and element size describe more than an address space holds.
     #[error("the tensor does not fit the address space: its {0} overflows")]
     Overflow(

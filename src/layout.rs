@@ -31,6 +31,29 @@ pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
+/// Strides in elements, from strides in bytes. Those that mean nothing are made to mean nothing harmful:
+/// nobody has to be able to divide them.
+#[cfg(any(feature = "pyo3", test))]
+pub(crate) fn from_bytes(
+    shape: &[i64],
+    strides: &[i64],
+    itemsize: usize,
+) -> Result<Vec<i64>, Error> {
+    let mut elements = row_major(shape);
+    if shape.contains(&0) {
+        return Ok(elements);
+    }
+    let bytes = i64::try_from(itemsize).map_err(|_| Error::Overflow("size in bytes"))?;
+    for (axis, (element, &stride)) in elements.iter_mut().zip(strides).enumerate() {
+        match (stride.checked_rem(bytes), stride.checked_div(bytes)) {
+            (Some(0), Some(whole)) => *element = whole,
+            _ if shape.get(axis) == Some(&1) => {}
+            _ => return Err(Error::FractionalStride { axis, stride, itemsize }),
+        }
+    }
+    Ok(elements)
+}
+
 /// What keeps the elements from lying one behind the other in row-major order, if anything does.
 pub(crate) fn row_major_obstacle(shape: &[i64], strides: &[i64]) -> Option<CopyReason> {
     if shape.contains(&0) {
@@ -145,6 +168,19 @@ mod tests {
             row_major_obstacle(&[2, 3], &[1, 2]),
             Some(CopyReason::Strided { axis: 1, stride: 2, expected: 1 })
         );
+    }
+
+    #[test]
+    fn strides_in_bytes_are_whole_elements_where_they_mean_anything() {
+        assert_eq!(from_bytes(&[2, 3], &[-12, 4], 4), Ok(vec![-3, 1]));
+        assert_eq!(from_bytes(&[2, 1], &[0, 5], 4), Ok(vec![0, 1]));
+        assert_eq!(from_bytes(&[2, 0], &[5, i64::MIN], 4), Ok(vec![1, 1]));
+        assert_eq!(
+            from_bytes(&[3, 2], &[8, 5], 4),
+            Err(Error::FractionalStride { axis: 1, stride: 5, itemsize: 4 })
+        );
+        assert!(from_bytes(&[2], &[4], 0).is_err());
+        assert_eq!(from_bytes(&[2], &[i64::MIN], 8), Ok(vec![i64::MIN / 8]));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{CopyPolicy, CopyReason, Error, Import, OffsetsProblem, Representation, import};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use support::{Abi, Producer, Watch, device, dtype, import as options};
+use support::{Abi, Producer, Watch, device, dtype};
 
 mod support;
 

@@ -1,15 +1,17 @@
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, final, overload
 
-from typing_extensions import CapsuleType, disjoint_base
+from typing_extensions import Buffer, CapsuleType, disjoint_base
 
 from .typing import (
     ArrowType,
     Device,
     Dtype,
     Nulls,
+    SupportsArrayInterface,
     SupportsArrowArray,
     SupportsArrowStream,
+    SupportsCudaArrayInterface,
     SupportsDLPack,
 )
 
@@ -24,6 +26,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "_live",
+    "asdlpack",
     "explain",
     "from_dlpack",
     "from_ragged",
@@ -47,6 +50,7 @@ class Array:
         *,
         device: Device | None = None,
         copy: bool | None = None,
+        type: ArrowType | None = None,
     ) -> Array: ...
     @overload
     def to_tensor(
@@ -125,7 +129,7 @@ class Tensor:
     ) -> Tensor: ...
     @staticmethod
     def from_pointer(address: int, *, versioned: bool = True) -> Tensor: ...
-    def to_arrow(self, *, copy: bool | None = None) -> Array: ...
+    def to_arrow(self, *, copy: bool | None = None, type: ArrowType | None = None) -> Array: ...
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
@@ -164,6 +168,32 @@ def from_dlpack(
     /,
     *,
     device: Device | None = None,
+    copy: bool | None = None,
+    type: ArrowType | None = None,
+) -> Array: ...
+@overload
+def record_batch(
+    data: Mapping[str, SupportsDLPack],
+    /,
+    *,
+    copy: bool | None = None,
+    type: ArrowType | None = None,
+) -> Array: ...
+@overload
+def record_batch(
+    data: SupportsDLPack,
+    /,
+    names: Sequence[str],
+    *,
+    copy: bool | None = None,
+    type: ArrowType | None = None,
+) -> Array: ...
+def from_ragged(
+    values: SupportsDLPack | CapsuleType,
+    offsets: SupportsDLPack | CapsuleType,
+    /,
+    *,
+    type: ArrowType | None = None,
     copy: bool | None = None,
 ) -> Array: ...
 @overload
@@ -234,6 +264,16 @@ def ragged(
     copy: bool | None = None,
     physical: bool = False,
 ) -> MaskedRagged: ...
+@overload
+def explain(
+    obj: SupportsDLPack | CapsuleType,
+    /,
+    *,
+    copy: bool | None = None,
+    type: ArrowType | None = None,
+    device: Device | None = None,
+) -> Plan: ...
+@overload
 def explain(
     obj: SupportsArrowArray | SupportsArrowStream,
     /,
@@ -245,6 +285,18 @@ def explain(
     columns: Sequence[str] | None = None,
     physical: bool = False,
 ) -> Plan: ...
+def asdlpack(
+    obj: SupportsDLPack
+    | SupportsArrayInterface
+    | SupportsArrowArray
+    | SupportsArrowStream
+    | SupportsCudaArrayInterface
+    | Buffer
+    | CapsuleType,
+    /,
+    *,
+    copy: bool | None = None,
+) -> Tensor: ...
 def _live() -> tuple[int, int]: ...
 
 class Ragged(NamedTuple):

@@ -11,9 +11,11 @@ __all__ = [
     "Device",
     "Dtype",
     "Nulls",
+    "SupportsArrayInterface",
     "SupportsArrowArray",
     "SupportsArrowSchema",
     "SupportsArrowStream",
+    "SupportsCudaArrayInterface",
     "SupportsDLPack",
 ]
 
@@ -37,6 +39,24 @@ class SupportsDLPack(Protocol):
     @property
     def __dlpack__(self) -> Any:
         """The method that makes a DLPack capsule."""
+
+
+@runtime_checkable
+class SupportsArrayInterface(Protocol):
+    """Has ``__array_interface__``: Pillow's images, NumPy's scalars, wrappers of C arrays."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """Where the array is, and what it is like."""
+
+
+@runtime_checkable
+class SupportsCudaArrayInterface(Protocol):
+    """Has ``__cuda_array_interface__``: the arrays of Numba and others, in the memory of a GPU."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Where the array is, and what it is like."""
 
 
 @runtime_checkable

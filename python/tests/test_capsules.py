@@ -100,10 +100,6 @@ HELD = {
     "lanes": ({"lanes": 2, "shape": (1,)}, "float32x2", "lanes"),
     "unknown code": ({"code": 99}, "dtype(99, 32 bits)", "numeric type"),
     "opaque": ({"code": hostile.OPAQUE}, "opaque_handle32", "numeric type"),
-    "bfloat16": ({"code": hostile.BFLOAT, "bits": 16}, "bfloat16", "float32"),
-    "fp8": ({"code": 10, "bits": 8}, "float8_e4m3fn", "float32"),
-    "packed int4": ({"code": hostile.INT, "bits": 4}, "int4", "8, 16, 32 or 64 bits"),
-    "bool that is 7": ({"code": hostile.BOOL, "bits": 8}, "bool", "uint8"),
 }
 
 

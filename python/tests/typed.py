@@ -4,8 +4,8 @@ from typing import assert_type
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack
-from arrow_dlpack.typing import SupportsArrowArray, SupportsDLPack
+from arrow_dlpack import Array, Tensor, UnsupportedError, asdlpack, from_dlpack
+from arrow_dlpack.typing import SupportsArrayInterface, SupportsArrowArray, SupportsDLPack
 
 
 def column_to_tensor(column: SupportsArrowArray) -> Tensor:
@@ -29,6 +29,11 @@ def ours_are_among_them(array: Array, tensor: Tensor) -> None:
     np.asarray(tensor)
 
 
+def anything_at_all(array: Array, x: SupportsDLPack, image: SupportsArrayInterface) -> list[Tensor]:
+    things = [asdlpack(array), asdlpack(x, copy=True), asdlpack(image), asdlpack(b"bytes")]
+    return [*things, asdlpack(memoryview(bytearray(3))), asdlpack(np.float32(1))]
+
+
 def refused(column: pa.Array) -> str:
     try:
         return Array(column).type
@@ -38,6 +43,8 @@ def refused(column: pa.Array) -> str:
 
 # What must not pass: each line is an error that mypy must report (warn_unused_ignores).
 Array([1, 2])  # type: ignore[arg-type]
+asdlpack([1, 2])  # type: ignore[arg-type]
+asdlpack(b"", copy=1)  # type: ignore[arg-type]
 from_dlpack([1, 2])  # type: ignore[arg-type]
 from_dlpack(np.zeros(3), device="cuda")  # type: ignore[arg-type]
 Tensor.from_pointer("0")  # type: ignore[arg-type]

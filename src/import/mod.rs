@@ -19,6 +19,8 @@ use crate::error::Error;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
+#[cfg(feature = "pyo3")]
+pub(crate) use prepare::prepare;
 pub use ragged::ragged;
 pub use table::{columns, record_batch};
 

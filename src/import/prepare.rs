@@ -150,16 +150,16 @@ impl Fit {
 }
 
 /// A tensor's future, decided.
-pub(super) struct Prepared {
+pub(crate) struct Prepared {
     pub(super) field: FieldRef,
-    pub(super) plan: Plan,
+    pub(crate) plan: Plan,
     /// Number of values.
     pub(super) len: usize,
     fit: Fit,
 }
 
 /// Decides, without doing anything, what becomes of a tensor.
-pub(super) fn prepare(tensor: &ManagedTensor, options: &Import) -> Result<Prepared, Error> {
+pub(crate) fn prepare(tensor: &ManagedTensor, options: &Import) -> Result<Prepared, Error> {
     let form = Form::of(tensor);
     let field = choose::field(&form, &options.representation)?;
     let fit = Fit::new(&form, &field)?;
@@ -169,7 +169,7 @@ pub(super) fn prepare(tensor: &ManagedTensor, options: &Import) -> Result<Prepar
 
 impl Prepared {
     /// Does what was decided for this tensor.
-    pub(super) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
+    pub(crate) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
         let values =
             if self.plan.is_zero_copy() { adopt(tensor)? } else { self.fit.copy(tensor)? };
         Ok((build(self.field.data_type(), self.len, values), self.field))

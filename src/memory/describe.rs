@@ -93,6 +93,12 @@ impl ManagedTensor {
         self.view.row_major_obstacle()
     }
 
+    /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
+        self.view.extends_beyond(origin, len)
+    }
+
     /// All bytes from the lowest element to the end of the highest, and the position of the first
     /// element in them; `None` where the CPU cannot read.
     pub(crate) fn span(&self) -> Option<(&[u8], usize)> {

@@ -258,6 +258,31 @@ impl ManagedTensor {
         Arc::new(self).share_as(pick)
     }
 
+    /// A tensor over memory of somebody else's that came without a deleter, such as a Python object's.
+    /// Dropping `owner` is what gives the memory back.
+    ///
+    /// # Errors
+    ///
+    /// Any inconsistency that the description itself can prove, as [`Self::from_raw`]. The owner has
+    /// been dropped by then.
+    ///
+    /// # Safety
+    ///
+    /// `description` is truthful, in the sense of [`Self::from_raw`], for as long as `owner` lives, on
+    /// whatever thread and wherever it is moved to, or the tensor is dropped before anyone reads its
+    /// memory (a caller may first ask [`Self::extends_beyond`]).
+    #[cfg(feature = "pyo3")]
+    pub(crate) unsafe fn over_foreign<O: Send + Sync + 'static>(
+        owner: O,
+        description: &Description<'_>,
+    ) -> Result<Self, Error> {
+        // The header asks for NULL where there are no elements.
+        let empty = description.shape.contains(&0);
+        let data = if empty { std::ptr::null_mut() } else { description.data };
+        // SAFETY: the caller's promise; nothing is read through a NULL that stands for no elements.
+        unsafe { Self::pack(owner, &Description { data, ..*description }) }
+    }
+
     /// A tensor of our own that keeps `owner` alive: one allocation for everything.
     ///
     /// # Safety

@@ -21,6 +21,8 @@ pub(crate) use fresh::Fresh;
 pub use managed::ManagedTensor;
 #[cfg(feature = "pyo3")]
 pub(crate) use owner::{delete_legacy, delete_versioned};
+#[cfg(feature = "pyo3")]
+pub(crate) use pack::Description;
 
 /// Tensors that this library holds open, for leak tests; see [`live`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -13,14 +13,14 @@ use crate::ffi::{
 
 /// What an exported tensor says of itself. Strides are always given: since DLPack 1.2 they must be.
 #[derive(Clone, Copy)]
-pub(super) struct Description<'a> {
-    pub(super) data: *mut u8,
-    pub(super) byte_offset: u64,
-    pub(super) device: DLDevice,
-    pub(super) dtype: DLDataType,
-    pub(super) flags: DLPackFlags,
-    pub(super) shape: &'a [i64],
-    pub(super) strides: &'a [i64],
+pub(crate) struct Description<'a> {
+    pub(crate) data: *mut u8,
+    pub(crate) byte_offset: u64,
+    pub(crate) device: DLDevice,
+    pub(crate) dtype: DLDataType,
+    pub(crate) flags: DLPackFlags,
+    pub(crate) shape: &'a [i64],
+    pub(crate) strides: &'a [i64],
 }
 
 /// The header that a consumer sees. The legacy one is the smaller, so that a tensor can be turned

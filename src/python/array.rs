@@ -10,16 +10,17 @@ use pyo3::types::PyCapsule;
 
 use super::consume::Wanted;
 use super::field::{PyField, type_name};
-use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg};
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use super::request::{self, CopyArg, DeviceArg, VersionArg};
 use super::source::{self, Imported};
 use super::table::{self, Data};
 use super::{capsule, destination, unlocked};
 use crate::error::Error;
 use crate::export::{self, Export, Job, Source};
-use crate::ffi::DLDevice;
-use crate::import::{self, Import};
+use crate::ffi::{DLDevice, DLPackFlags};
+use crate::import;
 use crate::memory::ManagedTensor;
+use crate::plan::Plan;
 
 /// An Arrow array that also speaks DLPack.
 ///
@@ -91,12 +92,24 @@ impl PyArray {
         py: Python<'_>,
         tensor: ManagedTensor,
         copy: Option<bool>,
+        r#type: TypeArg,
     ) -> PyResult<Self> {
-        let copies = copy == Some(true) || !tensor.is_contiguous();
-        let nbytes = if copies { tensor.nbytes() } else { 0 };
-        let options = Import { copy: copy.into(), ..Default::default() };
-        let (array, field) = unlocked(py, nbytes, || import::from_dlpack(tensor, &options))?;
+        let options = r#type.import(&tensor, copy)?;
+        let prepared = import::prepare(&tensor, &options)?;
+        let nbytes = prepared.plan.bytes_copied();
+        let (array, field) = unlocked(py, nbytes, || prepared.run(tensor))?;
         Ok(Self { array, field })
+    }
+
+    /// What [`Self::from_dlpack`] would copy.
+    pub(super) fn explain(
+        x: &Bound<'_, PyAny>,
+        device: Option<DLDevice>,
+        copy: Option<bool>,
+        r#type: TypeArg,
+    ) -> PyResult<Plan> {
+        let (tensor, copy) = take(x, device, copy)?;
+        Ok(import::explain(&tensor, &r#type.import(&tensor, copy)?)?)
     }
 
     /// As if it had come from elsewhere.
@@ -131,7 +144,7 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
         if source::is_arrow(&object)? {
             return Self::new(&object);
         }
-        Self::from_dlpack(&object, None, None)
+        Self::from_dlpack(&object, None, None, None)
     }
 }
 
@@ -150,27 +163,32 @@ impl PyArray {
     /// buffer if not. A tensor on another device is asked to copy itself to the CPU. What is shared
     /// can still be written to by its producer: copy=True is the way to be safe from that.
     ///
+    /// A tensor of more axes than one becomes arrow.fixed_shape_tensor, a row of it a value.
+    ///
     /// device: "cpu" or the standard's (1, 0), which is what None means too.
     /// copy: False to fail rather than copy, True to copy always.
+    /// type: which of the Arrow types that can hold the tensor. "bool8" keeps booleans in a byte each,
+    /// zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
+    /// under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
+    /// that holds the same bytes is taken too, such as the field of the array that the tensor came from.
+    ///
+    /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+    /// >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
+    /// FixedShapeTensorType(extension<arrow.fixed_shape_tensor[value_type=float, shape=[3]]>)
+    /// >>> days = np.array([0, 1], "int32")
+    /// >>> arrow_dlpack.Array.from_dlpack(days, type=pa.date32())
+    /// <arrow_dlpack.Array Date32, 2 values: [1970-01-01, 1970-01-02]>
     #[staticmethod]
-    #[pyo3(signature = (x, /, *, device=None, copy=None))]
+    #[pyo3(signature = (x, /, *, device=None, copy=None, r#type=None))]
     pub(super) fn from_dlpack(
         x: &Bound<'_, PyAny>,
         device: Option<DeviceArg>,
         copy: Option<CopyArg>,
+        r#type: Option<TypeArg>,
     ) -> PyResult<Self> {
         let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
-        let wanted = Wanted { device, copy, host_readable_is_cpu: true };
-        let mut tensor = wanted.take(x)?;
-        let readable = tensor.device().is_host_readable();
-        if !readable && device.is_none() && !x.is_instance_of::<PyCapsule>() {
-            if copy == Some(false) {
-                return Err(Error::UnreadableDevice { device: tensor.device() }.into());
-            }
-            tensor = Wanted { device: Some(DLDevice::CPU), ..wanted }.take(x)?;
-        }
-        // `take` has copied already if that was asked for.
-        Self::from_tensor(x.py(), tensor, copy.filter(|&copy| !copy))
+        let (tensor, copy) = take(x, device, copy)?;
+        Self::from_tensor(x.py(), tensor, copy, r#type.unwrap_or_default())
     }
 
     /// The array as a DLPack capsule; consumers call this.
@@ -324,6 +342,26 @@ impl PyArray {
         }
         Ok(text + ">")
     }
+}
+
+/// A producer's tensor, in memory that the CPU can read, and what is left of `copy`: who asked for a copy
+/// gets one here, unless the producer made one to get it there.
+pub(super) fn take(
+    x: &Bound<'_, PyAny>,
+    device: Option<DLDevice>,
+    copy: Option<bool>,
+) -> PyResult<(ManagedTensor, Option<bool>)> {
+    let asked = Wanted { device, copy: copy.filter(|&copy| !copy), host_readable_is_cpu: true };
+    let mut tensor = asked.take(x)?;
+    let readable = tensor.device().is_host_readable();
+    if !readable && device.is_none() && !x.is_instance_of::<PyCapsule>() {
+        if copy == Some(false) {
+            return Err(Error::UnreadableDevice { device: tensor.device() }.into());
+        }
+        tensor = Wanted { device: Some(DLDevice::CPU), ..asked }.take(x)?;
+    }
+    let copied = tensor.flags().contains(DLPackFlags::IS_COPIED);
+    Ok((tensor, copy.filter(|&copy| !(copy && copied))))
 }
 
 /// The first values as text; `None` for nested types, whose text has no bound.

@@ -183,14 +183,14 @@ unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
 
 /// An exception in flight, put back when this goes: a deleter may run Python code, which would
 /// stumble over the exception or swallow it.
-struct PendingException([*mut ffi::PyObject; 3]);
+pub(super) struct PendingException([*mut ffi::PyObject; 3]);
 
 impl PendingException {
     /// # Safety
     ///
     /// Attached to Python, from here until the value is dropped.
     #[allow(deprecated, reason = "its successor is not in the limited API of Python 3.11")]
-    unsafe fn set_aside() -> Self {
+    pub(super) unsafe fn set_aside() -> Self {
         let [mut kind, mut value, mut traceback] = [ptr::null_mut(); 3];
         // SAFETY: the caller is attached.
         unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut traceback) };

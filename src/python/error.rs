@@ -37,9 +37,14 @@ impl From<Error> for PyErr {
         if !error.is_type_refusal() {
             return PyBufferError::new_err(message);
         }
-        Python::attach(|py| match unsupported_error(py) {
-            Ok(class) => PyErr::from_type(class.clone(), message),
-            Err(error) => error,
-        })
+        unsupported(message)
     }
+}
+
+/// An `UnsupportedError` of these words.
+pub(super) fn unsupported(message: String) -> PyErr {
+    Python::attach(|py| match unsupported_error(py) {
+        Ok(class) => PyErr::from_type(class.clone(), message),
+        Err(error) => error,
+    })
 }

@@ -18,6 +18,10 @@ mod consume;
 mod destination;
 mod error;
 mod field;
+mod foreign;
+mod interface;
+mod item;
+mod lent;
 mod options;
 mod plan;
 mod request;
@@ -36,11 +40,11 @@ pub use field::PyField;
 pub use plan::{PyPlan, PyStep};
 pub use tensor::PyTensor;
 
-use options::{ColumnsArg, DtypeArg, NullsArg, OrderArg};
+use options::{ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use request::{CopyArg, DeviceArg};
 use table::Data;
 
-use crate::export::Ragged;
+use crate::export::{Export, Ragged};
 
 /// Adds the classes and functions of the package `arrow_dlpack` to a module.
 ///
@@ -56,27 +60,86 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(from_dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(to_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(to_tensor_dict, module)?)?;
+    module.add_function(wrap_pyfunction!(record_batch, module)?)?;
     module.add_function(wrap_pyfunction!(ragged, module)?)?;
+    module.add_function(wrap_pyfunction!(from_ragged, module)?)?;
     module.add_function(wrap_pyfunction!(explain, module)?)?;
     module.add("Ragged", ragged_class(module.py(), false)?)?;
     module.add("MaskedRagged", ragged_class(module.py(), true)?)?;
+    module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
     module.add_function(wrap_pyfunction!(_live, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
 }
 
-/// from_dlpack(x, /, *, device=None, copy=None)
+/// from_dlpack(x, /, *, device=None, copy=None, type=None)
 /// --
 ///
 /// The same as Array.from_dlpack: an Arrow array from any object with __dlpack__, or from a DLPack
 /// capsule.
 #[pyfunction]
-#[pyo3(signature = (x, /, *, device=None, copy=None), text_signature = None)]
+#[pyo3(signature = (x, /, *, device=None, copy=None, r#type=None), text_signature = None)]
 fn from_dlpack(
     x: &Bound<'_, PyAny>,
     device: Option<DeviceArg>,
     copy: Option<CopyArg>,
+    r#type: Option<TypeArg>,
 ) -> PyResult<PyArray> {
-    PyArray::from_dlpack(x, device, copy)
+    PyArray::from_dlpack(x, device, copy, r#type)
+}
+
+/// record_batch(data, /, names=None, *, copy=None, type=None)
+/// --
+///
+/// Tensors as the columns of a table: an Array of structs, which Arrow libraries take as a record batch.
+///
+/// data: a dict from names to tensors whose rows lie along their first axis, or with names, a matrix, each
+/// column of which is one of the table. A matrix in column-major order is shared, others are copied once.
+/// copy, type: those of Array.from_dlpack, for each column.
+///
+/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+/// >>> columns = {"x": np.arange(2), "image": np.zeros((2, 8, 8), "uint8")}
+/// >>> pa.record_batch(arrow_dlpack.record_batch(columns)).schema.names
+/// ['x', 'image']
+/// >>> matrix = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
+/// >>> pa.record_batch(arrow_dlpack.record_batch(matrix, names=["a", "b"])).to_pydict()
+/// {'a': [1.0, 3.0], 'b': [2.0, 4.0]}
+#[pyfunction]
+#[pyo3(signature = (data, /, names=None, *, copy=None, r#type=None), text_signature = None)]
+fn record_batch(
+    data: &Bound<'_, PyAny>,
+    names: Option<ColumnsArg>,
+    copy: Option<CopyArg>,
+    r#type: Option<TypeArg>,
+) -> PyResult<PyArray> {
+    let copy = copy.map(|copy| copy.0);
+    table::record_batch(data, names.map(|names| names.0), copy, r#type.unwrap_or_default())
+}
+
+/// from_ragged(values, offsets, /, *, type=None, copy=None)
+/// --
+///
+/// Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
+///
+/// type: an Arrow type, such as pa.string() for values of uint8, or a representation of the lists' items;
+/// None for lists of what Array.from_dlpack makes of the values.
+/// copy: as in Array.from_dlpack.
+///
+/// Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
+///
+/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+/// >>> values, offsets = np.array([1, 2, 3]), np.array([0, 2, 2, 3], "int32")
+/// >>> pa.array(arrow_dlpack.from_ragged(values, offsets)).to_pylist()
+/// [[1, 2], [], [3]]
+#[pyfunction]
+#[pyo3(signature = (values, offsets, /, *, r#type=None, copy=None), text_signature = None)]
+fn from_ragged(
+    values: &Bound<'_, PyAny>,
+    offsets: &Bound<'_, PyAny>,
+    r#type: Option<TypeArg>,
+    copy: Option<CopyArg>,
+) -> PyResult<PyArray> {
+    let copy = copy.map(|copy| copy.0);
+    table::from_ragged(values, offsets, copy, r#type.unwrap_or_default())
 }
 
 /// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
@@ -204,11 +267,11 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
     Ok(class.bind(py))
 }
 
-/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
+/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, type=None, device=None)
 /// --
 ///
-/// What to_tensor would copy with the same options, and why: a Plan. For lists, texts and binaries, what
-/// ragged would.
+/// What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
+/// is explained, of lists, texts and binaries ragged; of tensors from_dlpack, with copy, type and device.
 ///
 /// It raises what the conversion would raise, but for values that do not fit the dtype.
 ///
@@ -219,7 +282,7 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
 /// >>> plan.steps[0].reasons
 /// ['int64 becomes float64', '2 columns are put side by side']
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false, r#type=None, device=None), text_signature = None)]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 fn explain(
     obj: &Bound<'_, PyAny>,
@@ -229,10 +292,30 @@ fn explain(
     copy: Option<CopyArg>,
     columns: Option<ColumnsArg>,
     physical: bool,
+    r#type: Option<TypeArg>,
+    device: Option<DeviceArg>,
 ) -> PyResult<PyPlan> {
-    let options = options::export(copy, nulls, dtype, order, physical);
-    let columns = columns.map(|columns| columns.0);
-    Ok(PyPlan(Data::read(obj, columns)?.explain(&options)?))
+    if source::is_arrow(obj)? {
+        if r#type.is_some() || device.is_some() {
+            return Err(options::pointless(
+                "type and device",
+                "are for tensors, and this is Arrow data",
+            ));
+        }
+        let options = options::export(copy, nulls, dtype, order, physical);
+        let columns = columns.map(|columns| columns.0);
+        return Ok(PyPlan(Data::read(obj, columns)?.explain(&options)?));
+    }
+    if options::export(None, nulls, dtype, order, physical) != Export::default()
+        || columns.is_some()
+    {
+        return Err(options::pointless(
+            "dtype, nulls, order, columns and physical",
+            "are for Arrow data, and this is a tensor",
+        ));
+    }
+    let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
+    PyArray::explain(obj, device, copy, r#type.unwrap_or_default()).map(PyPlan)
 }
 
 /// Tensors open right now, as (exported, imported); for leak tests.

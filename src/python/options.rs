@@ -1,13 +1,18 @@
-//! The keyword arguments of `to_tensor` and its kin.
+//! The keyword arguments of `to_tensor`, `from_dlpack` and their kin.
 
+use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyCapsule, PyFloat, PyInt, PyString};
 
+use super::field::type_name;
 use super::request::{CopyArg, wrong};
+use super::source;
 use crate::export::{Export, NullPolicy, Order};
 use crate::ffi::DLDataType;
+use crate::import::{self, Import, Representation};
+use crate::memory::ManagedTensor;
 use crate::scalar::Scalar;
 
 /// `dtype`: a name, or any object that has one: NumPy's, PyTorch's and JAX's dtypes.
@@ -109,6 +114,80 @@ impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
         // A text is a sequence of texts too, and never what is meant.
         let names = if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
         names.map(Self).ok_or_else(|| wrong(&object, "columns must be a list of names"))
+    }
+}
+
+/// `type`: the name of a representation, or any Arrow type, field or schema.
+pub(super) struct TypeArg {
+    representation: Representation,
+    /// What was asked for by a name that says no more than what comes of itself.
+    expected: Option<&'static str>,
+}
+
+impl Default for TypeArg {
+    fn default() -> Self {
+        Self { representation: Representation::Natural, expected: None }
+    }
+}
+
+impl<'py> FromPyObject<'_, 'py> for TypeArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let must = "type must be \"bool\", \"bool8\", \"float32\", \"opaque\", \"fixed_size_list\", \
+                    \"fixed_shape_tensor\", or an Arrow type or field";
+        if let Ok(name) = object.extract::<&str>() {
+            let (representation, expected) = match name {
+                "bool8" => (Representation::Bool8, None),
+                "opaque" => (Representation::Opaque, None),
+                "fixed_size_list" => (Representation::FixedSizeList, None),
+                "bool" => (Representation::Natural, Some("bool")),
+                "float32" => (Representation::Natural, Some("float32")),
+                "fixed_shape_tensor" => (Representation::Natural, Some("fixed_shape_tensor")),
+                _ => return Err(PyValueError::new_err(format!("{must}, got {name:?}"))),
+            };
+            return Ok(Self { representation, expected });
+        }
+        let Some(method) = object.getattr_opt(intern!(object.py(), "__arrow_c_schema__"))? else {
+            return Err(wrong(&object, must));
+        };
+        let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|_| wrong(&object, must))?;
+        let field = source::schema_of(&capsule)?;
+        Ok(Self { representation: Representation::Field(field), expected: None })
+    }
+}
+
+impl TypeArg {
+    /// The options of an import of `tensor`.
+    pub(super) fn import(self, tensor: &ManagedTensor, copy: Option<bool>) -> PyResult<Import> {
+        let Self { representation, expected } = self;
+        let options = Import { copy: copy.into(), representation };
+        if let Some(name) = expected {
+            let field = import::field(tensor, &options)?;
+            let mut leaf = &field;
+            while let DataType::FixedSizeList(item, _) = leaf.data_type() {
+                leaf = item;
+            }
+            let is_met = match name {
+                "bool" => *leaf.data_type() == DataType::Boolean,
+                "float32" => *leaf.data_type() == DataType::Float32,
+                _ => field.extension_type_name().is_some(),
+            };
+            if !is_met {
+                return Err(PyValueError::new_err(format!(
+                    "a tensor of dtype {} and {} axes does not become {name:?}, but {}",
+                    tensor.dtype(),
+                    tensor.ndim(),
+                    type_name(&field)
+                )));
+            }
+        }
+        Ok(options)
+    }
+
+    /// [`Self::import`] for several tensors, of which nothing can be expected together.
+    pub(super) fn import_all(self, copy: Option<bool>) -> Import {
+        Import { copy: copy.into(), representation: self.representation }
     }
 }
 

@@ -108,6 +108,20 @@ pub(super) fn refuse_stream(stream: Option<&Bound<'_, PyAny>>, device: DLDevice)
     }
 }
 
+/// Any stream will do where there is nothing to wait for. The standard has integers, from -1 on, and
+/// rules out CUDA's 0, which may be either of two streams.
+pub(super) fn check_stream(stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let is_stream = |stream: &Bound<'_, PyAny>| {
+        stream.extract::<i64>().is_ok_and(|stream| stream >= -1 && stream != 0)
+    };
+    match stream {
+        Some(stream) if !is_stream(stream) => {
+            Err(PyBufferError::new_err(format!("there is no stream {}", described(stream))))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Whether two devices are the same one; there is one CPU, whatever its number.
 pub(super) fn same_device(one: DLDevice, other: DLDevice) -> bool {
     one == other || (one.is_cpu() && other.is_cpu())

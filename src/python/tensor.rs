@@ -14,6 +14,7 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use super::consume::{self, Wanted};
 use super::field::PyField;
+use super::options::TypeArg;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
 use super::{PyArray, buffer, capsule, unlocked};
 use crate::ffi::{DLDevice, DLPackFlags};
@@ -41,6 +42,8 @@ pub struct PyTensor {
     field: Option<FieldRef>,
     /// What its elements stand for, if they are the codes of a dictionary.
     dictionary: Option<ArrayRef>,
+    /// Whether all work on the memory is known to be done, so that any stream may have it.
+    synchronised: bool,
 }
 
 impl PyTensor {
@@ -60,11 +63,33 @@ impl PyTensor {
     pub fn tensor(&self) -> &Arc<ManagedTensor> {
         &self.tensor
     }
+
+    /// The same tensor, as another object.
+    pub(super) fn share(&self, py: Python<'_>) -> Self {
+        Self {
+            tensor: Arc::clone(&self.tensor),
+            producer: self.producer.as_ref().map(|producer| producer.clone_ref(py)),
+            field: self.field.clone(),
+            dictionary: self.dictionary.clone(),
+            synchronised: self.synchronised,
+        }
+    }
+
+    /// A tensor whose producer has said that no stream needs to be waited for.
+    pub(super) fn synchronised(tensor: ManagedTensor) -> Self {
+        Self { synchronised: true, ..tensor.into() }
+    }
 }
 
 impl From<ManagedTensor> for PyTensor {
     fn from(tensor: ManagedTensor) -> Self {
-        Self { tensor: Arc::new(tensor), producer: None, field: None, dictionary: None }
+        Self {
+            tensor: Arc::new(tensor),
+            producer: None,
+            field: None,
+            dictionary: None,
+            synchronised: false,
+        }
     }
 }
 
@@ -91,7 +116,7 @@ impl PyTensor {
     /// would copy; None copies only to get to the device.
     #[staticmethod]
     #[pyo3(signature = (x, /, *, device=None, copy=None))]
-    fn from_dlpack(
+    pub(super) fn from_dlpack(
         x: &Bound<'_, PyAny>,
         device: Option<DeviceArg>,
         copy: Option<CopyArg>,
@@ -193,7 +218,7 @@ impl PyTensor {
     /// Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
     /// writable row-major memory of its own. A tensor on another device is handed out by its producer,
     /// which gets all the arguments; one that came as a bare capsule has no producer and takes only
-    /// stream=None.
+    /// stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -208,7 +233,12 @@ impl PyTensor {
             let answer = consume::ask(producer.bind(py), stream, max_version, copy, device)?;
             return Ok(answer.capsule.into_any());
         }
-        request::refuse_stream(stream.as_ref(), self.tensor.device())?;
+        let stream = stream.as_ref();
+        if self.synchronised && !self.tensor.device().is_cpu() {
+            request::check_stream(stream)?;
+        } else {
+            request::refuse_stream(stream, self.tensor.device())?;
+        }
         let tensor = self.export(py, device, copy)?;
         capsule::new(py, tensor, max_version.map(|version| version.0))
     }
@@ -220,10 +250,17 @@ impl PyTensor {
     }
 
     /// The tensor as an Arrow Array: memory shared if it is contiguous, aligned and readable by the
-    /// CPU, else gathered; copy=False fails rather than copy, copy=True copies always.
-    #[pyo3(signature = (*, copy=None))]
-    fn to_arrow(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<PyArray> {
-        PyArray::from_tensor(py, self.tensor.share(), copy.map(|copy| copy.0))
+    /// CPU, else gathered; copy=False fails rather than copy, copy=True copies always. type is that of
+    /// Array.from_dlpack.
+    #[pyo3(signature = (*, copy=None, r#type=None))]
+    fn to_arrow(
+        &self,
+        py: Python<'_>,
+        copy: Option<CopyArg>,
+        r#type: Option<TypeArg>,
+    ) -> PyResult<PyArray> {
+        let copy = copy.map(|copy| copy.0);
+        PyArray::from_tensor(py, self.tensor.share(), copy, r#type.unwrap_or_default())
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

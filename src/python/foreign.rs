@@ -1,0 +1,90 @@
+//! `asdlpack`: a tensor of whatever says where its elements are.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyString};
+
+use super::capsule::Level;
+use super::options::{self, NullsArg, OrderArg};
+use super::request::{CopyArg, type_name};
+use super::table::Data;
+use super::{PyTensor, interface, lent, source, unlocked};
+
+/// asdlpack(obj, /, *, copy=None)
+/// --
+///
+/// A Tensor of any object that says where its elements are, over the same memory, which the tensor
+/// keeps. Whether it may be written to, strides, shape and dtype are the object's.
+///
+/// >>> import array
+/// >>> from arrow_dlpack import asdlpack
+/// >>> asdlpack(array.array("f", [1.0, 2.0, 3.0]))
+/// <arrow_dlpack.Tensor float32, shape (3,), strides (1,), cpu>
+/// >>> asdlpack(memoryview(b"abcdef")[::-2])
+/// <arrow_dlpack.Tensor uint8, shape (3,), strides (-2,), cpu, read-only>
+///
+/// The object is asked for, in this order:
+///
+/// - __arrow_c_array__ or __arrow_c_stream__: as to_tensor, with no more options than copy. Not those
+///   that have __array_interface__ too: to Arrow, Pillow's images are columns without height and width;
+/// - __dlpack__, or it is a DLPack capsule: as Tensor.from_dlpack;
+/// - __array_interface__;
+/// - __cuda_array_interface__: the memory is not looked at. The interface does not say which device it
+///   is on: it is taken for number 0. Its stream must be None;
+/// - the buffer protocol: bytes, bytearray, array.array, mmap, memoryview, ctypes. While the tensor
+///   lives the buffer is in use: a bytearray cannot be resized, a mmap not closed.
+///
+/// What the object's owner writes later, the tensor shows too. copy=True gives it memory of its own;
+/// copy=False fails where the object says that it would have to copy.
+///
+/// Raises TypeError for an object that has none of these, UnsupportedError for elements that are not
+/// plain numbers in the machine's byte order, BufferError for what cannot be true or cannot be said.
+#[pyfunction]
+#[pyo3(signature = (obj, /, *, copy=None), text_signature = None)]
+pub(super) fn asdlpack<'py>(
+    obj: &Bound<'py, PyAny>,
+    copy: Option<CopyArg>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let py = obj.py();
+    let _level = Level::enter(py)?;
+    if let (Ok(tensor), None | Some(CopyArg(false))) = (obj.cast::<PyTensor>(), &copy) {
+        return Bound::new(py, tensor.get().share(py));
+    }
+    let interface = attribute(obj, intern!(py, "__array_interface__"))?;
+    if interface.is_none() && source::is_arrow(obj)? {
+        let options = options::export(copy, NullsArg::default(), None, OrderArg::default(), false);
+        return Ok(Data::read(obj, None)?.to_tensor(py, &options)?.cast_into()?);
+    }
+    let has_dlpack = attribute(obj, intern!(py, "__dlpack__"))?.is_some();
+    if has_dlpack || obj.is_instance_of::<PyCapsule>() {
+        return Bound::new(py, PyTensor::from_dlpack(obj, None, copy)?);
+    }
+    let tensor = if let Some(interface) = interface {
+        interface::tensor(obj, &interface)?
+    } else if let Some(interface) = attribute(obj, intern!(py, "__cuda_array_interface__"))? {
+        interface::cuda_tensor(obj, &interface)?
+    } else if lent::has_buffer(obj) {
+        lent::buffer(obj)?
+    } else {
+        return Err(PyTypeError::new_err(format!(
+            "expected an object with __dlpack__, __array_interface__, __arrow_c_array__, \
+             __arrow_c_stream__, __cuda_array_interface__ or the buffer protocol, or a DLPack capsule, \
+             got {} (of many others numpy.asarray makes one)",
+            type_name(obj)
+        )));
+    };
+    if let Some(CopyArg(true)) = copy {
+        let copy = unlocked(py, tensor.nbytes(), || tensor.copied())?;
+        return Bound::new(py, PyTensor::from(copy));
+    }
+    Bound::new(py, PyTensor::synchronised(tensor))
+}
+
+/// An attribute of the object; one that is None is none.
+fn attribute<'py>(
+    object: &Bound<'py, PyAny>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(object.getattr_opt(name)?.filter(|value| !value.is_none()))
+}

@@ -1,0 +1,200 @@
+//! The array interfaces: a dictionary that says where an array is and what it is like.
+//!
+//! Sources: <https://numpy.org/doc/stable/reference/arrays.interface.html> and
+//! <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>. Anyone can write such a
+//! dictionary, so all that it can prove is checked; the address is its promise.
+
+use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
+
+use super::item;
+use super::lent::{self, Told};
+use super::request::{described, type_name, wrong};
+use crate::ffi::{DLDevice, DLDeviceType};
+use crate::layout;
+use crate::memory::ManagedTensor;
+
+/// The device that an array is on for which the interface says no more than that it is a CUDA one.
+const CUDA: DLDevice = DLDevice { device_type: DLDeviceType::CUDA, device_id: 0 };
+
+/// The tensor of `object.__array_interface__`.
+pub(super) fn tensor(
+    object: &Bound<'_, PyAny>,
+    interface: &Bound<'_, PyAny>,
+) -> PyResult<ManagedTensor> {
+    let interface = Interface::new(object, "__array_interface__", interface)?;
+    interface.check_version(&[3])?;
+    interface.refuse_mask()?;
+    let told = interface.told(DLDevice::CPU)?;
+    let offset = match interface.get("offset")? {
+        None => 0i64,
+        Some(offset) => interface.integer("offset", "an integer", &offset)?,
+    };
+    let Ok(origin) = usize::try_from(offset) else {
+        return interface.refuse(format!("offset is {offset}"));
+    };
+    let data = interface.get("data")?;
+    if let Some(pair) = data.as_ref().and_then(|data| data.cast::<PyTuple>().ok()) {
+        if origin != 0 {
+            return interface.refuse(format!("offset is {offset}, which is for buffers only"));
+        }
+        let (address, readonly) = interface.address(pair)?;
+        return lent::told_of_address(interface.objects(), address, readonly, &told);
+    }
+    let buffer = data.as_ref().unwrap_or(object);
+    if !lent::has_buffer(buffer) {
+        let must = "a tuple (address, readonly), an object with the buffer protocol, or absent if the \
+                    object has it";
+        return Err(interface.wrong("data", must, buffer));
+    }
+    lent::told_of_buffer(buffer, origin, &told)
+}
+
+/// The tensor of `object.__cuda_array_interface__`. The memory is not looked at.
+pub(super) fn cuda_tensor(
+    object: &Bound<'_, PyAny>,
+    interface: &Bound<'_, PyAny>,
+) -> PyResult<ManagedTensor> {
+    let interface = Interface::new(object, "__cuda_array_interface__", interface)?;
+    interface.check_version(&[2, 3])?;
+    interface.refuse_mask()?;
+    if let Some(stream) = interface.get("stream")? {
+        let stream: i64 = interface.integer("stream", "an integer or None", &stream)?;
+        return interface.refuse(if stream == 0 {
+            "stream is 0, which the interface rules out: it may be either of two streams".to_owned()
+        } else {
+            format!(
+                "work on stream {stream} must end first, and nobody here can wait for it: synchronise, \
+                 and present stream None"
+            )
+        });
+    }
+    let told = interface.told(CUDA)?;
+    let data = interface.required("data")?;
+    let pair = data.cast::<PyTuple>();
+    let pair = pair.map_err(|_| interface.wrong("data", "a tuple (address, readonly)", &data))?;
+    let (address, readonly) = interface.address(pair)?;
+    lent::told_of_address(interface.objects(), address, readonly, &told)
+}
+
+/// The dictionary, and whose it is: for messages, and to keep both.
+struct Interface<'a, 'py> {
+    object: &'a Bound<'py, PyAny>,
+    name: &'static str,
+    entries: &'a Bound<'py, PyDict>,
+}
+
+impl<'a, 'py> Interface<'a, 'py> {
+    fn new(
+        object: &'a Bound<'py, PyAny>,
+        name: &'static str,
+        interface: &'a Bound<'py, PyAny>,
+    ) -> PyResult<Self> {
+        let must = || format!("{}.{name} must be a dict", type_name(object));
+        let entries = interface.cast::<PyDict>().map_err(|_| wrong(interface, &must()))?;
+        Ok(Self { object, name, entries })
+    }
+
+    /// An entry; one that is None is none.
+    fn get(&self, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+        Ok(self.entries.get_item(key)?.filter(|value| !value.is_none()))
+    }
+
+    fn required(&self, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        match self.get(key)? {
+            Some(value) => Ok(value),
+            None => self.refuse(format!("it has no {key:?}")),
+        }
+    }
+
+    /// The error for an entry of the wrong type.
+    fn wrong(&self, key: &str, must: &str, value: &Bound<'_, PyAny>) -> PyErr {
+        wrong(value, &format!("{key:?} of {}.{} must be {must}", type_name(self.object), self.name))
+    }
+
+    /// The error for what is of the right type, but cannot be.
+    fn refuse<T>(&self, problem: String) -> PyResult<T> {
+        let (owner, name) = (type_name(self.object), self.name);
+        Err(PyBufferError::new_err(format!("{owner}.{name}: {problem}")))
+    }
+
+    fn integer<T>(&self, key: &str, must: &str, value: &Bound<'py, PyAny>) -> PyResult<T>
+    where
+        T: for<'b> FromPyObject<'b, 'py, Error = PyErr>,
+    {
+        let py = value.py();
+        value.extract().or_else(|error: PyErr| {
+            if error.is_instance_of::<PyOverflowError>(py) {
+                self.refuse(format!("{key:?} has {}, which does not fit", described(value)))
+            } else if error.is_instance_of::<PyTypeError>(py) {
+                Err(self.wrong(key, must, value))
+            } else {
+                Err(error)
+            }
+        })
+    }
+
+    fn integers(&self, key: &str, value: &Bound<'py, PyAny>) -> PyResult<Vec<i64>> {
+        let tuple = value.cast::<PyTuple>();
+        let must = "a tuple of integers";
+        let tuple = tuple.map_err(|_| self.wrong(key, must, value))?;
+        tuple.iter().map(|value| self.integer(key, must, &value)).collect()
+    }
+
+    fn check_version(&self, known: &[i64]) -> PyResult<()> {
+        let version: i64 = self.integer("version", "an integer", &self.required("version")?)?;
+        if known.contains(&version) {
+            return Ok(());
+        }
+        self.refuse(format!("version is {version}, and this library knows {known:?}"))
+    }
+
+    fn refuse_mask(&self) -> PyResult<()> {
+        match self.get("mask")? {
+            None => Ok(()),
+            Some(_) => self.refuse(
+                "it has a mask, and a tensor has no place for one: fill what it hides first"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// Element type, shape and strides.
+    fn told(&self, device: DLDevice) -> PyResult<Told> {
+        let typestr = self.required("typestr")?;
+        let text = typestr.cast::<PyString>();
+        let text = text.map_err(|_| self.wrong("typestr", "a str", &typestr))?;
+        let dtype = item::of_typestr(&text.to_string_lossy())?;
+        let shape = self.integers("shape", &self.required("shape")?)?;
+        layout::element_count(&shape)?;
+        let strides = match self.get("strides")? {
+            None => layout::row_major(&shape),
+            Some(strides) => {
+                let strides = self.integers("strides", &strides)?;
+                if strides.len() != shape.len() {
+                    return self.refuse(format!(
+                        "it has {} strides for {} axes",
+                        strides.len(),
+                        shape.len()
+                    ));
+                }
+                layout::from_bytes(&shape, &strides, dtype.item_bits(false) / 8)?
+            }
+        };
+        Ok(Told { device, dtype, shape, strides })
+    }
+
+    fn address(&self, given: &Bound<'py, PyTuple>) -> PyResult<(usize, bool)> {
+        let must = "a tuple (address, readonly) of an integer and a bool";
+        let pair = given.extract::<(Bound<'py, PyAny>, Bound<'py, PyBool>)>();
+        let (address, readonly) = pair.map_err(|_| self.wrong("data", must, given))?;
+        Ok((self.integer("data", must, &address)?, readonly.is_true()))
+    }
+
+    /// What must live for as long as the address is used: NumPy's scalars keep their memory by an entry
+    /// of the dictionary.
+    fn objects(&self) -> Vec<Py<PyAny>> {
+        vec![self.object.clone().unbind(), self.entries.clone().into_any().unbind()]
+    }
+}

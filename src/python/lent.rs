@@ -1,0 +1,243 @@
+//! Memory that a Python object lends: its buffer, or an address it has told, held for as long as a
+//! tensor lives.
+//!
+//! Source: <https://docs.python.org/3/c-api/buffer.html>.
+//!
+//! - **L1** `Lender::buffer` came from a `Box`, was filled by `PyObject_GetBuffer` and has not been
+//!   released. It stays where it is, because exporters point into it, and nobody changes it. Until it is
+//!   released what it points to stays too; what it says is the exporter's promise, and nobody can check
+//!   more of it than is checked here.
+//! - **L2** An address that an object told is good for what it said of it, as long as the object and
+//!   the dictionary that it said it with live. That is the protocol's promise, and nobody can check.
+#![expect(unsafe_code, reason = "holds a Py_buffer, and makes tensors of told addresses")]
+
+use std::ffi::{CStr, c_int};
+use std::ptr::{self, NonNull};
+use std::slice;
+
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi::{self, Py_buffer, Py_ssize_t};
+use pyo3::prelude::*;
+
+use super::capsule::PendingException;
+use super::item;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
+use crate::layout;
+use crate::memory::{Description, ManagedTensor};
+
+/// As many as a buffer can have, `PyBUF_MAX_NDIM`, and as a NumPy array can.
+const MAX_NDIM: usize = 64;
+
+/// What keeps lent memory where it is; dropping it, on whatever thread, gives the memory back at once.
+struct Lender {
+    buffer: Option<NonNull<Py_buffer>>,
+    objects: Vec<Py<PyAny>>,
+}
+
+// SAFETY: the pointers in a Py_buffer belong to no thread; it is read here (L1), and written to by
+// CPython alone, when it is filled and when it is released, attached both times.
+unsafe impl Send for Lender {}
+// SAFETY: as above.
+unsafe impl Sync for Lender {}
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        // Without an interpreter there is nobody to give anything back to. A `Py` that is dropped while
+        // it is not attached would wait for the next one who is, whenever that will be.
+        Python::try_attach(|_| {
+            // SAFETY: attached until both are gone. Releasing may run Python code, and a deleter may
+            // be called with an exception in flight.
+            let _pending = unsafe { PendingException::set_aside() };
+            if let Some(buffer) = self.buffer.take() {
+                // SAFETY: L1, and nobody uses it again.
+                unsafe {
+                    ffi::PyBuffer_Release(buffer.as_ptr());
+                    drop(Box::from_raw(buffer.as_ptr()));
+                }
+            }
+            self.objects.clear();
+        });
+    }
+}
+
+impl Lender {
+    /// The buffer of an object, as `flags` ask. It is there for as long as the lender is (L1).
+    fn buffer_of(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<(Self, NonNull<Py_buffer>)> {
+        let buffer = NonNull::from(Box::leak(Box::new(Py_buffer::new())));
+        // SAFETY: attached to Python, and the structure is ours.
+        let code = unsafe { ffi::PyObject_GetBuffer(object.as_ptr(), buffer.as_ptr(), flags) };
+        if code != 0 {
+            // SAFETY: it came from a `Box`, and holds nothing.
+            drop(unsafe { Box::from_raw(buffer.as_ptr()) });
+            return Err(PyErr::fetch(object.py()));
+        }
+        // From here on L1, and it is released whatever happens.
+        Ok((Self { buffer: Some(buffer), objects: Vec::new() }, buffer))
+    }
+}
+
+/// Whether the object speaks the buffer protocol.
+pub(super) fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: attached to Python, any object may be asked.
+    unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) == 1 }
+}
+
+/// A tensor over an object's buffer, which stays exported for as long as the tensor lives.
+pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
+    let (lender, view) = Lender::buffer_of(object, ffi::PyBUF_FULL_RO)?;
+    // SAFETY: L1, the lender outlives the borrow.
+    let view = unsafe { view.as_ref() };
+    let overflow = |_| Error::Overflow("size in bytes");
+    let refuse = |message: String| Err(PyBufferError::new_err(message));
+
+    let ndim = usize::try_from(view.ndim).map_err(|_| Error::NegativeNdim(view.ndim))?;
+    check_ndim(ndim)?;
+    // SAFETY: L1, each of these is NULL or has `ndim` values.
+    let (shape, strides, suboffsets) = unsafe {
+        (values(view.shape, ndim), values(view.strides, ndim), values(view.suboffsets, ndim))
+    };
+    if suboffsets.is_some_and(|offsets| offsets.iter().any(|&offset| offset >= 0)) {
+        return refuse(
+            "the buffer has suboffsets, so its rows lie anywhere: copy it first, with \
+             memoryview(x).tobytes()"
+                .to_owned(),
+        );
+    }
+    let format = if view.format.is_null() {
+        c"B" // by the protocol
+    } else {
+        // SAFETY: L1.
+        unsafe { CStr::from_ptr(view.format) }
+    };
+    let itemsize = usize::try_from(view.itemsize).map_err(overflow)?;
+    let dtype = item::of_format(&format.to_string_lossy(), itemsize)?;
+    let itemsize = dtype.item_bits(false) / 8;
+
+    let shape = match (shape, ndim) {
+        (Some(shape), _) => shape.iter().map(|&extent| wide(extent)).collect::<Result<_, _>>()?,
+        (None, 0) => Vec::new(),
+        // The protocol allows it: one axis is as long as the buffer.
+        (None, 1) => vec![wide(view.len)? / wide(view.itemsize)?.max(1)],
+        (None, _) => return Err(Error::NullShape(ndim).into()),
+    };
+    let strides = match strides {
+        Some(strides) => {
+            let strides: Vec<_> =
+                strides.iter().map(|&stride| wide(stride)).collect::<Result<_, _>>()?;
+            layout::from_bytes(&shape, &strides, itemsize)?
+        }
+        // ctypes leaves them out.
+        None => layout::row_major(&shape),
+    };
+    let nbytes = layout::element_count(&shape)?.checked_mul(itemsize);
+    if nbytes.is_none_or(|nbytes| Py_ssize_t::try_from(nbytes) != Ok(view.len)) {
+        return refuse(format!(
+            "the buffer says that it has {} bytes, but items of {itemsize} bytes in the shape {shape:?}",
+            view.len
+        ));
+    }
+    let description = Description {
+        data: view.buf.cast(),
+        byte_offset: 0,
+        device: DLDevice::CPU,
+        dtype,
+        flags: read_only(view.readonly != 0),
+        shape: &shape,
+        strides: &strides,
+    };
+    // SAFETY: L1, for as long as the lender lives.
+    Ok(unsafe { ManagedTensor::over_foreign(lender, &description) }?)
+}
+
+/// What an array interface says of its memory, in a tensor's terms.
+pub(super) struct Told {
+    pub(super) device: DLDevice,
+    pub(super) dtype: DLDataType,
+    pub(super) shape: Vec<i64>,
+    pub(super) strides: Vec<i64>,
+}
+
+/// A tensor over an object's buffer, whose bytes are to be understood as `told`, from `origin` on.
+pub(super) fn told_of_buffer(
+    object: &Bound<'_, PyAny>,
+    origin: usize,
+    told: &Told,
+) -> PyResult<ManagedTensor> {
+    let (lender, view) = Lender::buffer_of(object, ffi::PyBUF_SIMPLE)?;
+    // SAFETY: L1, the lender outlives the borrow.
+    let view = unsafe { view.as_ref() };
+    let len = usize::try_from(view.len).map_err(|_| Error::Overflow("size in bytes"))?;
+    let description =
+        describe(view.buf.cast::<u8>().wrapping_add(origin), view.readonly != 0, told)?;
+    // SAFETY: L1, for as long as the lender lives; that the elements lie within is checked next, before
+    // anyone can look.
+    let tensor = unsafe { ManagedTensor::over_foreign(lender, &description) }?;
+    if tensor.size() > 0 && tensor.extends_beyond(origin, len) {
+        return Err(PyBufferError::new_err(format!(
+            "shape {:?} and strides {:?} reach beyond the {len} bytes of the buffer, from offset \
+             {origin} on",
+            told.shape, told.strides
+        )));
+    }
+    Ok(tensor)
+}
+
+/// A tensor over memory at an address that an object told. `objects` are kept: the object, and what it
+/// told it with.
+pub(super) fn told_of_address(
+    objects: Vec<Py<PyAny>>,
+    address: usize,
+    readonly: bool,
+    told: &Told,
+) -> PyResult<ManagedTensor> {
+    // Python tells addresses as integers.
+    let description = describe(ptr::with_exposed_provenance_mut(address), readonly, told)?;
+    let lender = Lender { buffer: None, objects };
+    // SAFETY: L2.
+    let tensor = unsafe { ManagedTensor::over_foreign(lender, &description) }?;
+    // The core leaves this to other devices, where NULL may be an address.
+    if address == 0 && tensor.nbytes() > 0 {
+        return Err(Error::NullData { nbytes: tensor.nbytes() }.into());
+    }
+    Ok(tensor)
+}
+
+fn describe(data: *mut u8, readonly: bool, told: &Told) -> PyResult<Description<'_>> {
+    let Told { device, dtype, shape, strides } = told;
+    check_ndim(shape.len())?;
+    Ok(Description {
+        data,
+        byte_offset: 0,
+        device: *device,
+        dtype: *dtype,
+        flags: read_only(readonly),
+        shape,
+        strides,
+    })
+}
+
+fn check_ndim(ndim: usize) -> PyResult<()> {
+    if ndim <= MAX_NDIM {
+        return Ok(());
+    }
+    Err(PyBufferError::new_err(format!("{ndim} axes are more than {MAX_NDIM}")))
+}
+
+fn read_only(is: bool) -> DLPackFlags {
+    if is { DLPackFlags::READ_ONLY } else { DLPackFlags::default() }
+}
+
+/// The values of an array, `None` if it is NULL.
+///
+/// # Safety
+///
+/// `array` is NULL, or has `len` values that stay as they are for as long as the result is used.
+unsafe fn values<'a>(array: *const Py_ssize_t, len: usize) -> Option<&'a [Py_ssize_t]> {
+    // SAFETY: the caller's promise.
+    (!array.is_null()).then(|| unsafe { slice::from_raw_parts(array, len) })
+}
+
+fn wide(size: Py_ssize_t) -> Result<i64, Error> {
+    i64::try_from(size).map_err(|_| Error::Overflow("size in bytes"))
+}
