@@ -191,7 +191,7 @@ def exotic_cases() -> list[dict]:
     return [
         *found,
         refused("bfloat16", "buffer", "bfloat16 becomes float32", copy=False),
-        refused("int8", "value", "opaque", type="opaque"),
+        refused("int8", "buffer", "opaque", type="opaque"),
         refused("float32", "value", "nonsense", type="nonsense"),
     ]
 

@@ -118,7 +118,7 @@ def variable_cases() -> list[dict]:
     for name in ("variable_shape_tensor", "variable_shape_tensor_permuted"):
         found += [row(name, "whole", index) for index in (0, 5)]
         found += [row(name, layout, 2) for layout in ("sliced", "resliced")]
-        found += [refusal(name, "type", "row", [*EVERY, "one chunk"])]
+        found += [refusal(name, "type", "with row", [*EVERY, "one chunk"])]
     return [
         *found,
         row("variable_shape_tensor_nulls", "tail", 0),
