@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, make_array};
-use arrow_data::{BufferSpec, layout};
+use arrow_data::{ArrayData, BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 
 /// What is wrong with a structure, in words.
@@ -117,12 +117,36 @@ pub(super) fn array_from(
     let array = fenced(|| {
         // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
         let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
+        let data = without_offsets_of_nothing(data)?;
         if !data_type.is_primitive() {
             data.validate_full()?;
         }
         Ok(make_array(data))
     });
     Ok((array?, moved))
+}
+
+/// arrow-rs takes texts and binaries without rows to be without bytes, and then finds that the offset of
+/// such a slice lies behind these: here they are new ones, at any depth.
+fn without_offsets_of_nothing(data: ArrayData) -> Result<ArrayData, ArrowError> {
+    if !has_offsets_of_nothing(&data) {
+        return Ok(data);
+    }
+    if data.is_empty() {
+        return Ok(ArrayData::new_empty(data.data_type()));
+    }
+    let children = data.child_data().iter().cloned().map(without_offsets_of_nothing);
+    let children = children.collect::<Result<_, _>>()?;
+    data.into_builder().child_data(children).build()
+}
+
+fn has_offsets_of_nothing(data: &ArrayData) -> bool {
+    let has_bytes = matches!(
+        data.data_type(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+    );
+    has_bytes && data.is_empty() && data.offset() > 0
+        || data.child_data().iter().any(has_offsets_of_nothing)
 }
 
 /// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is

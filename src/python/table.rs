@@ -52,8 +52,10 @@ impl Data {
         if moved > 0 {
             before.steps.push(Step { nbytes: moved, reasons: vec![CopyReason::Realigned] });
         }
+        // An extension type that is stored as a struct is a column, and no table.
+        let is_plain = field.extension_type_name().is_none();
         let shape = match field.data_type() {
-            DataType::Struct(fields) => {
+            DataType::Struct(fields) if is_plain => {
                 let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
                 let batches = chunks.iter().map(|chunk| batch(chunk, &schema));
                 let batches =
