@@ -107,7 +107,8 @@ impl Dense {
         let size = usize::try_from(list.value_length()).unwrap_or(0);
         let values = list.values().slice(0, list.len() * size);
         let mut dense = Self::new(&values, item, physical)?;
-        let cells = size * dense.cells_in_a_row();
+        // In rows of which there are none, there may be any number.
+        let cells = size.saturating_mul(dense.cells_in_a_row());
         dense.data_type = list.data_type().clone();
         dense.rows = list.len();
         dense.order = order
