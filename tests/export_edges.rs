@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
+use arrow_array::types::Float32Type;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, new_empty_array};
 use arrow_buffer::NullBuffer;
 use arrow_dlpack::export::{self, Source};
+use arrow_dlpack::extension::Extension;
+use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode};
 use arrow_dlpack::{Error, Export, NullPolicy, to_dlpack};
 use arrow_schema::{DataType, Field};
 
@@ -43,4 +46,25 @@ fn rows_too_large_to_count_are_shapes_where_there_are_none() {
         let row = vec![i64::from(i32::MAX); axes];
         assert_eq!((tensor.shape()[0], &tensor.shape()[1..]), (0, &row[..]));
     }
+}
+
+#[test]
+fn the_parts_of_a_null_complex_number_may_be_null_and_no_others() {
+    let complex64 = DLDataType::scalar(DLDataTypeCode::COMPLEX, 64);
+    let numbers = |rows: Vec<Option<Vec<Option<f32>>>>| {
+        let array = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(rows, 2);
+        let field = Field::new("z", array.data_type().clone(), true);
+        (array, Extension::opaque(complex64).annotate(field))
+    };
+    let (array, field) = numbers(vec![Some(vec![Some(1.0), Some(2.0)]), None]);
+    assert_eq!(array.values().null_count(), 2);
+    let options = Export { nulls: NullPolicy::Fill(7.into()), ..Export::default() };
+    let tensor = to_dlpack(&array, &field, &options).expect("filled");
+    assert_eq!((tensor.shape(), tensor.dtype()), (&[2][..], complex64));
+    let refused = to_dlpack(&array, &field, &Export::default()).unwrap_err();
+    assert!(matches!(refused, Error::Nulls { null_count: 1, len: 2, .. }), "{refused}");
+
+    let (array, field) = numbers(vec![Some(vec![Some(1.0), None]), None]);
+    let refused = to_dlpack(&array, &field, &options).unwrap_err();
+    assert!(matches!(refused, Error::MalformedExtension { .. }), "{refused}");
 }

@@ -135,7 +135,10 @@ impl Dense {
                 }
                 let list = array.as_fixed_size_list();
                 let parts = list.values().slice(0, 2 * list.len());
-                if parts.null_count() > 0 {
+                // In a number that is null they may be; pyarrow makes them so.
+                let hidden = list.nulls().map(|nulls| nulls.expand(2));
+                let is_hidden = |nulls| hidden.is_some_and(|hidden| hidden.contains(nulls));
+                if parts.null_count() > 0 && !parts.nulls().is_some_and(is_hidden) {
                     return Err("a part of a complex number is null".to_owned());
                 }
                 let parts = values(&parts, width / 2);
