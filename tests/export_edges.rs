@@ -68,3 +68,11 @@ fn the_parts_of_a_null_complex_number_may_be_null_and_no_others() {
     let refused = to_dlpack(&array, &field, &options).unwrap_err();
     assert!(matches!(refused, Error::MalformedExtension { .. }), "{refused}");
 }
+
+#[test]
+fn null_rows_are_counted_even_where_they_have_no_values() {
+    let lists = lists_of_nothing(3, Some(NullBuffer::from(vec![true, false, false])));
+    let field = Field::new("x", lists.data_type().clone(), true);
+    let refused = to_dlpack(&lists, &field, &Export::default()).unwrap_err();
+    assert!(matches!(refused, Error::Nulls { null_count: 2, len: 3, .. }), "{refused}");
+}

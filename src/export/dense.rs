@@ -256,16 +256,19 @@ impl Dense {
 
     /// The error for nulls in chunks of one column, if there are any.
     pub(super) fn refuse_nulls(chunks: &[Self]) -> Result<(), Error> {
-        let null_count = chunks.iter().map(Self::null_count).sum();
-        let len = chunks.iter().map(Self::len).sum();
-        // Rows without cells can be null too.
-        let any = chunks.iter().any(|chunk| !chunk.levels.is_empty());
-        match chunks.first() {
-            Some(Self { data_type, .. }) if any => {
-                Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
-            }
-            _ => Ok(()),
-        }
+        let mut levels = chunks.iter().flat_map(|chunk| &chunk.levels).peekable();
+        let (Some(Self { data_type, .. }), Some(_)) = (chunks.first(), levels.peek()) else {
+            return Ok(());
+        };
+        let (null_count, len) = match chunks.iter().map(Self::len).sum() {
+            // Rows without cells can be null too.
+            0 => (
+                levels.map(|level| level.nulls.null_count()).sum(),
+                chunks.iter().map(|chunk| chunk.rows).sum(),
+            ),
+            len => (chunks.iter().map(Self::null_count).sum(), len),
+        };
+        Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
     }
 
     /// Null cells, whatever the level at which they are null.
