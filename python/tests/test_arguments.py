@@ -1,4 +1,4 @@
-"""Arguments that are not what they seem: lengths that lie."""
+"""Arguments that are not what they seem: lengths that lie, dicts that change while they are read."""
 
 import numpy as np
 import pyarrow as pa
@@ -30,3 +30,21 @@ def test_names_come_in_any_sequence(names):
 def test_what_is_no_sequence_of_names_is_a_type_error(names):
     with pytest.raises(TypeError, match="columns must be a list of names"):
         to_tensor(TABLE, columns=names)
+
+
+@pytest.mark.parametrize("change", ["add", "clear"])
+def test_columns_are_those_that_a_dict_has_when_it_is_passed(change):
+    class Meddler:
+        def __dlpack__(self, **keywords):
+            if change == "clear":
+                columns.clear()
+            else:
+                columns[f"another {len(columns)}"] = np.arange(3)
+            return np.arange(3).__dlpack__(**keywords)
+
+        def __dlpack_device__(self):
+            return 1, 0
+
+    columns = {"x": Meddler(), "y": Meddler()}
+    batch = pa.record_batch(record_batch(columns))
+    assert batch.to_pydict() == {"x": [0, 1, 2], "y": [0, 1, 2]}

@@ -311,7 +311,9 @@ pub(super) fn record_batch(
     let batch = match (data.cast::<PyDict>(), names) {
         (Ok(columns), None) => {
             let mut tensors = Vec::with_capacity(columns.len());
-            for (name, column) in columns {
+            // The items as they are now: a producer that is asked may change the dict.
+            for item in columns.items() {
+                let (name, column) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
                 let name = name.extract::<String>().map_err(|_| {
                     PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
                 })?;
