@@ -1,4 +1,4 @@
-"""Arguments that are not what they seem: lengths that lie, dicts that change while they are read."""
+"""Arguments that are not what they seem: lying lengths, dicts that change while read."""
 
 import numpy as np
 import pyarrow as pa

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, to_tensor
+from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
 
 
 def test_every_kind_of_source_is_carried_whole():
@@ -461,3 +461,42 @@ def test_a_stream_that_fails_without_a_word_is_an_error():
     with pytest.raises(ValueError, match=r"stream failed: no message \(code 5\)"):
         Array(source)
     assert source.released == 1
+
+
+class EmptyStream(FailingStream):
+    """One without arrays, of whatever type."""
+
+    def __init__(self, **schema):
+        self.source = Source(**schema)
+        super().__init__(get_schema=GET(self.fill_schema), get_next=GET(self.fill_nothing))
+
+    def fill_schema(self, _stream, out):
+        ctypes.memmove(out, ctypes.addressof(self.source.schema), ctypes.sizeof(Schema))
+        return 0
+
+    def fill_nothing(self, _stream, out):
+        ctypes.memset(out, 0, ctypes.sizeof(ArrayStruct))
+        return 0
+
+
+IMPOSSIBLE_TYPES = {
+    "a map of numbers": {"schema": {"format": b"+m"}, "children": [Source().schema]},
+    "runs that end in texts": {
+        "schema": {"format": b"+r"},
+        "children": [Source({"format": b"u", "name": b""}).schema, Source().schema],
+    },
+    "codes that are texts": {
+        "schema": {"format": b"u", "dictionary": ctypes.pointer(Source().schema)}
+    },
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE_TYPES)
+@pytest.mark.parametrize("convert", [Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict])
+def test_a_type_that_cannot_be_is_an_error_where_there_are_no_arrays_either(convert, name):
+    with pytest.raises(ValueError, match="malformed"):
+        convert(EmptyStream(**IMPOSSIBLE_TYPES[name]))
+
+
+def test_a_stream_without_arrays_is_an_empty_array():
+    assert to_tensor(EmptyStream()).shape == (0,)
