@@ -500,3 +500,53 @@ def test_a_type_that_cannot_be_is_an_error_where_there_are_no_arrays_either(conv
 
 def test_a_stream_without_arrays_is_an_empty_array():
     assert to_tensor(EmptyStream()).shape == (0,)
+
+
+def test_each_value_has_one_code_in_all_chunks():
+    chunks = [
+        pa.DictionaryArray.from_arrays(
+            pa.array([1, 0, None], pa.int8()), pa.array(["a", "b", "z"])
+        ),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 1], pa.int8()), pa.array(["c", "b"])),
+        pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int8()), pa.array(["x", "a"])).slice(1),
+    ]
+    column = pa.chunked_array(chunks)
+    table = pa.table({"one": column, "two": range(len(column))})
+    for codes in (
+        to_tensor(column, physical=True, nulls=-1),
+        to_tensor_dict(table, physical=True, nulls=-1)["one"],
+    ):
+        # In the order of pyarrow's unify_dictionaries, those that no code stands for included.
+        expected = column.unify_dictionaries()
+        assert pa.array(codes.dictionary).equals(expected.chunk(0).dictionary)
+        expected = [code for chunk in expected.chunks for code in chunk.indices.to_pylist()]
+        expected[2] = -1
+        assert np.asarray(codes).tolist() == expected
+        assert codes.dtype == "int8"
+
+
+def test_a_null_in_a_dictionary_is_a_null():
+    first = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
+    second = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", "b"]))
+    codes = to_tensor(pa.chunked_array([first, second]), physical=True, nulls=-1)
+    decoded = [
+        None if code < 0 else pa.array(codes.dictionary)[code].as_py() for code in np.asarray(codes)
+    ]
+    assert decoded == ["a", None, "a", "b"]
+
+
+def test_more_values_than_codes_are_refused():
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([str(value)]))
+        for value in range(200)
+    ]
+    with pytest.raises(ValueError, match="key"):
+        to_tensor(pa.chunked_array(chunks), physical=True)
+
+
+def test_dictionaries_of_what_cannot_be_told_apart_are_refused():
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[value]])) for value in (1, 2)
+    ]
+    with pytest.raises(BufferError, match="different dictionaries: unify them first"):
+        to_tensor(pa.chunked_array(chunks), physical=True)
