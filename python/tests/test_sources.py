@@ -544,9 +544,23 @@ def test_more_values_than_codes_are_refused():
         to_tensor(pa.chunked_array(chunks), physical=True)
 
 
-def test_dictionaries_of_what_cannot_be_told_apart_are_refused():
-    chunks = [
-        pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[value]])) for value in (1, 2)
-    ]
+@pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}], [True, False]])
+def test_dictionaries_of_what_cannot_be_told_apart_are_refused(values):
+    chunks = [pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([value])) for value in values]
     with pytest.raises(BufferError, match="different dictionaries: unify them first"):
         to_tensor(pa.chunked_array(chunks), physical=True)
+
+
+@pytest.mark.parametrize("format", [pa.string(), pa.large_string(), pa.binary()])
+def test_the_only_offset_of_no_texts_may_be_any(format):
+    # As arrow-rs slices them: without an offset of the array's own.
+    offset = np.array([2], "int64" if format == pa.large_string() else "int32")
+    buffers = [None, pa.py_buffer(offset), pa.py_buffer(b"abc")]
+    none = pa.Array.from_buffers(format, 0, buffers)
+    assert len(Array(none)) == 0
+    assert np.asarray(ragged(none).offsets).tolist() == [0]
+    table = pa.record_batch({"text": none, "number": pa.array([], pa.int8())})
+    assert to_tensor(table, columns=["number"]).shape == (0, 1)
+    offsets = pa.py_buffer(np.array([0, 0], "int32"))
+    lists = pa.Array.from_buffers(pa.list_(format), 1, [None, offsets], children=[none])
+    assert pa.array(Array(lists)).to_pylist() == [[]]

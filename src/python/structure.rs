@@ -145,7 +145,12 @@ fn has_offsets_of_nothing(data: &ArrayData) -> bool {
         data.data_type(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
     );
-    has_bytes && data.is_empty() && data.offset() > 0
+    // The only offset of such a slice may be the array's first, too: arrow-rs's own slices are so.
+    let is_slice = || {
+        let offsets = data.buffers().first();
+        data.offset() > 0 || offsets.is_some_and(|offsets| offsets.iter().any(|&byte| byte != 0))
+    };
+    has_bytes && data.is_empty() && is_slice()
         || data.child_data().iter().any(has_offsets_of_nothing)
 }
 
