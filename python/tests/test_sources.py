@@ -97,6 +97,18 @@ def test_nulls_are_handed_out_as_any_type():
     assert pa.array(Array(pa.nulls(3)), type=pa.int32()).null_count == 3
 
 
+def test_nulls_that_no_memory_holds_are_refused():
+    wide = pa.list_(pa.list_(pa.int64(), (1 << 31) - 1), (1 << 31) - 1)
+    for array, requested in [
+        (pa.Array.from_buffers(pa.null(), 1 << 50, [None]), pa.int64()),
+        (pa.nulls(3), wide),
+        (pa.nulls(3), pa.struct([("x", wide)])),
+        (pa.nulls(1 << 20), pa.binary((1 << 31) - 1)),
+    ]:
+        with pytest.raises(ValueError, match="do not fit memory"):
+            pa.array(Array(array), type=requested)
+
+
 def test_the_nulls_of_polars_are_nulls():
     array = Array(pl.Series([None, None]))
     assert (len(array), array.null_count) == (2, 2)
