@@ -113,14 +113,15 @@ fn pack_ones(bytes: &[u8], out: &mut [u8]) -> bool {
         ones.wrapping_mul(0x0102_0408_1020_4080) >> 56
     };
     let words = bytes.chunks_exact(64);
-    let mut packed = out.chunks_exact_mut(8);
     let rest = words.remainder();
-    for (word, packed) in words.zip(&mut packed) {
+    // The rest can have a whole word of bits, the last of them of no byte.
+    let (packed, packed_rest) = out.split_at_mut((bytes.len() - rest.len()) / 8);
+    for (word, packed) in words.zip(packed.chunks_exact_mut(8)) {
         for (eight, packed) in word.chunks_exact(8).zip(packed) {
             [*packed, ..] = pack(array(eight)).to_le_bytes();
         }
     }
-    for (eight, packed) in rest.chunks(8).zip(packed.into_remainder()) {
+    for (eight, packed) in rest.chunks(8).zip(packed_rest) {
         let mut padded = [0; 8];
         padded[..eight.len()].copy_from_slice(eight);
         [*packed, ..] = pack(padded).to_le_bytes();
