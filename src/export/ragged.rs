@@ -51,6 +51,8 @@ pub(super) struct Rows {
     ranges: Vec<Range<usize>>,
     /// The offsets as they are, if there are any.
     offsets: Option<Buffer>,
+    /// The first of the offsets, which need not be 0 even where there are no rows.
+    first: usize,
     dtype: DLDataType,
     values: Source,
 }
@@ -151,7 +153,9 @@ impl Rows {
         values: Source,
     ) -> Self {
         let ranges = offsets.windows(2).map(|pair| pair[0].as_usize()..pair[1].as_usize());
-        Self { ranges: ranges.collect(), offsets: Some(offsets.inner().clone()), dtype, values }
+        let first = offsets.first().map_or(0, |first| first.as_usize());
+        let ranges = ranges.collect();
+        Self { ranges, offsets: Some(offsets.inner().clone()), first, dtype, values }
     }
 
     fn bytes<T: types::ByteArrayType>(
@@ -170,7 +174,7 @@ impl Rows {
         let rows = list.offsets().iter().zip(list.sizes().iter());
         let ranges = rows.map(|(start, size)| start.as_usize()..start.as_usize() + size.as_usize());
         let values = Source::List(list.values().clone(), item.clone());
-        Self { ranges: ranges.collect(), offsets: None, dtype, values }
+        Self { ranges: ranges.collect(), offsets: None, first: 0, dtype, values }
     }
 
     fn views<T: types::ByteViewType>(array: &arrow_array::GenericByteViewArray<T>) -> Self {
@@ -202,7 +206,7 @@ impl Rows {
             start..end
         });
         let (ranges, dtype) = (ranges.collect(), DLDataType::INT64);
-        Self { ranges, offsets: None, dtype, values: Source::Views(buffers) }
+        Self { ranges, offsets: None, first: 0, dtype, values: Source::Views(buffers) }
     }
 
     /// The values of the only row there is.
@@ -281,14 +285,13 @@ impl Rows {
         if dtype != DLDataType::INT32 && dtype != DLDataType::INT64 {
             return Err(Error::NoOffsets(dtype));
         }
-        let first = self.ranges.first().map_or(0, |range| range.start);
         let mut reasons = Vec::new();
         if self.offsets.is_none() {
             reasons.push(CopyReason::NoLastOffset);
         } else if moved {
             reasons.push(CopyReason::NullRows);
-        } else if first > 0 {
-            let first = i64::try_from(first).map_err(|_| Error::Overflow("offset"))?;
+        } else if self.first > 0 {
+            let first = i64::try_from(self.first).map_err(|_| Error::Overflow("offset"))?;
             reasons.push(CopyReason::Rebased(first));
         }
         if dtype != self.dtype {
