@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, NullArray, make_array};
-use arrow_data::{BufferSpec, layout};
+use arrow_data::{ArrayData, BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 
 /// What is wrong with a structure, in words.
@@ -120,13 +120,36 @@ pub(super) fn array_from(
     let moved = check_array(&array, data_type)?;
     let array = fenced(|| {
         // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
-        let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
+        let data = mended(unsafe { from_ffi_and_data_type(array, data_type.clone()) }?)?;
         if !data_type.is_primitive() {
             data.validate_full()?;
         }
         Ok(make_array(data))
     });
     Ok((array?, moved))
+}
+
+/// The same array without the texts and binaries that arrow-rs imports wrongly: where there are no rows,
+/// it takes no bytes, though the first offset may say that some come before the slice.
+fn mended(data: ArrayData) -> Result<ArrayData, ArrowError> {
+    fn is_wrong(data: &ArrayData) -> bool {
+        data.is_empty()
+            && matches!(
+                data.data_type(),
+                DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+            )
+    }
+    fn has_wrong(data: &ArrayData) -> bool {
+        is_wrong(data) || data.child_data().iter().any(has_wrong)
+    }
+    if is_wrong(&data) {
+        return Ok(ArrayData::new_empty(data.data_type()));
+    }
+    if !has_wrong(&data) {
+        return Ok(data);
+    }
+    let children = data.child_data().iter().cloned().map(mended).collect::<Result<_, _>>()?;
+    data.into_builder().child_data(children).build()
 }
 
 /// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is
