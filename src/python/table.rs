@@ -20,6 +20,7 @@ use super::{PyArray, PyTensor, unlocked};
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
+use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::import;
 use crate::plan::{CopyReason, Plan, Step};
@@ -52,8 +53,10 @@ impl Data {
         if moved > 0 {
             before.steps.push(Step { nbytes: moved, reasons: vec![CopyReason::Realigned] });
         }
+        // Structs are tables, unless they are known to be tensors.
+        let is_table = matches!(Extension::of(&field), Ok(None | Some(Extension::Other(_))));
         let shape = match field.data_type() {
-            DataType::Struct(fields) => {
+            DataType::Struct(fields) if is_table => {
                 let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
                 let batches = chunks.iter().map(|chunk| batch(chunk, &schema));
                 let batches =
