@@ -47,7 +47,9 @@ def described(tensor: object) -> Description:
     capsule = tensor.__dlpack__(max_version=(1, 3))
     managed = hostile.Versioned.from_address(hostile.capsule_pointer(capsule, hostile.VERSIONED))
     it = managed.tensor
-    shape, strides = tuple(it.shape[: it.ndim]), tuple(it.strides[: it.ndim])
+    shape = tuple(it.shape[: it.ndim])
+    row_major = (math.prod(shape[axis + 1 :]) for axis in range(it.ndim))
+    strides = tuple(it.strides[: it.ndim] if it.strides else row_major)
     size = max(it.bits // 8, 1)
     elements = b""
     if math.prod(shape):
