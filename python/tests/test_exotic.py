@@ -98,7 +98,7 @@ def laid_out(codes, layout):
 
 
 @forms
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(layout=layouts(), seed=st.integers(0, 1000))
 def test_any_layout_widens_as_contiguous_codes_do(name, pack, layout, seed):
     shape, strides, first = layout

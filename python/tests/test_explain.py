@@ -1,8 +1,6 @@
 """What explain says is what happens: which conversions copy, how much, and why."""
 
 import ctypes
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -10,23 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import torch
-from arrow_dlpack import Array, explain, from_dlpack, ragged, record_batch, to_tensor
+from arrow_dlpack import Array, explain, from_dlpack, record_batch, to_tensor
 from descriptions import described, leaf, leaf_address
 from hostile import FLOAT, Producer
-
-
-class Case(NamedTuple):
-    make: Callable[[], Any]
-    options: dict[str, Any]
-    """Of the conversion."""
-    reasons: list[list[str]]
-    """Patterns of what each step must say; none if nothing is copied."""
-
-
-def case(make, *reasons, **options):
-    return Case(
-        make, options, [[reason] if isinstance(reason, str) else reason for reason in reasons]
-    )
+from plans import ASKED, BITS, MASK, all_buffers, assert_forbidden, assert_says, case
 
 
 def numbers(dtype="int64", length=4):
@@ -57,9 +42,6 @@ def table():
     return pa.table({"a": [1, 2], "b": [0.5, 1.5]})
 
 
-BITS = "Arrow stores booleans as bits"
-MASK = "the mask is made of validity bits"
-ASKED = "a copy was asked for"
 SIDE = "2 columns are put side by side"
 TOGETHER = "2 chunks are put together"
 
@@ -127,37 +109,6 @@ EXPORTS = {
         lambda: pa.concat_tables([table(), table()]), ["int64 becomes float64", TOGETHER, SIDE]
     ),
 }
-
-
-def all_buffers(obj):
-    """[start, end) of each of pyarrow's buffers."""
-    if isinstance(obj, pl.Series):
-        obj = obj.to_arrow()
-    if isinstance(obj, (pa.Table, pa.RecordBatch)):
-        return [span for column in obj.columns for span in all_buffers(column)]
-    if isinstance(obj, pa.ChunkedArray):
-        return [span for chunk in obj.chunks for span in all_buffers(chunk)]
-    return [(b.address, b.address + b.size) for b in obj.buffers() if b is not None]
-
-
-def assert_says(plan, reasons):
-    """These steps and no others, in these words."""
-    assert len(plan.steps) == len(reasons), plan
-    for step, patterns in zip(plan.steps, reasons, strict=True):
-        assert len(step.reasons) == len(patterns), plan
-        for reason, pattern in zip(step.reasons, patterns, strict=True):
-            assert reason == pattern or (".*" in pattern and reason.startswith(pattern[:-2]))
-    assert plan.zero_copy == (not reasons)
-    assert plan.bytes_copied == sum(step.nbytes for step in plan.steps)
-
-
-def assert_forbidden(plan, convert):
-    with pytest.raises(BufferError, match="copying was forbidden") as caught:
-        convert()
-    # With the plan's words, and so that nobody asks again without copy=False.
-    assert not isinstance(caught.value, TypeError)
-    assert any(reason in str(caught.value) for step in plan.steps for reason in step.reasons)
-    assert plan.steps[0].reasons[0] in str(caught.value)
 
 
 @pytest.mark.parametrize("name", EXPORTS)
@@ -258,48 +209,6 @@ def test_what_enters_arrow_is_copied_as_explained(name):
     if plan.bytes_copied:
         elements = leaf(array)
         assert plan.bytes_copied == -(-len(elements) * elements.type.bit_width // 8)
-
-
-RAGGED = {
-    "lists": case(lambda: pa.array([[1, 2], [3]])),
-    "texts": case(lambda: pa.array(["to", "be"])),
-    "a slice": case(lambda: pa.array([[1, 2], [3]])[1:], "the offsets begin at 2, not at 0"),
-    "booleans": case(lambda: pa.array([[True], [False]]), BITS),
-    "null rows": case(
-        lambda: pa.array([[1], None, [2]]), "the mask is made of validity bits", nulls="mask"
-    ),
-    "views in order": case(
-        lambda: pa.ListViewArray.from_arrays([0, 1], [1, 2], pa.array([1, 2, 3])),
-        "views have no offset behind the last row",
-    ),
-    "views anywhere": case(
-        lambda: pa.ListViewArray.from_arrays([1, 0], [2, 1], pa.array([1, 2, 3])),
-        "the rows do not lie one behind the other",
-        "views have no offset behind the last row",
-    ),
-    "cast": case(lambda: pa.array([[1]]), "int64 becomes float32", dtype="float32"),
-    "copied": case(lambda: pa.array([[1]]), ASKED, ASKED, copy=True),
-}
-
-
-@pytest.mark.parametrize("name", RAGGED)
-def test_rows_of_any_length_are_copied_as_explained(name):
-    make, options, reasons = RAGGED[name]
-    source = make()
-    plan = explain(source, **options)
-    assert_says(plan, reasons)
-    tensors = ragged(source, **options)
-    spans = [*all_buffers(source)]
-    for tensor in tensors:
-        address = described(tensor).address
-        assert tensor.readonly == any(start <= address < end for start, end in spans)
-    assert plan.bytes_copied == sum(tensor.nbytes for tensor in tensors if not tensor.readonly)
-    if options.get("copy") is None and reasons:
-        assert_forbidden(plan, lambda: ragged(source, **options, copy=False))
-    chunks = pa.chunked_array([source, source])
-    joined = explain(chunks, **options)
-    if joined.steps:
-        assert joined.steps[0].reasons == ["2 chunks are put together"]
 
 
 def test_what_would_be_refused_is_refused_by_explain():

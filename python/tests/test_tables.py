@@ -9,9 +9,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from arrow_dlpack import Array, explain, record_batch, to_tensor, to_tensor_dict
-from descriptions import described, leaf_address
-from frameworks import DTYPES, arrow_type
+from arrow_dlpack import Array, explain, to_tensor, to_tensor_dict
+from frameworks import DTYPES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -293,46 +292,6 @@ def test_half_floats_and_booleans_go_with_all_others():
         to_tensor(pa.table({"x": [1]}), dtype="bool")
 
 
-@given(
-    dtype=st.sampled_from(DTYPES),
-    rows=st.integers(0, 5),
-    width=st.integers(1, 4),
-    at=st.integers(0, 2),
-)
-def test_adjacent_columns_are_shared_as_one_matrix(dtype, rows, width, at):
-    names = [f"c{i}" for i in range(width)]
-    matrix = np.arange(rows * width).astype(dtype).reshape(width, rows).T
-    batch = pa.record_batch(record_batch(matrix, names))
-    back = to_tensor(batch, order="F", copy=False)
-    found = np.from_dlpack(back)
-    np.testing.assert_array_equal(found, matrix)
-    if matrix.size:
-        assert described(back).address == matrix.ctypes.data
-        assert [leaf_address(column) for column in batch.columns] == [
-            matrix.ctypes.data + i * rows * matrix.itemsize for i in range(width)
-        ]
-    some = batch.select(names[at:])
-    if some.num_columns:
-        np.testing.assert_array_equal(as_numpy(some, order="F", copy=False), matrix[:, at:])
-    # Rows that are left out lie between the columns.
-    if rows > 1 and width > 1:
-        with pytest.raises(BufferError, match=f"{width} columns do not lie one behind the other"):
-            to_tensor(batch.slice(1), order="F", copy=False)
-        np.testing.assert_array_equal(as_numpy(batch.slice(1), order="F"), matrix[1:])
-        with pytest.raises(BufferError, match=f"{width} columns are put side by side"):
-            to_tensor(batch, copy=False)
-
-
-def test_a_shared_matrix_keeps_its_columns(live):
-    batch = record_batch(np.asfortranarray([[1.0, 2.0], [3.0, 4.0]]), ["a", "b"])
-    tensor = to_tensor(batch, order="F", copy=False)
-    del batch
-    assert np.from_dlpack(tensor).tolist() == [[1, 2], [3, 4]]
-    assert live()[1] == 1
-    del tensor
-    assert live() == (0, 0)
-
-
 def test_nulls_of_rows_are_nulls_of_all_columns():
     rows = pa.StructArray.from_arrays(
         [pa.array([1, 2, None, 4]), pa.array([0.5, 1.5, 2.5, 3.5])],
@@ -351,53 +310,3 @@ def test_nulls_of_rows_are_nulls_of_all_columns():
             to_tensor(source, columns=["b"])
     # A null outside of the slice is nobody's.
     assert as_numpy(rows[3:]).tolist() == [[4, 3.5]]
-
-
-@given(st.data())
-def test_dicts_of_tensors_return_as_columns(data):
-    rows = data.draw(st.integers(0, 4))
-    shapes = data.draw(st.lists(st.lists(st.integers(1, 3), max_size=3), min_size=1, max_size=4))
-    dtypes = st.sampled_from([*DTYPES, "bool"])
-    columns = {
-        f"c{i}": np.resize(np.arange(7), (rows, *shape)).astype(data.draw(dtypes))
-        for i, shape in enumerate(shapes)
-    }
-    batch = pa.record_batch(record_batch(columns))
-    batch.validate(full=True)
-    back = to_tensor_dict(batch)
-    assert list(back) == list(columns)
-    for name, column in columns.items():
-        found = np.from_dlpack(back[name])
-        np.testing.assert_array_equal(found, column)
-        assert found.dtype == column.dtype
-        if column.size and column.dtype != bool:
-            assert described(back[name]).address == column.ctypes.data
-
-
-@given(
-    dtype=st.sampled_from([*DTYPES, "bool"]),
-    shape=st.tuples(st.integers(0, 70), st.integers(0, 4)),
-    steps=st.tuples(st.sampled_from([1, 2, -1]), st.sampled_from([1, 2, -1])),
-    fortran=st.booleans(),
-)
-def test_matrices_of_any_layout_become_columns(dtype, shape, steps, fortran):
-    whole = np.resize(np.arange(11), [n * abs(s) for n, s in zip(shape, steps, strict=True)])
-    whole = whole.astype(dtype, order="F" if fortran else "C")
-    matrix = whole[:: steps[0], :: steps[1]]
-    names = [f"c{i}" for i in range(shape[1])]
-    batch = pa.record_batch(record_batch(matrix, names))
-    batch.validate(full=True)
-    assert (batch.schema.names, batch.num_rows) == (names, shape[0])
-    for i, column in enumerate(batch.columns):
-        np.testing.assert_array_equal(column.to_numpy(zero_copy_only=False), matrix[:, i])
-    stays = dtype != "bool" and (matrix.size == 0 or (fortran and steps[0] == 1) or shape[0] == 1)
-    if stays:
-        record_batch(matrix, names, copy=False)
-        if matrix.size:
-            assert leaf_address(batch.column(0)) == matrix.ctypes.data
-
-
-def test_types_of_arrow_are_numbers_of_numpy():
-    """The helpers above say what they should."""
-    assert numpy_type(arrow_type("float16")) == "float16"
-    assert widest("uint64", "int8") == "float64"
