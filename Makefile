@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python lint types compatibility docs package free-threaded build clean
+.PHONY: demo test test-rust test-python lint types compatibility cases docs package free-threaded build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -41,6 +41,10 @@ types: $(VENV)/.test build
 # Measures what works with every neighbour, records it, and writes the README's tables.
 compatibility: $(VENV)/.test build
 	$(BIN)/python python/tests/compatibility.py
+
+# What every Arrow type and every dtype becomes, by pyarrow and NumPy, and the README's tables of it.
+cases: $(VENV)/.test
+	$(BIN)/python python/tests/make_cases.py
 
 # target/doc/arrow_dlpack is the crate's, target/doc/python the package's.
 docs: $(VENV)/.test build

@@ -28,9 +28,12 @@ def main(wheel: Path, readme: Path) -> None:
         run(python, "-m", "pip", "install", "--quiet", "numpy", "pyarrow")
         blocks = re.findall(r"^```python\n(.*?)^```$", readme.read_text(), re.M | re.S)
         require(blocks, "the README has no Python")
-        for block in blocks:
+        # PyTorch is too much to install for this: the tests run those examples.
+        alone = [block for block in blocks if "import torch" not in block]
+        for block in alone:
             run(python, "-c", block)
-    print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, installs alone, README runs")
+    examples = f"{len(alone)} of {len(blocks)} README examples run (the others need torch)"
+    print(f"{wheel.name}: {wheel.stat().st_size:,} bytes, installs alone, {examples}")
 
 
 def check_contents(wheel: Path) -> None:

@@ -161,6 +161,48 @@ fn column_major_becomes_row_major() {
 }
 
 #[test]
+fn memory_may_run_along_any_axis_for_any_length() {
+    // Longer than whatever is done at once, and not a multiple of it.
+    for (shape, strides) in [
+        (vec![19, 300], vec![1, 19]),
+        (vec![300, 19], vec![1, 300]),
+        (vec![2, 300], vec![1, 2]),
+        (vec![19, 300], vec![1, 23]),
+        (vec![19, 300], vec![1, -19]),
+        (vec![19, 300], vec![1, 0]),
+        (vec![3, 19, 130], vec![2500, 1, 19]),
+        (vec![3, 19, 130], vec![-2500, 1, 19]),
+        (vec![19, 3, 130], vec![1, 19, 60]),
+        (vec![17, 3, 130], vec![1, 17 * 130, 17]),
+        (vec![9, 10, 11], vec![1, 9, 90]),
+        (vec![2, 9, 4, 10], vec![40, 80, 1, 4]),
+    ] {
+        for (dtype, itemsize) in dtypes() {
+            let axes = || shape.iter().zip(&strides);
+            let reach = |sign: i64| -> i64 {
+                let steps = axes().map(|(&extent, &stride)| (extent - 1) * stride);
+                steps.map(|step| (step * sign).max(0)).sum()
+            };
+            let [before, after] = [-1, 1].map(|sign| usize::try_from(reach(sign)).unwrap());
+            let layout = Layout {
+                dtype,
+                itemsize,
+                shape: shape.clone(),
+                strides: strides.clone(),
+                bytes: Random(7).bytes((before + after + 1) * itemsize),
+                origin: before * itemsize,
+                misalign: 1,
+            };
+            let (tensor, watch) = layout.producer().tensor(Abi::Versioned);
+            let tensor = tensor.unwrap();
+            assert!(copied(&tensor) == layout.elements(), "{dtype} {shape:?} {strides:?}");
+            drop(tensor);
+            watch.released_once();
+        }
+    }
+}
+
+#[test]
 fn row_major_is_copied_as_it_is() {
     for (dtype, itemsize) in dtypes() {
         let bytes = Random(6).bytes(2 * 3 * itemsize);

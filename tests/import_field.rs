@@ -26,17 +26,17 @@ fn ask(
     copy: CopyPolicy,
 ) -> (Result<(ArrayRef, FieldRef), Error>, Watch) {
     let (tensor, watch) = producer.clone().tensor(Abi::Versioned);
-    (from_dlpack(tensor.unwrap(), &asking_for(field, copy)), watch)
+    (from_dlpack(tensor.expect("a true descriptor"), &asking_for(field, copy)), watch)
 }
 
 /// The tensor becomes an array of just this field, at the same address. Returns a copy of it.
 #[track_caller]
 fn is_adopted(producer: &Producer, field: &Field) -> ArrayRef {
     let (result, watch) = ask(producer, field, CopyPolicy::Never);
-    let (array, found) = result.unwrap();
+    let (array, found) = result.expect("an array");
     assert_eq!(found.as_ref(), field);
-    array.to_data().validate_full().unwrap();
-    let offset = usize::try_from(producer.byte_offset).unwrap();
+    array.to_data().validate_full().expect("a valid array");
+    let offset = usize::try_from(producer.byte_offset).expect("small");
     assert_eq!(leaf(&array).as_ptr().addr(), watch.data() + offset);
     let seen = logical(&array, field);
     assert_eq!(watch.deletions(), 0);
@@ -44,7 +44,7 @@ fn is_adopted(producer: &Producer, field: &Field) -> ArrayRef {
     watch.released_once();
 
     let (copy, watch) = ask(producer, field, CopyPolicy::Always);
-    let (copy, _) = copy.unwrap();
+    let (copy, _) = copy.expect("an array");
     assert_eq!(logical(&copy, field), seen);
     watch.released_once();
     copy
@@ -54,7 +54,7 @@ fn is_adopted(producer: &Producer, field: &Field) -> ArrayRef {
 fn is_refused(producer: &Producer, field: &Field) {
     for copy in [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always] {
         let (result, watch) = ask(producer, field, copy);
-        let error = result.unwrap_err();
+        let error = result.expect_err("a refusal");
         let Error::CannotBecome { dtype, shape, field: named } = &error else {
             panic!("{field}: {error}")
         };
@@ -68,10 +68,10 @@ fn is_refused(producer: &Producer, field: &Field) {
         watch.released_once();
     }
     let (tensor, watch) = producer.clone().tensor(Abi::Versioned);
-    let tensor = tensor.unwrap();
+    let tensor = tensor.expect("a true descriptor");
     let options = asking_for(field, CopyPolicy::IfNeeded);
-    let error = import::explain(&tensor, &options).unwrap_err();
-    assert_eq!(import::field(&tensor, &options).unwrap_err(), error);
+    let error = import::explain(&tensor, &options).expect_err("a refusal");
+    assert_eq!(import::field(&tensor, &options).expect_err("a refusal"), error);
     drop(tensor);
     watch.released_once();
 }
@@ -89,7 +89,7 @@ fn item(data_type: DataType) -> Field {
 }
 
 fn tensors(item: Field, shape: &[i64], permutation: Option<&[usize]>) -> Field {
-    let size = i32::try_from(shape.iter().product::<i64>()).unwrap();
+    let size = i32::try_from(shape.iter().product::<i64>()).expect("small");
     let names = Some(shape.iter().map(|extent| format!("axis of {extent}")).collect());
     let dimensions = Dimensions { permutation: permutation.map(<[_]>::to_vec), names };
     Extension::FixedShapeTensor { shape: shape.to_vec(), dimensions }

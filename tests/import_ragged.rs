@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, types};
 use arrow_dlpack::extension::Extension;
-use arrow_dlpack::ffi::DLDataType;
+use arrow_dlpack::ffi::{DLDataType, DLPackFlags};
 use arrow_dlpack::{CopyPolicy, CopyReason, Error, Import, OffsetsProblem, Representation, import};
 use arrow_schema::{DataType, Field, FieldRef};
 
@@ -22,20 +22,21 @@ fn ragged(
 ) -> (Result<Rows, Error>, [Watch; 2]) {
     let (values, first) = values.clone().tensor(Abi::Versioned);
     let (offsets, second) = offsets.clone().tensor(Abi::Versioned);
-    (import::ragged(values.unwrap(), offsets.unwrap(), options), [first, second])
+    let (values, offsets) = (values.expect("true"), offsets.expect("true"));
+    (import::ragged(values, offsets, options), [first, second])
 }
 
 #[track_caller]
 fn becomes(values: &Producer, offsets: &Producer, options: &Import) -> Rows {
     let (rows, watches) = ragged(values, offsets, options);
-    let (array, field) = rows.unwrap();
-    array.to_data().validate_full().unwrap();
+    let (array, field) = rows.expect("an array");
+    array.to_data().validate_full().expect("a valid array");
     assert_eq!(array.data_type(), field.data_type());
     // The rows outlive the tensors only as a copy.
     let copy = Import { copy: CopyPolicy::Always, ..options.clone() };
     let (copied, released) = ragged(values, offsets, &copy);
     released.into_iter().for_each(Watch::released_once);
-    let copied = copied.unwrap();
+    let copied = copied.expect("an array");
     assert_eq!((&copied.0, &copied.1), (&array, &field));
     drop(array);
     watches.into_iter().for_each(Watch::released_once);
@@ -46,7 +47,7 @@ fn becomes(values: &Producer, offsets: &Producer, options: &Import) -> Rows {
 fn is_refused(values: &Producer, offsets: &Producer, options: &Import) -> Error {
     let (rows, watches) = ragged(values, offsets, options);
     watches.into_iter().for_each(Watch::released_once);
-    rows.unwrap_err()
+    rows.expect_err("a refusal")
 }
 
 fn asking_for(data_type: DataType) -> Import {
@@ -80,7 +81,7 @@ fn rows_lie_between_their_offsets() {
 
 #[test]
 fn what_can_stay_where_it_is_does() {
-    let values = Producer::vector(&[b'a', b'b', b'c']);
+    let values = read_only(Producer::vector(b"abc"));
     for (data_type, offsets) in [
         (DataType::Utf8, Producer::vector(&[0i32, 1, 3])),
         (DataType::LargeUtf8, Producer::vector(&[0i64, 1, 3])),
@@ -90,7 +91,7 @@ fn what_can_stay_where_it_is_does() {
         (DataType::new_large_list(DataType::UInt8, true), Producer::vector(&[0i64, 1, 3])),
     ] {
         let never = Import { copy: CopyPolicy::Never, ..asking_for(data_type.clone()) };
-        let (rows, watches) = ragged(&values, &offsets, &never);
+        let (rows, watches) = ragged(&values, &read_only(offsets), &never);
         let (array, field) = rows.unwrap();
         assert_eq!((field.name().as_str(), field.is_nullable()), ("rows", false));
         let data = array.to_data();
@@ -104,6 +105,34 @@ fn what_can_stay_where_it_is_does() {
         drop((array, data, bytes));
         watches.into_iter().for_each(Watch::released_once);
     }
+}
+
+fn read_only(producer: Producer) -> Producer {
+    Producer { flags: DLPackFlags::READ_ONLY, ..producer }
+}
+
+#[test]
+fn what_was_checked_cannot_be_written_to() {
+    let (values, offsets) = (Producer::vector(b"abc"), Producer::vector(&[0i32, 1, 3]));
+    for (data_type, values, offsets) in [
+        // Offsets are bounds, texts are texts: a producer that may write could make them anything else.
+        (DataType::new_list(DataType::UInt8, false), values.clone(), offsets.clone()),
+        (DataType::Utf8, read_only(values.clone()), offsets.clone()),
+        (DataType::Utf8, values.clone(), read_only(offsets.clone())),
+    ] {
+        let asked = asking_for(data_type);
+        becomes(&values, &offsets, &asked);
+        let never = Import { copy: CopyPolicy::Never, ..asked };
+        let (rows, watches) = ragged(&values, &offsets, &never);
+        let error = rows.expect_err("it would have to be copied");
+        assert!(matches!(error, Error::CopyForbidden { reason: CopyReason::Checked, .. }));
+        watches.into_iter().for_each(Watch::released_once);
+    }
+    // Bytes are anything already.
+    let asked = Import { copy: CopyPolicy::Never, ..asking_for(DataType::Binary) };
+    let (rows, watches) = ragged(&values, &read_only(offsets), &asked);
+    drop(rows.expect("nothing to check in the values"));
+    watches.into_iter().for_each(Watch::released_once);
 }
 
 #[test]
@@ -139,7 +168,7 @@ fn offsets_of_any_integers_are_converted_if_they_fit() {
             let asked = asking_for(list(DataType::UInt8, true));
             becomes(&values, &offsets, &asked);
             let never = Import { copy: CopyPolicy::Never, ..asked };
-            let (rows, watches) = ragged(&values, &offsets, &never);
+            let (rows, watches) = ragged(&values, &read_only(offsets.clone()), &never);
             let wanted = if large { DLDataType::INT64 } else { DLDataType::INT32 };
             if offsets.dtype == wanted {
                 rows.unwrap();

@@ -21,7 +21,7 @@ fn batch_of(
     let (mut columns, mut watches) = (Vec::new(), Vec::new());
     for (name, producer) in producers {
         let (tensor, watch) = producer.tensor(Abi::Versioned);
-        columns.push((name.to_owned(), tensor.unwrap()));
+        columns.push((name.to_owned(), tensor.expect("a true descriptor")));
         watches.push(watch);
     }
     (import::record_batch(columns, options), watches)
@@ -33,7 +33,7 @@ fn columns_of(
     options: &Import,
 ) -> (Result<RecordBatch, Error>, Watch) {
     let (tensor, watch) = producer.clone().tensor(Abi::Versioned);
-    (import::columns(tensor.unwrap(), names, options), watch)
+    (import::columns(tensor.expect("a true descriptor"), names, options), watch)
 }
 
 /// A matrix of int16 over the numbers from 0 on, of which `origin` is the first element.
@@ -45,8 +45,8 @@ fn matrix(shape: [i64; 2], strides: [i64; 2], origin: usize) -> Producer {
 
 /// What the strides say of the column of a `matrix`.
 fn column([rows, _]: [i64; 2], strides: [i64; 2], origin: usize, column: i64) -> Vec<i16> {
-    let origin = i64::try_from(origin).unwrap() + column * strides[1];
-    (0..rows).map(|row| i16::try_from(origin + row * strides[0]).unwrap()).collect()
+    let origin = i64::try_from(origin).expect("small") + column * strides[1];
+    (0..rows).map(|row| i16::try_from(origin + row * strides[0]).expect("small")).collect()
 }
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];

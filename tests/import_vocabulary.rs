@@ -72,13 +72,13 @@ impl Layout {
             let reach = (shape[axis].max(1) - 1) * strides[axis];
             before -= reach.min(0);
             after += reach.max(0);
-            let gap = if kind == 2 { i64::try_from(random.below(2)).unwrap() } else { 0 };
+            let gap = if kind == 2 { i64::try_from(random.below(2)).expect("small") } else { 0 };
             step = step * shape[axis].max(1) + gap;
             if shape[axis] == 1 && random.below(2) == 0 {
                 strides[axis] = [i64::MIN, -1, 0, 77, i64::MAX][random.below(5)];
             }
         }
-        let (before, after) = (usize::try_from(before).unwrap(), usize::try_from(after).unwrap());
+        let [before, after] = [before, after].map(|count| usize::try_from(count).expect("small"));
         let padded = random.below(2) == 0;
         let mut elements = random.bytes((before + after + 1) * item_size(dtype));
         for byte in &mut elements {
@@ -100,7 +100,7 @@ impl Layout {
             // The first one begins with a byte.
             let mut codes = vec![0; self.origin.next_multiple_of(8) - self.origin];
             codes.extend_from_slice(&self.elements);
-            let origin = self.origin.next_multiple_of(8) / 8 * usize::from(self.dtype.bits);
+            let origin = self.origin.div_ceil(8) * usize::from(self.dtype.bits);
             (pack(&codes, self.dtype.bits), origin)
         } else {
             (self.elements.clone(), self.origin * item_size(self.dtype))
@@ -144,10 +144,11 @@ fn pack(codes: &[u8], bits: u8) -> Vec<u8> {
 
 /// What elements, given as if padded, become when there is nothing to a tensor but them.
 fn plain(dtype: DLDataType, elements: &[u8]) -> Vec<u8> {
-    let extent = i64::try_from(elements.len() / item_size(dtype)).unwrap();
+    let extent = i64::try_from(elements.len() / item_size(dtype)).expect("small");
     let producer = Producer::bytes(dtype, elements, &[extent], &[1]);
     let (tensor, watch) = Producer { flags: PADDED, ..producer }.tensor(Abi::Versioned);
-    let (array, field) = from_dlpack(tensor.unwrap(), &Import::default()).unwrap();
+    let (array, field) =
+        from_dlpack(tensor.expect("a true descriptor"), &Import::default()).expect("an array");
     let Logical { bytes, .. } = logical(&array, &field);
     drop(array);
     watch.released_once();
@@ -169,11 +170,11 @@ fn representations(dtype: DLDataType) -> Vec<Representation> {
 #[track_caller]
 fn imported(producer: &Producer, options: &Import) -> (Logical, Field) {
     let (tensor, watch) = producer.clone().tensor(Abi::Versioned);
-    let tensor = tensor.unwrap();
-    let plan = import::explain(&tensor, options).unwrap();
-    let foretold = import::field(&tensor, options).unwrap();
+    let tensor = tensor.expect("a true descriptor");
+    let plan = import::explain(&tensor, options).expect("a plan");
+    let foretold = import::field(&tensor, options).expect("a field");
     let (data, size, nbytes) = (tensor.data().addr(), tensor.size(), tensor.nbytes());
-    let (array, field) = from_dlpack(tensor, options).unwrap();
+    let (array, field) = from_dlpack(tensor, options).expect("an array");
     array.to_data().validate_full().expect("a valid array");
     assert_eq!(field, foretold);
     let memory = leaf(&array);

@@ -175,6 +175,7 @@ def from_dlpack(
 def record_batch(
     data: Mapping[str, SupportsDLPack],
     /,
+    names: None = None,
     *,
     copy: bool | None = None,
     type: ArrowType | None = None,

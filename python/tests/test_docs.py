@@ -20,7 +20,11 @@ def test_the_readme_has_python():
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_the_readme_runs(block):
-    exec(compile(block, "README.md", "exec"), {})
+    if "import torch" in block:
+        # PyTorch keeps the offsets of nested tensors for as long as it lives.
+        subprocess.run([sys.executable, "-c", block], check=True)
+    else:
+        exec(compile(block, "README.md", "exec"), {})
 
 
 @pytest.mark.parametrize("module", [arrow_dlpack, _core])

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array
+from arrow_dlpack import Array, to_tensor
 
 
 def test_every_kind_of_source_is_carried_whole():
@@ -59,6 +59,20 @@ def test_a_requested_schema_is_followed_where_that_is_possible():
     assert pa.array(array, type=pa.int64()).type == pa.int64()
     with pytest.raises(TypeError, match="arrow_schema"):
         array.__arrow_c_array__(hostile.Producer().capsule())
+
+
+def test_instants_are_the_same_in_every_zone():
+    there = pa.timestamp("ms", "Europe/Paris")
+    array = pa.array(Array(pa.array([0, 1], pa.timestamp("ms", "UTC"))), type=there)
+    assert array.type == there
+    assert array.cast(pa.int64()).to_pylist() == [0, 1]
+
+
+def test_a_column_of_nulls_is_no_obstacle_to_the_others():
+    """Polars gives it a buffer, which the C interface does not have."""
+    frame = pl.DataFrame({"x": [1.5, 2.5], "nothing": [None, None]})
+    assert pa.record_batch(Array(frame)).to_pydict() == frame.to_dict(as_series=False)
+    assert np.asarray(to_tensor(frame, columns=["x"])).tolist() == [[1.5], [2.5]]
 
 
 @pytest.mark.parametrize(

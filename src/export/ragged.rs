@@ -51,7 +51,7 @@ pub(super) struct Rows {
     ranges: Vec<Range<usize>>,
     /// The offsets as they are, if there are any.
     offsets: Option<Buffer>,
-    /// The first of the offsets, which need not be 0 even where there are no rows.
+    /// Where the first row begins, even if there is none.
     first: usize,
     dtype: DLDataType,
     values: Source,
@@ -153,9 +153,9 @@ impl Rows {
         values: Source,
     ) -> Self {
         let ranges = offsets.windows(2).map(|pair| pair[0].as_usize()..pair[1].as_usize());
-        let first = offsets.first().map_or(0, |first| first.as_usize());
-        let ranges = ranges.collect();
-        Self { ranges, offsets: Some(offsets.inner().clone()), first, dtype, values }
+        let first = offsets.first().map_or(0, |offset| offset.as_usize());
+        let offsets = Some(offsets.inner().clone());
+        Self { ranges: ranges.collect(), offsets, first, dtype, values }
     }
 
     fn bytes<T: types::ByteArrayType>(

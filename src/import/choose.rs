@@ -34,13 +34,13 @@ pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<
         }
         Extension::FixedShapeTensor { shape, dimensions }.annotate(storage)
     };
-    Ok(Arc::new(field.with_name("")))
+    Ok(Arc::new(field))
 }
 
-/// What one element becomes, and whether it is two of them.
+/// What one element becomes, nameless for now, and whether it is two of them.
 fn item(dtype: DLDataType, representation: &Representation) -> Result<(Field, bool), Error> {
     let (data_type, is_pair) = natural(dtype)?;
-    let natural = |data_type| Field::new_list_field(data_type, true);
+    let natural = |data_type| Field::new("", data_type, true);
     let opaque = |storage| (Extension::opaque(dtype).annotate(natural(storage)), false);
     let refused = |representation| Err(Error::NoRepresentation { dtype, representation });
     match representation {
@@ -98,7 +98,7 @@ fn list(item: Field, extents: &[i64]) -> Result<Field, Error> {
     let size = layout::element_count(extents).ok().and_then(|size| i32::try_from(size).ok());
     let size = size.ok_or_else(|| Error::RowTooLarge { shape: extents.to_vec() })?;
     let item = item.with_name(Field::LIST_FIELD_DEFAULT_NAME);
-    Ok(Field::new_list_field(DataType::FixedSizeList(Arc::new(item), size), true))
+    Ok(Field::new("", DataType::FixedSizeList(Arc::new(item), size), true))
 }
 
 /// The permutation that lets the axes of a row stay where they are, unless they are in order, or not

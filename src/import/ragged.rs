@@ -25,8 +25,9 @@ use crate::plan::{CopyReason, Plan};
 /// the type of the lists, or for Utf8, Binary and their large kin, whose values are uint8. Other
 /// representations are those of the items.
 ///
-/// Everything is checked, so that what is returned is a valid array. It stays one for as long as nobody
-/// writes to the tensors; [`crate::CopyPolicy::Always`] is the way to be safe from that.
+/// Everything is checked, so that what is returned is a valid array. So that it stays one, offsets and
+/// texts that their producer could still write to are copied: those of tensors that are neither
+/// read-only nor known to be alone with their memory.
 ///
 /// ```
 /// use arrow_array::{Array, Float32Array, Int32Array, cast::AsArray};
@@ -133,11 +134,16 @@ fn of_type(values: &ManagedTensor, field: &FieldRef, options: &Import) -> Result
         _ => return Err(refused()),
     };
     let options = Import { representation: Representation::Field(item), ..options.clone() };
-    prepare::prepare(values, &options).map_err(|error| match error {
+    let mut prepared = prepare::prepare(values, &options).map_err(|error| match error {
         // It is the rows that were asked for.
         Error::CannotBecome { .. } => refused(),
         error => error,
-    })
+    })?;
+    let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8);
+    if is_text && prepared.plan.is_zero_copy() && values.may_change() {
+        prepared.plan = Plan::of(vec![CopyReason::Checked], values.nbytes(), options.copy)?;
+    }
+    Ok(prepared)
 }
 
 /// A nameless field of lists.
@@ -163,7 +169,9 @@ fn plan_offsets(
     let cast = (dtype != wanted).then_some(CopyReason::Cast { from: dtype, to: wanted });
     let misaligned = offsets.data().addr() % align != 0;
     let misaligned = misaligned.then_some(CopyReason::Misaligned { align });
-    let reasons = cast.into_iter().chain(offsets.row_major_obstacle()).chain(misaligned);
+    let checked = offsets.may_change().then_some(CopyReason::Checked);
+    let reasons =
+        cast.into_iter().chain(offsets.row_major_obstacle()).chain(misaligned).chain(checked);
     Plan::of(reasons.collect(), offsets.size().saturating_mul(align), copy)
 }
 
@@ -244,7 +252,7 @@ fn bytes<T: ByteArrayType>(
         Ok(array) => Ok(Arc::new(array)),
         Err(_) => {
             let is_utf8 = |row: &[T::Offset]| {
-                str::from_utf8(&values[row[0].as_usize()..row[1].as_usize()]).is_ok()
+                std::str::from_utf8(&values[row[0].as_usize()..row[1].as_usize()]).is_ok()
             };
             Err(Error::NotUtf8 { row: offsets.windows(2).position(|row| !is_utf8(row)) })
         }

@@ -122,17 +122,19 @@ pub fn columns(
 
 /// Where in the memory that a matrix spans its columns begin, and how many elements it spans.
 fn positions(tensor: &ManagedTensor, stride: i64, width: usize) -> (Vec<usize>, usize) {
-    let (Some((bytes, origin)), Some(itemsize)) = (tensor.span(), tensor.itemsize()) else {
+    let (Some((bytes @ [_, ..], origin)), Some(itemsize)) = (tensor.span(), tensor.itemsize())
+    else {
         return (vec![0; width], 0);
     };
-    // The stride of a single column means nothing, and is not used.
+    // The step behind the last column may lead anywhere: it is not gone there.
     let step = isize::try_from(stride).unwrap_or_default();
-    let next = |start: &usize| Some(start.wrapping_add_signed(step));
-    let step_by_step = std::iter::successors(Some(origin / itemsize), next);
-    if bytes.is_empty() {
-        return (vec![0; width], 0);
-    }
-    (step_by_step.take(width).collect(), bytes.len() / itemsize)
+    let mut next = origin / itemsize;
+    let starts = (0..width).map(|_| {
+        let start = next;
+        next = next.wrapping_add_signed(step);
+        start
+    });
+    (starts.collect(), bytes.len() / itemsize)
 }
 
 fn named(field: &FieldRef, name: &str) -> FieldRef {

@@ -114,14 +114,13 @@ fn pack_ones(bytes: &[u8], out: &mut [u8]) -> bool {
     };
     let words = bytes.chunks_exact(64);
     let rest = words.remainder();
-    // The rest can have a whole word of bits, the last of them of no byte.
-    let (packed, packed_rest) = out.split_at_mut((bytes.len() - rest.len()) / 8);
+    let (packed, last) = out.split_at_mut(bytes.len() / 64 * 8);
     for (word, packed) in words.zip(packed.chunks_exact_mut(8)) {
         for (eight, packed) in word.chunks_exact(8).zip(packed) {
             [*packed, ..] = pack(array(eight)).to_le_bytes();
         }
     }
-    for (eight, packed) in rest.chunks(8).zip(packed_rest) {
+    for (eight, packed) in rest.chunks(8).zip(last) {
         let mut padded = [0; 8];
         padded[..eight.len()].copy_from_slice(eight);
         [*packed, ..] = pack(padded).to_le_bytes();

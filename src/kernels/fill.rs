@@ -14,7 +14,7 @@ pub(super) fn fill(cells: &mut [u8], nulls: &NullBuffer, start: usize, item: &It
     match size {
         1 => select(cells, bits, u8::from_ne_bytes(array(&item[..1]))),
         2 => select(cells, bits, u16::from_ne_bytes(array(&item[..2]))),
-        4 => select(cells, bits, u32::from_ne_bytes(array(&item[..4]))),
+        4 => select_wide(cells, bits, u32::from_ne_bytes(array(&item[..4]))),
         8 => scatter::<8>(cells, bits, array(&item[..8])),
         _ => scatter::<16>(cells, bits, *item),
     }
@@ -81,6 +81,40 @@ macro_rules! word {
     )*};
 }
 word! { u8, i8; u16, i16; u32, i32; }
+
+/// As `select`, for cells of which four fill a register: their masks come ready from a table.
+fn select_wide(cells: &mut [u8], bits: BitChunks<'_>, item: u32) {
+    let mut blocks = cells.chunks_exact_mut(64 * 4);
+    for (valid, cells) in bits.iter().zip(&mut blocks) {
+        if valid == u64::MAX {
+            continue;
+        }
+        for (group, cells) in cells.chunks_exact_mut(4 * 4).enumerate() {
+            let [low, ..] = (valid >> (4 * group)).to_le_bytes();
+            let masks = &WIDE_MASKS[usize::from(low & 15)];
+            // Spelled out, or the compiler does them one at a time.
+            for lane in 0..4 {
+                let cell = &mut cells[4 * lane..4 * lane + 4];
+                let value = u32::from_ne_bytes(array(cell));
+                cell.copy_from_slice(&((value ^ item) & masks[lane] ^ item).to_ne_bytes());
+            }
+        }
+    }
+    select_block(blocks.into_remainder(), bits.remainder_bits(), item);
+}
+
+/// All ones for each of the four bits that is set.
+static WIDE_MASKS: [[u32; 4]; 16] = {
+    let mut table = [[0; 4]; 16];
+    let mut row = 0;
+    while row < 64 {
+        if (row / 4) >> (row % 4) & 1 == 1 {
+            table[row / 4][row % 4] = u32::MAX;
+        }
+        row += 1;
+    }
+    table
+};
 
 /// Goes from null to null: of wide cells, too few fit into a register to go through all of them.
 fn scatter<const N: usize>(cells: &mut [u8], bits: BitChunks<'_>, item: [u8; N]) {

@@ -1,5 +1,6 @@
 //! The elements of any strided tensor, one behind the other.
 
+use super::transpose::Tiles;
 use crate::error::Error;
 use crate::layout;
 use crate::memory::{Fresh, ManagedTensor};
@@ -26,6 +27,15 @@ pub(crate) fn gather(tensor: &ManagedTensor) -> Result<Fresh, Error> {
 
     let mut walk = Walk::new(tensor, origin, itemsize)?;
     let size = tensor.size();
+    if let Some(tiles) = walk.tiles(itemsize) {
+        return match itemsize {
+            1 => Fresh::write(size, |out| tiles.write(out, bytes, u8::from_ne_bytes)),
+            2 => Fresh::write(size, |out| tiles.write(out, bytes, u16::from_ne_bytes)),
+            4 => Fresh::write(size, |out| tiles.write(out, bytes, u32::from_ne_bytes)),
+            8 => Fresh::write(size, |out| tiles.write(out, bytes, u64::from_ne_bytes)),
+            _ => Fresh::write(size, |out| tiles.write(out, bytes, u128::from_ne_bytes)),
+        };
+    }
     match itemsize {
         1 => Fresh::build(size, |out| walk.append_to(out, bytes, u8::from_ne_bytes)),
         2 => Fresh::build(size, |out| walk.append_to(out, bytes, u16::from_ne_bytes)),
@@ -76,6 +86,12 @@ impl Walk {
             axes.push(Axis::new(extent, stride, item).ok_or(Error::Overflow("span of strides"))?);
         }
         Ok(Self { origin, axes })
+    }
+
+    /// The same way in tiles, if the elements are words and their memory runs along another axis.
+    fn tiles(&self, itemsize: usize) -> Option<Tiles> {
+        let axes = self.axes.iter().map(|axis| (axis.len, axis.step));
+        matches!(itemsize, 1 | 2 | 4 | 8 | 16).then(|| Tiles::new(axes, self.origin, itemsize))?
     }
 
     /// Splits each element into `len` parts, `step` units apart.

@@ -1,6 +1,4 @@
 //! The loops: safe code over slices, with no policy in it.
-#![allow(dead_code, unused_imports, reason = "the rooms above begin to use them one by one")]
-
 mod bits;
 mod cast;
 mod columns;
@@ -9,6 +7,9 @@ mod encode;
 mod fill;
 mod gather;
 mod minifloat;
+#[cfg(test)]
+mod tests;
+mod transpose;
 mod weave;
 mod widen;
 

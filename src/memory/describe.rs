@@ -70,6 +70,11 @@ impl ManagedTensor {
         self.flags().contains(DLPackFlags::READ_ONLY)
     }
 
+    /// Whether somebody else may be writing to the memory, for all that is known.
+    pub(crate) fn may_change(&self) -> bool {
+        !self.is_read_only() && !self.exclusive
+    }
+
     /// Whether the elements lie one behind the other in row-major order.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {

@@ -3,6 +3,7 @@
 use arrow_buffer::{ArrowNativeType, Buffer};
 
 use super::huge;
+use super::zeroed::zeroed;
 use crate::error::{Error, GiveObstacle};
 
 /// A buffer with one owner, which may therefore be written to by whoever gets it.
@@ -40,6 +41,22 @@ impl Fresh {
         values.resize(start, T::default());
         fill(&mut values)?;
         debug_assert_eq!(values.len(), start + len, "filled exactly");
+        let start = start * size_of::<T>();
+        Ok(Self(Buffer::from_vec(values).slice_with_length(start, nbytes)))
+    }
+
+    /// As [`Self::build`], for a `fill` that writes in an order of its own, to what is 0 until then.
+    pub(crate) fn write<T: ArrowNativeType>(
+        len: usize,
+        fill: impl FnOnce(&mut [T]),
+    ) -> Result<Self, Error> {
+        let nbytes = len.saturating_mul(size_of::<T>());
+        let slack = ALIGNMENT / size_of::<T>();
+        let values = zeroed::<T>(len.saturating_add(slack));
+        let mut values = values.ok_or(Error::OutOfMemory { nbytes })?;
+        huge::advise(&mut values);
+        let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
+        fill(&mut values[start..start + len]);
         let start = start * size_of::<T>();
         Ok(Self(Buffer::from_vec(values).slice_with_length(start, nbytes)))
     }

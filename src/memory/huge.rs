@@ -1,15 +1,13 @@
 //! Large memory in large pages.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "calls madvise"))]
 
-use std::mem::MaybeUninit;
-
 /// Asks for huge pages where they make a difference.
 ///
 /// The first write to each page of new memory costs a fault, and for a copy of tens of megabytes these
 /// faults cost several times what the copy does. NumPy asks too, from the same size on. Advice can be
 /// refused without harm.
 #[cfg(target_os = "linux")]
-pub(super) fn advise<T>(memory: &mut [MaybeUninit<T>]) {
+pub(super) fn advise<T>(memory: &mut [T]) {
     const WORTH_IT: usize = 4 << 20;
     const PAGE: usize = 4096;
     const MADV_HUGEPAGE: i32 = 14;
@@ -31,4 +29,4 @@ pub(super) fn advise<T>(memory: &mut [MaybeUninit<T>]) {
 
 /// Other systems decide for themselves.
 #[cfg(not(target_os = "linux"))]
-pub(super) fn advise<T>(_memory: &mut [MaybeUninit<T>]) {}
+pub(super) fn advise<T>(_memory: &mut [T]) {}

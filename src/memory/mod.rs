@@ -2,7 +2,7 @@
 //!
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
 //! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
-//! `fresh` is memory of our own, `huge` has it in large pages.
+//! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros.
 
 mod adopt;
 mod describe;
@@ -13,6 +13,7 @@ mod managed;
 mod owner;
 mod pack;
 mod view;
+mod zeroed;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

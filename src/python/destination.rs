@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::{Array, ArrayRef, new_null_array};
+use arrow_array::{Array, ArrayRef, make_array, new_null_array};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
@@ -58,6 +58,10 @@ pub(super) fn as_requested(
     let there = match stored {
         _ if stored == wanted => Arc::clone(array),
         DataType::Null => fenced(|| Ok(new_null_array(wanted, array.len()))).map_err(refuse)?,
+        _ if is_other_zone(stored, wanted) => {
+            let relabelled = array.to_data().into_builder().data_type(wanted.clone());
+            fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)?
+        }
         _ => {
             let there = cast(array, wanted)?;
             if &cast(&there, stored)? != array {
@@ -72,6 +76,14 @@ pub(super) fn as_requested(
     }
     let field = Field::new(field.name(), wanted.clone(), field.is_nullable());
     Ok((there, Arc::new(field.with_metadata(metadata))))
+}
+
+/// Whether both are instants of the same unit, which are the same numbers in every zone.
+fn is_other_zone(one: &DataType, other: &DataType) -> bool {
+    match (one, other) {
+        (DataType::Timestamp(one, Some(_)), DataType::Timestamp(other, Some(_))) => one == other,
+        _ => false,
+    }
 }
 
 /// Whether the fields of structs have the same names, which arrow's casts, going by position, ignore.

@@ -167,7 +167,6 @@ fn from_ragged(
 ///        [2.5, 3. ]])
 #[pyfunction]
 #[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false), text_signature = None)]
-#[expect(clippy::too_many_arguments, reason = "keywords")]
 fn to_tensor<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<DtypeArg>,

@@ -14,7 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
-use arrow_array::{ArrayRef, NullArray, make_array};
+use arrow_array::{ArrayRef, make_array};
 use arrow_data::{ArrayData, BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 
@@ -108,19 +108,16 @@ fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item 
 /// arrow-rs moves. Numeric arrays are checked in constant time; of others the contents are checked too,
 /// because offsets and keys are addresses of a kind.
 pub(super) fn array_from(
-    array: FFI_ArrowArray,
+    mut array: FFI_ArrowArray,
     data_type: &DataType,
 ) -> Checked<(ArrayRef, usize)> {
-    if let DataType::Null = data_type {
-        // By the interface it has no buffers; polars gives it one, which nobody needs to look at.
-        let length = usize::try_from(array.length);
-        let length = length.map_err(|_| format!("an Arrow array of length {}", array.length))?;
-        return Ok((Arc::new(NullArray::new(length)), 0));
-    }
     let moved = check_array(&array, data_type)?;
+    // SAFETY: it has been checked, so there is a child for each type.
+    unsafe { drop_null_buffers(&raw mut array, data_type) };
     let array = fenced(|| {
         // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
-        let data = mended(unsafe { from_ffi_and_data_type(array, data_type.clone()) }?)?;
+        let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
+        let data = without_offsets_of_nothing(data)?;
         if !data_type.is_primitive() {
             data.validate_full()?;
         }
@@ -129,27 +126,27 @@ pub(super) fn array_from(
     Ok((array?, moved))
 }
 
-/// The same array without the texts and binaries that arrow-rs imports wrongly: where there are no rows,
-/// it takes no bytes, though the first offset may say that some come before the slice.
-fn mended(data: ArrayData) -> Result<ArrayData, ArrowError> {
-    fn is_wrong(data: &ArrayData) -> bool {
-        data.is_empty()
-            && matches!(
-                data.data_type(),
-                DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
-            )
-    }
-    fn has_wrong(data: &ArrayData) -> bool {
-        is_wrong(data) || data.child_data().iter().any(has_wrong)
-    }
-    if is_wrong(&data) {
-        return Ok(ArrayData::new_empty(data.data_type()));
-    }
-    if !has_wrong(&data) {
+/// arrow-rs takes texts and binaries without rows to be without bytes, and then finds that the offset of
+/// such a slice lies behind these: here they are new ones, at any depth.
+fn without_offsets_of_nothing(data: ArrayData) -> Result<ArrayData, ArrowError> {
+    if !has_offsets_of_nothing(&data) {
         return Ok(data);
     }
-    let children = data.child_data().iter().cloned().map(mended).collect::<Result<_, _>>()?;
+    if data.is_empty() {
+        return Ok(ArrayData::new_empty(data.data_type()));
+    }
+    let children = data.child_data().iter().cloned().map(without_offsets_of_nothing);
+    let children = children.collect::<Result<_, _>>()?;
     data.into_builder().child_data(children).build()
+}
+
+fn has_offsets_of_nothing(data: &ArrayData) -> bool {
+    // The slice may begin at its offset, or its buffer of offsets where it begins, as arrow-rs has it.
+    let has_bytes = matches!(
+        data.data_type(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+    );
+    has_bytes && data.is_empty() || data.child_data().iter().any(has_offsets_of_nothing)
 }
 
 /// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is
@@ -169,7 +166,12 @@ fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
     let fixed = spec.buffers.len() + usize::from(spec.can_contain_null_mask);
     let count = usize::try_from(array.n_buffers).unwrap_or(usize::MAX);
     // Views carry any number of buffers, and then the sizes of these.
-    let expected = if spec.variadic { count > fixed } else { count == fixed };
+    let expected = match data_type {
+        // By the interface it has none; polars gives it one, which nobody needs to look at.
+        DataType::Null => count <= 1,
+        _ if spec.variadic => count > fixed,
+        _ => count == fixed,
+    };
     if !expected || array.n_buffers < 0 {
         return wrong(format!("{} buffers where {fixed} are expected", array.n_buffers));
     }
@@ -220,6 +222,23 @@ fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
         }
         _ if array.dictionary.is_null() => Ok(moved),
         _ => wrong("a dictionary where none is expected".to_owned()),
+    }
+}
+
+/// Makes arrays of nulls have no buffers, as the interface says they have, because arrow-rs asks what the
+/// others would be.
+///
+/// # Safety
+///
+/// `array` is ours, meets S1 and has passed [`check_array`].
+unsafe fn drop_null_buffers(array: *mut FFI_ArrowArray, data_type: &DataType) {
+    if let DataType::Null = data_type {
+        // SAFETY: the caller's promise.
+        unsafe { (*array).n_buffers = 0 };
+    }
+    for (index, (child_type, _)) in child_types(data_type).into_iter().enumerate() {
+        // SAFETY: the caller's promise; children are owned by their parent.
+        unsafe { drop_null_buffers((*array).children.add(index).read(), child_type) };
     }
 }
 

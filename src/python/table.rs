@@ -20,7 +20,6 @@ use super::{PyArray, PyTensor, unlocked};
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
-use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::import;
 use crate::plan::{CopyReason, Plan, Step};
@@ -53,10 +52,10 @@ impl Data {
         if moved > 0 {
             before.steps.push(Step { nbytes: moved, reasons: vec![CopyReason::Realigned] });
         }
-        // Structs are tables, unless they are known to be tensors.
-        let is_table = matches!(Extension::of(&field), Ok(None | Some(Extension::Other(_))));
+        // An extension type that is stored as a struct is a column, and no table.
+        let is_plain = field.extension_type_name().is_none();
         let shape = match field.data_type() {
-            DataType::Struct(fields) if is_table => {
+            DataType::Struct(fields) if is_plain => {
                 let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
                 let batches = chunks.iter().map(|chunk| batch(chunk, &schema));
                 let batches =

@@ -1,0 +1,291 @@
+"""Every type, layout and option does what data/cases.json says, which nobody here made up."""
+
+import ctypes
+from dataclasses import dataclass
+
+import arrow_dlpack
+import case_table
+import cases
+import hostile
+import make_cases
+import numpy as np
+import pyarrow as pa
+import pytest
+from case_columns import EXOTIC, bits_of
+from case_values import dtype_of, plain
+from hostile import READ_ONLY, VERSIONED, Producer, Versioned, capsule_pointer
+
+RECORD = cases.read()
+COLUMNS = cases.columns()
+TO_TENSOR = [case for case in cases.each(RECORD["to_tensor"]) if case.get("only") != "rust"]
+TO_ARROW = RECORD["to_arrow"]
+ERRORS = {"type": arrow_dlpack.UnsupportedError, "buffer": BufferError, "value": ValueError}
+CODES = ["int", "uint", "float", "opaque", "bfloat", "complex", "bool"]
+EXOTIC_CODES = [
+    *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz"),
+    *("float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "float6_e2m3fn", "float6_e3m2fn"),
+    "float4_e2m1fn",
+]
+PADDED = ("int2", "int4", "uint2", "uint4", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn")
+ADVICE = "run `make cases`, and look at what it changes before you commit it"
+
+
+def name_of(case: dict) -> str:
+    words = [case[key] for key in ("column", "dtype", "layout", "door", "shape") if key in case]
+    words += [f"{key}={value}" for key, value in case.get("options", {}).items()]
+    return " ".join(map(str, words))
+
+
+# --- the doors: the only calls of arrow_dlpack in here --------------------------------------------
+
+
+def convert(source: object, case: dict) -> tuple:
+    """All tensors that come of a case."""
+    options = dict(case.get("options", {}))
+    match case.get("door", "tensor"):
+        case "tensor":
+            found = arrow_dlpack.to_tensor(source, **options)
+            assert isinstance(found, tuple) == (options.get("nulls") == "mask")
+            return found if isinstance(found, tuple) else (found,)
+        case "ragged":
+            found = arrow_dlpack.ragged(source, **options)
+            assert found.values is found[0]
+            assert found.offsets is found[1]
+            assert len(found) == (3 if options.get("nulls") == "mask" else 2)
+            return tuple(found)
+        case "row":
+            index = options.pop("row")
+            return (arrow_dlpack.Array(source).row(index, **options),)
+
+
+def bytes_copied(source: object, options: dict) -> int:
+    plan = arrow_dlpack.explain(source, **options)
+    assert plan.bytes_copied == sum(step.nbytes for step in plan.steps)
+    assert plan.zero_copy == (len(plan.steps) == 0)
+    assert all(step.reasons for step in plan.steps)
+    return plan.bytes_copied
+
+
+# --- looking at a tensor --------------------------------------------------------------------------
+
+
+@dataclass
+class Seen:
+    """What a C consumer finds."""
+
+    dtype: str
+    values: np.ndarray
+    strides: list[int]
+    read_only: bool
+    padded: bool
+    address: int
+
+
+def seen(tensor: arrow_dlpack.Tensor) -> Seen:
+    capsule = tensor.__dlpack__(max_version=(1, 3))
+    managed = Versioned.from_address(capsule_pointer(capsule, VERSIONED))
+    inner = managed.tensor
+    shape, strides = inner.shape[: inner.ndim], inner.strides[: inner.ndim]
+    assert (tensor.shape, tensor.strides) == (tuple(shape), tuple(strides))
+    assert tensor.readonly == bool(managed.flags & READ_ONLY)
+    dtype = dtype_of(tensor.dtype)
+    address = (inner.data or 0) + inner.byte_offset
+    if 0 in shape:
+        values = np.empty(shape, dtype)
+    else:
+        span = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
+        memory = (ctypes.c_uint8 * (span * dtype.itemsize)).from_address(address)
+        items = np.frombuffer(memory, f"V{dtype.itemsize}")
+        steps = [stride * dtype.itemsize for stride in strides]
+        values = np.lib.stride_tricks.as_strided(items, shape, steps).copy().view(dtype)
+    padded = bool(managed.flags & hostile.PADDED)
+    return Seen(tensor.dtype, values, strides, tensor.readonly, padded, address)
+
+
+def buffers(source: pa.Array | pa.ChunkedArray) -> list[pa.Buffer]:
+    if isinstance(source, pa.ChunkedArray):
+        return [buffer for chunk in source.chunks for buffer in buffers(chunk)]
+    if isinstance(source.type, pa.BaseExtensionType):
+        source = source.storage
+    return [buffer for buffer in source.buffers() if buffer is not None]
+
+
+def shares(tensor: Seen, source: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a tensor begins in the memory of an array."""
+    return any(
+        buffer.address <= tensor.address < buffer.address + buffer.size
+        for buffer in buffers(source)
+    )
+
+
+def as_json(array: np.ndarray) -> list:
+    if array.dtype.name in EXOTIC:
+        array = array.astype(np.float32 if "float" in array.dtype.name else np.int8)
+    return plain(array.tolist())
+
+
+# --- Arrow to tensors -----------------------------------------------------------------------------
+
+
+def forms(source: pa.Array | pa.ChunkedArray) -> list:
+    """A slice of a fixed_size_list has an offset of its own, or its values have one."""
+    if isinstance(source, pa.ChunkedArray) or not isinstance(source.type, pa.FixedSizeListType):
+        return [source]
+    size, start = source.type.list_size, source.offset
+    if source.null_count > 0 or size == 0:
+        return [source]
+    values = source.values.slice(start * size, len(source) * size)
+    return [source, pa.FixedSizeListArray.from_arrays(values, type=source.type)]
+
+
+@pytest.mark.parametrize("case", TO_TENSOR, ids=name_of)
+def test_arrow_to_tensor(case):
+    source = cases.laid_out(COLUMNS[case["column"]], case["layout"])
+    for form in forms(source):
+        if "error" in case:
+            check_error(lambda form=form: convert(form, case), case["error"])
+        else:
+            check(form, case)
+
+
+def check_error(run, error: dict) -> None:
+    with pytest.raises(ERRORS[error["kind"]]) as raised:
+        run()
+    assert error["phrase"] in str(raised.value)
+    assert isinstance(raised.value, TypeError) == (error["kind"] == "type")
+
+
+def check(source: pa.Array | pa.ChunkedArray, case: dict) -> None:
+    expect, options = case["expect"], case.get("options", {})
+    values, *others = map(seen, convert(source, case))
+    assert values.dtype == expect["dtype"]
+    assert list(values.values.shape) == expect["shape"]
+    if "mask" in expect:
+        mask = others.pop()
+        valid = np.array(expect["mask"], bool)
+        assert mask.dtype == "bool"
+        assert np.array_equal(mask.values, valid.reshape(mask.values.shape))
+        assert not mask.read_only or mask.values.size == 0
+    if "mask" in expect and "offsets" not in expect:
+        # Whatever is under a null is nobody's business.
+        assert as_json(values.values[valid]) == np.array(expect["values"], object)[valid].tolist()
+    else:
+        assert as_json(values.values) == expect["values"]
+        if "bits" in expect:
+            stored = values.values.view(f"u{values.values.itemsize}")
+            assert stored.tolist() == expect["bits"]
+    if values.values.size:
+        assert values.strides == expect["strides"]
+        # Chunks of lists are put together first, and that is then shared.
+        assert values.read_only == expect.get("read_only", values.read_only)
+        assert shares(values, source) == expect.get("read_only", False)
+        assert values.padded == (values.dtype in PADDED)
+    if "offsets" in expect:
+        offsets, wanted = others.pop(), expect["offsets"]
+        assert (offsets.dtype, offsets.values.tolist()) == (wanted["dtype"], wanted["values"])
+        assert offsets.read_only == wanted.get("read_only", offsets.read_only)
+        assert shares(offsets, source) == wanted.get("read_only", False)
+    assert not others
+    if explains(case):
+        assert bytes_copied(source, options) == expect["copied_bytes"]
+
+
+def explains(case: dict) -> bool:
+    """Rows have no plan, nor have offsets of another type. Chunks of lists are put together with
+    all that they have, and slices without rows may come with offsets of their own."""
+    door = case.get("door", "tensor")
+    if door == "ragged":
+        options = case.get("options", {})
+        return case["layout"] not in ("empty", "chunked") and "offset_type" not in options
+    return door == "tensor"
+
+
+# --- tensors to Arrow -----------------------------------------------------------------------------
+
+
+def producer(case: dict) -> Producer:
+    memory = bytes.fromhex(case["memory"])
+    dtype = dtype_of(case["dtype"])
+    code, bits = code_and_bits(case["dtype"])
+    made = Producer(
+        list(memory) or [0],
+        ctypes.c_uint8,
+        code=code,
+        bits=bits,
+        shape=tuple(case["shape"]),
+        strides=tuple(case["strides"]),
+        flags=hostile.PADDED if bits < 8 and not case.get("packed") else 0,
+    )
+    made.managed.tensor.data = made.address + case["offset"] * dtype.itemsize
+    return made
+
+
+def code_and_bits(name: str) -> tuple[int, int]:
+    """As dlpack.h has them."""
+    if name in EXOTIC_CODES:
+        return EXOTIC_CODES.index(name) + 7, bits_of(name)
+    family = name.rstrip("0123456789")
+    bits = 8 if name == "bool" else int(name[len(family) :])
+    return CODES.index(family), bits
+
+
+@pytest.mark.parametrize("case", TO_ARROW, ids=name_of)
+def test_tensor_to_arrow(case):
+    options = case.get("options", {})
+    made = producer(case)
+    if "error" in case:
+        check_error(lambda: arrow_dlpack.from_dlpack(made, **options), case["error"])
+        assert made.deleted == len(made.calls)
+        return
+    expect = case["expect"]
+    copied = expect["copied_bytes"]
+    assert bytes_copied(producer(case), options) == copied
+    array = pa.array(arrow_dlpack.from_dlpack(made, **options))
+    array.validate(full=True)
+    assert str(array.type) == expect["type"]
+    storage = array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+    assert plain(storage.to_pylist()) == expect["values"]
+    if 0 not in case["shape"]:
+        assert made.deleted == (copied > 0)
+        assert (address(storage) == made.managed.tensor.data) == (copied == 0)
+    del array, storage
+    assert made.deleted == 1
+
+
+def address(array: pa.Array) -> int:
+    while isinstance(array.type, pa.FixedSizeListType):
+        array = array.values
+    return array.buffers()[1].address
+
+
+# --- the record -----------------------------------------------------------------------------------
+
+
+def test_the_record_is_what_pyarrow_and_numpy_say():
+    assert make_cases.written(make_cases.make()) == cases.CASES.read_text("utf-8"), ADVICE
+
+
+def test_the_columns_are_those_that_are_made():
+    assert make_cases.file_of_columns() == cases.COLUMNS.read_bytes(), ADVICE
+
+
+def kind(dtype: pa.DataType) -> object:
+    return dtype.extension_name if isinstance(dtype, pa.BaseExtensionType) else dtype.id
+
+
+def test_every_kind_of_type_is_whole_sliced_empty_chunked_and_has_nulls():
+    without_nulls = ["null", "dense_union", "sparse_union", "run_end_encoded"]
+    layouts, nullable = {}, {kind(COLUMNS[name][0].type) for name in without_nulls}
+    for case in TO_TENSOR:
+        chunks = COLUMNS[case["column"]]
+        layouts.setdefault(kind(chunks[0].type), set()).add(case["layout"])
+        if chunks[0].null_count > 0:
+            nullable.add(kind(chunks[0].type))
+    for name, chunks in COLUMNS.items():
+        missing = {"whole", "sliced", "empty", "chunked"} - layouts.get(kind(chunks[0].type), set())
+        assert not missing, name
+        assert kind(chunks[0].type) in nullable, name
+
+
+def test_the_readme_has_the_table():
+    assert case_table.section(RECORD) in case_table.README.read_text("utf-8"), ADVICE

@@ -1,0 +1,224 @@
+//! Columns one behind the other and side by side.
+
+use arrow_buffer::NullBuffer;
+
+use super::super::{Cells, Item, Values, concatenate, interleave};
+use super::{BOOL, Random, bytes_of, dtype, words};
+use crate::error::Error;
+use crate::ffi::DLDataType;
+
+const ITEM: Item = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+
+/// A dtype for each size of an item.
+fn dtypes() -> [(DLDataType, usize); 6] {
+    let complex = |bits| dtype(5, bits);
+    [
+        (dtype(1, 8), 1),
+        (dtype(4, 16), 2),
+        (dtype(2, 32), 4),
+        (complex(64), 8),
+        (complex(128), 16),
+        (dtype(17, 4), 1),
+    ]
+}
+
+/// Cuts `len` into parts, some of them empty.
+fn cuts(random: &mut Random, len: usize) -> Vec<(usize, usize)> {
+    let mut ends: Vec<usize> = (0..random.below(6)).map(|_| random.below(len + 1)).collect();
+    ends.extend([0, len, len]);
+    ends.sort_unstable();
+    ends.windows(2).map(|pair| (pair[0], pair[1])).collect()
+}
+
+fn filled(bytes: &[u8], size: usize, nulls: &NullBuffer) -> Vec<u8> {
+    let cells = bytes.chunks_exact(size).enumerate();
+    cells
+        .flat_map(|(row, cell)| if nulls.is_null(row) { &ITEM[..size] } else { cell })
+        .copied()
+        .collect()
+}
+
+#[test]
+fn booleans_of_any_offset_become_bytes_or_numbers() {
+    let mut random = Random(11);
+    for offset in 0..=65 {
+        for len in [0, 1, 7, 8, 63, 64, 65, 200] {
+            let bits = random.bits(offset, len, |random| random.below(2) == 0);
+            let cells = Cells { values: Values::Bits(&bits), nulls: None };
+            let bytes = bytes_of(concatenate(&[cells], BOOL, None).expect("they fit"));
+            assert!(bytes.iter().copied().eq(bits.iter().map(u8::from)), "{offset} {len}");
+            let floats =
+                bytes_of(concatenate(&[cells], DLDataType::FLOAT32, None).expect("they fit"));
+            let expected = bits.iter().flat_map(|bit| f32::from(u8::from(bit)).to_ne_bytes());
+            assert!(floats.into_iter().eq(expected), "{offset} {len}");
+        }
+    }
+}
+
+#[test]
+fn booleans_in_bytes_are_made_0_or_1() {
+    let bytes = [0, 1, 2, 128, 255, 0];
+    for to in [BOOL, DLDataType::UINT8] {
+        let ones = concatenate(&[words(&bytes, BOOL, None)], to, None).expect("they fit");
+        assert_eq!(bytes_of(ones), [0, 1, 1, 1, 1, 0]);
+    }
+    let wide =
+        concatenate(&[words(&bytes, BOOL, None)], DLDataType::INT16, None).expect("they fit");
+    assert_eq!(bytes_of(wide), [0i16, 1, 1, 1, 1, 0].map(i16::to_ne_bytes).concat());
+}
+
+#[test]
+fn nulls_of_any_offset_become_the_item() {
+    let mut random = Random(12);
+    for (dtype, size) in dtypes() {
+        for offset in 0..=65 {
+            for one_in in [1, 2, 10, 1000] {
+                let len = [0, 1, 63, 64, 65, 130, 700][random.below(7)];
+                let bytes = random.bytes(len * size);
+                let nulls = random.nulls(offset, len, one_in);
+                let cells = words(&bytes, dtype, Some(&nulls));
+                let found = concatenate(&[cells], dtype, Some(&ITEM)).expect("same dtype");
+                assert_eq!(bytes_of(found), filled(&bytes, size, &nulls), "{dtype} {offset} {len}");
+                let kept = concatenate(&[cells], dtype, None).expect("same dtype");
+                assert_eq!(bytes_of(kept), bytes);
+            }
+        }
+    }
+}
+
+#[test]
+fn chunks_lie_one_behind_the_other() {
+    let mut random = Random(13);
+    for (dtype, size) in dtypes() {
+        for rows in [0, 1, 100, 20_000] {
+            let bytes = random.bytes(rows * size + 1);
+            let bytes = &bytes[1..];
+            let nulls = random.nulls(3, rows, 5);
+            let parts: Vec<_> = cuts(&mut random, rows)
+                .into_iter()
+                .map(|(start, end)| {
+                    (&bytes[start * size..end * size], nulls.slice(start, end - start))
+                })
+                .collect();
+            let chunks: Vec<_> =
+                parts.iter().map(|(bytes, nulls)| words(bytes, dtype, Some(nulls))).collect();
+            let found = concatenate(&chunks, dtype, Some(&ITEM)).expect("same dtype");
+            assert_eq!(bytes_of(found), filled(bytes, size, &nulls), "{dtype} {rows}");
+        }
+    }
+}
+
+#[test]
+fn columns_lie_side_by_side() {
+    let mut random = Random(14);
+    for (dtype, size) in dtypes() {
+        for count in [0, 1, 2, 4, 7, 8, 13, 33] {
+            for rows in [0, 1, 65, 9000] {
+                let columns: Vec<Vec<u8>> = (0..count).map(|_| random.bytes(rows * size)).collect();
+                let nulls: Vec<NullBuffer> =
+                    (0..count).map(|column| random.nulls(column, rows, 3)).collect();
+                let parts: Vec<Vec<_>> = (0..count)
+                    .map(|column| {
+                        let cuts = cuts(&mut random, rows).into_iter();
+                        cuts.map(|(start, end)| {
+                            let bytes = &columns[column][start * size..end * size];
+                            // Every other column has no nulls and stays where it is.
+                            let nulls = nulls[column].slice(start, end - start);
+                            (bytes, (column % 2 == 1).then_some(nulls))
+                        })
+                        .collect()
+                    })
+                    .collect();
+                let chunks: Vec<Vec<_>> = parts
+                    .iter()
+                    .map(|parts| {
+                        parts
+                            .iter()
+                            .map(|(bytes, nulls)| words(bytes, dtype, nulls.as_ref()))
+                            .collect()
+                    })
+                    .collect();
+                let columns: Vec<Vec<u8>> = columns
+                    .iter()
+                    .enumerate()
+                    .map(|(column, bytes)| {
+                        if column % 2 == 1 {
+                            filled(bytes, size, &nulls[column])
+                        } else {
+                            bytes.clone()
+                        }
+                    })
+                    .collect();
+                let expected: Vec<u8> = (0..rows)
+                    .flat_map(|row| {
+                        columns.iter().flat_map(move |bytes| &bytes[row * size..(row + 1) * size])
+                    })
+                    .copied()
+                    .collect();
+                let found = interleave(&chunks, rows, dtype, Some(&ITEM)).expect("same dtype");
+                assert!(bytes_of(found) == expected, "{dtype} {count} {rows}");
+            }
+        }
+    }
+}
+
+#[test]
+fn columns_of_several_dtypes_become_one() {
+    let bits = NullBuffer::from(vec![true, false, true]).into_inner();
+    let ints = [1i64, 2, 3].map(i64::to_ne_bytes).concat();
+    let bytes = [4u8, 5, 6];
+    let codes = [0x38u8, 0xB8, 0x40];
+    let columns = [
+        vec![words(&ints, DLDataType::INT64, None)],
+        vec![
+            words(&bytes[..1], DLDataType::UINT8, None),
+            words(&ints[8..], DLDataType::INT64, None),
+        ],
+        vec![Cells { values: Values::Bits(&bits), nulls: None }],
+        vec![words(&codes, dtype(10, 8), None)],
+    ];
+    let found = interleave(&columns, 3, DLDataType::FLOAT64, None).expect("they fit");
+    let expected = [1.0f64, 4.0, 1.0, 1.0, 2.0, 2.0, 0.0, -1.0, 3.0, 3.0, 1.0, 2.0];
+    assert_eq!(bytes_of(found), expected.map(f64::to_ne_bytes).concat());
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_found_where_it_is() {
+    const ROWS: usize = 10_000;
+    let misfit = |row, column| Error::ValueDoesNotFit {
+        value: "300".into(),
+        dtype: DLDataType::INT8,
+        column,
+        row,
+    };
+    for row in [0, 1, 63, 64, 4095, 4096, 9_998, 9_999] {
+        let values = |at: usize| -> Vec<u8> {
+            (0..ROWS).flat_map(|row| if row == at { 300i16 } else { -1 }.to_ne_bytes()).collect()
+        };
+        let (bad, good) = (values(row), values(ROWS));
+        let halves = |bytes| -> Vec<_> {
+            let (head, tail): (&[u8], &[u8]) = <[u8]>::split_at(bytes, 2 * 5000);
+            vec![words(head, DLDataType::INT16, None), words(tail, DLDataType::INT16, None)]
+        };
+        let columns = [vec![words(&good, DLDataType::INT16, None)], halves(&bad), halves(&good)];
+        assert_eq!(concatenate(&columns[1], DLDataType::INT8, None).err(), Some(misfit(row, 0)));
+        assert_eq!(interleave(&columns, ROWS, DLDataType::INT8, None).err(), Some(misfit(row, 1)));
+
+        // Nobody looks under a null.
+        let nulls: NullBuffer = (0..ROWS).map(|at| at != row).collect::<Vec<_>>().into();
+        let hidden = words(&bad, DLDataType::INT16, Some(&nulls));
+        let found = concatenate(&[hidden], DLDataType::INT8, Some(&ITEM)).expect("hidden");
+        let mut expected = vec![255; ROWS];
+        expected[row] = ITEM[0];
+        assert_eq!(bytes_of(found), expected);
+        assert!(concatenate(&[hidden], DLDataType::INT8, None).is_ok());
+        // But beside it.
+        let nulls: NullBuffer =
+            (0..ROWS).map(|at| at != row.abs_diff(1)).collect::<Vec<_>>().into();
+        let beside = words(&bad, DLDataType::INT16, Some(&nulls));
+        assert_eq!(
+            concatenate(&[beside], DLDataType::INT8, Some(&ITEM)).err(),
+            Some(misfit(row, 0))
+        );
+    }
+}
