@@ -57,8 +57,14 @@ impl Dense {
                 Self::list(list, &shape, &order, physical)
             }
             Extension::Opaque { type_name, vendor_name } if vendor_name == VENDOR => {
-                let dtype = type_name.parse()?;
-                Self::opaque(array, dtype).map_err(|problem| malformed(field, problem))
+                match type_name.parse() {
+                    Ok(dtype) => {
+                        Self::opaque(array, dtype).map_err(|problem| malformed(field, problem))
+                    }
+                    // A dtype of a later DLPack, perhaps.
+                    Err(_) if physical => Self::plain(array, physical),
+                    Err(_) => Err(refusal::extension(field)),
+                }
             }
             Extension::VariableShapeTensor { .. } => {
                 Err(refusal::variable_shape(field.data_type()))
