@@ -4,14 +4,13 @@ use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, types};
 use arrow_schema::DataType;
 
 use crate::dtype::for_each_numeric;
-use crate::error::Error;
-use crate::ffi::{DLDataType, DLPackFlags};
+use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 
 macro_rules! dispatch {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
         /// The values of a numeric array without nulls; `None` for any other.
-        pub(super) fn share(array: &dyn Array) -> Option<Result<ManagedTensor, Error>> {
+        pub(crate) fn share(array: &dyn Array) -> Option<ManagedTensor> {
             match array.data_type() {
                 $(DataType::$arrow => share_as::<types::$type>(array, DLDataType::$dtype),)*
                 _ => None,
@@ -21,12 +20,10 @@ macro_rules! dispatch {
 }
 for_each_numeric!(dispatch);
 
-fn share_as<T: ArrowPrimitiveType>(
-    array: &dyn Array,
-    dtype: DLDataType,
-) -> Option<Result<ManagedTensor, Error>> {
+fn share_as<T: ArrowPrimitiveType>(array: &dyn Array, dtype: DLDataType) -> Option<ManagedTensor> {
     let array = array.as_any().downcast_ref::<PrimitiveArray<T>>()?;
-    let extent = i64::try_from(array.len()).ok().filter(|_| array.null_count() == 0)?;
-    let buffer = array.values().inner().clone();
-    Some(ManagedTensor::over_shared(buffer, dtype, DLPackFlags::default(), &[extent], &[1]))
+    if array.null_count() > 0 {
+        return None;
+    }
+    Some(ManagedTensor::over_vector(array.values().inner().clone(), dtype, array.len()))
 }

@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-use super::EXPORTED;
+use super::live;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -68,7 +68,7 @@ impl<O> Block<O> {
         let (layout, _) = Self::layout(ndim);
         // SAFETY: P1, and the owner has been moved out.
         unsafe { dealloc(block.cast(), layout) };
-        EXPORTED.down();
+        live::exported(-1);
         // A panic must not cross C. An owner that panics while it is dropped has nobody to tell.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
     }
@@ -133,7 +133,7 @@ pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description
     let prefix = Prefix { header, ndim, legacy_deleter: delete_legacy::<O> };
     // SAFETY: freshly allocated for a `Block<O>`.
     unsafe { block.write(Block { prefix, owner }) };
-    EXPORTED.up();
+    live::exported(1);
     Packed(block.cast())
 }
 

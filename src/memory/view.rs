@@ -101,6 +101,49 @@ impl View {
         Ok(view)
     }
 
+    /// The view of a vector of our own, which needs no judging: `size` elements of whole bytes from
+    /// `data` on, on the CPU.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::read`]; the tensor has one axis of that extent, the stride 1 and no byte offset, and
+    /// `data` is NULL if there are no elements. The size in bytes fits `isize`.
+    pub(super) unsafe fn of_vector(tensor: *const DLTensor, size: usize) -> Self {
+        // SAFETY: the caller's promise.
+        let DLTensor { data, device, dtype, shape, strides, .. } = unsafe { tensor.read() };
+        let item_bits = dtype.item_bits(false);
+        let nbytes = size * (item_bits / 8);
+        Self {
+            address: data.cast(),
+            byte_offset: 0,
+            device,
+            dtype,
+            ndim: 1,
+            shape: NonNull::new(shape).unwrap_or(NonNull::dangling()),
+            strides: NonNull::new(strides),
+            size,
+            nbytes,
+            item_bits,
+            before: 0,
+            after: nbytes,
+        }
+    }
+
+    /// The same view of another descriptor that says the same.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::read`]; the tensor says what this view does, with its strides given.
+    pub(super) unsafe fn over(&self, tensor: *const DLTensor) -> Self {
+        // SAFETY: the caller's promise.
+        let DLTensor { shape, strides, .. } = unsafe { tensor.read() };
+        let (shape, strides) = match self.ndim {
+            0 => (NonNull::dangling(), None),
+            _ => (NonNull::new(shape).unwrap_or(NonNull::dangling()), NonNull::new(strides)),
+        };
+        Self { shape, strides, ..*self }
+    }
+
     /// A CPU address with `byte_offset` added, unless some element's address wraps.
     fn first_address(&self) -> Option<*mut u8> {
         let offset = usize::try_from(self.byte_offset).ok()?;

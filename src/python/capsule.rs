@@ -193,7 +193,11 @@ impl PendingException {
     pub(super) unsafe fn set_aside() -> Self {
         let [mut kind, mut value, mut traceback] = [ptr::null_mut(); 3];
         // SAFETY: the caller is attached.
-        unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut traceback) };
+        unsafe {
+            if !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut traceback);
+            }
+        }
         Self([kind, value, traceback])
     }
 }
@@ -202,7 +206,12 @@ impl Drop for PendingException {
     #[allow(deprecated, reason = "as above")]
     fn drop(&mut self) {
         let [kind, value, traceback] = self.0;
-        // SAFETY: still attached; the three references are the ones that were fetched.
-        unsafe { ffi::PyErr_Restore(kind, value, traceback) };
+        // SAFETY: still attached; the three references are the ones that were fetched. Without them, what
+        // happened meanwhile is dropped.
+        unsafe {
+            if !kind.is_null() || !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Restore(kind, value, traceback);
+            }
+        }
     }
 }
