@@ -20,7 +20,7 @@ use super::table::{self, Data};
 use super::{capsule, destination, unlocked};
 use crate::error::Error;
 use crate::export::{self, Export, Job, Source};
-use crate::ffi::{DLDevice, DLPackFlags};
+use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::import;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
@@ -97,7 +97,7 @@ impl PyArray {
         copy: Option<bool>,
         r#type: TypeArg,
     ) -> PyResult<Self> {
-        let options = r#type.import(&tensor, copy)?;
+        let options = r#type.import([&tensor], copy)?;
         let tensor = match import::vector(tensor, &options) {
             Ok((array, field)) => return Ok(Self { array, field }),
             Err(tensor) => tensor,
@@ -116,7 +116,7 @@ impl PyArray {
         r#type: TypeArg,
     ) -> PyResult<Plan> {
         let (tensor, copy) = take(x, device, copy)?;
-        Ok(import::explain(&tensor, &r#type.import(&tensor, copy)?)?)
+        Ok(import::explain(&tensor, &r#type.import([&tensor], copy)?)?)
     }
 
     /// As if it had come from elsewhere.
@@ -333,8 +333,8 @@ gets a legacy capsule, which cannot say \"read-only\" and must not be written to
 Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
 or a device that is not the CPU's.";
 
-    fn shared(&self) -> Option<ManagedTensor> {
-        if self.field.metadata().is_empty() { export::share(&self.array) } else { None }
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+        if self.field.metadata().is_empty() { export::lend(&self.array, newest) } else { None }
     }
 
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {

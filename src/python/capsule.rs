@@ -75,12 +75,37 @@ pub(super) fn new<'py>(
     tensor: ManagedTensor,
     max_version: Option<DLPackVersion>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (pointer, abi) = match max_version {
+    match max_version {
         Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
-            (tensor.into_raw_for(newest).cast::<c_void>(), &VERSIONED)
+            // SAFETY: the tensor has just been given up.
+            unsafe { versioned(py, tensor.into_raw_for(newest)) }
         }
-        _ => (tensor.into_raw_legacy()?.cast(), &LEGACY),
-    };
+        // SAFETY: as above.
+        _ => unsafe { wrap(py, tensor.into_raw_legacy()?.cast(), &LEGACY) },
+    }
+}
+
+/// A capsule of a tensor whose version the consumer understands.
+///
+/// # Safety
+///
+/// The tensor meets I1, and is the caller's to give up.
+pub(super) unsafe fn versioned(
+    py: Python<'_>,
+    tensor: *mut DLManagedTensorVersioned,
+) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: the caller's promise.
+    unsafe { wrap(py, tensor.cast(), &VERSIONED) }
+}
+
+/// # Safety
+///
+/// `pointer` is a tensor of this ABI, which meets I1 and is the caller's to give up.
+unsafe fn wrap<'py>(
+    py: Python<'py>,
+    pointer: *mut c_void,
+    abi: &Abi,
+) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: attached to Python; the pointer is not NULL, the name is static, and from here on C1.
     let capsule = unsafe { ffi::PyCapsule_New(pointer, abi.name.as_ptr(), Some(abi.destructor)) };
     // SAFETY: a new reference, or NULL with an exception set.

@@ -39,7 +39,11 @@ pub(super) fn ask<'py>(
         )));
     };
     let synchronises = stream.is_some();
-    let keywords = request::keywords(py, stream, max_version, device.map(DeviceArg), copy)?;
+    let usual = stream.is_none() && device.is_none() && copy.is_none();
+    let keywords = match max_version {
+        Some(VersionArg(DLPackVersion::CURRENT)) if usual => request::usual_keywords(py)?.clone(),
+        version => request::keywords(py, stream, version, device.map(DeviceArg), copy)?,
+    };
     let _level = capsule::Level::enter(py)?;
     let (answer, understood) = match method.call((), Some(&keywords)) {
         Ok(answer) => (answer, true),

@@ -20,16 +20,16 @@ use pyo3::{Borrowed, PyClass};
 
 use super::capsule;
 use super::request::{CopyArg, DeviceArg, VersionArg};
-use crate::ffi::{DLDeviceType, DLPackVersion};
-use crate::memory::ManagedTensor;
+use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {
     /// Of the method, with its signature.
     const METHOD_DOC: &'static CStr;
 
-    /// What is shared with a consumer on the CPU that asks for nothing special, if it is just sharing.
-    fn shared(&self) -> Option<ManagedTensor>;
+    /// What is shared with a consumer on the CPU that understands `newest` and asks for nothing special,
+    /// if it takes nothing but sharing: a tensor given up.
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned>;
 
     /// `__dlpack__` with any arguments.
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>>;
@@ -111,8 +111,9 @@ unsafe fn answer<T: Produces>(
     if nargs == 0 {
         // SAFETY: F1.
         if let Some(version) = unsafe { usual(py, kwnames, given) } {
-            if let Some(tensor) = this.get().shared() {
-                return match capsule::new(py, tensor, version) {
+            if let Some(tensor) = this.get().lend(version) {
+                // SAFETY: it has been given up.
+                return match unsafe { capsule::versioned(py, tensor) } {
                     Ok(capsule) => capsule.into_ptr(),
                     Err(error) => {
                         error.restore(py);
@@ -142,8 +143,8 @@ fn names(py: Python<'_>) -> &[Py<PyString>; 4] {
     INTERNED.get_or_init(py, || NAMES.map(|name| PyString::intern(py, name).unbind()))
 }
 
-/// The version, if nothing else is asked for than sharing with a consumer on the CPU; `None` if that needs
-/// a closer look.
+/// The version, if nothing else is asked for than sharing with a consumer on the CPU by today's ABI; `None`
+/// if that needs a closer look.
 ///
 /// # Safety
 ///
@@ -152,7 +153,7 @@ unsafe fn usual(
     py: Python<'_>,
     kwnames: *mut ffi::PyObject,
     given: &[*mut ffi::PyObject],
-) -> Option<Option<DLPackVersion>> {
+) -> Option<DLPackVersion> {
     let names = names(py);
     let mut version = None;
     for (index, &value) in (0..).zip(given) {
@@ -181,7 +182,7 @@ unsafe fn usual(
             return None;
         }
     }
-    Some(version)
+    version.filter(|version: &DLPackVersion| version.major >= DLPackVersion::CURRENT.major)
 }
 
 /// A tuple of two integers.

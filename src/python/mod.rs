@@ -123,7 +123,8 @@ fn record_batch(
 ///
 /// type: an Arrow type, such as pa.string() for values of uint8, or a representation of the lists' items;
 /// None for lists of what Array.from_dlpack makes of the values.
-/// copy: as in Array.from_dlpack.
+/// copy: as in Array.from_dlpack. Offsets and texts are checked, and so that nobody can change them
+/// afterwards they are copied, unless their producer says that they are a copy already.
 ///
 /// Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
 ///
@@ -273,7 +274,8 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
 /// What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
 /// is explained, of lists, texts and binaries ragged; of tensors from_dlpack, with copy, type and device.
 ///
-/// It raises what the conversion would raise, but for values that do not fit the dtype.
+/// It raises what the conversion would raise, but for values that do not fit the dtype. A reader has been
+/// read and a capsule used afterwards, as by the conversion.
 ///
 /// >>> import arrow_dlpack, pyarrow as pa
 /// >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))

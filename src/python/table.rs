@@ -333,7 +333,6 @@ pub(super) fn record_batch(
     r#type: TypeArg,
 ) -> PyResult<PyArray> {
     let py = data.py();
-    let options = r#type.import_all(copy);
     let batch = match (data.cast::<PyDict>(), names) {
         (Ok(columns), None) => {
             let mut tensors = Vec::with_capacity(columns.len());
@@ -345,11 +344,13 @@ pub(super) fn record_batch(
                 })?;
                 tensors.push((name, array::take(&column, None, copy)?.0));
             }
+            let options = r#type.import(tensors.iter().map(|(_, tensor)| tensor), copy)?;
             let nbytes = tensors.iter().map(|(_, tensor)| tensor.nbytes()).sum();
             unlocked(py, nbytes, || import::record_batch(tensors, &options))?
         }
         (Err(_), Some(names)) => {
             let matrix = array::take(data, None, copy)?.0;
+            let options = r#type.import([&matrix], copy)?;
             unlocked(py, matrix.nbytes(), || import::columns(matrix, &names, &options))?
         }
         (Ok(_), Some(_)) => {
@@ -374,9 +375,10 @@ pub(super) fn from_ragged(
     copy: Option<bool>,
     r#type: TypeArg,
 ) -> PyResult<PyArray> {
-    let (py, options) = (values.py(), r#type.import_all(copy));
+    let py = values.py();
     let values = array::take(values, None, copy)?.0;
     let offsets = array::take(offsets, None, copy)?.0;
+    let options = r#type.import([&values], copy)?;
     // The offsets are checked, and perhaps the values are texts.
     let nbytes = values.nbytes().saturating_add(offsets.nbytes());
     let (array, field) = unlocked(py, nbytes, || import::ragged(values, offsets, &options))?;

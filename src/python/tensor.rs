@@ -18,7 +18,7 @@ use super::field::PyField;
 use super::options::TypeArg;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
 use super::{PyArray, buffer, capsule, unlocked};
-use crate::ffi::{DLDevice, DLPackFlags};
+use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
 
 /// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
@@ -288,8 +288,8 @@ writable row-major memory of its own. A tensor on another device is handed out b
 which gets all the arguments; one that came as a bare capsule has no producer and takes only
 stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
 
-    fn shared(&self) -> Option<ManagedTensor> {
-        self.tensor.device().is_cpu().then(|| self.tensor.share())
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+        self.tensor.device().is_cpu().then(|| self.tensor.share().into_raw_for(newest))
     }
 
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
