@@ -111,7 +111,7 @@ impl<'a> Chunk<'a> {
     ) -> Result<Self, Error> {
         let from = match cells.values {
             Values::Words { dtype, .. } => dtype,
-            Values::Bits(_) => BOOL,
+            Values::Bits(_) => DLDataType::BOOL,
         };
         let steps = Steps::between(from, to).ok_or(Error::UnsupportedDtype {
             dtype: from,
@@ -228,5 +228,3 @@ fn items(bytes: &[u8], dtype: DLDataType, start: usize, len: usize) -> &[u8] {
     let size = item_size(dtype);
     &bytes[start * size..(start + len) * size]
 }
-
-const BOOL: DLDataType = DLDataType::scalar(DLDataTypeCode::BOOL, 8);

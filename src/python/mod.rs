@@ -12,6 +12,7 @@
 //! Extensions that also want the classes under names of their own call [`register`].
 
 mod array;
+mod assemble;
 mod buffer;
 mod capsule;
 mod consume;
@@ -113,7 +114,7 @@ fn record_batch(
     r#type: Option<TypeArg>,
 ) -> PyResult<PyArray> {
     let copy = copy.map(|copy| copy.0);
-    table::record_batch(data, names.map(|names| names.0), copy, r#type.unwrap_or_default())
+    assemble::record_batch(data, names.map(|names| names.0), copy, r#type.unwrap_or_default())
 }
 
 /// from_ragged(values, offsets, /, *, type=None, copy=None)
@@ -141,7 +142,7 @@ fn from_ragged(
     copy: Option<CopyArg>,
 ) -> PyResult<PyArray> {
     let copy = copy.map(|copy| copy.0);
-    table::from_ragged(values, offsets, copy, r#type.unwrap_or_default())
+    assemble::from_ragged(values, offsets, copy, r#type.unwrap_or_default())
 }
 
 /// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
