@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::consume::Wanted;
+use super::exchange::{self, Lent};
 use super::field::{PyField, type_name};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use super::request::{self, CopyArg, DeviceArg, VersionArg};
@@ -48,6 +49,7 @@ use crate::plan::Plan;
 pub struct PyArray {
     array: ArrayRef,
     field: FieldRef,
+    lent: Lent,
 }
 
 impl PyArray {
@@ -58,7 +60,11 @@ impl PyArray {
     /// `FieldMismatch` if the field is of another type.
     pub fn try_new(array: ArrayRef, field: FieldRef) -> Result<Self, Error> {
         export::check_type(&array, &field)?;
-        Ok(Self { array, field })
+        Ok(Self::of(array, field))
+    }
+
+    fn of(array: ArrayRef, field: FieldRef) -> Self {
+        Self { array, field, lent: Lent::default() }
     }
 
     /// The array.
@@ -98,7 +104,7 @@ impl PyArray {
         let prepared = import::prepare(&tensor, &options)?;
         let nbytes = prepared.plan.bytes_copied();
         let (array, field) = unlocked(py, nbytes, || prepared.run(tensor))?;
-        Ok(Self { array, field })
+        Ok(Self::of(array, field))
     }
 
     /// What [`Self::from_dlpack`] would copy.
@@ -124,7 +130,13 @@ impl PyArray {
         Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?)
     }
 
-    fn share(&self, py: Python<'_>) -> PyResult<ManagedTensor> {
+    /// What is lent by the exchange API.
+    pub(super) fn lent(&self) -> &Lent {
+        &self.lent
+    }
+
+    /// What is exported to those who ask for nothing in particular.
+    pub(super) fn share(&self, py: Python<'_>) -> PyResult<ManagedTensor> {
         // Booleans are the only ones that are copied without being asked.
         let nbytes =
             if *self.array.data_type() == DataType::Boolean { self.array.len() } else { 0 };
@@ -138,8 +150,8 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(array) = object.cast::<Self>() {
-            let Self { array, field } = array.get();
-            return Ok(Self { array: array.clone(), field: field.clone() });
+            let Self { array, field, .. } = array.get();
+            return Ok(Self::of(array.clone(), field.clone()));
         }
         if source::is_arrow(&object)? {
             return Self::new(&object);
@@ -154,7 +166,7 @@ impl PyArray {
     #[pyo3(signature = (obj, /))]
     fn new(obj: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (array, field) = source::import(obj)?.into_array()?;
-        Ok(Self { array, field })
+        Ok(Self::of(array, field))
     }
 
     /// An Arrow array from any object with __dlpack__, or from a DLPack capsule.
@@ -212,6 +224,13 @@ impl PyArray {
         request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
         let tensor = self.export(py, copy)?;
         capsule::new(py, tensor, max_version.map(|version| version.0))
+    }
+
+    /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
+    /// DLPack 1.3. Its memory is read-only, though a DLTensor cannot say so.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        exchange::capsule(py)
     }
 
     /// (1, 0): the CPU.

@@ -17,6 +17,7 @@ mod capsule;
 mod consume;
 mod destination;
 mod error;
+mod exchange;
 mod field;
 mod foreign;
 mod interface;
