@@ -23,14 +23,15 @@ use crate::ffi::{
     DLPackVersion,
 };
 
-const SLOTS: usize = 64;
+const SLOTS: usize = 256;
 
-/// Addresses of types that were found to have no table. One may have died since, and another type with a
-/// table be at its address: that one's `__dlpack__` is called, which is as good.
+/// Addresses of types that were found to have no table. One may have got a table since, or have died and
+/// another type with a table be at its address: its `__dlpack__` is called then, which is as good.
 static WITHOUT: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
-/// Types with a table. A slot is filled once and for all, so that nobody has to lock it to look; when the
-/// slots are full, types of which there is none are taken for types without a table.
+/// Types with a table, each in the first free slot from that of its address on. A slot is filled once and
+/// for all, so that nobody has to lock anything to look; types for which there is no room, when a program
+/// has made that many, are taken for types without a table.
 static WITH: [OnceLock<Known>; SLOTS] = [const { OnceLock::new() }; SLOTS];
 
 /// A type with a table.
