@@ -347,6 +347,24 @@ fn elements_are_widened_exactly() {
     assert_eq!(bools.as_boolean().values().iter().collect::<Vec<_>>(), [false, true, true, true]);
 }
 
+/// Bits are packed a word at a time, and then those that make no whole word.
+#[test]
+fn booleans_of_every_number_are_packed() {
+    for len in 0..200 {
+        let bytes: Vec<u8> = (0..len).map(|index| u8::from(index * index % 3 == 1)).collect();
+        let expected: Vec<bool> = bytes.iter().map(|&byte| byte == 1).collect();
+        let spread: Vec<u8> = bytes.iter().flat_map(|&byte| [byte, 9]).collect();
+        let extent = i64::try_from(len).unwrap();
+        for (bytes, stride) in [(&bytes, 1), (&spread, 2)] {
+            let bools = Producer::bytes(dtype(6, 8, 1), bytes, &[extent], &[stride]);
+            let (array, watch) = bools.array(Abi::Versioned, CopyPolicy::IfNeeded);
+            let found: Vec<bool> = array.unwrap().as_boolean().values().iter().collect();
+            watch.released_once();
+            assert_eq!(found, expected, "{len}");
+        }
+    }
+}
+
 #[test]
 fn reasons_are_all_said_and_the_first_is_the_elements() {
     let reasons = |producer: Producer, representation| {

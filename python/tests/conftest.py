@@ -4,12 +4,19 @@ import gc
 import os
 import time
 
-# Before anyone imports them. 64-bit numbers are half of what we test; tensorflow is talkative.
+# Before anyone imports them. 64-bit numbers are half of what we test; tensorflow is talkative;
+# hypothesis keeps its notes where we build.
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "target/hypothesis")
 
 import pytest
 from arrow_dlpack import _core
+from hypothesis import settings
+
+# The same examples in every run: a law that fails here fails everywhere.
+settings.register_profile("laws", derandomize=True, deadline=None, database=None)
+settings.load_profile("laws")
 
 
 def open_tensors(expected=None):

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, to_tensor
+from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
 
 
 def test_every_kind_of_source_is_carried_whole():
@@ -95,6 +95,18 @@ def test_a_requested_schema_never_changes_a_value(source, requested):
 
 def test_nulls_are_handed_out_as_any_type():
     assert pa.array(Array(pa.nulls(3)), type=pa.int32()).null_count == 3
+
+
+def test_nulls_that_no_memory_holds_are_refused():
+    wide = pa.list_(pa.list_(pa.int64(), (1 << 31) - 1), (1 << 31) - 1)
+    for array, requested in [
+        (pa.Array.from_buffers(pa.null(), 1 << 50, [None]), pa.int64()),
+        (pa.nulls(3), wide),
+        (pa.nulls(3), pa.struct([("x", wide)])),
+        (pa.nulls(1 << 20), pa.binary((1 << 31) - 1)),
+    ]:
+        with pytest.raises(ValueError, match="do not fit memory"):
+            pa.array(Array(array), type=requested)
 
 
 def test_the_nulls_of_polars_are_nulls():
@@ -461,3 +473,106 @@ def test_a_stream_that_fails_without_a_word_is_an_error():
     with pytest.raises(ValueError, match=r"stream failed: no message \(code 5\)"):
         Array(source)
     assert source.released == 1
+
+
+class EmptyStream(FailingStream):
+    """One without arrays, of whatever type."""
+
+    def __init__(self, **schema):
+        self.source = Source(**schema)
+        super().__init__(get_schema=GET(self.fill_schema), get_next=GET(self.fill_nothing))
+
+    def fill_schema(self, _stream, out):
+        ctypes.memmove(out, ctypes.addressof(self.source.schema), ctypes.sizeof(Schema))
+        return 0
+
+    def fill_nothing(self, _stream, out):
+        ctypes.memset(out, 0, ctypes.sizeof(ArrayStruct))
+        return 0
+
+
+IMPOSSIBLE_TYPES = {
+    "a map of numbers": {"schema": {"format": b"+m"}, "children": [Source().schema]},
+    "runs that end in texts": {
+        "schema": {"format": b"+r"},
+        "children": [Source({"format": b"u", "name": b""}).schema, Source().schema],
+    },
+    "codes that are texts": {
+        "schema": {"format": b"u", "dictionary": ctypes.pointer(Source().schema)}
+    },
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE_TYPES)
+@pytest.mark.parametrize("convert", [Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict])
+def test_a_type_that_cannot_be_is_an_error_where_there_are_no_arrays_either(convert, name):
+    with pytest.raises(ValueError, match="malformed"):
+        convert(EmptyStream(**IMPOSSIBLE_TYPES[name]))
+
+
+def test_a_stream_without_arrays_is_an_empty_array():
+    assert to_tensor(EmptyStream()).shape == (0,)
+
+
+def test_each_value_has_one_code_in_all_chunks():
+    chunks = [
+        pa.DictionaryArray.from_arrays(
+            pa.array([1, 0, None], pa.int8()), pa.array(["a", "b", "z"])
+        ),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 1], pa.int8()), pa.array(["c", "b"])),
+        pa.DictionaryArray.from_arrays(pa.array([1, 0], pa.int8()), pa.array(["x", "a"])).slice(1),
+    ]
+    column = pa.chunked_array(chunks)
+    table = pa.table({"one": column, "two": range(len(column))})
+    for codes in (
+        to_tensor(column, physical=True, nulls=-1),
+        to_tensor_dict(table, physical=True, nulls=-1)["one"],
+    ):
+        # In the order of pyarrow's unify_dictionaries, those that no code stands for included.
+        expected = column.unify_dictionaries()
+        assert pa.array(codes.dictionary).equals(expected.chunk(0).dictionary)
+        expected = [code for chunk in expected.chunks for code in chunk.indices.to_pylist()]
+        expected[2] = -1
+        assert np.asarray(codes).tolist() == expected
+        assert codes.dtype == "int8"
+
+
+def test_a_null_in_a_dictionary_is_a_null():
+    first = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
+    second = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", "b"]))
+    codes = to_tensor(pa.chunked_array([first, second]), physical=True, nulls=-1)
+    decoded = [
+        None if code < 0 else pa.array(codes.dictionary)[code].as_py() for code in np.asarray(codes)
+    ]
+    assert decoded == ["a", None, "a", "b"]
+
+
+def test_more_values_than_codes_are_refused():
+    chunks = [
+        pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([str(value)]))
+        for value in range(200)
+    ]
+    with pytest.raises(ValueError, match="key"):
+        to_tensor(pa.chunked_array(chunks), physical=True)
+
+
+@pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}], [True, False]])
+def test_dictionaries_of_what_cannot_be_told_apart_are_refused(values):
+    chunks = [pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([value])) for value in values]
+    with pytest.raises(BufferError, match="different dictionaries: unify them first"):
+        to_tensor(pa.chunked_array(chunks), physical=True)
+
+
+@pytest.mark.parametrize("format", [pa.string(), pa.large_string(), pa.binary()])
+def test_the_only_offset_of_no_texts_may_be_any(format):
+    # As arrow-rs slices them: without an offset of the array's own.
+    offset = np.array([2], "int64" if format == pa.large_string() else "int32")
+    buffers = [None, pa.py_buffer(offset), pa.py_buffer(b"abc")]
+    none = pa.Array.from_buffers(format, 0, buffers)
+    assert len(Array(none)) == 0
+    assert np.asarray(ragged(none).offsets).tolist() == [0]
+    table = pa.record_batch({"text": none, "number": pa.array([], pa.int8())})
+    assert to_tensor(table, columns=["number"]).shape == (0, 1)
+    offsets = pa.py_buffer(np.array([0, 0], "int32"))
+    lists = pa.Array.from_buffers(pa.list_(format), 1, [None, offsets], children=[none])
+    assert pa.array(Array(lists)).to_pylist() == [[]]

@@ -99,13 +99,15 @@ impl Prepared {
         many: CopyReason,
         options: &Export,
     ) -> Result<Self, Error> {
+        // Rows without cells take no memory, so that there may be any number of them.
+        let rows = chunks.iter().try_fold(0usize, |rows, chunk| rows.checked_add(chunk.rows));
+        let rows = rows.and_then(|rows| i64::try_from(rows).ok());
+        let rows = rows.ok_or(Error::Overflow("length"))?;
         if options.nulls == NullPolicy::Refuse {
             Dense::refuse_nulls(&chunks)?;
         }
         Dense::refuse_dictionaries(&chunks)?;
         let target = Target::new(chunks[0].dtype, options)?;
-        let rows = chunks.iter().map(|chunk| chunk.rows).sum::<usize>();
-        let rows = i64::try_from(rows).map_err(|_| Error::Overflow("length"))?;
         let mut reasons = Vec::new();
         for chunk in &chunks {
             merge(&mut reasons, target.reasons(chunk)?);

@@ -57,8 +57,14 @@ impl Dense {
                 Self::list(list, &shape, &order, physical)
             }
             Extension::Opaque { type_name, vendor_name } if vendor_name == VENDOR => {
-                let dtype = type_name.parse()?;
-                Self::opaque(array, dtype).map_err(|problem| malformed(field, problem))
+                match type_name.parse() {
+                    Ok(dtype) => {
+                        Self::opaque(array, dtype).map_err(|problem| malformed(field, problem))
+                    }
+                    // A dtype of a later DLPack, perhaps.
+                    Err(_) if physical => Self::plain(array, physical),
+                    Err(_) => Err(refusal::extension(field)),
+                }
             }
             Extension::VariableShapeTensor { .. } => {
                 Err(refusal::variable_shape(field.data_type()))
@@ -107,7 +113,8 @@ impl Dense {
         let size = usize::try_from(list.value_length()).unwrap_or(0);
         let values = list.values().slice(0, list.len() * size);
         let mut dense = Self::new(&values, item, physical)?;
-        let cells = size * dense.cells_in_a_row();
+        // In rows of which there are none, there may be any number.
+        let cells = size.saturating_mul(dense.cells_in_a_row());
         dense.data_type = list.data_type().clone();
         dense.rows = list.len();
         dense.order = order
@@ -134,7 +141,10 @@ impl Dense {
                 }
                 let list = array.as_fixed_size_list();
                 let parts = list.values().slice(0, 2 * list.len());
-                if parts.null_count() > 0 {
+                // In a number that is null they may be; pyarrow makes them so.
+                let hidden = list.nulls().map(|nulls| nulls.expand(2));
+                let is_hidden = |nulls| hidden.is_some_and(|hidden| hidden.contains(nulls));
+                if parts.null_count() > 0 && !parts.nulls().is_some_and(is_hidden) {
                     return Err("a part of a complex number is null".to_owned());
                 }
                 let parts = values(&parts, width / 2);
@@ -252,16 +262,19 @@ impl Dense {
 
     /// The error for nulls in chunks of one column, if there are any.
     pub(super) fn refuse_nulls(chunks: &[Self]) -> Result<(), Error> {
-        let null_count = chunks.iter().map(Self::null_count).sum();
-        let len = chunks.iter().map(Self::len).sum();
-        // Rows without cells can be null too.
-        let any = chunks.iter().any(|chunk| !chunk.levels.is_empty());
-        match chunks.first() {
-            Some(Self { data_type, .. }) if any => {
-                Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
-            }
-            _ => Ok(()),
-        }
+        let mut levels = chunks.iter().flat_map(|chunk| &chunk.levels).peekable();
+        let (Some(Self { data_type, .. }), Some(_)) = (chunks.first(), levels.peek()) else {
+            return Ok(());
+        };
+        let (null_count, len) = match chunks.iter().map(Self::len).sum() {
+            // Rows without cells can be null too.
+            0 => (
+                levels.map(|level| level.nulls.null_count()).sum(),
+                chunks.iter().map(|chunk| chunk.rows).sum(),
+            ),
+            len => (chunks.iter().map(Self::null_count).sum(), len),
+        };
+        Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
     }
 
     /// Null cells, whatever the level at which they are null.

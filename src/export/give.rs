@@ -39,7 +39,7 @@ use crate::memory::{Fresh, ManagedTensor};
 ///
 /// # Errors
 ///
-/// [`GiveError`], with the array: what [`to_dlpack`] refuses, and `NotGivable`.
+/// [`GiveError`], with the array: what [`to_dlpack`](crate::to_dlpack) refuses, and `NotGivable`.
 pub fn give(array: ArrayRef, field: &Field) -> Result<ManagedTensor, GiveError> {
     let checked = super::check_type(&array, field);
     match checked.and_then(|()| {

@@ -95,8 +95,7 @@ impl Conversion {
             }
             Some(Extension::Opaque { type_name, vendor_name }) if vendor_name == VENDOR => {
                 let same = type_name.parse() == Ok(dtype);
-                return (same && width(element) == Some(dtype.item_bits(true) / 8))
-                    .then_some(Self::Keep);
+                return (same && stores(element, dtype)).then_some(Self::Keep);
             }
             _ => {}
         }
@@ -166,15 +165,16 @@ fn physical(element: &DataType) -> Option<DLDataType> {
     }
 }
 
-/// Bytes of one value of a type whose values are all of one size.
-fn width(data_type: &DataType) -> Option<usize> {
-    match data_type {
-        DataType::FixedSizeBinary(size) => usize::try_from(*size).ok(),
-        DataType::FixedSizeList(item, size) => {
-            width(item.data_type())?.checked_mul(usize::try_from(*size).ok()?)
+/// Whether each value of a type is the bytes of one element: a complex number can be its two parts.
+fn stores(element: &DataType, dtype: DLDataType) -> bool {
+    let width = match element {
+        DataType::FixedSizeList(part, 2) => {
+            return choose::natural(dtype) == Ok((part.data_type().clone(), true));
         }
+        DataType::FixedSizeBinary(size) => usize::try_from(*size).ok(),
         other => other.primitive_width(),
-    }
+    };
+    width == Some(dtype.item_bits(true) / 8)
 }
 
 /// The alignment that Arrow needs for values of a type.

@@ -124,8 +124,11 @@ impl PyArray {
     }
 
     fn export(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<ManagedTensor> {
-        let Some(copy) = copy else { return self.share(py) };
-        let options = Export { copy: Some(copy.0).into(), ..Default::default() };
+        if copy.is_none() && self.array.data_type().is_numeric() {
+            // Shared or refused, and nothing to prepare.
+            return Ok(self.to_dlpack()?);
+        }
+        let options = Export { copy: copy.map(|copy| copy.0).into(), ..Default::default() };
         let job = Job::new(Source::Array(&self.array, &self.field), &options)?;
         Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?)
     }
@@ -133,14 +136,6 @@ impl PyArray {
     /// What is lent by the exchange API.
     pub(super) fn lent(&self) -> &Lent {
         &self.lent
-    }
-
-    /// What is exported to those who ask for nothing in particular.
-    pub(super) fn share(&self, py: Python<'_>) -> PyResult<ManagedTensor> {
-        // Booleans are the only ones that are copied without being asked.
-        let nbytes =
-            if *self.array.data_type() == DataType::Boolean { self.array.len() } else { 0 };
-        Ok(unlocked(py, nbytes, || self.to_dlpack())?)
     }
 }
 

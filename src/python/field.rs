@@ -9,7 +9,7 @@ use super::destination;
 /// The name, type and metadata of an Arrow array; Arrow libraries take it by __arrow_c_schema__.
 ///
 /// >>> import arrow_dlpack, pyarrow as pa
-/// >>> tensor = arrow_dlpack.to_tensor(pa.array([0], pa.timestamp("ms", "UTC")), physical=True)
+/// >>> tensor = arrow_dlpack.to_tensor(pa.array([0, 1], pa.timestamp("ms", "UTC")), physical=True)
 /// >>> tensor.dtype, pa.field(tensor.field).type
 /// ('int64', TimestampType(timestamp[ms, tz=UTC]))
 #[pyclass(name = "Field", module = "arrow_dlpack", frozen)]

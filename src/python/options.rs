@@ -4,7 +4,7 @@ use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyCapsule, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyString};
 
 use super::field::type_name;
 use super::request::{CopyArg, wrong};
@@ -111,9 +111,20 @@ impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        // A text is a sequence of texts too, and never what is meant.
-        let names = if object.is_instance_of::<PyString>() { None } else { object.extract().ok() };
-        names.map(Self).ok_or_else(|| wrong(&object, "columns must be a list of names"))
+        let must = "columns must be a list of names";
+        // A text is a sequence of texts too, and never what is meant; sets have no order.
+        let is_sequence = object.hasattr(intern!(object.py(), "__getitem__"))?
+            && !object.is_instance_of::<PyString>()
+            && !object.is_instance_of::<PyDict>();
+        if !is_sequence {
+            return Err(wrong(&object, must));
+        }
+        // PyO3's own vectors make room for as many as `__len__` claims, and panic if that is absurd.
+        let mut names = Vec::new();
+        for name in object.try_iter()? {
+            names.push(name?.extract().map_err(|_| wrong(&object, must))?);
+        }
+        Ok(Self(names))
     }
 }
 

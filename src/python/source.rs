@@ -29,7 +29,7 @@ pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 
 /// Arrow data as it came.
 pub(super) struct Imported {
-    /// Of a stream, those that are not empty; perhaps none.
+    /// At least one; of a stream, those that are not empty, if there are any.
     pub(super) chunks: Vec<ArrayRef>,
     pub(super) field: FieldRef,
     /// Bytes that had to be moved because they were not aligned to their values.
@@ -40,7 +40,6 @@ impl Imported {
     /// All chunks as one; a single one is not copied.
     pub(super) fn into_array(self) -> PyResult<(ArrayRef, FieldRef)> {
         let array = fenced(|| match self.chunks.as_slice() {
-            [] => Ok(new_empty_array(self.field.data_type())),
             [chunk] => Ok(Arc::clone(chunk)),
             chunks => concat(&chunks.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>()),
         });
@@ -180,6 +179,9 @@ fn drained(mut stream: FFI_ArrowArrayStream) -> Checked<Imported> {
             return Err(failure(&mut stream, code));
         }
         if chunk.is_released() {
+            if chunks.is_empty() {
+                chunks.push(fenced(|| Ok(new_empty_array(field.data_type())))?);
+            }
             return Ok(Imported { chunks, field, moved });
         }
         if chunk.length != 0 {

@@ -141,12 +141,12 @@ fn without_offsets_of_nothing(data: ArrayData) -> Result<ArrayData, ArrowError> 
 }
 
 fn has_offsets_of_nothing(data: &ArrayData) -> bool {
+    // The slice may begin at its offset, or its buffer of offsets where it begins, as arrow-rs has it.
     let has_bytes = matches!(
         data.data_type(),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
     );
-    has_bytes && data.is_empty() && data.offset() > 0
-        || data.child_data().iter().any(has_offsets_of_nothing)
+    has_bytes && data.is_empty() || data.child_data().iter().any(has_offsets_of_nothing)
 }
 
 /// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is

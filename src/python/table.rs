@@ -5,8 +5,10 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, make_array};
 use arrow_buffer::NullBuffer;
+use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow_select::concat::concat;
+use arrow_select::take::take;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -261,19 +263,43 @@ fn unify(chunks: Vec<ArrayRef>, before: &mut Plan) -> PyResult<Vec<ArrayRef>> {
     let dictionary = |chunk: &ArrayRef| Some(chunk.as_any_dictionary_opt()?.values().clone());
     let mut dictionaries = chunks.iter().filter_map(dictionary);
     let Some(first) = dictionaries.next() else { return Ok(chunks) };
-    if dictionaries.all(|other| export::same_values(&first, &other)) {
+    // Nested values arrow does not tell apart, so that they stay different, which is refused later.
+    if first.data_type().is_nested()
+        || dictionaries.all(|other| export::same_values(&first, &other))
+    {
         return Ok(chunks);
     }
-    let arrays: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
-    let unified = fenced(|| concat(&arrays)).map_err(PyValueError::new_err)?;
-    let nbytes = unified.get_buffer_memory_size();
-    before.steps.push(Step { nbytes, reasons: vec![CopyReason::Dictionaries] });
-    let mut start = 0;
-    let slices = chunks.iter().map(|chunk| {
-        start += chunk.len();
-        unified.slice(start - chunk.len(), chunk.len())
+    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary).collect();
+    let unified = fenced(|| {
+        // What arrow's concat makes of dictionaries may have a value twice, and so two codes for it.
+        let arrays: Vec<&dyn Array> = dictionaries.iter().map(AsRef::as_ref).collect();
+        let codes = match cast(&concat(&arrays)?, chunks[0].data_type()) {
+            // Nor values of some other types.
+            Err(ArrowError::CastError(_)) => return Ok(None),
+            codes => codes?,
+        };
+        let mut start = 0;
+        let recoded = chunks.iter().zip(&dictionaries).map(|(chunk, dictionary)| {
+            start += dictionary.len();
+            recode(chunk, &codes.slice(start - dictionary.len(), dictionary.len()))
+        });
+        recoded.collect::<Result<Vec<_>, _>>().map(Some)
     });
-    Ok(slices.collect())
+    let Some(unified) = unified.map_err(PyValueError::new_err)? else { return Ok(chunks) };
+    let codes = unified.iter().map(|chunk| chunk.as_any_dictionary().keys());
+    let dictionary = unified.first().and_then(dictionary);
+    let nbytes = codes.map(Array::get_buffer_memory_size).sum::<usize>()
+        + dictionary.map_or(0, |dictionary| dictionary.get_buffer_memory_size());
+    before.steps.push(Step { nbytes, reasons: vec![CopyReason::Dictionaries] });
+    Ok(unified)
+}
+
+/// A chunk with the dictionary of `codes`, which are those of the values that its own codes stand for.
+fn recode(chunk: &ArrayRef, codes: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let codes = codes.as_any_dictionary();
+    let keys = take(codes.keys(), chunk.as_any_dictionary().keys(), None)?;
+    let data = keys.to_data().into_builder().data_type(chunk.data_type().clone());
+    Ok(make_array(data.add_child_data(codes.values().to_data()).build()?))
 }
 
 fn unify_columns(
@@ -311,7 +337,9 @@ pub(super) fn record_batch(
     let batch = match (data.cast::<PyDict>(), names) {
         (Ok(columns), None) => {
             let mut tensors = Vec::with_capacity(columns.len());
-            for (name, column) in columns {
+            // The items as they are now: a producer that is asked may change the dict.
+            for item in columns.items() {
+                let (name, column) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
                 let name = name.extract::<String>().map_err(|_| {
                     PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
                 })?;

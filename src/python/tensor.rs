@@ -3,8 +3,8 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::{Field, FieldRef};
 use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -49,14 +49,17 @@ pub struct PyTensor {
 }
 
 impl PyTensor {
-    /// A tensor of a column, which remembers what it was; `array` is a chunk of it.
+    /// A tensor of a column, which remembers what it was; `array` is a chunk of it, if there is one.
     pub(super) fn of_column(
         tensor: ManagedTensor,
         field: Option<&FieldRef>,
         array: Option<&ArrayRef>,
     ) -> Self {
-        let dictionary = array.and_then(|array| array.as_any_dictionary_opt());
-        let dictionary = dictionary.map(|dictionary| Arc::clone(dictionary.values()));
+        let dictionary = match (array, field) {
+            (Some(array), _) => dictionary_of(array),
+            (None, Some(field)) => dictionary_of(&new_empty_array(field.data_type())),
+            (None, None) => None,
+        };
         Self { field: field.cloned(), dictionary, ..Self::from(tensor) }
     }
 
@@ -349,5 +352,13 @@ fn device_of(x: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
     match x.getattr_opt(intern!(x.py(), "__dlpack_device__"))? {
         Some(method) => Ok(Some(method.call0()?.extract::<DeviceArg>()?.0)),
         None => Ok(None),
+    }
+}
+
+/// What the codes of an array stand for, if it has codes: itself, or in its lists.
+fn dictionary_of(array: &dyn Array) -> Option<ArrayRef> {
+    match array.as_fixed_size_list_opt() {
+        Some(list) => dictionary_of(list.values()),
+        None => Some(Arc::clone(array.as_any_dictionary_opt()?.values())),
     }
 }

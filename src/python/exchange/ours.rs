@@ -24,14 +24,14 @@ use pyo3::prelude::*;
 use super::NAME;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
-use crate::export::{self, Export};
+use crate::export::{self, Export, Job, Source};
 use crate::ffi::{
     DLDevice, DLDeviceType, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
     DLPackSetError, DLPackVersion, DLTensor,
 };
 use crate::memory::ManagedTensor;
 use crate::python::request::described;
-use crate::python::{PyArray, PyTensor};
+use crate::python::{PyArray, PyTensor, unlocked};
 
 struct Table(DLPackExchangeAPI);
 
@@ -249,9 +249,19 @@ fn exported(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
         return Ok(tensor.get().tensor().share());
     }
     match object.cast::<PyArray>() {
-        Ok(array) => array.get().share(object.py()),
+        Ok(array) => exported_array(object.py(), array.get()),
         Err(_) => Err(stranger(object)),
     }
+}
+
+fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<ManagedTensor> {
+    if array.array().data_type().is_numeric() {
+        // Shared or refused, and nothing to prepare.
+        return Ok(array.to_dlpack()?);
+    }
+    let source = Source::Array(array.array(), array.field());
+    let job = Job::new(source, &Export::default())?;
+    Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?)
 }
 
 /// A tensor in C's terms, whose memory, shape and strides are the object's (X3).

@@ -1,0 +1,127 @@
+"""Values and offsets as rows of different lengths: believed only where they can be."""
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_dlpack import from_dlpack, from_ragged, ragged
+from descriptions import described, leaf_address
+from frameworks import DTYPES, arrow_type
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from ragged_rows import LISTS, ragged_arrays
+
+FROM = st.sampled_from(
+    [
+        *(make(item) for make in LISTS[:2] for item in map(arrow_type, DTYPES)),
+        *(pa.list_(pa.bool_()), pa.large_list(pa.list_(pa.int16(), 2))),
+        *(pa.string(), pa.large_string(), pa.binary(), pa.large_binary()),
+    ]
+)
+
+
+@settings(max_examples=200)
+@given(ragged_arrays(FROM))
+def test_rows_return_as_they_were(array):
+    array = array.drop_null()
+    values, offsets = ragged(array)
+    back = pa.array(from_ragged(values, offsets, type=array.type))
+    back.validate(full=True)
+    assert back.equals(array)
+    assert back.type == array.type
+    if pa.types.is_nested(array.type) and not pa.types.is_boolean(array.type.value_type):
+        if values.size:
+            assert leaf_address(back.values) == described(values).address
+        # What nobody can write to need not be copied before it is checked.
+        if offsets.readonly:
+            assert back.buffers()[1].address == described(offsets).address
+            from_ragged(values, offsets, type=array.type, copy=False)
+        else:
+            with pytest.raises(BufferError, match="its producer could still write to it"):
+                from_ragged(values, offsets, type=array.type, copy=False)
+    if pa.types.is_nested(array.type) and not pa.types.is_nested(array.type.value_type):
+        natural = pa.array(from_ragged(values, offsets))
+        assert natural.type == array.type
+        assert natural.equals(array)
+
+
+OFFSETS = st.sampled_from([*(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))])
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.integers(-2, 8), max_size=6),
+    OFFSETS,
+    st.sampled_from([None, pa.list_(pa.int64()), pa.large_list(pa.int64())]),
+    st.booleans(),
+    st.booleans(),
+)
+@example([2**31], "int64", pa.list_(pa.int64()), False, False)
+@example([2**63 - 1, 2**63 - 1], "int64", None, False, False)
+@example([0, 2**63], "uint64", None, False, False)
+@example([0, 2**32], "uint64", pa.list_(pa.int64()), False, False)
+def test_offsets_are_believed_only_if_they_are_offsets(numbers, dtype, data_type, rising, reverse):
+    if rising:
+        numbers = sorted(numbers)
+    if dtype.startswith("u"):
+        numbers = [abs(number) for number in numbers]
+    values, offsets = np.arange(6) * 7, np.array(numbers, dtype)
+    if reverse:
+        # The same, from the end of the memory to its beginning.
+        offsets = offsets[::-1].copy()[::-1]
+    good = bool(numbers) and numbers == sorted(numbers) and numbers[0] >= 0 and numbers[-1] <= 6
+    if good:
+        array = pa.array(from_ragged(values, offsets, type=data_type))
+        array.validate(full=True)
+        expected = [values[a:b].tolist() for a, b in itertools.pairwise(numbers)]
+        assert array.to_pylist() == expected
+    else:
+        with pytest.raises(BufferError, match="the offsets are not offsets of rows"):
+            from_ragged(values, offsets, type=data_type)
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=8) | st.text("é→🏹", max_size=4).map(str.encode), st.data())
+def test_texts_are_utf8_or_an_error(memory, data):
+    cuts = st.lists(st.integers(0, len(memory)), min_size=1, max_size=4)
+    offsets = sorted({0, *data.draw(cuts)})
+    values = np.frombuffer(memory, "uint8")
+    rows = [memory[a:b] for a, b in itertools.pairwise(offsets)]
+    binary = from_ragged(values, np.array(offsets), type=pa.large_binary())
+    assert pa.array(binary).to_pylist() == rows
+    try:
+        texts = [row.decode() for row in rows]
+    except UnicodeDecodeError:
+        with pytest.raises(BufferError, match="row . is not UTF-8: ask for a binary type"):
+            from_ragged(values, np.array(offsets), type=pa.large_string())
+        return
+    found = pa.array(from_ragged(values, np.array(offsets), type=pa.large_string()))
+    found.validate(full=True)
+    assert found.to_pylist() == texts
+
+
+def test_what_can_be_no_rows_is_refused():
+    values = np.arange(4.0)
+    with pytest.raises(BufferError, match="they are float64, not integers"):
+        from_ragged(values, np.array([0.0, 4.0]))
+    with pytest.raises(BufferError, match="they are bool, not integers"):
+        from_ragged(values, np.array([False, True]))
+    with pytest.raises(BufferError, match="offsets must have 1 dimension, not 2"):
+        from_ragged(values, np.array([[0, 4]]))
+    for data_type in (pa.string(), pa.list_(pa.int64()), pa.int64(), pa.list_view(pa.float64())):
+        with pytest.raises(BufferError, match="float64 elements .* cannot become"):
+            from_ragged(values, np.array([0, 4], "int32"), type=data_type)
+
+
+def test_a_matrix_of_values_is_rows_of_vectors():
+    embeddings = np.arange(12, dtype="float32").reshape(6, 2)
+    ends = np.array([0, 1, 6], "int32")
+    ends.flags.writeable = False
+    array = from_ragged(embeddings, ends, type="fixed_size_list", copy=False)
+    assert pa.array(array).type == pa.list_(pa.list_(pa.float32(), 2))
+    values, offsets = ragged(array, copy=False)
+    assert described(values).address == embeddings.ctypes.data
+    np.testing.assert_array_equal(np.from_dlpack(array.row(1)), embeddings[1:])
+    assert np.from_dlpack(offsets).tolist() == [0, 1, 6]
+    assert from_dlpack(values).type.startswith("arrow.fixed_shape_tensor")

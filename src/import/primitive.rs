@@ -1,0 +1,42 @@
+//! Numbers in a row that can stay where they are, as most tensors are: nothing to choose or to plan.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, types};
+use arrow_buffer::ScalarBuffer;
+use arrow_schema::{DataType, Field, FieldRef};
+
+use crate::dtype::for_each_numeric;
+use crate::ffi::DLDataType;
+use crate::memory::{self, ManagedTensor};
+
+macro_rules! dispatch {
+    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
+        /// A vector of one of the eleven numeric types, contiguous and aligned, in memory that the CPU can
+        /// read; any other tensor comes back.
+        pub(super) fn adopt(tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
+            match tensor.dtype() {
+                $(DLDataType::$dtype => {
+                    static FIELD: LazyLock<FieldRef> =
+                        LazyLock::new(|| Arc::new(Field::new("", DataType::$arrow, true)));
+                    adopt_as::<types::$type>(tensor).map(|array| (array, Arc::clone(&FIELD)))
+                })*
+                _ => Err(tensor),
+            }
+        }
+    };
+}
+for_each_numeric!(dispatch);
+
+fn adopt_as<T: ArrowPrimitiveType>(tensor: ManagedTensor) -> Result<ArrayRef, ManagedTensor> {
+    let stays = tensor.ndim() == 1
+        && tensor.device().is_host_readable()
+        && tensor.is_contiguous()
+        && tensor.data().addr() % align_of::<T::Native>() == 0;
+    if !stays {
+        return Err(tensor);
+    }
+    let size = tensor.size();
+    let buffer = memory::adopt(tensor).unwrap_or_default();
+    Ok(Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::new(buffer, 0, size), None)))
+}

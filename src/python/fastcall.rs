@@ -1,0 +1,256 @@
+//! `__dlpack__`, as fast as Python can call it.
+//!
+//! It is called for every tensor that is handed over, and most of the time a method takes is for reading its
+//! keywords. So this one is registered by hand, by the vectorcall protocol: the usual keywords are read where
+//! the caller has them, and what is shared by default is shared at once. Anything else goes the way of other
+//! methods, with their errors.
+#![expect(unsafe_code, reason = "implements a method of CPython's C API")]
+
+use std::ffi::{CStr, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::slice;
+
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
+use pyo3::{Borrowed, PyClass};
+
+use super::capsule;
+use super::request::{CopyArg, DeviceArg, VersionArg};
+use crate::ffi::{DLDeviceType, DLPackVersion};
+use crate::memory::ManagedTensor;
+
+/// A class with `__dlpack__`.
+pub(super) trait Produces: PyClass<Frozen = True> + Sync {
+    /// Of the method, with its signature.
+    const METHOD_DOC: &'static CStr;
+
+    /// What is shared with a consumer on the CPU that asks for nothing special, if it is just sharing.
+    fn shared(&self) -> Option<ManagedTensor>;
+
+    /// `__dlpack__` with any arguments.
+    fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>>;
+}
+
+/// The arguments of `__dlpack__`.
+pub(super) struct Request<'py> {
+    pub(super) stream: Option<Bound<'py, PyAny>>,
+    pub(super) max_version: Option<DLPackVersion>,
+    pub(super) dl_device: Option<DeviceArg>,
+    pub(super) copy: Option<bool>,
+}
+
+/// The descriptor of a class's `__dlpack__`.
+pub(super) fn method<T: Produces>(py: Python<'_>) -> PyResult<Py<PyAny>> {
+    // Once for each class, which lives as long as the process.
+    let definition = Box::leak(Box::new(ffi::PyMethodDef {
+        ml_name: c"__dlpack__".as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: call::<T> },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: T::METHOD_DOC.as_ptr(),
+    }));
+    let class = py.get_type::<T>();
+    // SAFETY: attached to Python, with a live class and a definition that is never freed.
+    unsafe {
+        let descriptor = ffi::PyDescr_NewMethod(class.as_type_ptr(), definition);
+        Ok(Bound::from_owned_ptr_or_err(py, descriptor)?.unbind())
+    }
+}
+
+/// The keywords, in the order of [`Request`].
+const NAMES: [&str; 4] = ["stream", "max_version", "dl_device", "copy"];
+
+/// The method itself.
+///
+/// # Safety
+///
+/// F1, the vectorcall protocol: attached to Python; `slf` is a live instance of `T`, which the descriptor
+/// checks; `kwnames` is NULL or a tuple of texts; `args` points to `nargs` and then as many live objects.
+unsafe extern "C" fn call<T: Produces>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: F1.
+    let work = || unsafe { answer::<T>(slf, args, nargs, kwnames) };
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(answer) => answer,
+        // A panic must not cross C.
+        Err(_) => Python::attach(|py| {
+            PyRuntimeError::new_err("__dlpack__ panicked: this is a bug").restore(py);
+            std::ptr::null_mut()
+        }),
+    }
+}
+
+/// # Safety
+///
+/// F1.
+unsafe fn answer<T: Produces>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: F1.
+    let (py, given) = unsafe {
+        let count = if kwnames.is_null() { 0 } else { ffi::PyTuple_Size(kwnames) };
+        let (nargs, count) = (usize::try_from(nargs), usize::try_from(count));
+        let values = match (nargs, count) {
+            (Ok(0), Ok(count)) if count > 0 => slice::from_raw_parts(args, count),
+            _ => &[],
+        };
+        (Python::assume_attached(), values)
+    };
+    // SAFETY: F1.
+    let this = unsafe { Borrowed::from_ptr(py, slf).cast_unchecked::<T>() };
+    if nargs == 0 {
+        // SAFETY: F1.
+        if let Some(version) = unsafe { usual(py, kwnames, given) } {
+            if let Some(tensor) = this.get().shared() {
+                return match capsule::new(py, tensor, version) {
+                    Ok(capsule) => capsule.into_ptr(),
+                    Err(error) => {
+                        error.restore(py);
+                        std::ptr::null_mut()
+                    }
+                };
+            }
+        }
+    }
+    // From here on PyO3 needs to know that it is attached: it may drop references.
+    Python::attach(|py| {
+        // SAFETY: F1.
+        let answer = unsafe { read(py, nargs, kwnames, given) }
+            .and_then(|request| this.get().dlpack(py, request));
+        match answer {
+            Ok(capsule) => capsule.into_ptr(),
+            Err(error) => {
+                error.restore(py);
+                std::ptr::null_mut()
+            }
+        }
+    })
+}
+
+fn names(py: Python<'_>) -> &[Py<PyString>; 4] {
+    static INTERNED: PyOnceLock<[Py<PyString>; 4]> = PyOnceLock::new();
+    INTERNED.get_or_init(py, || NAMES.map(|name| PyString::intern(py, name).unbind()))
+}
+
+/// The version, if nothing else is asked for than sharing with a consumer on the CPU; `None` if that needs
+/// a closer look.
+///
+/// # Safety
+///
+/// F1, without positional arguments.
+unsafe fn usual(
+    py: Python<'_>,
+    kwnames: *mut ffi::PyObject,
+    given: &[*mut ffi::PyObject],
+) -> Option<Option<DLPackVersion>> {
+    let names = names(py);
+    let mut version = None;
+    for (index, &value) in (0..).zip(given) {
+        // SAFETY: F1, there are as many names as values.
+        let name = unsafe { ffi::PyTuple_GetItem(kwnames, index) };
+        // SAFETY: None is always there.
+        if value == unsafe { ffi::Py_None() } {
+            // Whichever it is. That it is one of the four is checked here, by identity.
+            if names.iter().any(|known| known.as_ptr() == name) {
+                continue;
+            }
+            return None;
+        }
+        if name == names[1].as_ptr() {
+            // SAFETY: F1.
+            let (major, minor) = unsafe { pair(value) }?;
+            let (major, minor) = (u32::try_from(major).ok()?, u32::try_from(minor).ok()?);
+            version = Some(DLPackVersion { major, minor });
+        } else if name == names[2].as_ptr() {
+            // SAFETY: F1.
+            let (device_type, _) = unsafe { pair(value) }?;
+            if c_int::try_from(device_type) != Ok(DLDeviceType::CPU.0) {
+                return None;
+            }
+        } else {
+            return None;
+        }
+    }
+    Some(version)
+}
+
+/// A tuple of two integers.
+///
+/// # Safety
+///
+/// `object` is live, and this thread attached.
+unsafe fn pair(object: *mut ffi::PyObject) -> Option<(i64, i64)> {
+    // SAFETY: the caller's promise; items of a tuple are live. Where an integer is none or too large there
+    // is an exception, which is dropped: the closer look will find it again.
+    unsafe {
+        if ffi::PyTuple_CheckExact(object) == 0 || ffi::PyTuple_Size(object) != 2 {
+            return None;
+        }
+        let read = |index| {
+            let item = ffi::PyTuple_GetItem(object, index);
+            if ffi::PyLong_CheckExact(item) == 0 {
+                return None;
+            }
+            let value = ffi::PyLong_AsLongLong(item);
+            if value == -1 && !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Clear();
+                return None;
+            }
+            Some(value)
+        };
+        Some((read(0)?, read(1)?))
+    }
+}
+
+/// All arguments, each with its own error.
+///
+/// # Safety
+///
+/// F1.
+unsafe fn read<'py>(
+    py: Python<'py>,
+    nargs: ffi::Py_ssize_t,
+    kwnames: *mut ffi::PyObject,
+    given: &[*mut ffi::PyObject],
+) -> PyResult<Request<'py>> {
+    if nargs > 0 {
+        return Err(PyTypeError::new_err(format!(
+            "__dlpack__() takes keyword arguments only, and was given {nargs} without a keyword"
+        )));
+    }
+    let mut values: [Option<Bound<'py, PyAny>>; 4] = [const { None }; 4];
+    for (index, &value) in (0..).zip(given) {
+        // SAFETY: F1, there are as many names as values.
+        let (name, value) = unsafe {
+            let name = ffi::PyTuple_GetItem(kwnames, index);
+            (Borrowed::from_ptr(py, name), Borrowed::from_ptr(py, value))
+        };
+        let name = name.cast::<PyString>()?;
+        let name = name.to_cow()?;
+        let Some(place) = NAMES.iter().position(|known| *known == name) else {
+            return Err(PyTypeError::new_err(format!(
+                "__dlpack__() got an unexpected keyword argument '{name}'"
+            )));
+        };
+        values[place] = (!value.is_none()).then(|| value.to_owned());
+    }
+    let [stream, max_version, dl_device, copy] = values;
+    let max_version: Option<VersionArg> = max_version.map(|value| value.extract()).transpose()?;
+    let copy: Option<CopyArg> = copy.map(|value| value.extract()).transpose()?;
+    Ok(Request {
+        stream,
+        max_version: max_version.map(|version| version.0),
+        dl_device: dl_device.map(|value| value.extract()).transpose()?,
+        copy: copy.map(|copy| copy.0),
+    })
+}
