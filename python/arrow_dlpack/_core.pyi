@@ -1,5 +1,5 @@
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, final, overload
+from typing import Any, ClassVar, Literal, NamedTuple, final, overload
 
 from typing_extensions import Buffer, CapsuleType, disjoint_base
 
@@ -42,6 +42,7 @@ class UnsupportedError(BufferError, TypeError): ...
 
 @disjoint_base
 class Array:
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     def __new__(cls, obj: SupportsArrowArray | SupportsArrowStream, /) -> Array: ...
     @staticmethod
     def from_dlpack(
@@ -119,6 +120,7 @@ class Array:
 
 @final
 class Tensor:
+    __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     @staticmethod
     def from_dlpack(
         x: SupportsDLPack | CapsuleType,

@@ -4,6 +4,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::ManagedTensor;
+#[cfg(feature = "pyo3")]
+use crate::ffi::DLTensor;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 use crate::plan::CopyReason;
 
@@ -97,6 +99,13 @@ impl ManagedTensor {
 
     pub(crate) fn row_major_obstacle(&self) -> Option<CopyReason> {
         self.view.row_major_obstacle()
+    }
+
+    /// The description in C's terms, good for as long as the tensor is; `None` if the producer left the
+    /// strides out.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn dl_tensor(&self) -> Option<DLTensor> {
+        self.view.dl_tensor()
     }
 
     /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.

@@ -81,19 +81,54 @@ impl ManagedTensor {
     /// only `version` and `deleter` need be truthful.
     pub unsafe fn from_raw(tensor: *mut DLManagedTensorVersioned) -> Result<Self, Error> {
         let tensor = NonNull::new(tensor).ok_or(Error::NullTensor)?;
+        // SAFETY: the caller's promise.
+        unsafe { Self::judge(tensor) }.map_err(|(error, _deleted)| error)
+    }
+
+    /// As [`Self::from_raw`], but a tensor that is refused stays the caller's: its deleter has not been
+    /// called.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::from_raw`], but for a tensor that the caller gives up only if it is taken.
+    #[cfg(feature = "pyo3")]
+    pub(crate) unsafe fn from_raw_unless_refused(
+        tensor: *mut DLManagedTensorVersioned,
+    ) -> Result<Self, Error> {
+        let tensor = NonNull::new(tensor).ok_or(Error::NullTensor)?;
+        // SAFETY: the caller's promise.
+        unsafe { Self::judge(tensor) }.map_err(|(error, owner)| {
+            owner.forget();
+            error
+        })
+    }
+
+    /// Undoes [`Self::from_raw_unless_refused`]: the tensor is again that of whoever handed it over.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn forget(self) {
+        self.owner.forget();
+    }
+
+    /// Owns first, then judges; what is refused comes back, and is deleted unless somebody forgets it.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::from_raw`], for as long as what is returned lives.
+    unsafe fn judge(tensor: NonNull<DLManagedTensorVersioned>) -> Result<Self, (Error, Owner)> {
         let owner = Owner::foreign(Abi::Versioned(tensor));
         let raw = tensor.as_ptr();
         // SAFETY: the caller's promise. Only the version is read, and no reference made, before the
         // version is known: a later major version may have another layout.
         let DLPackVersion { major, .. } = unsafe { (&raw const (*raw).version).read() };
         if major != DLPackVersion::CURRENT.major {
-            return Err(Error::UnsupportedVersion { major });
+            return Err((Error::UnsupportedVersion { major }, owner));
         }
+        let flags = owner.flags();
         // SAFETY: the caller's promise, for the layout of version 1; `owner` outlives the view.
-        let view =
-            unsafe { View::read(&raw const (*raw).dl_tensor, owner.flags().contains(PADDED)) };
-        let exclusive = owner.flags().contains(DLPackFlags::IS_COPIED);
-        Ok(Self { view: view?, owner, exclusive })
+        match unsafe { View::read(&raw const (*raw).dl_tensor, flags.contains(PADDED)) } {
+            Ok(view) => Ok(Self { view, owner, exclusive: flags.contains(DLPackFlags::IS_COPIED) }),
+            Err(error) => Err((error, owner)),
+        }
     }
 
     /// Takes over a legacy `DLManagedTensor`, then judges it. It has no flags, and counts as read-only.

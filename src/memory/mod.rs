@@ -2,8 +2,8 @@
 //!
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
 //! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
-//! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros.
-//! `live` counts what is open.
+//! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros, `prototype`
+//! has it for a shape in C's terms. `live` counts what is open.
 
 mod adopt;
 mod describe;
@@ -14,6 +14,8 @@ mod live;
 mod managed;
 mod owner;
 mod pack;
+#[cfg(feature = "pyo3")]
+mod prototype;
 mod view;
 mod zeroed;
 

@@ -199,6 +199,25 @@ impl View {
         self.byte_offset
     }
 
+    /// The description in C's terms: its pointers are good for as long as V1 is. `None` if the producer
+    /// left the strides out, which DLPack allows no longer.
+    #[cfg(feature = "pyo3")]
+    pub(super) fn dl_tensor(&self) -> Option<DLTensor> {
+        let (shape, strides) = match self.ndim {
+            0 => (ptr::null_mut(), ptr::null_mut()),
+            _ => (self.shape.as_ptr(), self.strides?.as_ptr()),
+        };
+        Some(DLTensor {
+            data: self.address.cast(),
+            device: self.device,
+            ndim: i32::try_from(self.ndim).ok()?,
+            dtype: self.dtype,
+            shape,
+            strides,
+            byte_offset: self.byte_offset,
+        })
+    }
+
     /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
     pub(super) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
         self.before > origin || origin.checked_add(self.after).is_none_or(|end| end > len)

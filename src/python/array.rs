@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::consume::Wanted;
+use super::exchange::{self, Lent};
 use super::fastcall::{self, Produces, Request};
 use super::field::{PyField, type_name};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
@@ -51,6 +52,7 @@ use crate::plan::Plan;
 pub struct PyArray {
     array: ArrayRef,
     field: FieldRef,
+    lent: Lent,
 }
 
 impl PyArray {
@@ -61,7 +63,11 @@ impl PyArray {
     /// `FieldMismatch` if the field is of another type.
     pub fn try_new(array: ArrayRef, field: FieldRef) -> Result<Self, Error> {
         export::check_type(&array, &field)?;
-        Ok(Self { array, field })
+        Ok(Self::of(array, field))
+    }
+
+    fn of(array: ArrayRef, field: FieldRef) -> Self {
+        Self { array, field, lent: Lent::default() }
     }
 
     /// The array.
@@ -99,13 +105,13 @@ impl PyArray {
     ) -> PyResult<Self> {
         let options = r#type.import([&tensor], copy)?;
         let tensor = match import::vector(tensor, &options) {
-            Ok((array, field)) => return Ok(Self { array, field }),
+            Ok((array, field)) => return Ok(Self::of(array, field)),
             Err(tensor) => tensor,
         };
         let prepared = import::prepare(&tensor, &options)?;
         let nbytes = prepared.plan.bytes_copied();
         let (array, field) = unlocked(py, nbytes, || prepared.run(tensor))?;
-        Ok(Self { array, field })
+        Ok(Self::of(array, field))
     }
 
     /// What [`Self::from_dlpack`] would copy.
@@ -123,6 +129,11 @@ impl PyArray {
     pub(super) fn imported(&self) -> Imported {
         Imported { chunks: vec![self.array.clone()], field: self.field.clone(), moved: 0 }
     }
+
+    /// What is lent by the exchange API.
+    pub(super) fn lent(&self) -> &Lent {
+        &self.lent
+    }
 }
 
 /// Any Arrow array, or any tensor.
@@ -131,8 +142,8 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if let Ok(array) = object.cast::<Self>() {
-            let Self { array, field } = array.get();
-            return Ok(Self { array: array.clone(), field: field.clone() });
+            let Self { array, field, .. } = array.get();
+            return Ok(Self::of(array.clone(), field.clone()));
         }
         if source::is_arrow(&object)? {
             return Self::new(&object);
@@ -147,7 +158,7 @@ impl PyArray {
     #[pyo3(signature = (obj, /))]
     fn new(obj: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (array, field) = source::import(obj)?.into_array()?;
-        Ok(Self { array, field })
+        Ok(Self::of(array, field))
     }
 
     /// An Arrow array from any object with __dlpack__, or from a DLPack capsule.
@@ -187,6 +198,13 @@ impl PyArray {
     #[classattr]
     fn __dlpack__(py: Python<'_>) -> PyResult<Py<PyAny>> {
         fastcall::method::<Self>(py)
+    }
+
+    /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
+    /// DLPack 1.3. Its memory is read-only, though a DLTensor cannot say so.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        exchange::capsule(py)
     }
 
     /// (1, 0): the CPU.

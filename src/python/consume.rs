@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::request::{self, DeviceArg, VersionArg, described, type_name};
-use super::{capsule, unlocked};
+use super::{capsule, exchange, unlocked};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
@@ -84,11 +84,18 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The tensor of any object with `__dlpack__`, or of a capsule of either name. If it comes back at
+    /// The tensor of any object with `__dlpack__`, or of a capsule of either name; through the C exchange
+    /// API where the object's type has it, and it gives what `__dlpack__` would. If it comes back at
     /// all, it is on the device that was asked for, and copied if that was asked for.
     pub(super) fn take(self, x: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
         if let Ok(capsule) = x.cast::<PyCapsule>() {
             return self.fulfil(x.py(), capsule::take(capsule)?, false);
+        }
+        // A table takes no options, and its functions do not synchronise: it is for the rest.
+        if self.copy.is_none() && self.device.is_none_or(DLDevice::is_cpu) {
+            if let Some(tensor) = exchange::take(x)? {
+                return Ok(tensor);
+            }
         }
         let version = Some(VersionArg(DLPackVersion::CURRENT));
         let answer = ask(x, None, version, self.copy, self.device)?;

@@ -18,6 +18,7 @@ mod capsule;
 mod consume;
 mod destination;
 mod error;
+mod exchange;
 mod fastcall;
 mod field;
 mod foreign;

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::consume::{self, Wanted};
+use super::exchange::{self, Lent};
 use super::fastcall::{self, Produces, Request};
 use super::field::PyField;
 use super::options::TypeArg;
@@ -45,6 +46,7 @@ pub struct PyTensor {
     dictionary: Option<ArrayRef>,
     /// Whether all work on the memory is known to be done, so that any stream may have it.
     synchronised: bool,
+    lent: Lent,
 }
 
 impl PyTensor {
@@ -68,6 +70,11 @@ impl PyTensor {
         &self.tensor
     }
 
+    /// What is lent by the exchange API.
+    pub(super) fn lent(&self) -> &Lent {
+        &self.lent
+    }
+
     /// The same tensor, as another object.
     pub(super) fn share(&self, py: Python<'_>) -> Self {
         Self {
@@ -76,6 +83,7 @@ impl PyTensor {
             field: self.field.clone(),
             dictionary: self.dictionary.clone(),
             synchronised: self.synchronised,
+            lent: Lent::default(),
         }
     }
 
@@ -87,12 +95,19 @@ impl PyTensor {
 
 impl From<ManagedTensor> for PyTensor {
     fn from(tensor: ManagedTensor) -> Self {
+        Self::from(Arc::new(tensor))
+    }
+}
+
+impl From<Arc<ManagedTensor>> for PyTensor {
+    fn from(tensor: Arc<ManagedTensor>) -> Self {
         Self {
-            tensor: Arc::new(tensor),
+            tensor,
             producer: None,
             field: None,
             dictionary: None,
             synchronised: false,
+            lent: Lent::default(),
         }
     }
 }
@@ -220,6 +235,13 @@ impl PyTensor {
     #[classattr]
     fn __dlpack__(py: Python<'_>) -> PyResult<Py<PyAny>> {
         fastcall::method::<Self>(py)
+    }
+
+    /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
+    /// DLPack 1.3. It does not synchronise, and a DLTensor cannot say that it is read-only.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        exchange::capsule(py)
     }
 
     /// (device_type, device_id) as DLPack numbers them; (1, 0) is the CPU.

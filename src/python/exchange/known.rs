@@ -1,0 +1,186 @@
+//! Which types have a table, remembered: finding out takes longer than handing a tensor over, for types
+//! without one above all.
+//!
+//! - **X5** `Known::function` is the function of a table in `Known::_capsule`, for objects of the very type
+//!   that `Known::alive` refers to.
+//! - **X6** A capsule named [`NAME`] has a pointer to a `DLPackExchangeAPIHeader`, which begins a
+//!   `DLPackExchangeAPI` where it says major version 1; and so for every `prev_api` that is not NULL. All
+//!   are there for as long as the process.
+#![expect(unsafe_code, reason = "reads the tables of other libraries")]
+
+use std::ptr::NonNull;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pyo3::exceptions::PyException;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyCapsule, PyString, PyType, PyWeakrefReference};
+
+use super::NAME;
+use crate::ffi::{
+    DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackManagedTensorFromPyObjectNoSync,
+    DLPackVersion,
+};
+
+const SLOTS: usize = 256;
+
+/// Addresses of types that were found to have no table. One may have got a table since, or have died and
+/// another type with a table be at its address: its `__dlpack__` is called then, which is as good.
+static WITHOUT: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
+
+/// Types with a table, each in the first free slot from that of its address on. A slot is filled once and
+/// for all, so that nobody has to lock anything to look; types for which there is no room, when a program
+/// has made that many, are taken for types without a table.
+static WITH: [OnceLock<Known>; SLOTS] = [const { OnceLock::new() }; SLOTS];
+
+/// A type with a table.
+#[derive(Debug)]
+pub(super) struct Known {
+    address: usize,
+    /// A weak reference to the type: once that is dead, its address may be another type's.
+    alive: Py<PyWeakrefReference>,
+    _capsule: Py<PyCapsule>,
+    pub(super) function: DLPackManagedTensorFromPyObjectNoSync,
+    pub(super) conditions: Vec<Condition>,
+}
+
+/// What a `__dlpack__` looks at before it hands anything out, and the table beside it does not: an attribute
+/// of the object, which must be true or must be false.
+#[derive(Debug)]
+pub(super) struct Condition {
+    name: Py<PyString>,
+    what: &'static Candidate,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    name: &'static str,
+    must: bool,
+    is_method: bool,
+    /// Whether it may be forgone unless the elements are complex.
+    only_complex: bool,
+}
+
+/// Types without such an attribute have nothing of the kind to look at.
+static CONDITIONS: [Candidate; 3] = [
+    // torch, paddle: a gradient would be lost.
+    Candidate { name: "requires_grad", must: false, is_method: false, only_complex: false },
+    // paddle: its table takes sparse tensors for dense ones, and reads what is not there.
+    Candidate { name: "is_dense", must: true, is_method: true, only_complex: false },
+    // torch: the elements may stand for their conjugates.
+    Candidate { name: "is_conj", must: false, is_method: true, only_complex: true },
+];
+
+/// What is known of the type of `x`, `None` if it has no table.
+///
+/// The table has to be an attribute of the very type, not of one that it inherits from: a subclass may have
+/// a `__dlpack__` of its own, or like those of PyTorch another way to intervene, which must be respected.
+pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
+    let address = x.get_type_ptr().addr();
+    let first = ((address >> 4).wrapping_mul(0x9E37_79B1) >> 20) % SLOTS;
+    let without = &WITHOUT[first];
+    if without.load(Ordering::Relaxed) == address {
+        return Ok(None);
+    }
+    for slot in (first..first + SLOTS).map(|slot| &WITH[slot % SLOTS]) {
+        let Some(known) = slot.get() else {
+            let Some(new) = find(&x.get_type())? else { break };
+            // If another thread was faster, next time will do.
+            return Ok(slot.set(new).is_ok().then(|| slot.get()).flatten());
+        };
+        if known.address == address && known.is_alive(x.py()) {
+            return Ok(Some(known));
+        }
+    }
+    without.store(address, Ordering::Relaxed);
+    Ok(None)
+}
+
+impl Known {
+    fn is_alive(&self, py: Python<'_>) -> bool {
+        self.alive.bind(py).upgrade().is_some()
+    }
+}
+
+/// Reads a type's own table.
+fn find(kind: &Bound<'_, PyType>) -> PyResult<Option<Known>> {
+    let py = kind.py();
+    let name = intern!(py, "__dlpack_c_exchange_api__");
+    let own = unless_it_raises(py, kind.getattr(intern!(py, "__dict__")))?;
+    let is_own = own.map(|own| unless_it_raises(py, own.contains(name))).transpose()?.flatten();
+    if is_own != Some(true) {
+        return Ok(None);
+    }
+    let Some(value) = unless_it_raises(py, kind.getattr(name))? else { return Ok(None) };
+    let Ok(capsule) = value.cast_into::<PyCapsule>() else { return Ok(None) };
+    let Some(function) = table(&capsule).and_then(|table| {
+        // SAFETY: X6.
+        unsafe { (*table.as_ptr()).managed_tensor_from_py_object_no_sync }
+    }) else {
+        return Ok(None);
+    };
+    Ok(Some(Known {
+        address: kind.as_ptr().addr(),
+        alive: PyWeakrefReference::new(kind)?.unbind(),
+        _capsule: capsule.unbind(),
+        function,
+        conditions: Condition::of(kind)?,
+    }))
+}
+
+/// The table of version 1 in a capsule.
+fn table(capsule: &Bound<'_, PyCapsule>) -> Option<NonNull<DLPackExchangeAPI>> {
+    const OLDEST: usize = 16; // one may lead back to itself
+    let mut header = capsule.pointer_checked(Some(NAME)).ok()?.cast::<DLPackExchangeAPIHeader>();
+    for _ in 0..OLDEST {
+        if !header.is_aligned() {
+            return None;
+        }
+        // SAFETY: X6, for the part that no version changes.
+        let (version, prev_api) =
+            unsafe { ((*header.as_ptr()).version, (*header.as_ptr()).prev_api) };
+        if version.major == DLPackVersion::CURRENT.major {
+            return Some(header.cast());
+        }
+        header = NonNull::new(prev_api)?;
+    }
+    None
+}
+
+impl Condition {
+    /// Those that apply to a type.
+    fn of(kind: &Bound<'_, PyType>) -> PyResult<Vec<Self>> {
+        let py = kind.py();
+        let mut found = Vec::new();
+        for what in &CONDITIONS {
+            let name = PyString::intern(py, what.name);
+            if unless_it_raises(py, kind.getattr(&name))?.is_some() {
+                found.push(Self { name: name.unbind(), what });
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whether it can be asked only of elements that are complex.
+    pub(super) fn is_for_complex(&self) -> bool {
+        self.what.only_complex
+    }
+
+    /// Whether the object meets it: what cannot be told does not.
+    pub(super) fn is_met(&self, x: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let (py, name) = (x.py(), self.name.bind(x.py()));
+        let found = if self.what.is_method { x.call_method0(name) } else { x.getattr(name) };
+        let found = unless_it_raises(py, found)?;
+        Ok(found.is_some_and(|found| found.is(&*PyBool::new(py, self.what.must))))
+    }
+}
+
+/// A value, unless there is none for reasons that are nobody's business; Ctrl-C is.
+pub(super) fn unless_it_raises<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_instance_of::<PyException>(py) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,21 @@
+//! The DLPack C exchange API: tensors handed over by C functions that a type names, instead of by a
+//! Python method that wraps each one in a capsule.
+//!
+//! Source: `DLPackExchangeAPI` of `dlpack.h` 1.3. A type's attribute `__dlpack_c_exchange_api__` is a
+//! capsule, its pointer a table of functions that lives as long as the process. `ours` is the table of
+//! `Array` and `Tensor`, `theirs` calls those of other types, and `known` remembers which type has one.
+//!
+//! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
+//! that is what `__dlpack__` is for, and who needs it asks there.
+
+mod known;
+mod ours;
+mod theirs;
+
+use std::ffi::CStr;
+
+pub(super) use ours::{Lent, capsule};
+pub(super) use theirs::take;
+
+/// The capsule's name, which says that its pointer is a table.
+const NAME: &CStr = c"dlpack_exchange_api";

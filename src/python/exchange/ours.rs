@@ -1,0 +1,319 @@
+//! The table of `Array` and `Tensor`.
+//!
+//! What the header asks of whoever calls these functions, and nobody can check:
+//!
+//! - **X1** All but the allocator are called attached to Python, with no exception set.
+//! - **X2** A pointer to an object is NULL or a live object. A pointer for a result is NULL or good for
+//!   writing it.
+//! - **X3** A `DLTensor` that was filled in is used only while the object that it came from lives.
+//!   Its pointers are into the object's own tensor, or into the one in its [`Lent`].
+//! - **X4** The table is never written to, by whoever has a pointer to it.
+#![expect(unsafe_code, reason = "is called from C")]
+
+use std::any::Any;
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Arc, OnceLock};
+
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::ffi;
+use pyo3::panic::PanicException;
+use pyo3::prelude::*;
+
+use super::NAME;
+use crate::copy::CopyPolicy;
+use crate::error::Error;
+use crate::export::{self, Export, Job, Source};
+use crate::ffi::{
+    DLDevice, DLDeviceType, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
+    DLPackSetError, DLPackVersion, DLTensor,
+};
+use crate::memory::ManagedTensor;
+use crate::python::fastcall::Produces;
+use crate::python::request::described;
+use crate::python::{PyArray, PyTensor, unlocked};
+
+struct Table(DLPackExchangeAPI);
+
+// SAFETY: X4.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table(DLPackExchangeAPI {
+    header: DLPackExchangeAPIHeader { version: DLPackVersion::CURRENT, prev_api: ptr::null_mut() },
+    managed_tensor_allocator: Some(allocate),
+    managed_tensor_from_py_object_no_sync: Some(from_py_object),
+    managed_tensor_to_py_object_no_sync: Some(to_py_object),
+    dltensor_from_py_object_no_sync: Some(lend),
+    current_work_stream: Some(current_work_stream),
+});
+
+/// The value of `__dlpack_c_exchange_api__`.
+pub(in crate::python) fn capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    let table = (&raw const TABLE.0).cast_mut().cast();
+    // SAFETY: attached to Python; pointer and name are static, and there is nothing to free.
+    let capsule = unsafe { ffi::PyCapsule_New(table, NAME.as_ptr(), None) };
+    // SAFETY: a new reference, or NULL with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
+}
+
+/// A tensor that an object keeps for as long as it lives, once somebody has asked for a borrowed one: what
+/// that one points to. It counts as exported ([`crate::live`]) until the object goes.
+#[derive(Debug, Default)]
+pub(in crate::python) struct Lent(OnceLock<Box<ManagedTensor>>);
+
+impl Lent {
+    fn get_or_make(
+        &self,
+        make: impl FnOnce() -> PyResult<ManagedTensor>,
+    ) -> PyResult<&ManagedTensor> {
+        if let Some(tensor) = self.0.get() {
+            return Ok(tensor);
+        }
+        let tensor = Box::new(make()?);
+        // If another thread was faster, this one's is dropped, and nobody has seen it.
+        Ok(self.0.get_or_init(|| tensor))
+    }
+}
+
+unsafe extern "C" fn from_py_object(
+    object: *mut c_void,
+    out: *mut *mut DLManagedTensorVersioned,
+) -> c_int {
+    // SAFETY: X1, X2.
+    unsafe {
+        clear(out);
+        answer(out, |py| exported(&*borrowed(py, &object)?))
+    }
+}
+
+unsafe extern "C" fn to_py_object(
+    tensor: *mut DLManagedTensorVersioned,
+    out: *mut *mut c_void,
+) -> c_int {
+    // SAFETY: X1, X2, and the promise of `from_raw_unless_refused`, which is that of whoever calls.
+    unsafe {
+        clear(out);
+        answer(out, |py| Ok(wrapped(py, tensor)?.into_ptr().cast()))
+    }
+}
+
+unsafe extern "C" fn lend(object: *mut c_void, out: *mut DLTensor) -> c_int {
+    // SAFETY: X1, X2; X3 is for whoever uses the result.
+    unsafe { answer(out, |py| described_by(&*borrowed(py, &object)?)) }
+}
+
+unsafe extern "C" fn current_work_stream(
+    device_type: DLDeviceType,
+    device_id: i32,
+    out: *mut *mut c_void,
+) -> c_int {
+    let device = DLDevice { device_type, device_id };
+    // SAFETY: X1, X2.
+    unsafe { answer(out, |_py| stream_of(device)) }
+}
+
+unsafe extern "C" fn allocate(
+    prototype: *mut DLTensor,
+    out: *mut *mut DLManagedTensorVersioned,
+    error_ctx: *mut c_void,
+    set_error: Option<DLPackSetError>,
+) -> c_int {
+    // SAFETY: X2 for `out`, and the promise of `allocated`; `set_error` takes strings that end with 0.
+    unsafe {
+        clear(out);
+        let work = || if out.is_null() { Err(Trouble::no_out()) } else { allocated(prototype) };
+        match catch_unwind(work).unwrap_or_else(|panic| Err(Trouble::panicked(&*panic))) {
+            Ok(tensor) => {
+                out.write(tensor.into_raw());
+                0
+            }
+            Err(Trouble { kind, message }) => {
+                if let Some(set_error) = set_error {
+                    set_error(error_ctx, kind.as_ptr(), message.as_ptr());
+                }
+                -1
+            }
+        }
+    }
+}
+
+/// What C is told of a failure without Python: an exception's name, and words.
+struct Trouble {
+    kind: &'static CStr,
+    message: CString,
+}
+
+impl Trouble {
+    fn new(kind: &'static CStr, message: String) -> Self {
+        Self { kind, message: CString::new(message).unwrap_or_default() }
+    }
+
+    fn no_out() -> Self {
+        Self::new(c"BufferError", NO_OUT.to_owned())
+    }
+
+    fn panicked(panic: &(dyn Any + Send)) -> Self {
+        Self::new(c"SystemError", words_of(panic))
+    }
+}
+
+impl From<Error> for Trouble {
+    fn from(error: Error) -> Self {
+        let is_memory = matches!(error, Error::OutOfMemory { .. });
+        Self::new(if is_memory { c"MemoryError" } else { c"BufferError" }, error.to_string())
+    }
+}
+
+const NO_OUT: &str = "the pointer for the result is NULL";
+
+/// # Safety
+///
+/// `prototype` is NULL, or as [`ManagedTensor::like`] asks.
+unsafe fn allocated(prototype: *const DLTensor) -> Result<ManagedTensor, Trouble> {
+    if prototype.is_null() {
+        return Err(Trouble::new(c"BufferError", "the prototype is NULL".to_owned()));
+    }
+    // SAFETY: the caller's promise.
+    let (device, tensor) = unsafe {
+        let device = (&raw const (*prototype).device).read_unaligned();
+        (device, device.is_cpu().then(|| ManagedTensor::like(prototype)))
+    };
+    let message = || format!("cannot allocate on {device}, only on the CPU");
+    Ok(tensor.ok_or_else(|| Trouble::new(c"BufferError", message()))??)
+}
+
+/// Nothing, for a result that may not come.
+///
+/// # Safety
+///
+/// X2.
+unsafe fn clear<T>(out: *mut *mut T) {
+    if !out.is_null() {
+        // SAFETY: X2.
+        unsafe { out.write(ptr::null_mut()) };
+    }
+}
+
+/// Writes what `work` makes and returns 0; or sets the exception and returns -1. `work` is not begun
+/// where there is nowhere to write.
+///
+/// # Safety
+///
+/// X1, X2.
+unsafe fn answer<T>(out: *mut T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> c_int {
+    // SAFETY: X1, until this returns.
+    let py = unsafe { Python::assume_attached() };
+    if out.is_null() {
+        PyBufferError::new_err(NO_OUT).restore(py);
+        return -1;
+    }
+    let made = catch_unwind(AssertUnwindSafe(|| work(py)))
+        .unwrap_or_else(|panic| Err(PanicException::new_err(words_of(&*panic))));
+    match made {
+        Ok(made) => {
+            // SAFETY: X2.
+            unsafe { out.write(made) };
+            0
+        }
+        Err(error) => {
+            error.restore(py);
+            -1
+        }
+    }
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "panic from Rust code".to_owned())
+}
+
+/// The object at a pointer that lives as long as the call.
+///
+/// # Safety
+///
+/// X2.
+unsafe fn borrowed<'a, 'py>(
+    py: Python<'py>,
+    object: &'a *mut c_void,
+) -> PyResult<Borrowed<'a, 'py, PyAny>> {
+    // SAFETY: X2; NULL is an error.
+    unsafe { Borrowed::from_ptr_or_opt(py, object.cast()) }
+        .ok_or_else(|| PyTypeError::new_err("expected an Array or a Tensor, got NULL"))
+}
+
+/// What its `__dlpack__` exports without being asked for anything; and where a producer would synchronise,
+/// what the tensor holds.
+fn exported(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        return Ok(tensor.get().tensor().share().into_raw());
+    }
+    match object.cast::<PyArray>() {
+        Ok(array) => exported_array(object.py(), array.get()),
+        Err(_) => Err(stranger(object)),
+    }
+}
+
+fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTensorVersioned> {
+    if let Some(lent) = array.lend(DLPackVersion::CURRENT) {
+        return Ok(lent);
+    }
+    let source = Source::Array(array.array(), array.field());
+    let job = Job::new(source, &Export::default())?;
+    Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?.into_raw())
+}
+
+/// A tensor in C's terms, whose memory, shape and strides are the object's (X3).
+fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
+    let kept = if let Ok(tensor) = object.cast::<PyTensor>() {
+        let (tensor, lent) = (tensor.get().tensor(), tensor.get().lent());
+        if let Some(description) = tensor.dl_tensor() {
+            return Ok(description);
+        }
+        lent.get_or_make(|| Ok(tensor.share()))?
+    } else if let Ok(array) = object.cast::<PyArray>() {
+        let array = array.get();
+        let options = Export { copy: CopyPolicy::Never, ..Default::default() };
+        let make = || Ok(export::to_dlpack(array.array(), array.field(), &options)?);
+        array.lent().get_or_make(make)?
+    } else {
+        return Err(stranger(object));
+    };
+    kept.dl_tensor().ok_or_else(|| PyBufferError::new_err("a tensor of ours has strides"))
+}
+
+fn stranger(object: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!("expected an Array or a Tensor, got {}", described(object)))
+}
+
+/// A new `Tensor` that owns `tensor`. On failure it is as if nothing had happened: whoever calls deletes
+/// the tensor then.
+///
+/// # Safety
+///
+/// As [`ManagedTensor::from_raw_unless_refused`].
+unsafe fn wrapped(
+    py: Python<'_>,
+    tensor: *mut DLManagedTensorVersioned,
+) -> PyResult<Bound<'_, PyTensor>> {
+    if !tensor.is_aligned() {
+        return Err(PyBufferError::new_err(format!("no tensor is at the address {tensor:p}")));
+    }
+    // SAFETY: the caller's promise.
+    let tensor = Arc::new(unsafe { ManagedTensor::from_raw_unless_refused(tensor) }?);
+    Bound::new(py, PyTensor::from(Arc::clone(&tensor))).inspect_err(|_| {
+        // Nobody else has it: what could not become an object has been dropped.
+        if let Some(tensor) = Arc::into_inner(tensor) {
+            tensor.forget();
+        }
+    })
+}
+
+/// Nobody queues work here; where nothing is ever queued, that is the answer.
+fn stream_of(device: DLDevice) -> PyResult<*mut c_void> {
+    if device.is_host_readable() {
+        return Ok(ptr::null_mut());
+    }
+    Err(PyBufferError::new_err(format!("arrow_dlpack queues no work on {device}")))
+}

@@ -1,0 +1,57 @@
+//! Tensors by other types' tables.
+//!
+//! - **X7** The function of a table, called attached to Python and with a live object of its type, either
+//!   fails or hands over a tensor with the promise of [`ManagedTensor::from_raw`].
+#![expect(unsafe_code, reason = "calls C functions of other libraries")]
+
+use std::ptr;
+
+use pyo3::prelude::*;
+
+use super::known::{self, Known, unless_it_raises};
+use crate::ffi::{DLDataType, DLDataTypeCode, DLManagedTensorVersioned};
+use crate::memory::ManagedTensor;
+use crate::python::capsule::Level;
+
+/// The tensor of an object whose type has a table. `None` if it has not, or if `__dlpack__` might answer
+/// differently: that is then to be asked, and to say why not.
+///
+/// The tensor is on the CPU, because nobody has synchronised.
+pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTensor>> {
+    let Some(known) = known::of(x)? else { return Ok(None) };
+    if !meets(x, known, false)? {
+        return Ok(None);
+    }
+    let tensor = call(x, known)?.filter(|tensor| tensor.device().is_cpu());
+    match tensor {
+        Some(tensor) if is_complex(tensor.dtype()) && !meets(x, known, true)? => Ok(None),
+        tensor => Ok(tensor),
+    }
+}
+
+fn is_complex(dtype: DLDataType) -> bool {
+    dtype.code == DLDataTypeCode::COMPLEX
+}
+
+fn meets(x: &Bound<'_, PyAny>, known: &Known, if_complex: bool) -> PyResult<bool> {
+    for condition in &known.conditions {
+        if condition.is_for_complex() == if_complex && !condition.is_met(x)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whatever goes wrong will go wrong again, in better words, when `__dlpack__` is asked.
+fn call(x: &Bound<'_, PyAny>, known: &Known) -> PyResult<Option<ManagedTensor>> {
+    let py = x.py();
+    let _level = Level::enter(py)?;
+    let mut tensor = ptr::null_mut::<DLManagedTensorVersioned>();
+    // SAFETY: X5, X7.
+    let code = unsafe { (known.function)(x.as_ptr().cast(), &raw mut tensor) };
+    if code != 0 || tensor.is_null() || !tensor.is_aligned() {
+        return PyErr::take(py).map_or(Ok(None), |error| unless_it_raises(py, Err(error)));
+    }
+    // SAFETY: X7.
+    Ok(unsafe { ManagedTensor::from_raw(tensor) }.ok())
+}
