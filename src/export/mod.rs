@@ -22,7 +22,7 @@ mod row;
 #[cfg(feature = "pyo3")]
 pub(crate) use dense::same_values;
 #[cfg(feature = "pyo3")]
-pub(crate) use primitive::lend;
+pub(crate) use primitive::{lend, share};
 pub(crate) use ragged::{PreparedRagged, is_ragged};
 
 use arrow_array::{Array, ArrayRef, RecordBatch};

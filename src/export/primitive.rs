@@ -33,7 +33,7 @@ fn values_of<T: ArrowPrimitiveType>(
 }
 
 /// A numeric array without nulls as it is; `None` for any other.
-pub(super) fn share(array: &dyn Array) -> Option<ManagedTensor> {
+pub(crate) fn share(array: &dyn Array) -> Option<ManagedTensor> {
     let (buffer, dtype, size) = values(array)?;
     Some(ManagedTensor::over_vector(buffer, dtype, size))
 }

@@ -95,6 +95,7 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut DLManagedTensor) {
 pub(super) struct Packed(NonNull<Prefix>);
 
 /// Moves `owner` into a new block that describes memory as `description` does.
+#[inline] // so that the layout of a vector's block is known beforehand
 pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description<'_>) -> Packed {
     let Description { data, byte_offset, device, dtype, flags, shape, strides } = *description;
     assert_eq!(shape.len(), strides.len(), "one stride for each axis");
@@ -108,8 +109,10 @@ pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description
     let (shape_at, strides_at) = unsafe {
         let shape_at = start.add(arrays_at).cast::<i64>();
         let strides_at = shape_at.add(ndim);
-        shape_at.copy_from_nonoverlapping(NonNull::from(shape).cast(), ndim);
-        strides_at.copy_from_nonoverlapping(NonNull::from(strides).cast(), ndim);
+        for (axis, (&extent, &stride)) in shape.iter().zip(strides).enumerate() {
+            shape_at.add(axis).write(extent);
+            strides_at.add(axis).write(stride);
+        }
         (shape_at, strides_at)
     };
     let dl_tensor = DLTensor {

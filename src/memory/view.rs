@@ -83,9 +83,12 @@ impl View {
         view.size = layout::element_count(view.shape())?;
         view.nbytes = byte_size(view.size, view.item_bits)?;
         if view.nbytes > 0 {
-            let (below, above) = layout::span(view.shape(), &view.strides())?;
-            view.before = byte_size(below, view.item_bits)?;
-            view.after = byte_size(above, view.item_bits)?;
+            view.after = view.nbytes;
+            if view.row_major_obstacle().is_some() {
+                let (below, above) = layout::span(view.shape(), &view.strides())?;
+                view.before = byte_size(below, view.item_bits)?;
+                view.after = byte_size(above, view.item_bits)?;
+            }
             if device.is_host_readable() {
                 if view.address.is_null() {
                     return Err(Error::NullData { nbytes: view.nbytes });

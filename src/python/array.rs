@@ -355,6 +355,10 @@ or a device that is not the CPU's.";
         if self.field.metadata().is_empty() { export::lend(&self.array, newest) } else { None }
     }
 
+    fn share(&self) -> Option<ManagedTensor> {
+        if self.field.metadata().is_empty() { export::share(&self.array) } else { None }
+    }
+
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Request { stream, max_version, dl_device, copy } = request;
         request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;

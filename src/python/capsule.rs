@@ -199,7 +199,8 @@ unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
 unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
     // SAFETY: the caller's promise, and C1; under another name the tensor has been taken.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
+        let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
+        if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
             let _pending = PendingException::set_aside();
             (abi.delete)(ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr()));
         }

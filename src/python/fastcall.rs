@@ -21,6 +21,7 @@ use pyo3::{Borrowed, PyClass};
 use super::capsule;
 use super::request::{CopyArg, DeviceArg, VersionArg};
 use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
+use crate::memory::ManagedTensor;
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {
@@ -30,6 +31,9 @@ pub(super) trait Produces: PyClass<Frozen = True> + Sync {
     /// What is shared with a consumer on the CPU that understands `newest` and asks for nothing special,
     /// if it takes nothing but sharing: a tensor given up.
     fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned>;
+
+    /// The same, for a consumer of the legacy ABI.
+    fn share(&self) -> Option<ManagedTensor>;
 
     /// `__dlpack__` with any arguments.
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>>;
@@ -111,15 +115,20 @@ unsafe fn answer<T: Produces>(
     if nargs == 0 {
         // SAFETY: F1.
         if let Some(version) = unsafe { usual(py, kwnames, given) } {
-            if let Some(tensor) = this.get().lend(version) {
-                // SAFETY: it has been given up.
-                return match unsafe { capsule::versioned(py, tensor) } {
-                    Ok(capsule) => capsule.into_ptr(),
-                    Err(error) => {
-                        error.restore(py);
-                        std::ptr::null_mut()
-                    }
-                };
+            let capsule = match version {
+                Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
+                    // SAFETY: it has been given up.
+                    this.get().lend(newest).map(|lent| unsafe { capsule::versioned(py, lent) })
+                }
+                _ => this.get().share().map(|tensor| capsule::new(py, tensor, None)),
+            };
+            match capsule {
+                Some(Ok(capsule)) => return capsule.into_ptr(),
+                Some(Err(error)) => {
+                    error.restore(py);
+                    return std::ptr::null_mut();
+                }
+                None => {}
             }
         }
     }
@@ -143,8 +152,8 @@ fn names(py: Python<'_>) -> &[Py<PyString>; 4] {
     INTERNED.get_or_init(py, || NAMES.map(|name| PyString::intern(py, name).unbind()))
 }
 
-/// The version, if nothing else is asked for than sharing with a consumer on the CPU by today's ABI; `None`
-/// if that needs a closer look.
+/// The version, if one is given, and if nothing else is asked for than sharing with a consumer on the CPU;
+/// `None` if that needs a closer look.
 ///
 /// # Safety
 ///
@@ -153,7 +162,7 @@ unsafe fn usual(
     py: Python<'_>,
     kwnames: *mut ffi::PyObject,
     given: &[*mut ffi::PyObject],
-) -> Option<DLPackVersion> {
+) -> Option<Option<DLPackVersion>> {
     let names = names(py);
     let mut version = None;
     for (index, &value) in (0..).zip(given) {
@@ -182,7 +191,7 @@ unsafe fn usual(
             return None;
         }
     }
-    version.filter(|version: &DLPackVersion| version.major >= DLPackVersion::CURRENT.major)
+    Some(version)
 }
 
 /// A tuple of two integers.

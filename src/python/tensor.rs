@@ -314,6 +314,10 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
         self.tensor.device().is_cpu().then(|| self.tensor.share().into_raw_for(newest))
     }
 
+    fn share(&self) -> Option<ManagedTensor> {
+        self.tensor.device().is_cpu().then(|| self.tensor.share())
+    }
+
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Request { stream, max_version, dl_device, copy } = request;
         let device = dl_device.map(|device| device.0);
