@@ -178,9 +178,7 @@ unsafe fn usual(
         }
         if name == names[1].as_ptr() {
             // SAFETY: F1.
-            let (major, minor) = unsafe { pair(value) }?;
-            let (major, minor) = (u32::try_from(major).ok()?, u32::try_from(minor).ok()?);
-            version = Some(DLPackVersion { major, minor });
+            version = Some(unsafe { version_of(py, value) }?);
         } else if name == names[2].as_ptr() {
             // SAFETY: F1.
             let (device_type, _) = unsafe { pair(value) }?;
@@ -190,6 +188,36 @@ unsafe fn usual(
         } else {
             return None;
         }
+    }
+    Some(version)
+}
+
+/// A version. Consumers pass the same tuple each time, a constant of theirs: the first few are kept, and
+/// known by their addresses from then on.
+///
+/// # Safety
+///
+/// As [`pair`].
+unsafe fn version_of(py: Python<'_>, object: *mut ffi::PyObject) -> Option<DLPackVersion> {
+    static KEPT: [PyOnceLock<(Py<PyAny>, DLPackVersion)>; 4] = [const { PyOnceLock::new() }; 4];
+    let mut free = None;
+    for kept in &KEPT {
+        match kept.get(py) {
+            Some((tuple, version)) if tuple.as_ptr() == object => return Some(*version),
+            Some(_) => {}
+            None => {
+                free = Some(kept);
+                break;
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    let (major, minor) = unsafe { pair(object) }?;
+    let version = DLPackVersion { major: major.try_into().ok()?, minor: minor.try_into().ok()? };
+    if let Some(free) = free {
+        // SAFETY: the caller's promise. If another thread was faster, this reference is dropped.
+        let tuple = unsafe { Bound::from_borrowed_ptr(py, object) };
+        let _ = free.set(py, (tuple.unbind(), version));
     }
     Some(version)
 }
