@@ -1,4 +1,4 @@
-//! `__dlpack__`, as fast as Python can call it.
+//! `__dlpack__`, ours and that of others, as fast as Python can call it.
 //!
 //! It is called for every tensor that is handed over, and most of the time a method takes is for reading its
 //! keywords. So this one is registered by hand, by the vectorcall protocol: the usual keywords are read where
@@ -6,7 +6,7 @@
 //! methods, with their errors.
 #![expect(unsafe_code, reason = "implements a method of CPython's C API")]
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
@@ -15,7 +15,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 use pyo3::{Borrowed, PyClass};
 
 use super::capsule;
@@ -62,6 +62,66 @@ pub(super) fn method<T: Produces>(py: Python<'_>) -> PyResult<Py<PyAny>> {
         let descriptor = ffi::PyDescr_NewMethod(class.as_type_ptr(), definition);
         Ok(Bound::from_owned_ptr_or_err(py, descriptor)?.unbind())
     }
+}
+
+/// `x.__dlpack__(max_version=...)` for the newest version, without a bound method and a dictionary in between.
+/// `None` where the interpreter cannot call it so.
+///
+/// `PyObject_VectorcallMethod` is public since Python 3.9, and in the limited API only from 3.12 on: so it is
+/// asked for when the program runs.
+pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
+    type Vectorcall = unsafe extern "C" fn(
+        name: *mut ffi::PyObject,
+        args: *const *mut ffi::PyObject,
+        nargsf: usize,
+        kwnames: *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject;
+    struct Usual {
+        call: Vectorcall,
+        name: Py<PyString>,
+        version: Py<PyAny>,
+        kwnames: Py<PyTuple>,
+    }
+    static USUAL: PyOnceLock<Option<Usual>> = PyOnceLock::new();
+
+    let py = x.py();
+    let make = || {
+        let address = symbol(c"PyObject_VectorcallMethod");
+        if address.is_null() {
+            return Ok(None);
+        }
+        let DLPackVersion { major, minor } = DLPackVersion::CURRENT;
+        PyResult::Ok(Some(Usual {
+            // SAFETY: a function of this name has had this signature since there is one.
+            call: unsafe { std::mem::transmute::<*mut c_void, Vectorcall>(address) },
+            name: PyString::intern(py, "__dlpack__").unbind(),
+            version: (major, minor).into_pyobject(py)?.into_any().unbind(),
+            kwnames: PyTuple::new(py, [PyString::intern(py, NAMES[1])])?.unbind(),
+        }))
+    };
+    let Usual { call, name, version, kwnames } = USUAL.get_or_try_init(py, make).ok()?.as_ref()?;
+    let args = [x.as_ptr(), version.as_ptr()];
+    // SAFETY: attached to Python; one positional argument, the object itself, and one by keyword, all live.
+    // The result is a new reference, or NULL with an exception set.
+    Some(unsafe {
+        let answer = call(name.as_ptr(), args.as_ptr(), 1, kwnames.as_ptr());
+        Bound::from_owned_ptr_or_err(py, answer)
+    })
+}
+
+/// The address of a function of the interpreter, NULL if there is none.
+#[cfg(target_os = "linux")]
+fn symbol(name: &CStr) -> *mut c_void {
+    unsafe extern "C" {
+        fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    // SAFETY: NULL is the program and all that it has loaded, and the name ends with a 0.
+    unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn symbol(_name: &CStr) -> *mut c_void {
+    std::ptr::null_mut()
 }
 
 /// The keywords, in the order of [`Request`].

@@ -7,7 +7,6 @@
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use crate::ffi::{DLDevice, DLDeviceType, DLPackVersion};
@@ -95,13 +94,6 @@ pub(super) fn keywords<'py>(
         keywords.set_item(intern!(py, "copy"), copy)?;
     }
     Ok(keywords)
-}
-
-/// The arguments of most calls, made once: nobody who is called gets hold of a caller's dictionary.
-pub(super) fn usual_keywords(py: Python<'_>) -> PyResult<&Bound<'_, PyDict>> {
-    static KEYWORDS: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
-    let make = || keywords(py, None, Some(VersionArg(DLPackVersion::CURRENT)), None, None);
-    Ok(KEYWORDS.get_or_try_init(py, || make().map(Bound::unbind))?.bind(py))
 }
 
 /// Streams are for those who can synchronise: a CPU has none, and without its producer nobody else can.
