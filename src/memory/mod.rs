@@ -9,6 +9,9 @@ mod describe;
 mod elements;
 mod fresh;
 mod huge;
+#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
+#[cfg_attr(not(feature = "pyo3"), expect(unreachable_pub, reason = "here for its tests"))]
+mod keep;
 mod managed;
 mod owner;
 mod pack;
@@ -19,6 +22,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub(crate) use adopt::adopt;
 pub(crate) use fresh::Fresh;
+#[cfg(all(target_os = "linux", feature = "pyo3"))]
+pub use keep::KeepingAllocator;
 pub use managed::ManagedTensor;
 #[cfg(feature = "pyo3")]
 pub(crate) use owner::{delete_legacy, delete_versioned};
