@@ -1,4 +1,4 @@
-//! The loops: safe code over slices, with no policy in it.
+//! The loops, with no policy in them: safe code over slices, but for what `strided` does.
 mod bits;
 mod cast;
 mod columns;
@@ -7,6 +7,7 @@ mod encode;
 mod fill;
 mod gather;
 mod minifloat;
+mod strided;
 #[cfg(test)]
 mod tests;
 mod transpose;
