@@ -1,4 +1,4 @@
-//! The loops, with no policy in them: safe code over slices, but for what `strided` does.
+//! The loops, with no policy in them: safe code over slices, but for what `lanes` and `strided` do.
 mod bits;
 mod cast;
 mod columns;
@@ -6,6 +6,7 @@ mod convert;
 mod encode;
 mod fill;
 mod gather;
+mod lanes;
 mod minifloat;
 mod strided;
 #[cfg(test)]
