@@ -10,6 +10,9 @@ mod describe;
 mod elements;
 mod fresh;
 mod huge;
+#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
+#[cfg_attr(not(feature = "pyo3"), expect(unreachable_pub, reason = "here for its tests"))]
+mod keep;
 mod live;
 mod managed;
 mod owner;
@@ -21,6 +24,8 @@ mod zeroed;
 
 pub(crate) use adopt::adopt;
 pub(crate) use fresh::Fresh;
+#[cfg(all(target_os = "linux", feature = "pyo3"))]
+pub use keep::KeepingAllocator;
 pub use live::{Live, live};
 pub use managed::ManagedTensor;
 #[cfg(feature = "pyo3")]

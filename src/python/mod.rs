@@ -48,6 +48,8 @@ use request::{CopyArg, DeviceArg};
 use table::Data;
 
 use crate::export::{Export, Ragged};
+#[cfg(target_os = "linux")]
+pub use crate::memory::KeepingAllocator;
 
 /// Adds the classes and functions of the package `arrow_dlpack` to a module.
 ///
