@@ -6,7 +6,6 @@ With words as arguments, only the cases whose names contain one of them, and not
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +34,7 @@ def main(words: list[str]) -> None:
     def wanted(name: str) -> bool:
         return not words or any(word in name for word in words)
 
-    start = time.perf_counter()
+    before = report.busy()
     results: dict[str, Any] = {
         "date": report.today(),
         "machine": report.machine(),
@@ -44,6 +43,7 @@ def main(words: list[str]) -> None:
         "cases": [measured(case) for case in cases.CASES if wanted(case.name)],
         "growth": [grown(series) for series in growth.SERIES if wanted(series.name)],
     }
+    results["cores_busy_with_other_work"] = report.others(before)
     if not words:
         results["cases"] += [
             report.case(case.name, "rust", case.targets, rust_times(case.measured), {})
@@ -55,7 +55,6 @@ def main(words: list[str]) -> None:
     print(report.table(results))
     print()
     print(report.summary(results))
-    print(f"{time.perf_counter() - start:.0f} s for the Python cases")
 
 
 def measured(case: cases.Case) -> dict[str, Any]:

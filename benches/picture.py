@@ -75,7 +75,7 @@ def draw(results: Mapping[str, Any]) -> str:
             f'<text x="{LEFT + PLOT + 12}" y="{middle + 4:.1f}">{ratio:.2f} '
             f'<tspan class="quiet">× {escape(peer)}</tspan></text>',
         ]
-    busy = "" if machine["idle"] else ", busy with other work"
+    busy = ", busy with other work" if report.is_busy(results) else ""
     parts += [
         f'<text class="quiet" x="16" y="{bottom + 22}">{results["date"]}, {machine["cores"]} × '
         f"{escape(machine['cpu'])}{busy}, one thread each; shorter is better</text>",

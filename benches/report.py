@@ -4,6 +4,7 @@ import datetime
 import os
 import platform
 import subprocess
+import time
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -76,15 +77,29 @@ def machine() -> dict[str, Any]:
         if line.startswith("model name"):
             cpu = line.split(":", 1)[1].strip()
             break
-    load = os.getloadavg()[0]
     return {
         "cpu": cpu,
         "cores": os.cpu_count(),
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "system": platform.platform(),
-        "load_before": round(load, 2),
-        "idle": load < 0.5,
     }
+
+
+def busy() -> tuple[float, float]:
+    """Seconds of CPU that the other processes have had until now, and the time."""
+    with open("/proc/stat") as stat:
+        user, nice, system, _idle, _wait, irq, softirq, steal, *_ = map(
+            int, stat.readline().split()[1:]
+        )
+    everybody = (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+    own = os.times()
+    return everybody - own.user - own.system, time.monotonic()
+
+
+def others(before: tuple[float, float]) -> float:
+    """How many cores the others have kept busy since."""
+    cpu, now = busy()
+    return round(max(cpu - before[0], 0) / (now - before[1]), 2)
 
 
 def versions() -> dict[str, str]:
@@ -143,17 +158,21 @@ def table(results: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def is_busy(results: Mapping[str, Any]) -> bool:
+    return results["cores_busy_with_other_work"] > 0.2
+
+
 def summary(results: Mapping[str, Any]) -> str:
     machine, versions = results["machine"], results["versions"]
     verdicts = [row.get("verdict") for case in results["cases"] for row in case["contenders"]]
     counts = {mark: verdicts.count(mark) for mark in MARKS}
     lines = [
         f"{results['date']}, {machine['cores']} × {machine['cpu']}, {machine['memory_gb']} GB, "
-        f"load {machine['load_before']} at the start",
+        f"{results['cores_busy_with_other_work']} cores busy with other work",
         ", ".join(f"{name} {number}" for name, number in versions.items()),
         f"one thread each; allocators: {results['allocators']}",
         f"targets: {counts['met']} met, {counts['missed']} missed, {counts['unsure']} unsure",
     ]
-    if not machine["idle"]:
+    if is_busy(results):
         lines.append("The machine was busy: these numbers check the harness, and nothing else.")
     return "\n".join(lines)
