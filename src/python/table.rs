@@ -114,18 +114,20 @@ impl Data {
         self.check_copies(options)?;
         let tensors = PyDict::new(py);
         for (index, field) in schema.fields().iter().enumerate() {
-            let chunks: Vec<ArrayRef> =
-                batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
-            let source = match chunks.as_slice() {
-                [chunk] => Source::Array(chunk, field),
-                chunks => Source::Chunks(chunks, field),
+            let chunks: Vec<ArrayRef>;
+            let (source, first) = if let [batch] = batches.as_slice() {
+                let column = batch.column(index);
+                (Source::Array(column, field), Some(column))
+            } else {
+                chunks = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+                (Source::Chunks(&chunks, field), chunks.first())
             };
-            if tensors.contains(field.name())? {
-                return Err(no_column(field.name(), 2, &[]));
-            }
-            let tensor = tensor(py, source, Some(field), chunks.first(), options);
+            let tensor = tensor(py, source, Some(field), first, options);
             // A column's name belongs to what is wrong with it.
             tensors.set_item(field.name(), tensor.map_err(|error| named(py, field, error))?)?;
+            if tensors.len() == index {
+                return Err(no_column(field.name(), 2, &[]));
+            }
         }
         Ok(tensors)
     }
@@ -174,7 +176,18 @@ pub(super) fn tensor<'py>(
     options: &Export,
 ) -> PyResult<Bound<'py, PyAny>> {
     let run = |job: Job| unlocked(py, job.plan().bytes_copied(), || job.run());
-    let values = PyTensor::of_column(run(Job::new(source, options)?)?, field, array);
+    // Most columns are numbers to be shared, for which there is nothing to prepare.
+    let shared = match source {
+        Source::Array(array, field) if field.metadata().is_empty() => {
+            if *options == Export::default() { export::share(array) } else { None }
+        }
+        _ => None,
+    };
+    let values = match shared {
+        Some(shared) => shared,
+        None => run(Job::new(source, options)?)?,
+    };
+    let values = PyTensor::of_column(values, field, array);
     if options.nulls != NullPolicy::Masked {
         return Ok(Bound::new(py, values)?.into_any());
     }
