@@ -13,6 +13,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyException;
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyString, PyType, PyWeakrefReference};
@@ -25,8 +26,9 @@ use crate::ffi::{
 
 const SLOTS: usize = 256;
 
-/// Addresses of types that were found to have no table. One may have got a table since, or have died and
-/// another type with a table be at its address: its `__dlpack__` is called then, which is as good.
+/// Addresses of types that have no table, of which none will have: those that live as long as the process,
+/// such as NumPy's. Others are looked at each time: nobody can tell whether another type took the place
+/// of a dead one, and the little that it takes is nothing beside a `__dlpack__` written in Python.
 static WITHOUT: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
 /// Types with a table, each in the first free slot from that of its address on. A slot is filled once and
@@ -93,7 +95,11 @@ pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
             return Ok(Some(known));
         }
     }
-    without.store(address, Ordering::Relaxed);
+    // SAFETY: attached to Python, and a type.
+    let flags = unsafe { ffi::PyType_GetFlags(x.get_type_ptr()) };
+    if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+        without.store(address, Ordering::Relaxed);
+    }
     Ok(None)
 }
 
