@@ -105,6 +105,14 @@ impl Default for KeepingAllocator {
     }
 }
 
+impl Drop for KeepingAllocator {
+    fn drop(&mut self) {
+        for slot in 0..SLOTS {
+            self.replace(slot, ptr::null_mut());
+        }
+    }
+}
+
 /// The pages of a block in a slot: the part of its address that is none.
 fn count(kept: *mut u8) -> usize {
     kept.addr() % PAGE
