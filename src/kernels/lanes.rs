@@ -1,6 +1,6 @@
 //! Sixteen bytes in a register, for the two steps that the compiler does not find by itself.
 //!
-//! L1: SSE2 is there wherever `target_feature = "sse2"` says so, which is every x86-64.
+//! W1: SSE2 is there wherever `target_feature = "sse2"` says so, which is every x86-64.
 #![cfg_attr(target_feature = "sse2", expect(unsafe_code, reason = "calls intrinsics of SSE2"))]
 
 #[cfg(target_feature = "sse2")]
@@ -16,13 +16,13 @@ mod registers {
     impl Lanes {
         #[inline(always)]
         pub(in super::super) fn load(bytes: &[u8; 16]) -> Self {
-            // SAFETY: L1; sixteen bytes at any address.
+            // SAFETY: W1; sixteen bytes at any address.
             Self(unsafe { arch::_mm_loadu_si128(bytes.as_ptr().cast()) })
         }
 
         #[inline(always)]
         pub(in super::super) fn store(self, bytes: &mut [u8; 16]) {
-            // SAFETY: L1; sixteen bytes at any address.
+            // SAFETY: W1; sixteen bytes at any address.
             unsafe { arch::_mm_storeu_si128(bytes.as_mut_ptr().cast(), self.0) }
         }
 
@@ -30,7 +30,7 @@ mod registers {
         #[inline(always)]
         pub(in super::super) fn zip<const N: usize>(self, other: Self) -> (Self, Self) {
             let (a, b) = (self.0, other.0);
-            // SAFETY: L1.
+            // SAFETY: W1.
             let (low, high) = unsafe {
                 match N {
                     1 => (arch::_mm_unpacklo_epi8(a, b), arch::_mm_unpackhi_epi8(a, b)),
@@ -45,7 +45,7 @@ mod registers {
         /// The bits of the other where the mask has ones.
         #[inline(always)]
         pub(in super::super) fn select(self, other: Self, mask: Self) -> Self {
-            // SAFETY: L1.
+            // SAFETY: W1.
             Self(unsafe {
                 let kept = arch::_mm_andnot_si128(mask.0, self.0);
                 arch::_mm_or_si128(arch::_mm_and_si128(mask.0, other.0), kept)
@@ -55,7 +55,7 @@ mod registers {
         /// A bit for each byte that is not 0, the lowest for the first.
         #[inline(always)]
         pub(in super::super) fn nonzero(self) -> u16 {
-            // SAFETY: L1.
+            // SAFETY: W1.
             let zeros = unsafe {
                 arch::_mm_movemask_epi8(arch::_mm_cmpeq_epi8(self.0, arch::_mm_setzero_si128()))
             };
