@@ -29,6 +29,7 @@ use crate::plan::Plan;
 /// nanoarrow, ...) without copying, with two exceptions: the chunks of a stream are concatenated if
 /// there are several, and buffers that are not aligned to their values are moved.
 /// Array.from_dlpack(x) takes a tensor.
+/// Both ways the C exchange API of DLPack 1.3 is used with whoever has it, which spares the Python calls.
 ///
 /// >>> import numpy as np, pyarrow as pa
 /// >>> import arrow_dlpack

@@ -23,7 +23,8 @@ use crate::memory::ManagedTensor;
 
 /// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
 ///
-/// Tensor.from_dlpack(x) takes one from any framework; the frameworks take it on with from_dlpack.
+/// Tensor.from_dlpack(x) takes one from any framework; the frameworks take it on with from_dlpack. Both
+/// ways the C exchange API of DLPack 1.3 is used with whoever has it.
 /// On the CPU it also has the buffer protocol, so that memoryview(tensor) and np.asarray(tensor) work.
 ///
 /// >>> import numpy as np
