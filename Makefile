@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python lint types compatibility cases docs package free-threaded build clean
+.PHONY: demo test test-rust test-python lint types compatibility cases bench count count-update docs package \
+	free-threaded build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -29,8 +30,8 @@ test-python: $(VENV)/.test build
 lint: $(VENV)/.test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- --deny warnings
-	$(BIN)/ruff check --config python/pyproject.toml python examples
-	$(BIN)/ruff format --check --config python/pyproject.toml python examples
+	$(BIN)/ruff check --config python/pyproject.toml python examples benches
+	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches
 
 # The stubs against mypy and against the built module.
 types: $(VENV)/.test build
@@ -45,6 +46,16 @@ compatibility: $(VENV)/.test build
 # What every Arrow type and every dtype becomes, by pyarrow and NumPy, and the README's tables of it.
 cases: $(VENV)/.test
 	$(BIN)/python python/tests/make_cases.py
+
+# Every case against its peers, on a machine that does nothing else: a table, benches/results.json and .svg.
+bench: $(VENV)/.bench build
+	CRITERION_HOME=$(abspath target/criterion) cargo bench --package arrow-dlpack-benches -- --quiet
+	$(BIN)/python benches/bench.py
+
+# The instructions of the small calls, held against benches/instructions.json; needs valgrind.
+count count-update: $(VENV)/.demo build
+	cargo build --profile bench --package arrow-dlpack-benches --bin count
+	$(BIN)/python benches/count.py $(if $(findstring update,$@),--update)
 
 # target/doc/arrow_dlpack is the crate's, target/doc/python the package's.
 docs: $(VENV)/.test build
@@ -82,6 +93,10 @@ $(VENV)/.test: python/pyproject.toml $(VENV)/bin/uv
 
 $(VENV)/.demo: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):demo
+	touch $@
+
+$(VENV)/.bench: python/pyproject.toml $(VENV)/bin/uv
+	$(GROUP):bench
 	touch $@
 
 $(VENV)/bin/uv:

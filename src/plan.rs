@@ -140,7 +140,7 @@ pub enum CopyReason {
     #[error("some booleans are bytes other than 0 and 1")]
     BoolBytes,
     /// Offsets and texts are valid or not, and must not become so after they were checked.
-    #[error("it is checked, and its producer could still write to it")]
+    #[error("it is checked, and somebody could still write to it")]
     Checked,
     /// Elements of under 8 bits lie without gaps in a tensor, and a byte each in Arrow.
     #[error("{0} elements share bytes")]

@@ -81,7 +81,7 @@ fn rows_lie_between_their_offsets() {
 
 #[test]
 fn what_can_stay_where_it_is_does() {
-    let values = read_only(Producer::vector(b"abc"));
+    let values = alone(Producer::vector(b"abc"));
     for (data_type, offsets) in [
         (DataType::Utf8, Producer::vector(&[0i32, 1, 3])),
         (DataType::LargeUtf8, Producer::vector(&[0i64, 1, 3])),
@@ -91,7 +91,7 @@ fn what_can_stay_where_it_is_does() {
         (DataType::new_large_list(DataType::UInt8, true), Producer::vector(&[0i64, 1, 3])),
     ] {
         let never = Import { copy: CopyPolicy::Never, ..asking_for(data_type.clone()) };
-        let (rows, watches) = ragged(&values, &read_only(offsets), &never);
+        let (rows, watches) = ragged(&values, &alone(offsets), &never);
         let (array, field) = rows.unwrap();
         assert_eq!((field.name().as_str(), field.is_nullable()), ("rows", false));
         let data = array.to_data();
@@ -111,14 +111,21 @@ fn read_only(producer: Producer) -> Producer {
     Producer { flags: DLPackFlags::READ_ONLY, ..producer }
 }
 
+/// Of which the producer says that nobody else has it.
+fn alone(producer: Producer) -> Producer {
+    Producer { flags: DLPackFlags::IS_COPIED, ..producer }
+}
+
 #[test]
 fn what_was_checked_cannot_be_written_to() {
     let (values, offsets) = (Producer::vector(b"abc"), Producer::vector(&[0i32, 1, 3]));
     for (data_type, values, offsets) in [
-        // Offsets are bounds, texts are texts: a producer that may write could make them anything else.
+        // Offsets are bounds, texts are texts: who may write could make them anything else. Nor does it
+        // help that one tensor is read-only, if another over the same memory is not.
         (DataType::new_list(DataType::UInt8, false), values.clone(), offsets.clone()),
-        (DataType::Utf8, read_only(values.clone()), offsets.clone()),
-        (DataType::Utf8, values.clone(), read_only(offsets.clone())),
+        (DataType::new_list(DataType::UInt8, false), values.clone(), read_only(offsets.clone())),
+        (DataType::Utf8, alone(values.clone()), offsets.clone()),
+        (DataType::Utf8, values.clone(), alone(offsets.clone())),
     ] {
         let asked = asking_for(data_type);
         becomes(&values, &offsets, &asked);
@@ -130,7 +137,7 @@ fn what_was_checked_cannot_be_written_to() {
     }
     // Bytes are anything already.
     let asked = Import { copy: CopyPolicy::Never, ..asking_for(DataType::Binary) };
-    let (rows, watches) = ragged(&values, &read_only(offsets), &asked);
+    let (rows, watches) = ragged(&values, &alone(offsets), &asked);
     drop(rows.expect("nothing to check in the values"));
     watches.into_iter().for_each(Watch::released_once);
 }
@@ -168,7 +175,7 @@ fn offsets_of_any_integers_are_converted_if_they_fit() {
             let asked = asking_for(list(DataType::UInt8, true));
             becomes(&values, &offsets, &asked);
             let never = Import { copy: CopyPolicy::Never, ..asked };
-            let (rows, watches) = ragged(&values, &read_only(offsets.clone()), &never);
+            let (rows, watches) = ragged(&values, &alone(offsets.clone()), &never);
             let wanted = if large { DLDataType::INT64 } else { DLDataType::INT32 };
             if offsets.dtype == wanted {
                 rows.unwrap();

@@ -354,7 +354,7 @@ fn booleans_of_every_number_are_packed() {
         let bytes: Vec<u8> = (0..len).map(|index| u8::from(index * index % 3 == 1)).collect();
         let expected: Vec<bool> = bytes.iter().map(|&byte| byte == 1).collect();
         let spread: Vec<u8> = bytes.iter().flat_map(|&byte| [byte, 9]).collect();
-        let extent = i64::try_from(len).unwrap();
+        let extent = i64::from(len);
         for (bytes, stride) in [(&bytes, 1), (&spread, 2)] {
             let bools = Producer::bytes(dtype(6, 8, 1), bytes, &[extent], &[stride]);
             let (array, watch) = bools.array(Abi::Versioned, CopyPolicy::IfNeeded);

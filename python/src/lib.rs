@@ -2,6 +2,11 @@
 
 use pyo3::prelude::*;
 
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: arrow_dlpack::python::KeepingAllocator =
+    arrow_dlpack::python::KeepingAllocator::new();
+
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;

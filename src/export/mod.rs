@@ -21,6 +21,8 @@ mod row;
 
 #[cfg(feature = "pyo3")]
 pub(crate) use dense::same_values;
+#[cfg(feature = "pyo3")]
+pub(crate) use primitive::{lend, share};
 pub(crate) use ragged::{PreparedRagged, is_ragged};
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -159,7 +161,7 @@ pub fn to_dlpack(
 /// As [`to_dlpack`].
 pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
     if let Some(shared) = primitive::share(array) {
-        return shared;
+        return Ok(shared);
     }
     let field = Field::new("", array.data_type().clone(), true);
     to_dlpack(array, &field, &Export::default())
@@ -192,7 +194,7 @@ pub fn tensor<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Man
         let plain = field.metadata().is_empty() && array.data_type() == field.data_type();
         if plain && *options == Export::default() {
             if let Some(shared) = primitive::share(array) {
-                return shared;
+                return Ok(shared);
             }
         }
     }

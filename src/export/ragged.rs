@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, GenericListViewArray, OffsetSizeTrait, types};
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_array::{Array, GenericByteArray, OffsetSizeTrait, types};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::column::Prepared;
@@ -42,19 +42,81 @@ pub(crate) struct PreparedRagged {
 enum Offsets {
     /// They are there already.
     Share(Buffer, DLDataType),
-    Make(Vec<i64>, DLDataType),
+    /// The sums of the lengths of these rows, those of null ones being 0.
+    Make(Bounds, Option<NullBuffer>, DLDataType),
 }
 
 /// Where rows and values are.
 pub(super) struct Rows {
-    /// Where each row's values are among all.
-    ranges: Vec<Range<usize>>,
-    /// The offsets as they are, if there are any.
-    offsets: Option<Buffer>,
-    /// Where the first row begins, even if there is none.
-    first: usize,
+    bounds: Bounds,
+    /// The type of the offsets, or what it would be.
     dtype: DLDataType,
     values: Source,
+}
+
+/// Where each row's values are among all.
+enum Bounds {
+    Offsets32(ScalarBuffer<i32>),
+    Offsets64(ScalarBuffer<i64>),
+    /// Offsets and sizes.
+    Views32(ScalarBuffer<i32>, ScalarBuffer<i32>),
+    Views64(ScalarBuffer<i64>, ScalarBuffer<i64>),
+    /// Only their lengths: the values are elsewhere.
+    Lengths(Vec<usize>),
+}
+
+impl Bounds {
+    fn rows(&self) -> usize {
+        match self {
+            Self::Offsets32(offsets) => offsets.len().saturating_sub(1),
+            Self::Offsets64(offsets) => offsets.len().saturating_sub(1),
+            Self::Views32(offsets, _) => offsets.len(),
+            Self::Views64(offsets, _) => offsets.len(),
+            Self::Lengths(lengths) => lengths.len(),
+        }
+    }
+
+    /// Of a row that there is.
+    fn range(&self, row: usize) -> Range<usize> {
+        fn of<O: OffsetSizeTrait>(start: O, end: O) -> Range<usize> {
+            start.as_usize()..end.as_usize()
+        }
+        match self {
+            Self::Offsets32(offsets) => of(offsets[row], offsets[row + 1]),
+            Self::Offsets64(offsets) => of(offsets[row], offsets[row + 1]),
+            Self::Views32(offsets, sizes) => of(offsets[row], offsets[row] + sizes[row]),
+            Self::Views64(offsets, sizes) => of(offsets[row], offsets[row] + sizes[row]),
+            Self::Lengths(lengths) => 0..lengths[row],
+        }
+    }
+
+    /// The offsets as they are, if there are any.
+    fn buffer(&self) -> Option<&Buffer> {
+        match self {
+            Self::Offsets32(offsets) => Some(offsets.inner()),
+            Self::Offsets64(offsets) => Some(offsets.inner()),
+            Self::Views32(..) | Self::Views64(..) | Self::Lengths(_) => None,
+        }
+    }
+
+    /// Where the first row begins and the last one ends, even if there is none; of offsets only.
+    fn ends(&self) -> Option<Range<usize>> {
+        match self {
+            Self::Offsets32(offsets) => {
+                Some(offsets.first()?.as_usize()..offsets.last()?.as_usize())
+            }
+            Self::Offsets64(offsets) => {
+                Some(offsets.first()?.as_usize()..offsets.last()?.as_usize())
+            }
+            Self::Views32(..) | Self::Views64(..) | Self::Lengths(_) => None,
+        }
+    }
+
+    /// The lengths of the rows, those of null ones being 0.
+    fn lengths<'a>(&'a self, nulls: Option<&'a NullBuffer>) -> impl Iterator<Item = usize> + 'a {
+        let is_null = move |row| nulls.is_some_and(|nulls| nulls.is_null(row));
+        (0..self.rows()).map(move |row| if is_null(row) { 0 } else { self.range(row).len() })
+    }
 }
 
 enum Source {
@@ -116,30 +178,40 @@ impl Rows {
             DataType::List(item) => {
                 let list = array.as_list::<i32>();
                 let values = Source::List(list.values().clone(), item.clone());
-                Self::contiguous(list.offsets().inner(), DLDataType::INT32, values)
+                Self {
+                    bounds: Bounds::Offsets32(list.offsets().inner().clone()),
+                    dtype: DLDataType::INT32,
+                    values,
+                }
             }
             DataType::LargeList(item) => {
                 let list = array.as_list::<i64>();
                 let values = Source::List(list.values().clone(), item.clone());
-                Self::contiguous(list.offsets().inner(), DLDataType::INT64, values)
+                Self {
+                    bounds: Bounds::Offsets64(list.offsets().inner().clone()),
+                    dtype: DLDataType::INT64,
+                    values,
+                }
             }
-            DataType::Utf8 => Self::bytes(array.as_bytes::<types::Utf8Type>(), DLDataType::INT32),
-            DataType::LargeUtf8 => {
-                Self::bytes(array.as_bytes::<types::LargeUtf8Type>(), DLDataType::INT64)
-            }
-            DataType::Binary => {
-                Self::bytes(array.as_bytes::<types::BinaryType>(), DLDataType::INT32)
-            }
-            DataType::LargeBinary => {
-                Self::bytes(array.as_bytes::<types::LargeBinaryType>(), DLDataType::INT64)
-            }
+            DataType::Utf8 => Self::bytes32(array.as_bytes::<types::Utf8Type>()),
+            DataType::LargeUtf8 => Self::bytes64(array.as_bytes::<types::LargeUtf8Type>()),
+            DataType::Binary => Self::bytes32(array.as_bytes::<types::BinaryType>()),
+            DataType::LargeBinary => Self::bytes64(array.as_bytes::<types::LargeBinaryType>()),
             DataType::ListView(item) => {
                 let list = array.as_list_view::<i32>();
-                Self::list_view(list, item, DLDataType::INT32)
+                {
+                    let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
+                    let values = Source::List(list.values().clone(), item.clone());
+                    Self { bounds, dtype: DLDataType::INT32, values }
+                }
             }
             DataType::LargeListView(item) => {
                 let list = array.as_list_view::<i64>();
-                Self::list_view(list, item, DLDataType::INT64)
+                {
+                    let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
+                    let values = Source::List(list.values().clone(), item.clone());
+                    Self { bounds, dtype: DLDataType::INT64, values }
+                }
             }
             DataType::Utf8View => Self::views(array.as_string_view()),
             DataType::BinaryView => Self::views(array.as_binary_view()),
@@ -147,34 +219,14 @@ impl Rows {
         })
     }
 
-    fn contiguous<O: OffsetSizeTrait>(
-        offsets: &ScalarBuffer<O>,
-        dtype: DLDataType,
-        values: Source,
-    ) -> Self {
-        let ranges = offsets.windows(2).map(|pair| pair[0].as_usize()..pair[1].as_usize());
-        let first = offsets.first().map_or(0, |offset| offset.as_usize());
-        let offsets = Some(offsets.inner().clone());
-        Self { ranges: ranges.collect(), offsets, first, dtype, values }
+    fn bytes32<T: types::ByteArrayType<Offset = i32>>(array: &GenericByteArray<T>) -> Self {
+        let bounds = Bounds::Offsets32(array.offsets().inner().clone());
+        Self { bounds, dtype: DLDataType::INT32, values: Source::Bytes(array.values().clone()) }
     }
 
-    fn bytes<T: types::ByteArrayType>(
-        array: &arrow_array::GenericByteArray<T>,
-        dtype: DLDataType,
-    ) -> Self {
-        let values = Source::Bytes(array.values().clone());
-        Self::contiguous(array.offsets().inner(), dtype, values)
-    }
-
-    fn list_view<O: OffsetSizeTrait>(
-        list: &GenericListViewArray<O>,
-        item: &arrow_schema::FieldRef,
-        dtype: DLDataType,
-    ) -> Self {
-        let rows = list.offsets().iter().zip(list.sizes().iter());
-        let ranges = rows.map(|(start, size)| start.as_usize()..start.as_usize() + size.as_usize());
-        let values = Source::List(list.values().clone(), item.clone());
-        Self { ranges: ranges.collect(), offsets: None, first: 0, dtype, values }
+    fn bytes64<T: types::ByteArrayType<Offset = i64>>(array: &GenericByteArray<T>) -> Self {
+        let bounds = Bounds::Offsets64(array.offsets().inner().clone());
+        Self { bounds, dtype: DLDataType::INT64, values: Source::Bytes(array.values().clone()) }
     }
 
     fn views<T: types::ByteViewType>(array: &arrow_array::GenericByteViewArray<T>) -> Self {
@@ -199,21 +251,15 @@ impl Rows {
                 _ => view((row, bits)),
             })
             .collect();
-        let mut end = 0;
-        let ranges = buffers.iter().map(|buffer| {
-            let start = end;
-            end += buffer.len();
-            start..end
-        });
-        let (ranges, dtype) = (ranges.collect(), DLDataType::INT64);
-        Self { ranges, offsets: None, first: 0, dtype, values: Source::Views(buffers) }
+        let bounds = Bounds::Lengths(buffers.iter().map(Buffer::len).collect());
+        Self { bounds, dtype: DLDataType::INT64, values: Source::Views(buffers) }
     }
 
     /// The values of the only row there is.
     pub(super) fn only(&self, physical: bool) -> Result<Dense, Error> {
         match &self.values {
             Source::Views(buffers) => Ok(Dense::bytes(buffers[0].clone())),
-            _ => self.chunk(&self.ranges[0], physical),
+            _ => self.chunk(&self.bounds.range(0), physical),
         }
     }
 
@@ -255,16 +301,23 @@ impl Rows {
 
     /// Runs of values that belong to valid rows, at least one; and whether null rows have values.
     fn runs(&self, array: &dyn Array) -> (Vec<Range<usize>>, bool) {
+        if let (Some(ends), 0) = (self.bounds.ends(), array.null_count()) {
+            return (vec![ends], false);
+        }
         let mut runs: Vec<Range<usize>> = Vec::new();
         let mut dropped = false;
-        for (row, range) in self.ranges.iter().enumerate().filter(|(_, range)| !range.is_empty()) {
+        for row in 0..self.bounds.rows() {
+            let range = self.bounds.range(row);
+            if range.is_empty() {
+                continue;
+            }
             if array.is_null(row) {
                 dropped = true;
                 continue;
             }
             match runs.last_mut() {
                 Some(last) if last.end == range.start => last.end = range.end,
-                _ => runs.push(range.clone()),
+                _ => runs.push(range),
             }
         }
         if runs.is_empty() {
@@ -275,50 +328,47 @@ impl Rows {
 
     /// The offsets, and what they cost.
     fn offsets(
-        &self,
+        self,
         array: &dyn Array,
         moved: bool,
         wanted: Option<DLDataType>,
         copy: CopyPolicy,
     ) -> Result<(Offsets, Plan), Error> {
-        let dtype = wanted.unwrap_or(self.dtype);
+        let Self { bounds, dtype: own, .. } = self;
+        let dtype = wanted.unwrap_or(own);
         if dtype != DLDataType::INT32 && dtype != DLDataType::INT64 {
             return Err(Error::NoOffsets(dtype));
         }
+        let nbytes = (bounds.rows() + 1) * dtype.item_bits(false) / 8;
+        let first = bounds.ends().map_or(0, |ends| ends.start);
+        // An empty array may have no offset at all.
+        let buffer = bounds.buffer().filter(|buffer| buffer.len() >= nbytes.min(8));
         let mut reasons = Vec::new();
-        if self.offsets.is_none() {
+        if buffer.is_none() {
             reasons.push(CopyReason::NoLastOffset);
         } else if moved {
             reasons.push(CopyReason::NullRows);
-        } else if self.first > 0 {
-            let first = i64::try_from(self.first).map_err(|_| Error::Overflow("offset"))?;
+        } else if first > 0 {
+            let first = i64::try_from(first).map_err(|_| Error::Overflow("offset"))?;
             reasons.push(CopyReason::Rebased(first));
         }
-        if dtype != self.dtype {
-            reasons.push(CopyReason::Cast { from: self.dtype, to: dtype });
-        }
-        let rows = self.ranges.len();
-        let nbytes = (rows + 1) * dtype.item_bits(false) / 8;
-        let buffer = self.offsets.as_ref().filter(|buffer| buffer.len() >= nbytes);
-        if buffer.is_none() && reasons.is_empty() {
-            // An empty array may have no offset at all.
-            reasons.push(CopyReason::NoLastOffset);
+        if dtype != own {
+            reasons.push(CopyReason::Cast { from: own, to: dtype });
         }
         let plan = Plan::of(reasons, nbytes, copy)?;
         if let (true, Some(buffer)) = (plan.is_zero_copy(), buffer) {
             return Ok((Offsets::Share(buffer.slice_with_length(0, nbytes), dtype), plan));
         }
-        let mut offsets = vec![0];
-        let mut end = 0usize;
-        for (row, range) in self.ranges.iter().enumerate() {
-            end += if array.is_null(row) { 0 } else { range.len() };
-            let offset = i64::try_from(end).map_err(|_| Error::Overflow("offset"))?;
-            if dtype == DLDataType::INT32 && i32::try_from(offset).is_err() {
-                return Err(Error::OffsetDoesNotFit { offset, dtype });
-            }
-            offsets.push(offset);
+        let nulls = array.nulls().cloned();
+        let last = match (bounds.ends(), array.null_count()) {
+            (Some(ends), 0) => ends.len(),
+            _ => bounds.lengths(nulls.as_ref()).sum(),
+        };
+        let offset = i64::try_from(last).map_err(|_| Error::Overflow("offset"))?;
+        if dtype == DLDataType::INT32 && i32::try_from(offset).is_err() {
+            return Err(Error::OffsetDoesNotFit { offset, dtype });
         }
-        Ok((Offsets::Make(offsets, dtype), plan))
+        Ok((Offsets::Make(bounds, nulls, dtype), plan))
     }
 }
 
@@ -330,22 +380,29 @@ impl Offsets {
                 let extent = shape(buffer.len() * 8 / dtype.item_bits(false))?;
                 ManagedTensor::over_shared(buffer, dtype, DLPackFlags::default(), &[extent], &[1])
             }
-            Self::Make(offsets, dtype) => {
-                let extent = shape(offsets.len())?;
+            Self::Make(bounds, nulls, dtype) => {
+                let count = bounds.rows() + 1;
                 let memory = if dtype == DLDataType::INT32 {
-                    Fresh::build::<i32>(offsets.len(), |out| {
-                        out.extend(
-                            offsets.iter().map(|&offset| i32::try_from(offset).unwrap_or(0)),
-                        );
-                    })?
+                    Fresh::build::<i32>(count, |out| sums(&bounds, nulls.as_ref(), out))?
                 } else {
-                    Fresh::build::<i64>(offsets.len(), |out| out.extend_from_slice(&offsets))?
+                    Fresh::build::<i64>(count, |out| sums(&bounds, nulls.as_ref(), out))?
                 };
-                let flags = DLPackFlags::IS_COPIED;
+                let (extent, flags) = (shape(count)?, DLPackFlags::IS_COPIED);
                 ManagedTensor::over_fresh(memory, 0, dtype, flags, &[extent], &[1])
             }
         }
     }
+}
+
+/// Where each row begins if they lie one behind the other, and where the last one ends. The type is wide
+/// enough.
+fn sums<O: OffsetSizeTrait>(bounds: &Bounds, nulls: Option<&NullBuffer>, out: &mut Vec<O>) {
+    let mut end = 0;
+    out.push(O::zero());
+    out.extend(bounds.lengths(nulls).map(|length| {
+        end += length;
+        O::usize_as(end)
+    }));
 }
 
 /// Whether rows of the type differ in length.

@@ -1,12 +1,13 @@
 //! DLPack to Arrow: which dtypes and devices, which of Arrow's types, adopted or gathered.
 //!
-//! There is one path. `choose` decides the field that a tensor becomes, or takes the one that was asked
+//! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that a tensor becomes, or takes the one that was asked
 //! for; `storage` reads a field as axes of elements, and knows which elements can become which;
 //! `prepare` puts the two together into a [`Plan`] and runs it. `table` and `ragged` do so with
 //! several tensors.
 
 mod choose;
 mod prepare;
+mod primitive;
 mod ragged;
 mod storage;
 mod table;
@@ -94,7 +95,23 @@ pub enum Representation {
 /// asked for than the elements can have; `RowTooLarge`; `CopyForbidden` if only a copy would do;
 /// `OutOfMemory`. The tensor has been released by then.
 pub fn from_dlpack(tensor: ManagedTensor, options: &Import) -> Result<(ArrayRef, FieldRef), Error> {
+    let tensor = match vector(tensor, options) {
+        Ok(array) => return Ok(array),
+        Err(tensor) => tensor,
+    };
     prepare::prepare(&tensor, options)?.run(tensor)
+}
+
+/// Most tensors: a vector of numbers, over which nothing is asked for that needs to be looked into. Any
+/// other comes back.
+pub(crate) fn vector(
+    tensor: ManagedTensor,
+    options: &Import,
+) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
+    if options.copy == CopyPolicy::Always || options.representation != Representation::Natural {
+        return Err(tensor);
+    }
+    primitive::adopt(tensor)
 }
 
 /// [`from_dlpack`] without a field and with default options.

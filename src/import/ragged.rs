@@ -26,8 +26,7 @@ use crate::plan::{CopyReason, Plan};
 /// representations are those of the items.
 ///
 /// Everything is checked, so that what is returned is a valid array. So that it stays one, offsets and
-/// texts that their producer could still write to are copied: those of tensors that are neither
-/// read-only nor known to be alone with their memory.
+/// texts are copied, unless the tensor is known to be alone with its memory.
 ///
 /// ```
 /// use arrow_array::{Array, Float32Array, Int32Array, cast::AsArray};

@@ -4,6 +4,7 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{DataType, Field};
 
 use super::choose;
+use crate::dtype;
 use crate::error::Error;
 use crate::extension::{Extension, VENDOR};
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -155,13 +156,9 @@ impl Conversion {
 /// The dtype of the integers that Arrow stores under another name, or of a numeric type.
 fn physical(element: &DataType) -> Option<DLDataType> {
     match element {
-        DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => Some(DLDataType::INT32),
-        DataType::Date64
-        | DataType::Time64(_)
-        | DataType::Timestamp(..)
-        | DataType::Duration(_)
-        | DataType::Decimal64(..) => Some(DLDataType::INT64),
-        numeric => DLDataType::from_arrow(numeric),
+        // Its codes are not enough to make one.
+        DataType::Dictionary(..) => None,
+        _ => DLDataType::from_arrow(element).or_else(|| dtype::physical(element)),
     }
 }
 

@@ -4,6 +4,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;
 
 use super::gather::{Walk, append_run, array, readable};
+use super::lanes::Lanes;
 use crate::error::Error;
 use crate::memory::{Fresh, ManagedTensor};
 
@@ -86,44 +87,21 @@ pub(crate) fn pack_bools(tensor: &ManagedTensor) -> Result<BooleanBuffer, Error>
     Ok(BooleanBuffer::new(packed.into_buffer(), 0, len))
 }
 
-/// Appends a bit for each byte, and zeros to the end of the last byte.
+/// Appends a bit for each byte, whether it is not 0, and zeros to the end of the last byte.
 fn append_packed(out: &mut Vec<u8>, bytes: &[u8]) {
-    const BLOCK: usize = 4096;
-
-    for block in bytes.chunks(BLOCK) {
-        let end = out.len();
-        out.resize(end + block.len().div_ceil(8), 0);
-        let packed = &mut out[end..];
-        if !pack_ones(block, packed) {
-            let mut ones = [0; BLOCK];
-            let ones = &mut ones[..block.len()];
-            normalise(block, ones);
-            pack_ones(ones, packed);
-        }
-    }
+    let blocks = bytes.chunks_exact(64);
+    let rest = blocks.remainder();
+    out.extend(blocks.flat_map(pack));
+    let mut last = [0; 64];
+    last[..rest.len()].copy_from_slice(rest);
+    out.extend_from_slice(&pack(&last)[..rest.len().div_ceil(8)]);
 }
 
-/// Writes a bit for each byte of 0 or 1; `false` if there were others, and the bits are wrong.
-fn pack_ones(bytes: &[u8], out: &mut [u8]) -> bool {
-    let mut seen = 0;
-    let mut pack = |eight: [u8; 8]| {
-        let ones = u64::from_le_bytes(eight);
-        seen |= ones;
-        // Moves byte i to bit 56 + i; no two of the products meet.
-        ones.wrapping_mul(0x0102_0408_1020_4080) >> 56
-    };
-    let words = bytes.chunks_exact(64);
-    let rest = words.remainder();
-    let (packed, last) = out.split_at_mut(bytes.len() / 64 * 8);
-    for (word, packed) in words.zip(packed.chunks_exact_mut(8)) {
-        for (eight, packed) in word.chunks_exact(8).zip(packed) {
-            [*packed, ..] = pack(array(eight)).to_le_bytes();
-        }
+/// The bits of 64 bytes.
+fn pack(bytes: &[u8]) -> [u8; 8] {
+    let mut packed = [0; 8];
+    for (bytes, packed) in bytes.chunks_exact(16).zip(packed.chunks_exact_mut(2)) {
+        packed.copy_from_slice(&Lanes::load(&array(bytes)).nonzero().to_le_bytes());
     }
-    for (eight, packed) in rest.chunks(8).zip(last) {
-        let mut padded = [0; 8];
-        padded[..eight.len()].copy_from_slice(eight);
-        [*packed, ..] = pack(padded).to_le_bytes();
-    }
-    are_bools(&seen.to_ne_bytes())
+    packed
 }

@@ -10,9 +10,13 @@ use crate::memory::Fresh;
 /// Bytes that are worked on at once: they stay in the nearest cache from the first step to the last.
 const BLOCK: usize = 16 << 10;
 
-/// As above, of all columns together. More than the nearest cache holds, because many short reads take
-/// longer to arrive than a few long ones.
+/// As above, of all columns together where they have to be converted first, which is worth doing for
+/// many rows at once.
 const TILE: usize = 256 << 10;
+
+/// Rows are made in the nearest cache and then copied to where nothing has been yet: copying does not
+/// have to read from there first, as storing them one after the other does.
+const STAGE: usize = 16 << 10;
 
 /// Chunks one behind the other, as `dtype`. Nulls become `fill`; without one their cells hold
 /// anything.
@@ -42,14 +46,7 @@ fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfi
     let len = chunk.len();
     let block = BLOCK / size;
     match chunk.verbatim(0, len) {
-        Some(bytes) if !chunk.has_fill() => out.extend_from_slice(bytes),
-        Some(bytes) => {
-            for (start, bytes) in (0..len).step_by(block).zip(bytes.chunks(block * size)) {
-                let end = out.len();
-                out.extend_from_slice(bytes);
-                chunk.fill(start, &mut out[end..]);
-            }
-        }
+        Some(bytes) => chunk.append_to(out, bytes),
         None => {
             for start in (0..len).step_by(block) {
                 let end = out.len();
@@ -85,6 +82,7 @@ pub(crate) fn interleave(
         // Of wide rows there are still some, or the loops would be short.
         let tile = (TILE / row).next_multiple_of(64).clamp(64, 4096);
         let mut scratch = vec![0; tile.min(rows) * row];
+        let mut stage = vec![0; (STAGE / row).next_multiple_of(16).clamp(16, tile) * row];
         for start in (0..rows).step_by(tile) {
             let rows = tile.min(rows - start);
             let mut items = Vec::with_capacity(columns.len());
@@ -93,9 +91,12 @@ pub(crate) fn interleave(
                 let read = column.read(rows, scratch, size);
                 items.push(read.map_err(|(misfit, first)| misfit.at(first, index, dtype))?);
             }
-            let end = out.len();
-            out.resize(end + rows * row, 0);
-            weave(&items, &mut out[end..], size);
+            for start in (0..rows).step_by(stage.len() / row) {
+                let rows = (stage.len() / row).min(rows - start);
+                let items: Vec<_> = items.iter().map(|items| &items[start * size..]).collect();
+                weave(&items, &mut stage[..rows * row], size);
+                out.extend_from_slice(&stage[..rows * row]);
+            }
         }
         Ok(())
     })

@@ -6,7 +6,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use super::bits::{normalise, unpack_bits};
 use super::cast::{self, BFLOAT16, Cast};
-use super::fill::{Item, fill};
+use super::fill::{Item, append_filled, fill};
 use super::gather::array;
 use super::minifloat::{self, Table};
 use super::widen::from_bfloat;
@@ -111,7 +111,7 @@ impl<'a> Chunk<'a> {
     ) -> Result<Self, Error> {
         let from = match cells.values {
             Values::Words { dtype, .. } => dtype,
-            Values::Bits(_) => BOOL,
+            Values::Bits(_) => DLDataType::BOOL,
         };
         let steps = Steps::between(from, to).ok_or(Error::UnsupportedDtype {
             dtype: from,
@@ -131,9 +131,19 @@ impl<'a> Chunk<'a> {
     }
 
     /// Makes nulls what they become: `out` has the items from `start` on.
-    pub(super) fn fill(&self, start: usize, out: &mut [u8]) {
+    fn fill(&self, start: usize, out: &mut [u8]) {
         if let (Some(nulls), Some(item)) = (self.cells.nulls, self.fill) {
             fill(out, nulls, start, item, item_size(self.to));
+        }
+    }
+
+    /// Appends all items, which are `verbatim`, but for the nulls.
+    pub(super) fn append_to(&self, out: &mut Vec<u8>, verbatim: &[u8]) {
+        match (self.cells.nulls, self.fill) {
+            (Some(nulls), Some(item)) => {
+                append_filled(out, verbatim, nulls, item, item_size(self.to));
+            }
+            _ => out.extend_from_slice(verbatim),
         }
     }
 
@@ -228,5 +238,3 @@ fn items(bytes: &[u8], dtype: DLDataType, start: usize, len: usize) -> &[u8] {
     let size = item_size(dtype);
     &bytes[start * size..(start + len) * size]
 }
-
-const BOOL: DLDataType = DLDataType::scalar(DLDataTypeCode::BOOL, 8);

@@ -4,6 +4,7 @@ use arrow_buffer::NullBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;
 
 use super::gather::array;
+use super::lanes::Lanes;
 
 /// The bits of one item of some dtype, at the front.
 pub(crate) type Item = [u8; 16];
@@ -12,129 +13,126 @@ pub(crate) type Item = [u8; 16];
 pub(super) fn fill(cells: &mut [u8], nulls: &NullBuffer, start: usize, item: &Item, size: usize) {
     let bits = BitChunks::new(nulls.validity(), nulls.offset() + start, cells.len() / size);
     match size {
-        1 => select(cells, bits, u8::from_ne_bytes(array(&item[..1]))),
-        2 => select(cells, bits, u16::from_ne_bytes(array(&item[..2]))),
-        4 => select_wide(cells, bits, u32::from_ne_bytes(array(&item[..4]))),
-        8 => scatter::<8>(cells, bits, array(&item[..8])),
-        _ => scatter::<16>(cells, bits, *item),
+        1 => fill_blocks::<1, 64>(cells, bits, item),
+        2 => fill_blocks::<2, 128>(cells, bits, item),
+        4 => fill_blocks::<4, 256>(cells, bits, item),
+        8 => fill_blocks::<8, 512>(cells, bits, item),
+        _ => fill_blocks::<16, 1024>(cells, bits, item),
     }
 }
 
-/// Goes through all cells, several at once: the nulls cost nothing, however many there are.
-fn select<W: Word>(cells: &mut [u8], bits: BitChunks<'_>, item: W) {
-    let size = size_of::<W>();
-    let mut blocks = cells.chunks_exact_mut(64 * size);
-    for (valid, cells) in bits.iter().zip(&mut blocks) {
+/// Appends `cells`, with `item` for each of them that is null.
+pub(super) fn append_filled(
+    out: &mut Vec<u8>,
+    cells: &[u8],
+    nulls: &NullBuffer,
+    item: &Item,
+    size: usize,
+) {
+    let bits = BitChunks::new(nulls.validity(), nulls.offset(), cells.len() / size);
+    match size {
+        1 => append_blocks::<1, 64>(out, cells, bits, item),
+        2 => append_blocks::<2, 128>(out, cells, bits, item),
+        4 => append_blocks::<4, 256>(out, cells, bits, item),
+        8 => append_blocks::<8, 512>(out, cells, bits, item),
+        _ => append_blocks::<16, 1024>(out, cells, bits, item),
+    }
+}
+
+fn fill_blocks<const N: usize, const BLOCK: usize>(
+    cells: &mut [u8],
+    bits: BitChunks<'_>,
+    item: &Item,
+) {
+    let item = repeated::<N>(item);
+    let (mut block, mut filled) = ([0; BLOCK], [0; BLOCK]);
+    for (valid, cells) in bits.iter_padded().zip(cells.chunks_mut(BLOCK)) {
         if valid != u64::MAX {
-            select_block(cells, valid, item);
+            block[..cells.len()].copy_from_slice(cells);
+            select::<N, BLOCK>(&block, valid, item, &mut filled);
+            cells.copy_from_slice(&filled[..cells.len()]);
         }
     }
-    let rest = blocks.into_remainder();
-    select_block(rest, bits.remainder_bits(), item);
 }
 
-/// Up to 64 cells.
+/// In one go, because what is written first and read again has gone to memory in between.
+fn append_blocks<const N: usize, const BLOCK: usize>(
+    out: &mut Vec<u8>,
+    cells: &[u8],
+    bits: BitChunks<'_>,
+    item: &Item,
+) {
+    let item = repeated::<N>(item);
+    let (mut block, mut filled) = ([0; BLOCK], [0; BLOCK]);
+    let blocks = cells.chunks_exact(BLOCK);
+    let rest = blocks.remainder();
+    for (valid, cells) in bits.iter().zip(blocks) {
+        select::<N, BLOCK>(cells, valid, item, &mut filled);
+        out.extend_from_slice(&filled);
+    }
+    block[..rest.len()].copy_from_slice(rest);
+    select::<N, BLOCK>(&block, bits.remainder_bits(), item, &mut filled);
+    out.extend_from_slice(&filled[..rest.len()]);
+}
+
+/// As many items of `N` bytes as a register holds.
+fn repeated<const N: usize>(item: &Item) -> Lanes {
+    let mut bytes = [0; 16];
+    for cell in bytes.chunks_exact_mut(N) {
+        cell.copy_from_slice(&item[..N]);
+    }
+    Lanes::load(&bytes)
+}
+
+/// Writes the 64 cells that a word of validity is about, and the item where it says that they are null.
+/// However many these are, they cost nothing.
 #[inline(always)]
-fn select_block<W: Word>(cells: &mut [u8], valid: u64, item: W) {
-    let mut masks = [0; 64];
-    for (byte, masks) in valid.to_le_bytes().iter().zip(masks.chunks_exact_mut(8)) {
-        masks.copy_from_slice(&MASKS[usize::from(*byte)]);
-    }
-    for (mask, cell) in masks.iter().zip(cells.chunks_exact_mut(size_of::<W>())) {
-        W::select(cell, *mask, item);
+fn select<const N: usize, const BLOCK: usize>(
+    cells: &[u8],
+    valid: u64,
+    item: Lanes,
+    out: &mut [u8; BLOCK],
+) {
+    for (index, (cells, out)) in cells.chunks_exact(16).zip(out.chunks_exact_mut(16)).enumerate() {
+        let [low, high, ..] = (valid >> (16 / N * index)).to_le_bytes().map(usize::from);
+        let mask = match N {
+            1 => {
+                let mut mask = [0; 16];
+                mask[..8].copy_from_slice(&MASKS_1[low]);
+                mask[8..].copy_from_slice(&MASKS_1[high]);
+                mask
+            }
+            2 => MASKS_2[low],
+            4 => MASKS_4[low % 16],
+            8 => MASKS_8[low % 4],
+            _ => MASKS_16[low % 2],
+        };
+        let selected = item.select(Lanes::load(&array(cells)), Lanes::load(&mask));
+        let mut bytes = [0; 16];
+        selected.store(&mut bytes);
+        out.copy_from_slice(&bytes);
     }
 }
 
-/// -1 for each bit of the byte that is set, the lowest first.
-static MASKS: [[i8; 8]; 256] = {
-    let mut table = [[0; 8]; 256];
+static MASKS_1: [[u8; 8]; 256] = masks::<1, 8, 256>();
+static MASKS_2: [[u8; 16]; 256] = masks::<2, 16, 256>();
+static MASKS_4: [[u8; 16]; 16] = masks::<4, 16, 16>();
+static MASKS_8: [[u8; 16]; 4] = masks::<8, 16, 4>();
+static MASKS_16: [[u8; 16]; 2] = masks::<16, 16, 2>();
+
+/// For each number, cells of `N` bytes that are all ones where it has a bit, the lowest first.
+const fn masks<const N: usize, const BYTES: usize, const ROWS: usize>() -> [[u8; BYTES]; ROWS] {
+    let mut masks = [[0; BYTES]; ROWS];
     let mut row = 0;
-    while row < 256 {
-        let mut bit = 0;
-        while bit < 8 {
-            if row >> bit & 1 == 1 {
-                table[row][bit] = -1;
+    while row < ROWS {
+        let mut byte = 0;
+        while byte < BYTES {
+            if row >> (byte / N) & 1 == 1 {
+                masks[row][byte] = u8::MAX;
             }
-            bit += 1;
+            byte += 1;
         }
         row += 1;
     }
-    table
-};
-
-/// An item of which a vector register holds several.
-trait Word: Copy {
-    /// Keeps the cell where the mask is -1, makes it the item where it is 0.
-    fn select(cell: &mut [u8], mask: i8, item: Self);
-}
-
-macro_rules! word {
-    ($($word:ty, $signed:ty;)*) => {$(
-        impl Word for $word {
-            #[inline(always)]
-            fn select(cell: &mut [u8], mask: i8, item: Self) {
-                let mask = Self::from_ne_bytes(<$signed>::from(mask).to_ne_bytes());
-                let value = Self::from_ne_bytes(array(cell));
-                cell.copy_from_slice(&((value ^ item) & mask ^ item).to_ne_bytes());
-            }
-        }
-    )*};
-}
-word! { u8, i8; u16, i16; u32, i32; }
-
-/// As `select`, for cells of which four fill a register: their masks come ready from a table.
-fn select_wide(cells: &mut [u8], bits: BitChunks<'_>, item: u32) {
-    let mut blocks = cells.chunks_exact_mut(64 * 4);
-    for (valid, cells) in bits.iter().zip(&mut blocks) {
-        if valid == u64::MAX {
-            continue;
-        }
-        for (group, cells) in cells.chunks_exact_mut(4 * 4).enumerate() {
-            let [low, ..] = (valid >> (4 * group)).to_le_bytes();
-            let masks = &WIDE_MASKS[usize::from(low & 15)];
-            // Spelled out, or the compiler does them one at a time.
-            for lane in 0..4 {
-                let cell = &mut cells[4 * lane..4 * lane + 4];
-                let value = u32::from_ne_bytes(array(cell));
-                cell.copy_from_slice(&((value ^ item) & masks[lane] ^ item).to_ne_bytes());
-            }
-        }
-    }
-    select_block(blocks.into_remainder(), bits.remainder_bits(), item);
-}
-
-/// All ones for each of the four bits that is set.
-static WIDE_MASKS: [[u32; 4]; 16] = {
-    let mut table = [[0; 4]; 16];
-    let mut row = 0;
-    while row < 64 {
-        if (row / 4) >> (row % 4) & 1 == 1 {
-            table[row / 4][row % 4] = u32::MAX;
-        }
-        row += 1;
-    }
-    table
-};
-
-/// Goes from null to null: of wide cells, too few fit into a register to go through all of them.
-fn scatter<const N: usize>(cells: &mut [u8], bits: BitChunks<'_>, item: [u8; N]) {
-    let words = bits.iter().chain([bits.remainder_bits()]);
-    for (valid, cells) in words.zip(cells.chunks_mut(64 * N)) {
-        let all = u64::MAX >> (64 - cells.len() / N);
-        let mut nulls = !valid & all;
-        if nulls == 0 {
-            continue;
-        }
-        // A few stores too many, to the last null again, are cheaper than a number of them that the
-        // CPU cannot foresee.
-        let mut last = 0;
-        for _ in 0..nulls.count_ones().next_multiple_of(8) {
-            if nulls != 0 {
-                last = nulls.trailing_zeros();
-            }
-            let at = usize::try_from(last).unwrap_or(0) * N;
-            cells[at..at + N].copy_from_slice(&item);
-            nulls &= nulls.wrapping_sub(1);
-        }
-    }
+    masks
 }

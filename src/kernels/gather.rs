@@ -1,5 +1,6 @@
 //! The elements of any strided tensor, one behind the other.
 
+use super::strided::strided;
 use super::transpose::Tiles;
 use crate::error::Error;
 use crate::layout;
@@ -146,7 +147,7 @@ impl Walk {
 pub(super) fn append_run<const N: usize, U>(
     out: &mut Vec<U>,
     bytes: &[u8],
-    mut at: usize,
+    at: usize,
     len: usize,
     step: isize,
     map: impl Fn([u8; N]) -> U,
@@ -156,12 +157,9 @@ pub(super) fn append_run<const N: usize, U>(
         out.extend(bytes[at..end].chunks_exact(N).map(|item| map(array(item))));
         end
     } else {
-        out.extend((0..len).map(|_| {
-            let value = map(array(&bytes[at..at + N]));
-            at = at.wrapping_add_signed(step);
-            value
-        }));
-        at
+        out.extend(strided(bytes, at, len, step).map(map));
+        let len = isize::try_from(len).unwrap_or_default();
+        at.wrapping_add_signed(step.wrapping_mul(len))
     }
 }
 

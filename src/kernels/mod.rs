@@ -1,4 +1,4 @@
-//! The loops: safe code over slices, with no policy in it.
+//! The loops, with no policy in them: safe code over slices, but for what `lanes` and `strided` do.
 mod bits;
 mod cast;
 mod columns;
@@ -6,7 +6,9 @@ mod convert;
 mod encode;
 mod fill;
 mod gather;
+mod lanes;
 mod minifloat;
+mod strided;
 #[cfg(test)]
 mod tests;
 mod transpose;

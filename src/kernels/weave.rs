@@ -1,38 +1,81 @@
 //! Columns side by side.
 
 use super::gather::array;
+use super::lanes::Lanes;
+
+/// Rows that are woven at once: few enough to stay in the nearest cache while their columns come by,
+/// enough for each column to be read by the cache line.
+const ROWS: usize = 64;
 
 /// Writes the items of each column, which lie one behind the other, as rows, which do so in `tile`.
 pub(super) fn weave(columns: &[&[u8]], tile: &mut [u8], size: usize) {
     match size {
-        1 => weave_words::<1>(columns, tile),
-        2 => weave_words::<2>(columns, tile),
-        4 => weave_words::<4>(columns, tile),
-        8 => weave_words::<8>(columns, tile),
-        _ => weave_words::<16>(columns, tile),
+        1 => weave_words::<1, 16>(columns, tile),
+        2 => weave_words::<2, 8>(columns, tile),
+        4 => weave_words::<4, 4>(columns, tile),
+        8 => weave_words::<8, 2>(columns, tile),
+        _ => weave_words::<16, 1>(columns, tile),
     }
 }
 
-fn weave_words<const N: usize>(columns: &[&[u8]], tile: &mut [u8]) {
+/// `K` items of `N` bytes fill a register.
+fn weave_words<const N: usize, const K: usize>(columns: &[&[u8]], tile: &mut [u8]) {
     let row = columns.len() * N;
-    let mut at = 0;
-    let mut rest = columns;
-    while let Some((group, others)) = rest.split_first_chunk::<8>() {
-        weave_group::<N, 8>(group, tile, row, at);
-        (rest, at) = (others, at + 8 * N);
-    }
-    if let Some((group, others)) = rest.split_first_chunk::<4>() {
-        weave_group::<N, 4>(group, tile, row, at);
-        (rest, at) = (others, at + 4 * N);
-    }
-    for column in rest {
-        weave_group::<N, 1>(&[column], tile, row, at);
-        at += N;
+    let mut start = 0;
+    for tile in tile.chunks_mut(ROWS * row) {
+        let rows = tile.len() / row;
+        let mut at = 0;
+        let mut rest = columns;
+        while let Some((group, others)) = rest.split_first_chunk::<K>() {
+            let group = group.map(|column| &column[start * N..(start + rows) * N]);
+            weave_squares::<N, K>(&group, tile, row, at);
+            (rest, at) = (others, at + K * N);
+        }
+        while let Some((group, others)) = rest.split_first_chunk::<4>() {
+            let group = group.map(|column| &column[start * N..(start + rows) * N]);
+            weave_items::<N, 4>(&group, tile, row, at);
+            (rest, at) = (others, at + 4 * N);
+        }
+        for column in rest {
+            weave_items::<N, 1>(&[&column[start * N..(start + rows) * N]], tile, row, at);
+            at += N;
+        }
+        start += rows;
     }
 }
 
-/// Several columns at once: more of each row is written before it is left.
-fn weave_group<const N: usize, const G: usize>(
+/// `K` rows of `K` columns at once: what was beside each other is then below each other.
+fn weave_squares<const N: usize, const K: usize>(
+    columns: &[&[u8]; K],
+    tile: &mut [u8],
+    row: usize,
+    at: usize,
+) {
+    let mut squares = tile.chunks_exact_mut(K * row);
+    let mut start = 0;
+    for rows in &mut squares {
+        let mut square = columns.map(|column| Lanes::load(&array(&column[start..start + 16])));
+        for _ in 0..K.ilog2() {
+            // Shuffles all items as cards are: the two halves of the deck in turn.
+            let mut shuffled = square;
+            for index in 0..K / 2 {
+                (shuffled[2 * index], shuffled[2 * index + 1]) =
+                    square[index].zip::<N>(square[K / 2 + index]);
+            }
+            square = shuffled;
+        }
+        for (row, items) in rows.chunks_exact_mut(row).zip(square) {
+            let mut bytes = [0; 16];
+            items.store(&mut bytes);
+            row[at..at + 16].copy_from_slice(&bytes);
+        }
+        start += 16;
+    }
+    weave_items::<N, K>(&columns.map(|column| &column[start..]), squares.into_remainder(), row, at);
+}
+
+/// Item by item, of several columns at once: more of each row is written before it is left.
+fn weave_items<const N: usize, const G: usize>(
     columns: &[&[u8]; G],
     tile: &mut [u8],
     row: usize,

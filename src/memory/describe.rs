@@ -72,9 +72,10 @@ impl ManagedTensor {
         self.flags().contains(DLPackFlags::READ_ONLY)
     }
 
-    /// Whether somebody else may be writing to the memory, for all that is known.
+    /// Whether somebody else may be writing to the memory, for all that is known. That this tensor is
+    /// read-only says nothing of others over the same memory.
     pub(crate) fn may_change(&self) -> bool {
-        !self.is_read_only() && !self.exclusive
+        !self.exclusive
     }
 
     /// Whether the elements lie one behind the other in row-major order.

@@ -9,24 +9,61 @@
 #[cfg(target_os = "linux")]
 pub(super) fn advise<T>(memory: &mut [T]) {
     const WORTH_IT: usize = 4 << 20;
-    const PAGE: usize = 4096;
-    const MADV_HUGEPAGE: i32 = 14;
-    unsafe extern "C" {
-        fn madvise(address: *mut u8, length: usize, advice: i32) -> i32;
-    }
 
-    let nbytes = size_of_val(memory);
-    if nbytes < WORTH_IT {
-        return;
+    if size_of_val(memory) >= WORTH_IT {
+        // SAFETY: it is there.
+        unsafe { advise_pages(memory.as_mut_ptr().cast(), size_of_val(memory)) }
     }
-    let start: *mut u8 = memory.as_mut_ptr().cast();
-    let skip = start.align_offset(PAGE);
-    let length = nbytes.saturating_sub(skip) / PAGE * PAGE;
-    // SAFETY: the pages lie within `memory`, and this advice changes neither what they hold nor what
-    // may be done with them.
-    unsafe { madvise(start.wrapping_add(skip), length, MADV_HUGEPAGE) };
 }
 
 /// Other systems decide for themselves.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn advise<T>(_memory: &mut [T]) {}
+
+/// The size of a huge page, on most machines.
+#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
+pub(super) const PAGE: usize = 2 << 20;
+
+/// Asks for huge pages.
+///
+/// # Safety
+///
+/// So many bytes from `start` on are the caller's.
+#[cfg(target_os = "linux")]
+pub(super) unsafe fn advise_pages(start: *mut u8, nbytes: usize) {
+    const MADV_HUGEPAGE: i32 = 14;
+
+    // SAFETY: the caller's promise; this advice changes neither what pages hold nor what may be done
+    // with them.
+    unsafe { advise_whole_pages(start, nbytes, MADV_HUGEPAGE) }
+}
+
+/// Lets the kernel take the memory back when it needs some: from now on it may hold anything, until it
+/// is written to again.
+///
+/// # Safety
+///
+/// So many bytes from `start` on are the caller's, and nobody reads them before writing to them.
+#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
+pub(super) unsafe fn offer(start: *mut u8, nbytes: usize) {
+    const MADV_FREE: i32 = 8;
+
+    // SAFETY: the caller's promise.
+    unsafe { advise_whole_pages(start, nbytes, MADV_FREE) }
+}
+
+/// # Safety
+///
+/// So many bytes from `start` on are the caller's, and so is what becomes of them.
+#[cfg(target_os = "linux")]
+unsafe fn advise_whole_pages(start: *mut u8, nbytes: usize, advice: i32) {
+    const SMALL_PAGE: usize = 4096;
+    unsafe extern "C" {
+        fn madvise(address: *mut u8, length: usize, advice: i32) -> i32;
+    }
+
+    let skip = start.align_offset(SMALL_PAGE);
+    let length = nbytes.saturating_sub(skip) / SMALL_PAGE * SMALL_PAGE;
+    // SAFETY: the caller's promise; the pages lie within this memory.
+    unsafe { madvise(start.wrapping_add(skip), length, advice) };
+}

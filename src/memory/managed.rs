@@ -8,7 +8,7 @@ use arrow_buffer::Buffer;
 
 use super::fresh::Fresh;
 use super::owner::{Abi, Owner};
-use super::pack::{self, Description};
+use super::pack::{self, Description, Packed};
 use super::view::View;
 use crate::error::Error;
 use crate::ffi::{
@@ -175,6 +175,30 @@ impl ManagedTensor {
         Self::over(buffer, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
     }
 
+    /// [`Self::over_shared`] for all the elements of a buffer in a row, as most columns are.
+    pub(crate) fn over_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Self {
+        let packed = pack_vector(buffer, dtype, size);
+        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, whose length is that of
+        // the elements.
+        let view =
+            unsafe { View::of_vector(&raw const (*packed.into_versioned()).dl_tensor, size) };
+        Self { view, owner: Owner::packed(packed), exclusive: false }
+    }
+
+    /// [`Self::over_vector`], and given up at once as by [`Self::into_raw_for`].
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn lend_vector(
+        buffer: Buffer,
+        dtype: DLDataType,
+        size: usize,
+        newest: DLPackVersion,
+    ) -> *mut DLManagedTensorVersioned {
+        let raw = pack_vector(buffer, dtype, size).into_versioned();
+        // SAFETY: P1, and the pointer has not been handed out. No plain number needs more than 1.0.
+        unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT) };
+        raw
+    }
+
     /// [`Self::over_shared`] for buffers, each of which begins where the one before it ends.
     ///
     /// # Panics
@@ -265,23 +289,23 @@ impl ManagedTensor {
     /// it is passed on, but not `IS_COPIED`: nobody is the sole owner any more.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
-        self.share_as(<[i64]>::to_vec)
+        let packed = pack::pack(Arc::clone(self), &self.described(self.shape(), &self.strides()));
+        // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
+        let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
+        Self { view, owner: Owner::packed(packed), exclusive: false }
     }
 
-    /// As [`Self::share`], with extents and strides in the order that `pick` puts them in.
-    fn share_as(self: &Arc<Self>, pick: impl Fn(&[i64]) -> Vec<i64>) -> Self {
-        let description = Description {
+    /// What another tensor over this one's memory says.
+    fn described<'a>(&self, shape: &'a [i64], strides: &'a [i64]) -> Description<'a> {
+        Description {
             data: self.data(),
             byte_offset: self.byte_offset(),
             device: self.device(),
             dtype: self.dtype(),
             flags: self.flags().intersection(DLPackFlags::READ_ONLY.union(PADDED)),
-            shape: &pick(self.shape()),
-            strides: &pick(&self.strides()),
-        };
-        // SAFETY: I2, for as long as the clone keeps the tensor: the order of axes changes none of it.
-        let shared = unsafe { Self::pack(Arc::clone(self), &description) };
-        shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
+            shape,
+            strides,
+        }
     }
 
     /// The same elements with their axes in another order: the tensor's axis `axes[i]` becomes axis `i`.
@@ -290,7 +314,12 @@ impl ManagedTensor {
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(0..self.ndim()), "each axis once");
         let pick = |values: &[i64]| axes.iter().map(|&axis| values[axis]).collect::<Vec<_>>();
-        Arc::new(self).share_as(pick)
+        let this = Arc::new(self);
+        let (shape, strides) = (pick(this.shape()), pick(&this.strides()));
+        let description = this.described(&shape, &strides);
+        // SAFETY: I2, for as long as the clone keeps the tensor: the order of axes changes none of it.
+        let shared = unsafe { Self::pack(Arc::clone(&this), &description) };
+        shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
     }
 
     /// A tensor over memory of somebody else's that came without a deleter, such as a Python object's.
@@ -390,4 +419,14 @@ impl ManagedTensor {
             Abi::Versioned(_) => Arc::new(self).share().into_raw_legacy(),
         }
     }
+}
+
+fn pack_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Packed {
+    let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
+    assert_eq!(Some(buffer.len()), size.checked_mul(dtype.item_bits(false) / 8), "its elements");
+    let data = if size == 0 { std::ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
+    let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
+    let (shape, strides) = (&[extent], &[1]);
+    let description = Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
+    pack::pack(buffer, &description)
 }

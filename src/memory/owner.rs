@@ -4,7 +4,7 @@
 use std::mem;
 use std::ptr::NonNull;
 
-use super::IMPORTED;
+use super::live;
 use super::pack::Packed;
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
@@ -28,7 +28,7 @@ impl Owner {
     }
 
     pub(super) fn foreign(abi: Abi) -> Self {
-        IMPORTED.up();
+        live::imported(1);
         Self(abi)
     }
 
@@ -39,7 +39,7 @@ impl Owner {
     /// Someone else owns it now.
     pub(super) fn forget(self) {
         if self.is_foreign() {
-            IMPORTED.down();
+            live::imported(-1);
         }
         mem::forget(self);
     }
@@ -60,7 +60,7 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         if self.is_foreign() {
-            IMPORTED.down();
+            live::imported(-1);
         }
         // SAFETY: I1.
         unsafe {

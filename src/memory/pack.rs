@@ -5,7 +5,7 @@ use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
-use super::EXPORTED;
+use super::live;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -68,7 +68,7 @@ impl<O> Block<O> {
         let (layout, _) = Self::layout(ndim);
         // SAFETY: P1, and the owner has been moved out.
         unsafe { dealloc(block.cast(), layout) };
-        EXPORTED.down();
+        live::exported(-1);
         // A panic must not cross C. An owner that panics while it is dropped has nobody to tell.
         let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
     }
@@ -95,6 +95,7 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut DLManagedTensor) {
 pub(super) struct Packed(NonNull<Prefix>);
 
 /// Moves `owner` into a new block that describes memory as `description` does.
+#[inline] // so that the layout of a vector's block is known beforehand
 pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description<'_>) -> Packed {
     let Description { data, byte_offset, device, dtype, flags, shape, strides } = *description;
     assert_eq!(shape.len(), strides.len(), "one stride for each axis");
@@ -108,8 +109,10 @@ pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description
     let (shape_at, strides_at) = unsafe {
         let shape_at = start.add(arrays_at).cast::<i64>();
         let strides_at = shape_at.add(ndim);
-        shape_at.copy_from_nonoverlapping(NonNull::from(shape).cast(), ndim);
-        strides_at.copy_from_nonoverlapping(NonNull::from(strides).cast(), ndim);
+        for (axis, (&extent, &stride)) in shape.iter().zip(strides).enumerate() {
+            shape_at.add(axis).write(extent);
+            strides_at.add(axis).write(stride);
+        }
         (shape_at, strides_at)
     };
     let dl_tensor = DLTensor {
@@ -133,7 +136,7 @@ pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description
     let prefix = Prefix { header, ndim, legacy_deleter: delete_legacy::<O> };
     // SAFETY: freshly allocated for a `Block<O>`.
     unsafe { block.write(Block { prefix, owner }) };
-    EXPORTED.up();
+    live::exported(1);
     Packed(block.cast())
 }
 

@@ -83,9 +83,12 @@ impl View {
         view.size = layout::element_count(view.shape())?;
         view.nbytes = byte_size(view.size, view.item_bits)?;
         if view.nbytes > 0 {
-            let (below, above) = layout::span(view.shape(), &view.strides())?;
-            view.before = byte_size(below, view.item_bits)?;
-            view.after = byte_size(above, view.item_bits)?;
+            view.after = view.nbytes;
+            if view.row_major_obstacle().is_some() {
+                let (below, above) = layout::span(view.shape(), &view.strides())?;
+                view.before = byte_size(below, view.item_bits)?;
+                view.after = byte_size(above, view.item_bits)?;
+            }
             if device.is_host_readable() {
                 if view.address.is_null() {
                     return Err(Error::NullData { nbytes: view.nbytes });
@@ -99,6 +102,49 @@ impl View {
             (view.address, view.byte_offset) = (ptr::null_mut(), 0);
         }
         Ok(view)
+    }
+
+    /// The view of a vector of our own, which needs no judging: `size` elements of whole bytes from
+    /// `data` on, on the CPU.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::read`]; the tensor has one axis of that extent, the stride 1 and no byte offset, and
+    /// `data` is NULL if there are no elements. The size in bytes fits `isize`.
+    pub(super) unsafe fn of_vector(tensor: *const DLTensor, size: usize) -> Self {
+        // SAFETY: the caller's promise.
+        let DLTensor { data, device, dtype, shape, strides, .. } = unsafe { tensor.read() };
+        let item_bits = dtype.item_bits(false);
+        let nbytes = size * (item_bits / 8);
+        Self {
+            address: data.cast(),
+            byte_offset: 0,
+            device,
+            dtype,
+            ndim: 1,
+            shape: NonNull::new(shape).unwrap_or(NonNull::dangling()),
+            strides: NonNull::new(strides),
+            size,
+            nbytes,
+            item_bits,
+            before: 0,
+            after: nbytes,
+        }
+    }
+
+    /// The same view of another descriptor that says the same.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::read`]; the tensor says what this view does, with its strides given.
+    pub(super) unsafe fn over(&self, tensor: *const DLTensor) -> Self {
+        // SAFETY: the caller's promise.
+        let DLTensor { shape, strides, .. } = unsafe { tensor.read() };
+        let (shape, strides) = match self.ndim {
+            0 => (NonNull::dangling(), None),
+            _ => (NonNull::new(shape).unwrap_or(NonNull::dangling()), NonNull::new(strides)),
+        };
+        Self { shape, strides, ..*self }
     }
 
     /// A CPU address with `byte_offset` added, unless some element's address wraps.

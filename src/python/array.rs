@@ -1,5 +1,7 @@
 //! `Array`: the Arrow side as a Python object.
 
+use std::ffi::CStr;
+
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, FieldRef};
@@ -10,15 +12,16 @@ use pyo3::types::PyCapsule;
 
 use super::consume::Wanted;
 use super::exchange::{self, Lent};
+use super::fastcall::{self, Produces, Request};
 use super::field::{PyField, type_name};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
-use super::request::{self, CopyArg, DeviceArg, VersionArg};
+use super::request::{self, CopyArg, DeviceArg};
 use super::source::{self, Imported};
 use super::table::{self, Data};
 use super::{capsule, destination, unlocked};
 use crate::error::Error;
 use crate::export::{self, Export, Job, Source};
-use crate::ffi::{DLDevice, DLPackFlags};
+use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::import;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
@@ -101,7 +104,11 @@ impl PyArray {
         copy: Option<bool>,
         r#type: TypeArg,
     ) -> PyResult<Self> {
-        let options = r#type.import(&tensor, copy)?;
+        let options = r#type.import([&tensor], copy)?;
+        let tensor = match import::vector(tensor, &options) {
+            Ok((array, field)) => return Ok(Self::of(array, field)),
+            Err(tensor) => tensor,
+        };
         let prepared = import::prepare(&tensor, &options)?;
         let nbytes = prepared.plan.bytes_copied();
         let (array, field) = unlocked(py, nbytes, || prepared.run(tensor))?;
@@ -116,22 +123,12 @@ impl PyArray {
         r#type: TypeArg,
     ) -> PyResult<Plan> {
         let (tensor, copy) = take(x, device, copy)?;
-        Ok(import::explain(&tensor, &r#type.import(&tensor, copy)?)?)
+        Ok(import::explain(&tensor, &r#type.import([&tensor], copy)?)?)
     }
 
     /// As if it had come from elsewhere.
     pub(super) fn imported(&self) -> Imported {
         Imported { chunks: vec![self.array.clone()], field: self.field.clone(), moved: 0 }
-    }
-
-    fn export(&self, py: Python<'_>, copy: Option<CopyArg>) -> PyResult<ManagedTensor> {
-        if copy.is_none() && self.array.data_type().is_numeric() {
-            // Shared or refused, and nothing to prepare.
-            return Ok(self.to_dlpack()?);
-        }
-        let options = Export { copy: copy.map(|copy| copy.0).into(), ..Default::default() };
-        let job = Job::new(Source::Array(&self.array, &self.field), &options)?;
-        Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?)
     }
 
     /// What is lent by the exchange API.
@@ -199,27 +196,9 @@ impl PyArray {
         Self::from_tensor(x.py(), tensor, copy, r#type.unwrap_or_default())
     }
 
-    /// The array as a DLPack capsule; consumers call this.
-    ///
-    /// Shares the memory, read-only, unless copy=True: then the consumer gets writable memory of its
-    /// own. A consumer that passes no max_version gets a legacy capsule, which cannot say "read-only"
-    /// and must not be written to all the same.
-    ///
-    /// Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
-    /// or a device that is not the CPU's.
-    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
-    fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
-        stream: Option<Bound<'py, PyAny>>,
-        max_version: Option<VersionArg>,
-        dl_device: Option<DeviceArg>,
-        copy: Option<CopyArg>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
-        request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
-        let tensor = self.export(py, copy)?;
-        capsule::new(py, tensor, max_version.map(|version| version.0))
+    #[classattr]
+    fn __dlpack__(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        fastcall::method::<Self>(py)
     }
 
     /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
@@ -356,6 +335,39 @@ impl PyArray {
             text += &format!(": [{values}]");
         }
         Ok(text + ">")
+    }
+}
+
+impl Produces for PyArray {
+    const METHOD_DOC: &'static CStr =
+        c"__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
+--
+
+The array as a DLPack capsule; consumers call this.
+
+Shares the memory, read-only, unless copy=True: then the consumer gets writable memory of its
+own, as it does of booleans, which only a copy can hand over. A consumer that passes no max_version
+gets a legacy capsule, which cannot say \"read-only\" and must not be written to all the same.
+
+Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
+or a device that is not the CPU's.";
+
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+        if self.field.metadata().is_empty() { export::lend(&self.array, newest) } else { None }
+    }
+
+    fn share(&self) -> Option<ManagedTensor> {
+        if self.field.metadata().is_empty() { export::share(&self.array) } else { None }
+    }
+
+    fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Request { stream, max_version, dl_device, copy } = request;
+        request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
+        request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
+        let options = Export { copy: copy.into(), ..Default::default() };
+        let job = Job::new(Source::Array(&self.array, &self.field), &options)?;
+        let tensor = unlocked(py, job.plan().bytes_copied(), || job.run())?;
+        capsule::new(py, tensor, max_version)
     }
 }
 

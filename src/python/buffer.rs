@@ -189,7 +189,7 @@ fn format(dtype: DLDataType) -> Option<&'static CStr> {
         (DLDataType::FLOAT16, c"e"),
         (DLDataType::FLOAT32, c"f"),
         (DLDataType::FLOAT64, c"d"),
-        (DLDataType::scalar(DLDataTypeCode::BOOL, 8), c"?"),
+        (DLDataType::BOOL, c"?"),
         (DLDataType::scalar(DLDataTypeCode::COMPLEX, 64), c"Zf"),
         (DLDataType::scalar(DLDataTypeCode::COMPLEX, 128), c"Zd"),
     ];

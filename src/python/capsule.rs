@@ -75,12 +75,37 @@ pub(super) fn new<'py>(
     tensor: ManagedTensor,
     max_version: Option<DLPackVersion>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (pointer, abi) = match max_version {
+    match max_version {
         Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
-            (tensor.into_raw_for(newest).cast::<c_void>(), &VERSIONED)
+            // SAFETY: the tensor has just been given up.
+            unsafe { versioned(py, tensor.into_raw_for(newest)) }
         }
-        _ => (tensor.into_raw_legacy()?.cast(), &LEGACY),
-    };
+        // SAFETY: as above.
+        _ => unsafe { wrap(py, tensor.into_raw_legacy()?.cast(), &LEGACY) },
+    }
+}
+
+/// A capsule of a tensor whose version the consumer understands.
+///
+/// # Safety
+///
+/// The tensor meets I1, and is the caller's to give up.
+pub(super) unsafe fn versioned(
+    py: Python<'_>,
+    tensor: *mut DLManagedTensorVersioned,
+) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: the caller's promise.
+    unsafe { wrap(py, tensor.cast(), &VERSIONED) }
+}
+
+/// # Safety
+///
+/// `pointer` is a tensor of this ABI, which meets I1 and is the caller's to give up.
+unsafe fn wrap<'py>(
+    py: Python<'py>,
+    pointer: *mut c_void,
+    abi: &Abi,
+) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: attached to Python; the pointer is not NULL, the name is static, and from here on C1.
     let capsule = unsafe { ffi::PyCapsule_New(pointer, abi.name.as_ptr(), Some(abi.destructor)) };
     // SAFETY: a new reference, or NULL with an exception set.
@@ -174,7 +199,8 @@ unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
 unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
     // SAFETY: the caller's promise, and C1; under another name the tensor has been taken.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
+        let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
+        if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
             let _pending = PendingException::set_aside();
             (abi.delete)(ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr()));
         }
@@ -193,7 +219,11 @@ impl PendingException {
     pub(super) unsafe fn set_aside() -> Self {
         let [mut kind, mut value, mut traceback] = [ptr::null_mut(); 3];
         // SAFETY: the caller is attached.
-        unsafe { ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut traceback) };
+        unsafe {
+            if !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut traceback);
+            }
+        }
         Self([kind, value, traceback])
     }
 }
@@ -202,7 +232,12 @@ impl Drop for PendingException {
     #[allow(deprecated, reason = "as above")]
     fn drop(&mut self) {
         let [kind, value, traceback] = self.0;
-        // SAFETY: still attached; the three references are the ones that were fetched.
-        unsafe { ffi::PyErr_Restore(kind, value, traceback) };
+        // SAFETY: still attached; the three references are the ones that were fetched. Without them, what
+        // happened meanwhile is dropped.
+        unsafe {
+            if !kind.is_null() || !ffi::PyErr_Occurred().is_null() {
+                ffi::PyErr_Restore(kind, value, traceback);
+            }
+        }
     }
 }

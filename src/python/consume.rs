@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::request::{self, DeviceArg, VersionArg, described, type_name};
-use super::{capsule, exchange, unlocked};
+use super::{capsule, exchange, fastcall, unlocked};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
@@ -29,23 +29,27 @@ pub(super) fn ask<'py>(
     device: Option<DLDevice>,
 ) -> PyResult<Answer<'py>> {
     let py = x.py();
-    let method = x.getattr_opt(intern!(py, "__dlpack__"))?.filter(|method| !method.is_none());
-    let Some(method) = method else {
-        let is_arrow = super::source::is_arrow(x)?;
-        return Err(PyTypeError::new_err(format!(
-            "expected an object with __dlpack__ or a DLPack capsule, got {}{}",
-            type_name(x),
-            if is_arrow { " (which is Arrow data: use Array)" } else { "" }
-        )));
-    };
     let synchronises = stream.is_some();
-    let keywords = request::keywords(py, stream, max_version, device.map(DeviceArg), copy)?;
+    let usual = stream.is_none() && device.is_none() && copy.is_none();
+    let is_newest = matches!(max_version, Some(VersionArg(DLPackVersion::CURRENT)));
     let _level = capsule::Level::enter(py)?;
-    let (answer, understood) = match method.call((), Some(&keywords)) {
-        Ok(answer) => (answer, true),
-        // Or its refusal is a TypeError: then it says it again.
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => (method.call0()?, false),
-        Err(error) => return Err(error),
+    let mut first = if usual && is_newest { fastcall::ask(x) } else { None };
+    let (answer, understood) = if let Some(Ok(answer)) = first {
+        (answer, true)
+    } else {
+        let method = x.getattr_opt(intern!(py, "__dlpack__"))?.filter(|method| !method.is_none());
+        let Some(method) = method else { return Err(no_producer(x)?) };
+        if first.is_none() {
+            let device = device.map(DeviceArg);
+            let keywords = request::keywords(py, stream, max_version, device, copy)?;
+            first = Some(method.call((), Some(&keywords)));
+        }
+        match first {
+            // Or its refusal is a TypeError: then it says it again.
+            Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => (method.call0()?, false),
+            Some(answer) => (answer?, true),
+            None => unreachable!("it has been called"),
+        }
     };
     let capsule = answer.cast_into::<PyCapsule>().map_err(|error| {
         PyTypeError::new_err(format!(
@@ -66,6 +70,15 @@ pub(super) fn ask<'py>(
         )));
     }
     Ok(Answer { capsule, understood })
+}
+
+fn no_producer(x: &Bound<'_, PyAny>) -> PyResult<PyErr> {
+    let is_arrow = super::source::is_arrow(x)?;
+    Ok(PyTypeError::new_err(format!(
+        "expected an object with __dlpack__ or a DLPack capsule, got {}{}",
+        type_name(x),
+        if is_arrow { " (which is Arrow data: use Array)" } else { "" }
+    )))
 }
 
 /// What is wanted of a tensor.

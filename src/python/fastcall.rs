@@ -1,4 +1,4 @@
-//! `__dlpack__`, as fast as Python can call it.
+//! `__dlpack__`, ours and that of others, as fast as Python can call it.
 //!
 //! It is called for every tensor that is handed over, and most of the time a method takes is for reading its
 //! keywords. So this one is registered by hand, by the vectorcall protocol: the usual keywords are read where
@@ -6,7 +6,7 @@
 //! methods, with their errors.
 #![expect(unsafe_code, reason = "implements a method of CPython's C API")]
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
@@ -15,12 +15,12 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
+use pyo3::types::{PyString, PyTuple};
 use pyo3::{Borrowed, PyClass};
 
 use super::capsule;
 use super::request::{CopyArg, DeviceArg, VersionArg};
-use crate::ffi::{DLDeviceType, DLPackVersion};
+use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::ManagedTensor;
 
 /// A class with `__dlpack__`.
@@ -28,8 +28,12 @@ pub(super) trait Produces: PyClass<Frozen = True> + Sync {
     /// Of the method, with its signature.
     const METHOD_DOC: &'static CStr;
 
-    /// What is shared with a consumer on the CPU that asks for nothing special, if it is just sharing.
-    fn shared(&self) -> Option<ManagedTensor>;
+    /// What is shared with a consumer on the CPU that understands `newest` and asks for nothing special,
+    /// if it takes nothing but sharing: a tensor given up.
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned>;
+
+    /// The same, for a consumer of the legacy ABI.
+    fn share(&self) -> Option<ManagedTensor>;
 
     /// `__dlpack__` with any arguments.
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>>;
@@ -58,6 +62,66 @@ pub(super) fn method<T: Produces>(py: Python<'_>) -> PyResult<Py<PyAny>> {
         let descriptor = ffi::PyDescr_NewMethod(class.as_type_ptr(), definition);
         Ok(Bound::from_owned_ptr_or_err(py, descriptor)?.unbind())
     }
+}
+
+/// `x.__dlpack__(max_version=...)` for the newest version, without a bound method and a dictionary in between.
+/// `None` where the interpreter cannot call it so.
+///
+/// `PyObject_VectorcallMethod` is public since Python 3.9, and in the limited API only from 3.12 on: so it is
+/// asked for when the program runs.
+pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
+    type Vectorcall = unsafe extern "C" fn(
+        name: *mut ffi::PyObject,
+        args: *const *mut ffi::PyObject,
+        nargsf: usize,
+        kwnames: *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject;
+    struct Usual {
+        call: Vectorcall,
+        name: Py<PyString>,
+        version: Py<PyAny>,
+        kwnames: Py<PyTuple>,
+    }
+    static USUAL: PyOnceLock<Option<Usual>> = PyOnceLock::new();
+
+    let py = x.py();
+    let make = || {
+        let address = symbol(c"PyObject_VectorcallMethod");
+        if address.is_null() {
+            return Ok(None);
+        }
+        let DLPackVersion { major, minor } = DLPackVersion::CURRENT;
+        PyResult::Ok(Some(Usual {
+            // SAFETY: a function of this name has had this signature since there is one.
+            call: unsafe { std::mem::transmute::<*mut c_void, Vectorcall>(address) },
+            name: PyString::intern(py, "__dlpack__").unbind(),
+            version: (major, minor).into_pyobject(py)?.into_any().unbind(),
+            kwnames: PyTuple::new(py, [PyString::intern(py, NAMES[1])])?.unbind(),
+        }))
+    };
+    let Usual { call, name, version, kwnames } = USUAL.get_or_try_init(py, make).ok()?.as_ref()?;
+    let args = [x.as_ptr(), version.as_ptr()];
+    // SAFETY: attached to Python; one positional argument, the object itself, and one by keyword, all live.
+    // The result is a new reference, or NULL with an exception set.
+    Some(unsafe {
+        let answer = call(name.as_ptr(), args.as_ptr(), 1, kwnames.as_ptr());
+        Bound::from_owned_ptr_or_err(py, answer)
+    })
+}
+
+/// The address of a function of the interpreter, NULL if there is none.
+#[cfg(target_os = "linux")]
+fn symbol(name: &CStr) -> *mut c_void {
+    unsafe extern "C" {
+        fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    // SAFETY: NULL is the program and all that it has loaded, and the name ends with a 0.
+    unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn symbol(_name: &CStr) -> *mut c_void {
+    std::ptr::null_mut()
 }
 
 /// The keywords, in the order of [`Request`].
@@ -111,14 +175,20 @@ unsafe fn answer<T: Produces>(
     if nargs == 0 {
         // SAFETY: F1.
         if let Some(version) = unsafe { usual(py, kwnames, given) } {
-            if let Some(tensor) = this.get().shared() {
-                return match capsule::new(py, tensor, version) {
-                    Ok(capsule) => capsule.into_ptr(),
-                    Err(error) => {
-                        error.restore(py);
-                        std::ptr::null_mut()
-                    }
-                };
+            let capsule = match version {
+                Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
+                    // SAFETY: it has been given up.
+                    this.get().lend(newest).map(|lent| unsafe { capsule::versioned(py, lent) })
+                }
+                _ => this.get().share().map(|tensor| capsule::new(py, tensor, None)),
+            };
+            match capsule {
+                Some(Ok(capsule)) => return capsule.into_ptr(),
+                Some(Err(error)) => {
+                    error.restore(py);
+                    return std::ptr::null_mut();
+                }
+                None => {}
             }
         }
     }
@@ -142,8 +212,8 @@ fn names(py: Python<'_>) -> &[Py<PyString>; 4] {
     INTERNED.get_or_init(py, || NAMES.map(|name| PyString::intern(py, name).unbind()))
 }
 
-/// The version, if nothing else is asked for than sharing with a consumer on the CPU; `None` if that needs
-/// a closer look.
+/// The version, if one is given, and if nothing else is asked for than sharing with a consumer on the CPU;
+/// `None` if that needs a closer look.
 ///
 /// # Safety
 ///
@@ -168,9 +238,7 @@ unsafe fn usual(
         }
         if name == names[1].as_ptr() {
             // SAFETY: F1.
-            let (major, minor) = unsafe { pair(value) }?;
-            let (major, minor) = (u32::try_from(major).ok()?, u32::try_from(minor).ok()?);
-            version = Some(DLPackVersion { major, minor });
+            version = Some(unsafe { version_of(py, value) }?);
         } else if name == names[2].as_ptr() {
             // SAFETY: F1.
             let (device_type, _) = unsafe { pair(value) }?;
@@ -180,6 +248,36 @@ unsafe fn usual(
         } else {
             return None;
         }
+    }
+    Some(version)
+}
+
+/// A version. Consumers pass the same tuple each time, a constant of theirs: the first few are kept, and
+/// known by their addresses from then on.
+///
+/// # Safety
+///
+/// As [`pair`].
+unsafe fn version_of(py: Python<'_>, object: *mut ffi::PyObject) -> Option<DLPackVersion> {
+    static KEPT: [PyOnceLock<(Py<PyAny>, DLPackVersion)>; 4] = [const { PyOnceLock::new() }; 4];
+    let mut free = None;
+    for kept in &KEPT {
+        match kept.get(py) {
+            Some((tuple, version)) if tuple.as_ptr() == object => return Some(*version),
+            Some(_) => {}
+            None => {
+                free = Some(kept);
+                break;
+            }
+        }
+    }
+    // SAFETY: the caller's promise.
+    let (major, minor) = unsafe { pair(object) }?;
+    let version = DLPackVersion { major: major.try_into().ok()?, minor: minor.try_into().ok()? };
+    if let Some(free) = free {
+        // SAFETY: the caller's promise. If another thread was faster, this reference is dropped.
+        let tuple = unsafe { Bound::from_borrowed_ptr(py, object) };
+        let _ = free.set(py, (tuple.unbind(), version));
     }
     Some(version)
 }

@@ -12,12 +12,14 @@
 //! Extensions that also want the classes under names of their own call [`register`].
 
 mod array;
+mod assemble;
 mod buffer;
 mod capsule;
 mod consume;
 mod destination;
 mod error;
 mod exchange;
+mod fastcall;
 mod field;
 mod foreign;
 mod interface;
@@ -46,6 +48,8 @@ use request::{CopyArg, DeviceArg};
 use table::Data;
 
 use crate::export::{Export, Ragged};
+#[cfg(target_os = "linux")]
+pub use crate::memory::KeepingAllocator;
 
 /// Adds the classes and functions of the package `arrow_dlpack` to a module.
 ///
@@ -113,7 +117,7 @@ fn record_batch(
     r#type: Option<TypeArg>,
 ) -> PyResult<PyArray> {
     let copy = copy.map(|copy| copy.0);
-    table::record_batch(data, names.map(|names| names.0), copy, r#type.unwrap_or_default())
+    assemble::record_batch(data, names.map(|names| names.0), copy, r#type.unwrap_or_default())
 }
 
 /// from_ragged(values, offsets, /, *, type=None, copy=None)
@@ -123,7 +127,8 @@ fn record_batch(
 ///
 /// type: an Arrow type, such as pa.string() for values of uint8, or a representation of the lists' items;
 /// None for lists of what Array.from_dlpack makes of the values.
-/// copy: as in Array.from_dlpack.
+/// copy: as in Array.from_dlpack. Offsets and texts are checked, and so that nobody can change them
+/// afterwards they are copied, unless their producer says that they are a copy already.
 ///
 /// Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
 ///
@@ -140,7 +145,7 @@ fn from_ragged(
     copy: Option<CopyArg>,
 ) -> PyResult<PyArray> {
     let copy = copy.map(|copy| copy.0);
-    table::from_ragged(values, offsets, copy, r#type.unwrap_or_default())
+    assemble::from_ragged(values, offsets, copy, r#type.unwrap_or_default())
 }
 
 /// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
@@ -273,7 +278,8 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
 /// What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
 /// is explained, of lists, texts and binaries ragged; of tensors from_dlpack, with copy, type and device.
 ///
-/// It raises what the conversion would raise, but for values that do not fit the dtype.
+/// It raises what the conversion would raise, but for values that do not fit the dtype. A reader has been
+/// read and a capsule used afterwards, as by the conversion.
 ///
 /// >>> import arrow_dlpack, pyarrow as pa
 /// >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))

@@ -23,6 +23,12 @@ impl<'py> FromPyObject<'_, 'py> for DtypeArg {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let py = object.py();
+        if object
+            .getattr_opt(intern!(py, "isnative"))?
+            .is_some_and(|native| native.is_truthy().is_ok_and(|native| !native))
+        {
+            return Err(wrong(&object, "dtype must be in the machine's byte order"));
+        }
         let name = if object.is_instance_of::<PyString>() {
             object.extract::<String>()?
         } else if let Some(name) = object.getattr_opt(intern!(py, "name"))? {
@@ -169,11 +175,16 @@ impl<'py> FromPyObject<'_, 'py> for TypeArg {
 }
 
 impl TypeArg {
-    /// The options of an import of `tensor`.
-    pub(super) fn import(self, tensor: &ManagedTensor, copy: Option<bool>) -> PyResult<Import> {
+    /// The options of an import of these tensors, each of which becomes what was asked for.
+    pub(super) fn import<'a>(
+        self,
+        tensors: impl IntoIterator<Item = &'a ManagedTensor>,
+        copy: Option<bool>,
+    ) -> PyResult<Import> {
         let Self { representation, expected } = self;
         let options = Import { copy: copy.into(), representation };
-        if let Some(name) = expected {
+        let Some(name) = expected else { return Ok(options) };
+        for tensor in tensors {
             let field = import::field(tensor, &options)?;
             let mut leaf = &field;
             while let DataType::FixedSizeList(item, _) = leaf.data_type() {
@@ -194,11 +205,6 @@ impl TypeArg {
             }
         }
         Ok(options)
-    }
-
-    /// [`Self::import`] for several tensors, of which nothing can be expected together.
-    pub(super) fn import_all(self, copy: Option<bool>) -> Import {
-        Import { copy: copy.into(), representation: self.representation }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StructArray, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
@@ -13,9 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::array;
-use super::options::{TypeArg, no_column, pointless};
-use super::request::described;
+use super::options::{no_column, pointless};
 use super::source::{self, Imported};
 use super::structure::fenced;
 use super::{PyArray, PyTensor, unlocked};
@@ -23,7 +21,6 @@ use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
 use crate::ffi::DLDataType;
-use crate::import;
 use crate::plan::{CopyReason, Plan, Step};
 
 /// What a Python object holds, and what it took to get at it.
@@ -117,18 +114,20 @@ impl Data {
         self.check_copies(options)?;
         let tensors = PyDict::new(py);
         for (index, field) in schema.fields().iter().enumerate() {
-            let chunks: Vec<ArrayRef> =
-                batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
-            let source = match chunks.as_slice() {
-                [chunk] => Source::Array(chunk, field),
-                chunks => Source::Chunks(chunks, field),
+            let chunks: Vec<ArrayRef>;
+            let (source, first) = if let [batch] = batches.as_slice() {
+                let column = batch.column(index);
+                (Source::Array(column, field), Some(column))
+            } else {
+                chunks = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+                (Source::Chunks(&chunks, field), chunks.first())
             };
-            if tensors.contains(field.name())? {
-                return Err(no_column(field.name(), 2, &[]));
-            }
-            let tensor = tensor(py, source, Some(field), chunks.first(), options);
+            let tensor = tensor(py, source, Some(field), first, options);
             // A column's name belongs to what is wrong with it.
             tensors.set_item(field.name(), tensor.map_err(|error| named(py, field, error))?)?;
+            if tensors.len() == index {
+                return Err(no_column(field.name(), 2, &[]));
+            }
         }
         Ok(tensors)
     }
@@ -177,7 +176,18 @@ pub(super) fn tensor<'py>(
     options: &Export,
 ) -> PyResult<Bound<'py, PyAny>> {
     let run = |job: Job| unlocked(py, job.plan().bytes_copied(), || job.run());
-    let values = PyTensor::of_column(run(Job::new(source, options)?)?, field, array);
+    // Most columns are numbers to be shared, for which there is nothing to prepare.
+    let shared = match source {
+        Source::Array(array, field) if field.metadata().is_empty() => {
+            if *options == Export::default() { export::share(array) } else { None }
+        }
+        _ => None,
+    };
+    let values = match shared {
+        Some(shared) => shared,
+        None => run(Job::new(source, options)?)?,
+    };
+    let values = PyTensor::of_column(values, field, array);
     if options.nulls != NullPolicy::Masked {
         return Ok(Bound::new(py, values)?.into_any());
     }
@@ -323,62 +333,4 @@ fn unify_columns(
     };
     let batches = batches.iter().zip(columns).map(rebuild).collect::<Result<_, _>>();
     batches.map_err(PyValueError::new_err)
-}
-
-/// Tensors as the columns of a table.
-pub(super) fn record_batch(
-    data: &Bound<'_, PyAny>,
-    names: Option<Vec<String>>,
-    copy: Option<bool>,
-    r#type: TypeArg,
-) -> PyResult<PyArray> {
-    let py = data.py();
-    let options = r#type.import_all(copy);
-    let batch = match (data.cast::<PyDict>(), names) {
-        (Ok(columns), None) => {
-            let mut tensors = Vec::with_capacity(columns.len());
-            // The items as they are now: a producer that is asked may change the dict.
-            for item in columns.items() {
-                let (name, column) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
-                let name = name.extract::<String>().map_err(|_| {
-                    PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
-                })?;
-                tensors.push((name, array::take(&column, None, copy)?.0));
-            }
-            let nbytes = tensors.iter().map(|(_, tensor)| tensor.nbytes()).sum();
-            unlocked(py, nbytes, || import::record_batch(tensors, &options))?
-        }
-        (Err(_), Some(names)) => {
-            let matrix = array::take(data, None, copy)?.0;
-            unlocked(py, matrix.nbytes(), || import::columns(matrix, &names, &options))?
-        }
-        (Ok(_), Some(_)) => {
-            return Err(pointless("names", "are for a matrix, and a dict has its own"));
-        }
-        (Err(_), None) => {
-            return Err(PyTypeError::new_err(format!(
-                "expected a dict of tensors, or a matrix and names=, got {}",
-                described(data)
-            )));
-        }
-    };
-    let fields = batch.schema().fields().clone();
-    let field = Field::new("", DataType::Struct(fields), false);
-    Ok(PyArray::try_new(Arc::new(StructArray::from(batch)), Arc::new(field))?)
-}
-
-/// Lists, texts or binaries from values and offsets.
-pub(super) fn from_ragged(
-    values: &Bound<'_, PyAny>,
-    offsets: &Bound<'_, PyAny>,
-    copy: Option<bool>,
-    r#type: TypeArg,
-) -> PyResult<PyArray> {
-    let (py, options) = (values.py(), r#type.import_all(copy));
-    let values = array::take(values, None, copy)?.0;
-    let offsets = array::take(offsets, None, copy)?.0;
-    // The offsets are checked, and perhaps the values are texts.
-    let nbytes = values.nbytes().saturating_add(offsets.nbytes());
-    let (array, field) = unlocked(py, nbytes, || import::ragged(values, offsets, &options))?;
-    Ok(PyArray::try_new(array, field)?)
 }

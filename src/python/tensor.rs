@@ -1,6 +1,6 @@
 //! `Tensor`: the DLPack side as a Python object.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -14,11 +14,12 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use super::consume::{self, Wanted};
 use super::exchange::{self, Lent};
+use super::fastcall::{self, Produces, Request};
 use super::field::PyField;
 use super::options::TypeArg;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
 use super::{PyArray, buffer, capsule, unlocked};
-use crate::ffi::{DLDevice, DLPackFlags};
+use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
 
 /// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
@@ -232,34 +233,9 @@ impl PyTensor {
         Ok(Some(PyArray::try_new(Arc::clone(array), field)?))
     }
 
-    /// The tensor as a DLPack capsule; consumers call this.
-    ///
-    /// Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
-    /// writable row-major memory of its own. A tensor on another device is handed out by its producer,
-    /// which gets all the arguments; one that came as a bare capsule has no producer and takes only
-    /// stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.
-    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
-    fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
-        stream: Option<Bound<'py, PyAny>>,
-        max_version: Option<VersionArg>,
-        dl_device: Option<DeviceArg>,
-        copy: Option<CopyArg>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let (device, copy) = (dl_device.map(|device| device.0), copy.map(|copy| copy.0));
-        if let Some(producer) = &self.producer {
-            let answer = consume::ask(producer.bind(py), stream, max_version, copy, device)?;
-            return Ok(answer.capsule.into_any());
-        }
-        let stream = stream.as_ref();
-        if self.synchronised && !self.tensor.device().is_cpu() {
-            request::check_stream(stream)?;
-        } else {
-            request::refuse_stream(stream, self.tensor.device())?;
-        }
-        let tensor = self.export(py, device, copy)?;
-        capsule::new(py, tensor, max_version.map(|version| version.0))
+    #[classattr]
+    fn __dlpack__(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        fastcall::method::<Self>(py)
     }
 
     /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
@@ -320,6 +296,45 @@ impl PyTensor {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.producer)
+    }
+}
+
+impl Produces for PyTensor {
+    const METHOD_DOC: &'static CStr =
+        c"__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
+--
+
+The tensor as a DLPack capsule; consumers call this.
+
+Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
+writable row-major memory of its own. A tensor on another device is handed out by its producer,
+which gets all the arguments; one that came as a bare capsule has no producer and takes only
+stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
+
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+        self.tensor.device().is_cpu().then(|| self.tensor.share().into_raw_for(newest))
+    }
+
+    fn share(&self) -> Option<ManagedTensor> {
+        self.tensor.device().is_cpu().then(|| self.tensor.share())
+    }
+
+    fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Request { stream, max_version, dl_device, copy } = request;
+        let device = dl_device.map(|device| device.0);
+        if let Some(producer) = &self.producer {
+            let version = max_version.map(VersionArg);
+            let answer = consume::ask(producer.bind(py), stream, version, copy, device)?;
+            return Ok(answer.capsule.into_any());
+        }
+        let stream = stream.as_ref();
+        if self.synchronised && !self.tensor.device().is_cpu() {
+            request::check_stream(stream)?;
+        } else {
+            request::refuse_stream(stream, self.tensor.device())?;
+        }
+        let tensor = self.export(py, device, copy)?;
+        capsule::new(py, tensor, max_version)
     }
 }
 

@@ -11,7 +11,7 @@ use super::convert::{Cells, Values};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::memory::{Fresh, ManagedTensor};
 
-const BOOL: DLDataType = DLDataType::scalar(DLDataTypeCode::BOOL, 8);
+const BOOL: DLDataType = DLDataType::BOOL;
 const BFLOAT16: DLDataType = DLDataType::scalar(DLDataTypeCode::BFLOAT, 16);
 
 /// The same numbers in every run (xorshift).

@@ -30,6 +30,7 @@ use crate::ffi::{
     DLPackSetError, DLPackVersion, DLTensor,
 };
 use crate::memory::ManagedTensor;
+use crate::python::fastcall::Produces;
 use crate::python::request::described;
 use crate::python::{PyArray, PyTensor, unlocked};
 
@@ -82,7 +83,7 @@ unsafe extern "C" fn from_py_object(
     // SAFETY: X1, X2.
     unsafe {
         clear(out);
-        answer(out, |py| Ok(exported(&*borrowed(py, &object)?)?.into_raw()))
+        answer(out, |py| exported(&*borrowed(py, &object)?))
     }
 }
 
@@ -244,9 +245,9 @@ unsafe fn borrowed<'a, 'py>(
 
 /// What its `__dlpack__` exports without being asked for anything; and where a producer would synchronise,
 /// what the tensor holds.
-fn exported(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
+fn exported(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return Ok(tensor.get().tensor().share());
+        return Ok(tensor.get().tensor().share().into_raw());
     }
     match object.cast::<PyArray>() {
         Ok(array) => exported_array(object.py(), array.get()),
@@ -254,14 +255,13 @@ fn exported(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
     }
 }
 
-fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<ManagedTensor> {
-    if array.array().data_type().is_numeric() {
-        // Shared or refused, and nothing to prepare.
-        return Ok(array.to_dlpack()?);
+fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTensorVersioned> {
+    if let Some(lent) = array.lend(DLPackVersion::CURRENT) {
+        return Ok(lent);
     }
     let source = Source::Array(array.array(), array.field());
     let job = Job::new(source, &Export::default())?;
-    Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?)
+    Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?.into_raw())
 }
 
 /// A tensor in C's terms, whose memory, shape and strides are the object's (X3).

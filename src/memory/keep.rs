@@ -1,0 +1,304 @@
+//! The system's allocator, but large blocks come in large pages, and a few that were freed are kept for
+//! the next result.
+//!
+//! K1: every block of [`LARGE`] bytes or more is the system's, with the layout that [`large`] makes of
+//! the one asked for, whether it is new, in use or kept.
+//! K2: a slot is null or holds one block that nobody else knows of: its address, which is a multiple of
+//! [`PAGE`], plus how many of these it has.
+#![expect(unsafe_code, reason = "is an allocator")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use super::huge::{self, PAGE};
+
+/// From here on blocks take whole large pages.
+const LARGE: usize = 3 << 20;
+
+/// The most that is kept, in pages: 128 MiB.
+const MOST: usize = 64;
+
+const SLOTS: usize = 4;
+
+/// What the Python package allocates with on Linux; an extension module of yours can do so too, as its
+/// `#[global_allocator]`.
+///
+/// Pages from the system have to be filled with zeros first, which takes longer than many a conversion
+/// that then writes to them. So blocks of 3 MiB or more take whole large pages, and up to four of them,
+/// 128 MiB in all, are not freed but kept for the next result of that size, and offered to the kernel
+/// (`MADV_FREE`): it takes them when memory runs short. Until then they count as this process's.
+#[derive(Debug)]
+pub struct KeepingAllocator {
+    slots: [AtomicPtr<u8>; SLOTS],
+    /// The slot that is filled next: the one that was for the longest time.
+    next: AtomicUsize,
+    /// In all slots; more than that for a moment.
+    pages: AtomicUsize,
+}
+
+impl KeepingAllocator {
+    /// An allocator that has kept nothing yet.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
+            next: AtomicUsize::new(0),
+            pages: AtomicUsize::new(0),
+        }
+    }
+
+    /// A kept block of so many pages, or null.
+    fn take(&self, pages: usize) -> *mut u8 {
+        for slot in &self.slots {
+            let kept = slot.load(Ordering::Relaxed);
+            // Whoever exchanges it has it for themselves, with all that was done to it before.
+            if count(kept) == pages
+                && slot
+                    .compare_exchange(kept, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed)
+                    .is_ok()
+            {
+                self.pages.fetch_sub(pages, Ordering::Relaxed);
+                return kept.map_addr(|address| address - pages);
+            }
+        }
+        ptr::null_mut()
+    }
+
+    /// # Safety
+    ///
+    /// The block is the caller's to free, with this layout, which is one that [`large`] made.
+    unsafe fn keep(&self, block: *mut u8, layout: Layout) {
+        let pages = layout.size() / PAGE;
+        if pages > MOST {
+            // SAFETY: the caller's promise.
+            return unsafe { System.dealloc(block, layout) };
+        }
+        // SAFETY: the caller's promise: nobody minds what becomes of the memory.
+        unsafe { huge::offer(block, layout.size()) };
+        self.pages.fetch_add(pages, Ordering::Relaxed);
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
+        self.replace(first, block.map_addr(|address| address + pages));
+        for slot in first + 1..first + SLOTS {
+            if self.pages.load(Ordering::Relaxed) > MOST {
+                self.replace(slot, ptr::null_mut());
+            }
+        }
+    }
+
+    /// Frees what was in a slot.
+    fn replace(&self, slot: usize, kept: *mut u8) {
+        let kept = self.slots[slot % SLOTS].swap(kept, Ordering::AcqRel);
+        let pages = count(kept);
+        if pages > 0 {
+            self.pages.fetch_sub(pages, Ordering::Relaxed);
+            let block = kept.map_addr(|address| address - pages);
+            // SAFETY: K2, and K1: these are its size and alignment, which once made a layout.
+            unsafe { System.dealloc(block, Layout::from_size_align_unchecked(pages * PAGE, PAGE)) };
+        }
+    }
+}
+
+impl Default for KeepingAllocator {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for KeepingAllocator {
+    fn drop(&mut self) {
+        for slot in 0..SLOTS {
+            self.replace(slot, ptr::null_mut());
+        }
+    }
+}
+
+/// The pages of a block in a slot: the part of its address that is none.
+fn count(kept: *mut u8) -> usize {
+    kept.addr() % PAGE
+}
+
+/// What is asked of the system for a large block: whole pages.
+fn large(layout: Layout) -> Option<Layout> {
+    let is_large = layout.size() >= LARGE && layout.align() <= PAGE;
+    let size = is_large.then(|| layout.size().checked_next_multiple_of(PAGE))??;
+    Layout::from_size_align(size, PAGE).ok()
+}
+
+// SAFETY: blocks are the system's; a large one has at least the size and the alignment asked for, is
+// freed as it was allocated (K1), and is never in two hands (K2). Nothing here allocates or panics.
+unsafe impl GlobalAlloc for KeepingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let Some(large) = large(layout) else {
+            // SAFETY: the caller's promise.
+            return unsafe { System.alloc(layout) };
+        };
+        let kept = self.take(large.size() / PAGE);
+        if !kept.is_null() {
+            return kept;
+        }
+        // SAFETY: it is not empty.
+        let block = unsafe { System.alloc(large) };
+        if !block.is_null() {
+            // SAFETY: just allocated, and nobody else knows of it.
+            unsafe { huge::advise_pages(block, large.size()) };
+        }
+        block
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        match large(layout) {
+            // SAFETY: the caller's promise, and K1.
+            Some(large) => unsafe { self.keep(block, large) },
+            // SAFETY: the caller's promise.
+            None => unsafe { System.dealloc(block, layout) },
+        }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        match (large(layout), large(wanted)) {
+            // SAFETY: the caller's promise.
+            (None, None) => unsafe { System.realloc(block, layout, size) },
+            (Some(had), Some(large)) if had == large => block,
+            _ => {
+                // SAFETY: the caller's promise: `size` is not 0.
+                let new = unsafe { self.alloc(wanted) };
+                if !new.is_null() {
+                    // SAFETY: two blocks of at least so many bytes, the old one the caller's to free.
+                    unsafe {
+                        new.copy_from_nonoverlapping(block, layout.size().min(size));
+                        self.dealloc(block, layout);
+                    }
+                }
+                new
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(size: usize) -> Layout {
+        Layout::from_size_align(size, 8).expect("it is small")
+    }
+
+    /// Allocates, looks at both ends, and leaves a mark there.
+    fn alloc(allocator: &KeepingAllocator, size: usize) -> *mut u8 {
+        // SAFETY: it is not empty, and so many bytes are there.
+        unsafe {
+            let block = allocator.alloc(layout(size));
+            assert!(!block.is_null());
+            block.write(1);
+            block.add(size - 1).write(2);
+            block
+        }
+    }
+
+    fn free(allocator: &KeepingAllocator, block: *mut u8, size: usize) {
+        // SAFETY: every block in these tests is freed once, with its size.
+        unsafe {
+            assert_eq!((block.read(), block.add(size - 1).read()), (1, 2));
+            allocator.dealloc(block, layout(size));
+        }
+    }
+
+    fn kept(allocator: &KeepingAllocator) -> usize {
+        let in_slots = allocator.slots.iter().map(|slot| count(slot.load(Ordering::Relaxed))).sum();
+        assert_eq!(allocator.pages.load(Ordering::Relaxed), in_slots);
+        in_slots
+    }
+
+    #[test]
+    fn a_block_is_kept_for_the_next_of_its_size() {
+        let allocator = KeepingAllocator::new();
+        let block = alloc(&allocator, 10_000_000);
+        assert!(block.addr() % PAGE == 0);
+        free(&allocator, block, 10_000_000);
+        assert_eq!(kept(&allocator), 5);
+        let other = alloc(&allocator, 8_000_000);
+        assert!(other != block);
+        let again = alloc(&allocator, 9_999_999);
+        assert_eq!(again, block);
+        let third = alloc(&allocator, 10_000_000);
+        assert!(third != block);
+        for (block, size) in [(other, 8_000_000), (again, 9_999_999), (third, 10_000_000)] {
+            free(&allocator, block, size);
+        }
+        assert_eq!(kept(&allocator), 14);
+    }
+
+    #[test]
+    fn no_more_is_kept_than_is_said() {
+        let allocator = KeepingAllocator::new();
+        for size in [1000, LARGE - 1, 200 << 20] {
+            free(&allocator, alloc(&allocator, size), size);
+            assert_eq!(kept(&allocator), 0);
+        }
+        let sizes = [100 << 20, 20 << 20, 50 << 20, 60 << 20, 4 << 20, 4 << 20, 4 << 20, 128 << 20];
+        let blocks = sizes.map(|size| alloc(&allocator, size));
+        let after = std::iter::zip(blocks, sizes).map(|(block, size)| {
+            free(&allocator, block, size);
+            kept(&allocator)
+        });
+        assert_eq!(after.collect::<Vec<_>>(), [50, 60, 35, 55, 57, 59, 36, 64]);
+    }
+
+    #[test]
+    fn reallocated_blocks_hold_what_they_held() {
+        let allocator = KeepingAllocator::new();
+        let mut size = 1000;
+        let mut block = alloc(&allocator, size);
+        for next in [2000, LARGE, LARGE + 1, 5 << 20, 20 << 20, 6 << 20, 500] {
+            // SAFETY: the block is there, with this size.
+            unsafe {
+                block.add(size.min(next) - 1).write(7);
+                let held = size.min(next) - 1;
+                block = allocator.realloc(block, layout(size), next);
+                assert_eq!((block.read(), block.add(held).read()), (1, 7));
+                block.add(next - 1).write(2);
+            }
+            size = next;
+        }
+        free(&allocator, block, size);
+    }
+
+    #[test]
+    fn zeroed_is_zero_wherever_it_comes_from() {
+        let allocator = KeepingAllocator::new();
+        free(&allocator, alloc(&allocator, LARGE), LARGE);
+        // SAFETY: as above.
+        unsafe {
+            let block = allocator.alloc_zeroed(layout(LARGE));
+            assert!(std::slice::from_raw_parts(block, LARGE).iter().all(|byte| *byte == 0));
+            allocator.dealloc(block, layout(LARGE));
+        }
+    }
+
+    #[test]
+    fn threads_never_share_a_block() {
+        let allocator = KeepingAllocator::new();
+        std::thread::scope(|scope| {
+            for own in 0..4_u8 {
+                let allocator = &allocator;
+                scope.spawn(move || {
+                    for round in 0..500 {
+                        let size = LARGE + PAGE * (round % 3);
+                        // SAFETY: as above.
+                        unsafe {
+                            let block = allocator.alloc(layout(size));
+                            block.write_volatile(own);
+                            std::thread::yield_now();
+                            assert_eq!(block.read_volatile(), own);
+                            allocator.dealloc(block, layout(size));
+                        }
+                    }
+                });
+            }
+        });
+        kept(&allocator);
+    }
+}

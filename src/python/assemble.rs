@@ -1,0 +1,75 @@
+//! Several tensors put together as one Arrow array: the columns of a table, or rows of different lengths.
+
+use std::sync::Arc;
+
+use arrow_array::StructArray;
+use arrow_schema::{DataType, Field};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::array;
+use super::options::{TypeArg, pointless};
+use super::request::described;
+use super::{PyArray, unlocked};
+use crate::import;
+
+/// Tensors as the columns of a table.
+pub(super) fn record_batch(
+    data: &Bound<'_, PyAny>,
+    names: Option<Vec<String>>,
+    copy: Option<bool>,
+    r#type: TypeArg,
+) -> PyResult<PyArray> {
+    let py = data.py();
+    let batch = match (data.cast::<PyDict>(), names) {
+        (Ok(columns), None) => {
+            let mut tensors = Vec::with_capacity(columns.len());
+            // The items as they are now: a producer that is asked may change the dict.
+            for item in columns.items() {
+                let (name, column) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
+                let name = name.extract::<String>().map_err(|_| {
+                    PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
+                })?;
+                tensors.push((name, array::take(&column, None, copy)?.0));
+            }
+            let options = r#type.import(tensors.iter().map(|(_, tensor)| tensor), copy)?;
+            let nbytes = tensors.iter().map(|(_, tensor)| tensor.nbytes()).sum();
+            unlocked(py, nbytes, || import::record_batch(tensors, &options))?
+        }
+        (Err(_), Some(names)) => {
+            let matrix = array::take(data, None, copy)?.0;
+            let options = r#type.import([&matrix], copy)?;
+            unlocked(py, matrix.nbytes(), || import::columns(matrix, &names, &options))?
+        }
+        (Ok(_), Some(_)) => {
+            return Err(pointless("names", "are for a matrix, and a dict has its own"));
+        }
+        (Err(_), None) => {
+            return Err(PyTypeError::new_err(format!(
+                "expected a dict of tensors, or a matrix and names=, got {}",
+                described(data)
+            )));
+        }
+    };
+    let fields = batch.schema().fields().clone();
+    let field = Field::new("", DataType::Struct(fields), false);
+    Ok(PyArray::try_new(Arc::new(StructArray::from(batch)), Arc::new(field))?)
+}
+
+/// Lists, texts or binaries from values and offsets.
+pub(super) fn from_ragged(
+    values: &Bound<'_, PyAny>,
+    offsets: &Bound<'_, PyAny>,
+    copy: Option<bool>,
+    r#type: TypeArg,
+) -> PyResult<PyArray> {
+    let py = values.py();
+    let values = array::take(values, None, copy)?.0;
+    let offsets = array::take(offsets, None, copy)?.0;
+    let options = r#type.import([&values], copy)?;
+    // The offsets are checked, and perhaps the values are texts.
+    let nbytes = values.nbytes().saturating_add(offsets.nbytes());
+    let (array, field) = unlocked(py, nbytes, || import::ragged(values, offsets, &options))?;
+    Ok(PyArray::try_new(array, field)?)
+}
