@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, GenericByteArray, OffsetSizeTrait, types};
+use arrow_array::{Array, ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait, types};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, FieldRef};
 
 use super::column::Prepared;
 use super::dense::Dense;
@@ -49,8 +49,6 @@ enum Offsets {
 /// Where rows and values are.
 pub(super) struct Rows {
     bounds: Bounds,
-    /// The type of the offsets, or what it would be.
-    dtype: DLDataType,
     values: Source,
 }
 
@@ -65,7 +63,27 @@ enum Bounds {
     Lengths(Vec<usize>),
 }
 
+impl From<ScalarBuffer<i32>> for Bounds {
+    fn from(offsets: ScalarBuffer<i32>) -> Self {
+        Self::Offsets32(offsets)
+    }
+}
+
+impl From<ScalarBuffer<i64>> for Bounds {
+    fn from(offsets: ScalarBuffer<i64>) -> Self {
+        Self::Offsets64(offsets)
+    }
+}
+
 impl Bounds {
+    /// The type of the offsets, or what it would be.
+    fn dtype(&self) -> DLDataType {
+        match self {
+            Self::Offsets32(_) | Self::Views32(..) => DLDataType::INT32,
+            Self::Offsets64(_) | Self::Views64(..) | Self::Lengths(_) => DLDataType::INT64,
+        }
+    }
+
     fn rows(&self) -> usize {
         match self {
             Self::Offsets32(offsets) => offsets.len().saturating_sub(1),
@@ -120,7 +138,7 @@ impl Bounds {
 }
 
 enum Source {
-    List(arrow_array::ArrayRef, arrow_schema::FieldRef),
+    List(ArrayRef, FieldRef),
     Bytes(Buffer),
     /// Of each row, wherever it is.
     Views(Vec<Buffer>),
@@ -175,43 +193,21 @@ impl Rows {
             _ => {}
         }
         Ok(match array.data_type() {
-            DataType::List(item) => {
-                let list = array.as_list::<i32>();
-                let values = Source::List(list.values().clone(), item.clone());
-                Self {
-                    bounds: Bounds::Offsets32(list.offsets().inner().clone()),
-                    dtype: DLDataType::INT32,
-                    values,
-                }
-            }
-            DataType::LargeList(item) => {
-                let list = array.as_list::<i64>();
-                let values = Source::List(list.values().clone(), item.clone());
-                Self {
-                    bounds: Bounds::Offsets64(list.offsets().inner().clone()),
-                    dtype: DLDataType::INT64,
-                    values,
-                }
-            }
-            DataType::Utf8 => Self::bytes32(array.as_bytes::<types::Utf8Type>()),
-            DataType::LargeUtf8 => Self::bytes64(array.as_bytes::<types::LargeUtf8Type>()),
-            DataType::Binary => Self::bytes32(array.as_bytes::<types::BinaryType>()),
-            DataType::LargeBinary => Self::bytes64(array.as_bytes::<types::LargeBinaryType>()),
+            DataType::List(item) => Self::lists(array.as_list::<i32>(), item),
+            DataType::LargeList(item) => Self::lists(array.as_list::<i64>(), item),
+            DataType::Utf8 => Self::bytes(array.as_bytes::<types::Utf8Type>()),
+            DataType::LargeUtf8 => Self::bytes(array.as_bytes::<types::LargeUtf8Type>()),
+            DataType::Binary => Self::bytes(array.as_bytes::<types::BinaryType>()),
+            DataType::LargeBinary => Self::bytes(array.as_bytes::<types::LargeBinaryType>()),
             DataType::ListView(item) => {
                 let list = array.as_list_view::<i32>();
-                {
-                    let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
-                    let values = Source::List(list.values().clone(), item.clone());
-                    Self { bounds, dtype: DLDataType::INT32, values }
-                }
+                let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
+                Self { bounds, values: Source::List(list.values().clone(), item.clone()) }
             }
             DataType::LargeListView(item) => {
                 let list = array.as_list_view::<i64>();
-                {
-                    let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
-                    let values = Source::List(list.values().clone(), item.clone());
-                    Self { bounds, dtype: DLDataType::INT64, values }
-                }
+                let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
+                Self { bounds, values: Source::List(list.values().clone(), item.clone()) }
             }
             DataType::Utf8View => Self::views(array.as_string_view()),
             DataType::BinaryView => Self::views(array.as_binary_view()),
@@ -219,14 +215,20 @@ impl Rows {
         })
     }
 
-    fn bytes32<T: types::ByteArrayType<Offset = i32>>(array: &GenericByteArray<T>) -> Self {
-        let bounds = Bounds::Offsets32(array.offsets().inner().clone());
-        Self { bounds, dtype: DLDataType::INT32, values: Source::Bytes(array.values().clone()) }
+    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> Self
+    where
+        ScalarBuffer<O>: Into<Bounds>,
+    {
+        let bounds = list.offsets().inner().clone().into();
+        Self { bounds, values: Source::List(list.values().clone(), item.clone()) }
     }
 
-    fn bytes64<T: types::ByteArrayType<Offset = i64>>(array: &GenericByteArray<T>) -> Self {
-        let bounds = Bounds::Offsets64(array.offsets().inner().clone());
-        Self { bounds, dtype: DLDataType::INT64, values: Source::Bytes(array.values().clone()) }
+    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> Self
+    where
+        ScalarBuffer<T::Offset>: Into<Bounds>,
+    {
+        let bounds = array.offsets().inner().clone().into();
+        Self { bounds, values: Source::Bytes(array.values().clone()) }
     }
 
     fn views<T: types::ByteViewType>(array: &arrow_array::GenericByteViewArray<T>) -> Self {
@@ -252,7 +254,7 @@ impl Rows {
             })
             .collect();
         let bounds = Bounds::Lengths(buffers.iter().map(Buffer::len).collect());
-        Self { bounds, dtype: DLDataType::INT64, values: Source::Views(buffers) }
+        Self { bounds, values: Source::Views(buffers) }
     }
 
     /// The values of the only row there is.
@@ -334,7 +336,8 @@ impl Rows {
         wanted: Option<DLDataType>,
         copy: CopyPolicy,
     ) -> Result<(Offsets, Plan), Error> {
-        let Self { bounds, dtype: own, .. } = self;
+        let bounds = self.bounds;
+        let own = bounds.dtype();
         let dtype = wanted.unwrap_or(own);
         if dtype != DLDataType::INT32 && dtype != DLDataType::INT64 {
             return Err(Error::NoOffsets(dtype));
