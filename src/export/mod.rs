@@ -189,16 +189,17 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 /// row, and `NoColumns`; `NoSuchRow`.
 pub fn tensor<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<ManagedTensor, Error> {
     let source = source.into();
-    if let Source::Array(array, field) = source {
-        // Most arrays are numbers to be shared, for which there is nothing to prepare.
-        let plain = field.metadata().is_empty() && array.data_type() == field.data_type();
-        if plain && *options == Export::default() {
-            if let Some(shared) = primitive::share(array) {
-                return Ok(shared);
-            }
-        }
+    if let Some(shared) = shared(source, options) {
+        return Ok(shared);
     }
     Job::new(source, options)?.run()
+}
+
+/// Most arrays are numbers to be shared, for which there is nothing to prepare: these, `None` for others.
+pub(crate) fn shared(source: Source<'_>, options: &Export) -> Option<ManagedTensor> {
+    let Source::Array(array, field) = source else { return None };
+    let plain = field.metadata().is_empty() && array.data_type() == field.data_type();
+    if plain && *options == Export::default() { primitive::share(array) } else { None }
 }
 
 /// Which values of [`tensor`] are valid: booleans, True where they are, of the same shape.

@@ -78,23 +78,13 @@ impl Data {
         }
     }
 
-    /// `copy=False` forbids what was done before it could be known, too.
-    fn check_copies(&self, options: &Export) -> PyResult<()> {
-        match self.before.steps.first() {
-            Some(Step { nbytes, reasons }) if options.copy == CopyPolicy::Never => {
-                Err(Error::CopyForbidden { reason: reasons[0], nbytes: *nbytes }.into())
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// A `Tensor`, or with a mask a pair of them.
     pub(super) fn to_tensor<'py>(
         &self,
         py: Python<'py>,
         options: &Export,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.check_copies(options)?;
+        check_copies(&self.before, options)?;
         let (field, dictionary) = match &self.shape {
             Shape::Column(chunks, field) => (Some(field), chunks.first()),
             Shape::Table(..) => (None, None),
@@ -111,7 +101,7 @@ impl Data {
         let Shape::Table(batches, schema) = &self.shape else {
             return Err(PyTypeError::new_err("to_tensor_dict takes a table: use to_tensor"));
         };
-        self.check_copies(options)?;
+        check_copies(&self.before, options)?;
         let tensors = PyDict::new(py);
         for (index, field) in schema.fields().iter().enumerate() {
             let chunks: Vec<ArrayRef>;
@@ -134,7 +124,7 @@ impl Data {
 
     /// What the conversion would copy.
     pub(super) fn explain(&self, options: &Export) -> PyResult<Plan> {
-        self.check_copies(options)?;
+        check_copies(&self.before, options)?;
         let plan = match &self.shape {
             Shape::Column(chunks, field) if export::is_ragged(field.data_type()) => {
                 let (array, field, before) = joined(chunks, field)?;
@@ -152,18 +142,24 @@ impl Data {
         options: &Export,
         offset_type: Option<DLDataType>,
     ) -> PyResult<export::Ragged> {
-        self.check_copies(options)?;
+        check_copies(&self.before, options)?;
         let Shape::Column(chunks, field) = &self.shape else {
             return Err(PyTypeError::new_err("ragged takes one column, and this is a table"));
         };
         let (array, field, before) = joined(chunks, field)?;
-        if let (CopyPolicy::Never, Some(step)) = (options.copy, before.steps.first()) {
-            return Err(
-                Error::CopyForbidden { reason: step.reasons[0], nbytes: step.nbytes }.into()
-            );
-        }
+        check_copies(&before, options)?;
         let prepared = PreparedRagged::new(&array, &field, options, offset_type)?;
         Ok(unlocked(py, prepared.plan.bytes_copied(), || prepared.run())?)
+    }
+}
+
+/// `copy=False` forbids what was done before it could be known, too.
+fn check_copies(before: &Plan, options: &Export) -> PyResult<()> {
+    match before.steps.first() {
+        Some(Step { nbytes, reasons }) if options.copy == CopyPolicy::Never => {
+            Err(Error::CopyForbidden { reason: reasons[0], nbytes: *nbytes }.into())
+        }
+        _ => Ok(()),
     }
 }
 
@@ -176,14 +172,7 @@ pub(super) fn tensor<'py>(
     options: &Export,
 ) -> PyResult<Bound<'py, PyAny>> {
     let run = |job: Job| unlocked(py, job.plan().bytes_copied(), || job.run());
-    // Most columns are numbers to be shared, for which there is nothing to prepare.
-    let shared = match source {
-        Source::Array(array, field) if field.metadata().is_empty() => {
-            if *options == Export::default() { export::share(array) } else { None }
-        }
-        _ => None,
-    };
-    let values = match shared {
+    let values = match export::shared(source, options) {
         Some(shared) => shared,
         None => run(Job::new(source, options)?)?,
     };
@@ -251,13 +240,10 @@ fn select(
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     let mut indices = Vec::with_capacity(columns.len());
     for wanted in &columns {
-        let mut found = (0..names.len()).filter(|&index| names[index] == wanted);
-        match (found.next(), found.next()) {
-            (Some(index), None) => indices.push(index),
-            (first, _) => {
-                let count = names.iter().filter(|name| name == &wanted).count();
-                return Err(no_column(wanted, if first.is_none() { 0 } else { count }, &names));
-            }
+        let found: Vec<usize> = (0..names.len()).filter(|&at| names[at] == wanted).collect();
+        match found.as_slice() {
+            &[index] => indices.push(index),
+            others => return Err(no_column(wanted, others.len(), &names)),
         }
     }
     let project = || {
