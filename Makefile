@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python lint types compatibility cases bench count count-update docs package \
-	free-threaded build clean
+	free-threaded sanitize sanitize-quick build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -82,6 +82,22 @@ free-threaded: $(VENV)/.test
 		CARGO_TARGET_DIR=$(abspath target/package-build) \
 		maturin build --release --zig --compatibility manylinux2014 --interpreter python3.14t \
 		--manifest-path python/Cargo.toml --out $(DIST)
+
+# Toolchains beside the machine's own.
+RUSTUP := RUSTUP_HOME=$(abspath target/rustup)
+NIGHTLY := nightly-2026-10-30
+
+# The tests under Miri, the sanitizers and valgrind; the quick part is what CI runs.
+SANITIZERS := sanitize-miri sanitize-address sanitize-thread sanitize-valgrind
+.PHONY: $(SANITIZERS)
+sanitize: $(SANITIZERS)
+$(SANITIZERS) sanitize-quick: $(VENV)/.test target/rustup/.$(NIGHTLY)
+	$(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) tests/sanitize.sh $(@:sanitize-%=%)
+
+target/rustup/.$(NIGHTLY):
+	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component miri --component rust-src \
+		--no-self-update
+	touch $@
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo
