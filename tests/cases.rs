@@ -1,5 +1,6 @@
 //! Every type, layout and option does what data/cases.json says. pyarrow, NumPy and `ml_dtypes` computed
 //! it, and the Python suite reads the same cases.
+#![cfg(not(miri))] // which takes hours to read them
 #![expect(unsafe_code, reason = "reads strided tensors as a C consumer does")]
 
 use std::collections::HashSet;
