@@ -78,14 +78,13 @@ package() {
 # things behind: leaks count if they were made here.
 suite() {
     local reports=$CARGO_TARGET_DIR/report
-    # Wants the address of what was freed to be used again, which these tools put off.
-    local reuses=python/tests/test_exchange.py::test_another_type_at_a_dead_ones_address_is_another_type
     rm -f "$reports".*
+    # Left out: a test that has addresses used again, which these tools put off.
     PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1 "$@" .venv/bin/python -m pytest \
         --config-file python/pyproject.toml -p no:cacheprovider "${core[@]}" \
-        --deselect $reuses
+        -k "not at_a_dead_ones_address" || { head --lines 100 "$reports".*; return 1; }
     sed 's/^==[0-9]*== *//' "$reports".* |
-        awk 'BEGIN { RS = "" } /definitely lost|leak of/ && /arrow_dlpack/ { print $0 "\n"; lost = 1 } END { exit lost }'
+        awk 'BEGIN { RS = "" } /definitely lost|leak of/ && /arrow_dlpack(::|[0-9]|\/_core)/ { print $0 "\n"; lost = 1 } END { exit lost }'
 }
 
 "$@"
