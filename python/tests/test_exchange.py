@@ -402,6 +402,7 @@ def test_what_was_allocated_can_become_an_object(live):
     taken = Out()
     assert OURS.to_object(out.value, taken.at) == 0
     tensor = taken.object()
+    assert not np.asarray(tensor).any()
     np.asarray(tensor)[:] = 7
     assert np.asarray(tensor).tolist() == [[7, 7], [7, 7]]
 
