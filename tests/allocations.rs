@@ -142,7 +142,6 @@ fn what_remains_of_a_share_of_any_rank_up_to_4_is_under_256_bytes() {
 }
 
 #[test]
-#[ignore = "10, 13 and 17 allocations for ranks 2 to 4: all but one for vectors on the way there"]
 fn sharing_a_nested_column_is_one_allocation() {
     for rank in 2..=4 {
         let array = nested(rank);
@@ -258,7 +257,6 @@ fn columns_are_woven_into_the_result() {
 }
 
 #[test]
-#[ignore = "100 and 292: a vector for every block of rows"]
 fn weaving_takes_as_many_allocations_for_more_rows() {
     let four = |rows| batch(std::array::from_fn::<_, 4, _>(|_| floats(rows)));
     let [few, many] = allocates_its_result(

@@ -83,9 +83,10 @@ pub(crate) fn interleave(
         let tile = (TILE / row).next_multiple_of(64).clamp(64, 4096);
         let mut scratch = vec![0; tile.min(rows) * row];
         let mut stage = vec![0; (STAGE / row).next_multiple_of(16).clamp(16, tile) * row];
+        let mut spare = Vec::with_capacity(columns.len());
         for start in (0..rows).step_by(tile) {
             let rows = tile.min(rows - start);
-            let mut items = Vec::with_capacity(columns.len());
+            let mut items = emptied(spare);
             let scratch = scratch.chunks_exact_mut(rows * size);
             for (index, (column, scratch)) in columns.iter_mut().zip(scratch).enumerate() {
                 let read = column.read(rows, scratch, size);
@@ -93,13 +94,20 @@ pub(crate) fn interleave(
             }
             for start in (0..rows).step_by(stage.len() / row) {
                 let rows = (stage.len() / row).min(rows - start);
-                let items: Vec<_> = items.iter().map(|items| &items[start * size..]).collect();
-                weave(&items, &mut stage[..rows * row], size);
+                weave(&items, start, &mut stage[..rows * row], size);
                 out.extend_from_slice(&stage[..rows * row]);
             }
+            spare = emptied(items);
         }
         Ok(())
     })
+}
+
+/// The vector without its items, for items that live differently long: collecting nothing from it keeps
+/// its memory.
+fn emptied<'b>(mut items: Vec<&[u8]>) -> Vec<&'b [u8]> {
+    items.clear();
+    items.into_iter().map(|_| -> &'b [u8] { &[] }).collect()
 }
 
 /// A column, and how far it has been read.

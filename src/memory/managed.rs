@@ -8,7 +8,7 @@ use arrow_buffer::Buffer;
 
 use super::fresh::Fresh;
 use super::owner::{Abi, Owner};
-use super::pack::{self, Description, Packed};
+use super::pack::{self, Description};
 use super::view::View;
 use crate::error::Error;
 use crate::ffi::{
@@ -173,30 +173,6 @@ impl ManagedTensor {
         strides: &[i64],
     ) -> Result<Self, Error> {
         Self::over(buffer, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
-    }
-
-    /// [`Self::over_shared`] for all the elements of a buffer in a row, as most columns are.
-    pub(crate) fn over_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Self {
-        let packed = pack_vector(buffer, dtype, size);
-        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, whose length is that of
-        // the elements.
-        let view =
-            unsafe { View::of_vector(&raw const (*packed.into_versioned()).dl_tensor, size) };
-        Self { view, owner: Owner::packed(packed), exclusive: false }
-    }
-
-    /// [`Self::over_vector`], and given up at once as by [`Self::into_raw_for`].
-    #[cfg(feature = "pyo3")]
-    pub(crate) fn lend_vector(
-        buffer: Buffer,
-        dtype: DLDataType,
-        size: usize,
-        newest: DLPackVersion,
-    ) -> *mut DLManagedTensorVersioned {
-        let raw = pack_vector(buffer, dtype, size).into_versioned();
-        // SAFETY: P1, and the pointer has not been handed out. No plain number needs more than 1.0.
-        unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT) };
-        raw
     }
 
     /// [`Self::over_shared`] for buffers, each of which begins where the one before it ends.
@@ -419,14 +395,4 @@ impl ManagedTensor {
             Abi::Versioned(_) => Arc::new(self).share().into_raw_legacy(),
         }
     }
-}
-
-fn pack_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Packed {
-    let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
-    assert_eq!(Some(buffer.len()), size.checked_mul(dtype.item_bits(false) / 8), "its elements");
-    let data = if size == 0 { std::ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
-    let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
-    let (shape, strides) = (&[extent], &[1]);
-    let description = Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-    pack::pack(buffer, &description)
 }

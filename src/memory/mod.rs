@@ -1,7 +1,7 @@
 //! The rooms that hold foreign memory; everything unsafe in the core is here.
 //!
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
-//! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
+//! `elements` are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns one into an Arrow `Buffer`;
 //! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros, `prototype`
 //! has it for a shape in C's terms. `live` counts what is open; `keep` is the Python package's allocator.
 
@@ -19,6 +19,7 @@ mod owner;
 mod pack;
 #[cfg(feature = "pyo3")]
 mod prototype;
+mod vector;
 mod view;
 mod zeroed;
 
@@ -32,3 +33,4 @@ pub use managed::ManagedTensor;
 pub(crate) use owner::{delete_legacy, delete_versioned};
 #[cfg(feature = "pyo3")]
 pub(crate) use pack::Description;
+pub(crate) use vector::Vector;

@@ -20,6 +20,7 @@ use pyo3::types::{PyCapsule, PyString};
 use super::capsule::Level;
 use super::request::{described, type_name};
 use super::structure::{Checked, array_from, fenced, field_from};
+use super::unlocked;
 
 /// Whether the object speaks the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -38,12 +39,18 @@ pub(super) struct Imported {
 
 impl Imported {
     /// All chunks as one; a single one is not copied.
-    pub(super) fn into_array(self) -> PyResult<(ArrayRef, FieldRef)> {
-        let array = fenced(|| match self.chunks.as_slice() {
-            [chunk] => Ok(Arc::clone(chunk)),
-            chunks => concat(&chunks.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>()),
-        });
+    pub(super) fn into_array(self, py: Python<'_>) -> PyResult<(ArrayRef, FieldRef)> {
+        if let [chunk] = self.chunks.as_slice() {
+            return Ok((Arc::clone(chunk), self.field));
+        }
+        let chunks: Vec<&dyn Array> = self.chunks.iter().map(AsRef::as_ref).collect();
+        let array = unlocked(py, self.nbytes(), || fenced(|| concat(&chunks)));
         Ok((array.map_err(PyValueError::new_err)?, self.field))
+    }
+
+    /// What the chunks hold.
+    pub(super) fn nbytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
     }
 }
 
