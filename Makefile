@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python lint types compatibility cases bench count count-update docs package \
+.PHONY: demo test test-rust test-python lint types compatibility cases bench profile count count-update docs package \
 	free-threaded build clean
 .DELETE_ON_ERROR:
 
@@ -51,6 +51,15 @@ cases: $(VENV)/.test
 bench: $(VENV)/.bench build
 	CRITERION_HOME=$(abspath target/criterion) cargo bench --package arrow-dlpack-benches -- --quiet
 	$(BIN)/python benches/bench.py
+
+# Where the time of a case goes, by perf: make profile CASE="from_dlpack(numpy)". The package is built for it
+# with its symbols, and tried where it was built.
+PROFILE := $(abspath target/profile)
+profile: $(VENV)/.bench
+	. $(BIN)/activate && cd python && CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 \
+		CARGO_TARGET_DIR=$(PROFILE) maturin build --quiet --release --out $(PROFILE)/wheel
+	$(INSTALL) --no-deps --reinstall --target $(PROFILE)/site $(PROFILE)/wheel/*.whl
+	PYTHONPATH=$(PROFILE)/site $(BIN)/python benches/hotspots.py "$(CASE)"
 
 # The instructions of the small calls, held against benches/instructions.json; needs valgrind.
 count count-update: $(VENV)/.demo build

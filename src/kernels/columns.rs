@@ -1,5 +1,6 @@
 //! Columns of an Arrow table as one piece of memory.
 
+use super::bits::append_bits;
 use super::convert::{Cells, Chunk, Misfit, item_size};
 use super::fill::Item;
 use super::weave::weave;
@@ -44,15 +45,16 @@ pub(crate) fn concatenate(
 
 fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfit> {
     let len = chunk.len();
-    let block = BLOCK / size;
-    match chunk.verbatim(0, len) {
-        Some(bytes) => chunk.append_to(out, bytes),
-        None => {
-            for start in (0..len).step_by(block) {
-                let end = out.len();
-                out.resize(end + block.min(len - start) * size, 0);
-                chunk.write(start, &mut out[end..])?;
-            }
+    if let Some(bytes) = chunk.verbatim(0, len) {
+        chunk.append_to(out, bytes);
+    } else if let Some(bits) = chunk.bits() {
+        append_bits(bits, out);
+    } else {
+        let block = BLOCK / size;
+        for start in (0..len).step_by(block) {
+            let end = out.len();
+            out.resize(end + block.min(len - start) * size, 0);
+            chunk.write(start, &mut out[end..])?;
         }
     }
     Ok(())
