@@ -1,8 +1,8 @@
 """`make profile CASE=...`: where the time of a case goes, by perf.
 
-Runs the statements of every Python case whose name has the words, one contender after the other, for
-a few seconds each, and prints the share of each library and of the functions that take the most.
-Samples are taken of what is timed and of freeing the result, and of nothing else.
+Runs the statements of every Python case whose name has the words, one contender after the other,
+for a few seconds each, and prints the share of each library and of the functions that take the
+most. Samples are taken of what is timed and of freeing the result, and of nothing else.
 """
 
 import argparse

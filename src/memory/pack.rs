@@ -95,7 +95,7 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut DLManagedTensor) {
 pub(super) struct Packed(NonNull<Prefix>);
 
 /// Moves `owner` into a new block that describes memory as `description` does.
-#[inline] // so that the layout of a vector's block is known beforehand
+#[inline(always)] // so that all of a vector's block but its addresses is known beforehand
 pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description<'_>) -> Packed {
     let Description { data, byte_offset, device, dtype, flags, shape, strides } = *description;
     assert_eq!(shape.len(), strides.len(), "one stride for each axis");
