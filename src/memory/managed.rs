@@ -175,11 +175,15 @@ impl ManagedTensor {
         Self::over(buffer, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
     }
 
-    /// [`Self::over_shared`] for all the elements of a buffer in a row, as most columns are.
+    /// [`Self::over_shared`] for the elements of a buffer in a row, as most columns are.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer is shorter.
     pub(crate) fn over_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Self {
         let packed = pack_vector(buffer, dtype, size);
-        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, whose length is that of
-        // the elements.
+        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, which has room for the
+        // elements.
         let view =
             unsafe { View::of_vector(&raw const (*packed.into_versioned()).dl_tensor, size) };
         Self { view, owner: Owner::packed(packed), exclusive: false }
@@ -423,7 +427,9 @@ impl ManagedTensor {
 
 fn pack_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Packed {
     let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
-    assert_eq!(Some(buffer.len()), size.checked_mul(dtype.item_bits(false) / 8), "its elements");
+    // A buffer may end within an element, which then is none.
+    let nbytes = size.checked_mul(dtype.item_bits(false) / 8);
+    assert!(nbytes.is_some_and(|nbytes| nbytes <= buffer.len()), "its elements");
     let data = if size == 0 { std::ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
     let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
     let (shape, strides) = (&[extent], &[1]);
