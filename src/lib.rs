@@ -17,6 +17,7 @@ mod kernels;
 mod layout;
 mod memory;
 mod plan;
+mod possible;
 mod scalar;
 
 pub use copy::CopyPolicy;

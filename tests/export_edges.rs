@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::types::Float32Type;
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, new_empty_array};
-use arrow_buffer::NullBuffer;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Int32Array, new_empty_array};
+use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode};
-use arrow_dlpack::{Error, Export, NullPolicy, to_dlpack};
+use arrow_dlpack::{CopyPolicy, Error, Export, NullPolicy, to_dlpack};
 use arrow_schema::{DataType, Field};
 
 /// So many lists of nothing, which take no memory.
@@ -75,4 +75,24 @@ fn null_rows_are_counted_even_where_they_have_no_values() {
     let field = Field::new("x", lists.data_type().clone(), true);
     let refused = to_dlpack(&lists, &field, &Export::default()).unwrap_err();
     assert!(matches!(refused, Error::Nulls { null_count: 2, len: 3, .. }), "{refused}");
+}
+
+#[test]
+fn a_buffer_may_end_within_a_value() {
+    let array = || {
+        let bytes = Buffer::from_slice_ref([1i32, 2, 3]).slice_with_length(0, 11);
+        Int32Array::new(ScalarBuffer::from(bytes), None)
+    };
+    let (field, values) = (Field::new("x", DataType::Int32, true), Some(&[1, 2][..]));
+    assert_eq!(export::array(&array()).expect("a tensor").as_slice::<i32>(), values);
+    let given = export::give(Arc::new(array()), &field).expect("given");
+    assert_eq!(given.as_slice::<i32>(), values);
+    for copy in [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always] {
+        let options = Export { copy, ..Export::default() };
+        let tensor = to_dlpack(&array(), &field, &options).expect("a tensor");
+        assert_eq!(tensor.as_slice::<i32>(), values);
+    }
+    let chunks: Vec<ArrayRef> = vec![Arc::new(array()), Arc::new(array().slice(1, 1))];
+    let tensor = export::tensor(Source::Chunks(&chunks, &field), &Export::default());
+    assert_eq!(tensor.expect("a tensor").as_slice::<i32>(), Some(&[1, 2, 2][..]));
 }

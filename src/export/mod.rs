@@ -25,7 +25,7 @@ pub(crate) use dense::same_values;
 pub(crate) use primitive::vector;
 pub(crate) use ragged::{PreparedRagged, is_ragged};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_schema::{Field, Schema};
 
 use crate::copy::CopyPolicy;
@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::plan::{CopyReason, Plan};
+use crate::possible;
 use crate::scalar::Scalar;
 use column::Prepared;
 use dense::Dense;
@@ -363,15 +364,21 @@ fn chunks(source: Source<'_>, options: &Export) -> Result<Vec<Dense>, Error> {
             check_type(array, field)?;
             Ok(vec![row::of(array, field, index, options.physical)?])
         }
-        Source::Chunks([], field) => {
-            Ok(vec![dense(&arrow_array::new_empty_array(field.data_type()), field)?])
-        }
+        Source::Chunks([], field) => Ok(vec![dense(&empty(field)?, field)?]),
         Source::Chunks(arrays, field) => arrays.iter().map(|array| dense(array, field)).collect(),
         Source::Table(..) => unreachable!("a table is a matrix"),
     }
 }
 
+/// An array of the field's type, if there can be one.
+fn empty(field: &Field) -> Result<ArrayRef, Error> {
+    possible::check(field.data_type())?;
+    Ok(new_empty_array(field.data_type()))
+}
+
+/// Whether the field is the array's, and its type one that can be followed to the end.
 pub(crate) fn check_type(array: &dyn Array, field: &Field) -> Result<(), Error> {
+    possible::check(array.data_type())?;
     let (data_type, claimed) = (array.data_type(), field.data_type());
     if data_type == claimed {
         return Ok(());

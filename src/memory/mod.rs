@@ -1,9 +1,10 @@
 //! The rooms that hold foreign memory; everything unsafe in the core is here.
 //!
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
-//! `elements` are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns one into an Arrow `Buffer`;
-//! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros, `prototype`
-//! has it for a shape in C's terms. `live` counts what is open; `keep` is the Python package's allocator.
+//! `elements` are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns
+//! one into an Arrow `Buffer`; `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it
+//! full of zeros, `prototype` has it for a shape in C's terms. `release` lets go without going ever deeper,
+//! `live` counts what is open; `keep` is the Python package's allocator.
 
 mod adopt;
 mod describe;
@@ -19,6 +20,7 @@ mod owner;
 mod pack;
 #[cfg(feature = "pyo3")]
 mod prototype;
+mod release;
 mod vector;
 mod view;
 mod zeroed;

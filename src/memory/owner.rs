@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 
 use super::live;
 use super::pack::Packed;
+use super::release::release;
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
 /// Calls the deleter when it is dropped.
@@ -62,13 +63,13 @@ impl Drop for Owner {
         if self.is_foreign() {
             live::imported(-1);
         }
-        // SAFETY: I1.
-        unsafe {
-            match self.0 {
-                Abi::Legacy(tensor) => delete_legacy(tensor.as_ptr()),
-                Abi::Versioned(tensor) => delete_versioned(tensor.as_ptr()),
-                Abi::Packed(packed) => delete_versioned(packed.into_versioned()),
-            }
+        match self.0 {
+            // SAFETY: I1.
+            Abi::Legacy(tensor) => release(move || unsafe { delete_legacy(tensor.as_ptr()) }),
+            // SAFETY: I1.
+            Abi::Versioned(tensor) => release(move || unsafe { delete_versioned(tensor.as_ptr()) }),
+            // SAFETY: I1.
+            Abi::Packed(packed) => unsafe { delete_versioned(packed.into_versioned()) },
         }
     }
 }
