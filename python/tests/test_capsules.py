@@ -2,15 +2,26 @@
 
 import ctypes
 import gc
+import signal
 import subprocess
 import sys
 import threading
 
 import hostile
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack
+from arrow_dlpack import (
+    Array,
+    Tensor,
+    UnsupportedError,
+    asdlpack,
+    explain,
+    from_dlpack,
+    from_ragged,
+    record_batch,
+)
 from hostile import CUDA, CUDA_HOST, LEGACY, READ_ONLY, VERSIONED, Producer
 
 VERSIONED_ONLY = {"major", "minor", "flags"}
@@ -94,6 +105,59 @@ def test_impossible_descriptors_are_refused_and_deleted_once(name, legacy, take)
     with pytest.raises(BufferError, match="used already"):
         take(capsule)
     assert producer.deleted == 1
+
+
+class FromTheFuture(Producer):
+    """Its version and its deleter can be read, and nothing behind them."""
+
+    def __init__(self, major):
+        super().__init__(major=major)
+        head = hostile.Versioned.flags.offset
+        self.at = hostile.before_guard_page(head)
+        ctypes.memmove(self.at, ctypes.addressof(self.managed), head)
+
+    def capsule(self, name=VERSIONED):
+        self.given += 1
+        return hostile.new_capsule(self.at, name, None)
+
+
+TAKERS = {
+    "from_dlpack": from_dlpack,
+    "Tensor": Tensor.from_dlpack,
+    "asdlpack": asdlpack,
+    "explain": explain,
+    "record_batch": lambda x: record_batch({"x": x}),
+    "record_batch with names": lambda x: record_batch(x, names=["x"]),
+    "from_ragged": lambda x: from_ragged(x, np.array([0])),
+    "from_ragged's offsets": lambda x: from_ragged(np.array([0]), x),
+}
+
+
+@pytest.mark.parametrize("major", [0, 2, (1 << 32) - 1])
+@pytest.mark.parametrize("taker", TAKERS)
+def test_of_a_future_major_version_only_the_deleter_is_touched(taker, major):
+    producer = FromTheFuture(major)
+    for source in (producer, producer.capsule()):
+        with pytest.raises(BufferError, match=f"version {major}.x"):
+            TAKERS[taker](source)
+    with pytest.raises(BufferError, match=f"version {major}.x"):
+        Tensor.from_pointer(producer.at)
+    assert producer.deleted == 3
+
+
+def test_the_page_behind_a_future_version_cannot_be_read():
+    """Else the law above would show nothing."""
+    program = f"""
+import ctypes, sys
+sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
+import hostile
+at = hostile.before_guard_page(24)
+assert ctypes.string_at(at, 24) == bytes(24)
+print("before", flush=True)
+ctypes.string_at(at, 25)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, b"before\n"), done.stderr
 
 
 HELD = {
@@ -190,6 +254,35 @@ def test_a_dying_capsule_does_not_swallow_the_exception_in_flight():
     producer = Producer()
     with pytest.raises(TypeError, match="int"):
         int(Tensor.from_dlpack(producer).__dlpack__(max_version=(1, 0)))
+    gc.collect()
+    assert producer.deleted == 1
+
+
+def by_address(producer):
+    address = ctypes.addressof(producer.managed)
+    return Tensor.from_pointer(address, versioned=not producer.legacy)
+
+
+HOLDERS = {
+    "Tensor": Tensor.from_dlpack,
+    "Tensor of an address": by_address,
+    "Array": from_dlpack,
+    "Arrow capsules": lambda x: from_dlpack(x).__arrow_c_array__(),
+    "a memoryview": lambda x: memoryview(Tensor.from_dlpack(x)),
+    "pyarrow": lambda x: [pa.array(from_dlpack(x))],
+    "polars": lambda x: [pl.Series(from_dlpack(x))],
+    "numpy": lambda x: [np.from_dlpack(Tensor.from_dlpack(x))],
+    "numpy of an Array": lambda x: [np.from_dlpack(from_dlpack(x))],
+}
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["versioned", "legacy"])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_an_exception_in_flight_survives_the_deleter_of_whatever_held_the_tensor(holder, legacy):
+    """abs() has raised already when its argument goes, and with it the tensor."""
+    producer = Producer(legacy=legacy)
+    with pytest.raises(TypeError, match="bad operand type for abs"):
+        abs(HOLDERS[holder](producer))
     gc.collect()
     assert producer.deleted == 1
 

@@ -3,7 +3,8 @@
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
 //! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
 //! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros, `prototype`
-//! has it for a shape in C's terms. `live` counts what is open; `keep` is the Python package's allocator.
+//! has it for a shape in C's terms. `live` counts what is open; `keep` is the Python package's allocator,
+//! and `pending` its exceptions in flight.
 
 mod adopt;
 mod describe;
@@ -17,6 +18,8 @@ mod live;
 mod managed;
 mod owner;
 mod pack;
+#[cfg(feature = "pyo3")]
+mod pending;
 #[cfg(feature = "pyo3")]
 mod prototype;
 mod view;
@@ -32,3 +35,5 @@ pub use managed::ManagedTensor;
 pub(crate) use owner::{delete_legacy, delete_versioned};
 #[cfg(feature = "pyo3")]
 pub(crate) use pack::Description;
+#[cfg(feature = "pyo3")]
+pub(crate) use pending::{PendingException, symbol};

@@ -59,6 +59,9 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
+        // A stranger's deleter may be Python code.
+        #[cfg(feature = "pyo3")]
+        let _pending = self.is_foreign().then(super::PendingException::set_aside);
         if self.is_foreign() {
             live::imported(-1);
         }

@@ -18,6 +18,8 @@ use arrow_array::{ArrayRef, make_array};
 use arrow_data::{ArrayData, BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 
+use crate::memory::PendingException;
+
 /// What is wrong with a structure, in words.
 pub(super) type Checked<T = ()> = Result<T, String>;
 
@@ -114,6 +116,7 @@ pub(super) fn array_from(
     let moved = check_array(&array, data_type)?;
     // SAFETY: it has been checked, so there is a child for each type.
     unsafe { drop_null_buffers(&raw mut array, data_type) };
+    let array = releasing_quietly(array);
     let array = fenced(|| {
         // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
         let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
@@ -124,6 +127,24 @@ pub(super) fn array_from(
         Ok(make_array(data))
     });
     Ok((array?, moved))
+}
+
+/// The same array, for whose release an exception in flight is put aside.
+fn releasing_quietly(array: FFI_ArrowArray) -> FFI_ArrowArray {
+    unsafe extern "C" fn release(array: *mut FFI_ArrowArray) {
+        let _pending = PendingException::set_aside();
+        // SAFETY: called once, by the interface, with the array that was made below.
+        unsafe {
+            drop(Box::from_raw((*array).private_data.cast::<FFI_ArrowArray>()));
+            (*array).release = None;
+        }
+    }
+    let inner = Box::into_raw(Box::new(array));
+    // SAFETY: it has just been boxed; of the two, only the box releases it.
+    let mut outer = unsafe { inner.read() };
+    outer.release = Some(release);
+    outer.private_data = inner.cast();
+    outer
 }
 
 /// arrow-rs takes texts and binaries without rows to be without bytes, and then finds that the offset of
