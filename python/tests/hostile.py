@@ -48,12 +48,13 @@ class Canaries:
         self.cages = []
         Canaries.unseen.add(self)
 
-    def place(self, kind, *values):
+    def place(self, kind, values=()):
         """A new ctypes object of this type."""
-        cage = bytearray(CANARY + bytes(ctypes.sizeof(kind)) + CANARY)
+        content = values if isinstance(values, bytes) else bytes(ctypes.sizeof(kind))
+        cage = bytearray(CANARY + content + CANARY)
         self.cages.append(cage)
         placed = kind.from_buffer(cage, len(CANARY))
-        if values:
+        if values and values is not content:
             placed[:] = values
         return placed
 
@@ -126,7 +127,7 @@ class Producer:
 
     def __init__(self, values=(1.0, 2.0, 3.0), ctype=ctypes.c_float, *, legacy=False, **fields):
         self.canaries = Canaries()
-        self.memory = self.canaries.place(ctype * len(values), *values)
+        self.memory = self.canaries.place(ctype * len(values), values)
         self.given = self.deleted = 0
         self.calls = []
         self.legacy = legacy
@@ -155,7 +156,7 @@ class Producer:
         self.managed.tensor.ndim = fields.pop("ndim", len(fields["shape"] or ()))
         for name, value in fields.items():
             if isinstance(value, tuple):
-                value = self.canaries.place(c_int64 * len(value), *value)  # noqa: PLW2901
+                value = self.canaries.place(c_int64 * len(value), value)  # noqa: PLW2901
                 self._keep.append(value)
             setattr(self.managed.tensor, name, value)
 
