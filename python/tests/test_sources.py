@@ -1,7 +1,7 @@
 """Arrow sources: real libraries, streams that fail, and C structures that cannot be true."""
 
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_void_p
+from ctypes import POINTER
 
 import hostile
 import numpy as np
@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
+from hostile_arrow import GET, NULL_RELEASE, ArrayStruct, EmptyStream, FailingStream, Source
 
 
 def test_every_kind_of_source_is_carried_whole():
@@ -213,94 +214,6 @@ def test_a_stream_is_read_once():
         Array(Once())
 
 
-class Schema(ctypes.Structure):
-    pass
-
-
-Schema._fields_ = (
-    ("format", c_char_p),
-    ("name", c_char_p),
-    ("metadata", c_char_p),
-    ("flags", c_int64),
-    ("n_children", c_int64),
-    ("children", POINTER(POINTER(Schema))),
-    ("dictionary", POINTER(Schema)),
-    ("release", CFUNCTYPE(None, POINTER(Schema))),
-    ("private_data", c_void_p),
-)
-
-
-class ArrayStruct(ctypes.Structure):
-    pass
-
-
-ArrayStruct._fields_ = (
-    ("length", c_int64),
-    ("null_count", c_int64),
-    ("offset", c_int64),
-    ("n_buffers", c_int64),
-    ("n_children", c_int64),
-    ("buffers", POINTER(c_void_p)),
-    ("children", POINTER(POINTER(ArrayStruct))),
-    ("dictionary", POINTER(ArrayStruct)),
-    ("release", CFUNCTYPE(None, POINTER(ArrayStruct))),
-    ("private_data", c_void_p),
-)
-
-NULL_RELEASE = object()
-
-
-class Source:
-    """An Arrow array by hand: 8 int32 zeros unless told otherwise; counts its releases."""
-
-    def __init__(self, schema=None, children=(), child_arrays=(), **array):
-        self.released = 0
-        self.memory = ctypes.create_string_buffer(256)
-        start = (ctypes.addressof(self.memory) + 63) // 64 * 64
-        buffers = array.pop("buffers", [None, start])
-        self.schema = self.schema_struct({"format": b"i"} | (schema or {}), children)
-        self.array = self.array_struct(
-            {"length": 8, "n_buffers": len(buffers or [])} | array, buffers, child_arrays
-        )
-
-    def schema_struct(self, fields, children):
-        release = fields.pop("release", self.release_schema)
-        struct = Schema(**fields)
-        if release is not NULL_RELEASE:
-            struct.release = type(struct.release)(release)
-        self.adopt(struct, children, POINTER(Schema))
-        return struct
-
-    def array_struct(self, fields, buffers, children):
-        release = fields.pop("release", self.release_array)
-        struct = ArrayStruct(**fields)
-        if release is not NULL_RELEASE:
-            struct.release = type(struct.release)(release)
-        if buffers is not None:
-            struct.buffers = (c_void_p * len(buffers))(*buffers)
-        self.adopt(struct, children, POINTER(ArrayStruct))
-        return struct
-
-    @staticmethod
-    def adopt(struct, children, pointer):
-        if children:
-            struct.n_children = struct.n_children or len(children)
-            struct.children = (pointer * len(children))(*map(ctypes.pointer, children))
-
-    def release_schema(self, pointer):
-        pointer[0].release = type(pointer[0].release)()
-
-    def release_array(self, pointer):
-        self.released += 1
-        pointer[0].release = type(pointer[0].release)()
-
-    def __arrow_c_array__(self, requested_schema=None):
-        return (
-            hostile.new_capsule(ctypes.addressof(self.schema), b"arrow_schema", None),
-            hostile.new_capsule(ctypes.addressof(self.array), b"arrow_array", None),
-        )
-
-
 def test_a_source_by_hand_is_carried_and_released_once():
     source = Source(null_count=-1)
     tensor = np.from_dlpack(Array(source))
@@ -430,36 +343,6 @@ def test_nonsense_from_a_source_is_a_type_error(answer):
             Array(source)
 
 
-class Stream(ctypes.Structure):
-    pass
-
-
-GET = CFUNCTYPE(c_int, POINTER(Stream), c_void_p)
-Stream._fields_ = (
-    ("get_schema", GET),
-    ("get_next", GET),
-    ("get_last_error", CFUNCTYPE(c_void_p, POINTER(Stream))),
-    ("release", CFUNCTYPE(None, POINTER(Stream))),
-    ("private_data", c_void_p),
-)
-
-
-class FailingStream:
-    """A stream whose callbacks answer 5, without a word; counts its releases."""
-
-    def __init__(self, **callbacks):
-        self.released = 0
-        answers = {"get_schema": GET(lambda *_: 5), "get_next": GET(lambda *_: 5)} | callbacks
-        release = CFUNCTYPE(None, POINTER(Stream))(self.release)
-        self.stream = Stream(release=release, **answers)
-
-    def release(self, _pointer):
-        self.released += 1
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return hostile.new_capsule(ctypes.addressof(self.stream), b"arrow_array_stream", None)
-
-
 @pytest.mark.parametrize("missing", ["get_schema", "get_next"])
 def test_a_stream_without_callbacks_is_refused(missing):
     source = FailingStream(**{missing: GET()})
@@ -473,22 +356,6 @@ def test_a_stream_that_fails_without_a_word_is_an_error():
     with pytest.raises(ValueError, match=r"stream failed: no message \(code 5\)"):
         Array(source)
     assert source.released == 1
-
-
-class EmptyStream(FailingStream):
-    """One without arrays, of whatever type."""
-
-    def __init__(self, **schema):
-        self.source = Source(**schema)
-        super().__init__(get_schema=GET(self.fill_schema), get_next=GET(self.fill_nothing))
-
-    def fill_schema(self, _stream, out):
-        ctypes.memmove(out, ctypes.addressof(self.source.schema), ctypes.sizeof(Schema))
-        return 0
-
-    def fill_nothing(self, _stream, out):
-        ctypes.memset(out, 0, ctypes.sizeof(ArrayStruct))
-        return 0
 
 
 IMPOSSIBLE_TYPES = {
@@ -576,3 +443,31 @@ def test_the_only_offset_of_no_texts_may_be_any(format):
     offsets = pa.py_buffer(np.array([0, 0], "int32"))
     lists = pa.Array.from_buffers(pa.list_(format), 1, [None, offsets], children=[none])
     assert pa.array(Array(lists)).to_pylist() == [[]]
+
+
+NUMBERS = pa.StructArray.from_arrays([pa.array(range(20))], ["x"])
+SLICED = {
+    "a struct of structs": pa.StructArray.from_arrays([NUMBERS], ["inner"])[2:7],
+    "a struct of slices of structs": pa.StructArray.from_arrays([NUMBERS[3:]], ["inner"])[2:7],
+    "lists of structs": pa.FixedSizeListArray.from_arrays(NUMBERS, 2)[2:7],
+    "lists of a slice of structs": pa.FixedSizeListArray.from_arrays(NUMBERS[4:], 2),
+    "a slice of lists of a slice of structs": pa.FixedSizeListArray.from_arrays(NUMBERS[4:], 2)[1:],
+    "lists of nothing": pa.FixedSizeListArray.from_arrays(NUMBERS, 2)[3:3],
+    "a union of structs": pa.UnionArray.from_sparse(
+        pa.array([0, 1] * 10, pa.int8()), [NUMBERS, pa.array(range(20))]
+    )[3:9],
+    "a union of a slice of structs": pa.UnionArray.from_sparse(
+        pa.array([0, 1] * 8, pa.int8()), [NUMBERS[4:], pa.array(range(16))]
+    )[3:9],
+    "lists of any length of structs": pa.ListArray.from_arrays([0, 2, 5, 9], NUMBERS[4:])[1:],
+}
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_structs_may_be_slices_wherever_they_are(name):
+    source = SLICED[name]
+    assert pa.array(Array(source)).to_pylist() == source.to_pylist()
+    numbers = pa.array(range(len(source)), pa.int64())
+    batch = pa.record_batch({"structs": source, "number": numbers})
+    assert pa.array(Array(batch)).to_pylist() == batch.to_pylist()
+    assert to_tensor(batch, columns=["number"]).shape == (len(source), 1)

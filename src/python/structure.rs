@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, make_array};
-use arrow_data::{ArrayData, BufferSpec, layout};
+use arrow_data::{BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 
+use super::repair::repaired;
 use crate::memory::PendingException;
 
 /// What is wrong with a structure, in words.
@@ -120,7 +121,7 @@ pub(super) fn array_from(
     let array = fenced(|| {
         // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
         let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
-        let data = without_offsets_of_nothing(data)?;
+        let data = repaired(data)?;
         if !data_type.is_primitive() {
             data.validate_full()?;
         }
@@ -145,29 +146,6 @@ fn releasing_quietly(array: FFI_ArrowArray) -> FFI_ArrowArray {
     outer.release = Some(release);
     outer.private_data = inner.cast();
     outer
-}
-
-/// arrow-rs takes texts and binaries without rows to be without bytes, and then finds that the offset of
-/// such a slice lies behind these: here they are new ones, at any depth.
-fn without_offsets_of_nothing(data: ArrayData) -> Result<ArrayData, ArrowError> {
-    if !has_offsets_of_nothing(&data) {
-        return Ok(data);
-    }
-    if data.is_empty() {
-        return Ok(ArrayData::new_empty(data.data_type()));
-    }
-    let children = data.child_data().iter().cloned().map(without_offsets_of_nothing);
-    let children = children.collect::<Result<_, _>>()?;
-    data.into_builder().child_data(children).build()
-}
-
-fn has_offsets_of_nothing(data: &ArrayData) -> bool {
-    // The slice may begin at its offset, or its buffer of offsets where it begins, as arrow-rs has it.
-    let has_bytes = matches!(
-        data.data_type(),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
-    );
-    has_bytes && data.is_empty() || data.child_data().iter().any(has_offsets_of_nothing)
 }
 
 /// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is
