@@ -142,6 +142,7 @@ class EmptyStream(FailingStream):
 
 
 ROOM = 1 << 13  # of every buffer, so that what lengths of up to 100 say is there
+POINTERS = 8  # of every array, most of them NULL: nobody can prove that it is shorter than is said
 
 
 @dataclass
@@ -190,8 +191,7 @@ class Tree:
         for struct in (self.schema, self.array):
             if struct.release:
                 struct.release = self.counting(type(struct))
-        self.is_array = bool(self.array.release)
-        self.is_schema = bool(self.schema.release)
+        self.given = {Schema: 0, ArrayStruct: 0}
         self.destructor = hostile.DESTRUCTOR(self.destroy)
 
     def counting(self, kind):
@@ -206,7 +206,7 @@ class Tree:
         """An array of pointers to them; `said` is None, or has None for what is not there."""
         if said is None or not structs:
             return None
-        array = self.canaries.place(POINTER(type(structs[0])) * len(structs))
+        array = self.canaries.place(POINTER(type(structs[0])) * max(len(structs), POINTERS))
         for index, struct in enumerate(structs):
             if index not in said:
                 array[index] = ctypes.pointer(struct)
@@ -247,7 +247,7 @@ class Tree:
 
     def addresses(self, buffers, said):
         """Of new buffers with these bytes; `said` has None or how far off the address is."""
-        array = self.canaries.place(c_void_p * len(buffers))
+        array = self.canaries.place(c_void_p * max(len(buffers), POINTERS))
         for index, content in enumerate(buffers):
             shift = said.get(index, 0)
             if content is not None and shift is not None:
@@ -264,17 +264,20 @@ class Tree:
         return struct
 
     def destroy(self, capsule):
-        for kind, struct, name in (
-            (Schema, self.schema, b"arrow_schema"),
-            (ArrayStruct, self.array, b"arrow_array"),
-        ):
+        for struct, name in (self.schema, b"arrow_schema"), (self.array, b"arrow_array"):
             if hostile.is_dying_as(capsule, name) and struct.release:
                 struct.release(ctypes.pointer(struct))
-                assert self.released[kind]
 
     def capsule(self, struct, name):
+        self.given[type(struct)] = bool(self.released[type(struct)] or struct.release)
         destructor = ctypes.cast(self.destructor, c_void_p)
         return hostile.new_capsule(ctypes.addressof(struct), name, destructor)
+
+    def move(self, struct, out):
+        """As streams hand structures out."""
+        self.given[type(struct)] = bool(struct.release)
+        ctypes.memmove(out, ctypes.addressof(struct), ctypes.sizeof(struct))
+        mark_released(ctypes.pointer(struct))
 
     def __arrow_c_schema__(self):
         return self.capsule(self.schema, b"arrow_schema")
@@ -284,5 +287,51 @@ class Tree:
 
     def settle(self):
         """Everybody has let go."""
-        assert self.released == {Schema: self.is_schema, ArrayStruct: self.is_array}
+        assert self.released == self.given
         self.canaries.check()
+
+
+NO_WORDS, NO_TEXT = object(), object()
+
+
+class TreeStream(FailingStream):
+    """A stream of chunks, whose types may be others than it says. It fails with `code` where it
+    says its type, or after so many chunks; `words` are what it has to say about it."""
+
+    def __init__(
+        self, schema, chunks, *, code=5, fails_at_type=False, fails_after=None, words=NO_WORDS
+    ):
+        self.tree, self.chunks = Tree(schema), [Tree(chunk) for chunk in chunks]
+        self.code, self.fails_at_type, self.fails_after = code, fails_at_type, fails_after
+        self.words = ctypes.create_string_buffer(words) if isinstance(words, bytes) else None
+        self.position = 0
+        super().__init__(get_schema=GET(self.get_schema), get_next=GET(self.get_next))
+        if words is not NO_WORDS:
+            self.get_words = dict(Stream._fields_)["get_last_error"](self.last_error)
+            self.stream.get_last_error = self.get_words
+
+    def last_error(self, _stream):
+        return ctypes.addressof(self.words) if self.words is not None else None
+
+    def get_schema(self, _stream, out):
+        if self.fails_at_type:
+            return self.code
+        self.tree.move(self.tree.schema, out)
+        return 0
+
+    def get_next(self, _stream, out):
+        if self.position == self.fails_after:
+            return self.code
+        if self.position == len(self.chunks):
+            ctypes.memset(out, 0, ctypes.sizeof(ArrayStruct))
+        else:
+            chunk = self.chunks[self.position]
+            chunk.move(chunk.array, out)
+            self.position += 1
+        return 0
+
+    def settle(self):
+        """Everybody has let go."""
+        assert self.released == 1
+        for tree in (self.tree, *self.chunks):
+            tree.settle()

@@ -268,6 +268,33 @@ def test_impossible_structures_are_refused_and_released_once(name):
     assert source.released == (0 if "schema" in fields or "release" in fields else 1)
 
 
+def test_metadata_takes_no_more_room_than_it_has_texts():
+    """arrow-rs would make room for all of them, and abort the process where there is none."""
+    entries = ((1 << 31) - 1).to_bytes(4, "little")
+    source = Source(schema={"metadata": entries + b"\0\0\0\0" + b"\xff" * 4})
+    with pytest.raises(ValueError, match="metadata has a text of length -1"):
+        Array(source)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2, 1 << 60, HUGE])
+def test_views_have_no_more_buffers_than_there_are_addresses(count):
+    source = Source(schema={"format": b"vu"}, buffers=[None, None, None], n_buffers=count)
+    with pytest.raises(ValueError, match=f"{count} buffers where 2 are expected"):
+        Array(source)
+    assert source.released == 1
+
+
+@pytest.mark.parametrize("format", [b"+s", b"+w:1", b"+l"])
+def test_a_child_that_has_been_released_is_refused(format):
+    inner = Source(release=NULL_RELEASE)
+    source = Source({"format": format}, [inner.schema], [inner.array], length=1, buffers=[None])
+    if format == b"+l":
+        source = Source({"format": format}, [inner.schema], [inner.array], length=1)
+    with pytest.raises(ValueError, match="child that has been released already"):
+        Array(source)
+    assert source.released == 1
+
+
 def test_a_requested_schema_may_be_hostile():
     source = Source(schema={"format": b"w:-3"})
     with pytest.raises(ValueError, match="negative size"):
