@@ -2,6 +2,7 @@
 
 import ctypes
 from ctypes import POINTER
+from dataclasses import replace
 
 import hostile
 import numpy as np
@@ -9,7 +10,18 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
-from hostile_arrow import GET, NULL_RELEASE, ArrayStruct, EmptyStream, FailingStream, Source
+from hostile_arrow import (
+    GET,
+    NO_TEXT,
+    NO_WORDS,
+    NULL_RELEASE,
+    ArrayStruct,
+    EmptyStream,
+    FailingStream,
+    Node,
+    Source,
+    TreeStream,
+)
 
 
 def test_every_kind_of_source_is_carried_whole():
@@ -383,6 +395,56 @@ def test_a_stream_that_fails_without_a_word_is_an_error():
     with pytest.raises(ValueError, match=r"stream failed: no message \(code 5\)"):
         Array(source)
     assert source.released == 1
+
+
+INTEGERS = Node("i", 2, [None, bytes(8)])
+TEXTS = Node("u", 1, [None, bytes(8), b""])
+
+
+@pytest.mark.parametrize(
+    ("words", "heard"),
+    [
+        (b"out of luck", "out of luck"),
+        (b"", r"failed:  \(code"),
+        (b"caf\xe9", "caf\ufffd"),
+        (b"x" * 10**5, "x" * 99),
+        (NO_TEXT, "no message"),
+        (NO_WORDS, "no message"),
+    ],
+)
+@pytest.mark.parametrize("when", [{"fails_at_type": True}, {"fails_after": 0}, {"fails_after": 1}])
+def test_a_stream_that_fails_is_heard_as_far_as_it_can_be_understood(words, heard, when):
+    source = TreeStream(INTEGERS, [INTEGERS] * 2, words=words, code=22, **when)
+    with pytest.raises(ValueError, match=heard) as refusal:
+        Array(source)
+    assert str(refusal.value).endswith("(code 22)")
+    source.settle()
+
+
+@pytest.mark.parametrize(
+    "chunks", [[TEXTS], [INTEGERS, TEXTS], [INTEGERS, replace(INTEGERS, length=-1)]]
+)
+def test_a_stream_that_changes_its_mind_about_its_type_is_refused(chunks):
+    source = TreeStream(INTEGERS, chunks)
+    with pytest.raises(ValueError, match="Int32 is malformed"):
+        Array(source)
+    source.settle()
+
+
+def test_a_stream_whose_type_has_been_released_is_refused():
+    source = TreeStream(replace(INTEGERS, said_of_type={"release": None}), [INTEGERS])
+    with pytest.raises(ValueError, match="schema has been released"):
+        Array(source)
+    source.settle()
+
+
+def test_an_exception_in_flight_survives_the_release_of_an_arrow_array():
+    """Python code, like the deleters of test_capsules.py."""
+    for hold in (Array, to_tensor, lambda x: [np.asarray(to_tensor(x))]):
+        source = Source(null_count=0)
+        with pytest.raises(TypeError, match="bad operand type for abs"):
+            abs(hold(source))
+        assert source.released == 1
 
 
 IMPOSSIBLE_TYPES = {
