@@ -4,7 +4,7 @@
 //! `elements` are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns
 //! one into an Arrow `Buffer`; `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it
 //! full of zeros, `prototype` has it for a shape in C's terms. `release` lets go without going ever deeper,
-//! `live` counts what is open; `keep` is the Python package's allocator.
+//! `live` counts what is open; `keep` is the Python package's allocator, `pending` puts its exceptions aside.
 
 mod adopt;
 mod describe;
@@ -18,6 +18,8 @@ mod live;
 mod managed;
 mod owner;
 mod pack;
+#[cfg(feature = "pyo3")]
+mod pending;
 #[cfg(feature = "pyo3")]
 mod prototype;
 mod release;
@@ -35,4 +37,6 @@ pub use managed::ManagedTensor;
 pub(crate) use owner::{delete_legacy, delete_versioned};
 #[cfg(feature = "pyo3")]
 pub(crate) use pack::Description;
+#[cfg(feature = "pyo3")]
+pub(crate) use pending::{PendingException, symbol};
 pub(crate) use vector::Vector;

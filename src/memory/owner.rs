@@ -65,13 +65,22 @@ impl Drop for Owner {
         }
         match self.0 {
             // SAFETY: I1.
-            Abi::Legacy(tensor) => release(move || unsafe { delete_legacy(tensor.as_ptr()) }),
-            // SAFETY: I1.
-            Abi::Versioned(tensor) => release(move || unsafe { delete_versioned(tensor.as_ptr()) }),
-            // SAFETY: I1.
             Abi::Packed(packed) => unsafe { delete_versioned(packed.into_versioned()) },
+            // SAFETY: I1.
+            Abi::Versioned(tensor) => foreign(move || unsafe { delete_versioned(tensor.as_ptr()) }),
+            // SAFETY: I1.
+            Abi::Legacy(tensor) => foreign(move || unsafe { delete_legacy(tensor.as_ptr()) }),
         }
     }
+}
+
+/// Calls a stranger's deleter, which may be Python code.
+fn foreign(delete: impl FnOnce() + 'static) {
+    release(|| {
+        #[cfg(feature = "pyo3")]
+        let _pending = super::PendingException::set_aside();
+        delete();
+    });
 }
 
 /// Calls the deleter, if there is one. Nothing else is touched: the major version may be another.

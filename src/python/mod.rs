@@ -27,6 +27,7 @@ mod item;
 mod lent;
 mod options;
 mod plan;
+mod repair;
 mod request;
 mod source;
 mod structure;
