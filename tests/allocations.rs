@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "stands between the program and its allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use arrow_array::{
@@ -19,7 +19,7 @@ use arrow_dlpack::{
 };
 use arrow_schema::Field;
 
-use support::Producer;
+use support::{Producer, Watch};
 
 mod support;
 
@@ -39,6 +39,8 @@ thread_local! {
     static ASKED: Cell<Asked> = const {
         Cell::new(Asked { allocations: 0, held: 0, peak: 0 })
     };
+    /// Of the tensors that were lent to this thread's conversions.
+    static WATCHES: RefCell<Vec<Watch>> = const { RefCell::new(Vec::new()) };
 }
 
 struct Counting;
@@ -171,7 +173,7 @@ fn allocates_its_result<Source, Result, E>(
     bytes: impl Fn(usize) -> usize,
     convert: impl Fn(Source) -> std::result::Result<Result, E>,
 ) -> [usize; 2] {
-    [1 << 18, 1 << 20].map(|rows| {
+    let counts = [1 << 18, 1 << 20].map(|rows| {
         let source = prepare(rows);
         let (result, asked) = allocations(|| convert(source));
         assert!(result.is_ok());
@@ -179,7 +181,9 @@ fn allocates_its_result<Source, Result, E>(
         assert!(peak >= signed(result), "{peak} bytes are fewer than the result's {result}");
         assert!(peak <= signed(result + SCRATCH), "{peak} bytes for a result of {result}");
         asked.allocations
-    })
+    });
+    WATCHES.take().into_iter().for_each(Watch::released_once);
+    counts
 }
 
 fn exports<A: Array + 'static>(
@@ -286,8 +290,7 @@ const FLOAT32: DLDataType = support::dtype(2, 32, 1);
 fn lent(dtype: DLDataType, bytes: usize, shape: &[i64], strides: &[i64]) -> ManagedTensor {
     let producer = Producer::bytes(dtype, &vec![1; bytes], shape, strides);
     let (tensor, watch) = producer.tensor(support::Abi::Versioned);
-    // Until the process ends: what becomes of it is for other tests.
-    std::mem::forget(watch);
+    WATCHES.with_borrow_mut(|watches| watches.push(watch));
     tensor.expect("a true tensor")
 }
 
