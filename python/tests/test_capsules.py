@@ -316,7 +316,7 @@ def test_a_tensor_elsewhere_has_its_producer_answer():
 
 
 def test_a_producer_elsewhere_is_believed_that_it_copied_and_where_it_is():
-    """Not every one says IS_COPIED, or has __dlpack_device__; and nobody here can do it for them."""
+    """Not every one says IS_COPIED, or has __dlpack_device__; and nobody here can copy."""
 
     class Silent:
         def __init__(self):

@@ -35,7 +35,9 @@ def test_the_readme_runs(block):
         exec(compile(block, "README.md", "exec"), {})
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if python_of(page)], ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if python_of(page)], ids=lambda page: page.stem
+)
 def test_the_pages_run_from_top_to_bottom(page):
     code = "\n".join(python_of(page))
     # In a process of its own: one of them forks, and PyTorch keeps what it was given.
