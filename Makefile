@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python lint types compatibility cases bench profile count count-update docs package \
-	free-threaded build clean
+	free-threaded supply advisories msrv semver coverage build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -20,6 +20,7 @@ test: test-rust test-python
 # The Python rooms need an interpreter around them: they are tested from Python.
 test-rust: $(VENV)/.test
 	cargo test --features ndarray --all-targets
+	cargo test --package arrow-dlpack-neighbours
 	cargo test --features ndarray --doc
 	cargo run --features ndarray --quiet --example flights
 
@@ -30,8 +31,8 @@ test-python: $(VENV)/.test build
 lint: $(VENV)/.test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- --deny warnings
-	$(BIN)/ruff check --config python/pyproject.toml python examples benches
-	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches
+	$(BIN)/ruff check --config python/pyproject.toml python examples benches docs/coverage.py
+	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches docs/coverage.py
 
 # The stubs against mypy and against the built module.
 types: $(VENV)/.test build
@@ -91,6 +92,46 @@ free-threaded: $(VENV)/.test
 		CARGO_TARGET_DIR=$(abspath target/package-build) \
 		maturin build --release --zig --compatibility manylinux2014 --interpreter python3.14t \
 		--manifest-path python/Cargo.toml --out $(DIST)
+
+# Cargo's own tools, at the versions written here. They run for seconds, so they are built without optimising.
+tool = target/tools/$(1)@$(2)/bin/$(1)
+DENY := $(call tool,cargo-deny,0.20.2)
+LLVM_COV := $(call tool,cargo-llvm-cov,0.9.1)
+MACHETE := $(call tool,cargo-machete,0.9.2)
+SEMVER := $(call tool,cargo-semver-checks,0.51.0)
+$(DENY) $(LLVM_COV) $(MACHETE) $(SEMVER):
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root $(abspath $(@D)/..) \
+		$(notdir $(abspath $(@D)/..))
+
+# Our dependencies: licences, sources, versions, and whether each is used.
+supply: $(DENY) $(MACHETE)
+	$(DENY) check licenses bans sources
+	$(MACHETE)
+
+# The same against the RustSec database, from the network.
+advisories: $(DENY)
+	$(DENY) check advisories
+
+# Toolchains beside the machine's own.
+RUSTUP := RUSTUP_HOME=$(abspath target/rustup)
+NIGHTLY := nightly-2026-10-30
+
+# The crate and its tests with the oldest Rust that Cargo.toml allows.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv:
+	$(RUSTUP) rustup toolchain install $(MSRV) --profile minimal --no-self-update
+	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) test --locked --features ndarray --all-targets
+	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --locked --all-features \
+		--package arrow-dlpack --package arrow-dlpack-python --package arrow-dlpack-example-extension
+
+# Breaking changes since the last release, or since a commit: make semver SINCE=HEAD~20
+semver: $(SEMVER)
+	$(SEMVER) semver-checks --package arrow-dlpack --all-features $(if $(SINCE),--baseline-rev $(SINCE))
+
+# Which lines all tests together run; writes docs/coverage.md.
+coverage: $(VENV)/.test $(LLVM_COV)
+	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component llvm-tools --no-self-update
+	. $(BIN)/activate && $(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) PATH="$(abspath $(dir $(LLVM_COV))):$$PATH" docs/coverage.sh
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo

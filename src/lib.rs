@@ -11,6 +11,10 @@ pub mod ndarray;
 #[cfg(feature = "pyo3")]
 pub mod python;
 
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../docs/what-can-go-wrong.md")]
+pub mod what_can_go_wrong {}
+
 mod copy;
 mod error;
 mod kernels;

@@ -501,6 +501,22 @@ def test_a_tensor_elsewhere_has_its_producer_answer():
     assert gpu.calls == [{"max_version": (1, 3)}, asked, {}]
 
 
+def test_a_producer_elsewhere_is_believed_that_it_copied_and_where_it_is():
+    """Not every one says IS_COPIED, or has __dlpack_device__; and nobody here can copy."""
+
+    class Silent:
+        def __init__(self):
+            self.gpu = Gpu()
+
+        def __dlpack__(self, **keywords):
+            return self.gpu.__dlpack__(**keywords)
+
+    silent = Silent()
+    for keywords in {"copy": True}, {"device": (CUDA, 0)}:
+        assert Tensor.from_dlpack(silent, **keywords).device == "cuda:0"
+        assert keywords.items() <= {"device": (CUDA, 0), **silent.gpu.calls[-1]}.items()
+
+
 def test_a_bare_capsule_from_elsewhere_takes_no_stream():
     gpu = Gpu(byte_offset=16, flags=READ_ONLY)
     tensor = Tensor.from_dlpack(gpu.capsule())

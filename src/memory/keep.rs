@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn reallocated_blocks_hold_what_they_held() {
-        let allocator = KeepingAllocator::new();
+        let allocator = KeepingAllocator::default();
         let mut size = 1000;
         let mut block = alloc(&allocator, size);
         for next in [2000, LARGE, LARGE + 1, 5 << 20, 20 << 20, 6 << 20, 500] {
@@ -264,6 +264,16 @@ mod tests {
             size = next;
         }
         free(&allocator, block, size);
+    }
+
+    #[test]
+    fn a_block_that_cannot_grow_stays_as_it_was() {
+        let allocator = KeepingAllocator::new();
+        let block = alloc(&allocator, 1000);
+        // SAFETY: the block is there, with this size; no machine has so much memory.
+        let grown = unsafe { allocator.realloc(block, layout(1000), 1 << 60) };
+        assert!(grown.is_null());
+        free(&allocator, block, 1000);
     }
 
     #[test]

@@ -201,7 +201,7 @@ impl ManagedTensor {
         } else {
             // Not from one buffer's slice: the provenance of the others is needed as well.
             for buffer in &buffers {
-                buffer.as_ptr().expose_provenance();
+                let _ = buffer.as_ptr().expose_provenance();
             }
             std::ptr::with_exposed_provenance_mut(first.as_ptr().addr())
         };
@@ -393,6 +393,34 @@ impl ManagedTensor {
                 Ok(packed.into_legacy())
             }
             Abi::Versioned(_) => Arc::new(self).share().into_raw_legacy(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Callers count their elements; should one of them count wrong, no tensor says so.
+    #[test]
+    fn a_tensor_does_not_reach_beyond_its_buffers() {
+        let whole = Buffer::from_vec(vec![0_i32; 4]);
+        let shared = |shape: &[i64], strides: &[i64]| {
+            let flags = DLPackFlags::default();
+            ManagedTensor::over_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
+        };
+        let run = |shape: &[i64], strides: &[i64]| {
+            let halves = vec![whole.slice_with_length(0, 8), whole.slice_with_length(8, 8)];
+            let flags = DLPackFlags::default();
+            ManagedTensor::over_run(halves, DLDataType::INT32, flags, shape, strides)
+        };
+        let beyond = Error::Overflow("extent beyond its buffer");
+        for over in [&shared as &dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>, &run] {
+            assert_eq!(over(&[2, 2], &[2, 1]).map(|tensor| tensor.nbytes()), Ok(16));
+            assert_eq!(over(&[2], &[3]).map(|tensor| tensor.nbytes()), Ok(8));
+            assert_eq!(over(&[5], &[1]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[4]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[-1]).err(), Some(beyond.clone()));
         }
     }
 }
