@@ -401,6 +401,8 @@ impl ManagedTensor {
 mod tests {
     use super::*;
 
+    type Way<'a> = &'a dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>;
+
     /// Callers count their elements; should one of them count wrong, no tensor says so.
     #[test]
     fn a_tensor_does_not_reach_beyond_its_buffers() {
@@ -415,7 +417,8 @@ mod tests {
             ManagedTensor::over_run(halves, DLDataType::INT32, flags, shape, strides)
         };
         let beyond = Error::Overflow("extent beyond its buffer");
-        for over in [&shared as &dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>, &run] {
+        let ways: [Way<'_>; 2] = [&shared, &run];
+        for over in ways {
             assert_eq!(over(&[2, 2], &[2, 1]).map(|tensor| tensor.nbytes()), Ok(16));
             assert_eq!(over(&[2], &[3]).map(|tensor| tensor.nbytes()), Ok(8));
             assert_eq!(over(&[5], &[1]).err(), Some(beyond.clone()));
