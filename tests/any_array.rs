@@ -22,7 +22,7 @@ use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use support::{Random, dtype};
+use support::{Random, device, dtype};
 
 mod support;
 
@@ -401,6 +401,27 @@ proptest! {
             for nulls in [NullPolicy::Refuse, ZERO, NullPolicy::Masked] {
                 column.exports(copy, nulls);
             }
+        }
+    }
+
+    #[test]
+    fn c_finds_strides_at_any_rank_and_no_offset(column in column()) {
+        let field = column.kind.field();
+        for copy in [CopyPolicy::IfNeeded, CopyPolicy::Always] {
+            let tensor = to_dlpack(&column.array, &field, &options(copy, ZERO)).expect("a tensor");
+            let (shape, empty) = (column.shape(), column.kind.cells(&column.array).is_empty());
+            let raw = tensor.into_raw();
+            // SAFETY: `into_raw` made it just now.
+            let managed = unsafe { raw.read() };
+            let tensor = managed.dl_tensor;
+            assert_eq!((tensor.ndim, tensor.byte_offset), (i32::try_from(shape.len()).expect("few"), 0));
+            assert_eq!((tensor.device, tensor.dtype), (device(1, 0), column.kind.dtype()));
+            assert_eq!(tensor.data.is_null(), empty);
+            assert!(!tensor.strides.is_null() && tensor.strides.is_aligned());
+            // SAFETY: the header promises as many as axes.
+            assert_eq!(unsafe { std::slice::from_raw_parts(tensor.shape, shape.len()) }, shape);
+            assert!(managed.deleter.is_some() && !managed.manager_ctx.is_null());
+            support::delete(raw);
         }
     }
 

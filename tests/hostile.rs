@@ -87,9 +87,11 @@ fn any_dtype() -> impl Strategy<Value = DLDataType> {
 }
 
 fn true_dtype() -> impl Strategy<Value = DLDataType> {
-    prop_oneof![8 => any_dtype().prop_filter("true", |&of| oracle::fits(of)), 1 => select(vec![
-        dtype(0, 8, 1), dtype(1, 8, 1), dtype(2, 32, 1), dtype(2, 64, 1), dtype(0, 64, 1),
-    ])]
+    let bits = |code| [1, 2, 4, 6, 8, 16, 32, 64, 128].map(|bits| (code, bits));
+    let all = (0..19).chain([255]).flat_map(bits);
+    let all = all.filter(|&(code, bits)| oracle::fits(dtype(code, bits, 1))).collect::<Vec<_>>();
+    let lanes = prop_oneof![12 => Just(1), 1 => 2..5u16, 1 => 1..=u16::MAX];
+    (select(all), lanes).prop_map(|((code, bits), lanes)| dtype(code, bits, lanes))
 }
 
 fn any_device() -> impl Strategy<Value = DLDevice> {
