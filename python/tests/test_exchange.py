@@ -134,14 +134,16 @@ def test_other_objects_are_a_type_error(function, stranger):
 
 @pytest.mark.parametrize("function", ["from_object", "lend"])
 def test_null_for_an_object_is_a_type_error(function):
+    out = Out()
     with pytest.raises(TypeError, match="got NULL"):
-        getattr(OURS, function)(None, Out().at)
+        getattr(OURS, function)(None, out.at)
 
 
 @pytest.mark.parametrize("function", ["from_object", "lend"])
 def test_null_for_the_result_is_an_error(function, live):
+    exported = array()
     with pytest.raises(BufferError, match="the pointer for the result is NULL"):
-        getattr(OURS, function)(id(array()), None)
+        getattr(OURS, function)(id(exported), None)
     assert live() == (0, 0)
 
 
@@ -284,7 +286,8 @@ def test_a_refused_tensor_stays_the_callers(fields, message, live):
 
 
 def test_null_and_misaligned_tensors_are_refused(live):
-    for address, message in (None, "NULL"), (managed_address(hostile.Producer()) + 1, "no tensor"):
+    producer = hostile.Producer()
+    for address, message in (None, "NULL"), (managed_address(producer) + 1, "no tensor"):
         out = Out()
         with pytest.raises(BufferError, match=message):
             OURS.to_object(address, out.at)
@@ -474,8 +477,9 @@ def test_there_is_no_stream_to_wait_for_where_the_cpu_reads(device):
 
 @pytest.mark.parametrize("device", [(CUDA, 0), (10, 1), (99, 0), (-1, 0)])
 def test_streams_of_devices_are_not_ours_to_know(device):
+    out = Out()
     with pytest.raises(BufferError, match="queues no work on"):
-        OURS.stream(*device, Out().at)
+        OURS.stream(*device, out.at)
 
 
 def test_null_for_the_stream_is_an_error():
