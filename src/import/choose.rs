@@ -16,7 +16,6 @@ use crate::possible;
 /// The field that was asked for, or else a nameless and nullable one.
 pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<FieldRef, Error> {
     if let Representation::Field(field) = representation {
-        possible::check(field.data_type())?;
         return Ok(Arc::clone(field));
     }
     let (item, is_pair) = item(form.dtype, representation)?;
