@@ -8,6 +8,7 @@ import os
 import hostile
 import numpy as np
 import pyarrow as pa
+import pytest
 from arrow_dlpack import (
     Tensor,
     asdlpack,
@@ -105,6 +106,22 @@ def judge(descriptor, taker):
         assert refusal is None, refusal
     del taken
     settle(producer)
+
+
+@pytest.mark.parametrize("of", ["managed", "memory"])
+def test_whoever_writes_where_nothing_was_lent_is_seen(of):
+    """Else the laws below would say nothing of it."""
+    for where in (-1, None):
+        producer = possible(0).producer()
+        lent = getattr(producer, of)
+        at = ctypes.addressof(lent) + (ctypes.sizeof(lent) if where is None else where)
+        settle(producer)
+        ctypes.memset(at, 0, 1)
+        with pytest.raises(AssertionError, match="somebody wrote"):
+            settle(producer)
+    producer.memory[7] ^= 1
+    with pytest.raises(AssertionError, match="what was lent"):
+        settle(producer)
 
 
 @MANY

@@ -307,6 +307,21 @@ def test_a_child_that_has_been_released_is_refused(format):
     assert source.released == 1
 
 
+@pytest.mark.parametrize("bits", [0b11111111, 0b11111110, 0b10101010, 0])
+@pytest.mark.parametrize("said", [1, 8, -1])
+def test_nulls_are_counted_and_their_number_is_not_believed(said, bits):
+    nulls = 8 - bits.bit_count()
+    validity = (ctypes.c_uint8 * 1)(bits)
+    source = Source(null_count=said)
+    source.array.buffers[0] = ctypes.addressof(validity)
+    array = Array(source)
+    assert array.null_count == nulls
+    assert pa.array(array).null_count == nulls
+    values, mask = array.to_tensor(nulls="mask")
+    assert np.asarray(mask).sum() == 8 - nulls
+    assert values.shape == (8,)
+
+
 def test_a_requested_schema_may_be_hostile():
     source = Source(schema={"format": b"w:-3"})
     with pytest.raises(ValueError, match="negative size"):

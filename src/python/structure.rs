@@ -138,15 +138,15 @@ fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item 
 }
 
 /// Takes over an array structure, and says how many bytes of it are not aligned to their values, which
-/// arrow-rs moves. Numeric arrays are checked in constant time; of others the contents are checked too,
-/// because offsets and keys are addresses of a kind.
+/// arrow-rs moves. Numeric arrays are checked in constant time, but for their nulls, if there are any, which are
+/// counted; of others the contents are checked too, because offsets and keys are addresses of a kind.
 pub(super) fn array_from(
     mut array: FFI_ArrowArray,
     data_type: &DataType,
 ) -> Checked<(ArrayRef, usize)> {
     let moved = check_array(&array, data_type)?;
     // SAFETY: it has been checked, so there is a child for each type.
-    unsafe { drop_null_buffers(&raw mut array, data_type) };
+    unsafe { correct(&raw mut array, data_type) };
     let array = releasing_quietly(array);
     let array = fenced(|| {
         // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
@@ -255,19 +255,25 @@ fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
 }
 
 /// Makes arrays of nulls have no buffers, as the interface says they have, because arrow-rs asks what the
-/// others would be.
+/// others would be; and has nulls counted wherever there are said to be some, because it relies on their number.
 ///
 /// # Safety
 ///
 /// `array` is ours, meets S1 and has passed [`check_array`].
-unsafe fn drop_null_buffers(array: *mut FFI_ArrowArray, data_type: &DataType) {
-    if let DataType::Null = data_type {
-        // SAFETY: the caller's promise.
-        unsafe { (*array).n_buffers = 0 };
-    }
-    for (index, (child_type, _)) in child_types(data_type).into_iter().enumerate() {
-        // SAFETY: the caller's promise; children are owned by their parent.
-        unsafe { drop_null_buffers((*array).children.add(index).read(), child_type) };
+unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
+    // SAFETY: the caller's promise; children and dictionaries are owned by their parent.
+    unsafe {
+        match data_type {
+            DataType::Null => (*array).n_buffers = 0,
+            _ if (*array).null_count > 0 => (*array).null_count = -1,
+            _ => {}
+        }
+        for (index, (child_type, _)) in child_types(data_type).into_iter().enumerate() {
+            correct((*array).children.add(index).read(), child_type);
+        }
+        if let DataType::Dictionary(_, values) = data_type {
+            correct((*array).dictionary, values);
+        }
     }
 }
 
