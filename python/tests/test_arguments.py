@@ -4,7 +4,6 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-import tensorflow as tf
 import torch
 from arrow_dlpack import (
     Array,
@@ -62,7 +61,7 @@ def test_columns_are_those_that_a_dict_has_when_it_is_passed(change):
 
 
 @pytest.mark.parametrize(
-    "dtype", ["int16", np.int16, np.dtype("int16"), np.dtype("=i2"), torch.int16, tf.int16]
+    "dtype", ["int16", np.int16, np.dtype("int16"), np.dtype("=i2"), torch.int16]
 )
 def test_a_dtype_is_whatever_has_its_name(dtype):
     assert to_tensor(TABLE, dtype=dtype).dtype == "int16"
