@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python lint types compatibility cases bench count count-update docs package \
-	free-threaded build clean
+	free-threaded fuzz fuzz-quick build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -30,8 +30,10 @@ test-python: $(VENV)/.test build
 lint: $(VENV)/.test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- --deny warnings
-	$(BIN)/ruff check --config python/pyproject.toml python examples benches
-	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo clippy --manifest-path fuzz/Cargo.toml --release --all-features --target-dir target/fuzz -- --deny warnings
+	$(BIN)/ruff check --config python/pyproject.toml python examples benches fuzz
+	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches fuzz
 
 # The stubs against mypy and against the built module.
 types: $(VENV)/.test build
@@ -82,6 +84,15 @@ free-threaded: $(VENV)/.test
 		CARGO_TARGET_DIR=$(abspath target/package-build) \
 		maturin build --release --zig --compatibility manylinux2014 --interpreter python3.14t \
 		--manifest-path python/Cargo.toml --out $(DIST)
+
+# The fuzz targets, from the inputs in fuzz/corpus on: so many executions of each, `make fuzz RUNS=10000000`
+# for a campaign. See fuzz/README.md.
+RUNS := 300000
+fuzz fuzz-quick: $(VENV)/.demo target/tools/bin/cargo-fuzz
+	fuzz/run $(if $(findstring quick,$@),20000,$(RUNS))
+
+target/tools/bin/cargo-fuzz:
+	cargo install --quiet --locked --root target/tools cargo-fuzz@0.13.2
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo
