@@ -7,7 +7,7 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python lint types compatibility cases bench profile count count-update docs package \
-	free-threaded supply advisories msrv semver coverage build clean
+	free-threaded supply advisories msrv semver coverage fuzz fuzz-quick build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -31,8 +31,10 @@ test-python: $(VENV)/.test build
 lint: $(VENV)/.test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- --deny warnings
-	$(BIN)/ruff check --config python/pyproject.toml python examples benches docs/coverage.py
-	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches docs/coverage.py
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo clippy --manifest-path fuzz/Cargo.toml --release --all-features --target-dir target/fuzz -- --deny warnings
+	$(BIN)/ruff check --config python/pyproject.toml python examples benches fuzz docs/coverage.py
+	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches fuzz docs/coverage.py
 
 # The stubs against mypy and against the built module.
 types: $(VENV)/.test build
@@ -97,9 +99,10 @@ free-threaded: $(VENV)/.test
 tool = target/tools/$(1)@$(2)/bin/$(1)
 DENY := $(call tool,cargo-deny,0.20.2)
 LLVM_COV := $(call tool,cargo-llvm-cov,0.9.1)
+FUZZ := $(call tool,cargo-fuzz,0.13.2)
 MACHETE := $(call tool,cargo-machete,0.9.2)
 SEMVER := $(call tool,cargo-semver-checks,0.51.0)
-$(DENY) $(LLVM_COV) $(MACHETE) $(SEMVER):
+$(DENY) $(FUZZ) $(LLVM_COV) $(MACHETE) $(SEMVER):
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root $(abspath $(@D)/..) \
 		$(notdir $(abspath $(@D)/..))
 
@@ -132,6 +135,12 @@ semver: $(SEMVER)
 coverage: $(VENV)/.test $(LLVM_COV)
 	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component llvm-tools --no-self-update
 	. $(BIN)/activate && $(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) PATH="$(abspath $(dir $(LLVM_COV))):$$PATH" docs/coverage.sh
+
+# The fuzz targets, from the inputs in fuzz/corpus on: so many executions of each, `make fuzz RUNS=10000000`
+# for a campaign. See fuzz/README.md.
+RUNS := 300000
+fuzz fuzz-quick: $(VENV)/.demo $(FUZZ)
+	fuzz/run $(if $(findstring quick,$@),20000,$(RUNS))
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo
