@@ -4,7 +4,7 @@ in them that is not so."""
 import random
 import struct
 
-from hostile_arrow import Node
+from hostile_trees import Node
 from hypothesis import strategies as st
 
 # Formats of one buffer of values, and how wide these are.
