@@ -4,7 +4,7 @@ in them that is not so."""
 import random
 import struct
 
-from hostile_arrow import Node
+from hostile_trees import Node
 from hypothesis import strategies as st
 
 # Formats of one buffer of values, and how wide these are.
@@ -158,7 +158,8 @@ valid = st.builds(
 
 
 I64 = 1 << 63
-EXTREME = st.sampled_from([-1, -2, -I64, I64 - 1, 1 << 62, 1 << 61])
+# Nobody can prove that 1 << 62 bytes are not there.
+EXTREME = st.sampled_from([-1, -2, -I64, I64 - 1])
 COUNTS = st.integers(-1, 7) | st.just(I64 - 1)
 ABSENT = st.none() | st.sets(st.integers(0, 1), min_size=1)
 GARBAGE = [
@@ -227,10 +228,18 @@ def spoiled(draw):
     root = draw(valid)
     for _ in range(draw(st.integers(1, 2))):
         node = draw(st.sampled_from(root.family))
-        kind = draw(st.sampled_from(["array", "array", "type", "contents"]))
+        kind = draw(st.sampled_from(["array", "array", "array", "type", "contents"]))
         if kind == "array":
             name = draw(st.sampled_from(list(SAID_OF_ARRAY)))
-            node.said_of_array[name] = draw(SAID_OF_ARRAY[name])
+            values = SAID_OF_ARRAY[name]
+            if name in ("length", "offset"):
+                # Above all such as are just too many.
+                truth = getattr(node, name)
+                values = st.integers(truth - 2, truth + 2) | values
+            node.said_of_array[name] = draw(values)
+            if node.format == "w:0":
+                # There may be any number of these, but not of the bits of their validity.
+                node.buffers[0] = None
         elif kind == "type":
             name = draw(st.sampled_from(list(SAID_OF_TYPE)))
             node.said_of_type[name] = draw(SAID_OF_TYPE[name])

@@ -27,7 +27,7 @@ NUMPY |= {(FLOAT, bits): f"f{bits // 8}" for bits in (16, 32, 64)}
 NUMPY |= {(BOOL, 8): "?"}
 
 I32, I64, U64 = 1 << 31, 1 << 63, 1 << 64
-EXTREME = [0, 1, 2, 3, 1 << 31, 1 << 32, (1 << 32) + 1, 1 << 61, 1 << 62, I64 - 1]
+EXTREME = [0, 1, 2, 3, 1 << 50, 1 << 58, 1 << 31, 1 << 32, (1 << 32) + 1, 1 << 61, 1 << 62, I64 - 1]
 EXTREME += [-value for value in EXTREME if value] + [-I64]
 
 

@@ -8,7 +8,7 @@ import os
 import pyarrow as pa
 from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
 from arrow_trees import spoiled, valid
-from hostile_arrow import NO_TEXT, NO_WORDS, Tree, TreeStream
+from hostile_trees import NO_TEXT, NO_WORDS, Tree, TreeStream
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 

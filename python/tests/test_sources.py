@@ -10,18 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
-from hostile_arrow import (
-    GET,
-    NO_TEXT,
-    NO_WORDS,
-    NULL_RELEASE,
-    ArrayStruct,
-    EmptyStream,
-    FailingStream,
-    Node,
-    Source,
-    TreeStream,
-)
+from hostile_arrow import GET, NULL_RELEASE, ArrayStruct, EmptyStream, FailingStream, Source
+from hostile_trees import NO_TEXT, NO_WORDS, Node, TreeStream
 
 
 def test_every_kind_of_source_is_carried_whole():
