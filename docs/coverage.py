@@ -29,11 +29,14 @@ class Gap:
     lines: list[str]
 
     def reason(self) -> tuple[str, str, str] | None:
-        """Where it is written, the words that it goes by, and the reason itself."""
-        for section in self.file, "everywhere":
-            for words, reason in REASONS.get(section, {}).items():
-                if any(words in line for line in self.lines):
-                    return section, words, reason
+        """The table that it is in, its key, and the reason itself."""
+        first = self.lines[0]
+        for words, reason in REASONS.get(self.file, {}).items():
+            if first.startswith(words):
+                return self.file, words, reason
+        for words, reason in REASONS["everywhere"].items():
+            if words in first:
+                return "everywhere", words, reason
         return None
 
 
