@@ -197,13 +197,14 @@ unsafe extern "C" fn hand_out(object: *mut c_void, out: *mut *mut DLManagedTenso
         let object = Borrowed::from_ptr(py, object.cast());
         let Ok(exchanger) = object.cast::<Exchanger>() else { return -1 };
         match exchanger.get().0.next() {
-            Answer::Capsule(Raw::Versioned(tensor)) => {
-                out.write(tensor);
-                std::mem::forget(Raw::Versioned(tensor));
+            Answer::Capsule(raw) => {
+                // Success without a tensor, for a legacy one, is none.
+                if let Raw::Versioned(tensor) = raw {
+                    out.write(tensor);
+                    std::mem::forget(raw);
+                }
                 0
             }
-            // Success without a tensor, which is none.
-            Answer::Capsule(_) => 0,
             Answer::Object(_) => -1,
             Answer::Error => {
                 PyRuntimeError::new_err("no more").restore(py);
