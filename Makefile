@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python lint types compatibility cases bench count count-update docs package \
+.PHONY: demo test test-rust test-python models lint types compatibility cases bench count count-update docs package \
 	free-threaded build clean
 .DELETE_ON_ERROR:
 
@@ -18,10 +18,14 @@ demo: build
 test: test-rust test-python
 
 # The Python rooms need an interpreter around them: they are tested from Python.
-test-rust: $(VENV)/.test
+test-rust: $(VENV)/.test models
 	cargo test --features ndarray --all-targets
 	cargo test --features ndarray --doc
 	cargo run --features ndarray --quiet --example flights
+
+# Every order in which threads can get at our atomics, by loom: a few seconds.
+models:
+	cargo test --package arrow-dlpack-models
 
 test-python: $(VENV)/.test build
 	. $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml

@@ -19,6 +19,9 @@ mod memory;
 mod plan;
 mod scalar;
 
+// Atomics and locks go by this name where `tests/models` puts loom's in their place.
+use std::sync;
+
 pub use copy::CopyPolicy;
 pub use dtype::Element;
 pub use error::{Error, GiveObstacle, OffsetsProblem, WriteObstacle};

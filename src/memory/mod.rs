@@ -3,9 +3,11 @@
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
 //! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
 //! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros, `prototype`
-//! has it for a shape in C's terms. `live` counts what is open; `keep` is the Python package's allocator.
+//! has it for a shape in C's terms. `live` counts what is open, in `counts`; `keep` is the Python package's
+//! allocator, and has its blocks in `slots`.
 
 mod adopt;
+mod counts;
 mod describe;
 mod elements;
 mod fresh;
@@ -19,6 +21,8 @@ mod owner;
 mod pack;
 #[cfg(feature = "pyo3")]
 mod prototype;
+#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
+mod slots;
 mod view;
 mod zeroed;
 
