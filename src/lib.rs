@@ -13,6 +13,7 @@ pub mod python;
 
 mod copy;
 mod error;
+mod fence;
 mod kernels;
 mod layout;
 mod memory;

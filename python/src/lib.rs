@@ -12,3 +12,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     arrow_dlpack::python::register(module)
 }
+
+// Every function that C calls has a fence against panics, which an abort would pass over.
+const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\"");

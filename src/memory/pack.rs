@@ -2,10 +2,10 @@
 #![expect(unsafe_code, reason = "lays out and frees an allocation by hand")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use super::live;
+use crate::fence::fenced;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -69,19 +69,19 @@ impl<O> Block<O> {
         // SAFETY: P1, and the owner has been moved out.
         unsafe { dealloc(block.cast(), layout) };
         live::exported(-1);
-        // A panic must not cross C. An owner that panics while it is dropped has nobody to tell.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
+        drop(owner);
     }
 }
 
 unsafe extern "C" fn delete<O>(tensor: *mut DLManagedTensorVersioned) {
+    // An owner that panics while it is dropped has nobody to tell.
     // SAFETY: P1; C calls a deleter once, with the pointer it was given (P2).
-    unsafe { Block::<O>::free(tensor.cast()) }
+    let _ = fenced(|| unsafe { Block::<O>::free(tensor.cast()) });
 }
 
 unsafe extern "C" fn delete_legacy<O>(tensor: *mut DLManagedTensor) {
     // SAFETY: as in `delete`.
-    unsafe { Block::<O>::free(tensor.cast()) }
+    let _ = fenced(|| unsafe { Block::<O>::free(tensor.cast()) });
 }
 
 /// A packed tensor whose owner's type has been forgotten, with its versioned header in place.

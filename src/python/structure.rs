@@ -10,13 +10,14 @@
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
 use std::ffi::CStr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, make_array};
 use arrow_data::{ArrayData, BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
+
+use crate::fence;
 
 /// What is wrong with a structure, in words.
 pub(super) type Checked<T = ()> = Result<T, String>;
@@ -37,7 +38,7 @@ pub(super) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Checked<Field
 
 /// arrow-rs asserts some of what it imports: what the checks here miss is an error all the same.
 pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
-    catch_unwind(AssertUnwindSafe(work))
+    fence::fenced(work)
         .map_err(|_| "the Arrow structure is malformed".to_owned())?
         .map_err(|error| error.to_string())
 }
