@@ -196,6 +196,12 @@ pub enum Error {
         /// Extents after the first; one of them where they were to be lists within lists.
         shape: Vec<i64>,
     },
+    /// A type that is nested deeper than anybody can look.
+    #[error("the Arrow type is nested more than {max} levels deep")]
+    TooDeep {
+        /// Levels that are taken.
+        max: usize,
+    },
     /// Not the number of axes that is needed.
     #[error("{what} must have {expected} dimension{}, not {ndim}", if *expected == 1 { "" } else { "s" })]
     WrongRank {
@@ -512,6 +518,7 @@ impl Error {
             | Self::NotJustNumbers { .. }
             | Self::MalformedExtension { .. }
             | Self::UnsupportedDtype { .. }
+            | Self::TooDeep { .. }
             | Self::RowTooLarge { .. } => true,
             _ => false,
         }

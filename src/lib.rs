@@ -12,6 +12,7 @@ pub mod ndarray;
 pub mod python;
 
 mod copy;
+mod depth;
 mod error;
 mod fence;
 mod kernels;

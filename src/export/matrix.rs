@@ -7,6 +7,7 @@ use arrow_schema::Schema;
 use super::column::{Target, merge};
 use super::dense::{Dense, Storage};
 use super::{Export, NullPolicy, Order};
+use crate::depth;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels;
@@ -166,6 +167,7 @@ fn columns(
             chunks.push(read(batch.column(index)).map_err(|error| in_column(field.name(), error))?);
         }
         if chunks.is_empty() {
+            depth::check(field.data_type()).map_err(|error| in_column(field.name(), error))?;
             let empty = new_empty_array(field.data_type());
             chunks.push(read(&empty).map_err(|error| in_column(field.name(), error))?);
         }

@@ -29,6 +29,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema};
 
 use crate::copy::CopyPolicy;
+use crate::depth;
 use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
@@ -342,6 +343,7 @@ fn chunks(source: Source<'_>, options: &Export) -> Result<Vec<Dense>, Error> {
             Ok(vec![row::of(array, field, index, options.physical)?])
         }
         Source::Chunks([], field) => {
+            depth::check(field.data_type())?;
             Ok(vec![dense(&arrow_array::new_empty_array(field.data_type()), field)?])
         }
         Source::Chunks(arrays, field) => arrays.iter().map(|array| dense(array, field)).collect(),
@@ -350,6 +352,9 @@ fn chunks(source: Source<'_>, options: &Export) -> Result<Vec<Dense>, Error> {
 }
 
 pub(crate) fn check_type(array: &dyn Array, field: &Field) -> Result<(), Error> {
+    // Even to compare them takes a call a level.
+    depth::check(field.data_type())?;
+    depth::check(array.data_type())?;
     let (data_type, claimed) = (array.data_type(), field.data_type());
     if data_type == claimed {
         return Ok(());

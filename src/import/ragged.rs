@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::prepare::{self, Prepared};
 use super::{Import, Representation};
 use crate::copy::CopyPolicy;
+use crate::depth;
 use crate::error::{Error, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
@@ -82,7 +83,10 @@ impl Rows {
             return Err(Error::WrongRank { what: "offsets", expected: 1, ndim: offsets.ndim() });
         };
         let (field, values) = match &options.representation {
-            Representation::Field(field) => (Arc::clone(field), of_type(values, field, options)?),
+            Representation::Field(field) => {
+                depth::check(field.data_type())?;
+                (Arc::clone(field), of_type(values, field, options)?)
+            }
             _ => {
                 let values = prepare::prepare(values, options)?;
                 (lists(&values.field, dtype), values)

@@ -17,13 +17,11 @@ use arrow_array::{ArrayRef, make_array};
 use arrow_data::{ArrayData, BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 
+use crate::depth::MAX_DEPTH;
 use crate::fence;
 
 /// What is wrong with a structure, in words.
 pub(super) type Checked<T = ()> = Result<T, String>;
-
-/// Levels of nesting in a type; the readers below, and arrow-rs's, go down one call a level.
-const MAX_DEPTH: usize = 64;
 
 /// The field that a schema structure describes.
 ///
