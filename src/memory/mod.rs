@@ -2,7 +2,7 @@
 //!
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
 //! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
-//! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros, `prototype`
+//! `fresh` is memory of our own, `huge` has it in large pages, `room` asks for it first, `zeroed` has it full of zeros, `prototype`
 //! has it for a shape in C's terms. `live` counts what is open, in `counts`; `keep` is the Python package's
 //! allocator, and has its blocks in `slots`.
 
@@ -21,6 +21,7 @@ mod owner;
 mod pack;
 #[cfg(feature = "pyo3")]
 mod prototype;
+mod room;
 #[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
 mod slots;
 mod view;
@@ -36,3 +37,4 @@ pub use managed::ManagedTensor;
 pub(crate) use owner::{delete_legacy, delete_versioned};
 #[cfg(feature = "pyo3")]
 pub(crate) use pack::Description;
+pub(crate) use room::{collect, room, try_collect};

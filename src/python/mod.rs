@@ -28,6 +28,7 @@ mod lent;
 mod options;
 mod plan;
 mod request;
+mod room;
 mod source;
 mod structure;
 mod table;
