@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python models lint types compatibility cases bench count count-update docs \
-	package free-threaded free-threaded-test build clean
+.PHONY: demo test test-rust test-python models lint types compatibility cases bench profile count count-update docs \
+	package free-threaded free-threaded-test supply advisories msrv semver coverage fuzz fuzz-quick build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -20,6 +20,7 @@ test: test-rust test-python
 # The Python rooms need an interpreter around them: they are tested from Python.
 test-rust: $(VENV)/.test models
 	cargo test --features ndarray --all-targets
+	cargo test --package arrow-dlpack-neighbours
 	cargo test --features ndarray --doc
 	cargo run --features ndarray --quiet --example flights
 
@@ -34,8 +35,10 @@ test-python: $(VENV)/.test build
 lint: $(VENV)/.test
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --all-features -- --deny warnings
-	$(BIN)/ruff check --config python/pyproject.toml python examples benches
-	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo clippy --manifest-path fuzz/Cargo.toml --release --all-features --target-dir target/fuzz -- --deny warnings
+	$(BIN)/ruff check --config python/pyproject.toml python examples benches fuzz docs/coverage.py
+	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches fuzz docs/coverage.py
 
 # The stubs against mypy and against the built module.
 types: $(VENV)/.test build
@@ -55,6 +58,15 @@ cases: $(VENV)/.test
 bench: $(VENV)/.bench build
 	CRITERION_HOME=$(abspath target/criterion) cargo bench --package arrow-dlpack-benches -- --quiet
 	$(BIN)/python benches/bench.py
+
+# Where the time of a case goes, by perf: make profile CASE="from_dlpack(numpy)". The package is built for it
+# with its symbols, and tried where it was built.
+PROFILE := $(abspath target/profile)
+profile: $(VENV)/.bench
+	. $(BIN)/activate && cd python && CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 \
+		CARGO_TARGET_DIR=$(PROFILE) maturin build --quiet --release --out $(PROFILE)/wheel
+	$(INSTALL) --no-deps --reinstall --target $(PROFILE)/site $(PROFILE)/wheel/*.whl
+	PYTHONPATH=$(PROFILE)/site $(BIN)/python benches/hotspots.py "$(CASE)"
 
 # The instructions of the small calls, held against benches/instructions.json; needs valgrind.
 count count-update: $(VENV)/.demo build
@@ -102,6 +114,53 @@ $(FREE)/.test: python/pyproject.toml python/free_threaded.sh $(VENV)/bin/uv
 	$(BIN)/uv venv --quiet --clear --python $(FREE)/bin/python3.14t $(FREE)/venv
 	$(BIN)/uv pip install --quiet --no-build --python $(FREE)/venv --group python/pyproject.toml:free-threaded
 	touch $@
+
+# Cargo's own tools, at the versions written here. They run for seconds, so they are built without optimising.
+tool = target/tools/$(1)@$(2)/bin/$(1)
+DENY := $(call tool,cargo-deny,0.20.2)
+LLVM_COV := $(call tool,cargo-llvm-cov,0.9.1)
+FUZZ := $(call tool,cargo-fuzz,0.13.2)
+MACHETE := $(call tool,cargo-machete,0.9.2)
+SEMVER := $(call tool,cargo-semver-checks,0.51.0)
+$(DENY) $(FUZZ) $(LLVM_COV) $(MACHETE) $(SEMVER):
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root $(abspath $(@D)/..) \
+		$(notdir $(abspath $(@D)/..))
+
+# Our dependencies: licences, sources, versions, and whether each is used.
+supply: $(DENY) $(MACHETE)
+	$(DENY) check licenses bans sources
+	$(MACHETE)
+
+# The same against the RustSec database, from the network.
+advisories: $(DENY)
+	$(DENY) check advisories
+
+# Toolchains beside the machine's own.
+RUSTUP := RUSTUP_HOME=$(abspath target/rustup)
+NIGHTLY := nightly-2026-10-30
+
+# The crate and its tests with the oldest Rust that Cargo.toml allows.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv:
+	$(RUSTUP) rustup toolchain install $(MSRV) --profile minimal --no-self-update
+	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) test --locked --features ndarray --all-targets
+	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --locked --all-features \
+		--package arrow-dlpack --package arrow-dlpack-python --package arrow-dlpack-example-extension
+
+# Breaking changes since the last release, or since a commit: make semver SINCE=HEAD~20
+semver: $(SEMVER)
+	$(SEMVER) semver-checks --package arrow-dlpack --all-features $(if $(SINCE),--baseline-rev $(SINCE))
+
+# Which lines all tests together run; writes docs/coverage.md.
+coverage: $(VENV)/.test $(LLVM_COV)
+	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component llvm-tools --no-self-update
+	. $(BIN)/activate && $(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) PATH="$(abspath $(dir $(LLVM_COV))):$$PATH" docs/coverage.sh
+
+# The fuzz targets, from the inputs in fuzz/corpus on: so many executions of each, `make fuzz RUNS=10000000`
+# for a campaign. See fuzz/README.md.
+RUNS := 300000
+fuzz fuzz-quick: $(VENV)/.demo $(FUZZ)
+	fuzz/run $(if $(findstring quick,$@),20000,$(RUNS))
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo

@@ -15,6 +15,20 @@ use crate::scalar::Scalar;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    // Arrow's types.
+    /// Types can be written down of which there is no array, such as lists of a negative size.
+    #[error("there is no array of type {data_type}")]
+    NoSuchType {
+        /// The type.
+        data_type: DataType,
+    },
+    /// Types within types are followed so far and no further.
+    #[error(
+        "the type is nested more than {} levels deep: flatten it first",
+        crate::possible::MAX_DEPTH
+    )]
+    TooDeep,
+
     // Arrow to tensor.
     /// A tensor has no place for nulls.
     #[error(
@@ -148,6 +162,14 @@ pub enum Error {
         /// The array's type.
         array: DataType,
     },
+    /// A table's batches have a column for each field of its schema.
+    #[error("the schema has {fields} fields, but there is a batch of {columns} columns")]
+    ColumnCount {
+        /// Fields of the schema.
+        fields: usize,
+        /// Columns of the first batch that has another number of them.
+        columns: usize,
+    },
     /// [`crate::export::give`] could not have the memory to itself.
     #[error("cannot give this array away: {0}; share or copy it instead")]
     NotGivable(
@@ -195,12 +217,6 @@ pub enum Error {
     RowTooLarge {
         /// Extents after the first; one of them where they were to be lists within lists.
         shape: Vec<i64>,
-    },
-    /// A type that is nested deeper than anybody can look.
-    #[error("the Arrow type is nested more than {max} levels deep")]
-    TooDeep {
-        /// Levels that are taken.
-        max: usize,
     },
     /// Not the number of axes that is needed.
     #[error("{what} must have {expected} dimension{}, not {ndim}", if *expected == 1 { "" } else { "s" })]
@@ -512,13 +528,14 @@ impl Error {
     pub fn is_type_refusal(&self) -> bool {
         match self {
             Self::Column { error, .. } => error.is_type_refusal(),
-            Self::Nulls { .. }
+            Self::NoSuchType { .. }
+            | Self::TooDeep
+            | Self::Nulls { .. }
             | Self::UnsupportedType { .. }
             | Self::UnsupportedExtension { .. }
             | Self::NotJustNumbers { .. }
             | Self::MalformedExtension { .. }
             | Self::UnsupportedDtype { .. }
-            | Self::TooDeep { .. }
             | Self::RowTooLarge { .. } => true,
             _ => false,
         }

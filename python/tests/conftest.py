@@ -1,4 +1,4 @@
-"""Every test must give back every tensor it opened."""
+"""Every test must give back every tensor it opened, and nobody writes where nothing was lent."""
 
 import gc
 import os
@@ -12,6 +12,7 @@ os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "target/hypothesis")
 
+import hostile
 import pytest
 from arrow_dlpack import _core
 from hypothesis import settings
@@ -72,6 +73,7 @@ def no_leaks():
     before = open_tensors()
     yield
     assert open_tensors(before) == before, "tensors are still open as (exported, imported)"
+    hostile.Canaries.check_all()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field};
 use super::refusal;
 use crate::dtype;
 use crate::error::Error;
-use crate::extension::{Extension, VENDOR};
+use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{Cells, Values};
 use crate::layout;
@@ -50,22 +50,15 @@ impl Dense {
     /// Reads an array as its field says; numbers with a meaning only if `physical`.
     pub(super) fn new(array: &dyn Array, field: &Field, physical: bool) -> Result<Self, Error> {
         let Some(extension) = Extension::of(field)? else { return Self::plain(array, physical) };
+        if let Some(dtype) = extension.dtype() {
+            return Self::opaque(array, dtype).map_err(|problem| malformed(field, problem));
+        }
         match extension {
             Extension::Bool8 => Ok(Self::words(array, DLDataType::BOOL)),
             Extension::FixedShapeTensor { shape, dimensions } => {
                 let list = array.as_fixed_size_list();
                 let order = dimensions.order(shape.len());
                 Self::list(list, &shape, &order, physical)
-            }
-            Extension::Opaque { type_name, vendor_name } if vendor_name == VENDOR => {
-                match type_name.parse() {
-                    Ok(dtype) => {
-                        Self::opaque(array, dtype).map_err(|problem| malformed(field, problem))
-                    }
-                    // A dtype of a later DLPack, perhaps.
-                    Err(_) if physical => Self::plain(array, physical),
-                    Err(_) => Err(refusal::extension(field)),
-                }
             }
             Extension::VariableShapeTensor { .. } => {
                 Err(refusal::variable_shape(field.data_type()))

@@ -7,16 +7,15 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::Representation;
 use super::prepare::Form;
 use super::storage::Conversion;
-use crate::depth::{self, MAX_DEPTH};
 use crate::error::Error;
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::layout;
+use crate::possible;
 
 /// The field that was asked for, or else a nameless and nullable one.
 pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<FieldRef, Error> {
     if let Representation::Field(field) = representation {
-        depth::check(field.data_type())?;
         return Ok(Arc::clone(field));
     }
     let (item, is_pair) = item(form.dtype, representation)?;
@@ -24,10 +23,10 @@ pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<
     extents.extend(is_pair.then_some(2));
 
     let flat = form.shape.len() < 2 || *representation == Representation::FixedSizeList;
+    if flat && extents.len() >= possible::MAX_DEPTH {
+        return Err(Error::TooDeep);
+    }
     let field = if flat {
-        if extents.len() >= MAX_DEPTH {
-            return Err(Error::TooDeep { max: MAX_DEPTH });
-        }
         extents.iter().rev().try_fold(item, |item, &extent| list(item, &[extent]))?
     } else {
         let dimensions = Dimensions { permutation: permutation(form, &item, is_pair), names: None };

@@ -11,12 +11,12 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::prepare::{self, Prepared};
 use super::{Import, Representation};
 use crate::copy::CopyPolicy;
-use crate::depth;
 use crate::error::{Error, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
 use crate::memory::{Fresh, ManagedTensor};
 use crate::plan::{CopyReason, Plan};
+use crate::possible;
 
 /// Lists, strings or binaries from all their values and the offsets at which rows begin and end: row `i`
 /// has the values from `offsets[i]` to just before `offsets[i + 1]`.
@@ -84,7 +84,7 @@ impl Rows {
         };
         let (field, values) = match &options.representation {
             Representation::Field(field) => {
-                depth::check(field.data_type())?;
+                possible::check(field.data_type())?;
                 (Arc::clone(field), of_type(values, field, options)?)
             }
             _ => {

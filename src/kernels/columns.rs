@@ -1,5 +1,6 @@
 //! Columns of an Arrow table as one piece of memory.
 
+use super::bits::append_bits;
 use super::convert::{Cells, Chunk, Misfit, item_size};
 use super::fill::Item;
 use super::weave::weave;
@@ -44,15 +45,16 @@ pub(crate) fn concatenate(
 
 fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfit> {
     let len = chunk.len();
-    let block = BLOCK / size;
-    match chunk.verbatim(0, len) {
-        Some(bytes) => chunk.append_to(out, bytes),
-        None => {
-            for start in (0..len).step_by(block) {
-                let end = out.len();
-                out.resize(end + block.min(len - start) * size, 0);
-                chunk.write(start, &mut out[end..])?;
-            }
+    if let Some(bytes) = chunk.verbatim(0, len) {
+        chunk.append_to(out, bytes);
+    } else if let Some(bits) = chunk.bits() {
+        append_bits(bits, out);
+    } else {
+        let block = BLOCK / size;
+        for start in (0..len).step_by(block) {
+            let end = out.len();
+            out.resize(end + block.min(len - start) * size, 0);
+            chunk.write(start, &mut out[end..])?;
         }
     }
     Ok(())
@@ -85,9 +87,10 @@ pub(crate) fn interleave(
         memory::room(product(tile.min(rows) + staged, row)?)?;
         let mut scratch = vec![0; tile.min(rows) * row];
         let mut stage = vec![0; staged * row];
+        let mut spare = Vec::with_capacity(columns.len());
         for start in (0..rows).step_by(tile) {
             let rows = tile.min(rows - start);
-            let mut items = Vec::with_capacity(columns.len());
+            let mut items = emptied(spare);
             let scratch = scratch.chunks_exact_mut(rows * size);
             for (index, (column, scratch)) in columns.iter_mut().zip(scratch).enumerate() {
                 let read = column.read(rows, scratch, size);
@@ -95,13 +98,20 @@ pub(crate) fn interleave(
             }
             for start in (0..rows).step_by(stage.len() / row) {
                 let rows = (stage.len() / row).min(rows - start);
-                let items: Vec<_> = items.iter().map(|items| &items[start * size..]).collect();
-                weave(&items, &mut stage[..rows * row], size);
+                weave(&items, start, &mut stage[..rows * row], size);
                 out.extend_from_slice(&stage[..rows * row]);
             }
+            spare = emptied(items);
         }
         Ok(())
     })
+}
+
+/// The vector without its items, for items that live differently long: collecting nothing from it keeps
+/// its memory.
+fn emptied<'b>(mut items: Vec<&[u8]>) -> Vec<&'b [u8]> {
+    items.clear();
+    items.into_iter().map(|_| -> &'b [u8] { &[] }).collect()
 }
 
 /// A column, and how far it has been read.

@@ -62,6 +62,10 @@ unsafe fn advise_whole_pages(start: *mut u8, nbytes: usize, advice: i32) {
         fn madvise(address: *mut u8, length: usize, advice: i32) -> i32;
     }
 
+    // Miri knows no `madvise`; advice can be left out without harm.
+    if cfg!(miri) {
+        return;
+    }
     let skip = start.align_offset(SMALL_PAGE);
     let length = nbytes.saturating_sub(skip) / SMALL_PAGE * SMALL_PAGE;
     // SAFETY: the caller's promise; the pages lie within this memory.

@@ -8,7 +8,7 @@ use arrow_buffer::Buffer;
 
 use super::fresh::Fresh;
 use super::owner::{Abi, Owner};
-use super::pack::{self, Description, Packed};
+use super::pack::{self, Description};
 use super::view::View;
 use crate::error::Error;
 use crate::ffi::{
@@ -175,30 +175,6 @@ impl ManagedTensor {
         Self::over(buffer, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
     }
 
-    /// [`Self::over_shared`] for all the elements of a buffer in a row, as most columns are.
-    pub(crate) fn over_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Self {
-        let packed = pack_vector(buffer, dtype, size);
-        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, whose length is that of
-        // the elements.
-        let view =
-            unsafe { View::of_vector(&raw const (*packed.into_versioned()).dl_tensor, size) };
-        Self { view, owner: Owner::packed(packed), exclusive: false }
-    }
-
-    /// [`Self::over_vector`], and given up at once as by [`Self::into_raw_for`].
-    #[cfg(feature = "pyo3")]
-    pub(crate) fn lend_vector(
-        buffer: Buffer,
-        dtype: DLDataType,
-        size: usize,
-        newest: DLPackVersion,
-    ) -> *mut DLManagedTensorVersioned {
-        let raw = pack_vector(buffer, dtype, size).into_versioned();
-        // SAFETY: P1, and the pointer has not been handed out. No plain number needs more than 1.0.
-        unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT) };
-        raw
-    }
-
     /// [`Self::over_shared`] for buffers, each of which begins where the one before it ends.
     ///
     /// # Panics
@@ -225,7 +201,7 @@ impl ManagedTensor {
         } else {
             // Not from one buffer's slice: the provenance of the others is needed as well.
             for buffer in &buffers {
-                buffer.as_ptr().expose_provenance();
+                let _ = buffer.as_ptr().expose_provenance();
             }
             std::ptr::with_exposed_provenance_mut(first.as_ptr().addr())
         };
@@ -421,12 +397,33 @@ impl ManagedTensor {
     }
 }
 
-fn pack_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Packed {
-    let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
-    assert_eq!(Some(buffer.len()), size.checked_mul(dtype.item_bits(false) / 8), "its elements");
-    let data = if size == 0 { std::ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
-    let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
-    let (shape, strides) = (&[extent], &[1]);
-    let description = Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-    pack::pack(buffer, &description)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Way<'a> = &'a dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>;
+
+    /// Callers count their elements; should one of them count wrong, no tensor says so.
+    #[test]
+    fn a_tensor_does_not_reach_beyond_its_buffers() {
+        let whole = Buffer::from_vec(vec![0_i32; 4]);
+        let shared = |shape: &[i64], strides: &[i64]| {
+            let flags = DLPackFlags::default();
+            ManagedTensor::over_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
+        };
+        let run = |shape: &[i64], strides: &[i64]| {
+            let halves = vec![whole.slice_with_length(0, 8), whole.slice_with_length(8, 8)];
+            let flags = DLPackFlags::default();
+            ManagedTensor::over_run(halves, DLDataType::INT32, flags, shape, strides)
+        };
+        let beyond = Error::Overflow("extent beyond its buffer");
+        let ways: [Way<'_>; 2] = [&shared, &run];
+        for over in ways {
+            assert_eq!(over(&[2, 2], &[2, 1]).map(|tensor| tensor.nbytes()), Ok(16));
+            assert_eq!(over(&[2], &[3]).map(|tensor| tensor.nbytes()), Ok(8));
+            assert_eq!(over(&[5], &[1]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[4]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[-1]).err(), Some(beyond.clone()));
+        }
+    }
 }

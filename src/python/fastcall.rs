@@ -6,7 +6,7 @@
 //! methods, with their errors.
 #![expect(unsafe_code, reason = "implements a method of CPython's C API")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::slice;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -21,7 +21,7 @@ use super::capsule;
 use super::request::{CopyArg, DeviceArg, VersionArg};
 use crate::fence::fenced;
 use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::ManagedTensor;
+use crate::memory::{ManagedTensor, symbol};
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {
@@ -107,21 +107,6 @@ pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAn
         let answer = call(name.as_ptr(), args.as_ptr(), 1, kwnames.as_ptr());
         Bound::from_owned_ptr_or_err(py, answer)
     })
-}
-
-/// The address of a function of the interpreter, NULL if there is none.
-#[cfg(target_os = "linux")]
-fn symbol(name: &CStr) -> *mut c_void {
-    unsafe extern "C" {
-        fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-    }
-    // SAFETY: NULL is the program and all that it has loaded, and the name ends with a 0.
-    unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn symbol(_name: &CStr) -> *mut c_void {
-    std::ptr::null_mut()
 }
 
 /// The keywords, in the order of [`Request`].

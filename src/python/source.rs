@@ -20,6 +20,7 @@ use super::capsule::Level;
 use super::request::{described, type_name};
 use super::room;
 use super::structure::{Checked, array_from, fenced, field_from};
+use super::unlocked;
 
 /// Whether the object speaks the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -38,12 +39,17 @@ pub(super) struct Imported {
 
 impl Imported {
     /// All chunks as one; a single one is not copied.
-    pub(super) fn into_array(self) -> PyResult<(ArrayRef, FieldRef)> {
-        let array = match self.chunks.as_slice() {
-            [chunk] => Arc::clone(chunk),
-            chunks => room::joined(chunks)?,
-        };
+    pub(super) fn into_array(self, py: Python<'_>) -> PyResult<(ArrayRef, FieldRef)> {
+        if let [chunk] = self.chunks.as_slice() {
+            return Ok((Arc::clone(chunk), self.field));
+        }
+        let array = unlocked(py, self.nbytes(), || room::joined(&self.chunks))?;
         Ok((array, self.field))
+    }
+
+    /// What the chunks hold.
+    pub(super) fn nbytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
     }
 }
 

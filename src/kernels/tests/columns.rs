@@ -41,7 +41,7 @@ fn filled(bytes: &[u8], size: usize, nulls: &NullBuffer) -> Vec<u8> {
 #[test]
 fn booleans_of_any_offset_become_bytes_or_numbers() {
     let mut random = Random(11);
-    for offset in 0..=65 {
+    for offset in (0..=65).step_by(if cfg!(miri) { 13 } else { 1 }) {
         for len in [0, 1, 7, 8, 63, 64, 65, 200] {
             let bits = random.bits(offset, len, |random| random.below(2) == 0);
             let cells = Cells { values: Values::Bits(&bits), nulls: None };
@@ -71,7 +71,7 @@ fn booleans_in_bytes_are_made_0_or_1() {
 fn nulls_of_any_offset_become_the_item() {
     let mut random = Random(12);
     for (dtype, size) in dtypes() {
-        for offset in 0..=65 {
+        for offset in (0..=65).step_by(if cfg!(miri) { 13 } else { 1 }) {
             for one_in in [1, 2, 10, 1000] {
                 let len = [0, 1, 63, 64, 65, 130, 700][random.below(7)];
                 let bytes = random.bytes(len * size);
@@ -90,7 +90,7 @@ fn nulls_of_any_offset_become_the_item() {
 fn chunks_lie_one_behind_the_other() {
     let mut random = Random(13);
     for (dtype, size) in dtypes() {
-        for rows in [0, 1, 100, 20_000] {
+        for rows in [0, 1, 100, if cfg!(miri) { 300 } else { 20_000 }] {
             let bytes = random.bytes(rows * size + 1);
             let bytes = &bytes[1..];
             let nulls = random.nulls(3, rows, 5);
@@ -113,7 +113,7 @@ fn columns_lie_side_by_side() {
     let mut random = Random(14);
     for (dtype, size) in dtypes() {
         for count in [0, 1, 2, 4, 7, 8, 13, 33] {
-            for rows in [0, 1, 65, 9000] {
+            for rows in [0, 1, 65, 9000].into_iter().take(if cfg!(miri) { 3 } else { 4 }) {
                 let columns: Vec<Vec<u8>> = (0..count).map(|_| random.bytes(rows * size)).collect();
                 let nulls: Vec<NullBuffer> =
                     (0..count).map(|column| random.nulls(column, rows, 3)).collect();
@@ -183,6 +183,7 @@ fn columns_of_several_dtypes_become_one() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes, and looks at numbers, not at memory")]
 fn a_value_that_does_not_fit_is_found_where_it_is() {
     const ROWS: usize = 10_000;
     let misfit = |row, column| Error::ValueDoesNotFit {

@@ -147,6 +147,7 @@ macro_rules! all_pairs {
         }
 
         #[test]
+        #[cfg_attr(miri, ignore = "takes an hour, and looks at numbers, not at memory")]
         fn every_number_becomes_the_same_or_the_nearest_one() {
             $(check_from::<$native>();)*
         }
@@ -157,7 +158,7 @@ for_each_numeric!(all_pairs);
 #[test]
 fn floats_become_the_nearest_bfloat() {
     let mut random = Random(22);
-    for _ in 0..20_000 {
+    for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
         // Often halfway between two, or next to that.
         let noise = [0, 1, u64::MAX, random.next()][random.below(4)];
         let bits = (random.next() & !0xFFFF_FFFF_FFFF | 0x8000_0000_0000 & random.next())

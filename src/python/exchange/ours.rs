@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 use super::NAME;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
-use crate::export::{self, Export, Job, Source};
+use crate::export::{self, Export, Source};
 use crate::fence::fenced;
 use crate::ffi::{
     DLDevice, DLDeviceType, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
@@ -31,7 +31,7 @@ use crate::ffi::{
 use crate::memory::ManagedTensor;
 use crate::python::fastcall::Produces;
 use crate::python::request::described;
-use crate::python::{PyArray, PyTensor, unlocked};
+use crate::python::{PyArray, PyTensor, exported};
 
 struct Table(DLPackExchangeAPI);
 
@@ -82,7 +82,7 @@ unsafe extern "C" fn from_py_object(
     // SAFETY: X1, X2.
     unsafe {
         clear(out);
-        answer(out, |py| exported(&*borrowed(py, &object)?))
+        answer(out, |py| managed(&*borrowed(py, &object)?))
     }
 }
 
@@ -233,7 +233,7 @@ unsafe fn borrowed<'a, 'py>(
 
 /// What its `__dlpack__` exports without being asked for anything; and where a producer would synchronise,
 /// what the tensor holds.
-fn exported(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
+fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Ok(tensor.get().tensor().share().into_raw());
     }
@@ -248,8 +248,7 @@ fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTen
         return Ok(lent);
     }
     let source = Source::Array(array.array(), array.field());
-    let job = Job::new(source, &Export::default())?;
-    Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?.into_raw())
+    Ok(exported(py, source, &Export::default())?.into_raw())
 }
 
 /// A tensor in C's terms, whose memory, shape and strides are the object's (X3).
