@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python lint types compatibility cases bench profile count count-update docs package \
-	free-threaded supply advisories msrv semver coverage fuzz fuzz-quick build clean
+.PHONY: demo test test-rust test-python models lint types compatibility cases bench profile count count-update docs \
+	package free-threaded free-threaded-test supply advisories msrv semver coverage fuzz fuzz-quick build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -18,11 +18,15 @@ demo: build
 test: test-rust test-python
 
 # The Python rooms need an interpreter around them: they are tested from Python.
-test-rust: $(VENV)/.test
+test-rust: $(VENV)/.test models
 	cargo test --features ndarray --all-targets
 	cargo test --package arrow-dlpack-neighbours
 	cargo test --features ndarray --doc
 	cargo run --features ndarray --quiet --example flights
+
+# Every order in which threads can get at our atomics, by loom: a few seconds.
+models:
+	cargo test --package arrow-dlpack-models
 
 test-python: $(VENV)/.test build
 	. $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
@@ -94,6 +98,22 @@ free-threaded: $(VENV)/.test
 		CARGO_TARGET_DIR=$(abspath target/package-build) \
 		maturin build --release --zig --compatibility manylinux2014 --interpreter python3.14t \
 		--manifest-path python/Cargo.toml --out $(DIST)
+
+# The suite on an interpreter without a GIL, which is built from Debian's source of CPython (two minutes) as
+# the wheel for it is. Left out is what needs a library that has no wheel for it.
+FREE := target/free-threaded
+free-threaded-test: free-threaded $(FREE)/.test
+	$(BIN)/uv pip install --quiet --python $(FREE)/venv --reinstall --no-deps $(DIST)/*-cp314t-*.whl
+	VIRTUAL_ENV=$(abspath $(FREE)/venv) CARGO_TARGET_DIR=$(abspath target/package-build) \
+		$(FREE)/venv/bin/maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
+	PYTHON_GIL=0 $(FREE)/venv/bin/python -m pytest --config-file python/pyproject.toml python/tests \
+		--leave-out duckdb,minarrow,paddle,polars,tensorflow
+
+$(FREE)/.test: python/pyproject.toml python/free_threaded.sh $(VENV)/bin/uv
+	python/free_threaded.sh
+	$(BIN)/uv venv --quiet --clear --python $(FREE)/bin/python3.14t $(FREE)/venv
+	$(BIN)/uv pip install --quiet --no-build --python $(FREE)/venv --group python/pyproject.toml:free-threaded
+	touch $@
 
 # Cargo's own tools, at the versions written here. They run for seconds, so they are built without optimising.
 tool = target/tools/$(1)@$(2)/bin/$(1)

@@ -7,8 +7,11 @@ use pyo3::prelude::*;
 static ALLOCATOR: arrow_dlpack::python::KeepingAllocator =
     arrow_dlpack::python::KeepingAllocator::new();
 
-#[pymodule(gil_used = true)]
+#[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     arrow_dlpack::python::register(module)
 }
+
+// Every function that C calls has a fence against panics, which an abort would pass over.
+const _: () = assert!(cfg!(panic = "unwind"), "build it with panic = \"unwind\"");

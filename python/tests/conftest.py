@@ -2,7 +2,9 @@
 
 import gc
 import os
+import sys
 import time
+from types import ModuleType
 
 # Before anyone imports them. 64-bit numbers are half of what we test; tensorflow is talkative;
 # hypothesis keeps its notes where we build.
@@ -18,6 +20,43 @@ from hypothesis import settings
 # The same examples in every run: a law that fails here fails everywhere.
 settings.register_profile("laws", derandomize=True, deadline=None, database=None)
 settings.load_profile("laws")
+
+
+class LeftOut(ModuleType):
+    """Stands for a library that is not there, and for all of it: tests that use it are skipped."""
+
+    def __getattr__(self, name):
+        if name.startswith(("__arrow_c_", "__dlpack_")):
+            self()
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return LeftOut(f"{self.__name__}.{name}")
+
+    def __call__(self, *_, **__):
+        if "PYTEST_CURRENT_TEST" in os.environ:
+            pytest.skip(f"{self.__name__.partition('.')[0]} was left out")
+        return self  # in a table at the head of a module
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--leave-out",
+        default="",
+        metavar="MODULES",
+        help="libraries that are not installed; without this a test that needs one fails",
+    )
+
+
+def left_out(config):
+    return [name for name in config.getoption("--leave-out").split(",") if name]
+
+
+def pytest_configure(config):
+    sys.modules.update((name, LeftOut(name)) for name in left_out(config))
+
+
+def pytest_report_header(config):
+    return [f"LEFT OUT: every test of {name}" for name in left_out(config)]
 
 
 def open_tensors(expected=None):

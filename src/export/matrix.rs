@@ -65,8 +65,8 @@ impl Matrix {
         options: &Export,
     ) -> Result<Self, Error> {
         let columns = columns(batches, schema, options.physical)?;
-        let masks: Vec<Vec<Dense>> =
-            columns.iter().map(|chunks| chunks.iter().map(Dense::mask).collect()).collect();
+        let masks = columns.iter().map(|chunks| chunks.iter().map(Dense::mask).collect());
+        let masks = masks.collect::<Result<Vec<Vec<Dense>>, Error>>()?;
         let target = Target { dtype: DLDataType::BOOL, fill: None };
         Self::decide(target, vec![CopyReason::Mask], masks, Vec::new(), options)
     }
@@ -115,8 +115,8 @@ impl Matrix {
             });
             return ManagedTensor::over_run(run.collect(), dtype, flags, &shape, &strides);
         }
-        let validities: Vec<Vec<_>> =
-            columns.iter().map(|chunks| chunks.iter().map(Dense::validity).collect()).collect();
+        let validities = columns.iter().map(|chunks| chunks.iter().map(Dense::validity).collect());
+        let validities = validities.collect::<Result<Vec<Vec<_>>, Error>>()?;
         let cells: Vec<Vec<_>> = columns
             .iter()
             .zip(&validities)

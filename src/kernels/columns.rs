@@ -6,7 +6,7 @@ use super::fill::Item;
 use super::weave::weave;
 use crate::error::Error;
 use crate::ffi::DLDataType;
-use crate::memory::Fresh;
+use crate::memory::{self, Fresh};
 
 /// Bytes that are worked on at once: they stay in the nearest cache from the first step to the last.
 const BLOCK: usize = 16 << 10;
@@ -83,8 +83,10 @@ pub(crate) fn interleave(
         }
         // Of wide rows there are still some, or the loops would be short.
         let tile = (TILE / row).next_multiple_of(64).clamp(64, 4096);
+        let staged = (STAGE / row).next_multiple_of(16).clamp(16, tile);
+        memory::room(product(tile.min(rows) + staged, row)?)?;
         let mut scratch = vec![0; tile.min(rows) * row];
-        let mut stage = vec![0; (STAGE / row).next_multiple_of(16).clamp(16, tile) * row];
+        let mut stage = vec![0; staged * row];
         let mut spare = Vec::with_capacity(columns.len());
         for start in (0..rows).step_by(tile) {
             let rows = tile.min(rows - start);
@@ -165,7 +167,7 @@ fn prepare<'a>(
     dtype: DLDataType,
     fill: Option<&'a Item>,
 ) -> Result<Vec<Chunk<'a>>, Error> {
-    chunks.iter().map(|cells| Chunk::new(*cells, dtype, fill)).collect()
+    memory::try_collect(chunks.iter().map(|cells| Chunk::new(*cells, dtype, fill)))
 }
 
 fn product(count: usize, size: usize) -> Result<usize, Error> {

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 
 use super::live;
 use super::release::release;
+use crate::fence::fenced;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -75,12 +76,12 @@ impl<O: 'static> Block<O> {
 
 unsafe extern "C" fn delete<O: 'static>(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: P1; C calls a deleter once, with the pointer it was given (P2).
-    unsafe { Block::<O>::free(tensor.cast()) }
+    let _ = fenced(|| unsafe { Block::<O>::free(tensor.cast()) });
 }
 
 unsafe extern "C" fn delete_legacy<O: 'static>(tensor: *mut DLManagedTensor) {
     // SAFETY: as in `delete`.
-    unsafe { Block::<O>::free(tensor.cast()) }
+    let _ = fenced(|| unsafe { Block::<O>::free(tensor.cast()) });
 }
 
 /// A packed tensor whose owner's type has been forgotten, with its versioned header in place.

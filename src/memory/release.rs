@@ -5,8 +5,8 @@
 //! depth on the rest waits until the outermost has come back.
 
 use std::cell::{Cell, RefCell};
-use std::mem;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::fence;
 
 /// Releases within releases, before the next one has to wait: far more than there are in earnest.
 const DEEPEST: usize = 32;
@@ -33,10 +33,7 @@ pub(super) fn release(work: impl FnOnce() + 'static) {
 
 fn fenced(work: impl FnOnce()) {
     step(1, 0);
-    if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
-        // Dropping it could panic again.
-        mem::forget(payload);
-    }
+    let _ = fence::fenced(work);
     step(-1, 0);
 }
 

@@ -15,6 +15,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use super::request::described;
+use crate::fence::fenced;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::{self, ManagedTensor, PendingException};
 
@@ -183,12 +184,12 @@ fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_vo
 
 unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: CPython calls this once, attached, with the capsule that it was registered for.
-    unsafe { destroy(capsule, &VERSIONED) }
+    let _ = fenced(|| unsafe { destroy(capsule, &VERSIONED) });
 }
 
 unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
-    unsafe { destroy(capsule, &LEGACY) }
+    let _ = fenced(|| unsafe { destroy(capsule, &LEGACY) });
 }
 
 /// Deletes the tensor if nobody has taken it.

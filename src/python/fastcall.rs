@@ -7,7 +7,6 @@
 #![expect(unsafe_code, reason = "implements a method of CPython's C API")]
 
 use std::ffi::{CStr, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::slice;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -20,6 +19,7 @@ use pyo3::{Borrowed, PyClass};
 
 use super::capsule;
 use super::request::{CopyArg, DeviceArg, VersionArg};
+use crate::fence::fenced;
 use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::{ManagedTensor, symbol};
 
@@ -126,7 +126,7 @@ unsafe extern "C" fn call<T: Produces>(
 ) -> *mut ffi::PyObject {
     // SAFETY: F1.
     let work = || unsafe { answer::<T>(slf, args, nargs, kwnames) };
-    match catch_unwind(AssertUnwindSafe(work)) {
+    match fenced(work) {
         Ok(answer) => answer,
         // A panic must not cross C.
         Err(_) => Python::attach(|py| {

@@ -29,6 +29,7 @@ mod options;
 mod plan;
 mod repair;
 mod request;
+mod room;
 mod source;
 mod structure;
 mod table;

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_array::{ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
-use arrow_select::concat::concat;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,6 +18,7 @@ use pyo3::types::{PyCapsule, PyString};
 
 use super::capsule::Level;
 use super::request::{described, type_name};
+use super::room;
 use super::structure::{Checked, array_from, fenced, field_from};
 use super::unlocked;
 
@@ -43,9 +43,8 @@ impl Imported {
         if let [chunk] = self.chunks.as_slice() {
             return Ok((Arc::clone(chunk), self.field));
         }
-        let chunks: Vec<&dyn Array> = self.chunks.iter().map(AsRef::as_ref).collect();
-        let array = unlocked(py, self.nbytes(), || fenced(|| concat(&chunks)));
-        Ok((array.map_err(PyValueError::new_err)?, self.field))
+        let array = unlocked(py, self.nbytes(), || room::joined(&self.chunks))?;
+        Ok((array, self.field))
     }
 
     /// What the chunks hold.

@@ -11,7 +11,6 @@
 
 use std::alloc::Layout;
 use std::ffi::{CStr, c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
@@ -20,13 +19,12 @@ use arrow_data::{BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 
 use super::repair::repaired;
+use crate::fence;
 use crate::memory::PendingException;
+use crate::possible::MAX_DEPTH;
 
 /// What is wrong with a structure, in words.
 pub(super) type Checked<T = ()> = Result<T, String>;
-
-/// Levels of nesting in a type; the readers below, and arrow-rs's, go down one call a level.
-const MAX_DEPTH: usize = 64;
 
 /// The field that a schema structure describes.
 ///
@@ -41,7 +39,7 @@ pub(super) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Checked<Field
 
 /// arrow-rs asserts some of what it imports: what the checks here miss is an error all the same.
 pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
-    catch_unwind(AssertUnwindSafe(work))
+    fence::fenced(work)
         .map_err(|_| "the Arrow structure is malformed".to_owned())?
         .map_err(|error| error.to_string())
 }

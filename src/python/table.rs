@@ -7,13 +7,13 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use arrow_select::concat::concat;
 use arrow_select::take::take;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::options::{no_column, pointless};
+use super::room;
 use super::source::{self, Imported};
 use super::structure::fenced;
 use super::{PyArray, PyTensor, exported, made, unlocked};
@@ -272,10 +272,10 @@ fn unify(chunks: Vec<ArrayRef>, before: &mut Plan) -> PyResult<Vec<ArrayRef>> {
         return Ok(chunks);
     }
     let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary).collect();
+    let joined = room::joined(&dictionaries)?;
     let unified = fenced(|| {
         // What arrow's concat makes of dictionaries may have a value twice, and so two codes for it.
-        let arrays: Vec<&dyn Array> = dictionaries.iter().map(AsRef::as_ref).collect();
-        let codes = match cast(&concat(&arrays)?, chunks[0].data_type()) {
+        let codes = match cast(&joined, chunks[0].data_type()) {
             // Nor values of some other types.
             Err(ArrowError::CastError(_)) => return Ok(None),
             codes => codes?,
