@@ -21,7 +21,7 @@ use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use crate::draw::{self, rarely};
 use crate::structures::{Pair, Releases};
-use crate::support::{Abi, Watch};
+use crate::support::{self as tests, Abi, Watch};
 
 const LEGACY: [&CStr; 2] = [c"dltensor", c"used_dltensor"];
 const VERSIONED: [&CStr; 2] = [c"dltensor_versioned", c"used_dltensor_versioned"];
@@ -338,14 +338,28 @@ impl<'py> Session<'py> {
         if self.objects.is_empty() {
             return Ok(None);
         }
-        let index = u.choose_index(self.objects.len())?;
+        // Mostly what came last: so that short inputs get far.
+        let last = self.objects.len() - 1;
+        let index = if u.ratio(2, 3)? { last } else { u.choose_index(last + 1)? };
         Ok(Some(self.objects[index].clone()))
     }
 
-    /// A tensor of a hostile producer.
+    /// A tensor of a hostile producer, or of a tame one, which takes a byte.
     fn tensor(&mut self, u: &mut Unstructured<'_>) -> Result<Raw> {
-        let (abi, dtype, shape) = (draw::abi(u)?, draw::dtype_of(u)?, draw::shape(u)?);
-        let producer = draw::producer(u, abi, dtype, shape)?;
+        let kind: u8 = u.arbitrary()?;
+        let abi = Abi::BOTH[usize::from(kind % 2)];
+        let producer = match kind / 2 % 4 {
+            0 => tests::Producer::vector(&[1.5f32, 2.5, 3.5]),
+            1 => tests::Producer::vector(&[0i32, 1, 2]),
+            2 => {
+                let bytes = [0, 1, 1, 0, 1, 7];
+                tests::Producer::bytes(crate::support::dtype(6, 8, 1), &bytes, &[2, 3], &[1, 2])
+            }
+            _ => {
+                let (dtype, shape) = (draw::dtype_of(u)?, draw::shape(u)?);
+                draw::producer(u, abi, dtype, shape)?
+            }
+        };
         let deletes = producer.deleter;
         let (raw, watch) = match abi {
             Abi::Versioned => {
@@ -414,7 +428,9 @@ impl<'py> Session<'py> {
         if self.objects.is_empty() {
             return Ok(());
         }
-        let object = self.objects.swap_remove(u.choose_index(self.objects.len())?);
+        let last = self.objects.len() - 1;
+        let index = if u.ratio(1, 2)? { last } else { u.choose_index(last + 1)? };
+        let object = self.objects.swap_remove(index);
         if rarely(u, 3)? {
             PyRuntimeError::new_err("in flight").restore(self.py);
             drop(object);
@@ -605,6 +621,9 @@ impl<'py> Session<'py> {
 
     fn keywords(&self, u: &mut Unstructured<'_>, names: &[&str]) -> Result<Bound<'py, PyDict>> {
         let keywords = PyDict::new(self.py);
+        if u.ratio(1, 2)? {
+            return Ok(keywords);
+        }
         for name in names {
             if rarely(u, 3)? {
                 let value = self.value(u, name)?;
