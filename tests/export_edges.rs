@@ -9,7 +9,7 @@ use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode};
 use arrow_dlpack::{Error, Export, NullPolicy, to_dlpack};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, Schema, UnionFields, UnionMode};
 
 /// So many lists of nothing, which take no memory.
 fn lists_of_nothing(len: usize, nulls: Option<NullBuffer>) -> ArrayRef {
@@ -75,4 +75,25 @@ fn null_rows_are_counted_even_where_they_have_no_values() {
     let field = Field::new("x", lists.data_type().clone(), true);
     let refused = to_dlpack(&lists, &field, &Export::default()).unwrap_err();
     assert!(matches!(refused, Error::Nulls { null_count: 2, len: 3, .. }), "{refused}");
+}
+
+#[test]
+fn a_type_that_no_array_can_have_is_refused() {
+    let unions = DataType::Union(UnionFields::empty(), UnionMode::Dense);
+    let list = |item| DataType::List(Arc::new(Field::new_list_field(item, true)));
+    let types = [
+        unions.clone(),
+        list(unions.clone()),
+        DataType::FixedSizeBinary(-1),
+        DataType::Dictionary(Box::new(DataType::Utf8), Box::new(DataType::Utf8)),
+    ];
+    for data_type in types {
+        let field = Field::new("x", data_type, true);
+        let schema = Schema::new(vec![field.clone()]);
+        for source in [Source::Chunks(&[], &field), Source::Table(&[], &schema)] {
+            let refused = export::tensor(source, &Export::default()).unwrap_err();
+            assert!(refused.to_string().contains("has no tensor form"), "{refused}");
+            assert_eq!(export::explain(source, &Export::default()), Err(refused));
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Tables as matrices: a row of the one is a row of the other.
 
-use arrow_array::{RecordBatch, new_empty_array};
+use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_schema::Schema;
 
@@ -166,8 +166,8 @@ fn columns(
             chunks.push(read(batch.column(index)).map_err(|error| in_column(field.name(), error))?);
         }
         if chunks.is_empty() {
-            let empty = new_empty_array(field.data_type());
-            chunks.push(read(&empty).map_err(|error| in_column(field.name(), error))?);
+            let read = super::empty(field.data_type()).and_then(|empty| read(&empty));
+            chunks.push(read.map_err(|error| in_column(field.name(), error))?);
         }
         Ok(chunks)
     };

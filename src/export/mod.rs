@@ -25,8 +25,8 @@ pub(crate) use dense::same_values;
 pub(crate) use primitive::{lend, share};
 pub(crate) use ragged::{PreparedRagged, is_ragged};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
+use arrow_schema::{DataType, Field, Schema};
 
 use crate::copy::CopyPolicy;
 use crate::error::Error;
@@ -341,11 +341,39 @@ fn chunks(source: Source<'_>, options: &Export) -> Result<Vec<Dense>, Error> {
             check_type(array, field)?;
             Ok(vec![row::of(array, field, index, options.physical)?])
         }
-        Source::Chunks([], field) => {
-            Ok(vec![dense(&arrow_array::new_empty_array(field.data_type()), field)?])
-        }
+        Source::Chunks([], field) => Ok(vec![dense(&empty(field.data_type())?, field)?]),
         Source::Chunks(arrays, field) => arrays.iter().map(|array| dense(array, field)).collect(),
         Source::Table(..) => unreachable!("a table is a matrix"),
+    }
+}
+
+/// An array of no rows, unless there can be no array of the type: arrow-rs panics then.
+fn empty(data_type: &DataType) -> Result<ArrayRef, Error> {
+    if has_arrays(data_type) {
+        Ok(new_empty_array(data_type))
+    } else {
+        Err(refusal::unsupported(data_type))
+    }
+}
+
+fn has_arrays(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeBinary(size) => *size >= 0,
+        DataType::FixedSizeList(item, size) => *size >= 0 && has_arrays(item.data_type()),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::Map(item, _) => has_arrays(item.data_type()),
+        DataType::Struct(fields) => fields.iter().all(|field| has_arrays(field.data_type())),
+        DataType::Union(fields, _) => {
+            !fields.is_empty() && fields.iter().all(|(_, field)| has_arrays(field.data_type()))
+        }
+        DataType::Dictionary(key, values) => key.is_dictionary_key_type() && has_arrays(values),
+        DataType::RunEndEncoded(ends, values) => {
+            ends.data_type().is_run_ends_type() && has_arrays(values.data_type())
+        }
+        _ => true,
     }
 }
 
