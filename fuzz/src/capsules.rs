@@ -321,6 +321,21 @@ impl<'py> Session<'py> {
             }
             7 => self.forget(u)?,
             8 => self.exchange(u)?,
+            10 | 11 => {
+                if let Some(object) = self.pick(u)? {
+                    let keywords =
+                        self.keywords(u, &["stream", "max_version", "dl_device", "copy"])?;
+                    let answer = object.call_method("__dlpack__", (), Some(&keywords));
+                    self.answer(answer);
+                }
+            }
+            12 => {
+                if let Some(object) = self.pick(u)? {
+                    let class = module(self.py).getattr("Tensor").expect("a class");
+                    let answer = class.call_method1("from_dlpack", (object,));
+                    self.answer(answer);
+                }
+            }
             9 => {
                 // Twice the same object in one place.
                 if let Some(object) = self.pick(u)? {
@@ -523,7 +538,7 @@ impl<'py> Session<'py> {
         let Some(object) = self.pick(u)? else { return Ok(()) };
         let py = self.py;
         let module = module(py);
-        let function = u.int_in_range(0..=19)?;
+        let function = u.int_in_range(0..=17)?;
         let answer = match function {
             0 | 1 => {
                 let keywords = self.keywords(u, &["device", "copy", "type"])?;
@@ -534,28 +549,24 @@ impl<'py> Session<'py> {
                 let class = module.getattr("Tensor").expect("a class");
                 class.call_method("from_dlpack", (object,), Some(&keywords))
             }
-            4 | 5 => {
-                let keywords = self.keywords(u, &["stream", "max_version", "dl_device", "copy"])?;
-                object.call_method("__dlpack__", (), Some(&keywords))
-            }
-            6 => {
+            4 => {
                 let keywords = ["dtype", "nulls", "order", "copy", "columns", "physical"];
                 module.call_method("to_tensor", (object,), Some(&self.keywords(u, &keywords)?))
             }
-            7 => {
+            5 => {
                 let keywords = ["dtype", "nulls", "offset_type", "copy", "physical"];
                 module.call_method("ragged", (object,), Some(&self.keywords(u, &keywords)?))
             }
-            8 => {
+            6 => {
                 let keywords =
                     ["dtype", "nulls", "order", "copy", "columns", "physical", "type", "device"];
                 module.call_method("explain", (object,), Some(&self.keywords(u, &keywords)?))
             }
-            9 => {
+            7 => {
                 let keywords = self.keywords(u, &["copy"])?;
                 module.call_method("asdlpack", (object,), Some(&keywords))
             }
-            10 => {
+            8 => {
                 let keywords = self.keywords(u, &["names", "copy", "type"])?;
                 let data = if u.ratio(1, 2)? {
                     let data = PyDict::new(py);
@@ -569,30 +580,30 @@ impl<'py> Session<'py> {
                 };
                 module.call_method("record_batch", (data,), Some(&keywords))
             }
-            11 => {
+            9 => {
                 let Some(other) = self.pick(u)? else { return Ok(()) };
                 let keywords = self.keywords(u, &["copy", "type"])?;
                 module.call_method("from_ragged", (object, other), Some(&keywords))
             }
-            12 => {
+            10 => {
                 let keywords = self.keywords(u, &["copy", "type"])?;
                 object.call_method("to_arrow", (), Some(&keywords))
             }
-            13 => module.getattr("Array").expect("a class").call1((object,)),
-            14 => {
+            11 => module.getattr("Array").expect("a class").call1((object,)),
+            12 => {
                 let keywords = self.keywords(u, &["dtype", "nulls", "copy", "physical"])?;
                 object.call_method("row", (u.int_in_range(-2..=3)?,), Some(&keywords))
             }
-            15 => {
+            13 => {
                 py.import("builtins").expect("Python's own").call_method1("memoryview", (object,))
             }
-            16 => object.call_method0("__arrow_c_array__"),
-            17 => {
+            14 => object.call_method0("__arrow_c_array__"),
+            15 => {
                 let keywords =
                     self.keywords(u, &["dtype", "nulls", "copy", "columns", "physical"])?;
                 module.call_method("to_tensor_dict", (object,), Some(&keywords))
             }
-            18 => {
+            16 => {
                 let names = ["shape", "strides", "dtype", "device", "field", "dictionary", "type"];
                 object.getattr(*u.choose(&names)?)
             }
