@@ -449,7 +449,9 @@ mod tests {
             ManagedTensor::over_run(halves, DLDataType::INT32, flags, shape, strides)
         };
         let beyond = Error::Overflow("extent beyond its buffer");
-        for over in [&shared as &dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>, &run] {
+        type Over<'a> = &'a dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>;
+        let both: [Over<'_>; 2] = [&shared, &run];
+        for over in both {
             assert_eq!(over(&[2, 2], &[2, 1]).map(|tensor| tensor.nbytes()), Ok(16));
             assert_eq!(over(&[2], &[3]).map(|tensor| tensor.nbytes()), Ok(8));
             assert_eq!(over(&[5], &[1]).err(), Some(beyond.clone()));
