@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python models lint types compatibility cases bench profile count count-update docs \
-	package free-threaded free-threaded-test supply advisories msrv semver coverage fuzz fuzz-quick sanitize \
-	sanitize-quick build clean
+.PHONY: demo test test-rust test-python test-engines models lint lint-engines types compatibility cases bench profile \
+	count count-update docs package free-threaded free-threaded-test supply advisories msrv semver coverage fuzz \
+	fuzz-quick sanitize sanitize-quick build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -35,11 +35,25 @@ test-python: $(VENV)/.test build
 
 lint: $(VENV)/.test
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --all-features -- --deny warnings
+	cargo clippy --workspace --exclude arrow-dlpack-datafusion --exclude arrow-dlpack-datafusion-benches \
+		--all-targets --all-features -- --deny warnings
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --manifest-path fuzz/Cargo.toml --release --all-features --target-dir target/fuzz -- --deny warnings
-	$(BIN)/ruff check --config python/pyproject.toml python examples benches fuzz docs/coverage.py
-	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches fuzz docs/coverage.py
+	$(BIN)/ruff check --config python/pyproject.toml python examples benches data fuzz docs/coverage.py
+	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches data fuzz docs/coverage.py
+
+# The crates for query engines, which take minutes to build, and so are not in what is above: their tests
+# and examples against the real ones. onnxruntime's own library is in its Python package.
+ENGINES := --package arrow-dlpack-datafusion
+test-engines: $(VENV)/.test
+	cargo test $(ENGINES)
+	cargo run --quiet $(ENGINES) --example flights
+	ORT_DYLIB_PATH=$$(echo $(VENV)/lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*) \
+		cargo run --quiet $(ENGINES) --example onnx
+
+lint-engines:
+	cargo clippy $(ENGINES) $(ENGINES)-benches --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps $(ENGINES)
 
 # The stubs against mypy and against the built module.
 types: $(VENV)/.test build

@@ -334,6 +334,15 @@ pub enum Error {
         WriteObstacle,
     ),
 
+    /// Only axes of extent 1 can repeat.
+    #[error("shape {from:?} cannot be broadcast to {to:?}")]
+    CannotBroadcast {
+        /// The tensor's shape.
+        from: Vec<i64>,
+        /// What was asked for.
+        to: Vec<i64>,
+    },
+
     // A descriptor that cannot be true.
     /// A different major version is a different ABI; only its deleter was called.
     #[error("DLPack version {major}.x is not supported: this library speaks 1.x")]

@@ -59,6 +59,16 @@ pub(crate) fn from_bytes(
     Ok(elements)
 }
 
+/// The strides by which elements of one shape have another, larger one; `None` if there are none.
+pub(crate) fn broadcast(from: &[i64], strides: &[i64], to: &[i64]) -> Option<Vec<i64>> {
+    let new = to.len().checked_sub(from.len())?;
+    let old = from.iter().zip(strides).zip(&to[new..]).map(|((&from, &stride), &to)| {
+        let same = from == to;
+        (same || from == 1).then_some(if same { stride } else { 0 })
+    });
+    std::iter::repeat_n(Some(0), new).chain(old).collect()
+}
+
 /// What keeps the elements from lying one behind the other in row-major order, if anything does.
 pub(crate) fn row_major_obstacle(shape: &[i64], strides: &[i64]) -> Option<CopyReason> {
     if shape.contains(&0) {

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
 };
+use crate::layout;
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 
@@ -296,6 +297,35 @@ impl ManagedTensor {
         // SAFETY: I2, for as long as the clone keeps the tensor: the order of axes changes none of it.
         let shared = unsafe { Self::pack(Arc::clone(&this), &description) };
         shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
+    }
+
+    /// The same elements in a larger shape, as NumPy's `broadcast_to`: axes of extent 1 repeat by a stride
+    /// of 0, and more axes may come in front. Read-only, because many elements are one.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// let one = arrow_dlpack::export::array(&Int32Array::from(vec![7]))?;
+    /// let many = one.broadcast_to(&[1000])?;
+    /// assert_eq!((many.shape(), &*many.strides()), (&[1000][..], &[0][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `CannotBroadcast`; `NegativeExtent`; `Overflow` for more bytes than an address space has.
+    pub fn broadcast_to(self, shape: &[i64]) -> Result<Self, Error> {
+        let strides = layout::broadcast(self.shape(), &self.strides(), shape);
+        let cannot = || Error::CannotBroadcast { from: self.shape().into(), to: shape.into() };
+        let strides = strides.ok_or_else(cannot)?;
+        let this = Arc::new(self);
+        let mut description = this.described(shape, &strides);
+        description.flags = description.flags.union(DLPackFlags::READ_ONLY);
+        if shape.contains(&0) {
+            // The header asks for NULL where there are no elements.
+            description.data = std::ptr::null_mut();
+        }
+        // SAFETY: I2, for as long as the clone keeps the tensor: no axis goes further than it did.
+        unsafe { Self::pack(Arc::clone(&this), &description) }
     }
 
     /// A tensor over memory of somebody else's that came without a deleter, such as a Python object's.
