@@ -24,6 +24,15 @@ THREADS = 8
 ROUNDS = 100
 
 
+@pytest.fixture(autouse=True)
+def many_turns():
+    """With a GIL, threads that wait for each other would mostly wait for their turn."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    yield
+    sys.setswitchinterval(interval)
+
+
 def at_once(work, threads=THREADS):
     """What `work(index)` returns in each of so many threads, which begin at the same time."""
     barrier = threading.Barrier(threads)
