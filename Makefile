@@ -7,7 +7,8 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python models lint types compatibility cases bench profile count count-update docs \
-	package free-threaded free-threaded-test supply advisories msrv semver coverage fuzz fuzz-quick build clean
+	package free-threaded free-threaded-test supply advisories msrv semver coverage fuzz fuzz-quick sanitize \
+	sanitize-quick build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -161,6 +162,18 @@ coverage: $(VENV)/.test $(LLVM_COV)
 RUNS := 300000
 fuzz fuzz-quick: $(VENV)/.demo $(FUZZ)
 	fuzz/run $(if $(findstring quick,$@),20000,$(RUNS))
+
+# The tests under Miri, the sanitizers and valgrind; the quick part is what CI runs.
+SANITIZERS := sanitize-miri sanitize-address sanitize-thread sanitize-valgrind
+.PHONY: $(SANITIZERS)
+sanitize: $(SANITIZERS)
+$(SANITIZERS) sanitize-quick: $(VENV)/.test target/rustup/.$(NIGHTLY)
+	$(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) tests/sanitize.sh $(@:sanitize-%=%)
+
+target/rustup/.$(NIGHTLY):
+	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component miri --component rust-src \
+		--no-self-update
+	touch $@
 
 # The package as users get it, release build, installed in .venv. Cargo knows whether there is work.
 build: $(VENV)/.demo

@@ -74,6 +74,9 @@ def files_of(report: Path) -> list[File]:
         elif kind == "DA":
             number, count = map(int, value.split(",")[:2])
             file.counts[number] = file.counts.get(number, 0) + count
+    for file in files.values():
+        if max(file.counts) > len(file.text.splitlines()):
+            sys.exit(f"{file.name} has changed since the tests were built")
     return [files[name] for name in sorted(files)]
 
 

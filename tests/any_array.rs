@@ -24,6 +24,8 @@ use proptest::sample::select;
 
 use support::{Random, device, dtype};
 
+#[path = "support/drawn.rs"]
+mod drawn;
 mod support;
 
 /// A type, and how its tensor's elements are stored: in so many bytes, or in bits.
@@ -393,7 +395,7 @@ impl Column {
 }
 
 proptest! {
-    #![proptest_config(support::cases())]
+    #![proptest_config(drawn::cases())]
 
     #[test]
     fn an_array_becomes_what_is_in_it_and_comes_back(column in column()) {

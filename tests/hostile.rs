@@ -21,6 +21,8 @@ use proptest::sample::{Index, select};
 
 use support::{Abi, Data, Ints, Producer, Random, Watch, delete, delete_legacy, device, dtype};
 
+#[path = "support/drawn.rs"]
+mod drawn;
 mod support;
 
 /// `live()` counts for the whole process, so that one test at a time runs.
@@ -812,7 +814,7 @@ fn become_rows(
 }
 
 proptest! {
-    #![proptest_config(support::cases())]
+    #![proptest_config(drawn::cases())]
 
     #[test]
     fn what_is_true_is_read_as_it_says(draft in true_draft()) {

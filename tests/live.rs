@@ -1,7 +1,7 @@
 //! `live()` counts what is open in the whole process: a file with one test, so that nothing else
 //! runs beside it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use arrow_array::{Array, Int32Array};
@@ -94,12 +94,14 @@ fn the_counts_return_to_where_they_were() {
     assert!(export::give(Arc::new(array.clone()), &field).is_err());
     open(0, 0);
 
-    // Many threads at once.
+    // Many threads at once: none has ended when another begins, which would synchronise them.
+    let barrier = Barrier::new(4);
     thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..100 {
                     drop(import::array(export::array(&array).unwrap()).unwrap());
+                    barrier.wait();
                 }
             });
         }

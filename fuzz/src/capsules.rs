@@ -21,7 +21,7 @@ use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
 use crate::draw::{self, rarely};
 use crate::structures::{Pair, Releases};
-use crate::support::{Abi, Watch};
+use crate::support::{self as tests, Abi, Watch};
 
 const LEGACY: [&CStr; 2] = [c"dltensor", c"used_dltensor"];
 const VERSIONED: [&CStr; 2] = [c"dltensor_versioned", c"used_dltensor_versioned"];
@@ -321,6 +321,21 @@ impl<'py> Session<'py> {
             }
             7 => self.forget(u)?,
             8 => self.exchange(u)?,
+            10 | 11 => {
+                if let Some(object) = self.pick(u)? {
+                    let keywords =
+                        self.keywords(u, &["stream", "max_version", "dl_device", "copy"])?;
+                    let answer = object.call_method("__dlpack__", (), Some(&keywords));
+                    self.answer(answer);
+                }
+            }
+            12 => {
+                if let Some(object) = self.pick(u)? {
+                    let class = module(self.py).getattr("Tensor").expect("a class");
+                    let answer = class.call_method1("from_dlpack", (object,));
+                    self.answer(answer);
+                }
+            }
             9 => {
                 // Twice the same object in one place.
                 if let Some(object) = self.pick(u)? {
@@ -338,14 +353,28 @@ impl<'py> Session<'py> {
         if self.objects.is_empty() {
             return Ok(None);
         }
-        let index = u.choose_index(self.objects.len())?;
+        // Mostly what came last: so that short inputs get far.
+        let last = self.objects.len() - 1;
+        let index = if u.ratio(2, 3)? { last } else { u.choose_index(last + 1)? };
         Ok(Some(self.objects[index].clone()))
     }
 
-    /// A tensor of a hostile producer.
+    /// A tensor of a hostile producer, or of a tame one, which takes a byte.
     fn tensor(&mut self, u: &mut Unstructured<'_>) -> Result<Raw> {
-        let (abi, dtype, shape) = (draw::abi(u)?, draw::dtype_of(u)?, draw::shape(u)?);
-        let producer = draw::producer(u, abi, dtype, shape)?;
+        let kind: u8 = u.arbitrary()?;
+        let abi = Abi::BOTH[usize::from(kind % 2)];
+        let producer = match kind / 2 % 4 {
+            0 => tests::Producer::vector(&[1.5f32, 2.5, 3.5]),
+            1 => tests::Producer::vector(&[0i32, 1, 2]),
+            2 => {
+                let bytes = [0, 1, 1, 0, 1, 7];
+                tests::Producer::bytes(crate::support::dtype(6, 8, 1), &bytes, &[2, 3], &[1, 2])
+            }
+            _ => {
+                let (dtype, shape) = (draw::dtype_of(u)?, draw::shape(u)?);
+                draw::producer(u, abi, dtype, shape)?
+            }
+        };
         let deletes = producer.deleter;
         let (raw, watch) = match abi {
             Abi::Versioned => {
@@ -414,7 +443,9 @@ impl<'py> Session<'py> {
         if self.objects.is_empty() {
             return Ok(());
         }
-        let object = self.objects.swap_remove(u.choose_index(self.objects.len())?);
+        let last = self.objects.len() - 1;
+        let index = if u.ratio(1, 2)? { last } else { u.choose_index(last + 1)? };
+        let object = self.objects.swap_remove(index);
         if rarely(u, 3)? {
             PyRuntimeError::new_err("in flight").restore(self.py);
             drop(object);
@@ -507,7 +538,7 @@ impl<'py> Session<'py> {
         let Some(object) = self.pick(u)? else { return Ok(()) };
         let py = self.py;
         let module = module(py);
-        let function = u.int_in_range(0..=19)?;
+        let function = u.int_in_range(0..=17)?;
         let answer = match function {
             0 | 1 => {
                 let keywords = self.keywords(u, &["device", "copy", "type"])?;
@@ -518,28 +549,24 @@ impl<'py> Session<'py> {
                 let class = module.getattr("Tensor").expect("a class");
                 class.call_method("from_dlpack", (object,), Some(&keywords))
             }
-            4 | 5 => {
-                let keywords = self.keywords(u, &["stream", "max_version", "dl_device", "copy"])?;
-                object.call_method("__dlpack__", (), Some(&keywords))
-            }
-            6 => {
+            4 => {
                 let keywords = ["dtype", "nulls", "order", "copy", "columns", "physical"];
                 module.call_method("to_tensor", (object,), Some(&self.keywords(u, &keywords)?))
             }
-            7 => {
+            5 => {
                 let keywords = ["dtype", "nulls", "offset_type", "copy", "physical"];
                 module.call_method("ragged", (object,), Some(&self.keywords(u, &keywords)?))
             }
-            8 => {
+            6 => {
                 let keywords =
                     ["dtype", "nulls", "order", "copy", "columns", "physical", "type", "device"];
                 module.call_method("explain", (object,), Some(&self.keywords(u, &keywords)?))
             }
-            9 => {
+            7 => {
                 let keywords = self.keywords(u, &["copy"])?;
                 module.call_method("asdlpack", (object,), Some(&keywords))
             }
-            10 => {
+            8 => {
                 let keywords = self.keywords(u, &["names", "copy", "type"])?;
                 let data = if u.ratio(1, 2)? {
                     let data = PyDict::new(py);
@@ -553,30 +580,30 @@ impl<'py> Session<'py> {
                 };
                 module.call_method("record_batch", (data,), Some(&keywords))
             }
-            11 => {
+            9 => {
                 let Some(other) = self.pick(u)? else { return Ok(()) };
                 let keywords = self.keywords(u, &["copy", "type"])?;
                 module.call_method("from_ragged", (object, other), Some(&keywords))
             }
-            12 => {
+            10 => {
                 let keywords = self.keywords(u, &["copy", "type"])?;
                 object.call_method("to_arrow", (), Some(&keywords))
             }
-            13 => module.getattr("Array").expect("a class").call1((object,)),
-            14 => {
+            11 => module.getattr("Array").expect("a class").call1((object,)),
+            12 => {
                 let keywords = self.keywords(u, &["dtype", "nulls", "copy", "physical"])?;
                 object.call_method("row", (u.int_in_range(-2..=3)?,), Some(&keywords))
             }
-            15 => {
+            13 => {
                 py.import("builtins").expect("Python's own").call_method1("memoryview", (object,))
             }
-            16 => object.call_method0("__arrow_c_array__"),
-            17 => {
+            14 => object.call_method0("__arrow_c_array__"),
+            15 => {
                 let keywords =
                     self.keywords(u, &["dtype", "nulls", "copy", "columns", "physical"])?;
                 module.call_method("to_tensor_dict", (object,), Some(&keywords))
             }
-            18 => {
+            16 => {
                 let names = ["shape", "strides", "dtype", "device", "field", "dictionary", "type"];
                 object.getattr(*u.choose(&names)?)
             }
@@ -605,6 +632,9 @@ impl<'py> Session<'py> {
 
     fn keywords(&self, u: &mut Unstructured<'_>, names: &[&str]) -> Result<Bound<'py, PyDict>> {
         let keywords = PyDict::new(self.py);
+        if u.ratio(1, 2)? {
+            return Ok(keywords);
+        }
         for name in names {
             if rarely(u, 3)? {
                 let value = self.value(u, name)?;

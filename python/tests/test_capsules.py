@@ -517,6 +517,18 @@ def test_a_producer_elsewhere_is_believed_that_it_copied_and_where_it_is():
         assert keywords.items() <= {"device": (CUDA, 0), **silent.gpu.calls[-1]}.items()
 
 
+def test_a_producer_elsewhere_that_cannot_be_told_to_copy_has_not():
+    gpu = Gpu()
+
+    class Old:
+        def __dlpack__(self):
+            return gpu.__dlpack__()
+
+    with pytest.raises(BufferError, match="cuda:0, which the CPU cannot read"):
+        Tensor.from_dlpack(Old(), copy=True)
+    assert gpu.deleted == 1
+
+
 def test_a_bare_capsule_from_elsewhere_takes_no_stream():
     gpu = Gpu(byte_offset=16, flags=READ_ONLY)
     tensor = Tensor.from_dlpack(gpu.capsule())

@@ -21,7 +21,6 @@ use arrow_dlpack::ffi::{
     DLPackFlags, DLPackVersion, DLTensor,
 };
 use arrow_dlpack::{CopyPolicy, Error, Export, Import, ManagedTensor, from_dlpack};
-use proptest::test_runner::{Config as ProptestConfig, FileFailurePersistence};
 
 /// Calls a law once for each of the eleven numeric types, with the dtype that dlpack.h gives it:
 /// written out here, so that the library's own table has something to be compared with.
@@ -455,15 +454,6 @@ pub(crate) fn strided(
         .map(|index| origin.checked_add_signed(index * step).expect("inside the memory"))
         .flat_map(|origin| strided(bytes, origin, shape, strides, itemsize))
         .collect()
-}
-
-/// How many cases proptest draws: 256, or `PROPTEST_CASES`. Those that fail are kept beside the test.
-pub(crate) fn cases() -> ProptestConfig {
-    let regressions = FileFailurePersistence::WithSource("regressions");
-    if cfg!(miri) {
-        return ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(4) };
-    }
-    ProptestConfig { failure_persistence: Some(Box::new(regressions)), ..ProptestConfig::default() }
 }
 
 /// The same numbers in every run (SplitMix64).

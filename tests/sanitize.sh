@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# The tests, with somebody watching the memory: a verb for each tool. `make sanitize` runs all of them with a
+# nightly of its own, `make sanitize-quick` what finds most in a few minutes. Builds are in target/VERB.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+host=$(rustc -vV | sed -n 's/^host: //p')
+# Backtraces of the panics that tests expect cost Miri minutes; in reports, files and lines are enough.
+export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only RUST_BACKTRACE=0
+
+# The core of the Python suite: what knocks at the unsafe rooms. None of it imports PyTorch or its like, for
+# which valgrind would take half an hour.
+core=(python/tests/test_{capsules,exchange,malformed,protocol,sources}.py)
+
+# Undefined behaviour of any kind, step by step: use after free, out of bounds, aliasing, what was never
+# written, races, leaks. Pointers must come from pointers; the tests read files.
+miri() {
+    export CARGO_TARGET_DIR=target/miri MIRI_SYSROOT=$PWD/target/miri/sysroot
+    export MIRIFLAGS="-Zmiri-strict-provenance -Zmiri-disable-isolation"
+    [ -d "$MIRI_SYSROOT" ] || cargo miri setup --quiet
+    cargo miri test --features ndarray "$@"
+}
+
+# Out of bounds, use after free, freed twice, left behind: in Rust and from Python. Frame pointers tell who
+# allocated what; some tests ask for more memory than there is.
+address() {
+    export CARGO_TARGET_DIR=target/address RUSTFLAGS="-Zsanitizer=address -Cforce-frame-pointers=yes"
+    export ASAN_OPTIONS=allocator_may_return_null=1
+    cargo test --features ndarray --tests --target "$host"
+
+    # An extension module looks for the runtime in the interpreter, where LD_PRELOAD puts it. Rust has it as
+    # an archive, which takes offence at being a library if that is called libasan.so.
+    package "$host/debug" --target "$host"
+    local runtime=$PWD/target/address/runtime archive=target/address/runtime.a
+    cp "$(rustc --print sysroot)/lib/rustlib/$host/lib/"librustc-*_rt.asan.a $archive
+    ar d $archive asan_preinit.cpp.o # is for executables
+    cc -shared -o "$runtime" -Wl,--whole-archive $archive -Wl,--no-whole-archive -lm -lgcc_s
+    ASAN_OPTIONS+=:abort_on_error=1:exitcode=0:log_path=$PWD/$CARGO_TARGET_DIR/report
+    suite env LD_PRELOAD="$runtime"
+}
+
+# Memory that two threads use at once. The standard library is built along, because it is what
+# synchronises; not so the interpreter: this is for Rust only. The kernels' own tests know no threads.
+thread() {
+    export CARGO_TARGET_DIR=target/thread RUSTFLAGS=-Zsanitizer=thread
+    export TSAN_OPTIONS=allocator_may_return_null=1
+    cargo test -Zbuild-std --features ndarray --tests --target "$host" -- --skip kernels::
+}
+
+# Out of bounds, use after free, left behind, and decisions on what was never written: also where the
+# interpreter and its libraries do it with memory of ours. What they do by themselves is in valgrind.supp.
+valgrind() {
+    export CARGO_TARGET_DIR=target/valgrind
+    package debug
+    suite env valgrind --quiet --fair-sched=yes --error-exitcode=9 --suppressions=tests/valgrind.supp --num-callers=40 \
+        --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=none \
+        --log-file="$CARGO_TARGET_DIR/report.%p"
+}
+
+# What CI runs.
+quick() {
+    miri --lib memory:: kernels::strided kernels::lanes
+    miri --test adopt
+    address
+}
+
+# Builds the extension module and puts the package together: `package FOLDER OPTIONS...`
+package() {
+    export PYTHONPATH=$PWD/$CARGO_TARGET_DIR/site
+    PYO3_BUILD_EXTENSION_MODULE=1 PYO3_PYTHON=.venv/bin/python \
+        cargo build --package arrow-dlpack-python "${@:2}"
+    mkdir -p "$PYTHONPATH"
+    cp -r python/arrow_dlpack "$PYTHONPATH"
+    cp "$CARGO_TARGET_DIR/$1/lib_core.so" "$PYTHONPATH/arrow_dlpack/_core.abi3.so"
+}
+
+# Runs the core of the Python suite under a command, which writes reports. The interpreter and others leave
+# things behind: leaks count if they were made here.
+suite() {
+    local reports=$CARGO_TARGET_DIR/report
+    # Wants the address of what was freed to be used again, which these tools put off.
+    local reuses=python/tests/test_exchange.py::test_another_type_at_a_dead_ones_address_is_another_type
+    rm -f "$reports".*
+    PYTHONMALLOC=malloc PYTHONDONTWRITEBYTECODE=1 "$@" .venv/bin/python -m pytest \
+        --config-file python/pyproject.toml -p no:cacheprovider "${core[@]}" \
+        --deselect $reuses
+    sed 's/^==[0-9]*== *//' "$reports".* |
+        awk 'BEGIN { RS = "" } /definitely lost|leak of/ && /arrow_dlpack/ { print $0 "\n"; lost = 1 } END { exit lost }'
+}
+
+"$@"
