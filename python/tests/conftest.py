@@ -37,25 +37,14 @@ class LeftOut(ModuleType):
         return self  # in a table at the head of a module
 
 
-def pytest_addoption(parser):
-    parser.addoption(
-        "--leave-out",
-        default="",
-        metavar="MODULES",
-        help="libraries that are not installed; without this a test that needs one fails",
-    )
+# Libraries that are not installed, by commas; without this a test that needs one fails. Processes
+# that tests start have it too, if they import this file.
+LEFT_OUT = [name for name in os.environ.get("LEFT_OUT", "").split(",") if name]
+sys.modules.update((name, LeftOut(name)) for name in LEFT_OUT)
 
 
-def left_out(config):
-    return [name for name in config.getoption("--leave-out").split(",") if name]
-
-
-def pytest_configure(config):
-    sys.modules.update((name, LeftOut(name)) for name in left_out(config))
-
-
-def pytest_report_header(config):
-    return [f"LEFT OUT: every test of {name}" for name in left_out(config)]
+def pytest_report_header():
+    return [f"LEFT OUT: every test of {name}" for name in LEFT_OUT]
 
 
 def open_tensors(expected=None):
