@@ -26,37 +26,25 @@ class LeftOut(ModuleType):
     """Stands for a library that is not there, and for all of it: tests that use it are skipped."""
 
     def __getattr__(self, name):
-        if name.startswith(("__arrow_c_", "__dlpack_")):
-            self()
-        if name.startswith("__"):
+        if name.startswith("__") and not name.startswith(("__arrow_c_", "__dlpack_")):
             raise AttributeError(name)
+        # Before there is anything that a skipped test would leave behind.
+        if "PYTEST_CURRENT_TEST" in os.environ:
+            pytest.skip(f"{self.__name__.partition('.')[0]} was left out")
         return LeftOut(f"{self.__name__}.{name}")
 
     def __call__(self, *_, **__):
-        if "PYTEST_CURRENT_TEST" in os.environ:
-            pytest.skip(f"{self.__name__.partition('.')[0]} was left out")
         return self  # in a table at the head of a module
 
 
-def pytest_addoption(parser):
-    parser.addoption(
-        "--leave-out",
-        default="",
-        metavar="MODULES",
-        help="libraries that are not installed; without this a test that needs one fails",
-    )
+# Libraries that are not installed, by commas; without this a test that needs one fails. Processes
+# that tests start have it too, if they import this file.
+LEFT_OUT = [name for name in os.environ.get("LEFT_OUT", "").split(",") if name]
+sys.modules.update((name, LeftOut(name)) for name in LEFT_OUT)
 
 
-def left_out(config):
-    return [name for name in config.getoption("--leave-out").split(",") if name]
-
-
-def pytest_configure(config):
-    sys.modules.update((name, LeftOut(name)) for name in left_out(config))
-
-
-def pytest_report_header(config):
-    return [f"LEFT OUT: every test of {name}" for name in left_out(config)]
+def pytest_report_header():
+    return [f"LEFT OUT: every test of {name}" for name in LEFT_OUT]
 
 
 def open_tensors(expected=None):

@@ -431,7 +431,7 @@ def test_a_deleter_may_run_after_the_interpreter_is_gone(source):
 import ctypes, sys
 sys.path.insert(0, {sys.path[0]!r})
 sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
-import hostile
+import conftest, hostile
 from test_capsules import SOURCES, exported
 pointer = exported(SOURCES[{source!r}]())
 deleter = ctypes.c_void_p(hostile.Versioned.from_address(pointer).deleter)
