@@ -162,7 +162,8 @@ msrv:
 	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --locked --all-features \
 		--package arrow-dlpack --package arrow-dlpack-python --package arrow-dlpack-example-extension
 
-# Breaking changes since the last release, or since a commit: make semver SINCE=HEAD~20
+# Breaking changes since the last release, or since a commit: make semver SINCE=HEAD~20. The tool takes
+# some seven minutes to build, once.
 semver: $(SEMVER)
 	$(SEMVER) semver-checks --package arrow-dlpack --all-features $(if $(SINCE),--baseline-rev $(SINCE))
 
