@@ -178,7 +178,7 @@ RUNS := 300000
 fuzz fuzz-quick: $(VENV)/.demo $(FUZZ)
 	fuzz/run $(if $(findstring quick,$@),20000,$(RUNS))
 
-# The tests under Miri, the sanitizers and valgrind; the quick part is what CI runs.
+# The tests under Miri, the sanitizers and valgrind; the quick part is for every day.
 SANITIZERS := sanitize-miri sanitize-address sanitize-thread sanitize-valgrind
 .PHONY: $(SANITIZERS)
 sanitize: $(SANITIZERS)
