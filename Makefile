@@ -6,8 +6,9 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python lint types compatibility cases bench count count-update docs package \
-	free-threaded sanitize sanitize-quick build clean
+.PHONY: demo test test-rust test-python test-engines models lint lint-engines types compatibility cases bench profile \
+	count count-update docs package free-threaded free-threaded-test supply advisories msrv semver coverage fuzz \
+	fuzz-quick sanitize sanitize-quick build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -18,10 +19,15 @@ demo: build
 test: test-rust test-python
 
 # The Python rooms need an interpreter around them: they are tested from Python.
-test-rust: $(VENV)/.test
+test-rust: $(VENV)/.test models
 	cargo test --features ndarray --all-targets
+	cargo test --package arrow-dlpack-neighbours
 	cargo test --features ndarray --doc
 	cargo run --features ndarray --quiet --example flights
+
+# Every order in which threads can get at our atomics, by loom: a few seconds.
+models:
+	cargo test --package arrow-dlpack-models
 
 test-python: $(VENV)/.test build
 	. $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
@@ -29,9 +35,25 @@ test-python: $(VENV)/.test build
 
 lint: $(VENV)/.test
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --all-features -- --deny warnings
-	$(BIN)/ruff check --config python/pyproject.toml python examples benches
-	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches
+	cargo clippy --workspace --exclude arrow-dlpack-datafusion --exclude arrow-dlpack-datafusion-benches \
+		--all-targets --all-features -- --deny warnings
+	cargo fmt --manifest-path fuzz/Cargo.toml --check
+	cargo clippy --manifest-path fuzz/Cargo.toml --release --all-features --target-dir target/fuzz -- --deny warnings
+	$(BIN)/ruff check --config python/pyproject.toml python examples benches data fuzz docs/coverage.py
+	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches data fuzz docs/coverage.py
+
+# The crates for query engines, which take minutes to build, and so are not in what is above: their tests
+# and examples against the real ones. onnxruntime's own library is in its Python package.
+ENGINES := --package arrow-dlpack-datafusion
+test-engines: $(VENV)/.test
+	cargo test $(ENGINES)
+	cargo run --quiet $(ENGINES) --example flights
+	ORT_DYLIB_PATH=$$(echo $(VENV)/lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*) \
+		cargo run --quiet $(ENGINES) --example onnx
+
+lint-engines:
+	cargo clippy $(ENGINES) $(ENGINES)-benches --all-targets -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps $(ENGINES)
 
 # The stubs against mypy and against the built module.
 types: $(VENV)/.test build
@@ -51,6 +73,15 @@ cases: $(VENV)/.test
 bench: $(VENV)/.bench build
 	CRITERION_HOME=$(abspath target/criterion) cargo bench --package arrow-dlpack-benches -- --quiet
 	$(BIN)/python benches/bench.py
+
+# Where the time of a case goes, by perf: make profile CASE="from_dlpack(numpy)". The package is built for it
+# with its symbols, and tried where it was built.
+PROFILE := $(abspath target/profile)
+profile: $(VENV)/.bench
+	. $(BIN)/activate && cd python && CARGO_PROFILE_RELEASE_STRIP=false CARGO_PROFILE_RELEASE_DEBUG=1 \
+		CARGO_TARGET_DIR=$(PROFILE) maturin build --quiet --release --out $(PROFILE)/wheel
+	$(INSTALL) --no-deps --reinstall --target $(PROFILE)/site $(PROFILE)/wheel/*.whl
+	PYTHONPATH=$(PROFILE)/site $(BIN)/python benches/hotspots.py "$(CASE)"
 
 # The instructions of the small calls, held against benches/instructions.json; needs valgrind.
 count count-update: $(VENV)/.demo build
@@ -83,11 +114,71 @@ free-threaded: $(VENV)/.test
 		maturin build --release --zig --compatibility manylinux2014 --interpreter python3.14t \
 		--manifest-path python/Cargo.toml --out $(DIST)
 
+# The suite on an interpreter without a GIL, which is built from Debian's source of CPython (two minutes) as
+# the wheel for it is. Left out is what needs a library that has no wheel for it.
+FREE := target/free-threaded
+free-threaded-test: free-threaded $(FREE)/.test
+	$(BIN)/uv pip install --quiet --python $(FREE)/venv --reinstall --no-deps $(DIST)/*-cp314t-*.whl
+	VIRTUAL_ENV=$(abspath $(FREE)/venv) CARGO_TARGET_DIR=$(abspath target/package-build) \
+		$(FREE)/venv/bin/maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
+	PYTHON_GIL=0 LEFT_OUT=duckdb,minarrow,paddle,polars,tensorflow \
+		$(FREE)/venv/bin/python -m pytest --config-file python/pyproject.toml python/tests
+
+$(FREE)/.test: python/pyproject.toml python/free_threaded.sh $(VENV)/bin/uv
+	python/free_threaded.sh
+	$(BIN)/uv venv --quiet --clear --python $(FREE)/bin/python3.14t $(FREE)/venv
+	$(BIN)/uv pip install --quiet --no-build --python $(FREE)/venv --group python/pyproject.toml:free-threaded
+	touch $@
+
+# Cargo's own tools, at the versions written here. They run for seconds, so they are built without optimising.
+tool = target/tools/$(1)@$(2)/bin/$(1)
+DENY := $(call tool,cargo-deny,0.20.2)
+LLVM_COV := $(call tool,cargo-llvm-cov,0.9.1)
+FUZZ := $(call tool,cargo-fuzz,0.13.2)
+MACHETE := $(call tool,cargo-machete,0.9.2)
+SEMVER := $(call tool,cargo-semver-checks,0.51.0)
+$(DENY) $(FUZZ) $(LLVM_COV) $(MACHETE) $(SEMVER):
+	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root $(abspath $(@D)/..) \
+		$(notdir $(abspath $(@D)/..))
+
+# Our dependencies: licences, sources, versions, and whether each is used.
+supply: $(DENY) $(MACHETE)
+	$(DENY) check licenses bans sources
+	$(MACHETE)
+
+# The same against the RustSec database, from the network.
+advisories: $(DENY)
+	$(DENY) check advisories
+
 # Toolchains beside the machine's own.
 RUSTUP := RUSTUP_HOME=$(abspath target/rustup)
 NIGHTLY := nightly-2026-10-30
 
-# The tests under Miri, the sanitizers and valgrind; the quick part is what CI runs.
+# The crate and its tests with the oldest Rust that Cargo.toml allows.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv:
+	$(RUSTUP) rustup toolchain install $(MSRV) --profile minimal --no-self-update
+	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) test --locked --features ndarray --all-targets
+	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --locked --all-features \
+		--package arrow-dlpack --package arrow-dlpack-python --package arrow-dlpack-example-extension
+
+# Breaking changes since the last release, or since a commit: make semver SINCE=HEAD~20. The tool takes
+# some seven minutes to build, once.
+semver: $(SEMVER)
+	$(SEMVER) semver-checks --package arrow-dlpack --all-features $(if $(SINCE),--baseline-rev $(SINCE))
+
+# Which lines all tests together run; writes docs/coverage.md.
+coverage: $(VENV)/.test $(LLVM_COV)
+	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component llvm-tools --no-self-update
+	. $(BIN)/activate && $(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) PATH="$(abspath $(dir $(LLVM_COV))):$$PATH" docs/coverage.sh
+
+# The fuzz targets, from the inputs in fuzz/corpus on: so many executions of each, `make fuzz RUNS=10000000`
+# for a campaign. See fuzz/README.md.
+RUNS := 300000
+fuzz fuzz-quick: $(VENV)/.demo $(FUZZ)
+	fuzz/run $(if $(findstring quick,$@),20000,$(RUNS))
+
+# The tests under Miri, the sanitizers and valgrind; the quick part is for every day.
 SANITIZERS := sanitize-miri sanitize-address sanitize-thread sanitize-valgrind
 .PHONY: $(SANITIZERS)
 sanitize: $(SANITIZERS)

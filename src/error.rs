@@ -15,6 +15,20 @@ use crate::scalar::Scalar;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
+    // Arrow's types.
+    /// Types can be written down of which there is no array, such as lists of a negative size.
+    #[error("there is no array of type {data_type}")]
+    NoSuchType {
+        /// The type.
+        data_type: DataType,
+    },
+    /// Types within types are followed so far and no further.
+    #[error(
+        "the type is nested more than {} levels deep: flatten it first",
+        crate::possible::MAX_DEPTH
+    )]
+    TooDeep,
+
     // Arrow to tensor.
     /// A tensor has no place for nulls.
     #[error(
@@ -147,6 +161,14 @@ pub enum Error {
         field: DataType,
         /// The array's type.
         array: DataType,
+    },
+    /// A table's batches have a column for each field of its schema.
+    #[error("the schema has {fields} fields, but there is a batch of {columns} columns")]
+    ColumnCount {
+        /// Fields of the schema.
+        fields: usize,
+        /// Columns of the first batch that has another number of them.
+        columns: usize,
     },
     /// [`crate::export::give`] could not have the memory to itself.
     #[error("cannot give this array away: {0}; share or copy it instead")]
@@ -311,6 +333,15 @@ pub enum Error {
         /// What stands in the way.
         WriteObstacle,
     ),
+
+    /// Only axes of extent 1 can repeat.
+    #[error("shape {from:?} cannot be broadcast to {to:?}")]
+    CannotBroadcast {
+        /// The tensor's shape.
+        from: Vec<i64>,
+        /// What was asked for.
+        to: Vec<i64>,
+    },
 
     // A descriptor that cannot be true.
     /// A different major version is a different ABI; only its deleter was called.
@@ -506,7 +537,9 @@ impl Error {
     pub fn is_type_refusal(&self) -> bool {
         match self {
             Self::Column { error, .. } => error.is_type_refusal(),
-            Self::Nulls { .. }
+            Self::NoSuchType { .. }
+            | Self::TooDeep
+            | Self::Nulls { .. }
             | Self::UnsupportedType { .. }
             | Self::UnsupportedExtension { .. }
             | Self::NotJustNumbers { .. }

@@ -107,6 +107,17 @@ impl Extension {
         Self::Opaque { type_name: dtype.to_string(), vendor_name: VENDOR.to_owned() }
     }
 
+    /// The dtype of DLPack's that the values are, if `arrow.opaque` names one. A name that is none, such as
+    /// that of a dtype of a later DLPack, says no more than another vendor's.
+    pub(crate) fn dtype(&self) -> Option<DLDataType> {
+        match self {
+            Self::Opaque { type_name, vendor_name } if vendor_name == VENDOR => {
+                type_name.parse().ok()
+            }
+            _ => None,
+        }
+    }
+
     /// The field with this extension type, whatever it had before. Its other metadata stays.
     #[must_use]
     pub fn annotate(&self, field: Field) -> Field {

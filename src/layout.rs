@@ -23,12 +23,17 @@ pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
 /// The row-major strides of `shape`. An extent of 0 counts as 1, so that strides stay useful.
 pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![0; shape.len()];
+    write_row_major(shape, &mut strides);
+    strides
+}
+
+/// [`row_major`], where there is room for them already.
+pub(crate) fn write_row_major(shape: &[i64], strides: &mut [i64]) {
     let mut next = 1i64;
     for (stride, &extent) in strides.iter_mut().zip(shape).rev() {
         *stride = next;
         next = next.saturating_mul(extent.max(1));
     }
-    strides
 }
 
 /// Strides in elements, from strides in bytes. Those that mean nothing are made to mean nothing harmful:
@@ -52,6 +57,16 @@ pub(crate) fn from_bytes(
         }
     }
     Ok(elements)
+}
+
+/// The strides by which elements of one shape have another, larger one; `None` if there are none.
+pub(crate) fn broadcast(from: &[i64], strides: &[i64], to: &[i64]) -> Option<Vec<i64>> {
+    let new = to.len().checked_sub(from.len())?;
+    let old = from.iter().zip(strides).zip(&to[new..]).map(|((&from, &stride), &to)| {
+        let same = from == to;
+        (same || from == 1).then_some(if same { stride } else { 0 })
+    });
+    std::iter::repeat_n(Some(0), new).chain(old).collect()
 }
 
 /// What keeps the elements from lying one behind the other in row-major order, if anything does.

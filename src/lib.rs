@@ -11,13 +11,22 @@ pub mod ndarray;
 #[cfg(feature = "pyo3")]
 pub mod python;
 
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("../docs/what-can-go-wrong.md")]
+pub mod what_can_go_wrong {}
+
 mod copy;
 mod error;
+mod fence;
 mod kernels;
 mod layout;
 mod memory;
 mod plan;
+mod possible;
 mod scalar;
+
+// Atomics and locks go by this name where `tests/models` puts loom's in their place.
+use std::sync;
 
 pub use copy::CopyPolicy;
 pub use dtype::Element;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use arrow_array::types::Float32Type;
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, new_empty_array};
-use arrow_buffer::NullBuffer;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float32Array, Int32Array, new_empty_array};
+use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_dlpack::export::{self, Source};
-use arrow_dlpack::extension::Extension;
+use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode};
-use arrow_dlpack::{Error, Export, NullPolicy, to_dlpack};
+use arrow_dlpack::{CopyPolicy, Error, Export, NullPolicy, Scalar, to_dlpack};
 use arrow_schema::{DataType, Field};
 
 /// So many lists of nothing, which take no memory.
@@ -75,4 +75,65 @@ fn null_rows_are_counted_even_where_they_have_no_values() {
     let field = Field::new("x", lists.data_type().clone(), true);
     let refused = to_dlpack(&lists, &field, &Export::default()).unwrap_err();
     assert!(matches!(refused, Error::Nulls { null_count: 2, len: 3, .. }), "{refused}");
+}
+
+#[test]
+fn a_buffer_may_end_within_a_value() {
+    let array = || {
+        let bytes = Buffer::from_slice_ref([1i32, 2, 3]).slice_with_length(0, 11);
+        Int32Array::new(ScalarBuffer::from(bytes), None)
+    };
+    let (field, values) = (Field::new("x", DataType::Int32, true), Some(&[1, 2][..]));
+    assert_eq!(export::array(&array()).expect("a tensor").as_slice::<i32>(), values);
+    let given = export::give(Arc::new(array()), &field).expect("given");
+    assert_eq!(given.as_slice::<i32>(), values);
+    for copy in [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always] {
+        let options = Export { copy, ..Export::default() };
+        let tensor = to_dlpack(&array(), &field, &options).expect("a tensor");
+        assert_eq!(tensor.as_slice::<i32>(), values);
+    }
+    let chunks: Vec<ArrayRef> = vec![Arc::new(array()), Arc::new(array().slice(1, 1))];
+    let tensor = export::tensor(Source::Chunks(&chunks, &field), &Export::default());
+    assert_eq!(tensor.expect("a tensor").as_slice::<i32>(), Some(&[1, 2, 2][..]));
+}
+
+#[test]
+fn without_chunks_there_are_no_values_but_a_type() -> Result<(), Error> {
+    let field = Field::new("x", DataType::Float32, true);
+    let tensor = export::tensor(Source::Chunks(&[], &field), &Export::default())?;
+    assert_eq!((tensor.shape(), tensor.dtype()), (&[0][..], DLDataType::FLOAT32));
+    Ok(())
+}
+
+#[test]
+fn a_row_that_is_not_there_is_refused() {
+    let array: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0]));
+    let field = Field::new("x", DataType::Float32, true);
+    let row = Source::Row(&array, &field, 2);
+    let refused = export::tensor(row, &Export::default()).err();
+    assert_eq!(refused, Some(Error::NoSuchRow { index: 2, len: 2 }));
+}
+
+#[test]
+fn tensors_of_any_shape_are_annotated_as_they_are_read() -> Result<(), Error> {
+    let extents = |extent| Field::new_list_field(extent, false);
+    let shape = |extent| Field::new_fixed_size_list("shape", extents(extent), 2, false);
+    let data = || Field::new_list("data", Field::new_list_field(DataType::Float32, true), false);
+    let stored = |extent| Field::new_struct("x", vec![data(), shape(extent)], true);
+    let dimensions = Dimensions {
+        names: Some(vec!["y".to_owned(), "x".to_owned()]),
+        permutation: Some(vec![1, 0]),
+    };
+    let extension = Extension::VariableShapeTensor { ndim: 2, dimensions };
+    let field = extension.annotate(stored(DataType::Int32));
+    assert_eq!(Extension::of(&field)?, Some(extension.clone()));
+    let wide = extension.annotate(stored(DataType::Int64));
+    assert!(matches!(Extension::of(&wide), Err(Error::MalformedExtension { .. })));
+    Ok(())
+}
+
+#[test]
+fn a_scalar_is_shown_as_what_it_is() {
+    let shown = [Scalar::from(true), Scalar::from(-1), Scalar::from(1.0)].map(|it| it.to_string());
+    assert_eq!(shown, ["true", "-1", "1.0"]);
 }

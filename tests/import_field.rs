@@ -225,6 +225,13 @@ fn opaque_elements_are_those_of_their_name_and_size() {
     // Another vendor's is its storage.
     let geometry = Extension::Opaque { type_name: "geometry".into(), vendor_name: "db".into() };
     is_adopted(&of(DLDataType::UINT16, &[3]), &geometry.annotate(field(DataType::UInt16)));
+    // So is a dtype of DLPack's that is not known here: as its storage it came.
+    let later = Extension::Opaque { type_name: "float9000".into(), vendor_name: "dlpack".into() };
+    is_adopted(&of(DLDataType::UINT16, &[3]), &later.annotate(field(DataType::UInt16)));
+    is_adopted(
+        &of(DLDataType::UINT16, &[3, 2]),
+        &later.annotate(field(list(item(DataType::UInt16), 2))),
+    );
     let unknown = Extension::Other("my.type".into());
     is_adopted(&of(DLDataType::UINT16, &[3]), &unknown.annotate(field(DataType::UInt16)));
 }

@@ -16,7 +16,9 @@ use arrow_dlpack::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
 };
-use arrow_dlpack::{CopyPolicy, Error, Export, GiveObstacle, ManagedTensor, export, to_dlpack};
+use arrow_dlpack::{
+    CopyPolicy, Error, Export, GiveObstacle, ManagedTensor, NullPolicy, export, to_dlpack,
+};
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, TimeUnit, UnionFields, UnionMode};
 
 use support::{
@@ -524,6 +526,37 @@ fn every_other_type_is_refused_by_name_with_a_way_out() {
 fn extension(storage: DataType) -> Field {
     let name = ("ARROW:extension:name".to_owned(), "example.money".to_owned());
     Field::new("x", storage, true).with_metadata(HashMap::from([name]))
+}
+
+#[test]
+fn what_is_refused_is_not_held() {
+    let array = Int64Array::from(vec![Some(1), None, Some(-3)]);
+    let before = holders(&array);
+    let (nulls, dtype) = (NullPolicy::Fill(0.into()), Some(DLDataType::UINT8));
+    let copy = CopyPolicy::Never;
+    for options in [
+        Export::default(),
+        Export { nulls: NullPolicy::Nan, dtype, ..Export::default() },
+        Export { nulls: NullPolicy::Fill((-1).into()), dtype, ..Export::default() },
+        Export { nulls, dtype, ..Export::default() },
+        Export { nulls, dtype: Some(DLDataType::BOOL), ..Export::default() },
+        Export { nulls, copy, ..Export::default() },
+        Export { nulls: NullPolicy::Nan, copy, ..Export::default() },
+    ] {
+        assert!(to_dlpack(&array, &field_of(&array), &options).is_err(), "{options:?}");
+        assert_eq!(holders(&array), before, "{options:?}");
+        let chunks: [ArrayRef; 2] = [Arc::new(array.slice(0, 1)), Arc::new(array.clone())];
+        let refused = export::tensor(export::Source::Chunks(&chunks, &field_of(&array)), &options);
+        assert!(refused.is_err(), "{options:?}");
+        drop(chunks);
+        assert_eq!(holders(&array), before, "{options:?}");
+    }
+    let other = Field::new("x", DataType::UInt64, true);
+    assert!(to_dlpack(&array, &other, &Export::default()).is_err());
+    assert!(to_dlpack(&array, &extension(DataType::Int64), &Export::default()).is_err());
+    assert!(export::ragged(&array, &field_of(&array), &Export::default(), None).is_err());
+    assert!(export::give(Arc::new(array.clone()), &field_of(&array)).is_err());
+    assert_eq!(holders(&array), before);
 }
 
 #[test]

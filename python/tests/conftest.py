@@ -1,8 +1,10 @@
-"""Every test must give back every tensor it opened."""
+"""Every test must give back every tensor it opened, and nobody writes where nothing was lent."""
 
 import gc
 import os
+import sys
 import time
+from types import ModuleType
 
 # Before anyone imports them. 64-bit numbers are half of what we test; tensorflow is talkative;
 # hypothesis keeps its notes where we build.
@@ -10,6 +12,7 @@ os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "target/hypothesis")
 
+import hostile
 import pytest
 from arrow_dlpack import _core
 from hypothesis import settings
@@ -17,6 +20,31 @@ from hypothesis import settings
 # The same examples in every run: a law that fails here fails everywhere.
 settings.register_profile("laws", derandomize=True, deadline=None, database=None)
 settings.load_profile("laws")
+
+
+class LeftOut(ModuleType):
+    """Stands for a library that is not there, and for all of it: tests that use it are skipped."""
+
+    def __getattr__(self, name):
+        if name.startswith("__") and not name.startswith(("__arrow_c_", "__dlpack_")):
+            raise AttributeError(name)
+        # Before there is anything that a skipped test would leave behind.
+        if "PYTEST_CURRENT_TEST" in os.environ:
+            pytest.skip(f"{self.__name__.partition('.')[0]} was left out")
+        return LeftOut(f"{self.__name__}.{name}")
+
+    def __call__(self, *_, **__):
+        return self  # in a table at the head of a module
+
+
+# Libraries that are not installed, by commas; without this a test that needs one fails. Processes
+# that tests start have it too, if they import this file.
+LEFT_OUT = [name for name in os.environ.get("LEFT_OUT", "").split(",") if name]
+sys.modules.update((name, LeftOut(name)) for name in LEFT_OUT)
+
+
+def pytest_report_header():
+    return [f"LEFT OUT: every test of {name}" for name in LEFT_OUT]
 
 
 def open_tensors(expected=None):
@@ -33,6 +61,7 @@ def no_leaks():
     before = open_tensors()
     yield
     assert open_tensors(before) == before, "tensors are still open as (exported, imported)"
+    hostile.Canaries.check_all()
 
 
 @pytest.fixture

@@ -1,9 +1,12 @@
-"""A producer that can say anything: DLPack structures by ctypes, with a count of deleter calls."""
+"""A producer that can say anything: DLPack structures by ctypes, with a count of deleter calls and
+canaries around all memory that anyone is told of."""
 
 import ctypes
+import mmap
 from ctypes import (
     CFUNCTYPE,
     POINTER,
+    PYFUNCTYPE,
     c_char_p,
     c_int32,
     c_int64,
@@ -28,6 +31,58 @@ rename_capsule = ctypes.pythonapi.PyCapsule_SetName
 rename_capsule.argtypes = [py_object, c_char_p]
 capsule_name = ctypes.pythonapi.PyCapsule_GetName
 capsule_name.restype, capsule_name.argtypes = c_char_p, [py_object]
+# For destructors: a dying object must not be referred to once more.
+is_dying_as = ctypes.pythonapi.PyCapsule_IsValid
+is_dying_as.argtypes = [c_void_p, c_char_p]
+DESTRUCTOR = PYFUNCTYPE(None, c_void_p)
+
+CANARY = bytes(range(0x80, 0xC0))
+
+
+class Canaries:
+    """Memory between canaries: who writes outside of it, kills one."""
+
+    unseen = set()  # noqa: RUF012 (all of them, until somebody looks)
+
+    def __init__(self):
+        self.cages = []
+        Canaries.unseen.add(self)
+
+    def place(self, kind, values=()):
+        """A new ctypes object of this type."""
+        content = values if isinstance(values, bytes) else bytes(ctypes.sizeof(kind))
+        cage = bytearray(CANARY + content + CANARY)
+        self.cages.append(cage)
+        placed = kind.from_buffer(cage, len(CANARY))
+        if values and values is not content:
+            placed[:] = values
+        return placed
+
+    def check(self):
+        """Asserts that they live; who has asked need not be asked at the end of the test."""
+        Canaries.unseen.discard(self)
+        for cage in self.cages:
+            assert cage.startswith(CANARY), "somebody wrote before the memory"
+            assert cage.endswith(CANARY), "somebody wrote behind the memory"
+
+    @staticmethod
+    def check_all():
+        for canaries in list(Canaries.unseen):
+            canaries.check()
+
+
+PAGES = []  # for the life of the process
+
+
+def before_guard_page(size):
+    """The address of `size` bytes, behind which nothing can be read."""
+    page = mmap.PAGESIZE
+    pages = mmap.mmap(-1, 2 * page)
+    PAGES.append(pages)
+    guard = ctypes.addressof(ctypes.c_char.from_buffer(pages)) + page
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(c_void_p(guard), ctypes.c_size_t(page), 0) == 0, ctypes.get_errno()
+    return guard - size
 
 
 class DLTensor(ctypes.Structure):
@@ -65,15 +120,20 @@ class Producer:
 
     The object must outlive the capsule: it owns the memory that the capsule describes, so that a
     use after the deleter would be visible as wrong values rather than as a crash.
+
+    Capsules that nobody takes are left alone, or deleted with `destructor=True`, as those of real
+    producers are.
     """
 
     def __init__(self, values=(1.0, 2.0, 3.0), ctype=ctypes.c_float, *, legacy=False, **fields):
-        self.memory = (ctype * len(values))(*values)
-        self.deleted = 0
+        self.canaries = Canaries()
+        self.memory = self.canaries.place(ctype * len(values), values)
+        self.given = self.deleted = 0
         self.calls = []
         self.legacy = legacy
-        self.managed = (Legacy if legacy else Versioned)()
+        self.managed = self.canaries.place(Legacy if legacy else Versioned)
         deleter = fields.pop("deleter", CFUNCTYPE(None, c_void_p)(self._delete))
+        self._destructor = DESTRUCTOR(self._destroy) if fields.pop("destructor", False) else None
         self._keep = [deleter]
         self.managed.deleter = ctypes.cast(deleter, c_void_p) if deleter else None
         if not legacy:
@@ -96,22 +156,32 @@ class Producer:
         self.managed.tensor.ndim = fields.pop("ndim", len(fields["shape"] or ()))
         for name, value in fields.items():
             if isinstance(value, tuple):
-                value = (c_int64 * len(value))(*value)  # noqa: PLW2901
+                value = self.canaries.place(c_int64 * len(value), value)  # noqa: PLW2901
                 self._keep.append(value)
             setattr(self.managed.tensor, name, value)
 
     def _delete(self, _pointer):
         self.deleted += 1
 
+    def _destroy(self, capsule):
+        if is_dying_as(capsule, self.name):
+            self._delete(None)
+
+    @property
+    def name(self):
+        return LEGACY if self.legacy else VERSIONED
+
     @property
     def address(self):
         return ctypes.addressof(self.memory)
 
     def capsule(self, name=None):
-        """Owned by nobody in particular: there is no destructor that would delete the tensor."""
-        name = name or (LEGACY if self.legacy else VERSIONED)
+        name = name or self.name
         self._keep.append(name)
-        return new_capsule(ctypes.addressof(self.managed), name, None)
+        self.given += 1
+        return new_capsule(
+            ctypes.addressof(self.managed), name, ctypes.cast(self._destructor, c_void_p)
+        )
 
     def __dlpack__(self, **keywords):
         self.calls.append(keywords)

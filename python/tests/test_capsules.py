@@ -2,15 +2,27 @@
 
 import ctypes
 import gc
+import signal
 import subprocess
 import sys
 import threading
 
 import hostile
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack
+from arrow_dlpack import (
+    Array,
+    Tensor,
+    UnsupportedError,
+    asdlpack,
+    explain,
+    from_dlpack,
+    from_ragged,
+    record_batch,
+    to_tensor,
+)
 from hostile import CUDA, CUDA_HOST, LEGACY, READ_ONLY, VERSIONED, Producer
 
 VERSIONED_ONLY = {"major", "minor", "flags"}
@@ -94,6 +106,151 @@ def test_impossible_descriptors_are_refused_and_deleted_once(name, legacy, take)
     with pytest.raises(BufferError, match="used already"):
         take(capsule)
     assert producer.deleted == 1
+
+
+class FromTheFuture(Producer):
+    """Its version and its deleter can be read, and nothing behind them."""
+
+    def __init__(self, major):
+        super().__init__(major=major)
+        head = hostile.Versioned.flags.offset
+        self.at = hostile.before_guard_page(head)
+        ctypes.memmove(self.at, ctypes.addressof(self.managed), head)
+
+    def capsule(self, name=VERSIONED):
+        self.given += 1
+        return hostile.new_capsule(self.at, name, None)
+
+
+TAKERS = {
+    "from_dlpack": from_dlpack,
+    "Tensor": Tensor.from_dlpack,
+    "asdlpack": asdlpack,
+    "explain": explain,
+    "record_batch": lambda x: record_batch({"x": x}),
+    "record_batch with names": lambda x: record_batch(x, names=["x"]),
+    "from_ragged": lambda x: from_ragged(x, np.array([0])),
+    "from_ragged's offsets": lambda x: from_ragged(np.array([0]), x),
+}
+
+
+@pytest.mark.parametrize("major", [0, 2, (1 << 32) - 1])
+@pytest.mark.parametrize("taker", TAKERS)
+def test_of_a_future_major_version_only_the_deleter_is_touched(taker, major):
+    producer = FromTheFuture(major)
+    for source in (producer, producer.capsule()):
+        with pytest.raises(BufferError, match=f"version {major}.x"):
+            TAKERS[taker](source)
+    with pytest.raises(BufferError, match=f"version {major}.x"):
+        Tensor.from_pointer(producer.at)
+    assert producer.deleted == 3
+
+
+def test_the_page_behind_a_future_version_cannot_be_read():
+    """Else the law above would show nothing."""
+    program = f"""
+import ctypes, sys
+sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
+import hostile
+at = hostile.before_guard_page(24)
+assert ctypes.string_at(at, 24) == bytes(24)
+print("before", flush=True)
+ctypes.string_at(at, 25)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (-signal.SIGSEGV, b"before\n"), done.stderr
+
+
+EMPTY = {"no rows": (0,), "no columns": (3, 0), "no planes": (0, 2, 5)}
+
+
+@pytest.mark.parametrize("shape", EMPTY.values(), ids=EMPTY)
+@pytest.mark.parametrize("legacy", [False, True], ids=["versioned", "legacy"])
+def test_tensors_without_elements_are_deleted_too(shape, legacy, live):
+    for data in (None, 3):
+        producer = Producer(legacy=legacy, shape=shape, data=data)
+        tensor = Tensor.from_dlpack(producer)
+        held = [from_dlpack(producer), np.from_dlpack(tensor), tensor.__dlpack__(copy=True)]
+        assert np.asarray(tensor).shape == held[1].shape == shape
+        del tensor, held
+        gc.collect()
+        assert producer.deleted == producer.given == 2
+        assert live() == (0, 0)
+
+
+STRIDED = {"shape": (2,), "strides": (2,)}
+LATE = {
+    "a copy forbidden": (STRIDED, lambda x: from_dlpack(x, copy=False)),
+    "a type without values": ({"code": hostile.OPAQUE}, from_dlpack),
+    "a type that was not asked for": ({}, lambda x: from_dlpack(x, type="bool8")),
+    "a field of another type": ({}, lambda x: from_dlpack(x, type=pa.string())),
+    "memory elsewhere": ({"device_type": CUDA}, from_dlpack),
+    "another device": ({}, lambda x: Tensor.from_dlpack(x, device=(CUDA, 0))),
+    "no memory": ({"shape": (1 << 60,), "strides": (0,)}, from_dlpack),
+    "no matrix": ({}, lambda x: record_batch(x, names=["a", "b"])),
+    "columns of other lengths": ({}, lambda x: record_batch({"a": x, "b": np.zeros(2)})),
+    "offsets that are no integers": ({}, lambda x: from_ragged(np.zeros(3), x)),
+    "values of the wrong type": ({}, lambda x: from_ragged(x, np.array([0, 1]), type=pa.string())),
+    "explained": (STRIDED, lambda x: explain(x, copy=False)),
+}
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["versioned", "legacy"])
+@pytest.mark.parametrize("name", LATE)
+def test_what_is_refused_after_it_was_taken_is_deleted_once(name, legacy, live):
+    fields, take = LATE[name]
+    producer = Producer(legacy=legacy, **fields)
+    with pytest.raises((BufferError, ValueError, MemoryError)):
+        take(producer)
+    gc.collect()
+    assert producer.deleted == producer.given > 0
+    assert live() == (0, 0)
+
+
+@pytest.mark.parametrize("bytes_", [[0, 1, 2, 255], [0, 1, 1, 1]])
+def test_booleans_are_true_or_false_whatever_their_bytes(bytes_):
+    producer = Producer(bytes_, ctypes.c_uint8, code=hostile.BOOL)
+    expected = [False, True, True, True]
+    for representation in ("bool", "bool8"):
+        arrow = pa.array(from_dlpack(producer, type=representation))
+        assert arrow.to_pylist() == expected
+        # Whoever takes it next may take 1 for the only true byte.
+        assert np.asarray(to_tensor(arrow)).view("u1").tolist() == expected
+    assert list(producer.memory) == bytes_
+
+
+@pytest.mark.parametrize("device", [0, 99, -1, -(1 << 31)])
+def test_memory_on_a_device_that_nobody_knows_is_not_read(device):
+    producer = Producer(device_type=device, data=0xDEAD0000)
+    tensor = Tensor.from_dlpack(producer.capsule())
+    assert tensor.__dlpack_device__() == (device, 0)
+    for touch in (
+        memoryview,
+        Tensor.to_arrow,
+        from_dlpack,
+        lambda x: x.__dlpack__(copy=True),
+    ):
+        with pytest.raises(BufferError, match="which the CPU cannot read|on device"):
+            touch(tensor)
+    del tensor, touch
+    gc.collect()
+    assert producer.deleted == 1
+
+
+@pytest.mark.parametrize(
+    "answer", [None, (1,), ("cuda", 0), 7, (1 << 40, 0), RuntimeError("no idea")]
+)
+def test_nonsense_about_the_device_costs_no_tensor(answer):
+    class Vague(Producer):
+        def __dlpack_device__(self):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    vague = Vague(device_type=CUDA, data=0xDEAD0000)
+    with pytest.raises((TypeError, RuntimeError), match="device must be|no idea"):
+        Tensor.from_dlpack(vague, device=(CUDA, 0))
+    assert vague.deleted == 1
 
 
 HELD = {
@@ -194,6 +351,35 @@ def test_a_dying_capsule_does_not_swallow_the_exception_in_flight():
     assert producer.deleted == 1
 
 
+def by_address(producer):
+    address = ctypes.addressof(producer.managed)
+    return Tensor.from_pointer(address, versioned=not producer.legacy)
+
+
+HOLDERS = {
+    "Tensor": Tensor.from_dlpack,
+    "Tensor of an address": by_address,
+    "Array": from_dlpack,
+    "Arrow capsules": lambda x: from_dlpack(x).__arrow_c_array__(),
+    "a memoryview": lambda x: memoryview(Tensor.from_dlpack(x)),
+    "pyarrow": lambda x: [pa.array(from_dlpack(x))],
+    "polars": lambda x: [pl.Series(from_dlpack(x))],
+    "numpy": lambda x: [np.from_dlpack(Tensor.from_dlpack(x))],
+    "numpy of an Array": lambda x: [np.from_dlpack(from_dlpack(x))],
+}
+
+
+@pytest.mark.parametrize("legacy", [False, True], ids=["versioned", "legacy"])
+@pytest.mark.parametrize("holder", HOLDERS)
+def test_an_exception_in_flight_survives_the_deleter_of_whatever_held_the_tensor(holder, legacy):
+    """abs() has raised already when its argument goes, and with it the tensor."""
+    producer = Producer(legacy=legacy)
+    with pytest.raises(TypeError, match="bad operand type for abs"):
+        abs(HOLDERS[holder](producer))
+    gc.collect()
+    assert producer.deleted == 1
+
+
 def delete(pointer, *, legacy, library=ctypes.PyDLL):
     """Calls the deleter, by default with the GIL, with CDLL without it."""
     kind = hostile.Legacy if legacy else hostile.Versioned
@@ -245,7 +431,7 @@ def test_a_deleter_may_run_after_the_interpreter_is_gone(source):
 import ctypes, sys
 sys.path.insert(0, {sys.path[0]!r})
 sys.path.insert(0, {str(__file__).rsplit("/", 1)[0]!r})
-import hostile
+import conftest, hostile
 from test_capsules import SOURCES, exported
 pointer = exported(SOURCES[{source!r}]())
 deleter = ctypes.c_void_p(hostile.Versioned.from_address(pointer).deleter)
@@ -313,6 +499,34 @@ def test_a_tensor_elsewhere_has_its_producer_answer():
     tensor.__dlpack__(**asked)
     tensor.__dlpack__(stream=None)
     assert gpu.calls == [{"max_version": (1, 3)}, asked, {}]
+
+
+def test_a_producer_elsewhere_is_believed_that_it_copied_and_where_it_is():
+    """Not every one says IS_COPIED, or has __dlpack_device__; and nobody here can copy."""
+
+    class Silent:
+        def __init__(self):
+            self.gpu = Gpu()
+
+        def __dlpack__(self, **keywords):
+            return self.gpu.__dlpack__(**keywords)
+
+    silent = Silent()
+    for keywords in {"copy": True}, {"device": (CUDA, 0)}:
+        assert Tensor.from_dlpack(silent, **keywords).device == "cuda:0"
+        assert keywords.items() <= {"device": (CUDA, 0), **silent.gpu.calls[-1]}.items()
+
+
+def test_a_producer_elsewhere_that_cannot_be_told_to_copy_has_not():
+    gpu = Gpu()
+
+    class Old:
+        def __dlpack__(self):
+            return gpu.__dlpack__()
+
+    with pytest.raises(BufferError, match="cuda:0, which the CPU cannot read"):
+        Tensor.from_dlpack(Old(), copy=True)
+    assert gpu.deleted == 1
 
 
 def test_a_bare_capsule_from_elsewhere_takes_no_stream():

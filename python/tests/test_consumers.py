@@ -2,6 +2,7 @@
 
 import gc
 
+import jax
 import numpy as np
 import polars as pl
 import pyarrow as pa
@@ -9,6 +10,7 @@ import pytest
 import torch
 from arrow_dlpack import Array, Tensor
 from frameworks import ARROW_LIBRARIES, DTYPES, FRAMEWORKS, arrow_address, arrow_type
+from hostile import CUDA_HOST, Producer
 
 LAYOUTS = {
     "whole": lambda a: a,
@@ -120,6 +122,36 @@ def test_torch_never_turns_copy_false_into_a_copy():
     assert torch.from_dlpack(strided, copy=False).data_ptr() == memoryview_address(strided)
     host = Tensor.from_dlpack(np.arange(3.0))
     assert torch.from_dlpack(host, copy=False).data_ptr() == memoryview_address(host)
+
+
+PINNED = Producer(device_type=CUDA_HOST)
+MUST_COPY = {
+    "booleans of an Array": lambda: Array(pa.array([True, False])),
+    "pinned memory": lambda: Tensor.from_dlpack(PINNED.capsule()),
+}
+
+
+@pytest.mark.parametrize("name", MUST_COPY)
+@pytest.mark.parametrize("module", [np, torch], ids=["numpy", "torch"])
+def test_no_retry_turns_copy_false_into_a_copy(module, name):
+    """They ask again without keywords on a TypeError, so it must be none."""
+    with pytest.raises((BufferError, ValueError), match="copy") as refusal:
+        module.from_dlpack(MUST_COPY[name](), device="cpu", copy=False)
+    assert not isinstance(refusal.value, TypeError)
+
+
+@pytest.mark.parametrize("layout", [np.s_[::-1], np.s_[::-2], np.s_[:, ::-1]], ids=str)
+def test_who_takes_no_negative_strides_says_so_and_loses_nothing(layout, live):
+    """PyTorch and JAX raise; an abort of the process, as there have been, would end the tests."""
+    source = np.arange(12.0).reshape(4, 3)[layout]
+    tensor = Tensor.from_dlpack(source)
+    for consume in (torch.from_dlpack, jax.numpy.from_dlpack):
+        with pytest.raises(Exception, match="(?i)stride|compact"):
+            consume(tensor)
+    assert np.from_dlpack(tensor).tolist() == source.tolist()
+    assert Array.from_dlpack(tensor).to_tensor().shape == source.shape
+    del tensor
+    assert live() == (0, 0)
 
 
 def memoryview_address(tensor: Tensor) -> int:

@@ -11,11 +11,19 @@ import pytest
 from arrow_dlpack import _core
 
 ROOT = Path(__file__).parents[2]
-BLOCKS = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.M | re.S)
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
-def test_the_readme_has_python():
+def python_of(page):
+    return re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.M | re.S)
+
+
+BLOCKS = python_of(ROOT / "README.md")
+
+
+def test_the_documents_have_python():
     assert BLOCKS
+    assert any(python_of(page) for page in PAGES)
 
 
 @pytest.mark.parametrize("block", BLOCKS)
@@ -25,6 +33,16 @@ def test_the_readme_runs(block):
         subprocess.run([sys.executable, "-c", block], check=True)
     else:
         exec(compile(block, "README.md", "exec"), {})
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if python_of(page)], ids=lambda page: page.stem
+)
+def test_the_pages_run_from_top_to_bottom(page):
+    code = "\n".join(python_of(page))
+    # In a process of its own: one of them forks, and PyTorch keeps what it was given.
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("module", [arrow_dlpack, _core])

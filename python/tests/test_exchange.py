@@ -621,6 +621,30 @@ def test_an_interrupt_is_an_interrupt(live):
     assert producer.asked == 0
 
 
+TWO_MINDS = """
+extern void *PyExc_ValueError;
+void PyErr_SetString(void *, const char *);
+void *tensor;
+int from_object(void *object, void **out) {
+    *out = tensor;
+    PyErr_SetString(PyExc_ValueError, "by table");
+    return 0;
+}
+"""
+
+
+def test_a_tensor_that_comes_with_an_exception_is_deleted_and_asked_for_again(live, tmp_path):
+    """Python code cannot do it: an exception of its own ends in ctypes."""
+    source, library = tmp_path / "two_minds.c", tmp_path / "two_minds.so"
+    source.write_text(TWO_MINDS)
+    subprocess.run(["cc", "-shared", "-fPIC", source, "-o", library], check=True)
+    c, given = ctypes.CDLL(library), hostile.Producer()
+    ctypes.c_void_p.in_dll(c, "tensor").value = managed_address(given)
+    producer = producer_type(make_table(c.from_object))()
+    assert from_dlpack(producer).type == "Float32"
+    assert (given.deleted, producer.asked) == (1, 1)
+
+
 def test_success_without_a_tensor_is_none(live):
     kind = producer_type(make_table("PyObject_Size"), __len__=lambda x: 0)
     producer = kind()

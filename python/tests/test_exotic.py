@@ -224,3 +224,12 @@ def test_packed_elements_copy_on_their_own_terms():
     assert to_tensor(array).nbytes == 64
     with pytest.raises(BufferError, match="float6_e3m2fn elements share bytes"):
         from_dlpack(tensor, type="opaque", copy=False)
+
+
+def test_fixed_size_binary_stores_a_dtype_too():
+    ones = pa.array([b"\x80\x3f"] * 2, pa.binary(2))
+    opaque = pa.opaque(ones.type, "bfloat16", "dlpack")
+    column = pa.ExtensionArray.from_storage(opaque, ones)
+    assert torch.from_dlpack(to_tensor(column)).tolist() == [1, 1]
+    with pytest.raises(ValueError, match='column "b": bfloat16 cannot become int64'):
+        to_tensor(pa.table({"a": [1, 2], "b": column}))

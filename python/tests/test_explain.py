@@ -239,3 +239,15 @@ def test_nothing_is_done_by_explaining(live):
     bfloats = np.zeros(3, ml_dtypes.bfloat16)
     with pytest.raises(BufferError):
         explain(bfloats)  # NumPy does not hand out what it does not know
+
+
+def test_what_arrow_rs_moves_before_anyone_sees_it_is_told_and_can_be_forbidden():
+    odd = pa.py_buffer(bytes(13)).slice(1)
+    source = pa.Array.from_buffers(pa.int32(), 3, [None, odd])
+    plan = explain(source)
+    assert plan.bytes_copied == 12
+    [reason] = plan.steps[0].reasons
+    assert reason == "buffers of the Arrow structure are not aligned to their values"
+    assert_forbidden(plan, lambda: to_tensor(source, copy=False))
+    with pytest.raises(ValueError, match="offsets are missing or misaligned"):
+        Array(pa.Array.from_buffers(pa.string(), 1, [None, odd, odd]))

@@ -41,6 +41,7 @@ def test_its_objects_are_ours_too():
     array = from_dlpack(extension.as_tensor(source))
     assert pa.array(array).buffers()[1].address == source.buffers()[1].address
     assert pa.array(extension.doubled(Array(source))).to_pylist() == [2, 4]
+    assert pa.array(extension.doubled(extension.doubled(source))).to_pylist() == [4, 8]
 
 
 def test_its_refusals_are_ours():

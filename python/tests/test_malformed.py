@@ -156,4 +156,8 @@ def test_an_extension_type_that_nobody_knows_is_its_storage_when_asked():
         other = Annotated(pa.array([1], pa.uint8()), OPAQUE, metadata)
         with pytest.raises(UnsupportedError, match='"arrow.opaque" .* physical=True'):
             to_tensor(other)
-        assert to_tensor(other, physical=True).dtype == "uint8"
+        tensor = to_tensor(other, physical=True)
+        assert tensor.dtype == "uint8"
+        # And goes back to it.
+        again = tensor.to_arrow(type=tensor.field, copy=False)
+        assert again.field.metadata == tensor.field.metadata

@@ -273,6 +273,79 @@ def test_nonsense_from_a_producer_is_an_error(answer):
         from_dlpack(Nonsense())
 
 
+@pytest.mark.parametrize("name", [b"used_dltensor_versioned", b"dltensor_v2", b"arrow_array"])
+def test_a_producers_capsule_of_another_name_is_left_alone(name):
+    class Odd(Producer):
+        def __dlpack__(self, **_):
+            self.held = self.capsule(name)
+            return self.held
+
+    odd = Odd()
+    words = "used already" if name.startswith(b"used") else "not a DLPack capsule"
+    with pytest.raises(BufferError, match=words):
+        from_dlpack(odd)
+    assert hostile.capsule_name(odd.held) == name
+    assert odd.deleted == 0
+
+
+def test_a_producer_that_hands_out_one_capsule_twice_is_asked_for_another():
+    class Mean(Producer):
+        def __dlpack__(self, **_):
+            self.held = getattr(self, "held", None) or self.capsule()
+            return self.held
+
+    mean = Mean()
+    first = from_dlpack(mean)
+    with pytest.raises(BufferError, match="used already"):
+        from_dlpack(mean)
+    assert pa.array(first).to_pylist() == [1, 2, 3]
+    del first
+    assert mean.deleted == 1
+
+
+def test_a_producer_that_raises_halfway_keeps_what_it_made():
+    class Halfway(Producer):
+        def __dlpack__(self, **_):
+            self.held = self.capsule()
+            raise RuntimeError("halfway")
+
+    halfway = Halfway()
+    for take in (from_dlpack, Tensor.from_dlpack):
+        with pytest.raises(RuntimeError, match="halfway"):
+            take(halfway)
+        assert hostile.capsule_name(halfway.held) == VERSIONED
+    assert halfway.deleted == 0
+
+
+PADDED_INTEGERS = Producer([1, 2], ctypes.c_uint8, code=hostile.UINT, bits=4, flags=PADDED)
+ELSEWHERE = Producer(device_type=CUDA, data=0xDEAD0000)
+EXPORTS = {
+    "nulls": (lambda: Array(pa.array([1, None])), {}),
+    "no tensor form": (lambda: Array(pa.array(["a"])), {}),
+    "a stream": (array, {"stream": 1}),
+    "another device": (tensor, {"dl_device": (CUDA, 0)}),
+    "a copy forbidden": (lambda: Array(pa.array([True])), {"copy": False}),
+    "padding that legacy cannot say": (lambda: Tensor.from_dlpack(PADDED_INTEGERS), {}),
+    "a copy of memory elsewhere": (
+        lambda: Tensor.from_dlpack(ELSEWHERE.capsule()),
+        {"copy": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_a_refused_export_leaves_nothing_behind(name, live):
+    make, keywords = EXPORTS[name]
+    exporter = make()
+    before = live()
+    for _ in range(3):
+        with pytest.raises(BufferError):
+            exporter.__dlpack__(**keywords)
+        assert live() == before
+    del exporter
+    assert live() == (0, 0)
+
+
 @pytest.mark.parametrize("table", [None, 1, "table", np.zeros(1).__dlpack__()])
 def test_a_broken_exchange_api_is_not_in_the_way(table):
     class Odd(Producer):

@@ -291,7 +291,12 @@ def test_rows_of_any_length_are_copied_as_explained(name):
     assert plan.bytes_copied == sum(tensor.nbytes for tensor in tensors if not tensor.readonly)
     if options.get("copy") is None and reasons:
         assert_forbidden(plan, lambda: ragged(source, **options, copy=False))
+        assert_forbidden(plan, lambda: explain(source, **options, copy=False))
     chunks = pa.chunked_array([source, source])
     joined = explain(chunks, **options)
     if joined.steps:
         assert joined.steps[0].reasons == ["2 chunks are put together"]
+        if "copy" not in options:
+            for convert in (ragged, explain):
+                with pytest.raises(BufferError, match="2 chunks are put together"):
+                    convert(chunks, **options, copy=False)

@@ -261,3 +261,19 @@ def test_booleans_of_every_number_return(lengths):
             back = np.from_dlpack(to_tensor(from_dlpack(array)))
             np.testing.assert_array_equal(back, array)
             assert pa.array(from_dlpack(array)).to_pylist() == array.tolist()
+
+
+def test_what_was_handed_back_and_forth_is_let_go_at_any_length(live):
+    """Each holds the one before it: to let go of them all is not to go as deep."""
+    before = live()
+    for back_and_forth in [
+        from_dlpack,
+        lambda array: np.from_dlpack(from_dlpack(array)),
+        lambda array: to_tensor(from_dlpack(array)),
+    ]:
+        array = np.arange(3.0)
+        for _ in range(100_000):
+            array = back_and_forth(array)
+        assert np.from_dlpack(array).tolist() == [0, 1, 2]
+        del array
+        assert live() == before

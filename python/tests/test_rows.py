@@ -105,3 +105,16 @@ def test_a_row_that_is_not_there_is_an_index_error(row):
             Array(source).row(row)
     with pytest.raises(IndexError, match="among 0"):
         Array(pa.array([], pa.int8())).row(0)
+
+
+def test_a_row_outlives_its_array(live):
+    images = np.arange(24, dtype="float32").reshape(4, 3, 2)
+    rows = [from_dlpack(images).row(3), Array(of_variable_shape(list(images))).row(3)]
+    expected = images[3].tolist()
+    del images
+    assert [np.from_dlpack(row).tolist() for row in rows] == [expected] * 2
+    views = [memoryview(row) for row in rows]
+    del rows
+    assert [view.tolist() for view in views] == [expected] * 2
+    del views
+    assert live() == (0, 0)

@@ -1,7 +1,8 @@
 """Arrow sources: real libraries, streams that fail, and C structures that cannot be true."""
 
 import ctypes
-from ctypes import CFUNCTYPE, POINTER, c_char_p, c_int, c_int64, c_void_p
+from ctypes import POINTER
+from dataclasses import replace
 
 import hostile
 import numpy as np
@@ -9,6 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
+from hostile_arrow import GET, NULL_RELEASE, ArrayStruct, EmptyStream, FailingStream, Source
+from hostile_trees import NO_TEXT, NO_WORDS, Node, TreeStream
 
 
 def test_every_kind_of_source_is_carried_whole():
@@ -213,94 +216,6 @@ def test_a_stream_is_read_once():
         Array(Once())
 
 
-class Schema(ctypes.Structure):
-    pass
-
-
-Schema._fields_ = (
-    ("format", c_char_p),
-    ("name", c_char_p),
-    ("metadata", c_char_p),
-    ("flags", c_int64),
-    ("n_children", c_int64),
-    ("children", POINTER(POINTER(Schema))),
-    ("dictionary", POINTER(Schema)),
-    ("release", CFUNCTYPE(None, POINTER(Schema))),
-    ("private_data", c_void_p),
-)
-
-
-class ArrayStruct(ctypes.Structure):
-    pass
-
-
-ArrayStruct._fields_ = (
-    ("length", c_int64),
-    ("null_count", c_int64),
-    ("offset", c_int64),
-    ("n_buffers", c_int64),
-    ("n_children", c_int64),
-    ("buffers", POINTER(c_void_p)),
-    ("children", POINTER(POINTER(ArrayStruct))),
-    ("dictionary", POINTER(ArrayStruct)),
-    ("release", CFUNCTYPE(None, POINTER(ArrayStruct))),
-    ("private_data", c_void_p),
-)
-
-NULL_RELEASE = object()
-
-
-class Source:
-    """An Arrow array by hand: 8 int32 zeros unless told otherwise; counts its releases."""
-
-    def __init__(self, schema=None, children=(), child_arrays=(), **array):
-        self.released = 0
-        self.memory = ctypes.create_string_buffer(256)
-        start = (ctypes.addressof(self.memory) + 63) // 64 * 64
-        buffers = array.pop("buffers", [None, start])
-        self.schema = self.schema_struct({"format": b"i"} | (schema or {}), children)
-        self.array = self.array_struct(
-            {"length": 8, "n_buffers": len(buffers or [])} | array, buffers, child_arrays
-        )
-
-    def schema_struct(self, fields, children):
-        release = fields.pop("release", self.release_schema)
-        struct = Schema(**fields)
-        if release is not NULL_RELEASE:
-            struct.release = type(struct.release)(release)
-        self.adopt(struct, children, POINTER(Schema))
-        return struct
-
-    def array_struct(self, fields, buffers, children):
-        release = fields.pop("release", self.release_array)
-        struct = ArrayStruct(**fields)
-        if release is not NULL_RELEASE:
-            struct.release = type(struct.release)(release)
-        if buffers is not None:
-            struct.buffers = (c_void_p * len(buffers))(*buffers)
-        self.adopt(struct, children, POINTER(ArrayStruct))
-        return struct
-
-    @staticmethod
-    def adopt(struct, children, pointer):
-        if children:
-            struct.n_children = struct.n_children or len(children)
-            struct.children = (pointer * len(children))(*map(ctypes.pointer, children))
-
-    def release_schema(self, pointer):
-        pointer[0].release = type(pointer[0].release)()
-
-    def release_array(self, pointer):
-        self.released += 1
-        pointer[0].release = type(pointer[0].release)()
-
-    def __arrow_c_array__(self, requested_schema=None):
-        return (
-            hostile.new_capsule(ctypes.addressof(self.schema), b"arrow_schema", None),
-            hostile.new_capsule(ctypes.addressof(self.array), b"arrow_array", None),
-        )
-
-
 def test_a_source_by_hand_is_carried_and_released_once():
     source = Source(null_count=-1)
     tensor = np.from_dlpack(Array(source))
@@ -353,6 +268,48 @@ def test_impossible_structures_are_refused_and_released_once(name):
         Array(source)
     # A schema that is wrong leaves the array in its capsule, which releases it in real life.
     assert source.released == (0 if "schema" in fields or "release" in fields else 1)
+
+
+def test_metadata_takes_no_more_room_than_it_has_texts():
+    """arrow-rs would make room for all of them, and abort the process where there is none."""
+    entries = ((1 << 31) - 1).to_bytes(4, "little")
+    source = Source(schema={"metadata": entries + b"\0\0\0\0" + b"\xff" * 4})
+    with pytest.raises(ValueError, match="metadata has a text of length -1"):
+        Array(source)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2, 1 << 60, HUGE])
+def test_views_have_no_more_buffers_than_there_are_addresses(count):
+    source = Source(schema={"format": b"vu"}, buffers=[None, None, None], n_buffers=count)
+    with pytest.raises(ValueError, match=f"{count} buffers where 2 are expected"):
+        Array(source)
+    assert source.released == 1
+
+
+@pytest.mark.parametrize("format", [b"+s", b"+w:1", b"+l"])
+def test_a_child_that_has_been_released_is_refused(format):
+    inner = Source(release=NULL_RELEASE)
+    source = Source({"format": format}, [inner.schema], [inner.array], length=1, buffers=[None])
+    if format == b"+l":
+        source = Source({"format": format}, [inner.schema], [inner.array], length=1)
+    with pytest.raises(ValueError, match="child that has been released already"):
+        Array(source)
+    assert source.released == 1
+
+
+@pytest.mark.parametrize("bits", [0b11111111, 0b11111110, 0b10101010, 0])
+@pytest.mark.parametrize("said", [1, 8, -1])
+def test_nulls_are_counted_and_their_number_is_not_believed(said, bits):
+    nulls = 8 - bits.bit_count()
+    validity = (ctypes.c_uint8 * 1)(bits)
+    source = Source(null_count=said)
+    source.array.buffers[0] = ctypes.addressof(validity)
+    array = Array(source)
+    assert array.null_count == nulls
+    assert pa.array(array).null_count == nulls
+    values, mask = array.to_tensor(nulls="mask")
+    assert np.asarray(mask).sum() == 8 - nulls
+    assert values.shape == (8,)
 
 
 def test_a_requested_schema_may_be_hostile():
@@ -430,36 +387,6 @@ def test_nonsense_from_a_source_is_a_type_error(answer):
             Array(source)
 
 
-class Stream(ctypes.Structure):
-    pass
-
-
-GET = CFUNCTYPE(c_int, POINTER(Stream), c_void_p)
-Stream._fields_ = (
-    ("get_schema", GET),
-    ("get_next", GET),
-    ("get_last_error", CFUNCTYPE(c_void_p, POINTER(Stream))),
-    ("release", CFUNCTYPE(None, POINTER(Stream))),
-    ("private_data", c_void_p),
-)
-
-
-class FailingStream:
-    """A stream whose callbacks answer 5, without a word; counts its releases."""
-
-    def __init__(self, **callbacks):
-        self.released = 0
-        answers = {"get_schema": GET(lambda *_: 5), "get_next": GET(lambda *_: 5)} | callbacks
-        release = CFUNCTYPE(None, POINTER(Stream))(self.release)
-        self.stream = Stream(release=release, **answers)
-
-    def release(self, _pointer):
-        self.released += 1
-
-    def __arrow_c_stream__(self, requested_schema=None):
-        return hostile.new_capsule(ctypes.addressof(self.stream), b"arrow_array_stream", None)
-
-
 @pytest.mark.parametrize("missing", ["get_schema", "get_next"])
 def test_a_stream_without_callbacks_is_refused(missing):
     source = FailingStream(**{missing: GET()})
@@ -475,20 +402,54 @@ def test_a_stream_that_fails_without_a_word_is_an_error():
     assert source.released == 1
 
 
-class EmptyStream(FailingStream):
-    """One without arrays, of whatever type."""
+INTEGERS = Node("i", 2, [None, bytes(8)])
+TEXTS = Node("u", 1, [None, bytes(8), b""])
 
-    def __init__(self, **schema):
-        self.source = Source(**schema)
-        super().__init__(get_schema=GET(self.fill_schema), get_next=GET(self.fill_nothing))
 
-    def fill_schema(self, _stream, out):
-        ctypes.memmove(out, ctypes.addressof(self.source.schema), ctypes.sizeof(Schema))
-        return 0
+@pytest.mark.parametrize(
+    ("words", "heard"),
+    [
+        (b"out of luck", "out of luck"),
+        (b"", r"failed:  \(code"),
+        (b"caf\xe9", "caf\ufffd"),
+        (b"x" * 10**5, "x" * 99),
+        (NO_TEXT, "no message"),
+        (NO_WORDS, "no message"),
+    ],
+)
+@pytest.mark.parametrize("when", [{"fails_at_type": True}, {"fails_after": 0}, {"fails_after": 1}])
+def test_a_stream_that_fails_is_heard_as_far_as_it_can_be_understood(words, heard, when):
+    source = TreeStream(INTEGERS, [INTEGERS] * 2, words=words, code=22, **when)
+    with pytest.raises(ValueError, match=heard) as refusal:
+        Array(source)
+    assert str(refusal.value).endswith("(code 22)")
+    source.settle()
 
-    def fill_nothing(self, _stream, out):
-        ctypes.memset(out, 0, ctypes.sizeof(ArrayStruct))
-        return 0
+
+@pytest.mark.parametrize(
+    "chunks", [[TEXTS], [INTEGERS, TEXTS], [INTEGERS, replace(INTEGERS, length=-1)]]
+)
+def test_a_stream_that_changes_its_mind_about_its_type_is_refused(chunks):
+    source = TreeStream(INTEGERS, chunks)
+    with pytest.raises(ValueError, match="Int32 is malformed"):
+        Array(source)
+    source.settle()
+
+
+def test_a_stream_whose_type_has_been_released_is_refused():
+    source = TreeStream(replace(INTEGERS, said_of_type={"release": None}), [INTEGERS])
+    with pytest.raises(ValueError, match="schema has been released"):
+        Array(source)
+    source.settle()
+
+
+def test_an_exception_in_flight_survives_the_release_of_an_arrow_array():
+    """Python code, like the deleters of test_capsules.py."""
+    for hold in (Array, to_tensor, lambda x: [np.asarray(to_tensor(x))]):
+        source = Source(null_count=0)
+        with pytest.raises(TypeError, match="bad operand type for abs"):
+            abs(hold(source))
+        assert source.released == 1
 
 
 IMPOSSIBLE_TYPES = {
@@ -576,3 +537,31 @@ def test_the_only_offset_of_no_texts_may_be_any(format):
     offsets = pa.py_buffer(np.array([0, 0], "int32"))
     lists = pa.Array.from_buffers(pa.list_(format), 1, [None, offsets], children=[none])
     assert pa.array(Array(lists)).to_pylist() == [[]]
+
+
+NUMBERS = pa.StructArray.from_arrays([pa.array(range(20))], ["x"])
+SLICED = {
+    "a struct of structs": pa.StructArray.from_arrays([NUMBERS], ["inner"])[2:7],
+    "a struct of slices of structs": pa.StructArray.from_arrays([NUMBERS[3:]], ["inner"])[2:7],
+    "lists of structs": pa.FixedSizeListArray.from_arrays(NUMBERS, 2)[2:7],
+    "lists of a slice of structs": pa.FixedSizeListArray.from_arrays(NUMBERS[4:], 2),
+    "a slice of lists of a slice of structs": pa.FixedSizeListArray.from_arrays(NUMBERS[4:], 2)[1:],
+    "lists of nothing": pa.FixedSizeListArray.from_arrays(NUMBERS, 2)[3:3],
+    "a union of structs": pa.UnionArray.from_sparse(
+        pa.array([0, 1] * 10, pa.int8()), [NUMBERS, pa.array(range(20))]
+    )[3:9],
+    "a union of a slice of structs": pa.UnionArray.from_sparse(
+        pa.array([0, 1] * 8, pa.int8()), [NUMBERS[4:], pa.array(range(16))]
+    )[3:9],
+    "lists of any length of structs": pa.ListArray.from_arrays([0, 2, 5, 9], NUMBERS[4:])[1:],
+}
+
+
+@pytest.mark.parametrize("name", SLICED)
+def test_structs_may_be_slices_wherever_they_are(name):
+    source = SLICED[name]
+    assert pa.array(Array(source)).to_pylist() == source.to_pylist()
+    numbers = pa.array(range(len(source)), pa.int64())
+    batch = pa.record_batch({"structs": source, "number": numbers})
+    assert pa.array(Array(batch)).to_pylist() == batch.to_pylist()
+    assert to_tensor(batch, columns=["number"]).shape == (len(source), 1)

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from arrow_dlpack import Array, explain, to_tensor, to_tensor_dict
+from arrow_dlpack import Array, explain, record_batch, to_tensor, to_tensor_dict
 from frameworks import DTYPES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -310,3 +310,24 @@ def test_nulls_of_rows_are_nulls_of_all_columns():
             to_tensor(source, columns=["b"])
     # A null outside of the slice is nobody's.
     assert as_numpy(rows[3:]).tolist() == [[4, 3.5]]
+
+
+def test_a_null_row_leaves_alone_what_has_no_nulls_of_its_own():
+    mask = pa.array([False, True, False])
+    rows = pa.StructArray.from_arrays([pa.array([1, 2, 3]), pa.nulls(3)], ["x", "none"], mask=mask)
+    assert np.from_dlpack(to_tensor_dict(rows, columns=["x"], nulls=0)["x"]).tolist() == [1, 0, 3]
+
+
+def test_without_chunks_there_are_no_values_but_a_type():
+    assert to_tensor(pa.chunked_array([], pa.float32())).dtype == "float32"
+    words = pa.chunked_array([], pa.dictionary(pa.int8(), pa.string()))
+    codes = to_tensor(words, physical=True)
+    assert (codes.shape, codes.dtype, len(codes.dictionary)) == ((0,), "int8", 0)
+
+
+def test_a_name_that_c_cannot_end_is_refused_where_it_meets_c():
+    batch = record_batch({"a\0b": np.zeros(1)})
+    assert batch.type == 'Struct("a\\0b": Float64)'
+    for export in batch.__arrow_c_schema__, batch.__arrow_c_array__:
+        with pytest.raises(ValueError, match="Null byte"):
+            export()

@@ -74,12 +74,59 @@ def test_copies_let_other_threads_run():
     assert any(begin < at < end for at in ticks)
 
 
+def get_buffer(tensor, view, flags):
+    get = ctypes.pythonapi.PyObject_GetBuffer
+    get.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
+    return get(tensor, view, flags)
+
+
+@pytest.mark.parametrize(
+    ("flags", "refused"),
+    {
+        0x38: ("F", "strided"),  # PyBUF_C_CONTIGUOUS
+        0x58: ("C", "strided"),  # PyBUF_F_CONTIGUOUS
+        0x98: ("strided",),  # PyBUF_ANY_CONTIGUOUS
+    }.items(),
+)
+def test_the_order_that_is_asked_for_is_kept_to(flags, refused):
+    sources = {
+        "C": np.ones((2, 3)),
+        "F": np.ones((2, 3), order="F"),
+        "strided": np.ones((4, 6))[::2],
+    }
+    for name, source in sources.items():
+        view, tensor = ctypes.create_string_buffer(256), Tensor.from_dlpack(source)
+        if name in refused:
+            with pytest.raises(BufferError, match="the tensor is not"):
+                get_buffer(tensor, view, flags)
+        else:
+            assert get_buffer(tensor, view, flags) == 0
+            ctypes.pythonapi.PyBuffer_Release(view)
+
+
+def test_a_buffer_into_nothing_is_refused():
+    with pytest.raises(BufferError, match="view is NULL"):
+        get_buffer(Tensor.from_dlpack(np.ones(2)), None, FULL_RO)
+
+
+def test_extents_of_nothing_may_be_huge():
+    """But a buffer has strides, and those of such a shape fit no number."""
+    producers = Producer(shape=(2**61, 0)), Producer(shape=(0, 2**61))
+    many, none = map(Tensor.from_dlpack, producers)
+    view = memoryview(many)
+    assert (view.shape, view.nbytes) == ((2**61, 0), 0)
+    view.release()
+    with pytest.raises(BufferError, match="span of strides overflows"):
+        memoryview(none)
+    del many, none
+    assert [producer.deleted for producer in producers] == [1, 1]
+
+
 def test_a_buffer_without_axes_has_neither_shape_nor_strides():
     view = ctypes.create_string_buffer(256)
-    get, release = ctypes.pythonapi.PyObject_GetBuffer, ctypes.pythonapi.PyBuffer_Release
-    get.argtypes = [ctypes.py_object, ctypes.c_void_p, ctypes.c_int]
+    release = ctypes.pythonapi.PyBuffer_Release
     release.argtypes, release.restype = [ctypes.c_void_p], None
-    assert get(Tensor.from_dlpack(np.array(1.0)), view, FULL_RO) == 0
+    assert get_buffer(Tensor.from_dlpack(np.array(1.0)), view, FULL_RO) == 0
     fields = (ctypes.c_void_p * 8).from_buffer(view)
     assert fields[SHAPE] is None
     assert fields[SHAPE + 1] is None

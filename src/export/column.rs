@@ -6,7 +6,7 @@ use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, Item};
-use crate::memory::ManagedTensor;
+use crate::memory::{self, ManagedTensor};
 use crate::plan::{CopyReason, Plan};
 use crate::scalar::Scalar;
 
@@ -39,7 +39,7 @@ impl Target {
             return Err(Error::CannotCast { from, to });
         }
         let mut reasons = Vec::new();
-        let count = chunk.null_count();
+        let count = chunk.null_count()?;
         if count > 0 && self.fill.is_some() {
             reasons.push(CopyReason::Filled { count });
         }
@@ -129,7 +129,7 @@ impl Prepared {
 
     /// [`Self::new`] for the validity of the chunks.
     pub(super) fn mask(chunks: &[Dense], copy: CopyPolicy) -> Result<Self, Error> {
-        let masks = chunks.iter().map(Dense::mask).collect();
+        let masks = memory::try_collect(chunks.iter().map(Dense::mask))?;
         let mut prepared = Self::new(masks, CopyReason::Mask, &Export::default())?;
         let nbytes = prepared.plan.bytes_copied();
         let reasons = if nbytes == 0 { Vec::new() } else { vec![CopyReason::Mask] };
@@ -157,12 +157,9 @@ impl Prepared {
             };
             return ManagedTensor::over_shared(buffer, dtype, flags, shape, strides);
         }
-        let validities: Vec<_> = chunks.iter().map(Dense::validity).collect();
-        let cells: Vec<_> = chunks
-            .iter()
-            .zip(&validities)
-            .map(|(chunk, nulls)| chunk.cells(nulls.as_ref()))
-            .collect();
+        let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
+        let cells = chunks.iter().zip(&validities);
+        let cells = memory::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
         let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref())?;
         let flags = flags.union(DLPackFlags::IS_COPIED);
         ManagedTensor::over_fresh(memory, 0, dtype, flags, shape, strides)

@@ -8,10 +8,11 @@ use arrow_schema::{DataType, Field};
 use super::refusal;
 use crate::dtype;
 use crate::error::Error;
-use crate::extension::{Extension, VENDOR};
+use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{Cells, Values};
 use crate::layout;
+use crate::memory;
 
 /// An array, or a chunk of one, before anything is decided about nulls and copies.
 pub(super) struct Dense {
@@ -49,22 +50,15 @@ impl Dense {
     /// Reads an array as its field says; numbers with a meaning only if `physical`.
     pub(super) fn new(array: &dyn Array, field: &Field, physical: bool) -> Result<Self, Error> {
         let Some(extension) = Extension::of(field)? else { return Self::plain(array, physical) };
+        if let Some(dtype) = extension.dtype() {
+            return Self::opaque(array, dtype).map_err(|problem| malformed(field, problem));
+        }
         match extension {
             Extension::Bool8 => Ok(Self::words(array, DLDataType::BOOL)),
             Extension::FixedShapeTensor { shape, dimensions } => {
                 let list = array.as_fixed_size_list();
                 let order = dimensions.order(shape.len());
                 Self::list(list, &shape, &order, physical)
-            }
-            Extension::Opaque { type_name, vendor_name } if vendor_name == VENDOR => {
-                match type_name.parse() {
-                    Ok(dtype) => {
-                        Self::opaque(array, dtype).map_err(|problem| malformed(field, problem))
-                    }
-                    // A dtype of a later DLPack, perhaps.
-                    Err(_) if physical => Self::plain(array, physical),
-                    Err(_) => Err(refusal::extension(field)),
-                }
             }
             Extension::VariableShapeTensor { .. } => {
                 Err(refusal::variable_shape(field.data_type()))
@@ -201,8 +195,10 @@ impl Dense {
     }
 
     /// The rows of an array, each of which is one cell of no value: for their validity.
-    pub(super) fn of_rows(array: &dyn Array) -> Self {
-        Self::flat(array, Storage::Bits(BooleanBuffer::new_unset(array.len())), DLDataType::BOOL)
+    pub(super) fn of_rows(array: &dyn Array) -> Result<Self, Error> {
+        memory::room(array.len().div_ceil(8))?;
+        let bits = BooleanBuffer::new_unset(array.len());
+        Ok(Self::flat(array, Storage::Bits(bits), DLDataType::BOOL))
     }
 
     /// All cells as one row of these extents, in this logical order; if a row was more than one cell,
@@ -272,36 +268,44 @@ impl Dense {
                 levels.map(|level| level.nulls.null_count()).sum(),
                 chunks.iter().map(|chunk| chunk.rows).sum(),
             ),
-            len => (chunks.iter().map(Self::null_count).sum(), len),
+            len => (chunks.iter().map(Self::null_count).sum::<Result<_, _>>()?, len),
         };
         Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
     }
 
     /// Null cells, whatever the level at which they are null.
-    pub(super) fn null_count(&self) -> usize {
-        match self.levels.as_slice() {
+    pub(super) fn null_count(&self) -> Result<usize, Error> {
+        Ok(match self.levels.as_slice() {
             [] => 0,
             [Level { nulls, cells }] => nulls.null_count() * cells,
-            _ => self.validity().map_or(0, |nulls| nulls.null_count()),
-        }
+            _ => self.validity()?.map_or(0, |nulls| nulls.null_count()),
+        })
     }
 
     /// Which cells are valid, `None` if all are.
-    pub(super) fn validity(&self) -> Option<NullBuffer> {
+    pub(super) fn validity(&self) -> Result<Option<NullBuffer>, Error> {
+        match self.levels.as_slice() {
+            [] | [Level { cells: 1, .. }] => {}
+            _ => memory::room(self.len().div_ceil(8))?,
+        }
         let levels = self.levels.iter().map(|level| match level.cells {
             1 => level.nulls.clone(),
             cells => level.nulls.expand(cells),
         });
-        levels.reduce(|outer, inner| NullBuffer::union(Some(&outer), Some(&inner)).unwrap_or(outer))
+        Ok(levels
+            .reduce(|outer, inner| NullBuffer::union(Some(&outer), Some(&inner)).unwrap_or(outer)))
     }
 
     /// The same rows and axes, where each cell says whether this one's is valid.
-    pub(super) fn mask(&self) -> Self {
-        let bits = match self.validity() {
+    pub(super) fn mask(&self) -> Result<Self, Error> {
+        let bits = match self.validity()? {
             Some(nulls) => nulls.into_inner(),
-            None => BooleanBuffer::new_set(self.len()),
+            None => {
+                memory::room(self.len().div_ceil(8))?;
+                BooleanBuffer::new_set(self.len())
+            }
         };
-        Self {
+        Ok(Self {
             data_type: DataType::Boolean,
             storage: Storage::Bits(bits),
             dtype: DLDataType::BOOL,
@@ -310,7 +314,7 @@ impl Dense {
             order: self.order.clone(),
             dictionary: None,
             levels: Vec::new(),
-        }
+        })
     }
 
     /// As the kernels take them; `nulls` is this one's validity, or `None` if it does not matter.

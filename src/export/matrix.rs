@@ -1,6 +1,6 @@
 //! Tables as matrices: a row of the one is a row of the other.
 
-use arrow_array::{RecordBatch, new_empty_array};
+use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_schema::Schema;
 
@@ -65,8 +65,8 @@ impl Matrix {
         options: &Export,
     ) -> Result<Self, Error> {
         let columns = columns(batches, schema, options.physical)?;
-        let masks: Vec<Vec<Dense>> =
-            columns.iter().map(|chunks| chunks.iter().map(Dense::mask).collect()).collect();
+        let masks = columns.iter().map(|chunks| chunks.iter().map(Dense::mask).collect());
+        let masks = masks.collect::<Result<Vec<Vec<Dense>>, Error>>()?;
         let target = Target { dtype: DLDataType::BOOL, fill: None };
         Self::decide(target, vec![CopyReason::Mask], masks, Vec::new(), options)
     }
@@ -78,7 +78,8 @@ impl Matrix {
         names: Vec<String>,
         options: &Export,
     ) -> Result<Self, Error> {
-        let rows: usize = columns[0].iter().map(|chunk| chunk.rows).sum();
+        let first = columns.first().ok_or(Error::NoColumns)?;
+        let rows: usize = first.iter().map(|chunk| chunk.rows).sum();
         let chunks = columns.iter().map(Vec::len).max().unwrap_or(0);
         if chunks > 1 {
             reasons.push(CopyReason::Chunks(chunks));
@@ -114,8 +115,8 @@ impl Matrix {
             });
             return ManagedTensor::over_run(run.collect(), dtype, flags, &shape, &strides);
         }
-        let validities: Vec<Vec<_>> =
-            columns.iter().map(|chunks| chunks.iter().map(Dense::validity).collect()).collect();
+        let validities = columns.iter().map(|chunks| chunks.iter().map(Dense::validity).collect());
+        let validities = validities.collect::<Result<Vec<Vec<_>>, Error>>()?;
         let cells: Vec<Vec<_>> = columns
             .iter()
             .zip(&validities)
@@ -151,6 +152,10 @@ fn columns(
     schema: &Schema,
     physical: bool,
 ) -> Result<Vec<Vec<Dense>>, Error> {
+    let fields = schema.fields().len();
+    if let Some(batch) = batches.iter().find(|batch| batch.num_columns() != fields) {
+        return Err(Error::ColumnCount { fields, columns: batch.num_columns() });
+    }
     let column = |(index, field): (usize, &std::sync::Arc<arrow_schema::Field>)| {
         let read = |array: &dyn arrow_array::Array| {
             super::check_type(array, field)?;
@@ -166,8 +171,8 @@ fn columns(
             chunks.push(read(batch.column(index)).map_err(|error| in_column(field.name(), error))?);
         }
         if chunks.is_empty() {
-            let empty = new_empty_array(field.data_type());
-            chunks.push(read(&empty).map_err(|error| in_column(field.name(), error))?);
+            let empty = super::empty(field).and_then(|empty| read(&empty));
+            chunks.push(empty.map_err(|error| in_column(field.name(), error))?);
         }
         Ok(chunks)
     };

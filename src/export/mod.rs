@@ -22,10 +22,10 @@ mod row;
 #[cfg(feature = "pyo3")]
 pub(crate) use dense::same_values;
 #[cfg(feature = "pyo3")]
-pub(crate) use primitive::{lend, share};
+pub(crate) use primitive::vector;
 pub(crate) use ragged::{PreparedRagged, is_ragged};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_schema::{Field, Schema};
 
 use crate::copy::CopyPolicy;
@@ -33,6 +33,7 @@ use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::plan::{CopyReason, Plan};
+use crate::possible;
 use crate::scalar::Scalar;
 use column::Prepared;
 use dense::Dense;
@@ -160,8 +161,8 @@ pub fn to_dlpack(
 ///
 /// As [`to_dlpack`].
 pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
-    if let Some(shared) = primitive::share(array) {
-        return Ok(shared);
+    if let Some(vector) = primitive::vector(array) {
+        return Ok(vector.share());
     }
     let field = Field::new("", array.data_type().clone(), true);
     to_dlpack(array, &field, &Export::default())
@@ -189,17 +190,24 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 /// row, and `NoColumns`; `NoSuchRow`.
 pub fn tensor<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<ManagedTensor, Error> {
     let source = source.into();
-    if let Some(shared) = shared(source, options) {
-        return Ok(shared);
+    if let Some(shared) = share(source, options) {
+        return shared;
     }
     Job::new(source, options)?.run()
 }
 
 /// Most arrays are numbers to be shared, for which there is nothing to prepare: these, `None` for others.
-pub(crate) fn shared(source: Source<'_>, options: &Export) -> Option<ManagedTensor> {
+#[inline]
+pub(crate) fn share(source: Source<'_>, options: &Export) -> Option<Result<ManagedTensor, Error>> {
     let Source::Array(array, field) = source else { return None };
     let plain = field.metadata().is_empty() && array.data_type() == field.data_type();
-    if plain && *options == Export::default() { primitive::share(array) } else { None }
+    if !plain || *options != Export::default() {
+        return None;
+    }
+    match primitive::vector(array) {
+        Some(vector) => Some(Ok(vector.share())),
+        None => primitive::nested(array),
+    }
 }
 
 /// Which values of [`tensor`] are valid: booleans, True where they are, of the same shape.
@@ -321,6 +329,21 @@ impl Job {
 }
 
 impl Source<'_> {
+    /// What there may be to look at, in bytes.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn nbytes(self) -> usize {
+        match self {
+            Self::Array(array, _) | Self::Row(array, ..) => array.get_buffer_memory_size(),
+            Self::Chunks(chunks, _) => {
+                chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
+            }
+            Self::Table(batches, _) => {
+                let columns = batches.iter().flat_map(RecordBatch::columns);
+                columns.map(|column| column.get_buffer_memory_size()).sum()
+            }
+        }
+    }
+
     fn axes_of(self, prepared: Prepared) -> Prepared {
         match self {
             Self::Row(..) => prepared.without_rows(),
@@ -341,15 +364,21 @@ fn chunks(source: Source<'_>, options: &Export) -> Result<Vec<Dense>, Error> {
             check_type(array, field)?;
             Ok(vec![row::of(array, field, index, options.physical)?])
         }
-        Source::Chunks([], field) => {
-            Ok(vec![dense(&arrow_array::new_empty_array(field.data_type()), field)?])
-        }
+        Source::Chunks([], field) => Ok(vec![dense(&empty(field)?, field)?]),
         Source::Chunks(arrays, field) => arrays.iter().map(|array| dense(array, field)).collect(),
         Source::Table(..) => unreachable!("a table is a matrix"),
     }
 }
 
+/// An array of the field's type, if there can be one.
+fn empty(field: &Field) -> Result<ArrayRef, Error> {
+    possible::check(field.data_type())?;
+    Ok(new_empty_array(field.data_type()))
+}
+
+/// Whether the field is the array's, and its type one that can be followed to the end.
 pub(crate) fn check_type(array: &dyn Array, field: &Field) -> Result<(), Error> {
+    possible::check(array.data_type())?;
     let (data_type, claimed) = (array.data_type(), field.data_type());
     if data_type == claimed {
         return Ok(());

@@ -1,21 +1,24 @@
-//! The eleven numeric types, shared as they are: one buffer, one axis, and nothing to decide.
+//! The eleven numeric types and lists of fixed size of them, shared as they are: one buffer, and nothing to
+//! decide.
 
-use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, types};
-use arrow_buffer::Buffer;
+use arrow_array::{Array, ArrowPrimitiveType, FixedSizeListArray, PrimitiveArray, types};
 use arrow_schema::DataType;
 
-use crate::dtype::for_each_numeric;
-use crate::ffi::DLDataType;
-#[cfg(feature = "pyo3")]
-use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::ManagedTensor;
+use crate::dtype::{Element, for_each_numeric};
+use crate::error::Error;
+use crate::layout;
+use crate::memory::{ManagedTensor, Vector};
+
+/// Axes of a tensor that is made without a detour; columns have fewer.
+const AXES: usize = 8;
 
 macro_rules! dispatch {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
-        /// The values of a numeric array without nulls, their dtype and number; `None` for any other array.
-        fn values(array: &dyn Array) -> Option<(Buffer, DLDataType, usize)> {
+        /// The values of a numeric array without nulls; `None` for any other.
+        #[inline]
+        pub(crate) fn vector(array: &dyn Array) -> Option<Vector> {
             match array.data_type() {
-                $(DataType::$arrow => values_of::<types::$type>(array, DLDataType::$dtype),)*
+                $(DataType::$arrow => vector_of::<types::$type>(array),)*
                 _ => None,
             }
         }
@@ -23,27 +26,32 @@ macro_rules! dispatch {
 }
 for_each_numeric!(dispatch);
 
-fn values_of<T: ArrowPrimitiveType>(
-    array: &dyn Array,
-    dtype: DLDataType,
-) -> Option<(Buffer, DLDataType, usize)> {
+#[inline]
+fn vector_of<T: ArrowPrimitiveType<Native: Element>>(array: &dyn Array) -> Option<Vector> {
     let array = array.as_any().downcast_ref::<PrimitiveArray<T>>()?;
-    let valid = array.null_count() == 0;
-    valid.then(|| (array.values().inner().clone(), dtype, array.len()))
+    (array.null_count() == 0).then(|| Vector::new(array.values()))
 }
 
-/// A numeric array without nulls as it is; `None` for any other.
-pub(crate) fn share(array: &dyn Array) -> Option<ManagedTensor> {
-    let (buffer, dtype, size) = values(array)?;
-    Some(ManagedTensor::over_vector(buffer, dtype, size))
-}
-
-/// [`share`], for a C consumer that understands `newest`, who must call the deleter.
-#[cfg(feature = "pyo3")]
-pub(crate) fn lend(
-    array: &dyn Array,
-    newest: DLPackVersion,
-) -> Option<*mut DLManagedTensorVersioned> {
-    let (buffer, dtype, size) = values(array)?;
-    Some(ManagedTensor::lend_vector(buffer, dtype, size, newest))
+/// Lists of fixed size, in one another, of such values, without nulls anywhere; `None` for any other array.
+pub(super) fn nested(array: &dyn Array) -> Option<Result<ManagedTensor, Error>> {
+    let (mut shape, mut strides) = ([0; AXES], [0; AXES]);
+    *shape.first_mut()? = i64::try_from(array.len()).ok()?;
+    let mut ndim = 1;
+    let mut array = array;
+    while let Some(list) = array.as_any().downcast_ref::<FixedSizeListArray>() {
+        let DataType::FixedSizeList(item, size) = list.data_type() else { return None };
+        // What the items mean is written on them, and there may be more than the rows have.
+        let values = usize::try_from(*size).ok()?.checked_mul(list.len())?;
+        let is_plain = item.metadata().is_empty() && list.null_count() == 0;
+        if !is_plain || list.values().len() != values {
+            return None;
+        }
+        *shape.get_mut(ndim)? = i64::from(*size);
+        ndim += 1;
+        array = list.values();
+    }
+    let vector = vector(array)?;
+    let (shape, strides) = (&shape[..ndim], &mut strides[..ndim]);
+    layout::write_row_major(shape, strides);
+    Some(vector.share_as(shape, strides))
 }

@@ -14,7 +14,7 @@ use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::memory::{Fresh, ManagedTensor};
+use crate::memory::{self, Fresh, ManagedTensor};
 use crate::plan::{CopyReason, Plan};
 
 /// Rows of different lengths as tensors: row `i` is `values[offsets[i]..offsets[i + 1]]`.
@@ -161,7 +161,7 @@ impl PreparedRagged {
         let mut plan = values.plan.clone().and(offsets_plan);
         let mask = match options.nulls {
             NullPolicy::Masked => {
-                let mask = Dense::of_rows(array);
+                let mask = Dense::of_rows(array)?;
                 Some(Prepared::mask(&[mask], options.copy)?)
             }
             _ => None,
@@ -209,8 +209,8 @@ impl Rows {
                 let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
                 Self { bounds, values: Source::List(list.values().clone(), item.clone()) }
             }
-            DataType::Utf8View => Self::views(array.as_string_view()),
-            DataType::BinaryView => Self::views(array.as_binary_view()),
+            DataType::Utf8View => Self::views(array.as_string_view())?,
+            DataType::BinaryView => Self::views(array.as_binary_view())?,
             other => return Err(refusal::not_ragged(other)),
         })
     }
@@ -231,7 +231,9 @@ impl Rows {
         Self { bounds, values: Source::Bytes(array.values().clone()) }
     }
 
-    fn views<T: types::ByteViewType>(array: &arrow_array::GenericByteViewArray<T>) -> Self {
+    fn views<T: types::ByteViewType>(
+        array: &arrow_array::GenericByteViewArray<T>,
+    ) -> Result<Self, Error> {
         let view = |(row, &view): (usize, &u128)| {
             let view = arrow_data::ByteView::from(view);
             let len = usize::try_from(view.length).unwrap_or(0);
@@ -244,17 +246,13 @@ impl Rows {
         };
         // What is under a null may be no view at all.
         let nulls = array.nulls();
-        let buffers: Vec<Buffer> = array
-            .views()
-            .iter()
-            .enumerate()
-            .map(|(row, bits)| match nulls {
-                Some(nulls) if nulls.is_null(row) => Buffer::default(),
-                _ => view((row, bits)),
-            })
-            .collect();
-        let bounds = Bounds::Lengths(buffers.iter().map(Buffer::len).collect());
-        Self { bounds, values: Source::Views(buffers) }
+        let views = array.views().iter().enumerate();
+        let buffers = memory::collect(views.map(|(row, bits)| match nulls {
+            Some(nulls) if nulls.is_null(row) => Buffer::default(),
+            _ => view((row, bits)),
+        }))?;
+        let bounds = Bounds::Lengths(memory::collect(buffers.iter().map(Buffer::len))?);
+        Ok(Self { bounds, values: Source::Views(buffers) })
     }
 
     /// The values of the only row there is.
@@ -276,18 +274,16 @@ impl Rows {
             ..options.clone()
         };
         if let Source::Views(buffers) = &self.values {
-            let mut chunks: Vec<Dense> = buffers.iter().cloned().map(Dense::bytes).collect();
+            let mut chunks = memory::collect(buffers.iter().cloned().map(Dense::bytes))?;
             if chunks.is_empty() {
                 chunks.push(Dense::bytes(Buffer::default()));
             }
             return Ok((Prepared::new(chunks, CopyReason::Scattered, &inner)?, true));
         }
-        let (runs, dropped) = self.runs(array);
+        let (runs, dropped) = self.runs(array)?;
         let many = if dropped { CopyReason::NullRows } else { CopyReason::Scattered };
-        let mut chunks = Vec::with_capacity(runs.len());
-        for run in &runs {
-            chunks.push(self.chunk(run, options.physical)?);
-        }
+        let chunks = runs.iter().map(|run| self.chunk(run, options.physical));
+        let chunks = memory::try_collect(chunks)?;
         Ok((Prepared::new(chunks, many, &inner)?, runs.len() > 1 || dropped))
     }
 
@@ -302,9 +298,9 @@ impl Rows {
     }
 
     /// Runs of values that belong to valid rows, at least one; and whether null rows have values.
-    fn runs(&self, array: &dyn Array) -> (Vec<Range<usize>>, bool) {
+    fn runs(&self, array: &dyn Array) -> Result<(Vec<Range<usize>>, bool), Error> {
         if let (Some(ends), 0) = (self.bounds.ends(), array.null_count()) {
-            return (vec![ends], false);
+            return Ok((vec![ends], false));
         }
         let mut runs: Vec<Range<usize>> = Vec::new();
         let mut dropped = false;
@@ -319,13 +315,17 @@ impl Rows {
             }
             match runs.last_mut() {
                 Some(last) if last.end == range.start => last.end = range.end,
-                _ => runs.push(range),
+                _ => {
+                    let nbytes = 2 * size_of_val(runs.as_slice());
+                    runs.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
+                    runs.push(range);
+                }
             }
         }
         if runs.is_empty() {
             runs.push(0..0);
         }
-        (runs, dropped)
+        Ok((runs, dropped))
     }
 
     /// The offsets, and what they cost.

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::layout;
+use crate::possible;
 
 /// The field that was asked for, or else a nameless and nullable one.
 pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<FieldRef, Error> {
@@ -22,6 +23,9 @@ pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<
     extents.extend(is_pair.then_some(2));
 
     let flat = form.shape.len() < 2 || *representation == Representation::FixedSizeList;
+    if flat && extents.len() >= possible::MAX_DEPTH {
+        return Err(Error::TooDeep);
+    }
     let field = if flat {
         extents.iter().rev().try_fold(item, |item, &extent| list(item, &[extent]))?
     } else {

@@ -16,6 +16,7 @@ use crate::ffi::DLDataType;
 use crate::layout;
 use crate::memory::{self, ManagedTensor};
 use crate::plan::{CopyReason, Plan};
+use crate::possible;
 
 /// What there is to know of a tensor, or of a part of one, without looking at its memory.
 pub(super) struct Form<'a> {
@@ -64,13 +65,17 @@ pub(super) struct Fit {
 impl Fit {
     /// # Errors
     ///
-    /// `CannotBecome`, `MalformedExtension`; `Overflow` if there are more values, of no size, than can
-    /// be counted.
+    /// `CannotBecome`, `TooDeep`, `MalformedExtension`; `Overflow` if there are more values, of no size,
+    /// than can be counted.
     pub(super) fn new(form: &Form<'_>, field: &FieldRef) -> Result<Self, Error> {
+        let is_possible = match possible::check(field.data_type()) {
+            Err(Error::NoSuchType { .. }) => false,
+            checked => checked.map(|()| true)?,
+        };
         let storage = Storage::of(field)?;
         let conversion =
             Conversion::between(form.dtype, storage.element, storage.extension.as_ref());
-        let Some(conversion) = conversion else {
+        let Some(conversion) = conversion.filter(|_| is_possible) else {
             // What nothing can be done about is said first.
             choose::natural(form.dtype)?;
             return Err(form.cannot_become(field));

@@ -16,6 +16,7 @@ use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
 use crate::memory::{Fresh, ManagedTensor};
 use crate::plan::{CopyReason, Plan};
+use crate::possible;
 
 /// Lists, strings or binaries from all their values and the offsets at which rows begin and end: row `i`
 /// has the values from `offsets[i]` to just before `offsets[i + 1]`.
@@ -82,7 +83,10 @@ impl Rows {
             return Err(Error::WrongRank { what: "offsets", expected: 1, ndim: offsets.ndim() });
         };
         let (field, values) = match &options.representation {
-            Representation::Field(field) => (Arc::clone(field), of_type(values, field, options)?),
+            Representation::Field(field) => {
+                possible::check(field.data_type())?;
+                (Arc::clone(field), of_type(values, field, options)?)
+            }
             _ => {
                 let values = prepare::prepare(values, options)?;
                 (lists(&values.field, dtype), values)

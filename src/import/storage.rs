@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field};
 use super::choose;
 use crate::dtype;
 use crate::error::Error;
-use crate::extension::{Extension, VENDOR};
+use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
 use crate::memory::{Fresh, ManagedTensor};
@@ -38,7 +38,7 @@ impl<'a> Storage<'a> {
             let element = field.data_type();
             match (&extension, element) {
                 (Some(Extension::Bool8), _) => {}
-                (Some(Extension::Opaque { vendor_name, .. }), _) if vendor_name == VENDOR => {}
+                (Some(opaque), _) if opaque.dtype().is_some() => {}
                 (
                     Some(Extension::FixedShapeTensor { shape, dimensions }),
                     DataType::FixedSizeList(item, _),
@@ -90,15 +90,11 @@ impl Conversion {
         element: &DataType,
         extension: Option<&Extension>,
     ) -> Option<Self> {
-        match extension {
-            Some(Extension::Bool8) => {
-                return (dtype.code == DLDataTypeCode::BOOL).then_some(Self::Keep);
-            }
-            Some(Extension::Opaque { type_name, vendor_name }) if vendor_name == VENDOR => {
-                let same = type_name.parse() == Ok(dtype);
-                return (same && stores(element, dtype)).then_some(Self::Keep);
-            }
-            _ => {}
+        if let Some(Extension::Bool8) = extension {
+            return (dtype.code == DLDataTypeCode::BOOL).then_some(Self::Keep);
+        }
+        if let Some(named) = extension.and_then(Extension::dtype) {
+            return (named == dtype && stores(element, dtype)).then_some(Self::Keep);
         }
         if physical(element) == Some(dtype) {
             return Some(Self::Keep);

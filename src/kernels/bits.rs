@@ -36,6 +36,21 @@ pub(super) fn unpack_bits(bits: &BooleanBuffer, start: usize, out: &mut [u8]) {
     }
 }
 
+/// Appends all bits as bytes of 0 and 1: to where nothing has been yet, which [`unpack_bits`] would have to
+/// be given as zeros.
+pub(super) fn append_bits(bits: &BooleanBuffer, out: &mut Vec<u8>) {
+    let len = bits.len();
+    let bit = |index| u8::from(bits.value(index));
+    // From the first whole byte on they can be read by the byte, wherever the first bit is.
+    let head = bits.offset().next_multiple_of(8) - bits.offset();
+    let head = head.min(len);
+    let tail = len - (len - head) % 8;
+    out.extend((0..head).map(bit));
+    let whole = (bits.offset() + head) / 8..(bits.offset() + tail) / 8;
+    out.extend(bits.values()[whole].iter().flat_map(|byte| SPREAD[usize::from(*byte)]));
+    out.extend((tail..len).map(bit));
+}
+
 /// The eight bits of each byte, the lowest first, as bytes.
 static SPREAD: [[u8; 8]; 256] = {
     let mut table = [[0; 8]; 256];

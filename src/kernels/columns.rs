@@ -1,11 +1,12 @@
 //! Columns of an Arrow table as one piece of memory.
 
+use super::bits::append_bits;
 use super::convert::{Cells, Chunk, Misfit, item_size};
 use super::fill::Item;
 use super::weave::weave;
 use crate::error::Error;
 use crate::ffi::DLDataType;
-use crate::memory::Fresh;
+use crate::memory::{self, Fresh};
 
 /// Bytes that are worked on at once: they stay in the nearest cache from the first step to the last.
 const BLOCK: usize = 16 << 10;
@@ -44,15 +45,16 @@ pub(crate) fn concatenate(
 
 fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfit> {
     let len = chunk.len();
-    let block = BLOCK / size;
-    match chunk.verbatim(0, len) {
-        Some(bytes) => chunk.append_to(out, bytes),
-        None => {
-            for start in (0..len).step_by(block) {
-                let end = out.len();
-                out.resize(end + block.min(len - start) * size, 0);
-                chunk.write(start, &mut out[end..])?;
-            }
+    if let Some(bytes) = chunk.verbatim(0, len) {
+        chunk.append_to(out, bytes);
+    } else if let Some(bits) = chunk.bits() {
+        append_bits(bits, out);
+    } else {
+        let block = BLOCK / size;
+        for start in (0..len).step_by(block) {
+            let end = out.len();
+            out.resize(end + block.min(len - start) * size, 0);
+            chunk.write(start, &mut out[end..])?;
         }
     }
     Ok(())
@@ -81,11 +83,14 @@ pub(crate) fn interleave(
         }
         // Of wide rows there are still some, or the loops would be short.
         let tile = (TILE / row).next_multiple_of(64).clamp(64, 4096);
+        let staged = (STAGE / row).next_multiple_of(16).clamp(16, tile);
+        memory::room(product(tile.min(rows) + staged, row)?)?;
         let mut scratch = vec![0; tile.min(rows) * row];
-        let mut stage = vec![0; (STAGE / row).next_multiple_of(16).clamp(16, tile) * row];
+        let mut stage = vec![0; staged * row];
+        let mut spare = Vec::with_capacity(columns.len());
         for start in (0..rows).step_by(tile) {
             let rows = tile.min(rows - start);
-            let mut items = Vec::with_capacity(columns.len());
+            let mut items = emptied(spare);
             let scratch = scratch.chunks_exact_mut(rows * size);
             for (index, (column, scratch)) in columns.iter_mut().zip(scratch).enumerate() {
                 let read = column.read(rows, scratch, size);
@@ -93,13 +98,20 @@ pub(crate) fn interleave(
             }
             for start in (0..rows).step_by(stage.len() / row) {
                 let rows = (stage.len() / row).min(rows - start);
-                let items: Vec<_> = items.iter().map(|items| &items[start * size..]).collect();
-                weave(&items, &mut stage[..rows * row], size);
+                weave(&items, start, &mut stage[..rows * row], size);
                 out.extend_from_slice(&stage[..rows * row]);
             }
+            spare = emptied(items);
         }
         Ok(())
     })
+}
+
+/// The vector without its items, for items that live differently long: collecting nothing from it keeps
+/// its memory.
+fn emptied<'b>(mut items: Vec<&[u8]>) -> Vec<&'b [u8]> {
+    items.clear();
+    items.into_iter().map(|_| -> &'b [u8] { &[] }).collect()
 }
 
 /// A column, and how far it has been read.
@@ -155,7 +167,7 @@ fn prepare<'a>(
     dtype: DLDataType,
     fill: Option<&'a Item>,
 ) -> Result<Vec<Chunk<'a>>, Error> {
-    chunks.iter().map(|cells| Chunk::new(*cells, dtype, fill)).collect()
+    memory::try_collect(chunks.iter().map(|cells| Chunk::new(*cells, dtype, fill)))
 }
 
 fn product(count: usize, size: usize) -> Result<usize, Error> {

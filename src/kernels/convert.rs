@@ -157,6 +157,14 @@ impl<'a> Chunk<'a> {
         }
     }
 
+    /// The bits that only have to become bytes of 0 and 1.
+    pub(super) fn bits(&self) -> Option<&'a BooleanBuffer> {
+        match (&self.steps, self.cells.values) {
+            (Steps { cast: None, .. }, Values::Bits(bits)) if !self.has_fill() => Some(bits),
+            _ => None,
+        }
+    }
+
     /// Writes the items from `start` on, as many as `out` has room for.
     pub(super) fn write(&self, start: usize, out: &mut [u8]) -> Result<(), Misfit> {
         if let Some(cast) = self.steps.cast {

@@ -17,24 +17,20 @@ impl Scalar {
         if dtype.lanes != 1 || !dtype.is_valid() {
             return None;
         }
-        let value = match self {
-            Self::Bool(value) => Self::Int(value.into()),
-            value => value,
-        };
         match dtype.code {
-            DLDataTypeCode::INT | DLDataTypeCode::UINT => integer(value.to_integer()?, dtype),
+            DLDataTypeCode::INT | DLDataTypeCode::UINT => integer(self.to_integer()?, dtype),
             DLDataTypeCode::BOOL => {
-                let value = value.to_integer()?;
+                let value = self.to_integer()?;
                 (value == 0 || value == 1).then(|| integer(value, DLDataType::UINT8))?
             }
             // The imaginary part is what comes after it: zero.
             DLDataTypeCode::COMPLEX => {
                 let part = DLDataType::scalar(DLDataTypeCode::FLOAT, dtype.bits / 2);
-                float(value.to_float()?, part)
+                float(self.to_float()?, part)
             }
             _ => match minifloat::table(dtype) {
-                Some(table) => code(value.to_float()?, &table[..], dtype),
-                None => float(value.to_float()?, dtype),
+                Some(table) => code(self.to_float()?, &table[..], dtype),
+                None => float(self.to_float()?, dtype),
             },
         }
     }

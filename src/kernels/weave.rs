@@ -7,21 +7,25 @@ use super::lanes::Lanes;
 /// enough for each column to be read by the cache line.
 const ROWS: usize = 64;
 
-/// Writes the items of each column, which lie one behind the other, as rows, which do so in `tile`.
-pub(super) fn weave(columns: &[&[u8]], tile: &mut [u8], size: usize) {
+/// Writes the items of each column, which lie one behind the other, from the item `start` on as rows, which
+/// do so in `tile`.
+pub(super) fn weave(columns: &[&[u8]], start: usize, tile: &mut [u8], size: usize) {
     match size {
-        1 => weave_words::<1, 16>(columns, tile),
-        2 => weave_words::<2, 8>(columns, tile),
-        4 => weave_words::<4, 4>(columns, tile),
-        8 => weave_words::<8, 2>(columns, tile),
-        _ => weave_words::<16, 1>(columns, tile),
+        1 => weave_words::<1, 16>(columns, start, tile),
+        2 => weave_words::<2, 8>(columns, start, tile),
+        4 => weave_words::<4, 4>(columns, start, tile),
+        8 => weave_words::<8, 2>(columns, start, tile),
+        _ => weave_words::<16, 1>(columns, start, tile),
     }
 }
 
 /// `K` items of `N` bytes fill a register.
-fn weave_words<const N: usize, const K: usize>(columns: &[&[u8]], tile: &mut [u8]) {
+fn weave_words<const N: usize, const K: usize>(
+    columns: &[&[u8]],
+    mut start: usize,
+    tile: &mut [u8],
+) {
     let row = columns.len() * N;
-    let mut start = 0;
     for tile in tile.chunks_mut(ROWS * row) {
         let rows = tile.len() / row;
         let mut at = 0;

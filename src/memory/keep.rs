@@ -3,21 +3,17 @@
 //!
 //! K1: every block of [`LARGE`] bytes or more is the system's, with the layout that [`large`] makes of
 //! the one asked for, whether it is new, in use or kept.
-//! K2: a slot is null or holds one block that nobody else knows of: its address, which is a multiple of
-//! [`PAGE`], plus how many of these it has.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use super::huge::{self, PAGE};
+use super::slots::{MOST, Slots};
+use crate::sync::atomic::{AtomicPtr, AtomicUsize};
 
 /// From here on blocks take whole large pages.
 const LARGE: usize = 3 << 20;
-
-/// The most that is kept, in pages: 128 MiB.
-const MOST: usize = 64;
 
 const SLOTS: usize = 4;
 
@@ -30,73 +26,25 @@ const SLOTS: usize = 4;
 /// (`MADV_FREE`): it takes them when memory runs short. Until then they count as this process's.
 #[derive(Debug)]
 pub struct KeepingAllocator {
-    slots: [AtomicPtr<u8>; SLOTS],
-    /// The slot that is filled next: the one that was for the longest time.
-    next: AtomicUsize,
-    /// In all slots; more than that for a moment.
-    pages: AtomicUsize,
+    slots: Slots<SLOTS>,
 }
 
 impl KeepingAllocator {
     /// An allocator that has kept nothing yet.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            slots: [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS],
-            next: AtomicUsize::new(0),
-            pages: AtomicUsize::new(0),
-        }
+        let blocks = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
+        let (next, pages) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Self { slots: Slots { blocks, next, pages } }
     }
+}
 
-    /// A kept block of so many pages, or null.
-    fn take(&self, pages: usize) -> *mut u8 {
-        for slot in &self.slots {
-            let kept = slot.load(Ordering::Relaxed);
-            // Whoever exchanges it has it for themselves, with all that was done to it before.
-            if count(kept) == pages
-                && slot
-                    .compare_exchange(kept, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
-                self.pages.fetch_sub(pages, Ordering::Relaxed);
-                return kept.map_addr(|address| address - pages);
-            }
-        }
-        ptr::null_mut()
-    }
-
-    /// # Safety
-    ///
-    /// The block is the caller's to free, with this layout, which is one that [`large`] made.
-    unsafe fn keep(&self, block: *mut u8, layout: Layout) {
-        let pages = layout.size() / PAGE;
-        if pages > MOST {
-            // SAFETY: the caller's promise.
-            return unsafe { System.dealloc(block, layout) };
-        }
-        // SAFETY: the caller's promise: nobody minds what becomes of the memory.
-        unsafe { huge::offer(block, layout.size()) };
-        self.pages.fetch_add(pages, Ordering::Relaxed);
-        let first = self.next.fetch_add(1, Ordering::Relaxed);
-        self.replace(first, block.map_addr(|address| address + pages));
-        for slot in first + 1..first + SLOTS {
-            if self.pages.load(Ordering::Relaxed) > MOST {
-                self.replace(slot, ptr::null_mut());
-            }
-        }
-    }
-
-    /// Frees what was in a slot.
-    fn replace(&self, slot: usize, kept: *mut u8) {
-        let kept = self.slots[slot % SLOTS].swap(kept, Ordering::AcqRel);
-        let pages = count(kept);
-        if pages > 0 {
-            self.pages.fetch_sub(pages, Ordering::Relaxed);
-            let block = kept.map_addr(|address| address - pages);
-            // SAFETY: K2, and K1: these are its size and alignment, which once made a layout.
-            unsafe { System.dealloc(block, Layout::from_size_align_unchecked(pages * PAGE, PAGE)) };
-        }
-    }
+/// # Safety
+///
+/// The block is a large one of so many pages, and the caller's to free.
+unsafe fn free(block: *mut u8, pages: usize) {
+    // SAFETY: the caller's promise, and K1: these are its size and alignment, which once made a layout.
+    unsafe { System.dealloc(block, Layout::from_size_align_unchecked(pages * PAGE, PAGE)) };
 }
 
 impl Default for KeepingAllocator {
@@ -107,15 +55,9 @@ impl Default for KeepingAllocator {
 
 impl Drop for KeepingAllocator {
     fn drop(&mut self) {
-        for slot in 0..SLOTS {
-            self.replace(slot, ptr::null_mut());
-        }
+        // SAFETY: K2.
+        self.slots.clear(|block, pages| unsafe { free(block, pages) });
     }
-}
-
-/// The pages of a block in a slot: the part of its address that is none.
-fn count(kept: *mut u8) -> usize {
-    kept.addr() % PAGE
 }
 
 /// What is asked of the system for a large block: whole pages.
@@ -133,7 +75,7 @@ unsafe impl GlobalAlloc for KeepingAllocator {
             // SAFETY: the caller's promise.
             return unsafe { System.alloc(layout) };
         };
-        let kept = self.take(large.size() / PAGE);
+        let kept = self.slots.take(large.size() / PAGE);
         if !kept.is_null() {
             return kept;
         }
@@ -148,8 +90,16 @@ unsafe impl GlobalAlloc for KeepingAllocator {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match large(layout) {
+            Some(large) if large.size() / PAGE <= MOST => {
+                // SAFETY: the caller's promise: nobody minds what becomes of the memory.
+                unsafe { huge::offer(block, large.size()) };
+                // SAFETY: the caller's promise for this block, K2 for the others.
+                self.slots.keep(block, large.size() / PAGE, |block, pages| unsafe {
+                    free(block, pages);
+                });
+            }
             // SAFETY: the caller's promise, and K1.
-            Some(large) => unsafe { self.keep(block, large) },
+            Some(large) => unsafe { System.dealloc(block, large) },
             // SAFETY: the caller's promise.
             None => unsafe { System.dealloc(block, layout) },
         }
@@ -181,6 +131,7 @@ unsafe impl GlobalAlloc for KeepingAllocator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::atomic::Ordering;
 
     fn layout(size: usize) -> Layout {
         Layout::from_size_align(size, 8).expect("it is small")
@@ -207,8 +158,9 @@ mod tests {
     }
 
     fn kept(allocator: &KeepingAllocator) -> usize {
-        let in_slots = allocator.slots.iter().map(|slot| count(slot.load(Ordering::Relaxed))).sum();
-        assert_eq!(allocator.pages.load(Ordering::Relaxed), in_slots);
+        let Slots { blocks, pages, .. } = &allocator.slots;
+        let in_slots = blocks.iter().map(|slot| slot.load(Ordering::Relaxed).addr() % PAGE).sum();
+        assert_eq!(pages.load(Ordering::Relaxed), in_slots);
         in_slots
     }
 
@@ -249,7 +201,7 @@ mod tests {
 
     #[test]
     fn reallocated_blocks_hold_what_they_held() {
-        let allocator = KeepingAllocator::new();
+        let allocator = KeepingAllocator::default();
         let mut size = 1000;
         let mut block = alloc(&allocator, size);
         for next in [2000, LARGE, LARGE + 1, 5 << 20, 20 << 20, 6 << 20, 500] {
@@ -264,6 +216,16 @@ mod tests {
             size = next;
         }
         free(&allocator, block, size);
+    }
+
+    #[test]
+    fn a_block_that_cannot_grow_stays_as_it_was() {
+        let allocator = KeepingAllocator::new();
+        let block = alloc(&allocator, 1000);
+        // SAFETY: the block is there, with this size; no machine has so much memory.
+        let grown = unsafe { allocator.realloc(block, layout(1000), 1 << 60) };
+        assert!(grown.is_null());
+        free(&allocator, block, 1000);
     }
 
     #[test]

@@ -8,12 +8,13 @@ use arrow_buffer::Buffer;
 
 use super::fresh::Fresh;
 use super::owner::{Abi, Owner};
-use super::pack::{self, Description, Packed};
+use super::pack::{self, Description};
 use super::view::View;
 use crate::error::Error;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
 };
+use crate::layout;
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 
@@ -175,30 +176,6 @@ impl ManagedTensor {
         Self::over(buffer, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
     }
 
-    /// [`Self::over_shared`] for all the elements of a buffer in a row, as most columns are.
-    pub(crate) fn over_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Self {
-        let packed = pack_vector(buffer, dtype, size);
-        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, whose length is that of
-        // the elements.
-        let view =
-            unsafe { View::of_vector(&raw const (*packed.into_versioned()).dl_tensor, size) };
-        Self { view, owner: Owner::packed(packed), exclusive: false }
-    }
-
-    /// [`Self::over_vector`], and given up at once as by [`Self::into_raw_for`].
-    #[cfg(feature = "pyo3")]
-    pub(crate) fn lend_vector(
-        buffer: Buffer,
-        dtype: DLDataType,
-        size: usize,
-        newest: DLPackVersion,
-    ) -> *mut DLManagedTensorVersioned {
-        let raw = pack_vector(buffer, dtype, size).into_versioned();
-        // SAFETY: P1, and the pointer has not been handed out. No plain number needs more than 1.0.
-        unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT) };
-        raw
-    }
-
     /// [`Self::over_shared`] for buffers, each of which begins where the one before it ends.
     ///
     /// # Panics
@@ -225,7 +202,7 @@ impl ManagedTensor {
         } else {
             // Not from one buffer's slice: the provenance of the others is needed as well.
             for buffer in &buffers {
-                buffer.as_ptr().expose_provenance();
+                let _ = buffer.as_ptr().expose_provenance();
             }
             std::ptr::with_exposed_provenance_mut(first.as_ptr().addr())
         };
@@ -320,6 +297,35 @@ impl ManagedTensor {
         // SAFETY: I2, for as long as the clone keeps the tensor: the order of axes changes none of it.
         let shared = unsafe { Self::pack(Arc::clone(&this), &description) };
         shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
+    }
+
+    /// The same elements in a larger shape, as NumPy's `broadcast_to`: axes of extent 1 repeat by a stride
+    /// of 0, and more axes may come in front. Read-only, because many elements are one.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// let one = arrow_dlpack::export::array(&Int32Array::from(vec![7]))?;
+    /// let many = one.broadcast_to(&[1000])?;
+    /// assert_eq!((many.shape(), &*many.strides()), (&[1000][..], &[0][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `CannotBroadcast`; `NegativeExtent`; `Overflow` for more bytes than an address space has.
+    pub fn broadcast_to(self, shape: &[i64]) -> Result<Self, Error> {
+        let strides = layout::broadcast(self.shape(), &self.strides(), shape);
+        let cannot = || Error::CannotBroadcast { from: self.shape().into(), to: shape.into() };
+        let strides = strides.ok_or_else(cannot)?;
+        let this = Arc::new(self);
+        let mut description = this.described(shape, &strides);
+        description.flags = description.flags.union(DLPackFlags::READ_ONLY);
+        if shape.contains(&0) {
+            // The header asks for NULL where there are no elements.
+            description.data = std::ptr::null_mut();
+        }
+        // SAFETY: I2, for as long as the clone keeps the tensor: no axis goes further than it did.
+        unsafe { Self::pack(Arc::clone(&this), &description) }
     }
 
     /// A tensor over memory of somebody else's that came without a deleter, such as a Python object's.
@@ -421,12 +427,33 @@ impl ManagedTensor {
     }
 }
 
-fn pack_vector(buffer: Buffer, dtype: DLDataType, size: usize) -> Packed {
-    let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
-    assert_eq!(Some(buffer.len()), size.checked_mul(dtype.item_bits(false) / 8), "its elements");
-    let data = if size == 0 { std::ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
-    let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
-    let (shape, strides) = (&[extent], &[1]);
-    let description = Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-    pack::pack(buffer, &description)
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Way<'a> = &'a dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>;
+
+    /// Callers count their elements; should one of them count wrong, no tensor says so.
+    #[test]
+    fn a_tensor_does_not_reach_beyond_its_buffers() {
+        let whole = Buffer::from_vec(vec![0_i32; 4]);
+        let shared = |shape: &[i64], strides: &[i64]| {
+            let flags = DLPackFlags::default();
+            ManagedTensor::over_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
+        };
+        let run = |shape: &[i64], strides: &[i64]| {
+            let halves = vec![whole.slice_with_length(0, 8), whole.slice_with_length(8, 8)];
+            let flags = DLPackFlags::default();
+            ManagedTensor::over_run(halves, DLDataType::INT32, flags, shape, strides)
+        };
+        let beyond = Error::Overflow("extent beyond its buffer");
+        let ways: [Way<'_>; 2] = [&shared, &run];
+        for over in ways {
+            assert_eq!(over(&[2, 2], &[2, 1]).map(|tensor| tensor.nbytes()), Ok(16));
+            assert_eq!(over(&[2], &[3]).map(|tensor| tensor.nbytes()), Ok(8));
+            assert_eq!(over(&[5], &[1]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[4]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[-1]).err(), Some(beyond.clone()));
+        }
+    }
 }

@@ -1,11 +1,14 @@
 //! The rooms that hold foreign memory; everything unsafe in the core is here.
 //!
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
-//! `elements` are what it says and holds), `pack` makes one, `adopt` turns one into an Arrow `Buffer`;
-//! `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros, `prototype`
-//! has it for a shape in C's terms. `live` counts what is open; `keep` is the Python package's allocator.
+//! `elements` are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns
+//! one into an Arrow `Buffer`; `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it
+//! full of zeros, `room` asks for it first, `prototype` has it for a shape in C's terms. `release` lets go
+//! without going ever deeper, `live` counts what is open, in `counts`; `keep` is the Python package's
+//! allocator and has its blocks in `slots`, `pending` puts its exceptions aside.
 
 mod adopt;
+mod counts;
 mod describe;
 mod elements;
 mod fresh;
@@ -18,7 +21,14 @@ mod managed;
 mod owner;
 mod pack;
 #[cfg(feature = "pyo3")]
+mod pending;
+#[cfg(feature = "pyo3")]
 mod prototype;
+mod release;
+mod room;
+#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
+mod slots;
+mod vector;
 mod view;
 mod zeroed;
 
@@ -32,3 +42,7 @@ pub use managed::ManagedTensor;
 pub(crate) use owner::{delete_legacy, delete_versioned};
 #[cfg(feature = "pyo3")]
 pub(crate) use pack::Description;
+#[cfg(feature = "pyo3")]
+pub(crate) use pending::{PendingException, symbol};
+pub(crate) use room::{collect, room, try_collect};
+pub(crate) use vector::Vector;

@@ -2,10 +2,11 @@
 #![expect(unsafe_code, reason = "lays out and frees an allocation by hand")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 use super::live;
+use super::release::release;
+use crate::fence::fenced;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -48,7 +49,7 @@ struct Block<O> {
     owner: O,
 }
 
-impl<O> Block<O> {
+impl<O: 'static> Block<O> {
     /// The layout of a block with its arrays, and the offset of the arrays.
     fn layout(ndim: usize) -> (Layout, usize) {
         let arrays = Layout::array::<[i64; 2]>(ndim);
@@ -69,19 +70,18 @@ impl<O> Block<O> {
         // SAFETY: P1, and the owner has been moved out.
         unsafe { dealloc(block.cast(), layout) };
         live::exported(-1);
-        // A panic must not cross C. An owner that panics while it is dropped has nobody to tell.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(owner)));
+        release(|| drop(owner));
     }
 }
 
-unsafe extern "C" fn delete<O>(tensor: *mut DLManagedTensorVersioned) {
+unsafe extern "C" fn delete<O: 'static>(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: P1; C calls a deleter once, with the pointer it was given (P2).
-    unsafe { Block::<O>::free(tensor.cast()) }
+    let _ = fenced(|| unsafe { Block::<O>::free(tensor.cast()) });
 }
 
-unsafe extern "C" fn delete_legacy<O>(tensor: *mut DLManagedTensor) {
+unsafe extern "C" fn delete_legacy<O: 'static>(tensor: *mut DLManagedTensor) {
     // SAFETY: as in `delete`.
-    unsafe { Block::<O>::free(tensor.cast()) }
+    let _ = fenced(|| unsafe { Block::<O>::free(tensor.cast()) });
 }
 
 /// A packed tensor whose owner's type has been forgotten, with its versioned header in place.
@@ -95,7 +95,7 @@ unsafe extern "C" fn delete_legacy<O>(tensor: *mut DLManagedTensor) {
 pub(super) struct Packed(NonNull<Prefix>);
 
 /// Moves `owner` into a new block that describes memory as `description` does.
-#[inline] // so that the layout of a vector's block is known beforehand
+#[inline(always)] // so that all of a vector's block but its addresses is known beforehand
 pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description<'_>) -> Packed {
     let Description { data, byte_offset, device, dtype, flags, shape, strides } = *description;
     assert_eq!(shape.len(), strides.len(), "one stride for each axis");

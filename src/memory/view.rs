@@ -104,18 +104,23 @@ impl View {
         Ok(view)
     }
 
-    /// The view of a vector of our own, which needs no judging: `size` elements of whole bytes from
-    /// `data` on, on the CPU.
+    /// The view of a vector of our own, which needs no judging: `size` elements of `dtype`, of `itemsize`
+    /// bytes each.
     ///
     /// # Safety
     ///
-    /// As [`Self::read`]; the tensor has one axis of that extent, the stride 1 and no byte offset, and
-    /// `data` is NULL if there are no elements. The size in bytes fits `isize`.
-    pub(super) unsafe fn of_vector(tensor: *const DLTensor, size: usize) -> Self {
+    /// As [`Self::read`]; the tensor is that vector, on the CPU: one axis of that extent, the stride 1,
+    /// no byte offset, and `data` is NULL if there are no elements. Its size in bytes fits `isize`.
+    #[inline]
+    pub(super) unsafe fn of_vector(
+        tensor: *const DLTensor,
+        dtype: DLDataType,
+        size: usize,
+        itemsize: usize,
+    ) -> Self {
         // SAFETY: the caller's promise.
-        let DLTensor { data, device, dtype, shape, strides, .. } = unsafe { tensor.read() };
-        let item_bits = dtype.item_bits(false);
-        let nbytes = size * (item_bits / 8);
+        let DLTensor { data, device, shape, strides, .. } = unsafe { tensor.read() };
+        let nbytes = size * itemsize;
         Self {
             address: data.cast(),
             byte_offset: 0,
@@ -126,7 +131,7 @@ impl View {
             strides: NonNull::new(strides),
             size,
             nbytes,
-            item_bits,
+            item_bits: itemsize * 8,
             before: 0,
             after: nbytes,
         }

@@ -18,12 +18,12 @@ use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use super::request::{self, CopyArg, DeviceArg};
 use super::source::{self, Imported};
 use super::table::{self, Data};
-use super::{capsule, destination, unlocked};
+use super::{capsule, destination, exported, unlocked};
 use crate::error::Error;
-use crate::export::{self, Export, Job, Source};
+use crate::export::{self, Export, Source};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::import;
-use crate::memory::ManagedTensor;
+use crate::memory::{ManagedTensor, Vector};
 use crate::plan::Plan;
 
 /// An Arrow array that also speaks DLPack.
@@ -126,6 +126,11 @@ impl PyArray {
         Ok(import::explain(&tensor, &r#type.import([&tensor], copy)?)?)
     }
 
+    /// The array as it is, if it is plain numbers.
+    fn vector(&self) -> Option<Vector> {
+        if self.field.metadata().is_empty() { export::vector(&self.array) } else { None }
+    }
+
     /// As if it had come from elsewhere.
     pub(super) fn imported(&self) -> Imported {
         Imported { chunks: vec![self.array.clone()], field: self.field.clone(), moved: 0 }
@@ -158,7 +163,7 @@ impl PyArray {
     #[new]
     #[pyo3(signature = (obj, /))]
     fn new(obj: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (array, field) = source::import(obj)?.into_array()?;
+        let (array, field) = source::import(obj)?.into_array(obj.py())?;
         Ok(Self::of(array, field))
     }
 
@@ -353,11 +358,11 @@ Raises UnsupportedError for nulls and for types without a tensor form, BufferErr
 or a device that is not the CPU's.";
 
     fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
-        if self.field.metadata().is_empty() { export::lend(&self.array, newest) } else { None }
+        self.vector().map(|vector| vector.lend(newest))
     }
 
     fn share(&self) -> Option<ManagedTensor> {
-        if self.field.metadata().is_empty() { export::share(&self.array) } else { None }
+        self.vector().map(Vector::share)
     }
 
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -365,8 +370,7 @@ or a device that is not the CPU's.";
         request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
         request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
         let options = Export { copy: copy.into(), ..Default::default() };
-        let job = Job::new(Source::Array(&self.array, &self.field), &options)?;
-        let tensor = unlocked(py, job.plan().bytes_copied(), || job.run())?;
+        let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
         capsule::new(py, tensor, max_version)
     }
 }

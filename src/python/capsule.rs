@@ -15,8 +15,9 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use super::request::described;
+use crate::fence::fenced;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::{self, ManagedTensor};
+use crate::memory::{self, ManagedTensor, PendingException};
 
 /// What differs between capsules of the two ABIs.
 ///
@@ -183,12 +184,12 @@ fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_vo
 
 unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
     // SAFETY: CPython calls this once, attached, with the capsule that it was registered for.
-    unsafe { destroy(capsule, &VERSIONED) }
+    let _ = fenced(|| unsafe { destroy(capsule, &VERSIONED) });
 }
 
 unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
-    unsafe { destroy(capsule, &LEGACY) }
+    let _ = fenced(|| unsafe { destroy(capsule, &LEGACY) });
 }
 
 /// Deletes the tensor if nobody has taken it.
@@ -201,43 +202,8 @@ unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
     unsafe {
         let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
         if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
-            let _pending = PendingException::set_aside();
+            let _pending = PendingException::set_aside_attached();
             (abi.delete)(ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr()));
-        }
-    }
-}
-
-/// An exception in flight, put back when this goes: a deleter may run Python code, which would
-/// stumble over the exception or swallow it.
-pub(super) struct PendingException([*mut ffi::PyObject; 3]);
-
-impl PendingException {
-    /// # Safety
-    ///
-    /// Attached to Python, from here until the value is dropped.
-    #[allow(deprecated, reason = "its successor is not in the limited API of Python 3.11")]
-    pub(super) unsafe fn set_aside() -> Self {
-        let [mut kind, mut value, mut traceback] = [ptr::null_mut(); 3];
-        // SAFETY: the caller is attached.
-        unsafe {
-            if !ffi::PyErr_Occurred().is_null() {
-                ffi::PyErr_Fetch(&raw mut kind, &raw mut value, &raw mut traceback);
-            }
-        }
-        Self([kind, value, traceback])
-    }
-}
-
-impl Drop for PendingException {
-    #[allow(deprecated, reason = "as above")]
-    fn drop(&mut self) {
-        let [kind, value, traceback] = self.0;
-        // SAFETY: still attached; the three references are the ones that were fetched. Without them, what
-        // happened meanwhile is dropped.
-        unsafe {
-            if !kind.is_null() || !ffi::PyErr_Occurred().is_null() {
-                ffi::PyErr_Restore(kind, value, traceback);
-            }
         }
     }
 }

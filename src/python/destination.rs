@@ -12,6 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::room;
 use super::structure::fenced;
 
 /// The pair of capsules that `__arrow_c_array__` returns.
@@ -51,16 +52,16 @@ pub(super) fn as_requested(
     if !same_names(stored, wanted) {
         return Err(refuse("its fields have other names".to_owned()));
     }
+    if stored != wanted && room::check_cast(array, wanted).is_err() {
+        return Err(refuse(format!("{} of them do not fit memory", array.len())));
+    }
     let checked = CastOptions { safe: false, ..CastOptions::default() };
     let cast = |array: &dyn Array, data_type| {
         fenced(|| cast_with_options(array, data_type, &checked)).map_err(refuse)
     };
     let there = match stored {
         _ if stored == wanted => Arc::clone(array),
-        DataType::Null => {
-            reserve_nulls(wanted, array.len()).map_err(refuse)?;
-            fenced(|| Ok(new_null_array(wanted, array.len()))).map_err(refuse)?
-        }
+        DataType::Null => fenced(|| Ok(new_null_array(wanted, array.len()))).map_err(refuse)?,
         _ if is_other_zone(stored, wanted) => {
             let relabelled = array.to_data().into_builder().data_type(wanted.clone());
             fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)?
@@ -79,28 +80,6 @@ pub(super) fn as_requested(
     }
     let field = Field::new(field.name(), wanted.clone(), field.is_nullable());
     Ok((there, Arc::new(field.with_metadata(metadata))))
-}
-
-/// An error unless there is room for so many nulls, which take none until they are of a type: arrow-rs
-/// aborts the process where there is none.
-fn reserve_nulls(data_type: &DataType, len: usize) -> Result<(), String> {
-    let room = null_size(data_type, len).unwrap_or(usize::MAX);
-    Vec::<u8>::new().try_reserve_exact(room).map_err(|_| format!("{len} of them do not fit memory"))
-}
-
-/// About as many bytes as so many nulls take; `None` if they cannot be counted.
-fn null_size(data_type: &DataType, len: usize) -> Option<usize> {
-    let add = |sum: usize, field: &FieldRef| sum.checked_add(null_size(field.data_type(), len)?);
-    match data_type {
-        DataType::FixedSizeList(item, size) => {
-            null_size(item.data_type(), len.checked_mul(usize::try_from(*size).ok()?)?)
-        }
-        DataType::FixedSizeBinary(size) => len.checked_mul(usize::try_from(*size).ok()?),
-        DataType::Struct(fields) => fields.iter().try_fold(len, add),
-        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field).try_fold(len, add),
-        // Offsets and views have up to 16 bytes.
-        other => len.checked_mul(other.primitive_width().unwrap_or(16)),
-    }
 }
 
 /// Whether both are instants of the same unit, which are the same numbers in every zone.

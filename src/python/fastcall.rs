@@ -6,8 +6,7 @@
 //! methods, with their errors.
 #![expect(unsafe_code, reason = "implements a method of CPython's C API")]
 
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ffi::{CStr, c_int, c_void};
 use std::slice;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -20,8 +19,9 @@ use pyo3::{Borrowed, PyClass};
 
 use super::capsule;
 use super::request::{CopyArg, DeviceArg, VersionArg};
+use crate::fence::fenced;
 use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::ManagedTensor;
+use crate::memory::{ManagedTensor, symbol};
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {
@@ -109,21 +109,6 @@ pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAn
     })
 }
 
-/// The address of a function of the interpreter, NULL if there is none.
-#[cfg(target_os = "linux")]
-fn symbol(name: &CStr) -> *mut c_void {
-    unsafe extern "C" {
-        fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-    }
-    // SAFETY: NULL is the program and all that it has loaded, and the name ends with a 0.
-    unsafe { dlsym(std::ptr::null_mut(), name.as_ptr()) }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn symbol(_name: &CStr) -> *mut c_void {
-    std::ptr::null_mut()
-}
-
 /// The keywords, in the order of [`Request`].
 const NAMES: [&str; 4] = ["stream", "max_version", "dl_device", "copy"];
 
@@ -141,7 +126,7 @@ unsafe extern "C" fn call<T: Produces>(
 ) -> *mut ffi::PyObject {
     // SAFETY: F1.
     let work = || unsafe { answer::<T>(slf, args, nargs, kwnames) };
-    match catch_unwind(AssertUnwindSafe(work)) {
+    match fenced(work) {
         Ok(answer) => answer,
         // A panic must not cross C.
         Err(_) => Python::attach(|py| {

@@ -19,12 +19,11 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_buffer, Py_ssize_t};
 use pyo3::prelude::*;
 
-use super::capsule::PendingException;
 use super::item;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 use crate::layout;
-use crate::memory::{Description, ManagedTensor};
+use crate::memory::{Description, ManagedTensor, PendingException};
 
 /// As many as a buffer can have, `PyBUF_MAX_NDIM`, and as a NumPy array can.
 const MAX_NDIM: usize = 64;
@@ -48,7 +47,7 @@ impl Drop for Lender {
         Python::try_attach(|_| {
             // SAFETY: attached until both are gone. Releasing may run Python code, and a deleter may
             // be called with an exception in flight.
-            let _pending = unsafe { PendingException::set_aside() };
+            let _pending = unsafe { PendingException::set_aside_attached() };
             if let Some(buffer) = self.buffer.take() {
                 // SAFETY: L1, and nobody uses it again.
                 unsafe {

@@ -27,7 +27,9 @@ mod item;
 mod lent;
 mod options;
 mod plan;
+mod repair;
 mod request;
+mod room;
 mod source;
 mod structure;
 mod table;
@@ -47,9 +49,11 @@ use options::{ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use request::{CopyArg, DeviceArg};
 use table::Data;
 
-use crate::export::{Export, Ragged};
+use crate::error::Error;
+use crate::export::{self, Export, Job, Ragged, Source};
 #[cfg(target_os = "linux")]
 pub use crate::memory::KeepingAllocator;
+use crate::memory::ManagedTensor;
 
 /// Adds the classes and functions of the package `arrow_dlpack` to a module.
 ///
@@ -310,7 +314,7 @@ fn explain(
         }
         let options = options::export(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
-        return Ok(PyPlan(Data::read(obj, columns)?.explain(&options)?));
+        return Ok(PyPlan(Data::read(obj, columns)?.explain(obj.py(), &options)?));
     }
     if options::export(None, nulls, dtype, order, physical) != Export::default()
         || columns.is_some()
@@ -331,7 +335,25 @@ fn _live() -> (usize, usize) {
     (live.exported, live.imported)
 }
 
-/// Runs `work`, which copies `nbytes`, without the GIL if that is long enough for others to notice.
+/// What [`export::tensor`] makes, without the GIL where that takes long.
+fn exported(py: Python<'_>, source: Source<'_>, options: &Export) -> PyResult<ManagedTensor> {
+    match export::share(source, options) {
+        Some(shared) => Ok(shared?),
+        None => made(py, source.nbytes(), || Job::new(source, options)),
+    }
+}
+
+/// What a job makes, that looks at `nbytes` before it knows what to do.
+fn made(
+    py: Python<'_>,
+    nbytes: usize,
+    prepare: impl FnOnce() -> Result<Job, Error> + Send,
+) -> PyResult<ManagedTensor> {
+    let job = unlocked(py, nbytes, prepare)?;
+    Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?)
+}
+
+/// Runs `work` on so many bytes without the GIL if that is long enough for others to notice.
 fn unlocked<T: Send>(py: Python<'_>, nbytes: usize, work: impl FnOnce() -> T + Send) -> T {
     const NOTICEABLE: usize = 1 << 18;
     if nbytes < NOTICEABLE { work() } else { py.detach(work) }

@@ -8,9 +8,8 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_array::{ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
-use arrow_select::concat::concat;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -19,7 +18,9 @@ use pyo3::types::{PyCapsule, PyString};
 
 use super::capsule::Level;
 use super::request::{described, type_name};
+use super::room;
 use super::structure::{Checked, array_from, fenced, field_from};
+use super::unlocked;
 
 /// Whether the object speaks the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -38,12 +39,17 @@ pub(super) struct Imported {
 
 impl Imported {
     /// All chunks as one; a single one is not copied.
-    pub(super) fn into_array(self) -> PyResult<(ArrayRef, FieldRef)> {
-        let array = fenced(|| match self.chunks.as_slice() {
-            [chunk] => Ok(Arc::clone(chunk)),
-            chunks => concat(&chunks.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>()),
-        });
-        Ok((array.map_err(PyValueError::new_err)?, self.field))
+    pub(super) fn into_array(self, py: Python<'_>) -> PyResult<(ArrayRef, FieldRef)> {
+        if let [chunk] = self.chunks.as_slice() {
+            return Ok((Arc::clone(chunk), self.field));
+        }
+        let array = unlocked(py, self.nbytes(), || room::joined(&self.chunks))?;
+        Ok((array, self.field))
+    }
+
+    /// What the chunks hold.
+    pub(super) fn nbytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
     }
 }
 

@@ -9,20 +9,22 @@
 //! with a NUL, its arrays of pointers have the lengths given, and what they point to meets S1 too.
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
-use std::ffi::CStr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::alloc::Layout;
+use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
 use arrow_array::{ArrayRef, make_array};
-use arrow_data::{ArrayData, BufferSpec, layout};
+use arrow_data::{BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
+
+use super::repair::repaired;
+use crate::fence;
+use crate::memory::PendingException;
+use crate::possible::MAX_DEPTH;
 
 /// What is wrong with a structure, in words.
 pub(super) type Checked<T = ()> = Result<T, String>;
-
-/// Levels of nesting in a type; the readers below, and arrow-rs's, go down one call a level.
-const MAX_DEPTH: usize = 64;
 
 /// The field that a schema structure describes.
 ///
@@ -37,7 +39,7 @@ pub(super) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Checked<Field
 
 /// arrow-rs asserts some of what it imports: what the checks here miss is an error all the same.
 pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
-    catch_unwind(AssertUnwindSafe(work))
+    fence::fenced(work)
         .map_err(|_| "the Arrow structure is malformed".to_owned())?
         .map_err(|error| error.to_string())
 }
@@ -59,7 +61,7 @@ unsafe fn check_schema<'a>(
     if schema.release.is_none() {
         return Err("the Arrow schema has been released already".to_owned());
     }
-    let text = |text: *const std::ffi::c_char| {
+    let text = |text: *const c_char| {
         // SAFETY: S1, texts end with a NUL.
         text.is_null() || unsafe { CStr::from_ptr(text) }.to_str().is_ok()
     };
@@ -82,6 +84,8 @@ unsafe fn check_schema<'a>(
     if schema.n_children < needed {
         return Err(format!("the Arrow schema has {} children", schema.n_children));
     }
+    // SAFETY: S1.
+    unsafe { check_metadata(schema.metadata) }?;
     for child in children(schema.n_children, schema.children)? {
         // SAFETY: S1 holds for children.
         unsafe { check_schema(child, depth)? };
@@ -91,6 +95,33 @@ unsafe fn check_schema<'a>(
         unsafe { check_schema(schema.dictionary, depth)? };
     }
     Ok(schema)
+}
+
+/// Goes from text to text: arrow-rs makes room for as many as are said to be there before it looks.
+///
+/// # Safety
+///
+/// `metadata` is NULL, or what S1 says of a schema's.
+unsafe fn check_metadata(metadata: *const c_char) -> Checked {
+    if metadata.is_null() {
+        return Ok(());
+    }
+    let mut at = metadata.cast::<i32>();
+    // SAFETY: S1, the number of entries comes first, not aligned; an entry is two texts.
+    let entries = unsafe { at.read_unaligned() };
+    for _ in 0..2 * i64::from(entries) {
+        // SAFETY: S1, behind what came before there is a length, and behind that a text of it.
+        let length = unsafe {
+            at = at.add(1);
+            at.read_unaligned()
+        };
+        let Ok(bytes) = usize::try_from(length) else {
+            return Err(format!("the Arrow schema's metadata has a text of length {length}"));
+        };
+        // SAFETY: as above.
+        at = unsafe { at.byte_add(bytes) };
+    }
+    Ok(())
 }
 
 /// The elements of a C array of pointers.
@@ -105,19 +136,20 @@ fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item 
 }
 
 /// Takes over an array structure, and says how many bytes of it are not aligned to their values, which
-/// arrow-rs moves. Numeric arrays are checked in constant time; of others the contents are checked too,
-/// because offsets and keys are addresses of a kind.
+/// arrow-rs moves. Numeric arrays are checked in constant time, but for their nulls, if there are any, which are
+/// counted; of others the contents are checked too, because offsets and keys are addresses of a kind.
 pub(super) fn array_from(
     mut array: FFI_ArrowArray,
     data_type: &DataType,
 ) -> Checked<(ArrayRef, usize)> {
     let moved = check_array(&array, data_type)?;
     // SAFETY: it has been checked, so there is a child for each type.
-    unsafe { drop_null_buffers(&raw mut array, data_type) };
+    unsafe { correct(&raw mut array, data_type) };
+    let array = releasing_quietly(array);
     let array = fenced(|| {
         // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
         let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
-        let data = without_offsets_of_nothing(data)?;
+        let data = repaired(data)?;
         if !data_type.is_primitive() {
             data.validate_full()?;
         }
@@ -126,27 +158,22 @@ pub(super) fn array_from(
     Ok((array?, moved))
 }
 
-/// arrow-rs takes texts and binaries without rows to be without bytes, and then finds that the offset of
-/// such a slice lies behind these: here they are new ones, at any depth.
-fn without_offsets_of_nothing(data: ArrayData) -> Result<ArrayData, ArrowError> {
-    if !has_offsets_of_nothing(&data) {
-        return Ok(data);
+/// The same array, for whose release an exception in flight is put aside.
+fn releasing_quietly(array: FFI_ArrowArray) -> FFI_ArrowArray {
+    unsafe extern "C" fn release(array: *mut FFI_ArrowArray) {
+        let _pending = PendingException::set_aside();
+        // SAFETY: called once, by the interface, with the array that was made below.
+        unsafe {
+            drop(Box::from_raw((*array).private_data.cast::<FFI_ArrowArray>()));
+            (*array).release = None;
+        }
     }
-    if data.is_empty() {
-        return Ok(ArrayData::new_empty(data.data_type()));
-    }
-    let children = data.child_data().iter().cloned().map(without_offsets_of_nothing);
-    let children = children.collect::<Result<_, _>>()?;
-    data.into_builder().child_data(children).build()
-}
-
-fn has_offsets_of_nothing(data: &ArrayData) -> bool {
-    // The slice may begin at its offset, or its buffer of offsets where it begins, as arrow-rs has it.
-    let has_bytes = matches!(
-        data.data_type(),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
-    );
-    has_bytes && data.is_empty() || data.child_data().iter().any(has_offsets_of_nothing)
+    let inner = Box::into_raw(Box::new(array));
+    // SAFETY: it has just been boxed; of the two, only the box releases it.
+    let mut outer = unsafe { inner.read() };
+    outer.release = Some(release);
+    outer.private_data = inner.cast();
+    outer
 }
 
 /// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is
@@ -165,14 +192,14 @@ fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
     let spec = layout(data_type);
     let fixed = spec.buffers.len() + usize::from(spec.can_contain_null_mask);
     let count = usize::try_from(array.n_buffers).unwrap_or(usize::MAX);
-    // Views carry any number of buffers, and then the sizes of these.
+    // Views carry any number of buffers, as many as there are addresses, and then the sizes of these.
     let expected = match data_type {
         // By the interface it has none; polars gives it one, which nobody needs to look at.
         DataType::Null => count <= 1,
-        _ if spec.variadic => count > fixed,
+        _ if spec.variadic => count > fixed && Layout::array::<*const c_void>(count).is_ok(),
         _ => count == fixed,
     };
-    if !expected || array.n_buffers < 0 {
+    if !expected {
         return wrong(format!("{} buffers where {fixed} are expected", array.n_buffers));
     }
     if count > 0 && (array.buffers.is_null() || !array.buffers.is_aligned()) {
@@ -226,19 +253,25 @@ fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
 }
 
 /// Makes arrays of nulls have no buffers, as the interface says they have, because arrow-rs asks what the
-/// others would be.
+/// others would be; and has nulls counted wherever there are said to be some, because it relies on their number.
 ///
 /// # Safety
 ///
 /// `array` is ours, meets S1 and has passed [`check_array`].
-unsafe fn drop_null_buffers(array: *mut FFI_ArrowArray, data_type: &DataType) {
-    if let DataType::Null = data_type {
-        // SAFETY: the caller's promise.
-        unsafe { (*array).n_buffers = 0 };
-    }
-    for (index, (child_type, _)) in child_types(data_type).into_iter().enumerate() {
-        // SAFETY: the caller's promise; children are owned by their parent.
-        unsafe { drop_null_buffers((*array).children.add(index).read(), child_type) };
+unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
+    // SAFETY: the caller's promise; children and dictionaries are owned by their parent.
+    unsafe {
+        match data_type {
+            DataType::Null => (*array).n_buffers = 0,
+            _ if (*array).null_count > 0 => (*array).null_count = -1,
+            _ => {}
+        }
+        for (index, (child_type, _)) in child_types(data_type).into_iter().enumerate() {
+            correct((*array).children.add(index).read(), child_type);
+        }
+        if let DataType::Dictionary(_, values) = data_type {
+            correct((*array).dictionary, values);
+        }
     }
 }
 
@@ -247,7 +280,11 @@ fn child_of<'a>(child: *const FFI_ArrowArray) -> Checked<&'a FFI_ArrowArray> {
         return Err("the Arrow array has a child or a dictionary that is not there".to_owned());
     }
     // SAFETY: S1 holds for children, which live as long as their parent.
-    Ok(unsafe { &*child })
+    let child = unsafe { &*child };
+    if child.is_released() {
+        return Err("the Arrow array has a child that has been released already".to_owned());
+    }
+    Ok(child)
 }
 
 /// The buffer sizes that arrow-rs reads out of other buffers: strings' last offset, views' sizes.

@@ -6,17 +6,17 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_cast::cast;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
-use arrow_select::concat::concat;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use arrow_select::take::take;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::options::{no_column, pointless};
+use super::room;
 use super::source::{self, Imported};
 use super::structure::fenced;
-use super::{PyArray, PyTensor, unlocked};
+use super::{PyArray, PyTensor, exported, made, unlocked};
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
@@ -42,7 +42,9 @@ impl Data {
             Ok(array) => array.get().imported(),
             Err(_) => source::import(object)?,
         };
-        Self::new(imported, columns)
+        // Chunks of a dictionary may need a new one.
+        let nbytes = if imported.chunks.len() > 1 { imported.nbytes() } else { 0 };
+        unlocked(object.py(), nbytes, || Self::new(imported, columns))
     }
 
     pub(super) fn new(imported: Imported, columns: Option<Vec<String>>) -> PyResult<Self> {
@@ -123,14 +125,18 @@ impl Data {
     }
 
     /// What the conversion would copy.
-    pub(super) fn explain(&self, options: &Export) -> PyResult<Plan> {
+    pub(super) fn explain(&self, py: Python<'_>, options: &Export) -> PyResult<Plan> {
         check_copies(&self.before, options)?;
         let plan = match &self.shape {
             Shape::Column(chunks, field) if export::is_ragged(field.data_type()) => {
-                let (array, field, before) = joined(chunks, field)?;
-                before.and(PreparedRagged::new(&array, &field, options, None)?.plan)
+                let (array, before) = joined(py, chunks, field)?;
+                check_copies(&before, options)?;
+                before.and(PreparedRagged::new(&array, field, options, None)?.plan)
             }
-            _ => export::explain(self.source(), options)?,
+            _ => {
+                let source = self.source();
+                unlocked(py, source.nbytes(), || export::explain(source, options))?
+            }
         };
         Ok(self.before.clone().and(plan))
     }
@@ -146,9 +152,11 @@ impl Data {
         let Shape::Column(chunks, field) = &self.shape else {
             return Err(PyTypeError::new_err("ragged takes one column, and this is a table"));
         };
-        let (array, field, before) = joined(chunks, field)?;
+        let (array, before) = joined(py, chunks, field)?;
         check_copies(&before, options)?;
-        let prepared = PreparedRagged::new(&array, &field, options, offset_type)?;
+        let nbytes = array.get_buffer_memory_size();
+        let prepare = || PreparedRagged::new(&array, field, options, offset_type);
+        let prepared = unlocked(py, nbytes, prepare)?;
         Ok(unlocked(py, prepared.plan.bytes_copied(), || prepared.run())?)
     }
 }
@@ -171,16 +179,11 @@ pub(super) fn tensor<'py>(
     array: Option<&ArrayRef>,
     options: &Export,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let run = |job: Job| unlocked(py, job.plan().bytes_copied(), || job.run());
-    let values = match export::shared(source, options) {
-        Some(shared) => shared,
-        None => run(Job::new(source, options)?)?,
-    };
-    let values = PyTensor::of_column(values, field, array);
+    let values = PyTensor::of_column(exported(py, source, options)?, field, array);
     if options.nulls != NullPolicy::Masked {
         return Ok(Bound::new(py, values)?.into_any());
     }
-    let mask = PyTensor::from(run(Job::mask(source, options)?)?);
+    let mask = PyTensor::from(made(py, source.nbytes(), || Job::mask(source, options))?);
     Ok((values, mask).into_pyobject(py)?.into_any())
 }
 
@@ -191,22 +194,25 @@ fn named(py: Python<'_>, field: &Field, error: PyErr) -> PyErr {
 }
 
 /// Chunks as one array, and what that copies.
-fn joined(chunks: &[ArrayRef], field: &FieldRef) -> PyResult<(ArrayRef, FieldRef, Plan)> {
+fn joined(py: Python<'_>, chunks: &[ArrayRef], field: &FieldRef) -> PyResult<(ArrayRef, Plan)> {
     let mut before = Plan::default();
     let imported = Imported { chunks: chunks.to_vec(), field: field.clone(), moved: 0 };
-    let (array, field) = imported.into_array()?;
+    let (array, _) = imported.into_array(py)?;
     if chunks.len() > 1 {
         let nbytes = array.get_buffer_memory_size();
         before.steps.push(Step { nbytes, reasons: vec![CopyReason::Chunks(chunks.len())] });
     }
-    Ok((array, field, before))
+    Ok((array, before))
 }
 
 /// A struct array as a batch: what is null in it is null in all its fields.
 fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, String> {
     let array = array.as_struct();
-    let nullable = |field: &FieldRef| Field::clone(field).with_nullable(true);
-    let fields: Vec<Field> = schema.fields().iter().map(nullable).collect();
+    let nullable = |field: &FieldRef| match field.is_nullable() {
+        true => Arc::clone(field),
+        false => Arc::new(Field::clone(field).with_nullable(true)),
+    };
+    let fields: Fields = schema.fields().iter().map(nullable).collect();
     let columns = array.columns().iter().map(|column| match array.nulls() {
         Some(nulls) if nulls.null_count() > 0 => with_nulls(column, nulls),
         _ => Ok(Arc::clone(column)),
@@ -266,10 +272,10 @@ fn unify(chunks: Vec<ArrayRef>, before: &mut Plan) -> PyResult<Vec<ArrayRef>> {
         return Ok(chunks);
     }
     let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary).collect();
+    let joined = room::joined(&dictionaries)?;
     let unified = fenced(|| {
         // What arrow's concat makes of dictionaries may have a value twice, and so two codes for it.
-        let arrays: Vec<&dyn Array> = dictionaries.iter().map(AsRef::as_ref).collect();
-        let codes = match cast(&concat(&arrays)?, chunks[0].data_type()) {
+        let codes = match cast(&joined, chunks[0].data_type()) {
             // Nor values of some other types.
             Err(ArrowError::CastError(_)) => return Ok(None),
             codes => codes?,

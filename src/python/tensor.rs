@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
 use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -57,11 +57,7 @@ impl PyTensor {
         field: Option<&FieldRef>,
         array: Option<&ArrayRef>,
     ) -> Self {
-        let dictionary = match (array, field) {
-            (Some(array), _) => dictionary_of(array),
-            (None, Some(field)) => dictionary_of(&new_empty_array(field.data_type())),
-            (None, None) => None,
-        };
+        let dictionary = array.and_then(|array| dictionary_of(array));
         Self { field: field.cloned(), dictionary, ..Self::from(tensor) }
     }
 

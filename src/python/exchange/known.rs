@@ -9,8 +9,6 @@
 #![expect(unsafe_code, reason = "reads the tables of other libraries")]
 
 use std::ptr::NonNull;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pyo3::exceptions::PyException;
 use pyo3::ffi;
@@ -19,10 +17,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyString, PyType, PyWeakrefReference};
 
 use super::NAME;
+use super::table::Table;
 use crate::ffi::{
     DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackManagedTensorFromPyObjectNoSync,
     DLPackVersion,
 };
+use crate::sync::OnceLock;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 const SLOTS: usize = 256;
 
@@ -31,10 +32,9 @@ const SLOTS: usize = 256;
 /// of a dead one, and the little that it takes is nothing beside a `__dlpack__` written in Python.
 static WITHOUT: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
-/// Types with a table, each in the first free slot from that of its address on. A slot is filled once and
-/// for all, so that nobody has to lock anything to look; types for which there is no room, when a program
+/// Types with a table, from the place of their address on. Those for which there is no room, when a program
 /// has made that many, are taken for types without a table.
-static WITH: [OnceLock<Known>; SLOTS] = [const { OnceLock::new() }; SLOTS];
+static WITH: Table<Known, SLOTS> = Table([const { OnceLock::new() }; SLOTS]);
 
 /// A type with a table.
 #[derive(Debug)]
@@ -85,22 +85,17 @@ pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
     if without.load(Ordering::Relaxed) == address {
         return Ok(None);
     }
-    for slot in (first..first + SLOTS).map(|slot| &WITH[slot % SLOTS]) {
-        let Some(known) = slot.get() else {
-            let Some(new) = find(&x.get_type())? else { break };
-            // If another thread was faster, next time will do.
-            return Ok(slot.set(new).is_ok().then(|| slot.get()).flatten());
-        };
-        if known.address == address && known.is_alive(x.py()) {
-            return Ok(Some(known));
+    let is = |known: &Known| known.address == address && known.is_alive(x.py());
+    WITH.find(first, is, || {
+        let kind = x.get_type();
+        let known = find(&kind)?;
+        // SAFETY: attached to Python, and a type.
+        let flags = unsafe { ffi::PyType_GetFlags(kind.as_type_ptr()) };
+        if known.is_none() && flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+            without.store(kind.as_ptr().addr(), Ordering::Relaxed);
         }
-    }
-    // SAFETY: attached to Python, and a type.
-    let flags = unsafe { ffi::PyType_GetFlags(x.get_type_ptr()) };
-    if flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
-        without.store(address, Ordering::Relaxed);
-    }
-    Ok(None)
+        Ok(known)
+    })
 }
 
 impl Known {

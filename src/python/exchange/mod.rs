@@ -3,13 +3,15 @@
 //!
 //! Source: `DLPackExchangeAPI` of `dlpack.h` 1.3. A type's attribute `__dlpack_c_exchange_api__` is a
 //! capsule, its pointer a table of functions that lives as long as the process. `ours` is the table of
-//! `Array` and `Tensor`, `theirs` calls those of other types, and `known` remembers which type has one.
+//! `Array` and `Tensor`, `theirs` calls those of other types, and `known` remembers which type has one, in a
+//! `table` that only grows.
 //!
 //! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
 //! that is what `__dlpack__` is for, and who needs it asks there.
 
 mod known;
 mod ours;
+mod table;
 mod theirs;
 
 use std::ffi::CStr;

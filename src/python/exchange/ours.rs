@@ -10,9 +10,7 @@
 //! - **X4** The table is never written to, by whoever has a pointer to it.
 #![expect(unsafe_code, reason = "is called from C")]
 
-use std::any::Any;
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +22,8 @@ use pyo3::prelude::*;
 use super::NAME;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
-use crate::export::{self, Export, Job, Source};
+use crate::export::{self, Export, Source};
+use crate::fence::fenced;
 use crate::ffi::{
     DLDevice, DLDeviceType, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
     DLPackSetError, DLPackVersion, DLTensor,
@@ -32,7 +31,7 @@ use crate::ffi::{
 use crate::memory::ManagedTensor;
 use crate::python::fastcall::Produces;
 use crate::python::request::described;
-use crate::python::{PyArray, PyTensor, unlocked};
+use crate::python::{PyArray, PyTensor, exported};
 
 struct Table(DLPackExchangeAPI);
 
@@ -83,7 +82,7 @@ unsafe extern "C" fn from_py_object(
     // SAFETY: X1, X2.
     unsafe {
         clear(out);
-        answer(out, |py| exported(&*borrowed(py, &object)?))
+        answer(out, |py| managed(&*borrowed(py, &object)?))
     }
 }
 
@@ -123,7 +122,7 @@ unsafe extern "C" fn allocate(
     unsafe {
         clear(out);
         let work = || if out.is_null() { Err(Trouble::no_out()) } else { allocated(prototype) };
-        match catch_unwind(work).unwrap_or_else(|panic| Err(Trouble::panicked(&*panic))) {
+        match fenced(work).unwrap_or_else(|words| Err(Trouble::new(c"SystemError", words))) {
             Ok(tensor) => {
                 out.write(tensor.into_raw());
                 0
@@ -151,10 +150,6 @@ impl Trouble {
 
     fn no_out() -> Self {
         Self::new(c"BufferError", NO_OUT.to_owned())
-    }
-
-    fn panicked(panic: &(dyn Any + Send)) -> Self {
-        Self::new(c"SystemError", words_of(panic))
     }
 }
 
@@ -208,8 +203,7 @@ unsafe fn answer<T>(out: *mut T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -
         PyBufferError::new_err(NO_OUT).restore(py);
         return -1;
     }
-    let made = catch_unwind(AssertUnwindSafe(|| work(py)))
-        .unwrap_or_else(|panic| Err(PanicException::new_err(words_of(&*panic))));
+    let made = fenced(|| work(py)).unwrap_or_else(|words| Err(PanicException::new_err(words)));
     match made {
         Ok(made) => {
             // SAFETY: X2.
@@ -221,12 +215,6 @@ unsafe fn answer<T>(out: *mut T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -
             -1
         }
     }
-}
-
-fn words_of(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|&text| text.to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "panic from Rust code".to_owned())
 }
 
 /// The object at a pointer that lives as long as the call.
@@ -245,7 +233,7 @@ unsafe fn borrowed<'a, 'py>(
 
 /// What its `__dlpack__` exports without being asked for anything; and where a producer would synchronise,
 /// what the tensor holds.
-fn exported(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
+fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Ok(tensor.get().tensor().share().into_raw());
     }
@@ -260,8 +248,7 @@ fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTen
         return Ok(lent);
     }
     let source = Source::Array(array.array(), array.field());
-    let job = Job::new(source, &Export::default())?;
-    Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?.into_raw())
+    Ok(exported(py, source, &Export::default())?.into_raw())
 }
 
 /// A tensor in C's terms, whose memory, shape and strides are the object's (X3).

@@ -49,9 +49,9 @@ fn call(x: &Bound<'_, PyAny>, known: &Known) -> PyResult<Option<ManagedTensor>> 
     let mut tensor = ptr::null_mut::<DLManagedTensorVersioned>();
     // SAFETY: X5, X7.
     let code = unsafe { (known.function)(x.as_ptr().cast(), &raw mut tensor) };
-    if code != 0 || tensor.is_null() || !tensor.is_aligned() {
-        return PyErr::take(py).map_or(Ok(None), |error| unless_it_raises(py, Err(error)));
-    }
-    // SAFETY: X7.
-    Ok(unsafe { ManagedTensor::from_raw(tensor) }.ok())
+    let raised = PyErr::take(py);
+    let is_there = code == 0 && !tensor.is_null() && tensor.is_aligned();
+    // SAFETY: X7. A tensor is ours to delete even if it came with an exception.
+    let tensor = is_there.then(|| unsafe { ManagedTensor::from_raw(tensor) }.ok()).flatten();
+    raised.map_or(Ok(tensor), |error| unless_it_raises(py, Err(error)))
 }

@@ -27,6 +27,7 @@ use ndarray::{Array, ArrayD, ArrayView, ArrayViewD, IxDyn, ShapeBuilder, array, 
 
 use support::{Abi, Data, Producer, for_each_numeric};
 
+#[path = "../support/mod.rs"]
 mod support;
 
 const READ_ONLY: DLPackFlags = DLPackFlags::READ_ONLY;

@@ -1,0 +1,190 @@
+//! What calling a model through `TensorUdf` adds to the model's own time, and what the usual ways add:
+//! a copy of each batch, and a tensor for each row.
+//!
+//!     cargo run --profile bench --package arrow-dlpack-datafusion-benches
+//!
+//! All ways take turns in one process, on one thread, and the fastest turn of each counts: whatever else
+//! the machine does slows all of them.
+
+use std::error::Error;
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ::ndarray::{Array1, Array2, ArrayView2, Axis, Ix2};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float32Type;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float32Array};
+use arrow_dlpack::ffi::DLDataType;
+use arrow_dlpack::ndarray;
+use arrow_dlpack_datafusion::{Input, TensorUdf};
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion_common::config::ConfigOptions;
+use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+const ROWS: usize = 8192;
+const TURNS: u32 = 15;
+
+/// Two layers, of numbers that do not matter.
+struct Mlp {
+    first: Array2<f32>,
+    second: Array1<f32>,
+}
+
+impl Mlp {
+    fn new(width: usize, hidden: usize) -> Self {
+        let numbers = Array1::linspace(-0.5, 0.5, width * hidden);
+        let first = numbers.into_shape_with_order((width, hidden));
+        Self { first: first.expect("as many numbers"), second: Array1::linspace(-0.5, 0.5, hidden) }
+    }
+
+    fn predict(&self, features: ArrayView2<'_, f32>) -> Array1<f32> {
+        let mut hidden = features.dot(&self.first);
+        hidden.mapv_inplace(|value| value.max(0.0));
+        hidden.dot(&self.second)
+    }
+}
+
+fn main() -> Result<()> {
+    println!("a batch of {ROWS} rows, the fastest of {TURNS} turns\n");
+    println!(
+        "| rows of | hidden | model alone | TensorUdf adds | a copy of the batch adds | row by row |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- |");
+    for (columns, width, hidden) in
+        [(false, 384, 256), (false, 384, 16), (true, 3, 32), (true, 16, 64)]
+    {
+        compare(columns, width, hidden)?;
+    }
+    Ok(())
+}
+
+fn compare(columns: bool, width: usize, hidden: usize) -> Result<()> {
+    let model = Arc::new(Mlp::new(width, hidden));
+    let numbers = Array1::linspace(0.0_f32, 1.0, ROWS * width);
+    let matrix = numbers.into_shape_with_order((ROWS, width))?;
+    let arrays = if columns {
+        let column = |values: ::ndarray::ArrayView1<'_, f32>| {
+            array(values.iter().copied().collect::<Float32Array>())
+        };
+        matrix.axis_iter(Axis(1)).map(column).collect()
+    } else {
+        let item = Arc::new(Field::new("item", DataType::Float32, true));
+        let values = Arc::new(matrix.iter().copied().collect::<Float32Array>());
+        let size = i32::try_from(width)?;
+        vec![array(FixedSizeListArray::try_new(item, size, values, None)?)]
+    };
+    let call = Call::new(&model, columns, width, arrays.clone())?;
+
+    let expected = model.predict(matrix.view()).to_vec();
+    let by_row = || -> Vec<f32> {
+        let row = |row| Array2::from_shape_vec((1, width), row_of(&arrays, row)).expect("a row");
+        (0..ROWS).map(|index| model.predict(row(index).view())[0]).collect()
+    };
+    let by_batch = || {
+        let values: Vec<f32> = match &*arrays {
+            [list] => {
+                list.as_fixed_size_list().values().as_primitive::<Float32Type>().values().to_vec()
+            }
+            _ => (0..ROWS).flat_map(|row| row_of(&arrays, row)).collect(),
+        };
+        let batch = Array2::from_shape_vec((ROWS, width), values).expect("a matrix");
+        Float32Array::from(model.predict(batch.view()).to_vec())
+    };
+    let close = |got: &[f32]| {
+        got.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-3 * b.abs().max(1.0))
+    };
+    assert!(close(call.run().as_primitive::<Float32Type>().values()), "TensorUdf computes it");
+    assert!(close(by_batch().values()) && close(&by_row()), "and so do the others");
+
+    let mut best = [Duration::MAX; 4];
+    for _ in 0..TURNS {
+        let turns = [
+            time(|| model.predict(matrix.view())),
+            time(|| call.run()),
+            time(by_batch),
+            time(by_row),
+        ];
+        best.iter_mut().zip(turns).for_each(|(best, turn)| *best = turn.min(*best));
+    }
+    let [alone, ours, copied, rows] = best.map(|time| time.as_secs_f64());
+    println!(
+        "| {width} {} | {hidden} | {:.3} ms | {:+.1}% | {:+.1}% | {:.0} × TensorUdf |",
+        if columns { "columns" } else { "values in a list" },
+        alone * 1e3,
+        (ours / alone - 1.0) * 100.0,
+        (copied / alone - 1.0) * 100.0,
+        rows / ours,
+    );
+    Ok(())
+}
+
+fn array(values: impl Array + 'static) -> ArrayRef {
+    Arc::new(values)
+}
+
+/// The values of a row, as those take them who have one at a time.
+fn row_of(arrays: &[ArrayRef], row: usize) -> Vec<f32> {
+    match arrays {
+        [list] => {
+            list.as_fixed_size_list().value(row).as_primitive::<Float32Type>().values().to_vec()
+        }
+        columns => columns.iter().map(|c| c.as_primitive::<Float32Type>().value(row)).collect(),
+    }
+}
+
+/// A call of the function as DataFusion makes it.
+struct Call {
+    udf: ScalarUDF,
+    args: Vec<ColumnarValue>,
+    arg_fields: Vec<FieldRef>,
+    return_field: FieldRef,
+    config_options: Arc<ConfigOptions>,
+}
+
+impl Call {
+    fn new(model: &Arc<Mlp>, columns: bool, width: usize, arrays: Vec<ArrayRef>) -> Result<Self> {
+        let shape = i64::try_from(width)?;
+        let mut input = Input::column("x", DLDataType::FLOAT32, [shape]);
+        if columns {
+            input.columns = (0..width).map(|index| format!("x{index}")).collect();
+        }
+        let udf = TensorUdf { name: "score".into(), inputs: vec![input], ..Default::default() };
+        let model = Arc::clone(model);
+        let udf = udf.build(
+            move || Ok(Arc::clone(&model)),
+            |model, batch| {
+                let x = ndarray::view::<f32>(&batch.tensors[0])?.into_dimensionality::<Ix2>()?;
+                Ok(ndarray::tensor(model.predict(x)))
+            },
+        )?;
+        let field = |array: &ArrayRef| Arc::new(Field::new("x", array.data_type().clone(), true));
+        let arg_fields: Vec<FieldRef> = arrays.iter().map(field).collect();
+        let scalars = vec![None; arg_fields.len()];
+        let return_field = udf.return_field_from_args(ReturnFieldArgs {
+            arg_fields: &arg_fields,
+            scalar_arguments: &scalars,
+        })?;
+        let args = arrays.into_iter().map(ColumnarValue::Array).collect();
+        Ok(Self { udf, args, arg_fields, return_field, config_options: Arc::default() })
+    }
+
+    fn run(&self) -> ArrayRef {
+        let result = self.udf.invoke_with_args(ScalarFunctionArgs {
+            args: self.args.clone(),
+            arg_fields: self.arg_fields.clone(),
+            number_rows: ROWS,
+            return_field: Arc::clone(&self.return_field),
+            config_options: Arc::clone(&self.config_options),
+        });
+        result.and_then(|value| value.into_array(ROWS)).expect("a result")
+    }
+}
+
+fn time<T>(run: impl FnOnce() -> T) -> Duration {
+    let start = Instant::now();
+    black_box(run());
+    start.elapsed()
+}

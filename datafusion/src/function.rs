@@ -1,0 +1,167 @@
+//! The function as DataFusion sees it.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, new_empty_array, new_null_array};
+use arrow_dlpack::{Import, ManagedTensor, Representation, from_dlpack};
+use arrow_schema::{DataType, FieldRef};
+use arrow_select::concat::concat;
+use datafusion_common::{DataFusionError, Result, ScalarValue, exec_err, internal_err};
+use datafusion_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::arguments::Arguments;
+use crate::plan::Declared;
+use crate::{Batch, BoxError, Nulls};
+
+/// What is called, with its state inside.
+type Call = Arc<dyn Fn(Batch) -> Result<ManagedTensor, BoxError> + Send + Sync>;
+
+pub(crate) struct TensorFunction {
+    declared: Declared,
+    call: Call,
+}
+
+impl TensorFunction {
+    pub(crate) fn new(declared: Declared, call: Call) -> Self {
+        Self { declared, call }
+    }
+
+    /// The results for rows of which there is at least one.
+    fn rows(&self, mut arguments: Arguments) -> Result<ArrayRef> {
+        let (data_type, rows) = (self.declared.output.data_type(), arguments.rows);
+        if self.declared.udf.nulls != Nulls::Propagate {
+            return self.slices(&arguments);
+        }
+        if arguments.has_null_constant() {
+            return Ok(new_null_array(data_type, rows));
+        }
+        let Some(complete) = arguments.complete() else { return self.slices(&arguments) };
+        if complete.count() == 0 {
+            return Ok(new_null_array(data_type, rows));
+        }
+        arguments.filter(&complete.predicate())?;
+        complete.put_back(&self.slices(&arguments)?)
+    }
+
+    /// Calls the function for as many rows at a time as it takes.
+    fn slices(&self, arguments: &Arguments) -> Result<ArrayRef> {
+        let rows = arguments.rows;
+        let step = self.declared.udf.batch_rows.unwrap_or(rows);
+        let mut results = Vec::with_capacity(rows.div_ceil(step));
+        for start in (0..rows).step_by(step) {
+            let slice = start..rows.min(start.saturating_add(step));
+            let (batch, count) = (arguments.batch(&self.declared, slice.clone())?, slice.len());
+            results.push(self.adopt(self.call(batch)?, count)?);
+        }
+        match &*results {
+            [only] => Ok(Arc::clone(only)),
+            several => Ok(concat(&several.iter().map(AsRef::as_ref).collect::<Vec<&dyn Array>>())?),
+        }
+    }
+
+    fn call(&self, batch: Batch) -> Result<ManagedTensor> {
+        let name = &self.declared.udf.name;
+        // What a panic may leave half done is the function's own, and its locks are poisoned.
+        match catch_unwind(AssertUnwindSafe(|| (self.call)(batch))) {
+            Ok(Ok(result)) => Ok(result),
+            Ok(Err(error)) => {
+                Err(DataFusionError::External(error).context(format!("{name} failed")))
+            }
+            Err(panic) => exec_err!("{name} panicked: {}", message(&*panic)),
+        }
+    }
+
+    /// A result as an Arrow array, if it is what was declared.
+    fn adopt(&self, result: ManagedTensor, rows: usize) -> Result<ArrayRef> {
+        let (name, output) = (&self.declared.udf.name, &self.declared.udf.output);
+        let mut expected = vec![i64::try_from(rows).unwrap_or(i64::MAX)];
+        expected.extend(&output.shape);
+        let (dtype, shape) = (result.dtype(), result.shape());
+        if (dtype, shape) != (output.dtype, &expected) {
+            let declared = output.dtype;
+            return exec_err!("{name} returned {dtype} {shape:?}, not {declared} {expected:?}");
+        }
+        let representation = Representation::Field(Arc::clone(&self.declared.output));
+        let column = from_dlpack(result, &Import { representation, ..Default::default() });
+        column.map(|(array, _)| array).map_err(|error| self.declared.failed("its result", error))
+    }
+}
+
+impl ScalarUDFImpl for TensorFunction {
+    fn name(&self) -> &str {
+        &self.declared.udf.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.declared.signature
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        Ok(self.declared.coerce(given))
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        internal_err!("{}: its type depends on fields", self.name())
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        self.declared.result(args.arg_fields)
+    }
+
+    /// Whether a null makes the result null.
+    fn is_strict(&self) -> bool {
+        self.declared.udf.nulls == Nulls::Propagate
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let ScalarFunctionArgs { args, arg_fields, number_rows, .. } = args;
+        if number_rows == 0 {
+            let empty = new_empty_array(self.declared.output.data_type());
+            return Ok(ColumnarValue::Array(empty));
+        }
+        let constant = args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        let once = constant && self.declared.udf.volatility != Volatility::Volatile;
+        let rows = if once { 1 } else { number_rows };
+        let inputs = &self.declared.udf.inputs;
+        let results = self.rows(Arguments::new(inputs, &args, &arg_fields, rows)?)?;
+        Ok(if once {
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&results, 0)?)
+        } else {
+            ColumnarValue::Array(results)
+        })
+    }
+}
+
+/// Functions are equal if they are one, because what they call cannot be compared.
+impl PartialEq for TensorFunction {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.call, &other.call) && self.declared == other.declared
+    }
+}
+
+impl Eq for TensorFunction {}
+
+impl Hash for TensorFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+        Arc::as_ptr(&self.call).cast::<()>().hash(state);
+    }
+}
+
+impl fmt::Debug for TensorFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.declared.udf.fmt(f)
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("without a message")
+}

@@ -1,0 +1,214 @@
+//! What is decided before a row is read: which types the arguments may have and the result has.
+//!
+//! Whether an argument is the tensor that was declared is found out by making one, of no rows.
+
+use std::sync::Arc;
+
+use arrow_dlpack::export::{self, Source};
+use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode as Code};
+use arrow_dlpack::{Error, Export, Import, ManagedTensor, NullPolicy, import};
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion_common::{DataFusionError, Result, plan_datafusion_err, plan_err};
+use datafusion_expr::Signature;
+
+use crate::nulls::may_have_nulls;
+use crate::{Input, Nulls, TensorUdf};
+
+/// A description that is sound.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Declared {
+    pub(crate) udf: TensorUdf,
+    pub(crate) signature: Signature,
+    /// What results become, but for the name and whether there are nulls.
+    pub(crate) output: FieldRef,
+}
+
+impl Declared {
+    pub(crate) fn new(udf: TensorUdf) -> Result<Self> {
+        let name = &udf.name;
+        if name.is_empty() {
+            return plan_err!("a function needs a name");
+        }
+        if udf.inputs.is_empty() {
+            return plan_err!("{name}: a function of tensors needs an input");
+        }
+        if udf.batch_rows == Some(0) {
+            return plan_err!("{name}: batches of no rows come to no end");
+        }
+        for input in &udf.inputs {
+            let declared = storage(input.dtype, &input.shape).and_then(|data_type| {
+                let field = Field::new("", data_type, true);
+                no_rows(&field, &udf.nulls.export(input.dtype))
+            });
+            declared.map_err(|error| plan_datafusion_err!("{name}: {:?}: {error}", input.name))?;
+            let width = i64::try_from(input.columns.len()).unwrap_or(i64::MAX);
+            if width > 0 && input.shape != [width] {
+                let shape = &input.shape;
+                return plan_err!(
+                    "{name}: {:?} has shape {shape:?}, but {width} columns have [{width}]",
+                    input.name
+                );
+            }
+        }
+        let output = storage(udf.output.dtype, &udf.output.shape).and_then(|data_type| {
+            let tensor = no_rows(&Field::new("", data_type, false), &Export::default())?;
+            let representation = udf.output.representation.clone();
+            import::field(&tensor, &Import { representation, ..Default::default() })
+        });
+        let output = output.map_err(|error| plan_datafusion_err!("{name}: its output: {error}"))?;
+        let arguments: Vec<_> = udf.inputs.iter().flat_map(Input::arguments).cloned().collect();
+        let signature = Signature::user_defined(udf.volatility).with_parameter_names(arguments)?;
+        Ok(Self { udf, signature, output })
+    }
+
+    /// Each argument with the input that it belongs to; the name is the argument's.
+    fn arguments(&self) -> impl Iterator<Item = (&str, &Input)> {
+        self.udf.inputs.iter().flat_map(|input| {
+            input.arguments().iter().map(move |argument| (argument.as_str(), input))
+        })
+    }
+
+    /// The types that DataFusion casts the arguments to. What it cannot make right stays as it is, for
+    /// [`Self::result`] to refuse, which knows what the columns mean.
+    pub(crate) fn coerce(&self, given: &[DataType]) -> Vec<DataType> {
+        let mut arguments = self.arguments();
+        let coerced = given.iter().map(|data_type| {
+            let coerced = arguments
+                .next()
+                .and_then(|(_, input)| coerced(data_type, input.dtype, row_of(input)));
+            coerced.unwrap_or_else(|| data_type.clone())
+        });
+        coerced.collect()
+    }
+
+    /// The field of the results for arguments of these fields, if they are what was declared.
+    pub(crate) fn result(&self, given: &[FieldRef]) -> Result<FieldRef> {
+        let name = &self.udf.name;
+        let names: Vec<_> = self.arguments().map(|(name, _)| name).collect();
+        if names.len() != given.len() {
+            let arguments = if names.len() == 1 { "argument" } else { "arguments" };
+            let (takes, names) = (names.len(), names.join(", "));
+            return plan_err!("{name} takes {takes} {arguments} ({names}), not {}", given.len());
+        }
+        for ((argument, input), field) in self.arguments().zip(given) {
+            check(field, input, self.udf.nulls).map_err(|problem| {
+                let (dtype, shape, data_type) = (input.dtype, row_of(input), field.data_type());
+                let rows = if shape.is_empty() { String::new() } else { format!(" {shape:?}") };
+                plan_datafusion_err!(
+                    "{name}: argument {argument:?} takes {dtype}{rows} a row, not {data_type}: {problem}"
+                )
+            })?;
+        }
+        let nulls = self.udf.nulls == Nulls::Propagate && given.iter().any(|f| may_have_nulls(f));
+        Ok(Arc::new(self.output.as_ref().clone().with_name(name).with_nullable(nulls)))
+    }
+
+    /// An error of a conversion, in the words of a query.
+    pub(crate) fn failed(&self, what: &str, error: Error) -> DataFusionError {
+        let name = &self.udf.name;
+        let text = match error {
+            Error::Column { name: column, error } => {
+                return self.failed(&format!("{column:?}"), *error);
+            }
+            Error::Nulls { null_count, len, .. } => {
+                let nulls = if null_count == 1 { "null" } else { "nulls" };
+                format!("{what} has {null_count} {nulls} in {len} values, which {name} refuses")
+            }
+            error => format!("{name}: {what}: {error}"),
+        };
+        DataFusionError::Execution(text)
+    }
+}
+
+impl Nulls {
+    /// How an input becomes a tensor.
+    pub(crate) fn export(self, dtype: DLDataType) -> Export {
+        let nulls = match self {
+            Self::Propagate => NullPolicy::Refuse,
+            Self::Tensor(policy) => policy,
+        };
+        Export { nulls, dtype: Some(dtype), ..Default::default() }
+    }
+}
+
+/// The extents of one row of an argument.
+fn row_of(input: &Input) -> &[i64] {
+    if input.columns.is_empty() { &input.shape } else { &[] }
+}
+
+/// A tensor of the field's type without rows.
+fn no_rows(field: &Field, options: &Export) -> Result<ManagedTensor, Error> {
+    export::tensor(Source::Chunks(&[], field), options)
+}
+
+/// Why values of a field are not an input's argument.
+fn check(field: &Field, input: &Input, nulls: Nulls) -> Result<(), String> {
+    let natural = Export { nulls: NullPolicy::Masked, ..Default::default() };
+    let Ok(tensor) = no_rows(field, &natural) else {
+        return Err("cast it to numbers".to_owned());
+    };
+    if !becomes(tensor.dtype(), input.dtype) {
+        return Err("cast it, to say what becomes of values that do not fit".to_owned());
+    }
+    let shape = tensor.shape().get(1..).unwrap_or_default();
+    if shape != row_of(input) {
+        return Err(match shape {
+            [] => "it has one value a row".to_owned(),
+            shape => format!("its rows have shape {shape:?}"),
+        });
+    }
+    no_rows(field, &nulls.export(input.dtype)).map(drop).map_err(|error| error.to_string())
+}
+
+/// Whether elements become others without being asked: only precision may be lost, or the query.
+fn becomes(from: DLDataType, to: DLDataType) -> bool {
+    let whole = matches!(from.code, Code::INT | Code::UINT | Code::BOOL);
+    match to.code {
+        Code::FLOAT => from.code != Code::COMPLEX,
+        Code::INT | Code::UINT => whole,
+        _ => from == to,
+    }
+}
+
+/// The type that an argument is cast to: dictionaries to their values, numbers to others, lists to lists of
+/// fixed size. Those of fixed size stay, because a cast would lose the extension type: they are converted
+/// on the way to the tensor. `None` if nothing fits.
+fn coerced(from: &DataType, dtype: DLDataType, row: &[i64]) -> Option<DataType> {
+    match (from, row) {
+        (DataType::Null, _) => storage(dtype, row).ok(),
+        (DataType::Dictionary(_, values), _) => coerced(values, dtype, row),
+        (DataType::FixedSizeList(..), _) => Some(from.clone()),
+        (DataType::List(item) | DataType::LargeList(item), [size, row @ ..]) => {
+            let data_type = coerced(item.data_type(), dtype, row)?;
+            let item = Arc::new(item.as_ref().clone().with_data_type(data_type));
+            Some(DataType::FixedSizeList(item, i32::try_from(*size).ok()?))
+        }
+        (number, []) => {
+            let elements = match number {
+                DataType::Boolean => Some(DLDataType::BOOL),
+                number if number.is_decimal() => Some(DLDataType::FLOAT64),
+                number => DLDataType::from_arrow(number),
+            };
+            elements.filter(|&elements| becomes(elements, dtype))?;
+            element(dtype)
+        }
+        _ => None,
+    }
+}
+
+/// The Arrow type of a tensor's elements.
+fn element(dtype: DLDataType) -> Option<DataType> {
+    if dtype == DLDataType::BOOL { Some(DataType::Boolean) } else { dtype.to_arrow() }
+}
+
+/// The Arrow type of a tensor's rows: a list of fixed size for each axis.
+fn storage(dtype: DLDataType, row: &[i64]) -> Result<DataType, Error> {
+    let way_out = "functions take and return numbers of 8 to 64 bits, and booleans";
+    let element = element(dtype).ok_or(Error::UnsupportedDtype { dtype, way_out })?;
+    row.iter().rev().try_fold(element, |item, &extent| {
+        let size = i32::try_from(extent);
+        let size = size.map_err(|_| Error::RowTooLarge { shape: row.to_vec() })?;
+        let item = Field::new(Field::LIST_FIELD_DEFAULT_NAME, item, true);
+        Ok(DataType::FixedSizeList(Arc::new(item), size))
+    })
+}

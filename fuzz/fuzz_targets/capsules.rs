@@ -1,0 +1,4 @@
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = arrow_dlpack_fuzz::capsules(&mut arbitrary::Unstructured::new(data));
+});

@@ -1,0 +1,175 @@
+//! What a descriptor says, by `dlpack.h` and exact arithmetic; nothing here is the library's.
+
+use arrow_dlpack::ffi::DLDataType;
+
+use crate::draw::to_usize;
+use crate::support::{Ints, Producer};
+
+/// What is to be read out of a descriptor that can be believed.
+#[derive(Clone, Debug)]
+pub(crate) struct Truth {
+    pub(crate) shape: Vec<i64>,
+    /// Row-major ones, where none were given.
+    pub(crate) strides: Vec<i64>,
+    pub(crate) size: i128,
+    pub(crate) nbytes: i128,
+    /// From one element to the next.
+    pub(crate) item_bits: i128,
+    pub(crate) extent: Extent,
+}
+
+/// Bytes below the first element, and from it on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Extent {
+    pub(crate) below: i128,
+    pub(crate) above: i128,
+}
+
+const MAX: i128 = isize::MAX as i128;
+
+impl Truth {
+    /// `None` if the descriptor contradicts itself, wherever its memory is.
+    pub(crate) fn of(producer: &Producer) -> Option<Self> {
+        let Producer { dtype, ndim, .. } = *producer;
+        if !is_dtype(dtype) {
+            return None;
+        }
+        let ndim = usize::try_from(ndim).ok()?;
+        let shape = ints(&producer.shape, ndim)?;
+        let strides = ints(&producer.strides, ndim)?;
+        let shape = match shape {
+            Some(shape) => shape,
+            None if ndim == 0 => Vec::new(),
+            None => return None,
+        };
+        if shape.iter().any(|&extent| extent < 0) {
+            return None;
+        }
+        let size = if shape.contains(&0) {
+            0
+        } else {
+            shape.iter().try_fold(1i128, |size, &extent| size.checked_mul(extent.into()))?
+        };
+        let padded = producer.flags.0 & 4 != 0;
+        let bits = i128::from(dtype.bits);
+        let lane = if bits < 8 && !padded { bits } else { (bits + 7) / 8 * 8 };
+        let item_bits = lane * i128::from(dtype.lanes);
+        let in_bytes = |count: i128| count.checked_mul(item_bits).map(|bits| (bits + 7) / 8);
+        let nbytes = in_bytes(size).filter(|&bytes| bytes <= MAX)?;
+        if size > u64::MAX.into() {
+            return None;
+        }
+        let row_major = row_major(&shape);
+        let strides = strides.unwrap_or_else(|| row_major.clone());
+        let mut extent = Extent { below: 0, above: nbytes };
+        let means = |axis: usize| shape[axis] > 1;
+        if size > 0 && (0..ndim).any(|axis| means(axis) && strides[axis] != row_major[axis]) {
+            let (mut below, mut above) = (0i128, 1i128);
+            for axis in (0..ndim).filter(|&axis| means(axis)) {
+                let reach = i128::from(shape[axis] - 1) * i128::from(strides[axis]);
+                i64::try_from(reach).ok()?;
+                if reach < 0 { below -= reach } else { above += reach }
+            }
+            extent = Extent { below: in_bytes(below)?, above: in_bytes(above)? };
+            if extent.below > MAX || extent.above > MAX {
+                return None;
+            }
+        }
+        Some(Self { shape, strides, size, nbytes, item_bits, extent })
+    }
+
+    /// Whether a CPU can find all elements, if the descriptor says that `data` is at this address.
+    pub(crate) fn is_reachable(&self, data: usize, byte_offset: u64) -> bool {
+        if self.nbytes == 0 {
+            return true;
+        }
+        let first = data as i128 + i128::from(byte_offset);
+        let Extent { below, above } = self.extent;
+        data != 0
+            && first <= usize::MAX as i128
+            && first - below > 0
+            && first + above <= usize::MAX as i128
+            && below + above <= MAX
+    }
+
+    /// Whether the elements lie one behind the other.
+    pub(crate) fn is_contiguous(&self) -> bool {
+        let expected = row_major(&self.shape);
+        let axes = self.shape.iter().zip(&self.strides).zip(&expected);
+        self.size == 0
+            || axes
+                .into_iter()
+                .all(|((&extent, stride), expected)| extent == 1 || stride == expected)
+    }
+}
+
+/// The values, `None` inside for a NULL pointer, and outside for one that nobody may read.
+fn ints(ints: &Ints, ndim: usize) -> Option<Option<Vec<i64>>> {
+    match ints {
+        _ if ndim == 0 => Some(None),
+        Ints::Null => Some(None),
+        Ints::Values(values) => Some(Some(values.clone())),
+        Ints::Misaligned(_) | Ints::Address(_) => None,
+    }
+}
+
+/// An extent of 0 counts as 1.
+pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
+    let mut strides = vec![1i64; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis].saturating_mul(shape[axis].max(1));
+    }
+    strides
+}
+
+/// Whether `dlpack.h` has such a type; of codes that it does not know, all but those of no bits.
+fn is_dtype(DLDataType { code, bits, lanes }: DLDataType) -> bool {
+    lanes > 0
+        && match code.0 {
+            0 | 1 => bits.count_ones() == 1,
+            2 => [16, 32, 64, 128].contains(&bits),
+            4 => bits == 16,
+            5 => [32, 64, 128].contains(&bits),
+            6..=14 => bits == 8,
+            15 | 16 => bits == 6,
+            17 => bits == 4,
+            _ => bits > 0,
+        }
+}
+
+/// The elements in row-major order, one behind the other; those of under a byte in the low bits of one each.
+pub(crate) fn elements(truth: &Truth, bytes: &[u8], origin: usize) -> Vec<u8> {
+    let mut found = Vec::new();
+    if truth.size == 0 {
+        return found;
+    }
+    let step = |axis: usize| i64::try_from(i128::from(truth.strides[axis]) * truth.item_bits);
+    // Of axes of one element the strides mean nothing.
+    let steps: Vec<i64> = (0..truth.shape.len())
+        .map(|axis| if truth.shape[axis] > 1 { step(axis).expect("small") } else { 0 })
+        .collect();
+    let item_bits = to_usize(truth.item_bits);
+    let mut index = vec![0i64; truth.shape.len()];
+    let mut bit = i64::try_from(origin * 8).expect("small");
+    loop {
+        let at = usize::try_from(bit).expect("inside the memory");
+        if item_bits.is_multiple_of(8) {
+            found.extend_from_slice(&bytes[at / 8..at / 8 + item_bits / 8]);
+        } else {
+            let read = |bit: usize| (bytes[bit / 8] >> (bit % 8)) & 1;
+            found.push((0..item_bits.min(8)).map(|n| read(at + n) << n).sum());
+        }
+        let next = (0..index.len()).rev().find(|&axis| {
+            index[axis] += 1;
+            bit += steps[axis];
+            if index[axis] == truth.shape[axis] {
+                bit -= steps[axis] * index[axis];
+                index[axis] = 0;
+            }
+            index[axis] != 0
+        });
+        if next.is_none() {
+            return found;
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The tensor of a plain column: numbers in one buffer, along one axis. Most columns are, so that nothing
+//! here is decided twice.
+#![expect(unsafe_code, reason = "reads its own descriptor")]
+
+use std::ptr;
+
+use arrow_buffer::{Buffer, ScalarBuffer};
+
+use super::ManagedTensor;
+use super::owner::Owner;
+use super::pack::{self, Description, Packed};
+use super::view::View;
+use crate::dtype::Element;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
+#[cfg(feature = "pyo3")]
+use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
+
+/// Numbers one behind the other, which others may hold too.
+pub(crate) struct Vector {
+    /// At least `size` elements of `dtype`, of `itemsize` bytes each.
+    buffer: Buffer,
+    dtype: DLDataType,
+    size: usize,
+    itemsize: usize,
+}
+
+impl Vector {
+    #[inline]
+    pub(crate) fn new<T: Element>(values: &ScalarBuffer<T>) -> Self {
+        let (buffer, size) = (values.inner().clone(), values.len());
+        Self { buffer, dtype: T::DTYPE, size, itemsize: size_of::<T>() }
+    }
+
+    /// As a read-only tensor.
+    #[inline]
+    pub(crate) fn share(self) -> ManagedTensor {
+        let Self { dtype, size, itemsize, .. } = self;
+        let packed = self.pack();
+        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, which holds the elements
+        // and which the tensor owns.
+        let view = unsafe {
+            View::of_vector(&raw const (*packed.into_versioned()).dl_tensor, dtype, size, itemsize)
+        };
+        ManagedTensor { view, owner: Owner::packed(packed), exclusive: false }
+    }
+
+    /// As a read-only tensor of other axes.
+    pub(crate) fn share_as(self, shape: &[i64], strides: &[i64]) -> Result<ManagedTensor, Error> {
+        let flags = DLPackFlags::default();
+        ManagedTensor::over_shared(self.buffer, self.dtype, flags, shape, strides)
+    }
+
+    /// [`Self::share`] for a C consumer that understands `newest`, who must call the deleter.
+    #[cfg(feature = "pyo3")]
+    #[inline]
+    pub(crate) fn lend(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
+        let raw = self.pack().into_versioned();
+        // SAFETY: P1, and the pointer has not been handed out. No plain number needs more than 1.0.
+        unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT) };
+        raw
+    }
+
+    #[inline]
+    fn pack(self) -> Packed {
+        let Self { buffer, dtype, size, .. } = self;
+        let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
+        let data = if size == 0 { ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
+        let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
+        let (shape, strides) = (&[extent], &[1]);
+        let description =
+            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
+        pack::pack(buffer, &description)
+    }
+}

@@ -1,0 +1,55 @@
+//! Which of Arrow's types there are arrays of: more can be written down, and arrow-rs panics when it is
+//! asked for an array of it.
+
+use arrow_schema::{DataType, TimeUnit};
+
+use crate::error::Error;
+
+/// Levels of types within types that are followed: as many as NumPy and PyTorch have axes. Whoever
+/// follows a type calls itself, so that there has to be an end.
+pub(crate) const MAX_DEPTH: usize = 64;
+
+/// Whether there can be arrays of a type.
+///
+/// # Errors
+///
+/// `NoSuchType`, `TooDeep`.
+pub(crate) fn check(data_type: &DataType) -> Result<(), Error> {
+    within(data_type, MAX_DEPTH)
+}
+
+fn within(data_type: &DataType, levels: usize) -> Result<(), Error> {
+    let Some(levels) = levels.checked_sub(1) else { return Err(Error::TooDeep) };
+    let possible = match data_type {
+        DataType::Time32(unit) => matches!(unit, TimeUnit::Second | TimeUnit::Millisecond),
+        DataType::Time64(unit) => matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond),
+        DataType::FixedSizeBinary(size) | DataType::FixedSizeList(_, size) => *size >= 0,
+        DataType::Dictionary(key, _) => key.is_dictionary_key_type(),
+        DataType::RunEndEncoded(ends, _) => ends.data_type().is_run_ends_type(),
+        DataType::Union(children, _) => !children.is_empty(),
+        DataType::Map(entries, _) => {
+            matches!(entries.data_type(), DataType::Struct(pair) if pair.len() == 2)
+        }
+        _ => true,
+    };
+    if !possible {
+        return Err(Error::NoSuchType { data_type: data_type.clone() });
+    }
+    match data_type {
+        DataType::List(child)
+        | DataType::LargeList(child)
+        | DataType::ListView(child)
+        | DataType::LargeListView(child)
+        | DataType::FixedSizeList(child, _)
+        | DataType::Map(child, _)
+        | DataType::RunEndEncoded(_, child) => within(child.data_type(), levels),
+        DataType::Dictionary(_, values) => within(values, levels),
+        DataType::Struct(children) => {
+            children.iter().try_for_each(|child| within(child.data_type(), levels))
+        }
+        DataType::Union(children, _) => {
+            children.iter().try_for_each(|(_, child)| within(child.data_type(), levels))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,74 @@
+//! Imported arrays as arrow-rs wants them: valid ones that it would stumble over, said in another way.
+
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, UnionMode};
+
+/// The same elements at the same addresses.
+pub(super) fn repaired(data: ArrayData) -> Result<ArrayData, ArrowError> {
+    let is_struct = |data: &ArrayData| matches!(data.data_type(), DataType::Struct(_));
+    let data = match has_below(&data, &is_struct) {
+        true => cut(&data, 0, data.len())?,
+        false => data,
+    };
+    without_offsets_of_nothing(data)
+}
+
+/// So many elements from one on, where structs begin with the first of their children's.
+///
+/// arrow-rs cuts the children of a struct that it cuts, and then takes them not to have been: every other
+/// array that cuts its own children (of its own offset, or because they are longer than it needs) panics if a
+/// struct is among them. So here nothing is left to be cut.
+fn cut(data: &ArrayData, from: usize, len: usize) -> Result<ArrayData, ArrowError> {
+    if len == 0 && has_bytes(data) {
+        return Ok(ArrayData::new_empty(data.data_type()));
+    }
+    let start = data.offset() + from;
+    let each = |cut: &dyn Fn(&ArrayData) -> Result<ArrayData, ArrowError>| {
+        data.child_data().iter().map(cut).collect::<Result<Vec<_>, _>>()
+    };
+    let children = |from: usize, len: usize| each(&|child| cut(child, from, len));
+    let builder = data.clone().into_builder();
+    let builder = match data.data_type() {
+        DataType::Struct(_) => builder.offset(0).child_data(children(start, len)?),
+        DataType::FixedSizeList(_, size) => {
+            let size = usize::try_from(*size).unwrap_or(0);
+            builder.offset(0).child_data(children(start * size, len * size)?)
+        }
+        DataType::Union(_, UnionMode::Sparse) => {
+            let ids = data.buffers()[0].slice_with_length(start, len);
+            builder.offset(0).buffers(vec![ids]).child_data(children(start, len)?)
+        }
+        _ => builder.offset(start).child_data(each(&|child| cut(child, 0, child.len()))?),
+    };
+    builder.len(len).nulls(data.nulls().map(|nulls| nulls.slice(from, len))).build()
+}
+
+/// arrow-rs takes texts and binaries without rows to be without bytes, and then finds that the offset of
+/// such a slice lies behind these: here they are new ones, at any depth.
+fn without_offsets_of_nothing(data: ArrayData) -> Result<ArrayData, ArrowError> {
+    if !has_offsets_of_nothing(&data) {
+        return Ok(data);
+    }
+    if data.is_empty() {
+        return Ok(ArrayData::new_empty(data.data_type()));
+    }
+    let children = data.child_data().iter().cloned().map(without_offsets_of_nothing);
+    let children = children.collect::<Result<_, _>>()?;
+    data.into_builder().child_data(children).build()
+}
+
+fn has_offsets_of_nothing(data: &ArrayData) -> bool {
+    // The slice may begin at its offset, or its buffer of offsets where it begins, as arrow-rs has it.
+    let is_one = |data: &ArrayData| has_bytes(data) && data.is_empty();
+    is_one(data) || has_below(data, &is_one)
+}
+
+fn has_bytes(data: &ArrayData) -> bool {
+    use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
+    matches!(data.data_type(), Utf8 | LargeUtf8 | Binary | LargeBinary)
+}
+
+/// Whether one of the children is such an array, at any depth.
+fn has_below(data: &ArrayData, is_one: &impl Fn(&ArrayData) -> bool) -> bool {
+    data.child_data().iter().any(|child| is_one(child) || has_below(child, is_one))
+}

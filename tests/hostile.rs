@@ -1,0 +1,900 @@
+//! Descriptors that nobody thought of: drawn at random, mostly true with a lie or two, or all lies.
+//!
+//! The oracle below judges them by the words of `dlpack.h`. What it calls false has to be refused, what it
+//! calls true has to be read as it reads it; always the deleter runs once, nothing is written to and
+//! nothing stays open. `PROPTEST_CASES` draws more of them than the usual few.
+#![expect(unsafe_code, reason = "reads tensors element by element")]
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int32Type;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_dlpack::ffi::{DLDataType, DLDevice, DLPackFlags, DLPackVersion};
+use arrow_dlpack::{
+    CopyPolicy, Error, Export, Import, ManagedTensor, Representation, from_dlpack, import, live,
+    to_dlpack,
+};
+use arrow_schema::{DataType, Field, FieldRef};
+use proptest::prelude::*;
+use proptest::sample::{Index, select};
+
+use support::{Abi, Data, Ints, Producer, Random, Watch, delete, delete_legacy, device, dtype};
+
+#[path = "support/drawn.rs"]
+mod drawn;
+mod support;
+
+/// `live()` counts for the whole process, so that one test at a time runs.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+// Descriptors.
+
+/// Where an array of extents or strides is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Given,
+    Null,
+    Misaligned,
+}
+
+/// Where the elements are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Memory {
+    /// Wherever there is as much as the descriptor says, so many bytes behind a multiple of 64.
+    Given(usize),
+    Null,
+    /// Nothing is there.
+    Address(usize),
+}
+
+/// All that a descriptor says; memory is made for it afterwards.
+#[derive(Clone, Debug)]
+struct Draft {
+    abi: Abi,
+    version: DLPackVersion,
+    flags: DLPackFlags,
+    memory: Memory,
+    device: DLDevice,
+    ndim: i32,
+    dtype: DLDataType,
+    shape: Vec<i64>,
+    shape_place: Place,
+    strides: Vec<i64>,
+    strides_place: Place,
+    byte_offset: u64,
+    deleter: bool,
+    seed: u64,
+}
+
+/// Numbers that overflow something, or nearly.
+fn edge() -> impl Strategy<Value = i64> {
+    let bits = [0, 1, 2, 7, 8, 15, 16, 31, 32, 33, 47, 59, 60, 61, 62];
+    prop_oneof![
+        select(bits.to_vec()).prop_map(|bit| 1 << bit),
+        select(bits.to_vec()).prop_map(|bit| -(1 << bit)),
+        select(vec![0, -1, 3, i64::MAX, i64::MAX - 1, i64::MIN, i64::MIN + 1, i64::MAX / 3]),
+        any::<i64>(),
+    ]
+}
+
+fn any_dtype() -> impl Strategy<Value = DLDataType> {
+    let bits = prop_oneof![select(vec![0, 1, 2, 4, 6, 8, 16, 32, 64, 128, 255]), any::<u8>()];
+    let lanes = prop_oneof![8 => Just(1), 1 => 0..5u16, 1 => any::<u16>()];
+    (prop_oneof![8 => 0..20u8, 1 => any::<u8>()], bits, lanes)
+        .prop_map(|(code, bits, lanes)| dtype(code, bits, lanes))
+}
+
+fn true_dtype() -> impl Strategy<Value = DLDataType> {
+    let bits = |code| [1, 2, 4, 6, 8, 16, 32, 64, 128].map(|bits| (code, bits));
+    let all = (0..19).chain([255]).flat_map(bits);
+    let all = all.filter(|&(code, bits)| oracle::fits(dtype(code, bits, 1))).collect::<Vec<_>>();
+    let lanes = prop_oneof![12 => Just(1), 1 => 2..5u16, 1 => 1..=u16::MAX];
+    (select(all), lanes).prop_map(|((code, bits), lanes)| dtype(code, bits, lanes))
+}
+
+fn any_device() -> impl Strategy<Value = DLDevice> {
+    let kind = prop_oneof![
+        16 => select(vec![1, 1, 1, 3, 11, 13]), 4 => 0..20, 1 => any::<i32>()
+    ];
+    (kind, select(vec![0, -1, 1, i32::MIN, i32::MAX])).prop_map(|(kind, id)| device(kind, id))
+}
+
+/// Strides of axes that lie in some order, with gaps, backwards, or repeated.
+fn layout(shape: Vec<i64>) -> impl Strategy<Value = (Vec<i64>, Vec<i64>)> {
+    let axes = shape.len();
+    let order = Just((0..axes).collect::<Vec<_>>());
+    let order = prop_oneof![2 => order.clone(), 1 => order.prop_shuffle()];
+    let factor = prop_oneof![12 => Just(1i64), 2 => Just(-1), 1 => Just(0), 1 => -3..4i64];
+    (order, prop::collection::vec(factor, axes)).prop_map(move |(order, factors)| {
+        let mut strides = vec![0; axes];
+        let mut step = 1;
+        for axis in order.into_iter().rev() {
+            strides[axis] = step * factors[axis];
+            step *= shape[axis].max(1) * factors[axis].abs().max(1);
+        }
+        (shape.clone(), strides)
+    })
+}
+
+prop_compose! {
+    /// A true one, over memory that can be made, unless it is on another device.
+    fn true_draft()(
+        extents in prop_oneof![
+            8 => prop::collection::vec(prop_oneof![1 => Just(0), 12 => 1..6i64], 0..5),
+            1 => prop::collection::vec(1..3i64, 0..9),
+            1 => prop::collection::vec(0..300i64, 0..2),
+        ],
+    )(
+        (shape, strides) in layout(extents),
+        dtype in true_dtype(),
+        strides_place in prop_oneof![4 => Just(Place::Given), 1 => Just(Place::Null)],
+        flags in prop_oneof![4 => 0..8u64, 1 => any::<u64>()],
+        (abi, minor) in (select(Abi::BOTH.to_vec()), prop_oneof![0..5u32, any::<u32>()]),
+        device in any_device(),
+        misalign in prop_oneof![2 => Just(0), 1 => 0..64usize],
+        byte_offset in prop_oneof![2 => Just(0), 1 => 0..64u64],
+        seed in any::<u64>(),
+    ) -> Draft {
+        Draft {
+            abi,
+            version: DLPackVersion { major: 1, minor },
+            flags: DLPackFlags(flags),
+            memory: Memory::Given(misalign),
+            device,
+            ndim: i32::try_from(shape.len()).expect("few"),
+            dtype,
+            shape,
+            shape_place: Place::Given,
+            strides,
+            strides_place,
+            byte_offset,
+            deleter: true,
+            seed,
+        }
+    }
+}
+
+/// One thing that a descriptor says, said otherwise.
+#[derive(Clone, Debug)]
+enum Lie {
+    Major(u32),
+    Dtype(DLDataType),
+    Device(DLDevice),
+    Ndim(i32),
+    Extent(Index, i64),
+    Stride(Index, i64),
+    Shape(Place),
+    Strides(Place),
+    Memory(Memory),
+    ByteOffset(u64),
+    NoDeleter,
+}
+
+fn lie() -> impl Strategy<Value = Lie> {
+    let place = || select(vec![Place::Null, Place::Misaligned]);
+    let address = prop_oneof![
+        0..200usize,
+        (0..200usize).prop_map(|below| usize::MAX - below),
+        any::<usize>()
+    ];
+    let memory = prop_oneof![Just(Memory::Null), address.prop_map(Memory::Address)];
+    let offset = prop_oneof![any::<u64>(), (0..300u64).prop_map(|below| u64::MAX - below)];
+    prop_oneof![
+        prop_oneof![Just(0u32), Just(2), any::<u32>()].prop_map(Lie::Major),
+        any_dtype().prop_map(Lie::Dtype),
+        any_device().prop_map(Lie::Device),
+        prop_oneof![-3..3, any::<i32>()].prop_map(Lie::Ndim),
+        (any::<Index>(), edge()).prop_map(|(axis, extent)| Lie::Extent(axis, extent)),
+        (any::<Index>(), edge()).prop_map(|(axis, extent)| Lie::Extent(axis, extent)),
+        (any::<Index>(), edge()).prop_map(|(axis, stride)| Lie::Stride(axis, stride)),
+        (any::<Index>(), edge()).prop_map(|(axis, stride)| Lie::Stride(axis, stride)),
+        place().prop_map(Lie::Shape),
+        place().prop_map(Lie::Strides),
+        memory.prop_map(Lie::Memory),
+        offset.prop_map(Lie::ByteOffset),
+        Just(Lie::NoDeleter),
+    ]
+}
+
+impl Draft {
+    fn tell(&mut self, lie: Lie) {
+        match lie {
+            Lie::Major(major) => self.version.major = major,
+            Lie::Dtype(dtype) => self.dtype = dtype,
+            Lie::Device(device) => self.device = device,
+            // There must be as many extents as it says: that they are there cannot be checked.
+            Lie::Ndim(ndim) => self.ndim = ndim.min(self.ndim),
+            Lie::Extent(axis, extent) if !self.shape.is_empty() => {
+                *axis.get_mut(&mut self.shape) = extent;
+            }
+            Lie::Stride(axis, stride) if !self.strides.is_empty() => {
+                *axis.get_mut(&mut self.strides) = stride;
+            }
+            Lie::Extent(..) | Lie::Stride(..) => {}
+            Lie::Shape(place) => self.shape_place = place,
+            Lie::Strides(place) => self.strides_place = place,
+            Lie::Memory(memory) => self.memory = memory,
+            Lie::ByteOffset(byte_offset) => self.byte_offset = byte_offset,
+            Lie::NoDeleter => self.deleter = false,
+        }
+    }
+
+    /// The descriptor, with memory where it has to be true that there is some.
+    fn producer(&self) -> Producer {
+        let ints = |values: &[i64], place| match place {
+            Place::Given => Ints::Values(values.to_vec()),
+            Place::Null => Ints::Null,
+            Place::Misaligned => Ints::Misaligned(values.to_vec()),
+        };
+        let data = match (self.memory, self.extent()) {
+            (Memory::Null, _) => Data::Null,
+            (Memory::Address(address), _) => Data::Address(address),
+            (Memory::Given(misalign), Some((before, after))) => {
+                let offset = usize::try_from(self.byte_offset).expect("as extent says");
+                let bytes = Random(self.seed).bytes(offset + before + after);
+                Data::Bytes { bytes, origin: before, misalign }
+            }
+            // Nobody will look: it is false, or not ours to read, or told apart by `is_readable`.
+            (Memory::Given(_), None) => Data::Address(1 << 40),
+        };
+        Producer {
+            version: self.version,
+            flags: self.flags,
+            data,
+            device: self.device,
+            ndim: self.ndim,
+            dtype: self.dtype,
+            shape: ints(&self.shape, self.shape_place),
+            strides: ints(&self.strides, self.strides_place),
+            byte_offset: self.byte_offset,
+            deleter: self.deleter,
+        }
+    }
+
+    /// Bytes below the first element and from it on, if these are few enough to be there.
+    fn extent(&self) -> Option<(usize, usize)> {
+        const FEW: i128 = 1 << 16;
+        let form = oracle::form(self)?;
+        let (before, after) = form.span()?;
+        let few = before <= FEW && after <= FEW && self.byte_offset <= 1 << 16;
+        (few && form.count > 0).then(|| (index(before), index(after)))
+    }
+
+    fn padded(&self) -> bool {
+        self.abi == Abi::Versioned && self.flags.0 & 4 != 0
+    }
+}
+
+fn index(number: i128) -> usize {
+    usize::try_from(number).expect("small")
+}
+
+/// What the header says of a descriptor, in numbers that do not overflow.
+mod oracle {
+    use super::{Abi, DLDataType, Draft, Memory, Place};
+
+    /// A consistent shape, dtype and strides.
+    pub(super) struct Form {
+        pub(super) count: i128,
+        /// Bits from one element to the next.
+        pub(super) bits: i128,
+        pub(super) shape: Vec<i128>,
+        pub(super) strides: Vec<i128>,
+    }
+
+    /// The most bytes that can be next to each other: `PTRDIFF_MAX`.
+    const MOST: i128 = (1 << 63) - 1;
+
+    /// DLDataTypeCode, and what its comments say of bits.
+    pub(super) fn fits(DLDataType { code, bits, lanes }: DLDataType) -> bool {
+        let bits_fit = match code.0 {
+            0 | 1 => [1, 2, 4, 8, 16, 32, 64, 128].contains(&bits),
+            2 => [16, 32, 64, 128].contains(&bits),
+            4 => bits == 16,
+            5 => [32, 64, 128].contains(&bits),
+            6..=14 => bits == 8,
+            15 | 16 => bits == 6,
+            17 => bits == 4,
+            _ => bits > 0,
+        };
+        bits_fit && lanes > 0
+    }
+
+    /// "By default, sub-byte types are packed", unless the flag says otherwise; others take whole bytes.
+    pub(super) fn item_bits(dtype: DLDataType, padded: bool) -> i128 {
+        let bits = i128::from(dtype.bits);
+        let lane = if bits < 8 && !padded { bits } else { (bits + 7) / 8 * 8 };
+        lane * i128::from(dtype.lanes)
+    }
+
+    /// What can be said of the elements without saying where they are; `None` if it is not consistent.
+    pub(super) fn form(draft: &Draft) -> Option<Form> {
+        if !fits(draft.dtype) {
+            return None;
+        }
+        let ndim = usize::try_from(draft.ndim).ok()?;
+        let there = |place| ndim == 0 || place == Place::Given;
+        // "strides of the tensor (in number of elements, not bytes), can be NULL" until 1.2.
+        if !there(draft.shape_place)
+            || !(there(draft.strides_place) || draft.strides_place == Place::Null)
+        {
+            return None;
+        }
+        let shape: Vec<i128> = draft.shape[..ndim].iter().map(|&extent| extent.into()).collect();
+        if shape.iter().any(|&extent| extent < 0) {
+            return None;
+        }
+        let bits = item_bits(draft.dtype, draft.padded());
+        let empty = shape.contains(&0);
+        let product = |count: i128, extent: &i128| count.checked_mul(*extent);
+        let count = if empty { 0 } else { shape.iter().try_fold(1, product)? };
+        if count > i128::from(u64::MAX) || (count * bits + 7) / 8 > MOST {
+            return None;
+        }
+        let strides = if draft.strides_place == Place::Null || empty {
+            row_major(&shape)
+        } else {
+            draft.strides[..ndim].iter().map(|&stride| stride.into()).collect()
+        };
+        Some(Form { count, bits, shape, strides })
+    }
+
+    /// "When strides is NULL, it indicates the tensor is compact and row-majored."
+    fn row_major(shape: &[i128]) -> Vec<i128> {
+        let inner =
+            |axis: usize| shape[axis + 1..].iter().try_fold(1i128, |p, &e| p.checked_mul(e));
+        (0..shape.len()).map(|axis| inner(axis).unwrap_or(0)).collect()
+    }
+
+    impl Form {
+        /// Bytes below the first element and from it to the end of the highest, if they can be counted.
+        pub(super) fn span(&self) -> Option<(i128, i128)> {
+            let (mut below, mut above) = (0, if self.count == 0 { 0 } else { 1 });
+            let axes = self.shape.iter().zip(&self.strides);
+            for (extent, stride) in axes.filter(|&(&extent, _)| extent > 1 && self.count > 0) {
+                let reach = (extent - 1) * stride;
+                if reach < 0 { below -= reach } else { above += reach }
+            }
+            let bytes = |elements: i128| Some((elements.checked_mul(self.bits)? + 7) / 8);
+            let (below, above) = (bytes(below)?, bytes(above)?);
+            (below <= MOST && above <= MOST).then_some((below, above))
+        }
+
+        /// Whether the elements are one row-major run: that of an axis of one is anywhere.
+        pub(super) fn is_compact(&self) -> bool {
+            let axes = self.shape.iter().zip(self.strides.iter().zip(row_major(&self.shape)));
+            let mut axes = axes.filter(|&(&extent, _)| extent != 1);
+            self.count == 0 || axes.all(|(_, (stride, usual))| *stride == usual)
+        }
+
+        /// Element by element, the last axis fastest: how far each is from the first, in elements.
+        pub(super) fn positions(&self) -> Vec<i128> {
+            let mut positions = vec![0];
+            for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
+                positions = positions
+                    .into_iter()
+                    .flat_map(|at| (0..extent).map(move |index| at + index * stride))
+                    .collect();
+            }
+            positions
+        }
+    }
+
+    /// Elements of under a byte can be so many that 64 bits do not count them, in as little memory as there
+    /// is: true perhaps, and of no use.
+    pub(super) fn is_beyond_counting(draft: &Draft) -> bool {
+        form(draft).is_some_and(|form| {
+            let mut reaches = form.shape.iter().zip(&form.strides).map(|(e, s)| (e - 1) * s);
+            form.bits < 8 && form.count > 0 && reaches.any(|reach| i64::try_from(reach).is_err())
+        })
+    }
+
+    /// kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged.
+    pub(super) fn is_readable(draft: &Draft) -> bool {
+        [1, 3, 11, 13].contains(&draft.device.device_type.0)
+    }
+
+    /// Whether all that the descriptor says can be true at once.
+    pub(super) fn is_true(draft: &Draft) -> bool {
+        if draft.abi == Abi::Versioned && draft.version.major != 1 {
+            return false;
+        }
+        let Some(form) = form(draft) else { return false };
+        let Some((before, after)) = form.span() else { return false };
+        if form.count == 0 || !is_readable(draft) {
+            // "If the tensor is of size zero, then the data pointer should be set to NULL"; a handle
+            // of another device may be anything.
+            return true;
+        }
+        let data = match draft.memory {
+            // Where there is room for all of it.
+            Memory::Given(_) if draft.extent().is_some() => return true,
+            Memory::Given(_) => 1 << 40,
+            Memory::Null => return false,
+            Memory::Address(address) => i128::try_from(address).expect("64 bits"),
+        };
+        let first = data + i128::from(draft.byte_offset);
+        data > 0
+            && first <= i128::from(u64::MAX)
+            && before + after <= MOST
+            && first - before > 0
+            && first + after <= i128::from(u64::MAX)
+    }
+}
+
+// The laws.
+
+/// The elements of a true draft, bit for bit; those that share bytes are in a byte each.
+fn expected(draft: &Draft, producer: &Producer) -> Vec<u8> {
+    let form = oracle::form(draft).expect("true");
+    let Data::Bytes { bytes, origin, .. } = &producer.data else { return Vec::new() };
+    let first = 8 * (i128::try_from(*origin).expect("small") + i128::from(draft.byte_offset));
+    let bit = |bit: i128| bytes[index(bit / 8)] >> (bit % 8) & 1;
+    let mut elements = Vec::new();
+    for position in form.positions() {
+        let from = first + position * form.bits;
+        if form.bits % 8 == 0 {
+            elements.extend_from_slice(&bytes[index(from / 8)..index((from + form.bits) / 8)]);
+        } else {
+            elements.push((0..form.bits.min(8)).fold(0, |code, at| code | bit(from + at) << at));
+        }
+    }
+    elements
+}
+
+/// The elements of a tensor of whole bytes, one at a time, in row-major order.
+fn elements(tensor: &ManagedTensor) -> Vec<u8> {
+    let itemsize = tensor.itemsize().expect("whole bytes");
+    let mut offsets = vec![0isize];
+    for (&extent, &stride) in tensor.shape().iter().zip(&*tensor.strides()) {
+        let stride = if extent > 1 { isize::try_from(stride).expect("64 bits") } else { 0 };
+        let extent = isize::try_from(extent).expect("64 bits");
+        offsets = offsets
+            .into_iter()
+            .flat_map(|at| (0..extent).map(move |index| at + index * stride))
+            .collect();
+    }
+    let size = isize::try_from(itemsize).expect("small");
+    let read = |offset: isize| {
+        let start = tensor.data().wrapping_offset(offset * size);
+        // SAFETY: an element of a readable tensor, as the tensor says.
+        unsafe { std::slice::from_raw_parts(start, itemsize) }.to_vec()
+    };
+    offsets.into_iter().flat_map(read).collect()
+}
+
+/// What an element becomes in Arrow, unless it is asked for bit for bit: `None` where other tests tell.
+fn natural(dtype: DLDataType, elements: &[u8]) -> Option<Vec<u8>> {
+    Some(match (dtype.code.0, dtype.bits) {
+        (6, _) => elements.iter().map(|&byte| u8::from(byte != 0)).collect(),
+        (0, ..8) => {
+            let shift = 8 - dtype.bits;
+            let signed = |code: &u8| (i8::from_ne_bytes([code << shift]) >> shift).to_ne_bytes()[0];
+            elements.iter().map(signed).collect()
+        }
+        (1, ..8) => elements.iter().map(|code| code & (u8::MAX >> (8 - dtype.bits))).collect(),
+        (4, _) => {
+            let upper = |half: &[u8]| u16::from_ne_bytes([half[0], half[1]]);
+            let widen = |half| (u32::from(upper(half)) << 16).to_ne_bytes();
+            elements.chunks(2).flat_map(widen).collect()
+        }
+        (7..=17, _) => return None,
+        _ => elements.to_vec(),
+    })
+}
+
+/// Whether Arrow has something for it: one lane, of a type of its own or one that is a DLPack dtype.
+fn has_array(dtype: DLDataType) -> bool {
+    dtype.lanes == 1
+        && match dtype.code.0 {
+            0 | 1 => dtype.bits <= 64,
+            2 => dtype.bits <= 64,
+            4..=17 => true,
+            _ => false,
+        }
+}
+
+/// Settles a watch for a producer with or without a deleter.
+fn settle(draft: &Draft, watch: Watch) {
+    if draft.deleter { watch.released_once() } else { watch.never_released() }
+}
+
+/// Hands the draft over; the deleter runs once, whatever `work` does with the tensor.
+fn with<T>(draft: &Draft, work: impl FnOnce(ManagedTensor, &Watch) -> T) -> Result<T, Error> {
+    let (tensor, watch) = draft.producer().tensor(draft.abi);
+    let result = tensor.map(|tensor| work(tensor, &watch));
+    settle(draft, watch);
+    result
+}
+
+fn representations(field: Option<&FieldRef>) -> Vec<Representation> {
+    let mut all = vec![
+        Representation::Natural,
+        Representation::Bool8,
+        Representation::Opaque,
+        Representation::FixedSizeList,
+    ];
+    all.extend(field.cloned().map(Representation::Field));
+    all
+}
+
+const POLICIES: [CopyPolicy; 3] = [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always];
+
+fn check(draft: &Draft) {
+    let before = live();
+    judge(draft);
+    assert_eq!(live(), before, "something is open");
+}
+
+fn judge(draft: &Draft) {
+    let accepted = with(draft, |tensor, watch| describe(draft, &tensor, watch.data()));
+    if oracle::is_beyond_counting(draft) {
+        return;
+    }
+    assert_eq!(accepted.is_ok(), oracle::is_true(draft), "{accepted:?}");
+    if accepted.is_err() {
+        return;
+    }
+    let form = oracle::form(draft).expect("true");
+    let is_readable = oracle::is_readable(draft);
+    let is_there = matches!(draft.memory, Memory::Given(_)) && draft.extent().is_some();
+    if is_readable && form.count > 0 && !is_there {
+        // It could be true, but is not.
+        return;
+    }
+    if is_readable && form.count > 1 << 16 && form.count < 1 << 44 {
+        // A machine may have room for as much.
+        return;
+    }
+    for deleter in [true, false] {
+        let raw = with(draft, |tensor, _| hand_on(tensor, deleter));
+        assert!(raw.is_ok());
+    }
+    for copy in POLICIES {
+        become_table(draft, &form, copy);
+    }
+    let field = with(draft, |tensor, _| import::field(&tensor, &Import::default()).ok());
+    for representation in representations(field.expect("true").as_ref()) {
+        for copy in POLICIES {
+            become_array(draft, &form, &Import { copy, representation: representation.clone() });
+        }
+    }
+}
+
+/// The accessors say what the descriptor does.
+fn describe(draft: &Draft, tensor: &ManagedTensor, data: usize) {
+    let form = oracle::form(draft).expect("it was accepted");
+    let ndim = usize::try_from(draft.ndim).expect("it was accepted");
+    assert_eq!(tensor.shape(), &draft.shape[..ndim]);
+    assert_eq!((tensor.ndim(), tensor.dtype(), tensor.device()), (ndim, draft.dtype, draft.device));
+    assert_eq!(i128::try_from(tensor.size()), Ok(form.count));
+    assert_eq!(i128::try_from(tensor.nbytes()), Ok((form.count * form.bits + 7) / 8));
+    if draft.strides_place == Place::Given {
+        assert_eq!(&*tensor.strides(), &draft.strides[..ndim]);
+    }
+    assert_eq!(tensor.is_contiguous(), form.is_compact());
+    let flags = if draft.abi == Abi::Versioned { draft.flags } else { DLPackFlags::READ_ONLY };
+    assert_eq!((tensor.flags(), tensor.is_read_only()), (flags, flags.0 & 1 == 1));
+    let place = match (form.count, oracle::is_readable(draft)) {
+        (0, _) => (0, 0),
+        (_, true) => (data.wrapping_add(index(draft.byte_offset.into())), 0),
+        // The handle may be opaque.
+        (_, false) => (data, draft.byte_offset),
+    };
+    assert_eq!((tensor.data().addr(), tensor.byte_offset()), place);
+    let _ = format!("{tensor:?}");
+}
+
+/// What others will make of it.
+fn hand_on(tensor: ManagedTensor, legacy: bool) {
+    let tensor = Arc::new(tensor);
+    let share = tensor.share();
+    assert_eq!((share.shape(), share.dtype()), (tensor.shape(), tensor.dtype()));
+    assert_eq!((share.data(), share.byte_offset()), (tensor.data(), tensor.byte_offset()));
+    drop(tensor);
+    if legacy {
+        let padded = share.dtype().bits < 8 && share.flags().0 & 4 != 0;
+        let raw = share.into_raw_legacy();
+        assert_eq!(raw.is_err(), padded);
+        raw.into_iter().for_each(delete_legacy);
+    } else {
+        delete(share.into_raw());
+    }
+}
+
+/// An array, if there can be one, has the elements that the naive reader reads, and gives them back.
+fn become_array(draft: &Draft, form: &oracle::Form, options: &Import) {
+    let outcome = with(draft, |tensor, watch| {
+        let copied = tensor.copied();
+        let plan = import::explain(&tensor, options);
+        let at = tensor.data();
+        let array = from_dlpack(tensor, options);
+        if let (Ok(plan), Err(error)) = (&plan, &array) {
+            assert!(matches!(error, Error::OutOfMemory { .. }), "{plan}, and then {error}");
+        }
+        if let Ok((array, _)) = &array {
+            let plan = plan.expect("what can be done can be explained");
+            let kept = plan.is_zero_copy() && form.count > 0;
+            assert_eq!(watch.deletions(), usize::from(!kept && draft.deleter), "{plan}");
+            if kept {
+                assert_eq!(address(array), at.addr());
+            }
+            assert!(!plan.is_zero_copy() || options.copy != CopyPolicy::Always);
+            array.to_data().validate_full().expect("a valid array");
+        }
+        if let Ok(copied) = copied {
+            assert_eq!(copied.shape(), &draft.shape[..copied.ndim()]);
+            if form.count > 0 && copied.itemsize().is_some() {
+                assert_eq!(elements(&copied), expected(draft, &draft.producer()));
+            }
+        }
+        array.map(|(array, field)| values(draft, form, &array, &field, options))
+    });
+    let outcome = outcome.expect("true");
+    let Err(error) = outcome else { return };
+    let forbidden =
+        options.copy == CopyPolicy::Never && matches!(error, Error::CopyForbidden { .. });
+    let small = form.shape.iter().all(|&extent| extent < 1 << 16);
+    let is_possible = match &options.representation {
+        Representation::Bool8 => draft.dtype.code.0 == 6,
+        Representation::Opaque => matches!(draft.dtype.code.0, 4 | 5 | 7..=17),
+        _ => true,
+    };
+    let no_way = !oracle::is_readable(draft) || !has_array(draft.dtype) || !is_possible;
+    assert!(forbidden || no_way || !small, "{options:?}: {error}");
+}
+
+/// The columns of a matrix are those that the naive reader reads.
+fn become_table(draft: &Draft, form: &oracle::Form, copy: CopyPolicy) {
+    let &[rows, width @ 0..=16] = form.shape.as_slice() else { return };
+    let names: Vec<String> = (0..width).map(|column| column.to_string()).collect();
+    let options = Import { copy, ..Import::default() };
+    let batch = with(draft, |tensor, _| {
+        let batch = import::columns(tensor, &names, &options);
+        batch.map(|batch| columns(draft, &batch, rows))
+    });
+    let Err(error) = batch.expect("true") else { return };
+    let forbidden = copy == CopyPolicy::Never && matches!(error, Error::CopyForbidden { .. });
+    let no_way = !oracle::is_readable(draft) || !has_array(draft.dtype);
+    let apart = matches!(error, Error::PackedStrides { .. });
+    assert!(forbidden || no_way || apart || rows > 1 << 16, "{copy:?}: {error}");
+}
+
+fn columns(draft: &Draft, batch: &RecordBatch, rows: i128) {
+    assert_eq!(i128::try_from(batch.num_rows()), Ok(rows));
+    if rows == 0 || batch.num_columns() == 0 {
+        return;
+    }
+    let read = expected(draft, &draft.producer());
+    let Some(all) = natural(draft.dtype, &read) else { return };
+    let item = all.len() / batch.num_rows() / batch.num_columns();
+    for (index, (column, field)) in batch.columns().iter().zip(batch.schema().fields()).enumerate()
+    {
+        column.to_data().validate_full().expect("a valid column");
+        let tensor = to_dlpack(column, field, &Export::default()).expect("what was a tensor");
+        let cells = all.chunks(item).skip(index).step_by(batch.num_columns());
+        assert_eq!(elements(&tensor), cells.collect::<Vec<_>>().concat());
+    }
+}
+
+/// Where the values of an array begin.
+fn address(array: &ArrayRef) -> usize {
+    match array.as_fixed_size_list_opt() {
+        Some(list) => address(list.values()),
+        None => array.to_data().buffers()[0].as_ptr().addr(),
+    }
+}
+
+/// The array is what the naive reader has read, and so is the tensor that is made of it.
+fn values(
+    draft: &Draft,
+    form: &oracle::Form,
+    array: &ArrayRef,
+    field: &FieldRef,
+    options: &Import,
+) {
+    assert!(has_array(draft.dtype) && oracle::is_readable(draft));
+    assert_eq!((array.data_type(), array.null_count()), (field.data_type(), 0));
+    let back = to_dlpack(array, field, &Export::default()).expect("what was a tensor");
+    let mut shape: Vec<i64> = draft.shape[..usize::try_from(draft.ndim).expect("true")].to_vec();
+    if shape.is_empty() {
+        shape.push(1);
+    }
+    let bit_for_bit = match &options.representation {
+        Representation::Opaque => true,
+        Representation::Field(field) => field.extension_type_name() == Some("arrow.opaque"),
+        _ => false,
+    };
+    if !bit_for_bit && draft.dtype.code.0 == 5 {
+        shape.push(2);
+    }
+    assert_eq!(back.shape(), shape);
+    if form.count == 0 {
+        return;
+    }
+    let read = expected(draft, &draft.producer());
+    let expected = if bit_for_bit { Some(read.clone()) } else { natural(draft.dtype, &read) };
+    if let Some(expected) = expected {
+        assert_eq!(elements(&back), expected, "{field:?}");
+    } else {
+        assert_eq!(back.nbytes(), 4 * read.len());
+    }
+}
+
+// Rows.
+
+/// A vector of integers of any width, and what it says.
+fn integers() -> impl Strategy<Value = (DLDataType, Vec<u8>, Vec<i128>)> {
+    let sums = |steps: Vec<u8>| {
+        let mut sum = 0u64;
+        let mut sums = vec![0];
+        sums.extend(steps.into_iter().map(|step| {
+            sum += u64::from(step);
+            sum
+        }));
+        sums
+    };
+    let sorted = prop::collection::vec(prop_oneof![Just(0u8), 0..6u8], 0..6).prop_map(sums);
+    let spoiled = (sorted.clone(), any::<Index>(), any::<u64>(), 0..64u32);
+    let spoiled = spoiled.prop_map(|(mut offsets, at, other, shift)| {
+        *at.get_mut(&mut offsets) = other >> shift;
+        offsets
+    });
+    let raw = prop_oneof![
+        8 => sorted.clone(),
+        2 => sorted.prop_map(|offsets| offsets[1..].to_vec()),
+        4 => spoiled,
+        1 => prop::collection::vec(any::<u64>(), 0..4),
+    ];
+    (raw, 0..2u8, select(vec![8u8, 16, 32, 64])).prop_map(|(raw, code, bits)| {
+        let width = usize::from(bits / 8);
+        let of = |value: &u64| {
+            let bytes = value.to_le_bytes();
+            let negative = code == 0 && bytes[width - 1] >= 0x80;
+            let mut wide = if negative { [0xFF; 16] } else { [0; 16] };
+            wide[..width].copy_from_slice(&bytes[..width]);
+            i128::from_le_bytes(wide)
+        };
+        let values: Vec<i128> = raw.iter().map(of).collect();
+        let bytes = values.iter().flat_map(|value| {
+            let bytes = value.to_le_bytes();
+            let mut bytes = bytes[..width].to_vec();
+            if cfg!(target_endian = "big") {
+                bytes.reverse();
+            }
+            bytes
+        });
+        (dtype(code, bits, 1), bytes.collect(), values)
+    })
+}
+
+/// Offsets, and where their rows are, if they are offsets of rows among so many values.
+fn rows(offsets: &[i128], values: usize) -> Option<Vec<std::ops::Range<usize>>> {
+    let ends: Vec<usize> =
+        offsets.iter().map(|&offset| usize::try_from(offset).ok()).collect::<Option<_>>()?;
+    let sorted = ends.is_sorted() && *ends.last()? <= values;
+    sorted.then(|| ends.windows(2).map(|pair| pair[0]..pair[1]).collect())
+}
+
+fn become_rows(
+    values: &Producer,
+    (dtype, bytes, offsets): &(DLDataType, Vec<u8>, Vec<i128>),
+    flags: u64,
+    options: &Import,
+    is_expected: impl FnOnce(Option<(&ArrayRef, &[std::ops::Range<usize>])>),
+) {
+    let Data::Bytes { bytes: all, .. } = &values.data else { unreachable!("as made") };
+    let len = all.len() / usize::from(values.dtype.bits / 8);
+    let extent = i64::try_from(offsets.len()).expect("few");
+    let flags = DLPackFlags(flags);
+    let offsets_tensor = Producer { flags, ..Producer::bytes(*dtype, bytes, &[extent], &[1]) };
+    let (offsets_tensor, offsets_watch) = offsets_tensor.tensor(Abi::Versioned);
+    let (values, values_watch) = Producer { flags, ..values.clone() }.tensor(Abi::Versioned);
+    let outcome = import::ragged(values.expect("true"), offsets_tensor.expect("true"), options);
+    let rows = rows(offsets, len);
+    match outcome {
+        Ok((array, field)) => {
+            assert_eq!((array.data_type(), array.null_count()), (field.data_type(), 0));
+            array.to_data().validate_full().expect("a valid array");
+            let rows = rows.expect("these are no offsets");
+            assert_eq!(array.len(), rows.len());
+            is_expected(Some((&array, &rows)));
+        }
+        Err(Error::CopyForbidden { .. }) if options.copy == CopyPolicy::Never => {}
+        Err(Error::BadOffsets(_)) => assert!(rows.is_none()),
+        Err(Error::NotUtf8 { .. }) => is_expected(None),
+        Err(error) => panic!("{error}"),
+    }
+    values_watch.released_once();
+    offsets_watch.released_once();
+}
+
+proptest! {
+    #![proptest_config(drawn::cases())]
+
+    #[test]
+    fn what_is_true_is_read_as_it_says(draft in true_draft()) {
+        let _alone = alone();
+        prop_assert!(oracle::is_true(&draft));
+        check(&draft);
+    }
+
+    #[test]
+    fn one_lie_or_two_are_found_out(
+        mut draft in true_draft(),
+        lies in prop::collection::vec(lie(), 1..3),
+    ) {
+        let _alone = alone();
+        lies.into_iter().for_each(|lie| draft.tell(lie));
+        check(&draft);
+    }
+
+    #[test]
+    fn of_lies_alone_nothing_is_believed_that_is_not_consistent(
+        mut draft in true_draft(),
+        extents in prop::collection::vec(prop_oneof![
+            6 => edge().prop_map(|extent| extent.checked_abs().unwrap_or(0)), 1 => edge(), 1 => 0..3i64,
+        ], 4),
+        strides in prop::collection::vec(edge(), 4),
+        lies in prop::collection::vec(lie(), 4..12),
+        ndim in 0..5i32,
+    ) {
+        let _alone = alone();
+        (draft.shape, draft.strides, draft.ndim) = (extents, strides, ndim);
+        lies.into_iter().for_each(|lie| draft.tell(lie));
+        check(&draft);
+    }
+
+    #[test]
+    fn offsets_are_those_of_rows_or_refused(
+        values in prop::collection::vec(any::<i32>(), 0..20),
+        offsets in integers(),
+        flags in 0..4u64,
+        copy in select(POLICIES.to_vec()),
+    ) {
+        let _alone = alone();
+        let before = live();
+        let options = Import { copy, ..Import::default() };
+        become_rows(&Producer::vector(&values), &offsets, flags, &options, |rows| {
+            let (array, rows) = rows.expect("these are no texts");
+            for (row, range) in rows.iter().enumerate() {
+                let list = match array.as_list_opt::<i32>() {
+                    Some(lists) => lists.value(row),
+                    None => array.as_list::<i64>().value(row),
+                };
+                assert_eq!(list.as_primitive::<Int32Type>().values(), &values[range.clone()]);
+            }
+        });
+        prop_assert_eq!(live(), before);
+    }
+
+    #[test]
+    fn texts_are_utf8_or_refused(
+        bytes in prop_oneof!["[a-zäß€]{0,8}".prop_map(String::into_bytes), any::<Vec<u8>>()],
+        offsets in integers(),
+        flags in 0..4u64,
+        copy in select(POLICIES.to_vec()),
+    ) {
+        let _alone = alone();
+        let before = live();
+        let text = Representation::Field(Arc::new(Field::new("x", DataType::LargeUtf8, true)));
+        let options = Import { copy, representation: text };
+        let whole = |end| std::str::from_utf8(&bytes[..end]).ok();
+        let is_text = rows(&offsets.2, bytes.len()).is_some_and(|rows| {
+            let end = rows.last().map_or(index(offsets.2[0]), |row| row.end);
+            whole(end).is_some_and(|text| rows.iter().all(|row| text.is_char_boundary(row.start)))
+        });
+        become_rows(&Producer::vector(&bytes), &offsets, flags, &options, |rows| {
+            assert_eq!(rows.is_some(), is_text);
+            let Some((array, rows)) = rows else { return };
+            for (text, row) in array.as_string::<i64>().iter().zip(rows) {
+                assert_eq!(text.map(str::as_bytes), Some(&bytes[row.clone()]));
+            }
+        });
+        prop_assert_eq!(live(), before);
+    }
+}
