@@ -219,6 +219,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
     fn a_block_that_cannot_grow_stays_as_it_was() {
         let allocator = KeepingAllocator::new();
         let block = alloc(&allocator, 1000);
