@@ -53,11 +53,8 @@ impl Data {
         if moved > 0 {
             before.steps.push(Step { nbytes: moved, reasons: vec![CopyReason::Realigned] });
         }
-        // An extension type that is stored as a struct is a column, and no table.
-        let is_plain = field.extension_type_name().is_none();
-        let shape = match field.data_type() {
-            DataType::Struct(fields) if is_plain => {
-                let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
+        let shape = match table_schema(&field) {
+            Some(schema) => {
                 let batches = chunks.iter().map(|chunk| batch(chunk, &schema));
                 let batches =
                     batches.collect::<Result<Vec<_>, _>>().map_err(PyValueError::new_err)?;
@@ -65,10 +62,10 @@ impl Data {
                 let batches = unify_columns(batches, &schema, &mut before)?;
                 Shape::Table(batches, schema)
             }
-            _ if columns.is_some() => {
+            None if columns.is_some() => {
                 return Err(pointless("columns", "is for tables, and this is one column"));
             }
-            _ => Shape::Column(unify(chunks, &mut before)?, field),
+            None => Shape::Column(unify(chunks, &mut before)?, field),
         };
         Ok(Self { shape, before })
     }
@@ -205,8 +202,19 @@ fn joined(py: Python<'_>, chunks: &[ArrayRef], field: &FieldRef) -> PyResult<(Ar
     Ok((array, before))
 }
 
+/// The schema of a table, and `None` for the field of one column.
+pub(super) fn table_schema(field: &Field) -> Option<Schema> {
+    match field.data_type() {
+        // An extension type that is stored as a struct is a column, and no table.
+        DataType::Struct(fields) if field.extension_type_name().is_none() => {
+            Some(Schema::new_with_metadata(fields.clone(), field.metadata().clone()))
+        }
+        _ => None,
+    }
+}
+
 /// A struct array as a batch: what is null in it is null in all its fields.
-fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, String> {
+pub(super) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, String> {
     let array = array.as_struct();
     let nullable = |field: &FieldRef| match field.is_nullable() {
         true => Arc::clone(field),
@@ -243,21 +251,24 @@ fn select(
     columns: Option<Vec<String>>,
 ) -> PyResult<(Vec<RecordBatch>, SchemaRef)> {
     let Some(columns) = columns else { return Ok((batches, Arc::new(schema))) };
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let mut indices = Vec::with_capacity(columns.len());
-    for wanted in &columns {
-        let found: Vec<usize> = (0..names.len()).filter(|&at| names[at] == wanted).collect();
-        match found.as_slice() {
-            &[index] => indices.push(index),
-            others => return Err(no_column(wanted, others.len(), &names)),
-        }
-    }
+    let indices =
+        columns.iter().map(|wanted| position(&schema, wanted)).collect::<PyResult<Vec<_>>>()?;
     let project = || {
         let batches =
             batches.iter().map(|batch| batch.project(&indices)).collect::<Result<_, _>>()?;
         Ok((batches, Arc::new(schema.project(&indices)?)))
     };
     fenced(project).map_err(PyValueError::new_err)
+}
+
+/// Where the one column of this name is.
+pub(super) fn position(schema: &Schema, wanted: &str) -> PyResult<usize> {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let found: Vec<usize> = (0..names.len()).filter(|&at| names[at] == wanted).collect();
+    match found.as_slice() {
+        &[index] => Ok(index),
+        others => Err(no_column(wanted, others.len(), &names)),
+    }
 }
 
 /// Chunks of a dictionary with one dictionary for all of them.
@@ -304,7 +315,7 @@ fn recode(chunk: &ArrayRef, codes: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(make_array(data.add_child_data(codes.values().to_data()).build()?))
 }
 
-fn unify_columns(
+pub(super) fn unify_columns(
     batches: Vec<RecordBatch>,
     schema: &SchemaRef,
     before: &mut Plan,
