@@ -25,6 +25,7 @@ mod field;
 mod foreign;
 mod interface;
 mod item;
+mod join;
 mod lent;
 mod options;
 mod plan;

@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::options::{no_column, pointless};
-use super::room;
 use super::source::{self, Imported};
 use super::structure::fenced;
 use super::{PyArray, PyTensor, exported, made, unlocked};
+use super::{join, room};
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
@@ -273,38 +273,42 @@ pub(super) fn position(schema: &Schema, wanted: &str) -> PyResult<usize> {
 
 /// Chunks of a dictionary with one dictionary for all of them.
 fn unify(chunks: Vec<ArrayRef>, before: &mut Plan) -> PyResult<Vec<ArrayRef>> {
-    let dictionary = |chunk: &ArrayRef| Some(chunk.as_any_dictionary_opt()?.values().clone());
-    let mut dictionaries = chunks.iter().filter_map(dictionary);
-    let Some(first) = dictionaries.next() else { return Ok(chunks) };
-    // Nested values arrow does not tell apart, so that they stay different, which is refused later.
-    if first.data_type().is_nested()
-        || dictionaries.all(|other| export::same_values(&first, &other))
-    {
-        return Ok(chunks);
-    }
-    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary).collect();
-    let joined = room::joined(&dictionaries)?;
-    let unified = fenced(|| {
-        // What arrow's concat makes of dictionaries may have a value twice, and so two codes for it.
-        let codes = match cast(&joined, chunks[0].data_type()) {
-            // Nor values of some other types.
-            Err(ArrowError::CastError(_)) => return Ok(None),
-            codes => codes?,
-        };
-        let mut start = 0;
-        let recoded = chunks.iter().zip(&dictionaries).map(|(chunk, dictionary)| {
-            start += dictionary.len();
-            recode(chunk, &codes.slice(start - dictionary.len(), dictionary.len()))
-        });
-        recoded.collect::<Result<Vec<_>, _>>().map(Some)
-    });
-    let Some(unified) = unified.map_err(PyValueError::new_err)? else { return Ok(chunks) };
+    room::check_joined(&chunks.iter().filter_map(dictionary).collect::<Vec<_>>())?;
+    let unified = fenced(|| unified(&chunks)).map_err(PyValueError::new_err)?;
+    let Some(unified) = unified else { return Ok(chunks) };
     let codes = unified.iter().map(|chunk| chunk.as_any_dictionary().keys());
     let dictionary = unified.first().and_then(dictionary);
     let nbytes = codes.map(Array::get_buffer_memory_size).sum::<usize>()
         + dictionary.map_or(0, |dictionary| dictionary.get_buffer_memory_size());
     before.steps.push(Step { nbytes, reasons: vec![CopyReason::Dictionaries] });
     Ok(unified)
+}
+
+/// The same, and `None` if they have one already, or cannot.
+pub(super) fn unified(chunks: &[ArrayRef]) -> Result<Option<Vec<ArrayRef>>, ArrowError> {
+    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary).collect();
+    let Some((first, others)) = dictionaries.split_first() else { return Ok(None) };
+    // Nested values arrow does not tell apart, so that they stay different, which is refused later.
+    if first.data_type().is_nested() || others.iter().all(|other| export::same_values(first, other))
+    {
+        return Ok(None);
+    }
+    // What dictionaries become one behind the other may have a value twice, and so two codes for it.
+    let codes = match cast(&join::concat(&dictionaries)?, chunks[0].data_type()) {
+        // Nor values of some other types.
+        Err(ArrowError::CastError(_)) => return Ok(None),
+        codes => codes?,
+    };
+    let mut start = 0;
+    let recoded = chunks.iter().zip(&dictionaries).map(|(chunk, dictionary)| {
+        start += dictionary.len();
+        recode(chunk, &codes.slice(start - dictionary.len(), dictionary.len()))
+    });
+    recoded.collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+fn dictionary(chunk: &ArrayRef) -> Option<ArrayRef> {
+    Some(chunk.as_any_dictionary_opt()?.values().clone())
 }
 
 /// A chunk with the dictionary of `codes`, which are those of the values that its own codes stand for.
