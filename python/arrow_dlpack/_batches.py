@@ -120,6 +120,8 @@ def open_batches(
     shuffle = None
     if buffer_size is not None:
         shuffle = buffer_size, (secrets.randbits(64) if seed is None else seed) % 2**64
+    if prefetch is None:
+        raise TypeError("prefetch must be an integer of at least 0, got None")
     prefetch = _count("prefetch", prefetch, 0) or 0
     # Asked for before anything is opened.
     bar = _bar(source) if progress else None
@@ -140,17 +142,15 @@ def open_batches(
     )
 
 
-def _count(name: str, value: object, least: int) -> int | None:
+def _count(name: str, value: Any, least: int) -> int | None:
     if value is None:
         return None
-    try:
-        count = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        count = least - 1
-    if isinstance(value, bool) or count < least:
-        raise (TypeError if not hasattr(value, "__index__") or isinstance(value, bool) else ValueError)(
-            f"{name} must be an integer of at least {least}, got {value!r}"
-        )
+    wrong = f"{name} must be an integer of at least {least}, got {value!r}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(wrong)
+    count = operator.index(value)
+    if count < least:
+        raise ValueError(wrong)
     return count
 
 

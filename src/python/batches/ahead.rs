@@ -80,7 +80,10 @@ impl Queue {
         let thread = thread::Builder::new().name("arrow_dlpack".to_owned()).stack_size(8 << 20);
         let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
         queues.retain(|queue| queue.is_foreign() || !queue.lock().has_ended);
-        thread.spawn(work)?;
+        let spawned = thread.spawn(work);
+        spawned.map_err(|error| {
+            PyRuntimeError::new_err(format!("no thread to read ahead: {error}"))
+        })?;
         queues.push(Arc::clone(&queue));
         Ok(queue)
     }

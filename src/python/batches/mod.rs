@@ -105,8 +105,14 @@ impl PyBatches {
         slf
     }
 
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
+    #[pyo3(signature = (_type=None, _value=None, _traceback=None))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: Option<&Bound<'_, PyAny>>,
+        _value: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
         self.close(py)
     }
 }
@@ -274,10 +280,12 @@ fn features(
                 .collect()
         }
     };
-    let mut names: Vec<_> = positions.iter().map(|&at| schema.field(at).name()).collect();
-    names.sort_unstable();
-    match names.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(pair) if !as_matrix => Err(no_column(pair[0], 2, &[])),
+    let name = |at: usize| schema.field(at).name();
+    let is_second = |&index: &usize| {
+        positions[..index].iter().any(|&before| name(before) == name(positions[index]))
+    };
+    match (0..positions.len()).find(is_second) {
+        Some(index) if !as_matrix => Err(no_column(name(positions[index]), 2, &[])),
         _ => Ok(positions),
     }
 }

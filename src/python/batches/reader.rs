@@ -84,10 +84,19 @@ impl Reader {
         &mut self,
         pause: &mut dyn FnMut() -> PyResult<()>,
     ) -> PyResult<Option<Vec<RecordBatch>>> {
-        let Some(mut pool) = self.pool.take() else { return self.block(self.cut.drop_last, pause) };
-        let drawn = self.drawn(&mut pool, pause);
-        self.pool = Some(pool);
-        drawn
+        let next = match self.pool.take() {
+            None => self.block(pause)?,
+            Some(mut pool) => {
+                let drawn = self.drawn(&mut pool, pause);
+                self.pool = Some(pool);
+                drawn?
+            }
+        };
+        let is_left_out = |pieces: &_| self.cut.drop_last && Some(rows_of(pieces)) != self.cut.size;
+        match (next.filter(|pieces| !is_left_out(pieces)), &mut self.end) {
+            (None, Some(end)) => mem::replace(end, Ok(())).map(|()| None),
+            (next, _) => Ok(next),
+        }
     }
 
     fn drawn(
@@ -97,40 +106,21 @@ impl Reader {
     ) -> PyResult<Option<Vec<RecordBatch>>> {
         let size = self.cut.size.unwrap_or(usize::MAX);
         if pool.is_low() {
-            let mut blocks = Vec::new();
-            let mut wanted = pool.room();
-            let mut end = Ok(());
-            while wanted > 0 {
-                match self.block(false, pause) {
-                    Ok(Some(block)) => {
-                        wanted = wanted.saturating_sub(rows_of(&block));
-                        blocks.extend(block);
-                    }
-                    Ok(None) => break,
-                    // Whatever was read is handed out before it.
-                    Err(error) if self.end.is_some() => {
-                        end = Err(error);
-                        break;
-                    }
-                    Err(error) => return Err(error),
-                }
-            }
-            if end.is_err() {
-                self.end = Some(end);
+            let (mut blocks, mut room) = (Vec::new(), pool.room());
+            while room >= size {
+                let Some(block) = self.block(pause)? else { break };
+                room -= rows_of(&block);
+                blocks.extend(block);
             }
             pool.refill(blocks)?;
         }
         let rows = pool.len().min(size);
-        if rows == 0 || (rows < size && self.cut.drop_last) {
-            return self.ended();
-        }
-        Ok(Some(vec![pool.draw(rows)?]))
+        if rows == 0 { Ok(None) } else { Ok(Some(vec![pool.draw(rows)?])) }
     }
 
     /// The pieces of the next block that is for this reader.
     fn block(
         &mut self,
-        drop_last: bool,
         pause: &mut dyn FnMut() -> PyResult<()>,
     ) -> PyResult<Option<Vec<RecordBatch>>> {
         let (index, count) = self.cut.shard;
@@ -142,22 +132,14 @@ impl Reader {
             }
             let whole = self.pending.front().map_or(0, RecordBatch::num_rows);
             let rows = self.cut.size.unwrap_or(whole).min(self.rows);
-            if rows == 0 || (rows < wanted && drop_last) {
-                return self.ended();
+            if rows == 0 {
+                return Ok(None);
             }
             let block = self.take(rows);
             self.blocks += 1;
             if (self.blocks - 1) % count == index {
                 return Ok(Some(block));
             }
-        }
-    }
-
-    /// What the source ended with, the first time.
-    fn ended(&mut self) -> PyResult<Option<Vec<RecordBatch>>> {
-        match &mut self.end {
-            Some(end) => mem::replace(end, Ok(())).map(|()| None),
-            None => Ok(None),
         }
     }
 

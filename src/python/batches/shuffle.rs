@@ -9,6 +9,7 @@ use arrow_select::take::take;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::memory;
 use crate::plan::Plan;
 use crate::python::room;
 use crate::python::structure::fenced;
@@ -36,8 +37,8 @@ impl Pool {
         self.left.len() < self.least
     }
 
-    /// How many rows to fill it up with: twice as many as have to be there, so that what stays is copied once
-    /// for each row that comes.
+    /// How many rows it takes: as many again as have to be there, so that what stays is copied once for each
+    /// row that comes.
     pub(super) fn room(&self) -> usize {
         self.least.saturating_mul(2).saturating_sub(self.left.len())
     }
@@ -47,6 +48,10 @@ impl Pool {
         if more.is_empty() {
             return Ok(());
         }
+        let rows =
+            more.iter().map(RecordBatch::num_rows).fold(self.left.len(), usize::saturating_add);
+        // The rows themselves may take no memory at all, but each of them has a number here, when it is drawn too.
+        memory::room(rows.saturating_mul(2 * size_of::<u64>()))?;
         let left = mem::take(&mut self.left);
         let mut batches = Vec::with_capacity(more.len() + 1);
         if let Some(rows) = self.rows.take().filter(|_| !left.is_empty()) {
