@@ -6,7 +6,10 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait, StructArray, make_array};
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, GenericListViewArray, OffsetSizeTrait, StructArray,
+    make_array,
+};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer};
 use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
@@ -28,6 +31,8 @@ pub(super) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         DataType::Struct(fields) => structs(chunks, fields),
         DataType::List(field) => lists::<i32>(chunks, field),
         DataType::LargeList(field) => lists::<i64>(chunks, field),
+        DataType::ListView(field) => views::<i32>(chunks, field),
+        DataType::LargeListView(field) => views::<i64>(chunks, field),
         DataType::Dictionary(key, _) => dictionaries(chunks, key),
         _ => appended(chunks),
     }
@@ -58,6 +63,24 @@ fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<Arr
     let offsets =
         OffsetBuffer::<O>::from_lengths(lists().flat_map(|list| list.offsets().lengths()));
     let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls(chunks))?;
+    Ok(Arc::new(lists))
+}
+
+/// Of the values all, because rows may share some.
+fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<ArrayRef, ArrowError> {
+    let lists = || chunks.iter().map(|chunk| chunk.as_list_view::<O>());
+    let values = concat(&lists().map(|list| Arc::clone(list.values())).collect::<Vec<_>>())?;
+    if O::from_usize(values.len()).is_none() {
+        return Err(ArrowError::OffsetOverflowError(values.len()));
+    }
+    let (mut offsets, mut start) = (Vec::new(), O::zero());
+    for list in lists() {
+        offsets.extend(list.offsets().iter().map(|&offset| start + offset));
+        start += O::usize_as(list.values().len());
+    }
+    let sizes = lists().flat_map(|list| list.sizes()).copied().collect();
+    let item = Arc::clone(item);
+    let lists = GenericListViewArray::try_new(item, offsets.into(), sizes, values, nulls(chunks))?;
     Ok(Arc::new(lists))
 }
 
