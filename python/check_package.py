@@ -14,7 +14,8 @@ from email import message_from_bytes
 from pathlib import Path
 
 LIMIT = 2_000_000  # bytes
-EXPECTED = ["__init__.py", "__main__.py", "_core.abi3.so", "_core.pyi", "py.typed", "typing.py"]
+EXPECTED = ["__init__.py", "__main__.py", "_batches.py", "_core.abi3.so", "_core.pyi"]
+EXPECTED += ["py.typed", "torch.py", "typing.py"]
 
 
 def main(wheel: Path, readme: Path) -> None:

@@ -1,4 +1,4 @@
-"""``iter_batches`` for PyTorch's ``DataLoader``. This module needs PyTorch, the rest of the package does not.
+"""``iter_batches`` for PyTorch's ``DataLoader``: the one module of this package that needs PyTorch.
 
 >>> import pyarrow as pa
 >>> from arrow_dlpack.torch import BatchDataset
@@ -11,90 +11,67 @@ torch.Size([2, 1]) tensor([0, 1])
 torch.Size([1, 1]) tensor([0])
 """
 
-import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from ._batches import open_batches
+from ._batches import iter_batches, seed_of
 from ._core import Tensor
-from .typing import Dtype, Nulls
 
 __all__ = ["BatchDataset"]
 
 
-class BatchDataset(IterableDataset[Any]):
-    """Batches of ``iter_batches`` as PyTorch's tensors, for ``DataLoader(dataset, batch_size=None)``.
+class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to mypy
+    """Batches as PyTorch's tensors, for ``DataLoader(dataset, batch_size=None)``.
 
-    source: as in iter_batches, opened anew in each epoch, in the process that reads it. Or a function that
-    takes (worker, workers) and returns that worker's part, such as some of the files: it is told (0, 1) where
-    there are no workers.
+    source: as in iter_batches; it is opened anew in each epoch, by the process that reads it. Or a
+    function of (index, count) that returns one of so many parts, some of the files say; it is
+    called with (0, 1) where there are no workers.
+    options: those of iter_batches, but for progress.
 
-    Without such a function each of several workers reads the whole source, and converts every so manieth
-    batch of it; together they have each row once. With workers that are spawned, the source is pickled; what
-    can be read only once, or belongs to a connection, is to be opened by a function.
+    Without such a function each of several workers reads the whole source, and makes tensors of
+    every count-th batch; together they have each row once. Spawned workers are handed the source
+    by pickle. What can be read only once, or belongs to a connection, is for a function to open.
 
-    The other options are those of iter_batches. Shuffling without a seed goes by PyTorch's: torch.manual_seed
-    makes it the same again, and each epoch has another order.
+    Shuffling without a seed goes by PyTorch's own: each epoch has another order, and
+    torch.manual_seed makes it the same again. With shard=(rank, world_size) each process of a
+    distributed training has its part, and its workers theirs of that.
 
-    Tensors share Arrow's memory where iter_batches does, and PyTorch knows nothing of read-only memory: do not
-    write to them, unless they came from a worker, which sends a copy.
+    Tensors share Arrow's memory where those of iter_batches do, and PyTorch knows of no read-only
+    memory: do not write to them. Those from a worker are copies.
     """
 
-    def __init__(
-        self,
-        source: Any | Callable[[int, int], Any],
-        /,
-        *,
-        batch_size: int | None = None,
-        columns: Sequence[str] | None = None,
-        dtype: Dtype | None = None,
-        format: Literal["dict", "matrix"] = "dict",
-        label: str | None = None,
-        nulls: Nulls | Literal["mask"] = "error",
-        drop_last: bool = False,
-        local_shuffle_buffer_size: int | None = None,
-        seed: int | None = None,
-        prefetch: int = 0,
-        physical: bool = False,
-    ) -> None:
+    def __init__(self, source: Any | Callable[[int, int], Any], /, **options: Any) -> None:
         super().__init__()
+        inspect.signature(iter_batches).bind(source, **options)
+        if "progress" in options:
+            raise TypeError("progress is for iter_batches: wrap the DataLoader in tqdm")
         self.source = source
-        self.seed = seed
-        self.options = {
-            "batch_size": batch_size,
-            "columns": columns,
-            "dtype": dtype,
-            "format": format,
-            "label": label,
-            "nulls": nulls,
-            "drop_last": drop_last,
-            "local_shuffle_buffer_size": local_shuffle_buffer_size,
-            "prefetch": prefetch,
-            "physical": physical,
-        }
+        self.options = options
 
     def __iter__(self) -> Iterator[Any]:
-        worker = get_worker_info()
-        shard = (0, 1) if worker is None else (worker.id, worker.num_workers)
-        source, seed = self.source, self.seed
-        if self.options["local_shuffle_buffer_size"] is None:
-            pass
-        elif seed is None:
-            # A worker's seed is that of the epoch and its number.
-            seed = int(torch.empty((), dtype=torch.int64).random_()) if worker is None else worker.seed
-        elif worker is not None:
-            seed = random.Random(f"{seed}, worker {worker.id}").getrandbits(64)
-        if callable(source):
-            source, shard = source(*shard), (0, 1)
-        elif worker is not None and hasattr(source, "read_next_batch"):
+        worker, source, options = get_worker_info(), self.source, dict(self.options)
+        index, count = options.pop("shard", (0, 1))
+        if worker is not None:
+            index, count = index * worker.num_workers + worker.id, count * worker.num_workers
+        if options.get("local_shuffle_buffer_size") is not None and options.get("seed") is None:
+            # A worker's seed is another one in each epoch.
+            options["seed"] = int(torch.randint(2**62, ())) if worker is None else worker.seed
+        if not callable(source):
+            options["shard"] = index, count
+        else:
+            source = source(index, count)
+            if options.get("seed") is not None:
+                options["seed"] = seed_of(options["seed"], index)
+        if worker is not None and hasattr(source, "read_next_batch") and source is self.source:
             raise TypeError(
-                "a reader is read once, in the process that opened it: give BatchDataset a dataset, or a "
-                "function of (worker, workers) that opens one"
+                "a reader is read once, by the process that opened it: give BatchDataset a "
+                "dataset, or a function of (index, count) that opens a reader"
             )
-        with open_batches(source, seed=seed, shard=shard, progress=False, **self.options) as batches:
+        with iter_batches(source, **options) as batches:
             for batch in batches:
                 yield as_torch(batch)
 

@@ -1,4 +1,4 @@
-"""Streams that tell what is done with them: how far they have been read, and whether they were released."""
+"""Streams that tell how far they have been read, and whether they were released."""
 
 import threading
 import time
@@ -10,7 +10,7 @@ SCHEMA = pa.schema([("x", pa.int64())])
 
 
 class Source:
-    """Chunks of int64, counting up, by a Python generator that pyarrow calls on whatever thread reads it."""
+    """Chunks of int64, counting up, by a Python generator."""
 
     def __init__(self, chunks=10, rows=10, fails_at=None, before=lambda number: None):
         self.read = 0

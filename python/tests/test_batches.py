@@ -1,6 +1,7 @@
 """Streams as batches of tensors: which rows, in which batch, shared or copied."""
 
 import datetime
+import itertools
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +30,7 @@ def plain(batch):
 def in_chunks(table, ends):
     """The same table, with edges behind these rows."""
     edges = [0, *sorted(end % (len(table) + 1) for end in ends), len(table)]
-    parts = [table.slice(a, b - a) for a, b in zip(edges, edges[1:], strict=False)]
+    parts = [table.slice(a, b - a) for a, b in itertools.pairwise(edges)]
     batches = [batch for part in parts for batch in part.combine_chunks().to_batches()]
     return pa.RecordBatchReader.from_batches(table.schema, batches)
 
@@ -48,7 +49,7 @@ ENDS = st.lists(st.integers(0, 60), max_size=6)
     prefetch=st.integers(0, 3),
 )
 def test_batches_are_the_rows_in_order_whatever_the_chunks(
-    rows, ends, size, drop_last, form, label, prefetch
+    *, rows, ends, size, drop_last, form, label, prefetch
 ):
     table = pa.table(
         {
@@ -256,7 +257,10 @@ WRONG = [
     ({"prefetch": -1}, ValueError, "prefetch must be an integer of at least 0"),
     ({"prefetch": None}, TypeError, "prefetch must be an integer of at least 0"),
     ({"format": "list"}, ValueError, 'format must be "dict" or "matrix", got \'list\''),
-    ({"label": 3}, TypeError, "label must be the name of a column, got int"),
+    ({"label": 3}, TypeError, "label must be the name of a column, got 3"),
+    ({"shard": (1, 1)}, ValueError, "index < count, got (1, 1)"),
+    ({"shard": (0, 0)}, ValueError, "index < count"),
+    ({"shard": (-1, 2)}, ValueError, "each of shard must be an integer of at least 0"),
     ({"columns": "x"}, TypeError, "columns must be a list of names"),
     ({"nulls": "none"}, ValueError, 'nulls must be "error", "nan", "mask" or a number'),
     ({"dtype": "float33"}, ValueError, "float33"),
@@ -289,7 +293,26 @@ def test_what_is_no_source_is_refused(source):
         iter_batches(source)
 
 
-SHUFFLED = {"batch_size": 7, "local_shuffle_buffer_size": 20, "format": "matrix"}
+@given(
+    rows=st.integers(0, 60),
+    ends=ENDS,
+    size=st.integers(1, 20),
+    count=st.integers(1, 4),
+    shuffled=st.booleans(),
+)
+def test_shards_have_each_row_once_in_batches_of_exactly_so_many(rows, ends, size, count, shuffled):
+    options = {"local_shuffle_buffer_size": 10, "seed": 3} if shuffled else {}
+    found = []
+    for index in range(count):
+        source = in_chunks(pa.table({"x": np.arange(rows)}), ends)
+        batches = iter_batches(source, batch_size=size, shard=(index, count), **options)
+        found.append([batch["x"] for batch in rows_of(batches)])
+    everything = [batch for part in found for batch in part]
+    assert sorted(row for batch in everything for row in batch) == list(range(rows))
+    assert sum(len(batch) != size for batch in everything) == (rows % size > 0)
+    if not shuffled:
+        expected = [list(range(at, min(at + size, rows))) for at in range(0, rows, size)]
+        assert found == [expected[index::count] for index in range(count)]
 
 
 @settings(max_examples=100)
@@ -303,7 +326,7 @@ SHUFFLED = {"batch_size": 7, "local_shuffle_buffer_size": 20, "format": "matrix"
     seed=st.integers(0, 2**64),
 )
 def test_shuffled_rows_are_each_there_once_and_whole(
-    rows, ends, size, buffer, drop_last, prefetch, seed
+    *, rows, ends, size, buffer, drop_last, prefetch, seed
 ):
     table = pa.table(
         {

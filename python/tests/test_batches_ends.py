@@ -82,9 +82,14 @@ def test_closing_stops_the_reader_and_releases_the_source(prefetch):
 @PREFETCH
 def test_leaving_a_with_block_closes(prefetch):
     source = Source(chunks=None)
-    with pytest.raises(ZeroDivisionError), iter_batches(source, prefetch=prefetch) as batches:
-        for _ in batches:
-            raise ZeroDivisionError
+
+    def read():
+        with iter_batches(source, prefetch=prefetch) as batches:
+            for _ in batches:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        read()
     assert source.released.is_set()
 
 
@@ -174,7 +179,7 @@ def test_so_many_batches_are_made_ahead_and_no_more(most):
 
 
 def test_the_thread_works_while_the_consumer_does():
-    """Neither can go on before the other has: the second chunk is read while the first is worked on."""
+    """The second chunk is read before the consumer asks for it."""
     second = threading.Event()
     source = Source(before=lambda number: second.set() if number == 1 else None)
     with iter_batches(source, prefetch=2) as batches:
@@ -212,19 +217,20 @@ def test_a_source_that_reads_its_own_batches_has_an_error(prefetch):
 
 @PREFETCH
 def test_a_source_that_closes_its_own_batches_does_not_wait_for_itself(prefetch):
-    done = threading.Event()
+    done, refusals = threading.Event(), []
 
     def before(number):
         if number == 2:
             try:
                 batches.close()
             except ValueError as error:
-                assert "being read already" in str(error)
+                refusals.append(str(error))
             done.set()
 
     batches = iter_batches(Source(before=before), prefetch=prefetch)
     drained(batches)
     assert done.wait(10)
+    assert refusals in ([], ["these batches are being read already"])
 
 
 def test_two_readers_at_once_are_told():
@@ -253,7 +259,7 @@ def test_threads_that_share_batches_get_each_row_once_or_an_error():
     def work():
         while True:
             try:
-                found.append(numbers(next(batches)))
+                found.extend(numbers(next(batches)))
             except ValueError:
                 continue
             except StopIteration:
@@ -264,7 +270,7 @@ def test_threads_that_share_batches_get_each_row_once_or_an_error():
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(sum(found, [])) == list(range(3000))
+    assert sorted(found) == list(range(3000))
 
 
 def test_streams_that_say_anything_are_released_once():
@@ -278,7 +284,7 @@ def test_streams_that_say_anything_are_released_once():
 
 @PREFETCH
 def test_a_chunk_of_another_type_is_an_error_after_those_before_it(prefetch):
-    """The schema says structs of one int32; the third chunk is a bare column, or short, or negative."""
+    """The schema says structs of one int32; the third chunk is something else."""
     for wrong in [
         {"n_children": 2},
         {"length": -5},
@@ -382,7 +388,10 @@ def test_nothing_is_left_behind():
 
 def run(code):
     """A process of its own, which must end by itself, without a word."""
-    code = "import numpy as np, pyarrow as pa\nfrom arrow_dlpack import iter_batches\n" + textwrap.dedent(code)
+    code = (
+        "import numpy as np, pyarrow as pa\nfrom arrow_dlpack import iter_batches\n"
+        + textwrap.dedent(code)
+    )
     folder = os.path.dirname(__file__)
     environment = os.environ | {"PYTHONPATH": folder}
     done = subprocess.run(

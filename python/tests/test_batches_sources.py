@@ -1,8 +1,7 @@
-"""Batches of what the libraries have: pyarrow's datasets, polars' frames, DuckDB's and DataFusion's results."""
+"""Batches of what the libraries have: datasets, frames, results of queries."""
 
 import sys
 
-import datafusion
 import duckdb
 import numpy as np
 import polars as pl
@@ -11,6 +10,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import Array, iter_batches
+
+import datafusion
 
 ROWS = 25_000
 NUMBERS = pa.table(
@@ -38,26 +39,26 @@ def data_set(folder):
     return ds.dataset(folder)
 
 
-SOURCES = {
-    "pyarrow dataset": data_set,
-    "pyarrow scanner": lambda folder: data_set(folder).scanner(batch_size=1000),
-    "pyarrow reader": lambda folder: data_set(folder).scanner().to_reader(),
-    "pyarrow table": lambda folder: pq.read_table(folder),
-    "pyarrow record batch": lambda folder: pq.read_table(folder).combine_chunks().to_batches()[0],
-    "polars frame": lambda folder: pl.read_parquet(folder),
-    "polars frame, chunked": lambda folder: pl.concat(
-        [pl.read_parquet(file) for file in sorted(folder.iterdir())], rechunk=False
-    ),
-    "duckdb": lambda folder: duckdb.sql(f"select * from '{folder}/*.parquet' order by y"),
-    "datafusion": lambda folder: datafusion_rows(folder),
-    "ours": lambda folder: Array(pq.read_table(folder)),
-}
-
-
 def datafusion_rows(folder):
     context = datafusion.SessionContext()
     context.register_parquet("numbers", str(folder))
     return context.sql("select * from numbers order by y")
+
+
+SOURCES = {
+    "pyarrow dataset": data_set,
+    "pyarrow scanner": lambda folder: data_set(folder).scanner(batch_size=1000),
+    "pyarrow reader": lambda folder: data_set(folder).scanner().to_reader(),
+    "pyarrow table": pq.read_table,
+    "pyarrow record batch": lambda folder: pq.read_table(folder).combine_chunks().to_batches()[0],
+    "polars frame": pl.read_parquet,
+    "polars frame, chunked": lambda folder: pl.concat(
+        [pl.read_parquet(file) for file in sorted(folder.iterdir())], rechunk=False
+    ),
+    "duckdb": lambda folder: duckdb.sql(f"select * from '{folder}/*.parquet' order by y"),
+    "datafusion": datafusion_rows,
+    "ours": lambda folder: Array(pq.read_table(folder)),
+}
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
@@ -135,12 +136,19 @@ def test_an_error_while_a_query_runs_comes_after_the_rows_before_it():
         "select case when range = 900000 then error('boom') else range::varchar end::bigint as x "
         "from range(1000000)"
     )
+    found = until_the_error(iter_batches(rows, batch_size=1000, prefetch=2), "boom")
+    assert found == list(range(len(found)))
+
+
+def until_the_error(batches, words):
+    """The rows before it."""
     found = []
-    with pytest.raises(Exception, match="boom"):
-        for batch in iter_batches(rows, batch_size=1000, prefetch=2):
-            found.append(np.from_dlpack(batch["x"]))
-    x = np.concatenate(found) if found else np.arange(0)
-    np.testing.assert_array_equal(x, np.arange(len(x)))
+    while True:
+        try:
+            found += np.from_dlpack(next(batches)["x"]).tolist()
+        except ValueError as error:
+            assert words in str(error)  # noqa: PT017
+            return found
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
@@ -154,11 +162,8 @@ def test_a_file_that_ends_too_early_gives_the_rows_that_it_has(tmp_path, prefetc
     file = tmp_path / "cut.arrows"
     file.write_bytes(whole[: len(whole) - 1300])
     reader = pa.ipc.open_stream(pa.OSFile(str(file)))
-    found = []
-    with pytest.raises(ValueError, match="Arrow stream failed"):
-        for batch in iter_batches(reader, batch_size=64, prefetch=prefetch):
-            found += np.from_dlpack(batch["x"]).tolist()
-    assert found == list(range(300))
+    batches = iter_batches(reader, batch_size=64, prefetch=prefetch)
+    assert until_the_error(batches, "Arrow stream failed") == list(range(300))
 
 
 PROGRESS = {"batch_size": 64, "progress": True}

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import arrow_dlpack
+import arrow_dlpack.torch
 import pytest
-from arrow_dlpack import _core
+from arrow_dlpack import _batches, _core
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -45,7 +46,7 @@ def test_the_pages_run_from_top_to_bottom(page):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", [arrow_dlpack, _core])
+@pytest.mark.parametrize("module", [arrow_dlpack, _core, _batches, arrow_dlpack.torch])
 def test_docstrings_run(module):
     finder = doctest.DocTestFinder()
     runner = doctest.DocTestRunner(
