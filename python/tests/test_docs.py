@@ -42,7 +42,9 @@ def test_the_readme_runs(block):
 def test_the_pages_run_from_top_to_bottom(page):
     code = "\n".join(python_of(page))
     # In a process of its own: one of them forks, and PyTorch keeps what it was given.
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
 
 
