@@ -484,3 +484,54 @@ def test_ctrl_c_ends_the_waiting(prefetch):
     assert prefetch == 0 or caught.type is KeyboardInterrupt
     timer.join()
     batches.close()
+
+
+def test_ctrl_c_ends_the_waiting_of_close():
+    entered, go = threading.Event(), threading.Event()
+
+    def before(number):
+        if number == 2:
+            entered.set()
+            go.wait(10)
+
+    source = Source(chunks=None, before=before)
+    batches = iter_batches(source, prefetch=2)
+    next(batches)
+    assert entered.wait(10)
+    timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        batches.close()
+    timer.join()
+    assert list(batches) == []
+    go.set()
+    assert source.is_released()
+
+
+def test_letting_go_does_not_wait_for_a_source_that_waits_for_the_same_lock():
+    lock = threading.Lock()
+
+    def before(number):
+        with lock:
+            pass
+
+    source = Source(chunks=None, before=before)
+    with lock:
+        batches = iter_batches(source, prefetch=2)
+        del batches
+    assert source.is_released()
+
+
+def test_rows_that_cannot_be_counted_are_an_error():
+    """Of no memory at all."""
+    empty = pa.array([], pa.int8())
+    rows = pa.Array.from_buffers(pa.list_(pa.int8(), 0), 1 << 62, [None], children=[empty])
+    column = pa.record_batch({"x": rows})
+    found = iter_batches(
+        pa.RecordBatchReader.from_batches(column.schema, [column] * 5), batch_size=(1 << 64) - 1
+    )
+    with pytest.raises((ValueError, BufferError), match="overflow"):
+        list(found)
+    buffer = {"batch_size": 1 << 61, "local_shuffle_buffer_size": 1 << 61}
+    with pytest.raises(MemoryError):
+        list(iter_batches(pa.table({"x": rows}), **buffer))

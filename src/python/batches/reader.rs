@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::mem;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::Schema;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -144,12 +144,16 @@ impl Reader {
     }
 
     fn pull(&mut self) {
-        let chunk =
-            self.origin.next().and_then(|chunk| chunk.map(|chunk| self.batch(&chunk)).transpose());
+        let chunk = self.origin.next().and_then(|chunk| {
+            let Some(chunk) = chunk else { return Ok(None) };
+            // Rows may take no memory at all.
+            let rows = self.rows.checked_add(chunk.len()).ok_or("the number of rows overflows")?;
+            Ok(Some((self.batch(&chunk)?, rows)))
+        });
         match chunk {
-            Ok(Some(chunk)) if chunk.num_rows() == 0 => {}
-            Ok(Some(chunk)) => {
-                self.rows += chunk.num_rows();
+            Ok(Some((chunk, _))) if chunk.num_rows() == 0 => {}
+            Ok(Some((chunk, rows))) => {
+                self.rows = rows;
                 self.pending.push_back(chunk);
             }
             Ok(None) => self.end = Some(Ok(())),
