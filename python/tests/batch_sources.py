@@ -2,6 +2,7 @@
 
 import threading
 import time
+import weakref
 
 import numpy as np
 import pyarrow as pa
@@ -19,23 +20,21 @@ class Source:
         self.chunks, self.rows, self.fails_at, self.before = chunks, rows, fails_at, before
 
     def __arrow_c_stream__(self, requested_schema=None):
-        reader = pa.RecordBatchReader.from_batches(SCHEMA, self.generate())
-        return reader.__arrow_c_stream__()
+        generator = self.generate()
+        weakref.finalize(generator, self.released.set)
+        return pa.RecordBatchReader.from_batches(SCHEMA, generator).__arrow_c_stream__()
 
     def generate(self):
-        try:
-            number = 0
-            while self.chunks is None or number < self.chunks:
-                self.before(number)
-                self.threads.add(threading.get_ident())
-                if number == self.fails_at:
-                    raise OSError("the disk is on fire")
-                self.read += 1
-                start = number * self.rows
-                yield pa.record_batch({"x": np.arange(start, start + self.rows)})
-                number += 1
-        finally:
-            self.released.set()
+        number = 0
+        while self.chunks is None or number < self.chunks:
+            self.before(number)
+            self.threads.add(threading.get_ident())
+            if number == self.fails_at:
+                raise OSError("the disk is on fire")
+            self.read += 1
+            start = number * self.rows
+            yield pa.record_batch({"x": np.arange(start, start + self.rows)})
+            number += 1
 
     def is_released(self):
         return self.released.wait(10)
