@@ -14,7 +14,6 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::convert::Batch;
-use crate::fence::fenced;
 
 /// How long to wait before Python is asked whether somebody pressed Ctrl-C.
 const A_WHILE: Duration = Duration::from_millis(50);
@@ -41,7 +40,7 @@ struct State {
 static QUEUES: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
 
 impl Queue {
-    /// A thread that keeps `most` batches ready, until `source` has no more or fails.
+    /// A thread that keeps `most` batches ready, until `source` has no more or fails. It does not panic.
     pub(super) fn start(
         most: usize,
         mut source: impl FnMut(&mut dyn FnMut() -> PyResult<()>) -> PyResult<Option<Batch>>
@@ -64,9 +63,7 @@ impl Queue {
                 false => Ok(()),
             };
             while queue.has_room() {
-                let made = fenced(|| source(&mut go_on));
-                let made = made.unwrap_or_else(|panic| Err(PyRuntimeError::new_err(panic)));
-                let Some(made) = made.transpose() else { break };
+                let Some(made) = source(&mut go_on).transpose() else { break };
                 let is_last = made.is_err();
                 queue.put(made);
                 if is_last {

@@ -26,6 +26,7 @@ use shuffle::Pool;
 
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, no_column, pointless};
 use super::{source, table};
+use crate::fence::fenced;
 use crate::memory::PendingException;
 use crate::python::source::Imported;
 
@@ -136,10 +137,12 @@ impl PyBatches {
     fn end(&self, py: Python<'_>, mut state: MutexGuard<'_, State>) -> PyResult<()> {
         let ended = mem::take(&mut *state);
         drop(state);
-        if let (Some(progress), false) = (&self.progress, matches!(ended, State::Over)) {
+        let was_over = matches!(ended, State::Over);
+        let released = release(py, ended, true);
+        if let (Some(progress), false) = (&self.progress, was_over) {
             progress.call_method0(py, intern!(py, "close"))?;
         }
-        release(py, ended, true)
+        released
     }
 }
 
@@ -172,11 +175,13 @@ impl Drop for PyBatches {
     }
 }
 
+/// What has panicked is at its end, like what has failed.
 fn next(
     (reader, form): &mut (Reader, Form),
     pause: &mut dyn FnMut() -> PyResult<()>,
 ) -> PyResult<Option<Batch>> {
-    reader.next(pause)?.map(|pieces| form.batch(pieces)).transpose()
+    let next = fenced(|| reader.next(pause)?.map(|pieces| form.batch(pieces)).transpose());
+    next.unwrap_or_else(|panic| Err(PyRuntimeError::new_err(panic)))
 }
 
 /// Ends all threads, before the interpreter goes that their sources may need.
