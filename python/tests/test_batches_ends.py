@@ -454,6 +454,26 @@ def test_the_interpreter_ends_while_another_thread_reads():
     )
 
 
+def test_once_the_interpreter_is_ending_nothing_is_read_ahead():
+    out = run(
+        """
+        from arrow_dlpack import _core
+        from batch_sources import Source
+        batches, source = iter_batches(Source(), prefetch=2), Source()
+        next(batches)
+        _core._stop_batches()  # what atexit calls
+        for read in lambda: next(batches), lambda: iter_batches(source, prefetch=2):
+            try:
+                read()
+            except RuntimeError as error:
+                print(error)
+        print(list(batches), source.released.is_set(), len(list(iter_batches(Source()))))
+        """
+    )
+    told = "nothing is read ahead: the interpreter is ending"
+    assert out.splitlines() == [told, told, "[] True 10"]
+
+
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_a_fork_has_no_part_in_its_parents_batches(prefetch):
     out = run(

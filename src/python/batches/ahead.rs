@@ -36,8 +36,8 @@ struct State {
     has_ended: bool,
 }
 
-/// Those with a thread that may be running, for the end of the interpreter.
-static QUEUES: Mutex<Vec<Arc<Queue>>> = Mutex::new(Vec::new());
+/// Those with a thread that may be running; `None` once the interpreter is about to end.
+static QUEUES: Mutex<Option<Vec<Arc<Queue>>>> = Mutex::new(Some(Vec::new()));
 
 impl Queue {
     /// A thread that keeps `most` batches ready, until `source` has no more or fails. It does not panic.
@@ -76,6 +76,11 @@ impl Queue {
         // As much room on the stack as Python's own threads have: the source may be Python.
         let thread = thread::Builder::new().name("arrow_dlpack".to_owned()).stack_size(8 << 20);
         let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(queues) = &mut *queues else {
+            return Err(PyRuntimeError::new_err(
+                "nothing is read ahead: the interpreter is ending",
+            ));
+        };
         queues.retain(|queue| queue.is_foreign() || !queue.lock().has_ended);
         let spawned = thread.spawn(work);
         spawned.map_err(|error| {
@@ -113,7 +118,8 @@ impl Queue {
                     return made.map(Some);
                 }
                 if state.has_ended {
-                    return Ok(None);
+                    // Whoever closes them asks for no more.
+                    return if state.is_stopped { Err(ending()) } else { Ok(None) };
                 }
             }
             py.detach(|| self.wait(|state| !state.ready.is_empty() || state.has_ended));
@@ -155,6 +161,10 @@ impl Queue {
     }
 }
 
+fn ending() -> PyErr {
+    PyRuntimeError::new_err("nothing is read ahead: the interpreter is ending")
+}
+
 /// Tells the end, whatever it is.
 struct End<'a>(&'a Queue);
 
@@ -165,10 +175,10 @@ impl Drop for End<'_> {
     }
 }
 
-/// Ends the threads of this process.
+/// Ends the threads of this process, for good.
 pub(super) fn stop_all(py: Python<'_>) -> PyResult<()> {
-    let queues = mem::take(&mut *QUEUES.lock().unwrap_or_else(PoisonError::into_inner));
-    for queue in queues.into_iter().filter(|queue| !queue.is_foreign()) {
+    let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).take();
+    for queue in queues.into_iter().flatten().filter(|queue| !queue.is_foreign()) {
         queue.stop(py, true)?;
     }
     Ok(())
