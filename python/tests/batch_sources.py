@@ -37,7 +37,25 @@ class Source:
             number += 1
 
     def is_released(self):
-        return self.released.wait(10)
+        # Without a GIL it is this thread's to let go of what it has made, as it goes on.
+        until(self.released.is_set)
+        return True
+
+
+ROWS = 1000
+TABLE = pa.table(
+    {
+        "x": np.arange(ROWS, dtype="float32"),
+        "pair": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(2 * ROWS)), 2),
+        "y": np.arange(ROWS) * 3,
+    }
+)
+
+
+def part(index, count):
+    """One of so many parts of a table."""
+    share = ROWS // count
+    return TABLE.slice(index * share, share if index < count - 1 else None)
 
 
 def until(condition):

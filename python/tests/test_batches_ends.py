@@ -128,7 +128,7 @@ def test_an_error_of_a_batch_releases_the_source(prefetch):
     del reader
     with pytest.raises(TypeError, match="1 null"):
         next(batches)
-    assert released.wait(10)
+    until(released.is_set)
 
 
 @PREFETCH
@@ -408,8 +408,8 @@ def test_nothing_is_left_behind():
     assert grown < 20_000, after.compare_to(before, "lineno")[:5]
 
 
-def run(code, error=""):
-    """A process of its own, which must end by itself, without a word but for its last."""
+def run(code):
+    """A process of its own, which must end by itself, without a word."""
     code = (
         "import numpy as np, pyarrow as pa\nfrom arrow_dlpack import iter_batches\n"
         + textwrap.dedent(code)
@@ -424,8 +424,7 @@ def run(code, error=""):
         timeout=60,
         env=environment,
     )
-    last = done.stderr.splitlines()[-1:]
-    assert (done.returncode, last) in ((0, []), (0, [error])), done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 
 
@@ -447,13 +446,16 @@ def test_the_interpreter_ends_with_batches_on_their_way(prefetch, held):
 def test_the_interpreter_ends_while_another_thread_reads():
     run(
         """
-        import threading, time
+        import contextlib, threading, time
         from batch_sources import Source
         batches = iter_batches(Source(chunks=None), prefetch=2)
-        threading.Thread(target=lambda: [None for _ in batches], daemon=True).start()
+        def read():
+            with contextlib.suppress(RuntimeError):  # the interpreter is ending
+                for _ in batches:
+                    pass
+        threading.Thread(target=read, daemon=True).start()
         time.sleep(0.2)
-        """,
-        error="RuntimeError: nothing is read ahead: the interpreter is ending",
+        """
     )
 
 

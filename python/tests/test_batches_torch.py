@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 
-import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -14,16 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from arrow_dlpack.torch import BatchDataset
+from batch_sources import ROWS, TABLE, part
 from torch.utils.data import DataLoader
 
-ROWS = 1000
-TABLE = pa.table(
-    {
-        "x": np.arange(ROWS, dtype="float32"),
-        "pair": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(2 * ROWS)), 2),
-        "y": np.arange(ROWS) * 3,
-    }
-)
 # This process has had every library in it, with their threads, and must not be forked: its workers
 # are forked off another one, which has imported what they need, once.
 CONTEXT = multiprocessing.get_context("forkserver")
@@ -33,8 +25,8 @@ CONTEXT.set_forkserver_preload(["arrow_dlpack.torch", "pyarrow.dataset", "torch.
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("parquet")
-    for part in range(4):
-        pq.write_table(TABLE.slice(part * 250, 250), folder / f"{part}.parquet", row_group_size=100)
+    for at in range(0, ROWS, 250):
+        pq.write_table(TABLE.slice(at, 250), folder / f"{at:03}.parquet", row_group_size=100)
     return folder
 
 
@@ -105,12 +97,6 @@ def test_a_seed_is_the_same_order_in_each_epoch_and_another_in_each_worker(folde
 def test_spawned_workers_are_handed_the_source(folder):
     dataset = BatchDataset(ds.dataset(folder), batch_size=250, label="y", prefetch=1)
     assert loaded(dataset, workers=1, context="spawn")[-1] == list(range(750, 1000))
-
-
-def part(index, count):
-    """One of so many parts of a table."""
-    share = ROWS // count
-    return TABLE.slice(index * share, share if index < count - 1 else None)
 
 
 @pytest.mark.parametrize("workers", [0, 2])
