@@ -8,7 +8,7 @@ from pathlib import Path
 
 import arrow_dlpack
 import pytest
-from arrow_dlpack import _core
+from arrow_dlpack import _core, udf
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -45,7 +45,7 @@ def test_the_pages_run_from_top_to_bottom(page):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", [arrow_dlpack, _core])
+@pytest.mark.parametrize("module", [arrow_dlpack, _core, udf])
 def test_docstrings_run(module):
     finder = doctest.DocTestFinder()
     runner = doctest.DocTestRunner(
