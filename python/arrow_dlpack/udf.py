@@ -33,9 +33,6 @@ Framework: TypeAlias = Literal["numpy", "torch", "jax"] | Callable[[Tensor], Any
 #: What becomes of rows with nulls: they do not reach the function, or as in `to_tensor`.
 RowNulls: TypeAlias = Nulls | Literal["propagate", "mask"]
 
-#: Which Arrow type holds rows that have a shape.
-_Kind: TypeAlias = Literal["fixed_shape_tensor", "fixed_size_list"]
-
 _MODULES = {"numpy": "numpy", "torch": "torch", "jax": "jax.numpy"}
 
 #: The elements that columns have, and what DuckDB calls them.
@@ -71,7 +68,7 @@ class Input(NamedTuple):
     #: of doubles, which are then converted. Engines cast to them what fits, and refuse the rest.
     accepts: Dtype = None
     #: What has rows of several axes, with DataFusion. DuckDB has lists: (2, 3) is ``FLOAT[3][2]``.
-    kind: _Kind = "fixed_shape_tensor"
+    kind: Literal["fixed_shape_tensor", "fixed_size_list"] = "fixed_shape_tensor"
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -92,7 +89,7 @@ class Output(NamedTuple):
     #: The extents of one row; none if a row is one value.
     shape: Sequence[int] = ()
     #: What rows with a shape become, with DataFusion. DuckDB has lists.
-    kind: _Kind = "fixed_shape_tensor"
+    kind: Literal["fixed_shape_tensor", "fixed_size_list"] = "fixed_shape_tensor"
 
 
 def tensor_udf(
