@@ -43,13 +43,15 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches data fuzz docs/coverage.py
 
 # The crates for query engines, which take minutes to build, and so are not in what is above: their tests
-# and examples against the real ones. onnxruntime's own library is in its Python package.
+# and examples against the real ones. onnxruntime's own library is in its Python package. Each example
+# compares what it got with the same model run alone.
 ENGINES := --package arrow-dlpack-datafusion
-test-engines: $(VENV)/.test
+test-engines: $(VENV)/.engines build
 	cargo test $(ENGINES)
 	cargo run --quiet $(ENGINES) --example flights
 	ORT_DYLIB_PATH=$$(echo $(VENV)/lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*) \
 		cargo run --quiet $(ENGINES) --example onnx
+	RAY_USAGE_STATS_ENABLED=0 $(BIN)/python examples/ray_data.py
 
 lint-engines:
 	cargo clippy $(ENGINES) $(ENGINES)-benches --all-targets -- --deny warnings
@@ -196,6 +198,10 @@ build: $(VENV)/.demo
 
 $(VENV)/.test: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):test
+	touch $@
+
+$(VENV)/.engines: $(VENV)/.test
+	$(GROUP):engines
 	touch $@
 
 $(VENV)/.demo: python/pyproject.toml $(VENV)/bin/uv
