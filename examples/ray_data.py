@@ -56,9 +56,8 @@ def main() -> None:
     ray.init(num_cpus=WORKERS + 1, include_dashboard=False, log_to_driver=False)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
-    context.wait_for_min_actors_s = (
-        120  # or the first worker might be done before the second is there
-    )
+    # Or the first worker might be done before the second is there.
+    context.wait_for_min_actors_s = 120
     # One small file would be one block, and a block goes to one worker.
     flights = ray.data.read_parquet(str(DATA / "flights.parquet")).repartition(2 * WORKERS)
     predicted = flights.select_columns(["carrier", *FEATURES]).map_batches(
