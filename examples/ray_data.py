@@ -8,6 +8,7 @@ are compared with those of the same model in this process.
 
 import json
 import os
+import time
 from pathlib import Path
 
 import arrow_dlpack
@@ -66,7 +67,9 @@ def main() -> None:
         batch_size=BATCH,
         compute=ray.data.ActorPoolStrategy(size=WORKERS),
     )
+    start = time.monotonic()
     table = pa.concat_tables(ray.get(predicted.to_arrow_refs()))
+    print(f"{WORKERS} workers, from their start: {time.monotonic() - start:.1f} s")
     ray.shutdown()
 
     workers = set(table["worker"].to_pylist())
@@ -75,7 +78,11 @@ def main() -> None:
     by_carrier = averages(table)
     alone = pq.read_table(DATA / "flights.parquet", columns=["carrier", *FEATURES])
     matrix = torch.tensor([alone[name].to_pylist() for name in FEATURES], dtype=torch.float32)
-    expected = averages(alone.append_column("delay", pa.array(Model()(matrix.T).tolist())))
+    model = Model()
+    start = time.monotonic()
+    delays = model(matrix.T)
+    print(f"this process, the model alone: {time.monotonic() - start:.3f} s")
+    expected = averages(alone.append_column("delay", pa.array(delays.tolist())))
     assert by_carrier.keys() == expected.keys()
     for carrier, delay in by_carrier.items():
         assert abs(delay - expected[carrier]) < 0.01, carrier
