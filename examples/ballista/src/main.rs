@@ -27,7 +27,8 @@ use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 mod codec;
 mod model;
 
-/// The cast is for Ballista, which does not bring keys that are dictionaries from one stage to the next.
+/// The cast is for Ballista, whose keys that are dictionaries become strings on the way, which the stage
+/// that sorts them does not expect.
 const QUERY: &str = "SELECT cast(carrier AS varchar) AS carrier, count(*) AS flights, \
      round(avg(predict_delay(distance, hour, month)), 2) AS delay \
      FROM flights GROUP BY 1 ORDER BY 1";
