@@ -125,7 +125,8 @@ free-threaded: $(VENV)/.test
 FREE := target/free-threaded
 free-threaded-test: free-threaded $(FREE)/.test
 	$(BIN)/uv pip install --quiet --python $(FREE)/venv --reinstall --no-deps $(DIST)/*-cp314t-*.whl
-	VIRTUAL_ENV=$(abspath $(FREE)/venv) CARGO_TARGET_DIR=$(abspath target/package-build) \
+	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV=$(abspath $(FREE)/venv) \
+		CARGO_TARGET_DIR=$(abspath target/package-build) \
 		$(FREE)/venv/bin/maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
 	PYTHON_GIL=0 LEFT_OUT=duckdb,minarrow,paddle,polars,tensorflow \
 		$(FREE)/venv/bin/python -m pytest --config-file python/pyproject.toml python/tests

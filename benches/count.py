@@ -27,7 +27,12 @@ BINARY, LIBRARY = TARGET / "count", TARGET / "count.so"
 ALLOWED = 1.05
 CALLS = 10_000
 
-RUST = {"Rust: export and drop": "export", "Rust: import and drop": "import"}
+RUST = {
+    "Rust: export and drop": "export",
+    "Rust: export by type and drop": "export-by-type",
+    "Rust: import and drop": "import",
+    "Rust: import by type and drop": "import-by-type",
+}
 PYTHON = {
     "first": "pass",  # what is done once, such as finding begin and end
     "loop": "pass",

@@ -30,6 +30,15 @@ CASES = [
         },
     ),
     Case(
+        "Rust: export by type and drop",
+        {"limit": 2.0, "dlpark": 1.0},
+        {
+            "ours": "export/ours by type/1000",
+            "dlpark": "export/dlpark/1000",
+            "limit": "export/limit/1000",
+        },
+    ),
+    Case(
         "Rust: import and drop",
         {"limit": 2.0, "dlpark": 1.0},
         {
@@ -38,6 +47,15 @@ CASES = [
             "dlpark": "import/dlpark/1",
             "limit": "import/limit/1",
             "Buffer and ArrayRef": "import/buffer and array only/1",
+        },
+    ),
+    Case(
+        "Rust: import by type and drop",
+        {"limit": 2.0, "dlpark": 1.0},
+        {
+            "ours": "import/ours by type/1",
+            "dlpark": "import/dlpark/1",
+            "limit": "import/limit/1",
         },
     ),
     # Two threads in 1.11 times the time of one do 1.8 times as much.

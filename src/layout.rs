@@ -8,16 +8,15 @@ use crate::plan::CopyReason;
 
 /// Number of elements: 1 for no axes, 0 as soon as one extent is 0 (whatever the others are).
 pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
-    if let Some((axis, &extent)) = shape.iter().enumerate().find(|&(_, &extent)| extent < 0) {
-        return Err(Error::NegativeExtent { axis, extent });
+    let (mut count, mut is_empty) = (Some(1usize), false);
+    for (axis, &extent) in shape.iter().enumerate() {
+        let Ok(values) = usize::try_from(extent) else {
+            return Err(Error::NegativeExtent { axis, extent });
+        };
+        is_empty |= values == 0;
+        count = count.and_then(|count| count.checked_mul(values));
     }
-    if shape.contains(&0) {
-        return Ok(0);
-    }
-    shape
-        .iter()
-        .try_fold(1usize, |count, &extent| count.checked_mul(usize::try_from(extent).ok()?))
-        .ok_or_else(Error::overflow("number of elements"))
+    if is_empty { Ok(0) } else { count.ok_or_else(Error::overflow("number of elements")) }
 }
 
 /// The row-major strides of `shape`. An extent of 0 counts as 1, so that strides stay useful.
@@ -74,10 +73,17 @@ pub(crate) fn row_major_obstacle(shape: &[i64], strides: &[i64]) -> Option<CopyR
     if shape.contains(&0) {
         return None;
     }
+    let (axis, expected) = gap(shape, strides)?;
+    Some(CopyReason::Strided { axis, stride: strides[axis], expected })
+}
+
+/// The innermost axis of a tensor that has elements along which they are not where row-major order has them,
+/// and its stride in that order.
+pub(crate) fn gap(shape: &[i64], strides: &[i64]) -> Option<(usize, i64)> {
     let mut expected = 1i64;
     for (axis, (&extent, &stride)) in shape.iter().zip(strides).enumerate().rev() {
         if extent != 1 && stride != expected {
-            return Some(CopyReason::Strided { axis, stride, expected });
+            return Some((axis, expected));
         }
         expected = expected.saturating_mul(extent);
     }

@@ -24,6 +24,7 @@ mod memory;
 mod plan;
 mod possible;
 mod scalar;
+mod typed;
 
 // Atomics and locks go by this name where `tests/models` puts loom's in their place.
 use std::sync;

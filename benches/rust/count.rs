@@ -1,5 +1,5 @@
-//! `count export N`, `count import N`: so many exports or imports of a column, each dropped at once, for
-//! valgrind to count the instructions of; see `../count.py`.
+//! `count WHAT N`: so many exports or imports of a column, each dropped at once, for valgrind to count the
+//! instructions of; see `../count.py`.
 #![expect(unsafe_code, reason = "passes a tensor through a raw pointer, as C does")]
 
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field};
 
 fn main() {
     let mut arguments = std::env::args().skip(1);
-    let what = arguments.next().expect("export or import");
+    let what = arguments.next().expect("what");
     let count: usize = arguments.next().and_then(|count| count.parse().ok()).expect("how many");
 
     let array = Float32Array::from(vec![0.0; 1000]);
@@ -25,12 +25,20 @@ fn main() {
                 let tensor = to_dlpack(black_box(&array), black_box(&field), &Export::default());
                 drop(black_box(tensor));
             }
+            "export-by-type" => {
+                drop(black_box(ManagedTensor::try_from(black_box(&array))));
+            }
             "import" => {
                 // SAFETY: a true tensor, and its deleter leaves it as it is.
                 let tensor = unsafe { ManagedTensor::from_raw(raw) }.expect("a true tensor");
                 drop(black_box(from_dlpack(tensor, black_box(&Import::default()))));
             }
-            other => panic!("export or import, not {other}"),
+            "import-by-type" => {
+                // SAFETY: as above.
+                let tensor = unsafe { ManagedTensor::from_raw(raw) }.expect("a true tensor");
+                drop(black_box(Float32Array::try_from(tensor)));
+            }
+            other => panic!("what is {other}?"),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, Float32Array};
 use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_dlpack::ffi::DLManagedTensorVersioned;
-use arrow_dlpack::{Export, Import, ManagedTensor, export, from_dlpack, import, to_dlpack};
+use arrow_dlpack::{Error, Export, Import, ManagedTensor, export, from_dlpack, import, to_dlpack};
 use arrow_schema::{DataType, Field};
 use criterion::measurement::WallTime;
 use criterion::{Bencher, BenchmarkGroup, BenchmarkId, Criterion};
@@ -59,6 +59,9 @@ fn exports(group: &mut BenchmarkGroup<'_, WallTime>, rows: usize) {
     bench("ours without a field", &mut |bencher| {
         bencher.iter(|| export::array(black_box(&array)));
     });
+    bench("ours by type", &mut |bencher| {
+        bencher.iter(|| ManagedTensor::try_from(black_box(&array)));
+    });
     let shared = Arc::new(array.clone());
     bench("dlpark", &mut |bencher| bencher.iter(|| dlpark_export(black_box(&shared))));
 }
@@ -92,6 +95,14 @@ fn imports(group: &mut BenchmarkGroup<'_, WallTime>, rows: usize) {
     bench("ours without a field", &mut |bencher| {
         // SAFETY: as above.
         bencher.iter(|| import::array(unsafe { ManagedTensor::from_raw(raw) }?));
+    });
+    bench("ours by type", &mut |bencher| {
+        bencher.iter(|| {
+            // SAFETY: as above.
+            let array = Float32Array::try_from(unsafe { ManagedTensor::from_raw(raw) }?)?;
+            let array: ArrayRef = Arc::new(array);
+            Ok::<_, Error>(array)
+        });
     });
     bench("dlpark", &mut |bencher| {
         bencher.iter(|| {

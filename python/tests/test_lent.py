@@ -61,7 +61,7 @@ class Exporter:
         functions = {GET: self.get, RELEASE: self.release}
         slots = [Slot(slot, ctypes.cast(call, c_void_p)) for slot, call in functions.items()]
         slots = (Slot * 3)(*slots)
-        spec = Spec(b"tests.Exporter", 16, 0, 0, slots)
+        spec = Spec(b"tests.Exporter", object.__basicsize__, 0, 0, slots)
         make = ctypes.pythonapi.PyType_FromSpec
         make.restype, make.argtypes = py_object, [POINTER(Spec)]
         self.object = make(spec)()

@@ -333,6 +333,16 @@ def test_excessive_depth_is_refused():
         Array(nested(5000))
 
 
+def test_children_that_are_one_and_the_same_are_not_followed_for_ever():
+    keep = Source(schema={"format": b"i"})
+    for _ in range(60):
+        outer = Source(schema={"format": b"+s"}, children=[keep.schema] * 2)
+        outer.inner = keep
+        keep = outer
+    with pytest.raises(ValueError, match="more than 1048576 fields"):
+        Array(keep)
+
+
 def test_children_that_are_too_short_or_missing_are_refused():
     for format, length, words in [
         (b"+s", 7, "length 7 is too short"),

@@ -24,6 +24,7 @@ pub(crate) use dense::same_values;
 #[cfg(feature = "pyo3")]
 pub(crate) use primitive::vector;
 pub(crate) use ragged::{PreparedRagged, is_ragged};
+pub(crate) use refusal::nulls;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_schema::{Field, Schema};

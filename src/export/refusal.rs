@@ -35,7 +35,7 @@ pub(super) fn extension(field: &Field) -> Error {
 }
 
 /// The error for nulls, if nobody said what to do with them.
-pub(super) fn nulls(array: &dyn Array, null_count: usize) -> Error {
+pub(crate) fn nulls(array: &dyn Array, null_count: usize) -> Error {
     Error::Nulls { data_type: array.data_type().clone(), null_count, len: array.len() }
 }
 

@@ -1,9 +1,9 @@
 //! DLPack to Arrow: which dtypes and devices, which of Arrow's types, adopted or gathered.
 //!
-//! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that a tensor becomes, or takes the one that was asked
-//! for; `storage` reads a field as axes of elements, and knows which elements can become which;
-//! `prepare` puts the two together into a [`Plan`] and runs it. `table` and `ragged` do so with
-//! several tensors.
+//! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that
+//! a tensor becomes, or takes the one that was asked for; `storage` reads a field as axes of elements, and
+//! knows which elements can become which; `prepare` puts the two together into a [`Plan`] and runs it.
+//! `table` and `ragged` do so with several tensors.
 
 mod choose;
 mod prepare;
@@ -22,6 +22,7 @@ use crate::plan::Plan;
 
 #[cfg(feature = "pyo3")]
 pub(crate) use prepare::prepare;
+pub(crate) use primitive::adopt_as;
 pub use ragged::ragged;
 pub use table::{columns, record_batch};
 

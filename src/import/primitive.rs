@@ -19,7 +19,8 @@ macro_rules! dispatch {
                 $(DLDataType::$dtype => {
                     static FIELD: LazyLock<FieldRef> =
                         LazyLock::new(|| Arc::new(Field::new("", DataType::$arrow, true)));
-                    adopt_as::<types::$type>(tensor).map(|array| (array, Arc::clone(&FIELD)))
+                    let array = adopt_as::<types::$type>(tensor)?;
+                    Ok((Arc::new(array), Arc::clone(&FIELD)))
                 })*
                 _ => Err(tensor),
             }
@@ -28,7 +29,10 @@ macro_rules! dispatch {
 }
 for_each_numeric!(dispatch);
 
-fn adopt_as<T: ArrowPrimitiveType>(tensor: ManagedTensor) -> Result<ArrayRef, ManagedTensor> {
+/// The same for one of these types, and a tensor of its dtype.
+pub(crate) fn adopt_as<T: ArrowPrimitiveType>(
+    tensor: ManagedTensor,
+) -> Result<PrimitiveArray<T>, ManagedTensor> {
     let stays = tensor.ndim() == 1
         && tensor.device().is_host_readable()
         && tensor.is_contiguous()
@@ -38,5 +42,5 @@ fn adopt_as<T: ArrowPrimitiveType>(tensor: ManagedTensor) -> Result<ArrayRef, Ma
     }
     let size = tensor.size();
     let buffer = memory::adopt(tensor).unwrap_or_default();
-    Ok(Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::new(buffer, 0, size), None)))
+    Ok(PrimitiveArray::new(ScalarBuffer::new(buffer, 0, size), None))
 }

@@ -81,7 +81,7 @@ impl ManagedTensor {
     /// Whether the elements lie one behind the other in row-major order.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
-        self.row_major_obstacle().is_none()
+        self.view.is_contiguous()
     }
 
     /// The address of the first element where the CPU can read the device, and the producer's `data`

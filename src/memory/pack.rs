@@ -6,7 +6,6 @@ use std::ptr::NonNull;
 
 use super::live;
 use super::release::release;
-use crate::fence::fenced;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -58,7 +57,7 @@ impl<O: 'static> Block<O> {
             .unwrap_or_else(|_| unreachable!("the arrays exist already, so they fit memory"))
     }
 
-    /// Drops the owner and frees the block.
+    /// Drops the owner and frees the block. Only the owner can panic, and that ends in `release`.
     ///
     /// # Safety
     ///
@@ -76,12 +75,12 @@ impl<O: 'static> Block<O> {
 
 unsafe extern "C" fn delete<O: 'static>(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: P1; C calls a deleter once, with the pointer it was given (P2).
-    let _ = fenced(|| unsafe { Block::<O>::free(tensor.cast()) });
+    unsafe { Block::<O>::free(tensor.cast()) };
 }
 
 unsafe extern "C" fn delete_legacy<O: 'static>(tensor: *mut DLManagedTensor) {
     // SAFETY: as in `delete`.
-    let _ = fenced(|| unsafe { Block::<O>::free(tensor.cast()) });
+    unsafe { Block::<O>::free(tensor.cast()) };
 }
 
 /// A packed tensor whose owner's type has been forgotten, with its versioned header in place.

@@ -12,53 +12,45 @@ use crate::fence;
 const DEEPEST: usize = 32;
 
 thread_local! {
-    /// Releases that this thread is in the middle of, and those that wait.
-    static OPEN: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    /// Releases that this thread is in the middle of.
+    static OPEN: Cell<usize> = const { Cell::new(0) };
+    /// Whether others wait for their end.
+    static ANY_WAITING: Cell<bool> = const { Cell::new(false) };
     static WAITING: RefCell<Vec<Box<dyn FnOnce()>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Does what lets go of something, now or before the outermost release on this thread is over. A panic
 /// must not cross C, and has nobody to tell: it ends here.
 pub(super) fn release(work: impl FnOnce() + 'static) {
-    let (depth, _) = OPEN.get();
-    if depth < DEEPEST {
-        fenced(work);
-        if depth == 0 {
-            drain();
-        }
-    } else if let Some(work) = postpone(Box::new(work)) {
-        fenced(work);
+    let open = OPEN.get();
+    if open >= DEEPEST {
+        return postpone(Box::new(work));
     }
-}
-
-fn fenced(work: impl FnOnce()) {
-    step(1, 0);
+    OPEN.set(open + 1);
     let _ = fence::fenced(work);
-    step(-1, 0);
+    if open == 0 && ANY_WAITING.get() {
+        drain();
+    }
+    OPEN.set(open);
 }
 
-/// Gives the work back where nothing can wait any more, because the thread is ending.
-fn postpone(work: Box<dyn FnOnce()>) -> Option<Box<dyn FnOnce()>> {
+#[cold]
+fn postpone(work: Box<dyn FnOnce()>) {
     let mut work = Some(work);
     let kept = WAITING.try_with(|waiting| waiting.borrow_mut().extend(work.take()));
     if kept.is_ok() {
-        step(0, 1);
+        ANY_WAITING.set(true);
     }
-    work
+    // Nothing can wait any more where the thread is ending: then it is done at once.
+    let _ = work.map(fence::fenced);
 }
 
 /// Does what waits, and what comes to wait meanwhile.
+#[cold]
 fn drain() {
-    while OPEN.get().1 > 0 {
-        step(0, -1);
-        let next = WAITING.try_with(|waiting| waiting.borrow_mut().pop());
-        if let Ok(Some(work)) = next {
-            fenced(work);
-        }
+    let next = || WAITING.try_with(|waiting| waiting.borrow_mut().pop()).ok().flatten();
+    while let Some(work) = next() {
+        let _ = fence::fenced(work);
     }
-}
-
-fn step(deeper: isize, waiting: isize) {
-    let (depth, waited) = OPEN.get();
-    OPEN.set((depth.wrapping_add_signed(deeper), waited.wrapping_add_signed(waiting)));
+    ANY_WAITING.set(false);
 }

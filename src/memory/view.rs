@@ -24,6 +24,7 @@ use crate::plan::CopyReason;
 ///   not NULL, and every byte from the lowest to the highest element is readable, in one allocation,
 ///   at addresses that do not wrap. `before` and `after` are the bytes below `address`, and from it
 ///   to the end of the highest element; their sum fits `isize`.
+///   `contiguous` if `before` is 0 and the elements are one run in row-major order, or if there are none.
 /// - **V4** If there are no elements, `address` is NULL and `byte_offset` 0, as the header asks.
 #[derive(Debug)]
 pub(super) struct View {
@@ -39,6 +40,7 @@ pub(super) struct View {
     item_bits: usize,
     before: usize,
     after: usize,
+    contiguous: bool,
 }
 
 impl View {
@@ -79,12 +81,19 @@ impl View {
             item_bits: dtype.item_bits(padded),
             before: 0,
             after: 0,
+            contiguous: true,
         };
         view.size = layout::element_count(view.shape())?;
         view.nbytes = byte_size(view.size, view.item_bits)?;
         if view.nbytes > 0 {
             view.after = view.nbytes;
-            if view.row_major_obstacle().is_some() {
+            // SAFETY: V1.
+            let strides = view
+                .strides
+                .map(|strides| unsafe { slice::from_raw_parts(strides.as_ptr(), ndim) });
+            view.contiguous =
+                strides.is_none_or(|strides| layout::gap(view.shape(), strides).is_none());
+            if !view.contiguous {
                 let (below, above) = layout::span(view.shape(), &view.strides())?;
                 view.before = byte_size(below, view.item_bits)?;
                 view.after = byte_size(above, view.item_bits)?;
@@ -134,6 +143,7 @@ impl View {
             item_bits: itemsize * 8,
             before: 0,
             after: nbytes,
+            contiguous: true,
         }
     }
 
@@ -229,6 +239,10 @@ impl View {
     /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
     pub(super) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
         self.before > origin || origin.checked_add(self.after).is_none_or(|end| end > len)
+    }
+
+    pub(super) fn is_contiguous(&self) -> bool {
+        self.contiguous
     }
 
     /// What keeps the elements from being one row-major run, if anything does.

@@ -23,6 +23,10 @@ use crate::fence;
 use crate::memory::PendingException;
 use crate::possible::MAX_DEPTH;
 
+/// Fields of a schema that are looked at, at all levels: far more than tables have. Children may be the same
+/// structure again and again, and then a few of them are more than anyone could count.
+const MAX_FIELDS: usize = 1 << 20;
+
 /// What is wrong with a structure, in words.
 pub(super) type Checked<T = ()> = Result<T, String>;
 
@@ -32,8 +36,9 @@ pub(super) type Checked<T = ()> = Result<T, String>;
 ///
 /// `schema` points to a structure that meets S1.
 pub(super) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Checked<FieldRef> {
+    let mut fields = MAX_FIELDS;
     // SAFETY: the caller's promise.
-    let schema = unsafe { check_schema(schema, MAX_DEPTH)? };
+    let schema = unsafe { check_schema(schema, MAX_DEPTH, &mut fields)? };
     fenced(|| Field::try_from(schema).map(Arc::new))
 }
 
@@ -52,6 +57,7 @@ pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked
 unsafe fn check_schema<'a>(
     schema: *const FFI_ArrowSchema,
     depth: usize,
+    fields: &mut usize,
 ) -> Checked<&'a FFI_ArrowSchema> {
     if schema.is_null() || !schema.is_aligned() {
         return Err("the Arrow schema has a child that is not there".to_owned());
@@ -71,6 +77,10 @@ unsafe fn check_schema<'a>(
     let Some(depth) = depth.checked_sub(1) else {
         return Err(format!("the Arrow type is nested more than {MAX_DEPTH} levels deep"));
     };
+    match fields.checked_sub(1) {
+        Some(left) => *fields = left,
+        None => return Err(format!("the Arrow type has more than {MAX_FIELDS} fields")),
+    }
     // SAFETY: S1, and it is a text.
     let format = unsafe { CStr::from_ptr(schema.format) }.to_bytes();
     if format.starts_with(b"w:-") || format.starts_with(b"+w:-") {
@@ -88,11 +98,11 @@ unsafe fn check_schema<'a>(
     unsafe { check_metadata(schema.metadata) }?;
     for child in children(schema.n_children, schema.children)? {
         // SAFETY: S1 holds for children.
-        unsafe { check_schema(child, depth)? };
+        unsafe { check_schema(child, depth, fields)? };
     }
     if !schema.dictionary.is_null() {
         // SAFETY: S1 holds for the dictionary.
-        unsafe { check_schema(schema.dictionary, depth)? };
+        unsafe { check_schema(schema.dictionary, depth, fields)? };
     }
     Ok(schema)
 }

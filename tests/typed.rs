@@ -1,0 +1,119 @@
+//! Arrays of numbers to tensors and back by `try_from`: what the ways with options give, in fewer steps.
+
+use arrow_array::types::ArrowPrimitiveType;
+use arrow_array::{BooleanArray, Float32Array, Int8Array, PrimitiveArray};
+use arrow_buffer::ArrowNativeType;
+use arrow_dlpack::ffi::DLDataType;
+use arrow_dlpack::{Error, ManagedTensor, export};
+
+use support::{Abi, Data, Ints, Producer, device, dtype, for_each_numeric};
+
+mod support;
+
+fn there_and_back<T: ArrowPrimitiveType>(dtype: DLDataType)
+where
+    ManagedTensor: for<'a> TryFrom<&'a PrimitiveArray<T>, Error = Error>,
+    PrimitiveArray<T>: TryFrom<ManagedTensor, Error = Error>,
+{
+    let values = (1..=5).map(T::Native::usize_as);
+    let array = PrimitiveArray::<T>::from_iter_values(values);
+    for array in [array.clone(), array.slice(1, 3), array.slice(2, 0)] {
+        let tensor = ManagedTensor::try_from(&array).expect("numbers");
+        assert_eq!((tensor.dtype(), tensor.size()), (dtype, array.len()));
+        assert!(tensor.is_read_only());
+        let reference = export::array(&array).expect("numbers");
+        assert_eq!((tensor.data(), tensor.shape()), (reference.data(), reference.shape()));
+
+        let back = PrimitiveArray::<T>::try_from(tensor).expect("the same numbers");
+        assert_eq!(back, array);
+        if !array.is_empty() {
+            assert_eq!(back.values().as_ptr(), array.values().as_ptr());
+        }
+    }
+}
+
+#[test]
+fn an_array_comes_back_the_same_at_the_same_address() {
+    for_each_numeric!(there_and_back);
+}
+
+#[test]
+fn nulls_are_refused_and_a_validity_without_any_is_not() {
+    let some = Float32Array::from(vec![Some(1.0), None, Some(3.0)]);
+    let error = ManagedTensor::try_from(&some).expect_err("a null");
+    assert_eq!(Err(error), export::array(&some).map(drop));
+    let tensor = ManagedTensor::try_from(&some.slice(2, 1)).expect("no null in the slice");
+    assert_eq!(tensor.as_slice::<f32>(), Some(&[3.0][..]));
+}
+
+#[test]
+fn the_producers_memory_goes_when_the_array_goes() {
+    for abi in Abi::BOTH {
+        let (tensor, watch) = Producer::vector(&[1.0f32, 2.0, 3.0]).tensor(abi);
+        let array = Float32Array::try_from(tensor.expect("a true tensor")).expect("floats");
+        assert_eq!((array.values().as_ref(), watch.deletions()), (&[1.0, 2.0, 3.0][..], 0));
+        let slice = array.slice(1, 1);
+        drop(array);
+        assert_eq!(watch.deletions(), 0);
+        drop(slice);
+        watch.released_once();
+    }
+}
+
+/// A spoilt tensor is copied, or refused; either way it is released at once.
+fn become_floats(producer: Producer) -> Result<Vec<f32>, Error> {
+    let (tensor, watch) = producer.tensor(Abi::Versioned);
+    let array = Float32Array::try_from(tensor.expect("a true tensor"));
+    watch.released_once();
+    Ok(array?.values().to_vec())
+}
+
+#[test]
+fn what_is_elsewhere_in_memory_is_gathered() {
+    let floats = [1.0f32, 2.0, 3.0, 4.0];
+    let every_other =
+        Producer { shape: [2].into(), strides: [2].into(), ..Producer::vector(&floats) };
+    assert_eq!(become_floats(every_other), Ok(vec![1.0, 3.0]));
+
+    let vector = Producer::vector(&floats);
+    let Data::Bytes { bytes, origin, .. } = vector.data.clone() else { unreachable!("bytes") };
+    let askew = Producer { data: Data::Bytes { bytes, origin, misalign: 2 }, ..vector };
+    assert_eq!(become_floats(askew), Ok(floats.to_vec()));
+}
+
+#[test]
+fn one_value_is_an_array_of_one() {
+    let one =
+        Producer { ndim: 0, shape: Ints::Null, strides: Ints::Null, ..Producer::vector(&[7.0f32]) };
+    let (tensor, watch) = one.tensor(Abi::Versioned);
+    let array = Float32Array::try_from(tensor.expect("a true tensor"));
+    assert_eq!(array, Ok(Float32Array::from(vec![7.0])));
+    drop(array);
+    watch.released_once();
+}
+
+#[test]
+fn bfloats_are_widened_as_by_the_other_ways() {
+    let brains = Producer::bytes(dtype(4, 16, 1), &[0x80, 0x3f, 0x00, 0xc0], &[2], &[1]);
+    assert_eq!(become_floats(brains), Ok(vec![1.0, -2.0]));
+}
+
+#[test]
+fn what_is_not_such_an_array_is_refused_and_released() {
+    let cannot = |producer| match become_floats(producer) {
+        Err(Error::CannotBecome { dtype, shape, .. }) => (dtype.to_string(), shape),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(cannot(Producer::vector(&[1i32])), ("int32".to_owned(), vec![1]));
+    assert_eq!(cannot(Producer::vector(&[1.0f64])), ("float64".to_owned(), vec![1]));
+    let table = Producer::bytes(dtype(2, 32, 1), &[0; 16], &[2, 2], &[2, 1]);
+    assert_eq!(cannot(table), ("float32".to_owned(), vec![2, 2]));
+
+    let elsewhere = Producer { device: device(2, 0), ..Producer::vector(&[1.0f32]) };
+    let unreadable = Error::UnreadableDevice { device: device(2, 0) };
+    assert_eq!(become_floats(elsewhere), Err(unreadable));
+
+    let booleans = export::array(&BooleanArray::from(vec![true]));
+    let bits = Int8Array::try_from(booleans.expect("a copy"));
+    assert!(matches!(bits, Err(Error::CannotBecome { .. })), "{bits:?}");
+}
