@@ -1,16 +1,16 @@
 """Functions over tensors, in the queries of DataFusion and DuckDB.
 
->>> import duckdb, numpy as np
+>>> import datafusion, numpy as np
 >>> from arrow_dlpack.udf import Input, tensor_udf
 
 >>> @tensor_udf([Input("v", columns=["x", "y"])])
 ... def norm(v):
 ...     return np.sqrt((v * v).sum(axis=1))
 
->>> connection = duckdb.connect()
->>> norm.register(connection)
->>> connection.sql("SELECT norm(3, 4), norm(5, NULL)").fetchall()
-[(5.0, None)]
+>>> engine = datafusion.SessionContext()  # or duckdb.connect()
+>>> norm.register(engine)
+>>> engine.sql("SELECT norm(3, 4) AS a, norm(5, NULL) AS b").to_pydict()
+{'a': [5.0], 'b': [None]}
 
 ``docs/tensors-in-queries.md`` in the repository has models, and shapes.
 """
