@@ -39,6 +39,7 @@ from ._core import (
     to_tensor,
     to_tensor_dict,
 )
+from .udf import tensor_udf
 
 __all__ = [
     "Array",
@@ -56,6 +57,7 @@ __all__ = [
     "from_ragged",
     "ragged",
     "record_batch",
+    "tensor_udf",
     "to_tensor",
     "to_tensor_dict",
 ]
