@@ -1,0 +1,148 @@
+"""``iter_batches``: what needs no speed of it."""
+
+import atexit
+import operator
+import random
+import secrets
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Literal
+
+from . import _core
+from ._core import Batches
+from .typing import (
+    Dtype,
+    Nulls,
+    SupportsArrowArray,
+    SupportsArrowStream,
+    SupportsReader,
+    SupportsScanner,
+)
+
+# A thread that reads ahead may need the interpreter for its source: it ends before that does.
+atexit.register(_core._stop_batches)
+
+
+def iter_batches(
+    source: SupportsArrowStream | SupportsArrowArray | SupportsScanner | SupportsReader,
+    /,
+    *,
+    batch_size: int | None = None,
+    columns: Sequence[str] | None = None,
+    dtype: Dtype | None = None,
+    format: Literal["dict", "matrix"] = "dict",
+    label: str | None = None,
+    nulls: Nulls | Literal["mask"] = "error",
+    drop_last: bool = False,
+    local_shuffle_buffer_size: int | None = None,
+    seed: int | None = None,
+    prefetch: int = 0,
+    progress: bool = False,
+    physical: bool = False,
+    shard: tuple[int, int] = (0, 1),
+) -> Batches:
+    """A stream of Arrow data as tensors, batch by batch; memory does not grow with the stream.
+
+    source: any object with __arrow_c_stream__ (tables, readers, query results), or a dataset or
+    scanner of pyarrow; of a dataset only the columns that are wanted are read.
+    batch_size: rows of a batch, of which the last may have fewer; None for the batches of the
+    source. Rows within one chunk of the source are shared, those across an edge copied once.
+    columns: names, in the order of the result; None for all.
+    dtype: of all features, as in to_tensor. The label keeps its own.
+    format: "dict" for a dict of Tensors, "matrix" for one Tensor (rows, columns).
+    label: the column to predict. It is none of the features, and each batch is a pair
+    (features, label).
+    nulls: as in to_tensor. With "mask" each tensor becomes a pair (values, mask).
+    drop_last: True to leave out a last batch of fewer rows.
+    local_shuffle_buffer_size: rows are drawn at random from a buffer of at least so many. It holds
+    up to twice as many, and both its old and its new rows while it is filled up.
+    seed: for the same order again, whatever the chunks of the source; None for any.
+    prefetch: so many batches are made ahead, by a thread that needs no GIL unless the source does.
+    progress: True for a bar of rows, by tqdm.
+    physical: as in to_tensor.
+    shard: (index, count) for every count-th batch from that index on: of several readers of the
+    same source, each has its part.
+
+    An error in the source comes when all rows before it have been handed out; one in a batch comes
+    in its place. Either is the end. close() or a with block stops the reader early, and waits
+    until the source is released; letting go of the iterator does so too, without waiting.
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> table = pa.table({"x": [1, 2, 3, 4, 5], "y": [0.5, 1.5, 2.5, 3.5, 4.5], "z": range(5)})
+    >>> for features, label in arrow_dlpack.iter_batches(
+    ...     table, batch_size=2, format="matrix", dtype="float32", label="z", drop_last=True
+    ... ):
+    ...     print(features, memoryview(label).tolist())
+    <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [0, 1]
+    <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [2, 3]
+    """
+    batch_size = None if batch_size is None else _integer("batch_size", batch_size, 1)
+    prefetch = _integer("prefetch", prefetch, 0)
+    index, count = (_integer("each of shard", number, 0) for number in shard)
+    if index >= count:
+        raise ValueError(f"shard must be (index, count) with index < count, got {shard!r}")
+    if format not in ("dict", "matrix"):
+        raise ValueError(f'format must be "dict" or "matrix", got {format!r}')
+    if label is not None and not isinstance(label, str):
+        raise TypeError(f"label must be the name of a column, got {label!r}")
+    if batch_size is None and (drop_last or local_shuffle_buffer_size is not None):
+        raise TypeError("drop_last and local_shuffle_buffer_size need a batch_size")
+    shuffle = None
+    if local_shuffle_buffer_size is not None:
+        rows = _integer("local_shuffle_buffer_size", local_shuffle_buffer_size, 1)
+        seed = secrets.randbits(64) if seed is None else _integer("seed", seed, 0)
+        shuffle = rows, seed_of(seed, index)
+    elif seed is not None:
+        raise TypeError("seed is for local_shuffle_buffer_size")
+    bar = _bar(source) if progress else None
+    return _core._open_batches(
+        _stream(source, columns, label),
+        columns=columns,
+        label=label,
+        as_matrix=format == "matrix",
+        dtype=dtype,
+        nulls=nulls,
+        physical=physical,
+        batch_size=batch_size,
+        drop_last=bool(drop_last),
+        shuffle=shuffle,
+        shard=(index, count),
+        prefetch=prefetch,
+        progress=bar,
+    )
+
+
+def seed_of(seed: int, index: int) -> int:
+    """That of one of several readers, who are to draw differently."""
+    return seed % 2**64 if index == 0 else random.Random(f"{seed}, {index}").getrandbits(64)
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    wrong = f"{name} must be an integer of at least {least}, got {value!r}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(wrong)
+    number = operator.index(value)
+    if number < least:
+        raise ValueError(wrong)
+    return number
+
+
+def _stream(source: Any, columns: Sequence[str] | None, label: str | None) -> Any:
+    """What has the stream: of pyarrow's datasets and scanners a reader."""
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return source
+    if hasattr(source, "scanner"):
+        wanted = (
+            None if columns is None else list(dict.fromkeys([*columns, *filter(None, [label])]))
+        )
+        source = source.scanner(columns=wanted)
+    return source.to_reader() if hasattr(source, "to_reader") else source
+
+
+def _bar(source: Any) -> Any:
+    try:
+        tqdm = import_module("tqdm.auto").tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm: pip install tqdm") from error
+    rows = getattr(source, "num_rows", None)
+    return tqdm(total=rows if isinstance(rows, int) else None, unit="row", unit_scale=True)
