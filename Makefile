@@ -43,16 +43,22 @@ lint: $(VENV)/.test
 	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches data fuzz docs/coverage.py
 
 # The crates for query engines, which take minutes to build, and so are not in what is above: their tests
-# and examples against the real ones. onnxruntime's own library is in its Python package.
+# and examples against the real ones. onnxruntime's own library is in its Python package. Each example
+# compares what it got with the same model run alone. Ballista, which is large, has a workspace of its own.
 ENGINES := --package arrow-dlpack-datafusion
-test-engines: $(VENV)/.test
+BALLISTA := --manifest-path examples/ballista/Cargo.toml --target-dir target/ballista
+test-engines: $(VENV)/.engines build
 	cargo test $(ENGINES)
 	cargo run --quiet $(ENGINES) --example flights
 	ORT_DYLIB_PATH=$$(echo $(VENV)/lib/python*/site-packages/onnxruntime/capi/libonnxruntime.so.*) \
 		cargo run --quiet $(ENGINES) --example onnx
+	RAY_USAGE_STATS_ENABLED=0 $(BIN)/python examples/ray_data.py
+	cargo test $(BALLISTA)
 
 lint-engines:
+	cargo fmt --manifest-path examples/ballista/Cargo.toml --check
 	cargo clippy $(ENGINES) $(ENGINES)-benches --all-targets -- --deny warnings
+	cargo clippy $(BALLISTA) --all-targets -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps $(ENGINES)
 
 # The stubs against mypy and against the built module.
@@ -198,6 +204,10 @@ build: $(VENV)/.demo
 
 $(VENV)/.test: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):test
+	touch $@
+
+$(VENV)/.engines: $(VENV)/.test
+	$(GROUP):engines
 	touch $@
 
 $(VENV)/.demo: python/pyproject.toml $(VENV)/bin/uv

@@ -14,8 +14,15 @@ from email import message_from_bytes
 from pathlib import Path
 
 LIMIT = 2_000_000  # bytes
-EXPECTED = ["__init__.py", "__main__.py", "_batches.py", "_core.abi3.so", "_core.pyi"]
-EXPECTED += ["py.typed", "torch.py", "typing.py"]
+EXPECTED = [
+    "__init__.py",
+    "__main__.py",
+    "_batches.py",
+    "_columns.py",
+    "_core.abi3.so",
+    "_core.pyi",
+]
+EXPECTED += ["py.typed", "torch.py", "typing.py", "udf.py"]
 
 
 def main(wheel: Path, readme: Path) -> None:

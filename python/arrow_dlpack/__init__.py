@@ -41,6 +41,7 @@ from ._core import (
     to_tensor,
     to_tensor_dict,
 )
+from .udf import tensor_udf
 
 __all__ = [
     "Array",
@@ -60,6 +61,7 @@ __all__ = [
     "iter_batches",
     "ragged",
     "record_batch",
+    "tensor_udf",
     "to_tensor",
     "to_tensor_dict",
 ]

@@ -1,5 +1,7 @@
 //! Columns side by side.
 
+use std::array::from_fn;
+
 use super::gather::array;
 use super::lanes::Lanes;
 
@@ -26,23 +28,15 @@ fn weave_words<const N: usize, const K: usize>(
     tile: &mut [u8],
 ) {
     let row = columns.len() * N;
+    let (whole, rest) = columns.split_at(columns.len() / K * K);
     for tile in tile.chunks_mut(ROWS * row) {
         let rows = tile.len() / row;
-        let mut at = 0;
-        let mut rest = columns;
-        while let Some((group, others)) = rest.split_first_chunk::<K>() {
+        weave_rest::<N, K>(rest, start, tile, row);
+        let (mut groups, mut at) = (whole, 0);
+        while let Some((group, others)) = groups.split_first_chunk::<K>() {
             let group = group.map(|column| &column[start * N..(start + rows) * N]);
             weave_squares::<N, K>(&group, tile, row, at);
-            (rest, at) = (others, at + K * N);
-        }
-        while let Some((group, others)) = rest.split_first_chunk::<4>() {
-            let group = group.map(|column| &column[start * N..(start + rows) * N]);
-            weave_items::<N, 4>(&group, tile, row, at);
-            (rest, at) = (others, at + 4 * N);
-        }
-        for column in rest {
-            weave_items::<N, 1>(&[&column[start * N..(start + rows) * N]], tile, row, at);
-            at += N;
+            (groups, at) = (others, at + K * N);
         }
         start += rows;
     }
@@ -58,24 +52,62 @@ fn weave_squares<const N: usize, const K: usize>(
     let mut squares = tile.chunks_exact_mut(K * row);
     let mut start = 0;
     for rows in &mut squares {
-        let mut square = columns.map(|column| Lanes::load(&array(&column[start..start + 16])));
-        for _ in 0..K.ilog2() {
-            // Shuffles all items as cards are: the two halves of the deck in turn.
-            let mut shuffled = square;
-            for index in 0..K / 2 {
-                (shuffled[2 * index], shuffled[2 * index + 1]) =
-                    square[index].zip::<N>(square[K / 2 + index]);
-            }
-            square = shuffled;
-        }
-        for (row, items) in rows.chunks_exact_mut(row).zip(square) {
-            let mut bytes = [0; 16];
-            items.store(&mut bytes);
+        let square = square::<N, K>(columns, start);
+        for (row, bytes) in rows.chunks_exact_mut(row).zip(square) {
             row[at..at + 16].copy_from_slice(&bytes);
         }
         start += 16;
     }
     weave_items::<N, K>(&columns.map(|column| &column[start..]), squares.into_remainder(), row, at);
+}
+
+/// The last columns, which fill no register. If they fill half of one, whole registers are written all the
+/// same: what is beyond a row is written over, by the next row or by the columns before these.
+fn weave_rest<const N: usize, const K: usize>(
+    columns: &[&[u8]],
+    mut start: usize,
+    mut tile: &mut [u8],
+    row: usize,
+) {
+    let mut at = row - columns.len() * N;
+    if columns.len() > 1 && 2 * columns.len() >= K {
+        let group = from_fn(|index| columns[index.min(columns.len() - 1)]);
+        while (K - 1) * row + at + 16 <= tile.len() {
+            for (index, bytes) in square::<N, K>(&group, start * N).iter().enumerate() {
+                tile[index * row + at..][..16].copy_from_slice(bytes);
+            }
+            (start, tile) = (start + K, &mut tile[K * row..]);
+        }
+    }
+    let mut rest = columns;
+    while let Some((group, others)) = rest.split_first_chunk::<4>() {
+        weave_items::<N, 4>(&group.map(|column| &column[start * N..]), tile, row, at);
+        (rest, at) = (others, at + 4 * N);
+    }
+    for column in rest {
+        weave_items::<N, 1>(&[&column[start * N..]], tile, row, at);
+        at += N;
+    }
+}
+
+/// As many rows of `K` columns, from a byte of each on.
+#[inline(always)]
+fn square<const N: usize, const K: usize>(columns: &[&[u8]; K], start: usize) -> [[u8; 16]; K] {
+    let mut square = columns.map(|column| Lanes::load(&array(&column[start..start + 16])));
+    for _ in 0..K.ilog2() {
+        // Shuffles all items as cards are: the two halves of the deck in turn.
+        let mut shuffled = square;
+        for index in 0..K / 2 {
+            (shuffled[2 * index], shuffled[2 * index + 1]) =
+                square[index].zip::<N>(square[K / 2 + index]);
+        }
+        square = shuffled;
+    }
+    square.map(|items| {
+        let mut bytes = [0; 16];
+        items.store(&mut bytes);
+        bytes
+    })
 }
 
 /// Item by item, of several columns at once: more of each row is written before it is left.

@@ -112,7 +112,8 @@ fn chunks_lie_one_behind_the_other() {
 fn columns_lie_side_by_side() {
     let mut random = Random(14);
     for (dtype, size) in dtypes() {
-        for count in [0, 1, 2, 4, 7, 8, 13, 33].into_iter().take(if cfg!(miri) { 5 } else { 8 }) {
+        for count in [0, 1, 2, 3, 4, 7, 8, 13, 33].into_iter().take(if cfg!(miri) { 6 } else { 9 })
+        {
             for rows in [0, 1, 65, 9000].into_iter().take(if cfg!(miri) { 3 } else { 4 }) {
                 let columns: Vec<Vec<u8>> = (0..count).map(|_| random.bytes(rows * size)).collect();
                 let nulls: Vec<NullBuffer> =

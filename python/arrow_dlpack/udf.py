@@ -1,0 +1,321 @@
+"""Functions over tensors, in the queries of DataFusion and DuckDB.
+
+>>> import datafusion, numpy as np
+>>> from arrow_dlpack.udf import Input, tensor_udf
+
+>>> @tensor_udf([Input("v", columns=["x", "y"])])
+... def norm(v):
+...     return np.sqrt((v * v).sum(axis=1))
+
+>>> engine = datafusion.SessionContext()  # or duckdb.connect()
+>>> norm.register(engine)
+>>> engine.sql("SELECT norm(3, 4) AS a, norm(5, NULL) AS b").to_pydict()
+{'a': [5.0], 'b': [None]}
+
+``docs/tensors-in-queries.md`` in the repository has models, and shapes.
+"""
+
+# ruff: noqa: PLC0415 (only queries need pyarrow and the engines)
+
+import importlib
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias, final
+
+from ._core import Tensor
+from .typing import Dtype, Nulls
+
+__all__ = ["Framework", "Input", "Output", "TensorUdf", "tensor_udf"]
+
+#: What makes the tensors that a function gets: one of these, or any ``from_dlpack``.
+Framework: TypeAlias = Literal["numpy", "torch", "jax"] | Callable[[Tensor], Any]
+
+#: What becomes of rows with nulls: they do not reach the function, or as in `to_tensor`.
+RowNulls: TypeAlias = Nulls | Literal["propagate", "mask"]
+
+_MODULES = {"numpy": "numpy", "torch": "torch", "jax": "jax.numpy"}
+
+#: The elements that columns have, and what DuckDB calls them.
+_DUCKDB = {
+    "bool": "BOOLEAN",
+    "int8": "TINYINT",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "uint8": "UTINYINT",
+    "uint16": "USMALLINT",
+    "uint32": "UINTEGER",
+    "uint64": "UBIGINT",
+    "float16": "",
+    "float32": "FLOAT",
+    "float64": "DOUBLE",
+}
+
+
+class Input(NamedTuple):
+    """One tensor that a function takes, and the arguments that it is made of."""
+
+    #: What errors call it.
+    name: str
+    #: The elements: "float32", or a dtype of NumPy, PyTorch or JAX.
+    dtype: Dtype = "float32"
+    #: The extents of one row. The tensor has an axis of rows before these.
+    shape: Sequence[int] = ()
+    #: If there are any, the input is as many arguments: numbers, put side by side to a matrix,
+    #: which is a copy. If not, it is one argument: a number, or what has ``shape``, zero-copy.
+    columns: Sequence[str] = ()
+    #: The elements of the arguments, where they are not those of the tensor: "float64" for columns
+    #: of doubles, which are then converted. Engines cast to them what fits, and refuse the rest.
+    accepts: Dtype = None
+    #: What has rows of several axes, with DataFusion. DuckDB has lists: (2, 3) is ``FLOAT[3][2]``.
+    kind: Literal["fixed_shape_tensor", "fixed_size_list"] = "fixed_shape_tensor"
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of its arguments."""
+        return tuple(self.columns) or (self.name,)
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The extents of one row of an argument."""
+        return () if self.columns else tuple(self.shape)
+
+
+class Output(NamedTuple):
+    """The tensor that a function returns, and the column that it becomes."""
+
+    #: The elements. Nothing is converted: another dtype is an error.
+    dtype: Dtype = "float32"
+    #: The extents of one row; none if a row is one value.
+    shape: Sequence[int] = ()
+    #: What rows with a shape become, with DataFusion. DuckDB has lists.
+    kind: Literal["fixed_shape_tensor", "fixed_size_list"] = "fixed_shape_tensor"
+
+
+def tensor_udf(
+    inputs: Sequence[Input],
+    output: Output | None = None,
+    *,
+    framework: Framework = "numpy",
+    nulls: RowNulls = "propagate",
+    state: Callable[[], Any] | None = None,
+    batch_rows: int | None = None,
+    volatile: bool = False,
+    name: str | None = None,
+) -> "Callable[[Callable[..., Any]], TensorUdf]":
+    """Makes a function of tensors a scalar function of SQL.
+
+    >>> import numpy as np
+    >>> from datafusion import SessionContext
+
+    >>> def load():  # a model, say: once, when the first batch comes
+    ...     return np.array([0.01, 0.5], np.float32)
+
+    >>> @tensor_udf([Input("features", columns=["distance", "hour"])], state=load)
+    ... def delay(weights, features):
+    ...     return features @ weights
+
+    >>> context = SessionContext()
+    >>> delay.register(context)
+    >>> query = "SELECT delay(d, h) AS delay FROM (VALUES (200, 6), (NULL, 7)) AS t (d, h)"
+    >>> context.sql(query).to_pydict()
+    {'delay': [5.0, None]}
+
+    The function gets a tensor of each batch's rows for each input, after what `state` made, if
+    that is given. They share the batch's memory where that is possible: read-only, whatever the
+    framework lets one do. It returns a tensor of as many rows, in the dtype and the shape of
+    `output`: a float32 a row if that is not given. That becomes the column, where possible without
+    a copy: it is not to be written to again. Several threads may call the function at once.
+
+    Null in, null out: a row with a null anywhere in its arguments, within a list too, does not
+    reach the function, and its result is null. With ``nulls="error"``, ``"nan"`` or a number, nulls
+    are refused or filled; with ``"mask"`` each input is a pair of tensors, values and a mask that
+    is True where they are valid.
+
+    `framework` says whose the tensors are; it is imported when the first batch comes. A function
+    that takes no more rows at a time than `batch_rows` gets larger batches in slices. One that has
+    other results for the same rows is `volatile`. `name` is what SQL calls it, if not what Python
+    does.
+    """
+
+    def decorate(function: Callable[..., Any]) -> TensorUdf:
+        return TensorUdf(
+            function,
+            name=name or function.__name__,
+            inputs=inputs,
+            output=output or Output(),
+            framework=framework,
+            nulls=nulls,
+            state=state,
+            batch_rows=batch_rows,
+            volatile=volatile,
+        )
+
+    return decorate
+
+
+@final
+class TensorUdf:
+    """What `tensor_udf` makes of a function. It takes Arrow columns and returns a pyarrow array."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str,
+        inputs: Sequence[Input],
+        output: Output,
+        framework: Framework,
+        nulls: RowNulls,
+        state: Callable[[], Any] | None,
+        batch_rows: int | None,
+        volatile: bool,
+    ) -> None:
+        if not inputs:
+            raise ValueError(f"{name}: a function of tensors needs an input")
+        if batch_rows is not None and batch_rows < 1:
+            raise ValueError(f"{name}: batches of {batch_rows} rows come to no end")
+        #: What SQL calls it.
+        self.name = name
+        #: The function as it was, of tensors.
+        self.function = function
+        self.inputs = tuple(_judged(input, f'{name}: "{input.name}"') for input in inputs)
+        #: The names of its arguments.
+        self.arguments = [argument for input in self.inputs for argument in input.arguments]
+        if len(set(self.arguments)) < len(self.arguments):
+            raise ValueError(f"{name}: two arguments of one name: {', '.join(self.arguments)}")
+        where = f"{name}: its output"
+        dtype, shape = _element(output.dtype, where), _extents(output.shape, where)
+        self.output = output._replace(dtype=dtype, shape=shape)
+        self.framework = _from_dlpack(framework, name)
+        self.nulls = nulls
+        self.state = _Once(state) if state else None
+        self.batch_rows = batch_rows
+        self.volatile = volatile
+        self.__doc__ = function.__doc__
+
+    def __repr__(self) -> str:
+        return f"<arrow_dlpack.TensorUdf {self.name}({', '.join(self.arguments)})>"
+
+    def __call__(self, *columns: Any) -> Any:
+        from ._columns import results
+
+        return results(self, columns, self.output.kind)
+
+    def register(self, engine: Any) -> None:
+        """Makes it known to DataFusion's `SessionContext`, or to a connection of DuckDB."""
+        if hasattr(engine, "register_udf"):
+            engine.register_udf(self.datafusion())
+        elif hasattr(engine, "create_function"):
+            self._create_in_duckdb(engine)
+        else:
+            engines = "a SessionContext of datafusion or a connection of duckdb"
+            raise TypeError(f"{self.name} is for {engines}, not for {type(engine).__name__}")
+
+    def datafusion(self) -> Any:
+        """The function as a `datafusion.ScalarUDF`, for expressions: ``udf(col("x"), lit(6))``."""
+        import datafusion
+
+        from ._columns import arrow_type, judge
+
+        judge(self)
+        types = [
+            arrow_type(input.accepts, input.row, input.kind)
+            for input in self.inputs
+            for _ in input.arguments
+        ]
+        result = arrow_type(self.output.dtype, self.output.shape, self.output.kind)
+        volatility = "volatile" if self.volatile else "immutable"
+        return datafusion.udf(self, types, result, volatility, self.name)
+
+    def _create_in_duckdb(self, connection: Any) -> None:
+        import inspect
+
+        from ._columns import judge, results
+
+        def call(*columns: Any) -> Any:
+            return results(self, columns, "fixed_size_list")
+
+        # DuckDB counts the parameters.
+        call.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+            [
+                inspect.Parameter(f"_{n}", inspect.Parameter.POSITIONAL_ONLY)
+                for n, _ in enumerate(self.arguments)
+            ]
+        )
+        judge(self)
+        types = [
+            _duckdb_type(input.accepts, input.row, f'{self.name}: "{input.name}"')
+            for input in self.inputs
+            for _ in input.arguments
+        ]
+        result = _duckdb_type(self.output.dtype, self.output.shape, f"{self.name}: its output")
+        connection.create_function(
+            self.name,
+            call,
+            types,
+            result,
+            type="arrow",
+            # Otherwise DuckDB takes out rows that are null, but not those with a null in a list.
+            null_handling="special",
+            side_effects=self.volatile,
+        )
+
+
+def _from_dlpack(framework: Framework, where: str) -> Callable[[Tensor], Any]:
+    if callable(framework):
+        return framework
+    if framework not in _MODULES:
+        known = ", ".join(_MODULES)
+        raise ValueError(f"{where}: no framework {framework!r}, but {known}, or any from_dlpack")
+    return lambda tensor: importlib.import_module(_MODULES[framework]).from_dlpack(tensor)
+
+
+class _Once:
+    """A value that is made when it is first asked for, and asked for again if that fails."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._made: list[Any] = []
+        self._making = threading.Lock()
+
+    def get(self) -> Any:
+        if not self._made:
+            with self._making:
+                if not self._made:
+                    self._made.append(self._make())
+        return self._made[0]
+
+
+def _judged(input: Input, where: str) -> Input:
+    dtype = _element(input.dtype, where)
+    accepts = _element(input.accepts, where) if input.accepts else dtype
+    shape, width = _extents(input.shape, where), len(input.columns)
+    if width and shape not in ((), (width,)):
+        raise ValueError(f"{where}: {width} columns have shape ({width},), not {shape}")
+    return input._replace(
+        dtype=dtype,
+        accepts=accepts,
+        shape=(width,) if width else shape,
+        columns=tuple(input.columns),
+    )
+
+
+def _element(dtype: Dtype, where: str) -> str:
+    """The name of a dtype, however it is given."""
+    name = str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
+    if name not in _DUCKDB:
+        raise ValueError(f"{where}: columns have elements of {', '.join(_DUCKDB)}, not {name}")
+    return name
+
+
+def _extents(shape: Sequence[int], where: str) -> tuple[int, ...]:
+    if any(extent < 1 for extent in shape):
+        raise ValueError(f"{where}: rows of shape {tuple(shape)} have nothing in them")
+    return tuple(shape)
+
+
+def _duckdb_type(dtype: str, shape: Sequence[int], where: str) -> str:
+    if dtype == "float16":
+        raise ValueError(f"{where}: DuckDB has no float16")
+    return _DUCKDB[dtype] + "".join(f"[{extent}]" for extent in reversed(shape))

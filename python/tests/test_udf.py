@@ -1,0 +1,523 @@
+"""Functions of tensors, called by the engines themselves."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import duckdb
+import jax.numpy as jnp
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from arrow_dlpack import Tensor, UnsupportedError, tensor_udf
+from arrow_dlpack.udf import Input, Output
+
+import datafusion
+
+DTYPES = ["bool", "float32", "float64"]
+DTYPES += [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+
+
+class DataFusion:
+    name = "datafusion"
+
+    def __init__(self, table, **options):
+        config = datafusion.SessionConfig(options)
+        self.connection = datafusion.SessionContext(config)
+        batches = table.combine_chunks().to_batches() or [
+            pa.RecordBatch.from_pylist([], table.schema)
+        ]
+        self.connection.register_record_batches("t", [batches])
+
+    def rows(self, sql):
+        return self.table(sql).column(0).to_pylist()
+
+    def table(self, sql):
+        return self.connection.sql(sql).to_arrow_table()
+
+
+class DuckDB:
+    name = "duckdb"
+
+    def __init__(self, table):
+        self.connection = duckdb.connect()
+        self.connection.register("t", table)
+
+    def rows(self, sql):
+        return [row for (row,) in self.connection.sql(sql).fetchall()]
+
+
+@pytest.fixture(params=[DataFusion, DuckDB])
+def engine(request):
+    made = []
+
+    def make(udf, **columns):
+        engine = request.param(pa.table(columns))
+        made.append(engine.connection)
+        udf.register(engine.connection)
+        return engine
+
+    yield make
+    for connection in made:
+        getattr(connection, "close", lambda: None)()
+
+
+def lists(*rows, size=2, arrow="float32"):
+    return pa.array(rows, pa.list_(pa.type_for_alias(arrow), size))
+
+
+def summing(*inputs, **options):
+    @tensor_udf(inputs, **options)
+    def total(tensor, *_):
+        """The sum of each row of the first input."""
+        return np.asarray(tensor).reshape(len(tensor), -1).sum(axis=1, dtype=np.float32)
+
+    return total
+
+
+X = Input("x", shape=[2])
+
+
+def test_numbers_side_by_side_are_a_matrix(engine):
+    seen = []
+
+    @tensor_udf([Input("m", columns=["a", "b"])])
+    def head_of(matrix):
+        seen.append((matrix.dtype, matrix.shape, matrix.flags.writeable))
+        return matrix[:, 0]
+
+    rows = engine(head_of, a=[1, 2, 3], b=pa.array([0.5, 1.5, 2.5], pa.float32()))
+    assert rows.rows("SELECT head_of(a, b) FROM t") == [1.0, 2.0, 3.0]
+    assert seen[0][:2] == (np.float32, (3, 2))
+    with pytest.raises(Exception, match="No function matches"):
+        rows.rows("SELECT head_of(a, 'x' || b) FROM t")
+
+
+def test_an_input_for_each_argument(engine):
+    @tensor_udf([X, Input("n", "int64")], Output("float64"))
+    def power(x, n):
+        return (x.sum(axis=1) ** n).astype(np.float64)
+
+    rows = engine(power, x=lists([1, 2], [3, 4]), n=[2, 3])
+    assert rows.rows("SELECT power(x, n) FROM t") == [9.0, 343.0]
+    # Constants are as many equal rows.
+    assert rows.rows("SELECT power(x, 1) FROM t") == [3.0, 7.0]
+
+
+@pytest.mark.parametrize("sql", ["SELECT total(3, 4)", "SELECT total(3, 4) FROM t"])
+def test_a_call_of_constants(engine, sql):
+    rows = engine(summing(Input("m", columns=["a", "b"])), a=[1, 2])
+    assert set(rows.rows(sql)) == {7.0}
+
+
+def test_lists_are_not_copied():
+    column = lists([1, 2], [3, 4], [5, 6])[1:]
+    address = column.flatten().buffers()[1].address + 8
+    seen = []
+
+    @tensor_udf([X], Output(shape=[2]))
+    def same(x):
+        seen.append((x.__array_interface__["data"][0], x.flags.writeable))
+        return x
+
+    context = datafusion.SessionContext()
+    context.register_record_batches("t", [[pa.record_batch({"x": column})]])
+    same.register(context)
+    table = context.sql("SELECT same(x) AS y FROM t").to_arrow_table()
+    assert seen == [(address, False)]
+    # Nor is the result, which is the input here.
+    assert table["y"].type == pa.fixed_shape_tensor(pa.float32(), [2])
+    (chunk,) = table["y"].chunks
+    assert chunk.to_pylist() == [[3, 4], [5, 6]]
+    values = chunk.storage.flatten()
+    assert values.buffers()[1].address + 4 * values.offset == address
+
+
+@pytest.mark.parametrize("permutation", [None, [1, 0]])
+def test_a_tensor_column_comes_in_its_shape(permutation):
+    tensors = pa.fixed_shape_tensor(pa.float32(), [2, 3], permutation=permutation)
+    column = pa.ExtensionArray.from_storage(tensors, lists(range(6), range(6, 12), size=6))
+    shape = (2, 3) if permutation is None else (3, 2)
+
+    @tensor_udf([Input("x", shape=shape)])
+    def last(x):
+        assert x.shape[1:] == shape
+        return x[:, -1, 0]
+
+    engine = DataFusion(pa.table({"x": column}))
+    last.register(engine.connection)
+    assert engine.rows("SELECT last(x) FROM t") == ([3.0, 9.0] if shape == (2, 3) else [2.0, 8.0])
+
+    # As long, and of as many axes, is not enough.
+    for other in ((6,), shape[::-1]):
+        total = summing(Input("x", shape=other), name=f"total{len(other)}")
+        total.register(engine.connection)
+        with pytest.raises(Exception, match=r'"x": its rows have shape \(\d, \d\), not \('):
+            engine.rows(f"SELECT {total.name}(x) FROM t")
+
+
+def test_lists_within_lists_come_in_their_shape(engine):
+    rows = [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]]
+    column = pa.array(rows, pa.list_(pa.list_(pa.float32(), 3), 2))
+
+    @tensor_udf(
+        [Input("x", shape=[2, 3], kind="fixed_size_list")],
+        Output(shape=[3, 2], kind="fixed_size_list"),
+    )
+    def turned(x):
+        return x.transpose(0, 2, 1)
+
+    (first, _) = engine(turned, x=column).rows("SELECT turned(x) FROM t")
+    assert np.array(first).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+def test_the_result_of_one_is_taken_by_the_next(engine):
+    @tensor_udf([X], Output(shape=[2]))
+    def unit(x):
+        return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+    @tensor_udf([X, X._replace(name="y")])
+    def dot(x, y):
+        return (x * y).sum(axis=1)
+
+    rows = engine(unit, x=lists([3, 4], [0, 2]))
+    dot.register(rows.connection)
+    dots = rows.rows("SELECT dot(unit(a.x), unit(b.x)) FROM t a, t b ORDER BY 1")
+    assert dots == pytest.approx([0.8, 0.8, 1, 1])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_dtype_goes_there_and_back(engine, dtype):
+    @tensor_udf([Input("x", dtype)], Output(dtype))
+    def same(x):
+        assert x.dtype == dtype
+        return x
+
+    column = pa.array([1, 0, 1], pa.uint8()).cast(pa.float32()).cast(pa.type_for_alias(dtype))
+    assert engine(same, x=column).rows("SELECT same(x) FROM t") == column.to_pylist()
+
+
+def test_duckdb_has_no_float16():
+    @tensor_udf([Input("x", "float16")], Output("float16"))
+    def same(x):
+        return x
+
+    with pytest.raises(ValueError, match='same: "x": DuckDB has no float16'):
+        same.register(duckdb)
+    context = DataFusion(pa.table({"x": pa.array([1.5], pa.float16())}))
+    same.register(context.connection)
+    assert context.rows("SELECT same(x) FROM t") == [1.5]
+
+
+def test_dtypes_are_those_of_any_framework():
+    for dtype in ("float32", np.float32, np.dtype("float32"), torch.float32, jnp.float32):
+        assert summing(Input("x", dtype, [2])).inputs[0].dtype == "float32"
+
+
+def test_doubles_become_floats_if_the_input_accepts_them(engine):
+    columns = {"a": [1.5, 2.5], "b": [1, 2], "x": lists([0.5, 1], [2, 3], arrow="float64")}
+    narrow = Input("m", columns=["a", "b"])
+    rows = engine(summing(narrow._replace(accepts="float64")), **columns)
+    assert rows.rows("SELECT total(a, b) FROM t") == [2.5, 4.5]
+    rows = engine(summing(X._replace(accepts="float64")), **columns)
+    assert rows.rows("SELECT total(x) FROM t") == [1.5, 5.0]
+    rows = engine(summing(narrow), **columns)
+    with pytest.raises(Exception, match="No function matches"):
+        rows.rows("SELECT total(a, b) FROM t")
+
+
+HOLES = lists(None, [1, None], [3, 4], None, [5, 6])
+
+
+def test_rows_with_a_null_anywhere_are_null_and_do_not_reach_the_function(engine):
+    seen = []
+
+    @tensor_udf([X, Input("n")], Output(shape=[2]))
+    def times(x, n):
+        seen.append(x.tolist())
+        return x * n[:, None]
+
+    rows = engine(times, x=HOLES, n=[1, 2, 3, 4, None])
+    found = rows.rows("SELECT times(x, n) FROM t")
+    assert [row and list(row) for row in found] == [None, None, [9.0, 12.0], None, None]
+    assert seen == [[[3, 4]]]
+    # In aggregates too.
+    rows = engine(summing(Input("m", columns=["a", "b"])), a=[1, None, 3], b=[1, 2, 3])
+    assert rows.rows("SELECT sum(total(a, b)) FROM t") == [8.0]
+    assert rows.rows("SELECT count(total(a, b)) FROM t") == [2]
+    assert rows.rows("SELECT total(a, NULL) FROM t") == [None] * 3
+
+
+def test_rows_that_are_all_null_or_none_do_not_reach_the_function(engine):
+    @tensor_udf([X], Output(shape=[2]))
+    def never(x):
+        raise AssertionError(x)
+
+    rows = engine(never, x=lists(None, [None, 1]), n=[1, 2])
+    assert rows.rows("SELECT never(x) FROM t") == [None, None]
+    assert rows.rows("SELECT never(x) FROM t WHERE n > 5") == []
+    assert never(lists()).type == pa.fixed_shape_tensor(pa.float32(), [2])
+    assert len(never(pa.chunked_array([], HOLES.type))) == 0
+
+
+def test_nulls_in_tensor_columns_too():
+    tensors = pa.fixed_shape_tensor(pa.float32(), [1, 2], permutation=[1, 0])
+    column = pa.ExtensionArray.from_storage(tensors, HOLES)
+    total = summing(Input("x", shape=[2, 1]))
+    assert total(column).to_pylist() == [None, None, 7.0, None, 11.0]
+    assert total(column[1:4]).to_pylist() == [None, 7.0, None]
+    nested = pa.array([[[1, 2], None], [[3, 4], [5, None]], [[1, 1], [1, 1]]])
+    nested = nested.cast(pa.list_(pa.list_(pa.float32(), 2), 2))
+    assert summing(Input("x", shape=[2, 2]))(nested).to_pylist() == [None, None, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("nulls", "totals"), [("nan", [None, None, 7, None, 11]), (10, [20, 11, 7, 20, 11])]
+)
+def test_nulls_are_filled_if_asked_for(engine, nulls, totals):
+    rows = engine(summing(X, nulls=nulls), x=HOLES)
+    found = [None if np.isnan(total) else total for total in rows.rows("SELECT total(x) FROM t")]
+    assert found == totals
+
+
+def test_nulls_are_refused_by_the_name_of_their_column(engine):
+    rows = engine(summing(X, nulls="error"), x=HOLES)
+    with pytest.raises(Exception, match=r'total: "x": .* has \d+ nulls in 10 values'):
+        rows.rows("SELECT total(x) FROM t")
+    rows = engine(summing(Input("m", columns=["a", "b"]), nulls="error"), a=[1], b=[None])
+    with pytest.raises(Exception, match=r'total: "m": column .*b.* has 1 null in 1 value'):
+        rows.rows("SELECT total(1, b::INT) FROM t")
+
+
+def test_masks_tell_which_values_are_valid(engine):
+    @tensor_udf([X], nulls="mask", framework="torch")
+    def valid(x):
+        values, mask = x
+        assert (values.dtype, mask.dtype) == (torch.float32, torch.bool)
+        return torch.where(mask, values, 0).sum(dim=1)
+
+    assert engine(valid, x=HOLES).rows("SELECT valid(x) FROM t") == [0, 1, 7, 0, 11]
+
+
+@pytest.mark.parametrize("chunks", [1, 3])
+def test_columns_of_other_libraries_and_in_chunks(chunks):
+    total = summing(Input("m", columns=["a", "b"]))
+    column = pa.chunked_array([[1.0, 2.0]] * chunks, pa.float32())
+    assert total(column, column).to_pylist() == [2.0, 4.0] * chunks
+    series = pl.Series([1.0, 2.0] * chunks, dtype=pl.Float32)
+    assert total(series, column).to_pylist() == [2.0, 4.0] * chunks
+
+
+def test_several_batches_of_a_table(engine):
+    column = pa.chunked_array([pa.array([1.0] * 3000, pa.float32())] * 3)
+    rows = engine(summing(Input("n")), n=column)
+    assert rows.rows("SELECT sum(total(n)) FROM t") == [9000.0]
+
+
+def test_batch_rows_cuts_and_puts_together(engine):
+    seen = []
+
+    @tensor_udf([X], Output(shape=[2]), batch_rows=2)
+    def same(x):
+        seen.append(len(x))
+        return x
+
+    column = lists([1, 2], [3, 4], None, [5, 6], [7, 8], [9, 9])
+    found = engine(same, x=column).rows("SELECT same(x) FROM t")
+    assert [row and list(row) for row in found] == column.to_pylist()
+    assert seen == [2, 2, 1]
+
+
+def test_the_state_is_made_once_for_all_threads():
+    made, called = [], set()
+
+    @tensor_udf([Input("n", "int64")], Output("int64"), state=lambda: made.append(1) or made)
+    def plus(state, n):
+        assert state is made
+        called.add(threading.get_ident())
+        return n + 1
+
+    with duckdb.connect(config={"threads": 4}) as connection:
+        plus.register(connection)
+        connection.execute("CREATE TABLE t AS SELECT range AS n FROM range(1000000)")
+        ((total,),) = connection.sql("SELECT sum(plus(n)) FROM t").fetchall()
+        assert total == 1000000 * 1000001 // 2
+        assert len(called) > 1
+    engine = DataFusion(pa.table({"n": [1]}), **{"datafusion.execution.target_partitions": "4"})
+    plus.register(engine.connection)
+    parts = [[pa.record_batch({"n": pa.array(range(1000))})] for _ in range(4)]
+    engine.connection.register_record_batches("parts", parts)
+    assert engine.rows("SELECT sum(plus(n)) FROM parts") == [4 * 500500]
+    assert made == [1]
+
+
+def test_threads_that_come_at_once_wait_for_the_state():
+    made, results, barrier = [], [], threading.Barrier(8)
+
+    def state():
+        time.sleep(0.1)
+        made.append(1)
+        return 5
+
+    @tensor_udf([Input("n")], state=state)
+    def constant(state, n):
+        return np.full(len(n), state, np.float32)
+
+    def run():
+        barrier.wait(10)
+        results.append(constant(pa.array([1.0], pa.float32())).to_pylist())
+
+    threads = [threading.Thread(target=run) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (made, results) == ([1], [[5.0]] * 8)
+
+
+def test_a_state_that_cannot_be_made_is_tried_again(engine):
+    tries = []
+
+    def state():
+        tries.append(1)
+        if len(tries) == 1:
+            raise OSError("no such model")
+        return 1
+
+    @tensor_udf([Input("n")], state=state)
+    def plus(state, n):
+        return n + np.float32(state)
+
+    rows = engine(plus, n=[1])
+    with pytest.raises(Exception, match="no such model"):
+        rows.rows("SELECT plus(n) FROM t")
+    assert rows.rows("SELECT plus(n) FROM t") == [2.0]
+    assert len(tries) == 2
+
+
+@pytest.mark.parametrize(
+    ("result", "message"),
+    [
+        (lambda x: x.sum(axis=1)[:1], r"made returned float32 \(1,\), not float32 \(2,\)"),
+        (lambda x: x, r"made returned float32 \(2, 2\), not float32 \(2,\)"),
+        (lambda x: x.sum(axis=1).astype(int), r"made returned int64 \(2,\), not float32 \(2,\)"),
+        (lambda x: x.sum(axis=1).tolist(), "made: its result: .* got list"),
+        (lambda x: torch.ones(2, requires_grad=True), "made: its result: .*gradient"),
+        (lambda x: 1 / 0, "division by zero"),
+    ],
+)
+def test_a_wrong_result_is_an_error_of_the_query(engine, result, message):
+    made = tensor_udf([X], name="made")(result)
+    rows = engine(made, x=lists([1, 2], [3, 4]))
+    with pytest.raises(Exception, match=message):
+        rows.rows("SELECT made(x) FROM t")
+
+
+@pytest.mark.parametrize(
+    ("framework", "kind"),
+    [("numpy", np.ndarray), ("torch", torch.Tensor), ("jax", jnp.ndarray), (lambda x: x, Tensor)],
+)
+def test_tensors_are_those_of_the_framework(engine, framework, kind):
+    @tensor_udf([X], Output(shape=[2]), framework=framework)
+    def twice(x):
+        assert isinstance(x, kind)
+        return x if kind is Tensor else x + x
+
+    factor = 1 if kind is Tensor else 2
+    found = engine(twice, x=lists([1, 2], [3, 4])).rows("SELECT twice(x) FROM t")
+    assert np.array(found).tolist() == [[factor, 2 * factor], [3 * factor, 4 * factor]]
+
+
+def test_nothing_is_imported_before_it_is_used():
+    program = """
+import sys
+from arrow_dlpack.udf import Input, tensor_udf
+
+@tensor_udf([Input("x", "float32", [2])], framework="torch")
+def same(x):
+    return x
+
+heavy = {"numpy", "pyarrow", "torch", "jax", "datafusion", "duckdb", "inspect"} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_volatile_function_is_called_for_each_row(engine):
+    seen = []
+
+    @tensor_udf([Input("n")], volatile=True)
+    def draw(n):
+        seen.append(len(n))
+        return n + np.arange(len(n), dtype=np.float32)
+
+    rows = engine(draw, n=[1, 2, 3])
+    assert rows.rows("SELECT draw(1) FROM t") == [1.0, 2.0, 3.0]
+    assert seen == [3]
+
+
+def test_a_function_in_expressions_of_datafusion():
+    engine = DataFusion(pa.table({"x": lists([1, 2], [3, 4])}))
+    total = summing(X).datafusion()
+    frame = engine.connection.table("t").select(total(datafusion.col("x")).alias("y"))
+    assert frame.to_pydict() == {"y": [3.0, 7.0]}
+
+
+@pytest.mark.parametrize(
+    ("describe", "message"),
+    [
+        (summing, "total: a function of tensors needs an input"),
+        (lambda: summing(X, X), "total: two arguments of one name: x, x"),
+        (lambda: summing(X, batch_rows=0), "total: batches of 0 rows come to no end"),
+        (
+            lambda: summing(Input("x", "str")),
+            'total: "x": columns have elements of bool, .* not str',
+        ),
+        (
+            lambda: summing(Input("x", shape=[0])),
+            r'total: "x": rows of shape \(0,\) have nothing in',
+        ),
+        (
+            lambda: summing(Input("x", shape=[3], columns=["a", "b"])),
+            r'total: "x": 2 columns have shape \(2,\), not \(3,\)',
+        ),
+        (lambda: summing(X, output=Output("int3")), "total: its output: columns have elements of"),
+        (
+            lambda: summing(X, framework="pandas"),
+            "total: no framework 'pandas', but numpy, torch, jax",
+        ),
+    ],
+)
+def test_a_description_that_contradicts_itself_is_an_error(describe, message):
+    with pytest.raises(ValueError, match=message):
+        describe()
+
+
+def test_what_no_row_could_be_right_for_is_refused_when_it_is_registered():
+    total = summing(Input("n", "int32"), nulls="nan")
+    for engine in (datafusion.SessionContext(), duckdb.connect()):
+        with pytest.raises(ValueError, match='total: "n": .*int32 does not hold it'):
+            total.register(engine)
+    with pytest.raises(TypeError, match="total is for .* datafusion or .* duckdb, not for dict"):
+        total.register({})
+
+
+def test_other_columns_than_those_declared_are_refused():
+    total = summing(Input("m", columns=["a", "b"]))
+    with pytest.raises(TypeError, match=r"total takes 2 arguments \(a, b\), not 1"):
+        total([1.0])
+    with pytest.raises(UnsupportedError, match='total: "x": Utf8 has no tensor form'):
+        summing(Input("x"))(pa.array(["a"]))
+
+
+def test_it_says_what_it_is():
+    @tensor_udf([X, Input("m", columns=["a", "b"])])
+    def score(x, m):
+        """How good it is."""
+
+    assert repr(score) == "<arrow_dlpack.TensorUdf score(x, a, b)>"
+    assert score.__doc__ == "How good it is."
+    assert score.function(1, 2) is None
