@@ -100,13 +100,14 @@ docs: $(VENV)/.test build
 	$(BIN)/pdoc arrow_dlpack --output-directory target/doc/python
 
 # What goes to the registries: the crate, the sdist, and the wheel, which is built from the sdist, for
-# any Linux of the last ten years (zig links against an old glibc), and tried in an empty environment.
+# any Linux of the last ten years (zig links against an old glibc), and tried in an empty environment. All
+# files of an sdist are equally old, which Cargo would take for no change: so they are touched.
 DIST := target/dist
 package: $(VENV)/.test
 	rm -rf $(DIST)
 	cargo package --allow-dirty --all-features --package arrow-dlpack
 	$(BIN)/maturin sdist --manifest-path python/Cargo.toml --out $(DIST)
-	mkdir $(DIST)/sdist && tar -xzf $(DIST)/*.tar.gz -C $(DIST)/sdist --strip-components 1
+	mkdir $(DIST)/sdist && tar -xzf $(DIST)/*.tar.gz -C $(DIST)/sdist --strip-components 1 --touch
 	. $(BIN)/activate && CARGO_TARGET_DIR=$(abspath target/package-build) \
 		maturin build --release --zig --compatibility manylinux2014 \
 		--manifest-path $(DIST)/sdist/python/Cargo.toml --out $(DIST)

@@ -13,6 +13,7 @@ from typing import Any
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 os.environ.update(dict.fromkeys(THREADS, "1"))
 
+import batches  # noqa: E402, F401 (its cases)
 import cases  # noqa: E402
 import growth  # noqa: E402
 import picture  # noqa: E402

@@ -177,7 +177,8 @@ fn memory_may_run_along_any_axis_for_any_length() {
         (vec![9, 10, 11], vec![1, 9, 90]),
         (vec![2, 9, 4, 10], vec![40, 80, 1, 4]),
     ] {
-        for (dtype, itemsize) in dtypes() {
+        // Miri takes minutes for those of many bytes.
+        for (dtype, itemsize) in dtypes().into_iter().take(if cfg!(miri) { 1 } else { 9 }) {
             let axes = || shape.iter().zip(&strides);
             let reach = |sign: i64| -> i64 {
                 let steps = axes().map(|(&extent, &stride)| (extent - 1) * stride);

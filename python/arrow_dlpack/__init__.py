@@ -20,8 +20,10 @@ Traceback (most recent call last):
 arrow_dlpack.UnsupportedError: Int64 array has 1 null in 2 values, and a tensor cannot ...
 """
 
+from ._batches import iter_batches
 from ._core import (
     Array,
+    Batches,
     Field,
     MaskedRagged,
     Plan,
@@ -43,6 +45,7 @@ from .udf import tensor_udf
 
 __all__ = [
     "Array",
+    "Batches",
     "Field",
     "MaskedRagged",
     "Plan",
@@ -55,6 +58,7 @@ __all__ = [
     "explain",
     "from_dlpack",
     "from_ragged",
+    "iter_batches",
     "ragged",
     "record_batch",
     "tensor_udf",

@@ -1,130 +1,148 @@
-"""What a function of `udf` gets of Arrow columns, and the column that it returns, by pyarrow."""
+"""``iter_batches``: what needs no speed of it."""
 
+import atexit
+import operator
+import random
+import secrets
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import Any, Literal
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.compute as pc  # type: ignore[import-untyped]
+from . import _core
+from ._core import Batches
+from .typing import (
+    Dtype,
+    Nulls,
+    SupportsArrowArray,
+    SupportsArrowStream,
+    SupportsReader,
+    SupportsScanner,
+)
 
-from ._core import Tensor, to_tensor
-
-if TYPE_CHECKING:
-    from .udf import Input, TensorUdf
-
-
-def arrow_type(dtype: str, shape: Sequence[int], kind: str) -> Any:
-    """The type of a column whose rows have this shape."""
-    arrow = pa.type_for_alias(dtype)
-    if shape and kind == "fixed_shape_tensor":
-        return pa.fixed_shape_tensor(arrow, shape)
-    for extent in reversed(shape):
-        arrow = pa.list_(arrow, extent)
-    return arrow
+# A thread that reads ahead may need the interpreter for its source: it ends before that does.
+atexit.register(_core._stop_batches)
 
 
-def judge(udf: "TensorUdf") -> None:
-    """Fails where no rows would: for a fill value that an input cannot hold, say."""
-    for input in udf.inputs:
-        empty = pa.array([], arrow_type(input.accepts, input.row, "fixed_size_list"))
-        rows = pa.RecordBatch.from_arrays([empty] * len(input.arguments), input.arguments)
-        tensors(udf, input, rows)
+def iter_batches(
+    source: SupportsArrowStream | SupportsArrowArray | SupportsScanner | SupportsReader,
+    /,
+    *,
+    batch_size: int | None = None,
+    columns: Sequence[str] | None = None,
+    dtype: Dtype | None = None,
+    format: Literal["dict", "matrix"] = "dict",
+    label: str | None = None,
+    nulls: Nulls | Literal["mask"] = "error",
+    drop_last: bool = False,
+    local_shuffle_buffer_size: int | None = None,
+    seed: int | None = None,
+    prefetch: int = 0,
+    progress: bool = False,
+    physical: bool = False,
+    shard: tuple[int, int] = (0, 1),
+) -> Batches:
+    """A stream of Arrow data as tensors, batch by batch; memory does not grow with the stream.
+
+    source: any object with __arrow_c_stream__ (tables, readers, query results), or a dataset or
+    scanner of pyarrow; of a dataset only the columns that are wanted are read.
+    batch_size: rows of a batch, of which the last may have fewer; None for the batches of the
+    source. Rows within one chunk of the source are shared, those across an edge copied once.
+    columns: names, in the order of the result; None for all.
+    dtype: of all features, as in to_tensor. The label keeps its own.
+    format: "dict" for a dict of Tensors, "matrix" for one Tensor (rows, columns).
+    label: the column to predict. It is none of the features, and each batch is a pair
+    (features, label).
+    nulls: as in to_tensor. With "mask" each tensor becomes a pair (values, mask).
+    drop_last: True to leave out a last batch of fewer rows.
+    local_shuffle_buffer_size: rows are drawn at random from a buffer of at least so many. It holds
+    up to twice as many, and both its old and its new rows while it is filled up.
+    seed: for the same order again, whatever the chunks of the source; None for any.
+    prefetch: so many batches are made ahead, by a thread that needs no GIL unless the source does.
+    progress: True for a bar of rows, by tqdm.
+    physical: as in to_tensor.
+    shard: (index, count) for every count-th batch from that index on: of several readers of the
+    same source, each has its part.
+
+    An error in the source comes when all rows before it have been handed out; one in a batch comes
+    in its place. Either is the end. close() or a with block stops the reader early, and waits
+    until the source is released; letting go of the iterator does so too, without waiting.
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> table = pa.table({"x": [1, 2, 3, 4, 5], "y": [0.5, 1.5, 2.5, 3.5, 4.5], "z": range(5)})
+    >>> for features, label in arrow_dlpack.iter_batches(
+    ...     table, batch_size=2, format="matrix", dtype="float32", label="z", drop_last=True
+    ... ):
+    ...     print(features, memoryview(label).tolist())
+    <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [0, 1]
+    <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [2, 3]
+    """
+    batch_size = None if batch_size is None else _integer("batch_size", batch_size, 1)
+    prefetch = _integer("prefetch", prefetch, 0)
+    index, count = (_integer("each of shard", number, 0) for number in shard)
+    if index >= count:
+        raise ValueError(f"shard must be (index, count) with index < count, got {shard!r}")
+    if format not in ("dict", "matrix"):
+        raise ValueError(f'format must be "dict" or "matrix", got {format!r}')
+    if label is not None and not isinstance(label, str):
+        raise TypeError(f"label must be the name of a column, got {label!r}")
+    if batch_size is None and (drop_last or local_shuffle_buffer_size is not None):
+        raise TypeError("drop_last and local_shuffle_buffer_size need a batch_size")
+    shuffle = None
+    if local_shuffle_buffer_size is not None:
+        rows = _integer("local_shuffle_buffer_size", local_shuffle_buffer_size, 1)
+        seed = secrets.randbits(64) if seed is None else _integer("seed", seed, 0)
+        shuffle = rows, seed_of(seed, index)
+    elif seed is not None:
+        raise TypeError("seed is for local_shuffle_buffer_size")
+    bar = _bar(source) if progress else None
+    return _core._open_batches(
+        _stream(source, columns, label),
+        columns=columns,
+        label=label,
+        as_matrix=format == "matrix",
+        dtype=dtype,
+        nulls=nulls,
+        physical=physical,
+        batch_size=batch_size,
+        drop_last=bool(drop_last),
+        shuffle=shuffle,
+        shard=(index, count),
+        prefetch=prefetch,
+        progress=bar,
+    )
 
 
-def results(udf: "TensorUdf", columns: Sequence[Any], kind: str) -> Any:
-    """The results for columns of any library."""
-    if len(columns) != len(udf.arguments):
-        takes = f"{len(udf.arguments)} arguments ({', '.join(udf.arguments)})"
-        raise TypeError(f"{udf.name} takes {takes}, not {len(columns)}")
-    output = arrow_type(udf.output.dtype, udf.output.shape, kind)
-    rows = pa.RecordBatch.from_arrays([one_array(column) for column in columns], udf.arguments)
-    complete = complete_rows(rows) if udf.nulls == "propagate" else None
-    given = rows if complete is None else rows.filter(complete)
-    # A batch without rows does not reach the function.
-    step = udf.batch_rows or max(len(given), 1)
-    slices = [given.slice(start, step) for start in range(0, len(given), step)]
-    found = [storage(result(udf, slice, output)) for slice in slices]
-    if not found:
-        array = pa.nulls(len(rows), getattr(output, "storage_type", output))
-    else:
-        array = found[0] if len(found) == 1 else pa.concat_arrays(found)
-        array = array if complete is None else put_back(array, complete)
-    extended = isinstance(output, pa.BaseExtensionType)
-    return pa.ExtensionArray.from_storage(output, array) if extended else array
+def seed_of(seed: int, index: int) -> int:
+    """That of one of several readers, who are to draw differently."""
+    return seed % 2**64 if index == 0 else random.Random(f"{seed}, {index}").getrandbits(64)
 
 
-def result(udf: "TensorUdf", rows: Any, output: Any) -> Any:
-    """What the function returns for some rows, as a column, if it is what was declared."""
-    arguments = [udf.state.get()] if udf.state else []
-    for input in udf.inputs:
-        made = tuple(map(udf.framework, tensors(udf, input, rows)))
-        arguments.append(made if udf.nulls == "mask" else made[0])
-    returned = udf.function(*arguments)
+def _integer(name: str, value: Any, least: int) -> int:
+    wrong = f"{name} must be an integer of at least {least}, got {value!r}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(wrong)
+    number = operator.index(value)
+    if number < least:
+        raise ValueError(wrong)
+    return number
+
+
+def _stream(source: Any, columns: Sequence[str] | None, label: str | None) -> Any:
+    """What has the stream: of pyarrow's datasets and scanners a reader."""
+    if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+        return source
+    if hasattr(source, "scanner"):
+        wanted = (
+            None if columns is None else list(dict.fromkeys([*columns, *filter(None, [label])]))
+        )
+        source = source.scanner(columns=wanted)
+    return source.to_reader() if hasattr(source, "to_reader") else source
+
+
+def _bar(source: Any) -> Any:
     try:
-        found = Tensor.from_dlpack(returned, device="cpu")
-    except (BufferError, TypeError) as error:
-        raise type(error)(f"{udf.name}: its result: {error}") from error
-    expected = (len(rows), *udf.output.shape)
-    if (found.dtype, found.shape) != (udf.output.dtype, expected):
-        what, declared = f"{found.dtype} {found.shape}", f"{udf.output.dtype} {expected}"
-        raise ValueError(f"{udf.name} returned {what}, not {declared}")
-    return pa.array(found.to_arrow(type=output))
-
-
-def tensors(udf: "TensorUdf", input: "Input", rows: Any) -> tuple[Tensor, ...]:
-    """An input's tensor for some rows, and the mask if there is one."""
-    source = rows.select(input.columns) if input.columns else rows.column(input.name)
-    nulls = "error" if udf.nulls == "propagate" else udf.nulls
-    try:
-        made = to_tensor(source, dtype=input.dtype, nulls=nulls)
-    except (BufferError, ValueError) as error:
-        raise type(error)(f'{udf.name}: "{input.name}": {error}') from error
-    pair = made if isinstance(made, tuple) else (made,)
-    if (shape := pair[0].shape[1:]) != input.shape:
-        has = f"its rows have shape {shape}, not {input.shape}"
-        raise ValueError(f'{udf.name}: "{input.name}": {has}')
-    return pair
-
-
-def one_array(column: Any) -> Any:
-    """A column in one piece."""
-    if isinstance(column, pa.Array):
-        return column
-    if not isinstance(column, pa.ChunkedArray):
-        chunked = hasattr(column, "__arrow_c_stream__")
-        return one_array(pa.chunked_array(column) if chunked else pa.array(column))
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-def storage(array: Any) -> Any:
-    return getattr(array, "storage", array)
-
-
-def complete_rows(rows: Any) -> Any:
-    """Which rows have no null anywhere, as an array; None if all."""
-    columns = [column for column in map(storage, rows.columns) if has_nulls(column)]
-    found = None
-    for complete in map(complete_in, columns):
-        found = complete if found is None else pc.and_(found, complete)
-    return found
-
-
-def has_nulls(array: Any) -> bool:
-    if array.null_count or not pa.types.is_fixed_size_list(array.type):
-        return bool(array.null_count)
-    return has_nulls(array.flatten())
-
-
-def complete_in(array: Any) -> Any:
-    """Which rows have no null in them: of a row of a list, all bytes of the mask are ones."""
-    if not pa.types.is_fixed_size_list(array.type):
-        return array.is_valid()
-    _, mask = to_tensor(array, nulls="mask")
-    row = pa.binary(mask.size // len(array))
-    masks = pa.Array.from_buffers(row, len(array), [None, pa.py_buffer(mask)])
-    return pc.equal(masks, pa.scalar(b"\1" * row.byte_width, row))
-
-
-def put_back(results: Any, complete: Any) -> Any:
-    """The results of complete rows, with nulls where the other rows were."""
-    places = pc.subtract(pc.cumulative_sum(complete.cast(pa.int64())), 1)
-    return results.take(pc.if_else(complete, places, pa.scalar(None, pa.int64())))
+        tqdm = import_module("tqdm.auto").tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm: pip install tqdm") from error
+    rows = getattr(source, "num_rows", None)
+    return tqdm(total=rows if isinstance(rows, int) else None, unit="row", unit_scale=True)

@@ -1,5 +1,6 @@
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, final, overload
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, ClassVar, Literal, NamedTuple, Self, final, overload
 
 from typing_extensions import Buffer, CapsuleType, disjoint_base
 
@@ -17,6 +18,7 @@ from .typing import (
 
 __all__ = [
     "Array",
+    "Batches",
     "Field",
     "MaskedRagged",
     "Plan",
@@ -26,6 +28,8 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "_live",
+    "_open_batches",
+    "_stop_batches",
     "asdlpack",
     "explain",
     "from_dlpack",
@@ -301,6 +305,36 @@ def asdlpack(
     copy: bool | None = None,
 ) -> Tensor: ...
 def _live() -> tuple[int, int]: ...
+def _open_batches(
+    source: Any,
+    /,
+    *,
+    columns: Sequence[str] | None,
+    label: str | None,
+    as_matrix: bool,
+    dtype: Dtype | None,
+    nulls: Nulls | Literal["mask"],
+    physical: bool,
+    batch_size: int | None,
+    drop_last: bool,
+    shuffle: tuple[int, int] | None,
+    shard: tuple[int, int],
+    prefetch: int,
+    progress: Any,
+) -> Batches: ...
+def _stop_batches() -> None: ...
+
+@final
+class Batches(Iterator[Any]):
+    def __next__(self) -> Any: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        _type: type[BaseException] | None = None,
+        _value: BaseException | None = None,
+        _traceback: TracebackType | None = None,
+    ) -> None: ...
+    def close(self) -> None: ...
 
 class Ragged(NamedTuple):
     values: Tensor

@@ -17,6 +17,8 @@ __all__ = [
     "SupportsArrowStream",
     "SupportsCudaArrayInterface",
     "SupportsDLPack",
+    "SupportsReader",
+    "SupportsScanner",
 ]
 
 #: "cpu", or a (device_type, device_id) pair of DLPack.
@@ -81,6 +83,24 @@ class SupportsArrowSchema(Protocol):
 
     def __arrow_c_schema__(self) -> object:
         """An Arrow C schema capsule."""
+
+
+@runtime_checkable
+class SupportsScanner(Protocol):
+    """Has ``scanner``: the datasets of pyarrow."""
+
+    @property
+    def scanner(self) -> Any:
+        """The method that reads some of the columns."""
+
+
+@runtime_checkable
+class SupportsReader(Protocol):
+    """Has ``to_reader``: the scanners of pyarrow."""
+
+    @property
+    def to_reader(self) -> Any:
+        """The method that makes a stream."""
 
 
 #: Which of the Arrow types that can hold a tensor it becomes: a name, or any Arrow type or field.

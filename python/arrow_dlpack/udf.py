@@ -198,7 +198,7 @@ class TensorUdf:
         return f"<arrow_dlpack.TensorUdf {self.name}({', '.join(self.arguments)})>"
 
     def __call__(self, *columns: Any) -> Any:
-        from ._batches import results
+        from ._columns import results
 
         return results(self, columns, self.output.kind)
 
@@ -216,7 +216,7 @@ class TensorUdf:
         """The function as a `datafusion.ScalarUDF`, for expressions: ``udf(col("x"), lit(6))``."""
         import datafusion
 
-        from ._batches import arrow_type, judge
+        from ._columns import arrow_type, judge
 
         judge(self)
         types = [
@@ -231,7 +231,7 @@ class TensorUdf:
     def _create_in_duckdb(self, connection: Any) -> None:
         import inspect
 
-        from ._batches import judge, results
+        from ._columns import judge, results
 
         def call(*columns: Any) -> Any:
             return results(self, columns, "fixed_size_list")

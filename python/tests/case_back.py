@@ -26,7 +26,7 @@ def memory(dtype: str, count: int, packed: bool = False) -> np.ndarray:
     if dtype == "bool":
         return np.array([place % 3 == 0 for place in range(count)])
     if dtype.startswith("complex"):
-        return np.array([place - 0.5j * place for place in range(count)], dtype)
+        return np.array([complex(place, 0 - place / 2) for place in range(count)], dtype)
     return np.array([place * 3 + 1 for place in range(count)], dtype)
 
 

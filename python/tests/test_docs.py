@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import arrow_dlpack
+import arrow_dlpack.torch
 import pytest
-from arrow_dlpack import _core, udf
+from arrow_dlpack import _batches, _core, udf
 from conftest import LEFT_OUT
 
 ROOT = Path(__file__).parents[2]
@@ -44,11 +45,13 @@ def test_the_pages_run_from_top_to_bottom(page):
     if left_out := [name for name in LEFT_OUT if f"import {name}\n" in code]:
         pytest.skip(f"{', '.join(left_out)} was left out")
     # In a process of its own: one of them forks, and PyTorch keeps what it was given.
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("module", [arrow_dlpack, _core, udf])
+@pytest.mark.parametrize("module", [arrow_dlpack, _core, _batches, arrow_dlpack.torch, udf])
 def test_docstrings_run(module):
     finder = doctest.DocTestFinder()
     runner = doctest.DocTestRunner(

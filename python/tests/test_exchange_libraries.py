@@ -225,9 +225,10 @@ def test_tvm_ffi_functions_take_our_objects_as_arguments(live):
 
 @pytest.mark.parametrize("kind", [torch.Tensor, paddle.Tensor], ids=["torch", "paddle"])
 def test_their_to_object_takes_ours(kind, live):
+    table = table_of(kind)
     out = export(array([1.0, 2.0], "float32"))
     where, taken = out.tensor().tensor.data, Out()
-    assert table_of(kind).to_object(out.value, taken.at) == 0
+    assert table.to_object(out.value, taken.at) == 0
     theirs = taken.object()
     assert (theirs.data_ptr(), theirs.tolist()) == (where, [1.0, 2.0])
     assert live() == (1, 0)

@@ -54,7 +54,8 @@ BORDERS = {
     # What we fence.
     "__dlpack__": (
         "producer.armed = False; tensor = Tensor.from_dlpack(producer); producer.armed = True\n"
-        "caught(tensor.__dlpack__)",
+        "caught(tensor.__dlpack__)\n"
+        "del tensor",  # while its deleter, which is Python code, is there
         "RuntimeError __dlpack__ panicked: this is a bug",
     ),
     "exchange API": (

@@ -527,6 +527,31 @@ def test_more_values_than_codes_are_refused():
         to_tensor(pa.chunked_array(chunks), physical=True)
 
 
+@pytest.mark.parametrize("count", [2, 300])
+def test_words_in_lists_of_many_chunks_have_a_code_each(count):
+    """More codes than there are if nobody told which of the words are the same."""
+    words = pa.dictionary(pa.int8(), pa.string())
+    chunks = [
+        pa.ListArray.from_arrays(
+            [0, 1, 3], pa.array(["a", "b", str(i % 3)]).dictionary_encode().cast(words)
+        )
+        for i in range(count)
+    ]
+    column = pa.chunked_array([chunk[1:] for chunk in chunks], pa.list_(words))
+    assert pa.array(Array(column)).to_pylist() == column.to_pylist()
+    rows = pa.chunked_array([pa.StructArray.from_arrays([chunk], ["x"]) for chunk in chunks])
+    assert pa.array(Array(rows)).to_pylist() == rows.to_pylist()
+
+
+def test_rows_that_share_their_values_still_do_so_in_many_chunks():
+    values = pa.array(np.arange(100_000))
+    offsets, sizes = pa.array([0, 5] * 500, pa.int32()), pa.array([99_990] * 1000, pa.int32())
+    views = pa.ListViewArray.from_arrays(offsets, sizes, values)
+    joined = pa.array(Array(pa.chunked_array([views, views[7:]])))
+    assert joined.equals(pa.concat_arrays([views, views[7:]]))
+    assert joined.get_total_buffer_size() < 4 * values.nbytes
+
+
 @pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}], [True, False]])
 def test_dictionaries_of_what_cannot_be_told_apart_are_refused(values):
     chunks = [pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([value])) for value in values]

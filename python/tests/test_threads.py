@@ -6,8 +6,10 @@
 import concurrent.futures
 import ctypes
 import gc
+import os
 import subprocess
 import sys
+import sysconfig
 import threading
 
 import exchange
@@ -293,3 +295,13 @@ def test_versions_are_kept_as_they_are_whoever_brings_them_first():
             assert name == (b"dltensor_versioned" if version[0] else b"dltensor")
 
     at_once(work)
+
+
+def test_an_interpreter_without_a_gil_does_not_get_one_for_this_module():
+    """Others have one in any case."""
+    code = "import sys, arrow_dlpack; print(getattr(sys, '_is_gil_enabled', lambda: True)())"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHON_GIL"}
+    found = subprocess.check_output(
+        [sys.executable, "-W", "error", "-c", code], env=environment, text=True
+    )
+    assert found.strip() == str(not sysconfig.get_config_var("Py_GIL_DISABLED"))

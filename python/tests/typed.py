@@ -4,7 +4,15 @@ from typing import assert_type
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
-from arrow_dlpack import Array, Tensor, UnsupportedError, asdlpack, from_dlpack
+from arrow_dlpack import (
+    Array,
+    Batches,
+    Tensor,
+    UnsupportedError,
+    asdlpack,
+    from_dlpack,
+    iter_batches,
+)
 from arrow_dlpack.typing import SupportsArrayInterface, SupportsArrowArray, SupportsDLPack
 
 
@@ -34,6 +42,12 @@ def anything_at_all(array: Array, x: SupportsDLPack, image: SupportsArrayInterfa
     return [*things, asdlpack(memoryview(bytearray(3))), asdlpack(np.float32(1))]
 
 
+def trained(table: pa.Table) -> int:
+    with iter_batches(table, batch_size=10, format="matrix", nulls="mask") as batches:
+        assert_type(batches, Batches)
+        return sum(1 for _ in batches)
+
+
 def refused(column: pa.Array) -> str:
     try:
         return Array(column).type
@@ -45,6 +59,8 @@ def refused(column: pa.Array) -> str:
 Array([1, 2])  # type: ignore[arg-type]
 asdlpack([1, 2])  # type: ignore[arg-type]
 asdlpack(b"", copy=1)  # type: ignore[arg-type]
+iter_batches([1, 2])  # type: ignore[arg-type]
+iter_batches(Array(b""), format="list")  # type: ignore[arg-type]
 from_dlpack([1, 2])  # type: ignore[arg-type]
 from_dlpack(np.zeros(3), device="cuda")  # type: ignore[arg-type]
 Tensor.from_pointer("0")  # type: ignore[arg-type]

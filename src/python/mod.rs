@@ -13,6 +13,7 @@
 
 mod array;
 mod assemble;
+mod batches;
 mod buffer;
 mod capsule;
 mod consume;
@@ -24,6 +25,7 @@ mod field;
 mod foreign;
 mod interface;
 mod item;
+mod join;
 mod lent;
 mod options;
 mod plan;
@@ -76,6 +78,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Ragged", ragged_class(module.py(), false)?)?;
     module.add("MaskedRagged", ragged_class(module.py(), true)?)?;
     module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
+    module.add_class::<batches::PyBatches>()?;
+    module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::_stop_batches, module)?)?;
     module.add_function(wrap_pyfunction!(_live, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
 }

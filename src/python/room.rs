@@ -7,26 +7,31 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_cast::cast;
 use arrow_schema::{DataType, FieldRef};
-use arrow_select::concat::concat;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::join;
 use super::structure::fenced;
 use crate::error::Error;
 use crate::memory;
 
 /// Chunks as one array.
 pub(super) fn joined(chunks: &[ArrayRef]) -> PyResult<ArrayRef> {
-    let arrays: Vec<&dyn Array> = chunks.iter().map(AsRef::as_ref).collect();
+    check_joined(chunks)?;
+    fenced(|| join::concat(chunks)).map_err(PyValueError::new_err)
+}
+
+/// An error unless chunks would fit memory as one array.
+pub(super) fn check_joined(chunks: &[ArrayRef]) -> Result<(), Error> {
     let sum = |of: fn(&dyn Array) -> Option<usize>| {
-        arrays.iter().try_fold(0_usize, |sum, chunk| sum.checked_add(of(*chunk)?))
+        chunks.iter().try_fold(0_usize, |sum, chunk| sum.checked_add(of(chunk)?))
     };
-    if arrays.len() > 1 {
+    if chunks.len() > 1 {
         let rows = sum(|chunk| Some(chunk.len())).filter(|&rows| i64::try_from(rows).is_ok());
         rows.ok_or(Error::Overflow("number of rows"))?;
-        reserve(sum(stored))?;
+        reserve(sum(|chunk| stored(chunk)))?;
     }
-    fenced(|| concat(&arrays)).map_err(PyValueError::new_err)
+    Ok(())
 }
 
 /// An error unless an array would fit memory as another type.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, new_empty_array};
+use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -21,6 +21,7 @@ use super::request::{described, type_name};
 use super::room;
 use super::structure::{Checked, array_from, fenced, field_from};
 use super::unlocked;
+use crate::memory::PendingException;
 
 /// Whether the object speaks the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -92,6 +93,24 @@ fn method<'py>(
 
 /// All arrays of the stream that `__arrow_c_stream__` returns.
 fn import_stream(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<Imported> {
+    let stream = taken_stream(object, method)?;
+    // The stream may need the interpreter on another thread.
+    object.py().detach(|| drained(stream)).map_err(PyValueError::new_err)
+}
+
+/// The stream of an object that has one, of which nothing has been read yet but its type.
+pub(super) fn open(object: &Bound<'_, PyAny>) -> PyResult<Option<Stream>> {
+    let py = object.py();
+    let _level = Level::enter(py)?;
+    let Some(method) = method(object, intern!(py, "__arrow_c_stream__"))? else { return Ok(None) };
+    let stream = taken_stream(object, &method)?;
+    py.detach(|| Stream::open(stream)).map(Some).map_err(PyValueError::new_err)
+}
+
+fn taken_stream(
+    object: &Bound<'_, PyAny>,
+    method: &Bound<'_, PyAny>,
+) -> PyResult<FFI_ArrowArrayStream> {
     let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|error| {
         PyTypeError::new_err(format!(
             "{}.__arrow_c_stream__ returned {}, not a capsule",
@@ -99,9 +118,7 @@ fn import_stream(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResu
             described(&error.into_inner())
         ))
     })?;
-    let stream = move_stream(&capsule)?;
-    // The stream may need the interpreter on another thread.
-    object.py().detach(|| drained(stream)).map_err(PyValueError::new_err)
+    move_stream(&capsule)
 }
 
 /// The array of a pair of capsules (schema, array).
@@ -163,38 +180,70 @@ fn move_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream>
 }
 
 /// All arrays of a stream.
-fn drained(mut stream: FFI_ArrowArrayStream) -> Checked<Imported> {
-    let (Some(get_schema), Some(get_next)) = (stream.get_schema, stream.get_next) else {
-        return Err("the Arrow stream has no get_schema or no get_next".to_owned());
-    };
-    let mut schema = FFI_ArrowSchema::empty();
-    // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
-    let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
-    if code != 0 {
-        return Err(failure(&mut stream, code));
-    }
-    // SAFETY: the callback filled it.
-    let field = unsafe { field_from(&raw const schema) }?;
-
+fn drained(stream: FFI_ArrowArrayStream) -> Checked<Imported> {
+    let mut stream = Stream::open(stream)?;
     let (mut chunks, mut moved) = (Vec::new(), 0);
-    loop {
-        let mut chunk = FFI_ArrowArray::empty();
-        // SAFETY: as above.
-        let code = unsafe { get_next(&raw mut stream, &raw mut chunk) };
-        if code != 0 {
-            return Err(failure(&mut stream, code));
-        }
-        if chunk.is_released() {
-            if chunks.is_empty() {
-                chunks.push(fenced(|| Ok(new_empty_array(field.data_type())))?);
-            }
-            return Ok(Imported { chunks, field, moved });
-        }
-        if chunk.length != 0 {
-            let (chunk, bytes) = array_from(chunk, field.data_type())?;
+    while let Some((chunk, bytes)) = stream.next()? {
+        if !chunk.is_empty() {
             chunks.push(chunk);
             moved += bytes;
         }
+    }
+    let field = Arc::clone(&stream.field);
+    if chunks.is_empty() {
+        chunks.push(fenced(|| Ok(new_empty_array(field.data_type())))?);
+    }
+    Ok(Imported { chunks, field, moved })
+}
+
+/// A stream, read array by array, and released when this goes.
+pub(super) struct Stream {
+    /// There until this goes.
+    stream: Option<FFI_ArrowArrayStream>,
+    pub(super) field: FieldRef,
+}
+
+impl Stream {
+    fn open(mut stream: FFI_ArrowArrayStream) -> Checked<Self> {
+        let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
+            return Err("the Arrow stream has no get_schema or no get_next".to_owned());
+        };
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
+        let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
+        if code != 0 {
+            return Err(failure(&mut stream, code));
+        }
+        // SAFETY: the callback filled it.
+        let field = unsafe { field_from(&raw const schema) }?;
+        Ok(Self { stream: Some(stream), field })
+    }
+
+    /// The next array, and how many bytes of it had to be moved; `None` at the end.
+    pub(super) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        let Some(get_next) = stream.get_next else { return Ok(None) };
+        let mut chunk = FFI_ArrowArray::empty();
+        // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
+        let code = unsafe { get_next(stream, &raw mut chunk) };
+        if code != 0 {
+            return Err(failure(stream, code));
+        }
+        if chunk.is_released() {
+            return Ok(None);
+        }
+        let data_type = self.field.data_type();
+        if chunk.length == 0 {
+            return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
+        }
+        array_from(chunk, data_type).map(Some)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let _pending = PendingException::set_aside();
+        drop(self.stream.take());
     }
 }
 

@@ -13,10 +13,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::options::{no_column, pointless};
-use super::room;
 use super::source::{self, Imported};
 use super::structure::fenced;
 use super::{PyArray, PyTensor, exported, made, unlocked};
+use super::{join, room};
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
@@ -53,11 +53,8 @@ impl Data {
         if moved > 0 {
             before.steps.push(Step { nbytes: moved, reasons: vec![CopyReason::Realigned] });
         }
-        // An extension type that is stored as a struct is a column, and no table.
-        let is_plain = field.extension_type_name().is_none();
-        let shape = match field.data_type() {
-            DataType::Struct(fields) if is_plain => {
-                let schema = Schema::new_with_metadata(fields.clone(), field.metadata().clone());
+        let shape = match table_schema(&field) {
+            Some(schema) => {
                 let batches = chunks.iter().map(|chunk| batch(chunk, &schema));
                 let batches =
                     batches.collect::<Result<Vec<_>, _>>().map_err(PyValueError::new_err)?;
@@ -65,10 +62,10 @@ impl Data {
                 let batches = unify_columns(batches, &schema, &mut before)?;
                 Shape::Table(batches, schema)
             }
-            _ if columns.is_some() => {
+            None if columns.is_some() => {
                 return Err(pointless("columns", "is for tables, and this is one column"));
             }
-            _ => Shape::Column(unify(chunks, &mut before)?, field),
+            None => Shape::Column(unify(chunks, &mut before)?, field),
         };
         Ok(Self { shape, before })
     }
@@ -205,8 +202,19 @@ fn joined(py: Python<'_>, chunks: &[ArrayRef], field: &FieldRef) -> PyResult<(Ar
     Ok((array, before))
 }
 
+/// The schema of a table, and `None` for the field of one column.
+pub(super) fn table_schema(field: &Field) -> Option<Schema> {
+    match field.data_type() {
+        // An extension type that is stored as a struct is a column, and no table.
+        DataType::Struct(fields) if field.extension_type_name().is_none() => {
+            Some(Schema::new_with_metadata(fields.clone(), field.metadata().clone()))
+        }
+        _ => None,
+    }
+}
+
 /// A struct array as a batch: what is null in it is null in all its fields.
-fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, String> {
+pub(super) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, String> {
     let array = array.as_struct();
     let nullable = |field: &FieldRef| match field.is_nullable() {
         true => Arc::clone(field),
@@ -243,15 +251,8 @@ fn select(
     columns: Option<Vec<String>>,
 ) -> PyResult<(Vec<RecordBatch>, SchemaRef)> {
     let Some(columns) = columns else { return Ok((batches, Arc::new(schema))) };
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let mut indices = Vec::with_capacity(columns.len());
-    for wanted in &columns {
-        let found: Vec<usize> = (0..names.len()).filter(|&at| names[at] == wanted).collect();
-        match found.as_slice() {
-            &[index] => indices.push(index),
-            others => return Err(no_column(wanted, others.len(), &names)),
-        }
-    }
+    let indices =
+        columns.iter().map(|wanted| position(&schema, wanted)).collect::<PyResult<Vec<_>>>()?;
     let project = || {
         let batches =
             batches.iter().map(|batch| batch.project(&indices)).collect::<Result<_, _>>()?;
@@ -260,40 +261,54 @@ fn select(
     fenced(project).map_err(PyValueError::new_err)
 }
 
+/// Where the one column of this name is.
+pub(super) fn position(schema: &Schema, wanted: &str) -> PyResult<usize> {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    let found: Vec<usize> = (0..names.len()).filter(|&at| names[at] == wanted).collect();
+    match found.as_slice() {
+        &[index] => Ok(index),
+        others => Err(no_column(wanted, others.len(), &names)),
+    }
+}
+
 /// Chunks of a dictionary with one dictionary for all of them.
 fn unify(chunks: Vec<ArrayRef>, before: &mut Plan) -> PyResult<Vec<ArrayRef>> {
-    let dictionary = |chunk: &ArrayRef| Some(chunk.as_any_dictionary_opt()?.values().clone());
-    let mut dictionaries = chunks.iter().filter_map(dictionary);
-    let Some(first) = dictionaries.next() else { return Ok(chunks) };
-    // Nested values arrow does not tell apart, so that they stay different, which is refused later.
-    if first.data_type().is_nested()
-        || dictionaries.all(|other| export::same_values(&first, &other))
-    {
-        return Ok(chunks);
-    }
-    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary).collect();
-    let joined = room::joined(&dictionaries)?;
-    let unified = fenced(|| {
-        // What arrow's concat makes of dictionaries may have a value twice, and so two codes for it.
-        let codes = match cast(&joined, chunks[0].data_type()) {
-            // Nor values of some other types.
-            Err(ArrowError::CastError(_)) => return Ok(None),
-            codes => codes?,
-        };
-        let mut start = 0;
-        let recoded = chunks.iter().zip(&dictionaries).map(|(chunk, dictionary)| {
-            start += dictionary.len();
-            recode(chunk, &codes.slice(start - dictionary.len(), dictionary.len()))
-        });
-        recoded.collect::<Result<Vec<_>, _>>().map(Some)
-    });
-    let Some(unified) = unified.map_err(PyValueError::new_err)? else { return Ok(chunks) };
+    room::check_joined(&chunks.iter().filter_map(dictionary).collect::<Vec<_>>())?;
+    let unified = fenced(|| unified(&chunks)).map_err(PyValueError::new_err)?;
+    let Some(unified) = unified else { return Ok(chunks) };
     let codes = unified.iter().map(|chunk| chunk.as_any_dictionary().keys());
     let dictionary = unified.first().and_then(dictionary);
     let nbytes = codes.map(Array::get_buffer_memory_size).sum::<usize>()
         + dictionary.map_or(0, |dictionary| dictionary.get_buffer_memory_size());
     before.steps.push(Step { nbytes, reasons: vec![CopyReason::Dictionaries] });
     Ok(unified)
+}
+
+/// The same, and `None` if they have one already, or cannot.
+pub(super) fn unified(chunks: &[ArrayRef]) -> Result<Option<Vec<ArrayRef>>, ArrowError> {
+    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary).collect();
+    let Some((first, others)) = dictionaries.split_first() else { return Ok(None) };
+    // Nested values arrow does not tell apart, so that they stay different, which is refused later.
+    if first.data_type().is_nested() || others.iter().all(|other| export::same_values(first, other))
+    {
+        return Ok(None);
+    }
+    // What dictionaries become one behind the other may have a value twice, and so two codes for it.
+    let codes = match cast(&join::concat(&dictionaries)?, chunks[0].data_type()) {
+        // Nor values of some other types.
+        Err(ArrowError::CastError(_)) => return Ok(None),
+        codes => codes?,
+    };
+    let mut start = 0;
+    let recoded = chunks.iter().zip(&dictionaries).map(|(chunk, dictionary)| {
+        start += dictionary.len();
+        recode(chunk, &codes.slice(start - dictionary.len(), dictionary.len()))
+    });
+    recoded.collect::<Result<Vec<_>, _>>().map(Some)
+}
+
+fn dictionary(chunk: &ArrayRef) -> Option<ArrayRef> {
+    Some(chunk.as_any_dictionary_opt()?.values().clone())
 }
 
 /// A chunk with the dictionary of `codes`, which are those of the values that its own codes stand for.
@@ -304,7 +319,7 @@ fn recode(chunk: &ArrayRef, codes: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     Ok(make_array(data.add_child_data(codes.values().to_data()).build()?))
 }
 
-fn unify_columns(
+pub(super) fn unify_columns(
     batches: Vec<RecordBatch>,
     schema: &SchemaRef,
     before: &mut Plan,

@@ -1,0 +1,130 @@
+"""What a function of `udf` gets of Arrow columns, and the column that it returns, by pyarrow."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow.compute as pc  # type: ignore[import-untyped]
+
+from ._core import Tensor, to_tensor
+
+if TYPE_CHECKING:
+    from .udf import Input, TensorUdf
+
+
+def arrow_type(dtype: str, shape: Sequence[int], kind: str) -> Any:
+    """The type of a column whose rows have this shape."""
+    arrow = pa.type_for_alias(dtype)
+    if shape and kind == "fixed_shape_tensor":
+        return pa.fixed_shape_tensor(arrow, shape)
+    for extent in reversed(shape):
+        arrow = pa.list_(arrow, extent)
+    return arrow
+
+
+def judge(udf: "TensorUdf") -> None:
+    """Fails where no rows would: for a fill value that an input cannot hold, say."""
+    for input in udf.inputs:
+        empty = pa.array([], arrow_type(input.accepts, input.row, "fixed_size_list"))
+        rows = pa.RecordBatch.from_arrays([empty] * len(input.arguments), input.arguments)
+        tensors(udf, input, rows)
+
+
+def results(udf: "TensorUdf", columns: Sequence[Any], kind: str) -> Any:
+    """The results for columns of any library."""
+    if len(columns) != len(udf.arguments):
+        takes = f"{len(udf.arguments)} arguments ({', '.join(udf.arguments)})"
+        raise TypeError(f"{udf.name} takes {takes}, not {len(columns)}")
+    output = arrow_type(udf.output.dtype, udf.output.shape, kind)
+    rows = pa.RecordBatch.from_arrays([one_array(column) for column in columns], udf.arguments)
+    complete = complete_rows(rows) if udf.nulls == "propagate" else None
+    given = rows if complete is None else rows.filter(complete)
+    # A batch without rows does not reach the function.
+    step = udf.batch_rows or max(len(given), 1)
+    slices = [given.slice(start, step) for start in range(0, len(given), step)]
+    found = [storage(result(udf, slice, output)) for slice in slices]
+    if not found:
+        array = pa.nulls(len(rows), getattr(output, "storage_type", output))
+    else:
+        array = found[0] if len(found) == 1 else pa.concat_arrays(found)
+        array = array if complete is None else put_back(array, complete)
+    extended = isinstance(output, pa.BaseExtensionType)
+    return pa.ExtensionArray.from_storage(output, array) if extended else array
+
+
+def result(udf: "TensorUdf", rows: Any, output: Any) -> Any:
+    """What the function returns for some rows, as a column, if it is what was declared."""
+    arguments = [udf.state.get()] if udf.state else []
+    for input in udf.inputs:
+        made = tuple(map(udf.framework, tensors(udf, input, rows)))
+        arguments.append(made if udf.nulls == "mask" else made[0])
+    returned = udf.function(*arguments)
+    try:
+        found = Tensor.from_dlpack(returned, device="cpu")
+    except (BufferError, TypeError) as error:
+        raise type(error)(f"{udf.name}: its result: {error}") from error
+    expected = (len(rows), *udf.output.shape)
+    if (found.dtype, found.shape) != (udf.output.dtype, expected):
+        what, declared = f"{found.dtype} {found.shape}", f"{udf.output.dtype} {expected}"
+        raise ValueError(f"{udf.name} returned {what}, not {declared}")
+    return pa.array(found.to_arrow(type=output))
+
+
+def tensors(udf: "TensorUdf", input: "Input", rows: Any) -> tuple[Tensor, ...]:
+    """An input's tensor for some rows, and the mask if there is one."""
+    source = rows.select(input.columns) if input.columns else rows.column(input.name)
+    nulls = "error" if udf.nulls == "propagate" else udf.nulls
+    try:
+        made = to_tensor(source, dtype=input.dtype, nulls=nulls)
+    except (BufferError, ValueError) as error:
+        raise type(error)(f'{udf.name}: "{input.name}": {error}') from error
+    pair = made if isinstance(made, tuple) else (made,)
+    if (shape := pair[0].shape[1:]) != input.shape:
+        has = f"its rows have shape {shape}, not {input.shape}"
+        raise ValueError(f'{udf.name}: "{input.name}": {has}')
+    return pair
+
+
+def one_array(column: Any) -> Any:
+    """A column in one piece."""
+    if isinstance(column, pa.Array):
+        return column
+    if not isinstance(column, pa.ChunkedArray):
+        chunked = hasattr(column, "__arrow_c_stream__")
+        return one_array(pa.chunked_array(column) if chunked else pa.array(column))
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def storage(array: Any) -> Any:
+    return getattr(array, "storage", array)
+
+
+def complete_rows(rows: Any) -> Any:
+    """Which rows have no null anywhere, as an array; None if all."""
+    columns = [column for column in map(storage, rows.columns) if has_nulls(column)]
+    found = None
+    for complete in map(complete_in, columns):
+        found = complete if found is None else pc.and_(found, complete)
+    return found
+
+
+def has_nulls(array: Any) -> bool:
+    if array.null_count or not pa.types.is_fixed_size_list(array.type):
+        return bool(array.null_count)
+    return has_nulls(array.flatten())
+
+
+def complete_in(array: Any) -> Any:
+    """Which rows have no null in them: of a row of a list, all bytes of the mask are ones."""
+    if not pa.types.is_fixed_size_list(array.type):
+        return array.is_valid()
+    _, mask = to_tensor(array, nulls="mask")
+    row = pa.binary(mask.size // len(array))
+    masks = pa.Array.from_buffers(row, len(array), [None, pa.py_buffer(mask)])
+    return pc.equal(masks, pa.scalar(b"\1" * row.byte_width, row))
+
+
+def put_back(results: Any, complete: Any) -> Any:
+    """The results of complete rows, with nulls where the other rows were."""
+    places = pc.subtract(pc.cumulative_sum(complete.cast(pa.int64())), 1)
+    return results.take(pc.if_else(complete, places, pa.scalar(None, pa.int64())))

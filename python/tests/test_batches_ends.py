@@ -1,0 +1,581 @@
+"""How batches end: by an error, early, in another thread, with the interpreter, in a fork."""
+
+import ctypes
+import gc
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import tracemalloc
+import weakref
+from pathlib import Path
+
+import hostile_arrow
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_dlpack import _core, iter_batches
+from batch_sources import SCHEMA, Source, until
+
+PREFETCH = pytest.mark.parametrize("prefetch", [0, 1, 3])
+
+
+def numbers(batch):
+    return np.from_dlpack(batch["x"]).tolist()
+
+
+def drained(batches):
+    """The rows, and the exception that ended them."""
+    found = []
+    try:
+        for batch in batches:
+            found += numbers(batch)
+    except Exception as error:
+        return found, error.with_traceback(None)  # which holds the last batch
+    return found, None
+
+
+@PREFETCH
+@pytest.mark.parametrize("size", [None, 1, 7, 30, 31, 100])
+def test_an_error_in_the_source_comes_after_all_rows_before_it(prefetch, size):
+    source = Source(chunks=10, rows=10, fails_at=3)
+    batches = iter_batches(source, batch_size=size, prefetch=prefetch)
+    found, error = drained(batches)
+    assert found == list(range(30))
+    assert isinstance(error, ValueError)
+    assert "the disk is on fire" in str(error)
+    assert source.is_released()
+    assert drained(batches) == ([], None)
+
+
+@PREFETCH
+def test_of_a_shuffled_source_that_fails_no_row_is_lost_either(prefetch):
+    options = {"batch_size": 4, "local_shuffle_buffer_size": 1000, "prefetch": prefetch}
+    found, error = drained(iter_batches(Source(fails_at=3), **options))
+    assert sorted(found) == list(range(30))
+    assert "the disk is on fire" in str(error)
+
+
+@PREFETCH
+def test_whoever_drops_the_last_batch_has_the_error_instead(prefetch):
+    found, error = drained(
+        iter_batches(Source(fails_at=3), batch_size=7, drop_last=True, prefetch=prefetch)
+    )
+    assert found == list(range(28))
+    assert "the disk is on fire" in str(error)
+
+
+@PREFETCH
+def test_closing_stops_the_reader_and_releases_the_source(prefetch):
+    source = Source(chunks=None)
+    batches = iter_batches(source, prefetch=prefetch)
+    assert numbers(next(batches)) == list(range(10))
+    batches.close()
+    assert source.released.is_set()
+    assert source.read <= 2 + prefetch
+    assert drained(batches) == ([], None)
+    batches.close()
+
+
+@PREFETCH
+def test_leaving_a_with_block_closes(prefetch):
+    source = Source(chunks=None)
+
+    def read():
+        with iter_batches(source, prefetch=prefetch) as batches:
+            for _ in batches:
+                raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        read()
+    assert source.released.is_set()
+
+
+@PREFETCH
+def test_breaking_and_letting_go_stops_the_reader(prefetch):
+    source = Source(chunks=None)
+    for batch in iter_batches(source, batch_size=3, prefetch=prefetch):
+        if numbers(batch)[0] > 20:
+            break
+    assert source.is_released()
+    assert source.read < 10 + prefetch
+
+
+@PREFETCH
+def test_the_end_releases_the_source(prefetch):
+    source = Source()
+    batches = iter_batches(source, prefetch=prefetch)
+    assert drained(batches) == (list(range(100)), None)
+    assert source.released.is_set()
+
+
+@PREFETCH
+def test_an_error_of_a_batch_releases_the_source(prefetch):
+    released = threading.Event()
+
+    def generate():
+        try:
+            while True:
+                yield pa.record_batch({"x": pa.array([1, None])})
+        finally:
+            released.set()
+
+    reader = pa.RecordBatchReader.from_batches(SCHEMA, generate())
+    batches = iter_batches(reader, prefetch=prefetch)
+    del reader
+    with pytest.raises(TypeError, match="1 null"):
+        next(batches)
+    assert released.wait(10)
+
+
+@PREFETCH
+def test_batches_in_a_cycle_are_collected(prefetch):
+    source = Source(chunks=None)
+
+    class Holder:
+        pass
+
+    holder = Holder()
+    holder.itself, holder.batches = holder, iter_batches(source, prefetch=prefetch)
+    next(holder.batches)
+    del holder
+    gc.collect()
+    assert source.is_released()
+
+
+@PREFETCH
+def test_releasing_leaves_the_exception_in_flight_alone(prefetch):
+    """Python lets go of a call's arguments after the call has raised."""
+
+    class Stream(hostile_arrow.EmptyStream):
+        def release(self, pointer):
+            try:
+                int("none")
+            except ValueError:
+                super().release(pointer)
+
+    stream = Stream()
+    with pytest.raises(TypeError, match="int()"):
+        int(iter_batches(stream, format="matrix", prefetch=prefetch))
+    until(lambda: stream.released == 1)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_so_many_batches_are_made_ahead_and_no_more(most):
+    source = Source(chunks=None)
+    with iter_batches(source, prefetch=most) as batches:
+        for taken in range(4):
+            until(lambda taken=taken: source.read == taken + most)
+            time.sleep(0.02)
+            assert source.read == taken + most
+            next(batches)
+
+
+def test_the_thread_works_while_the_consumer_does():
+    """The second chunk is read before the consumer asks for it."""
+    second = threading.Event()
+    source = Source(before=lambda number: second.set() if number == 1 else None)
+    with iter_batches(source, prefetch=2) as batches:
+        next(batches)
+        assert second.wait(10)
+    assert threading.get_ident() not in source.threads
+
+
+def test_reading_ahead_needs_no_gil():
+    """All are ready while this thread, which has it, gives it to nobody."""
+    table = pa.table({"x": np.arange(1000)})
+    interval = sys.getswitchinterval()
+    before = _core._live()[0]
+    sys.setswitchinterval(1000)
+    try:
+        batches = iter_batches(table, batch_size=10, prefetch=7)
+        deadline = time.perf_counter() + 10
+        while _core._live()[0] != before + 7:
+            assert time.perf_counter() < deadline
+    finally:
+        sys.setswitchinterval(interval)
+    assert len(list(batches)) == 100
+
+
+def test_waiting_for_a_batch_lets_other_threads_run():
+    go = threading.Event()
+    source = Source(chunks=1, before=lambda number: go.wait(10))
+    for prefetch in 0, 1:
+        go.clear()
+        timer = threading.Timer(0.05, go.set)
+        timer.start()
+        assert len(list(iter_batches(source, prefetch=prefetch))) == 1
+        timer.join()
+
+
+@PREFETCH
+def test_a_source_that_reads_its_own_batches_has_an_error(prefetch):
+    errors = []
+
+    def before(number):
+        if number == 2:
+            try:
+                next(batches)
+            except ValueError as error:
+                errors.append(str(error))
+
+    batches = iter_batches(Source(before=before), prefetch=prefetch)
+    assert len(list(batches)) == 10
+    assert len(errors) == 1
+
+
+@PREFETCH
+def test_a_source_that_closes_its_own_batches_does_not_wait_for_itself(prefetch):
+    done, refusals = threading.Event(), []
+
+    def before(number):
+        if number == 2:
+            try:
+                batches.close()
+            except ValueError as error:
+                refusals.append(str(error))
+            done.set()
+
+    batches = iter_batches(Source(before=before), prefetch=prefetch)
+    drained(batches)
+    assert done.wait(10)
+    assert refusals in ([], ["these batches are being read already"])
+
+
+def test_two_readers_at_once_are_told():
+    entered, go = threading.Event(), threading.Event()
+
+    def before(number):
+        entered.set()
+        go.wait(10)
+
+    batches = iter_batches(Source(chunks=1, before=before))
+    thread = threading.Thread(target=lambda: list(batches))
+    thread.start()
+    entered.wait(10)
+    with pytest.raises(ValueError, match="are being read already"):
+        next(batches)
+    with pytest.raises(ValueError, match="are being read already"):
+        batches.close()
+    go.set()
+    thread.join()
+
+
+def test_threads_that_share_batches_get_each_row_once_or_an_error():
+    batches = iter_batches(Source(chunks=50), batch_size=7, prefetch=3)
+    found = []
+
+    def work():
+        while True:
+            try:
+                found.extend(numbers(next(batches)))
+            except ValueError:
+                continue
+            except StopIteration:
+                return
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == list(range(500))
+
+
+def test_streams_that_say_anything_are_released_once():
+    for answers in {}, {"get_next": hostile_arrow.GET(lambda *_: 7)}:
+        for prefetch in 0, 1:
+            stream = hostile_arrow.FailingStream(**answers)
+            with pytest.raises(ValueError, match="the Arrow stream failed"):
+                list(iter_batches(stream, prefetch=prefetch))
+            assert stream.released == 1
+
+
+@PREFETCH
+def test_a_chunk_of_another_type_is_an_error_after_those_before_it(prefetch):
+    """The schema says structs of one int32; the third chunk is something else."""
+    for wrong in [
+        {"n_children": 2},
+        {"length": -5},
+        {"length": 1 << 62, "n_buffers": 1},
+        {"n_buffers": 0},
+    ]:
+        stream = ChangingStream(wrong)
+        found, error = drained(iter_batches(stream, prefetch=prefetch))
+        assert found == [0] * 16
+        assert "malformed" in str(error)
+        assert stream.released == 1
+        assert [source.released for source in stream.sources[:3]] == [1, 1, 1]
+
+
+class ChangingStream(hostile_arrow.FailingStream):
+    """Two good chunks, then one that is none of the schema."""
+
+    def __init__(self, wrong):
+        self.schema = self.chunk()
+        self.sources = [self.chunk(), self.chunk(), self.chunk(**wrong), self.chunk()]
+        self.next = 0
+        super().__init__(
+            get_schema=hostile_arrow.GET(self.fill_schema),
+            get_next=hostile_arrow.GET(self.fill_next),
+        )
+
+    def chunk(self, **wrong):
+        column = hostile_arrow.Source({"name": b"x"})
+        fields = {"format": b"+s"}
+        chunk = hostile_arrow.Source(
+            fields, [column.schema], [column.array], **{"buffers": [None], "length": 8} | wrong
+        )
+        chunk.column = column
+        return chunk
+
+    def fill_schema(self, _stream, out):
+        schema = self.schema.schema
+        ctypes.memmove(out, ctypes.addressof(schema), ctypes.sizeof(schema))
+        return 0
+
+    def fill_next(self, _stream, out):
+        array = self.sources[self.next].array
+        ctypes.memmove(out, ctypes.addressof(array), ctypes.sizeof(array))
+        self.next += 1
+        return 0
+
+
+@PREFETCH
+def test_memory_does_not_grow_with_the_stream(prefetch):
+    """Of 400 chunks of 1 MB never more than a few are there."""
+    alive, most = 0, 0
+
+    def generate():
+        nonlocal alive, most
+        for _ in range(400):
+            values = np.zeros(1 << 17)
+            alive += 1
+            most = max(most, alive)
+            weakref.finalize(values, gone)
+            yield pa.record_batch({"x": pa.array(values)})
+
+    def gone():
+        nonlocal alive
+        alive -= 1
+
+    schema = pa.schema([("x", pa.float64())])
+    reader = pa.RecordBatchReader.from_batches(schema, generate())
+    rows = sum(
+        batch["x"].shape[0] for batch in iter_batches(reader, batch_size=1000, prefetch=prefetch)
+    )
+    assert rows == 400 << 17
+    assert most <= 5 + prefetch
+
+
+def is_reading():
+    """Whether there is a thread of ours."""
+    names = Path("/proc/self/task").glob("*/comm")
+    try:
+        return any(name.read_text() == "arrow_dlpack\n" for name in names)
+    except OSError:  # one that has ended just now
+        return True
+
+
+def test_nothing_is_left_behind():
+    def once():
+        for prefetch in 0, 2:
+            list(iter_batches(Source(), batch_size=3, prefetch=prefetch))
+            with iter_batches(Source(), batch_size=3, prefetch=prefetch) as batches:
+                next(batches)
+            # Not a source that fails: pyarrow keeps a few hundred bytes of each such error.
+            drained(iter_batches(pa.table({"x": [1, None]}), prefetch=prefetch))
+            iter_batches(Source(), local_shuffle_buffer_size=9, batch_size=2, prefetch=prefetch)
+        # CPython 3.11 may crash if tracing stops while a thread asks for the GIL.
+        until(lambda: not is_reading())
+        gc.collect()
+
+    for _ in range(3):
+        once()
+    tracemalloc.start()
+    try:
+        once()
+        before = tracemalloc.take_snapshot()
+        for _ in range(20):
+            once()
+        after = tracemalloc.take_snapshot()
+    finally:
+        tracemalloc.stop()
+    grown = sum(stat.size_diff for stat in after.compare_to(before, "filename"))
+    assert grown < 20_000, after.compare_to(before, "lineno")[:5]
+
+
+def run(code, error=""):
+    """A process of its own, which must end by itself, without a word but for its last."""
+    code = (
+        "import numpy as np, pyarrow as pa\nfrom arrow_dlpack import iter_batches\n"
+        + textwrap.dedent(code)
+    )
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    environment = os.environ | {"PYTHONPATH": path}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment,
+    )
+    last = done.stderr.splitlines()[-1:]
+    assert (done.returncode, last) in ((0, []), (0, [error])), done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("held", [True, False], ids=["held", "let go"])
+def test_the_interpreter_ends_with_batches_on_their_way(prefetch, held):
+    run(
+        f"""
+        from batch_sources import Source
+        import time
+        source = Source(chunks=None, before=lambda number: time.sleep(0.001))
+        batches = iter_batches(source, prefetch={prefetch}, batch_size=25)
+        next(batches)
+        {"" if held else "del batches"}
+        """
+    )
+
+
+def test_the_interpreter_ends_while_another_thread_reads():
+    run(
+        """
+        import threading, time
+        from batch_sources import Source
+        batches = iter_batches(Source(chunks=None), prefetch=2)
+        threading.Thread(target=lambda: [None for _ in batches], daemon=True).start()
+        time.sleep(0.2)
+        """,
+        error="RuntimeError: nothing is read ahead: the interpreter is ending",
+    )
+
+
+def test_once_the_interpreter_is_ending_nothing_is_read_ahead():
+    out = run(
+        """
+        from arrow_dlpack import _core
+        from batch_sources import Source
+        batches, source = iter_batches(Source(), prefetch=2), Source()
+        next(batches)
+        _core._stop_batches()  # what atexit calls
+        for read in lambda: next(batches), lambda: iter_batches(source, prefetch=2):
+            try:
+                read()
+            except RuntimeError as error:
+                print(error)
+        print(list(batches), source.released.is_set(), len(list(iter_batches(Source()))))
+        """
+    )
+    told = "nothing is read ahead: the interpreter is ending"
+    assert out.splitlines() == [told, told, "[] True 10"]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_fork_has_no_part_in_its_parents_batches(prefetch):
+    out = run(
+        f"""
+        import os, sys
+        from batch_sources import Source
+        batches = iter_batches(Source(), prefetch={prefetch})
+        first = np.from_dlpack(next(batches)["x"]).tolist()
+        child = os.fork()
+        if child == 0:
+            try:
+                next(batches)
+            except RuntimeError as error:
+                print(error, flush=True)
+            batches.close()
+            own = iter_batches(Source(), prefetch={prefetch})
+            print(len(list(own)), flush=True)
+            own = iter_batches(Source(chunks=None), prefetch={prefetch})
+            next(own)
+            del batches
+            sys.exit(0)  # and not os._exit: the interpreter ends
+        assert os.waitpid(child, 0)[1] == 0
+        print(len(list(batches)))
+        """
+    )
+    assert out.splitlines() == [
+        "these batches were opened before the fork: open them in the process that reads them",
+        "10",
+        "9",
+    ]
+
+
+@PREFETCH
+def test_ctrl_c_ends_the_waiting(prefetch):
+    """Of a source without an end, and without a row."""
+
+    def empty():
+        while True:
+            yield pa.record_batch({"x": pa.array([], pa.int64())})
+
+    reader = pa.RecordBatchReader.from_batches(SCHEMA, empty())
+    batches = iter_batches(reader, prefetch=prefetch)
+    timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    with pytest.raises((KeyboardInterrupt, ValueError)) as caught:
+        next(batches)
+    # Without a thread it may meet the source's own Python code, and is told as its error.
+    assert "KeyboardInterrupt" in repr(caught.value)
+    assert prefetch == 0 or caught.type is KeyboardInterrupt
+    timer.join()
+    batches.close()
+
+
+def test_ctrl_c_ends_the_waiting_of_close():
+    entered, go = threading.Event(), threading.Event()
+
+    def before(number):
+        if number == 2:
+            entered.set()
+            go.wait(10)
+
+    source = Source(chunks=None, before=before)
+    batches = iter_batches(source, prefetch=2)
+    next(batches)
+    assert entered.wait(10)
+    timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        batches.close()
+    timer.join()
+    assert list(batches) == []
+    go.set()
+    assert source.is_released()
+
+
+def test_letting_go_does_not_wait_for_a_source_that_waits_for_the_same_lock():
+    lock = threading.Lock()
+
+    def before(number):
+        with lock:
+            pass
+
+    source = Source(chunks=None, before=before)
+    with lock:
+        batches = iter_batches(source, prefetch=2)
+        del batches
+    assert source.is_released()
+
+
+def test_rows_that_cannot_be_counted_are_an_error():
+    """Of no memory at all."""
+    empty = pa.array([], pa.int8())
+    rows = pa.Array.from_buffers(pa.list_(pa.int8(), 0), 1 << 62, [None], children=[empty])
+    column = pa.record_batch({"x": rows})
+    found = iter_batches(
+        pa.RecordBatchReader.from_batches(column.schema, [column] * 5), batch_size=(1 << 64) - 1
+    )
+    with pytest.raises((ValueError, BufferError), match="overflow"):
+        list(found)
+    buffer = {"batch_size": 1 << 61, "local_shuffle_buffer_size": 1 << 61}
+    with pytest.raises(MemoryError):
+        list(iter_batches(pa.table({"x": rows}), **buffer))

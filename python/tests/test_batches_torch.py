@@ -1,0 +1,218 @@
+"""Batches in PyTorch's DataLoader, with workers of both kinds."""
+
+import itertools
+import multiprocessing
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+import torch
+from arrow_dlpack.torch import BatchDataset
+from torch.utils.data import DataLoader
+
+ROWS = 1000
+TABLE = pa.table(
+    {
+        "x": np.arange(ROWS, dtype="float32"),
+        "pair": pa.FixedSizeListArray.from_arrays(pa.array(np.arange(2 * ROWS)), 2),
+        "y": np.arange(ROWS) * 3,
+    }
+)
+# This process has had every library in it, with their threads, and must not be forked: its workers
+# are forked off another one, which has imported what they need, once.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["arrow_dlpack.torch", "pyarrow.dataset", "torch.utils.data"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parquet")
+    for part in range(4):
+        pq.write_table(TABLE.slice(part * 250, 250), folder / f"{part}.parquet", row_group_size=100)
+    return folder
+
+
+def loaded(dataset, workers=0, context=CONTEXT):
+    """All batches, as lists of x, with the other columns checked."""
+    found = []
+    options = {"multiprocessing_context": context} if workers else {}
+    for features, label in DataLoader(dataset, batch_size=None, num_workers=workers, **options):
+        assert torch.equal(
+            features["pair"], torch.stack([2 * label / 3, 2 * label / 3 + 1], 1).long()
+        )
+        assert torch.equal(features["x"] * 3, label)
+        found.append(features["x"].int().tolist())
+    return found
+
+
+def test_the_loader_gets_torchs_tensors_over_arrows_memory():
+    chunk = TABLE["x"].chunk(0)
+    dataset = BatchDataset(TABLE, batch_size=64, label="y")
+    first, label = next(iter(DataLoader(dataset, batch_size=None)))
+    assert first["x"].data_ptr() == chunk.buffers()[1].address
+    assert (first["pair"].shape, label.dtype) == ((64, 2), torch.int64)
+    matrix = BatchDataset(TABLE.drop("pair"), format="matrix", batch_size=64, nulls="mask")
+    values, mask = next(iter(DataLoader(matrix, batch_size=None)))
+    assert (values.shape, mask.dtype) == ((64, 2), torch.bool)
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("workers", [0, 1, 2])
+def test_together_workers_have_each_row_once_in_batches_of_exactly_so_many(
+    folder, workers, prefetch
+):
+    dataset = BatchDataset(ds.dataset(folder), batch_size=64, label="y", prefetch=prefetch)
+    expected = [list(range(start, min(start + 64, ROWS))) for start in range(0, ROWS, 64)]
+    for _ in range(2):
+        assert sorted(loaded(dataset, workers)) == expected
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_shuffling_workers_have_each_row_once_and_each_epoch_another_order(folder, workers):
+    dataset = BatchDataset(
+        ds.dataset(folder), batch_size=64, label="y", local_shuffle_buffer_size=200
+    )
+    orders = []
+    for seed in 1, 1, 2:
+        torch.manual_seed(seed)
+        for _ in range(2):
+            batches = loaded(dataset, workers)
+            assert sorted(map(len, batches)) == sorted([64] * 15 + [40])
+            orders.append([row for batch in batches for row in batch])
+            assert sorted(orders[-1]) == list(range(ROWS))
+    assert orders[0] == orders[2]
+    assert orders[1] == orders[3]
+    assert len({tuple(order) for order in orders}) == 4
+
+
+def test_a_seed_is_the_same_order_in_each_epoch_and_another_in_each_worker(folder):
+    dataset = BatchDataset(
+        ds.dataset(folder), batch_size=100, label="y", local_shuffle_buffer_size=500, seed=7
+    )
+    first, second = loaded(dataset, 2), loaded(dataset, 2)
+    assert first == second
+    # Which places in its part each worker drew first.
+    places = [[row // 200 * 100 + row % 100 for row in batch] for batch in first[:2]]
+    assert places[0] != places[1]
+
+
+def test_spawned_workers_are_handed_the_source(folder):
+    dataset = BatchDataset(ds.dataset(folder), batch_size=250, label="y", prefetch=1)
+    assert loaded(dataset, workers=1, context="spawn")[-1] == list(range(750, 1000))
+
+
+def part(index, count):
+    """One of so many parts of a table."""
+    share = ROWS // count
+    return TABLE.slice(index * share, share if index < count - 1 else None)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_function_gives_each_worker_its_part(workers):
+    found = loaded(BatchDataset(part, batch_size=100, label="y"), workers)
+    assert sorted(itertools.chain(*found)) == list(range(ROWS))
+
+
+def test_frames_of_polars_are_sources_too():
+    dataset = BatchDataset(pl.DataFrame(TABLE.drop("pair")), batch_size=100, label="y")
+    found = [label for _, label in DataLoader(dataset, batch_size=None)]
+    assert torch.cat(found).tolist() == TABLE["y"].to_pylist()
+
+
+def test_what_can_be_read_only_once_is_refused_in_a_worker():
+    """In a fork: spawned workers cannot even be handed one."""
+    run(
+        """
+        dataset = BatchDataset(table.to_reader(), batch_size=10)
+        assert len(list(DataLoader(dataset, batch_size=None))) == 10
+        dataset = BatchDataset(table.to_reader(), batch_size=10)
+        loader = DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="fork")
+        try:
+            list(loader)
+        except TypeError as error:
+            assert "a reader is read once" in str(error)
+        else:
+            raise AssertionError
+        """
+    )
+
+
+def test_workers_may_be_forked_while_batches_are_read_ahead():
+    run(
+        """
+        from arrow_dlpack import iter_batches
+        ours = iter_batches(table, batch_size=10, prefetch=2)
+        next(ours)
+        dataset = BatchDataset(table, batch_size=10, prefetch=2)
+        loader = DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="fork")
+        for _ in range(3):
+            found = torch.cat([batch["x"] for batch in loader])
+            assert sorted(found.tolist()) == list(range(100))
+        # And leaving early.
+        for _ in loader:
+            break
+        del loader
+        assert len(list(ours)) == 9
+        """
+    )
+
+
+def test_an_error_in_a_worker_is_told():
+    table = pa.table({"x": [1.0] * 50 + [None] + [1.0] * 50})
+    loader = DataLoader(
+        BatchDataset(table, batch_size=10),
+        batch_size=None,
+        num_workers=1,  # PyTorch waits seconds for each that has failed
+        multiprocessing_context=CONTEXT,
+    )
+    with pytest.raises(Exception, match="1 null in 10 values"):
+        list(loader)
+
+
+def test_wrong_arguments_are_named():
+    with pytest.raises(TypeError, match="progress is for iter_batches"):
+        BatchDataset(TABLE, progress=True)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        BatchDataset(TABLE, size=3)
+    with pytest.raises(TypeError, match="need a batch_size"):
+        list(BatchDataset(TABLE, drop_last=True))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_of_several_ranks_each_has_its_part(workers):
+    options = {"batch_size": 30, "label": "y"}
+    parts = [BatchDataset(TABLE, shard=(rank, 3), **options) for rank in range(3)]
+    found = [row for part in parts for batch in loaded(part, workers) for row in batch]
+    assert sorted(found) == list(range(ROWS))
+
+
+def test_the_package_does_without_torch():
+    code = """
+        import sys
+        sys.modules["torch"] = None
+        import arrow_dlpack, pyarrow as pa
+        assert len(list(arrow_dlpack.iter_batches(pa.table({"x": [1, 2, 3]}), batch_size=2))) == 2
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+def run(code):
+    """In a process that has no other library's threads."""
+    head = """
+        import numpy as np, pyarrow as pa, torch
+        from arrow_dlpack.torch import BatchDataset
+        from torch.utils.data import DataLoader
+        torch.set_num_threads(1)
+        table = pa.table({"x": np.arange(100.0)})
+        """
+    code = textwrap.dedent(head) + textwrap.dedent(code)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr

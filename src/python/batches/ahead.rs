@@ -1,0 +1,185 @@
+//! A thread that makes batches before they are asked for.
+//!
+//! It holds no lock and needs no interpreter while it works, but for sources that do. Nobody waits for it who
+//! is about to let go of the batches: it may be waiting for a lock that they hold, be it the interpreter's. It
+//! is told to stop, and does so after the call of the source that it is in.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+use std::{mem, process};
+
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use super::convert::Batch;
+
+/// How long to wait before Python is asked whether somebody pressed Ctrl-C.
+const A_WHILE: Duration = Duration::from_millis(50);
+
+/// What the thread and its consumer share.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// How many batches may wait.
+    most: usize,
+    /// A process that was forked off has the queue, but not the thread.
+    process: u32,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<PyResult<Batch>>,
+    thread: Option<ThreadId>,
+    is_stopped: bool,
+    has_ended: bool,
+}
+
+/// Those with a thread that may be running; `None` once the interpreter is about to end.
+static QUEUES: Mutex<Option<Vec<Arc<Queue>>>> = Mutex::new(Some(Vec::new()));
+
+impl Queue {
+    /// A thread that keeps `most` batches ready, until `source` has no more or fails. It does not panic.
+    pub(super) fn start(
+        most: usize,
+        mut source: impl FnMut(&mut dyn FnMut() -> PyResult<()>) -> PyResult<Option<Batch>>
+        + Send
+        + 'static,
+    ) -> PyResult<Arc<Self>> {
+        let queue = Arc::new(Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            most,
+            process: process::id(),
+        });
+        let ours = Arc::clone(&queue);
+        let work = move || {
+            let queue = ours;
+            let _end = End(&queue);
+            queue.lock().thread = Some(thread::current().id());
+            let mut go_on = || match queue.lock().is_stopped {
+                true => Err(PyRuntimeError::new_err("stopped")),
+                false => Ok(()),
+            };
+            while queue.has_room() {
+                let Some(made) = source(&mut go_on).transpose() else { break };
+                let is_last = made.is_err();
+                queue.put(made);
+                if is_last {
+                    break;
+                }
+            }
+            // The source goes before the end is told.
+            drop(source);
+        };
+        // As much room on the stack as Python's own threads have: the source may be Python.
+        let thread = thread::Builder::new().name("arrow_dlpack".to_owned()).stack_size(8 << 20);
+        let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(queues) = &mut *queues else {
+            return Err(PyRuntimeError::new_err(
+                "nothing is read ahead: the interpreter is ending",
+            ));
+        };
+        queues.retain(|queue| queue.is_foreign() || !queue.lock().has_ended);
+        let spawned = thread.spawn(work);
+        spawned.map_err(|error| {
+            PyRuntimeError::new_err(format!("no thread to read ahead: {error}"))
+        })?;
+        queues.push(Arc::clone(&queue));
+        Ok(queue)
+    }
+
+    /// Waits until another batch is wanted; whether one is.
+    fn has_room(&self) -> bool {
+        let is_full = |state: &mut State| !state.is_stopped && state.ready.len() >= self.most;
+        let state = self.changed.wait_while(self.lock(), is_full);
+        !state.unwrap_or_else(PoisonError::into_inner).is_stopped
+    }
+
+    fn put(&self, made: PyResult<Batch>) {
+        let mut state = self.lock();
+        if !state.is_stopped {
+            state.ready.push_back(made);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next batch, `None` at the end.
+    pub(super) fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        if self.is_own_thread() {
+            return Err(PyValueError::new_err("a source cannot wait for its own batches"));
+        }
+        loop {
+            {
+                let mut state = self.lock();
+                if let Some(made) = state.ready.pop_front() {
+                    self.changed.notify_all();
+                    return made.map(Some);
+                }
+                if state.has_ended {
+                    // Whoever closes them asks for no more.
+                    return if state.is_stopped { Err(ending()) } else { Ok(None) };
+                }
+            }
+            py.detach(|| self.wait(|state| !state.ready.is_empty() || state.has_ended));
+            py.check_signals()?;
+        }
+    }
+
+    /// Tells the thread to stop, and waits for it if that is wanted.
+    pub(super) fn stop(&self, py: Python<'_>, and_wait: bool) -> PyResult<()> {
+        py.detach(|| {
+            let mut state = self.lock();
+            state.is_stopped = true;
+            let ready = mem::take(&mut state.ready);
+            self.changed.notify_all();
+            drop(state);
+            drop(ready);
+        });
+        while and_wait && !self.is_own_thread() && !self.lock().has_ended {
+            py.detach(|| self.wait(|state| state.has_ended));
+            py.check_signals()?;
+        }
+        Ok(())
+    }
+
+    fn wait(&self, until: fn(&State) -> bool) {
+        drop(self.changed.wait_timeout_while(self.lock(), A_WHILE, |state| !until(state)));
+    }
+
+    fn is_own_thread(&self) -> bool {
+        self.lock().thread == Some(thread::current().id())
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.process != process::id()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn ending() -> PyErr {
+    PyRuntimeError::new_err("nothing is read ahead: the interpreter is ending")
+}
+
+/// Tells the end, whatever it is.
+struct End<'a>(&'a Queue);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.lock().has_ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
+/// Ends the threads of this process, for good.
+pub(super) fn stop_all(py: Python<'_>) -> PyResult<()> {
+    let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).take();
+    for queue in queues.into_iter().flatten().filter(|queue| !queue.is_foreign()) {
+        queue.stop(py, true)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,296 @@
+//! `Batches`: a stream of Arrow data as tensors of so many rows.
+//!
+//! `iter_batches` of the Python package judges the arguments and opens one; what needs speed is here: `reader`
+//! cuts what the source gives into blocks, `shuffle` draws rows from a pool of them, `convert` makes tensors,
+//! `ahead` does so on a thread before they are asked for.
+
+mod ahead;
+mod convert;
+mod reader;
+mod shuffle;
+
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::time::{Duration, Instant};
+use std::{mem, process};
+
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use ahead::Queue;
+use convert::{Batch, Form};
+use reader::{Cut, Origin, Reader};
+use shuffle::Pool;
+
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, no_column, pointless};
+use super::{source, table};
+use crate::fence::fenced;
+use crate::memory::PendingException;
+use crate::python::source::Imported;
+
+/// An iterator over batches, from iter_batches. It is read once.
+///
+/// close(), or leaving a with block, stops the reader, and returns when the source has been released.
+#[pyclass(name = "Batches", module = "arrow_dlpack", frozen)]
+pub(super) struct PyBatches {
+    state: Mutex<State>,
+    /// Streams do not survive a fork, nor do threads.
+    process: u32,
+    progress: Option<Py<PyAny>>,
+}
+
+#[derive(Default)]
+enum State {
+    Here(Box<(Reader, Form)>),
+    Ahead(Arc<Queue>),
+    #[default]
+    Over,
+}
+
+#[pymethods]
+impl PyBatches {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.is_foreign() {
+            return Err(PyRuntimeError::new_err(
+                "these batches were opened before the fork: open them in the process that reads them",
+            ));
+        }
+        let mut state = self.lock()?;
+        let next = match &mut *state {
+            State::Here(reading) => py.detach(|| {
+                let mut last = Instant::now();
+                next(reading, &mut || {
+                    if last.elapsed() < Duration::from_millis(50) {
+                        return Ok(());
+                    }
+                    last = Instant::now();
+                    Python::attach(|py| py.check_signals())
+                })
+            }),
+            State::Ahead(queue) => queue.next(py),
+            State::Over => return Ok(None),
+        };
+        match next {
+            Ok(Some(batch)) => {
+                let rows = batch.rows;
+                let batch = batch.into_python(py)?;
+                if let Some(progress) = &self.progress {
+                    progress.call_method1(py, intern!(py, "update"), (rows,))?;
+                }
+                Ok(Some(batch))
+            }
+            Ok(None) => self.end(py, state).map(|()| None),
+            Err(error) => {
+                // What was wrong first is what is told.
+                let _ended = self.end(py, state);
+                Err(error)
+            }
+        }
+    }
+
+    /// Stops the reader and releases the source; there are no more batches.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_foreign() {
+            return Ok(());
+        }
+        self.end(py, self.lock()?)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_type=None, _value=None, _traceback=None))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: Option<&Bound<'_, PyAny>>,
+        _value: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+impl PyBatches {
+    /// Never waits for another thread, which may need the interpreter to go on.
+    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Ok(state),
+            Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(PyValueError::new_err("these batches are being read already"))
+            }
+        }
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.process != process::id()
+    }
+
+    fn end(&self, py: Python<'_>, mut state: MutexGuard<'_, State>) -> PyResult<()> {
+        let ended = mem::take(&mut *state);
+        drop(state);
+        let was_over = matches!(ended, State::Over);
+        let released = release(py, ended, true);
+        if let (Some(progress), false) = (&self.progress, was_over) {
+            progress.call_method0(py, intern!(py, "close"))?;
+        }
+        released
+    }
+}
+
+/// Outside of Python's lock: whoever is released may wait for others who need it.
+fn release(py: Python<'_>, state: State, and_wait: bool) -> PyResult<()> {
+    match state {
+        State::Here(reading) => {
+            py.detach(|| drop(reading));
+            Ok(())
+        }
+        State::Ahead(queue) => queue.stop(py, and_wait),
+        State::Over => Ok(()),
+    }
+}
+
+impl Drop for PyBatches {
+    fn drop(&mut self) {
+        let state = match self.state.get_mut() {
+            Ok(state) => mem::take(state),
+            Err(poisoned) => mem::take(poisoned.into_inner()),
+        };
+        if self.is_foreign() {
+            // It is the other process's to release.
+            return mem::forget(state);
+        }
+        Python::try_attach(|py| {
+            let _pending = PendingException::set_aside();
+            release(py, state, false)
+        });
+    }
+}
+
+/// What has panicked is at its end, like what has failed.
+fn next(
+    (reader, form): &mut (Reader, Form),
+    pause: &mut dyn FnMut() -> PyResult<()>,
+) -> PyResult<Option<Batch>> {
+    let next = fenced(|| reader.next(pause)?.map(|pieces| form.batch(pieces)).transpose());
+    next.unwrap_or_else(|panic| Err(PyRuntimeError::new_err(panic)))
+}
+
+/// Ends all threads, before the interpreter goes that their sources may need.
+#[pyfunction]
+pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
+    ahead::stop_all(py)
+}
+
+/// Opens what iter_batches has judged.
+#[pyfunction]
+#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, physical, batch_size, drop_last, shuffle, shard, prefetch, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords")]
+pub(super) fn _open_batches(
+    source: &Bound<'_, PyAny>,
+    columns: Option<ColumnsArg>,
+    label: Option<String>,
+    as_matrix: bool,
+    dtype: Option<DtypeArg>,
+    nulls: NullsArg,
+    physical: bool,
+    batch_size: Option<usize>,
+    drop_last: bool,
+    shuffle: Option<(usize, u64)>,
+    shard: (usize, usize),
+    prefetch: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyBatches> {
+    let (origin, field) = match source::open(source)? {
+        Some(stream) => {
+            let field = Arc::clone(&stream.field);
+            (Origin::Stream(stream), field)
+        }
+        None => {
+            let Imported { chunks, field, .. } = source::import(source)?;
+            (Origin::Array(chunks.into_iter().next()), field)
+        }
+    };
+    let schema = table::table_schema(&field);
+    let columns = columns.map(|columns| columns.0);
+    let (positions, read) = match &schema {
+        Some(schema) => {
+            let mut positions = features(schema, columns, label.as_deref(), as_matrix)?;
+            if let Some(label) = &label {
+                positions.push(table::position(schema, label)?);
+            }
+            let read: Vec<_> =
+                positions.iter().map(|&at| Arc::clone(&schema.fields()[at])).collect();
+            (positions, Schema::new(read))
+        }
+        None if columns.is_some() || label.is_some() => {
+            return Err(pointless("columns and label", "are for tables, and this is one column"));
+        }
+        None if !as_matrix => {
+            return Err(pointless("format=\"dict\"", "is for tables, and this is one column"));
+        }
+        None => (Vec::new(), Schema::new(vec![field])),
+    };
+    let export = |nulls, dtype| options::export(None, nulls, dtype, OrderArg::default(), physical);
+    let label_nulls = NullsArg(nulls.0);
+    let form = Form {
+        schema: Arc::new(read),
+        is_table: schema.is_some(),
+        has_label: label.is_some(),
+        as_matrix,
+        features: export(nulls, dtype),
+        label: export(label_nulls, None),
+    };
+    // What cannot be of any rows need not be waited for.
+    drop(form.batch(vec![RecordBatch::new_empty(Arc::clone(&form.schema))])?);
+
+    let pool = shuffle.map(|(rows, seed)| Pool::new(rows.max(batch_size.unwrap_or(1)), seed));
+    let cut = Cut { size: batch_size, drop_last, shard };
+    let mut reading = (Reader::new(origin, schema, positions, cut, pool), form);
+    let state = match prefetch {
+        0 => State::Here(Box::new(reading)),
+        most => {
+            let queue = Queue::start(most, move |pause| next(&mut reading, pause));
+            State::Ahead(queue?)
+        }
+    };
+    Ok(PyBatches { state: Mutex::new(state), process: process::id(), progress })
+}
+
+/// Where the features are: all columns but the label, or those that were asked for.
+fn features(
+    schema: &Schema,
+    columns: Option<Vec<String>>,
+    label: Option<&str>,
+    as_matrix: bool,
+) -> PyResult<Vec<usize>> {
+    let positions: Vec<usize> = match columns {
+        Some(columns) => {
+            let columns = columns.iter().filter(|&column| Some(column.as_str()) != label);
+            columns.map(|column| table::position(schema, column)).collect::<PyResult<_>>()?
+        }
+        None => {
+            let fields = schema.fields().iter().enumerate();
+            fields
+                .filter(|(_, field)| Some(field.name().as_str()) != label)
+                .map(|(at, _)| at)
+                .collect()
+        }
+    };
+    let name = |at: usize| schema.field(at).name();
+    let is_second = |&index: &usize| {
+        positions[..index].iter().any(|&before| name(before) == name(positions[index]))
+    };
+    match (0..positions.len()).find(is_second) {
+        Some(index) if !as_matrix => Err(no_column(name(positions[index]), 2, &[])),
+        _ => Ok(positions),
+    }
+}

@@ -1,0 +1,197 @@
+//! A source, read chunk by chunk and cut into blocks of exactly so many rows.
+//!
+//! A block is the pieces of the chunks that it lies in: one, which shares the chunk's memory, or several across
+//! an edge, which the conversion puts together, in the one copy that it makes anyway.
+
+use std::collections::VecDeque;
+use std::mem;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::Schema;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::shuffle::Pool;
+use crate::python::source::Stream;
+use crate::python::structure::fenced;
+use crate::python::table::batch;
+
+/// What a batch is to be like.
+pub(super) struct Cut {
+    /// Rows of a batch; `None` for as many as there are in a chunk.
+    pub(super) size: Option<usize>,
+    pub(super) drop_last: bool,
+    /// Of so many readers of the same source, the one that takes every so manieth block from this one on.
+    pub(super) shard: (usize, usize),
+}
+
+/// Where chunks come from.
+pub(super) enum Origin {
+    Stream(Stream),
+    Array(Option<ArrayRef>),
+}
+
+impl Origin {
+    fn next(&mut self) -> Result<Option<ArrayRef>, String> {
+        match self {
+            Self::Stream(stream) => Ok(stream.next()?.map(|(chunk, _moved)| chunk)),
+            Self::Array(array) => Ok(array.take()),
+        }
+    }
+}
+
+pub(super) struct Reader {
+    origin: Origin,
+    /// That of a chunk, which is a struct; `None` if it is a column.
+    schema: Option<Schema>,
+    /// Which of the columns.
+    columns: Vec<usize>,
+    cut: Cut,
+    pool: Option<Pool>,
+    /// Rows that were read and are in no block yet.
+    pending: VecDeque<RecordBatch>,
+    rows: usize,
+    blocks: usize,
+    end: Option<PyResult<()>>,
+}
+
+impl Reader {
+    pub(super) fn new(
+        origin: Origin,
+        schema: Option<Schema>,
+        columns: Vec<usize>,
+        cut: Cut,
+        pool: Option<Pool>,
+    ) -> Self {
+        Self {
+            origin,
+            schema,
+            columns,
+            cut,
+            pool,
+            pending: VecDeque::new(),
+            rows: 0,
+            blocks: 0,
+            end: None,
+        }
+    }
+
+    /// The pieces of the next batch, `None` at the end.
+    ///
+    /// An error in the source ends it, and comes when everything before it has been handed out. `pause` is
+    /// called between the steps, and what it returns comes at once.
+    pub(super) fn next(
+        &mut self,
+        pause: &mut dyn FnMut() -> PyResult<()>,
+    ) -> PyResult<Option<Vec<RecordBatch>>> {
+        let next = match self.pool.take() {
+            None => self.block(pause)?,
+            Some(mut pool) => {
+                let drawn = self.drawn(&mut pool, pause);
+                self.pool = Some(pool);
+                drawn?
+            }
+        };
+        let is_left_out = |pieces: &_| self.cut.drop_last && Some(rows_of(pieces)) != self.cut.size;
+        match (next.filter(|pieces| !is_left_out(pieces)), &mut self.end) {
+            (None, Some(end)) => mem::replace(end, Ok(())).map(|()| None),
+            (next, _) => Ok(next),
+        }
+    }
+
+    fn drawn(
+        &mut self,
+        pool: &mut Pool,
+        pause: &mut dyn FnMut() -> PyResult<()>,
+    ) -> PyResult<Option<Vec<RecordBatch>>> {
+        let size = self.cut.size.unwrap_or(usize::MAX);
+        if pool.is_low() {
+            let (mut blocks, mut room) = (Vec::new(), pool.room());
+            while room >= size {
+                let Some(block) = self.block(pause)? else { break };
+                room -= rows_of(&block);
+                blocks.extend(block);
+            }
+            pool.refill(blocks)?;
+        }
+        let rows = pool.len().min(size);
+        if rows == 0 { Ok(None) } else { Ok(Some(vec![pool.draw(rows)?])) }
+    }
+
+    /// The pieces of the next block that is for this reader.
+    fn block(
+        &mut self,
+        pause: &mut dyn FnMut() -> PyResult<()>,
+    ) -> PyResult<Option<Vec<RecordBatch>>> {
+        let (index, count) = self.cut.shard;
+        loop {
+            let wanted = self.cut.size.unwrap_or(1);
+            while self.rows < wanted && self.end.is_none() {
+                pause()?;
+                self.pull();
+            }
+            let whole = self.pending.front().map_or(0, RecordBatch::num_rows);
+            let rows = self.cut.size.unwrap_or(whole).min(self.rows);
+            if rows == 0 {
+                return Ok(None);
+            }
+            let block = self.take(rows);
+            self.blocks += 1;
+            if (self.blocks - 1) % count == index {
+                return Ok(Some(block));
+            }
+        }
+    }
+
+    fn pull(&mut self) {
+        let chunk = self.origin.next().and_then(|chunk| {
+            let Some(chunk) = chunk else { return Ok(None) };
+            // Rows may take no memory at all.
+            let rows = self.rows.checked_add(chunk.len()).ok_or("the number of rows overflows")?;
+            Ok(Some((self.batch(&chunk)?, rows)))
+        });
+        match chunk {
+            Ok(Some((chunk, _))) if chunk.num_rows() == 0 => {}
+            Ok(Some((chunk, rows))) => {
+                self.rows = rows;
+                self.pending.push_back(chunk);
+            }
+            Ok(None) => self.end = Some(Ok(())),
+            Err(problem) => self.end = Some(Err(PyValueError::new_err(problem))),
+        }
+    }
+
+    fn batch(&self, chunk: &ArrayRef) -> Result<RecordBatch, String> {
+        match &self.schema {
+            Some(schema) => {
+                let batch = batch(chunk, schema)?;
+                fenced(|| batch.project(&self.columns))
+            }
+            None => {
+                fenced(|| RecordBatch::try_from_iter_with_nullable([("", chunk.clone(), true)]))
+            }
+        }
+    }
+
+    /// So many of the rows that are there.
+    fn take(&mut self, mut rows: usize) -> Vec<RecordBatch> {
+        self.rows -= rows;
+        let mut pieces = Vec::with_capacity(1);
+        while rows > 0 {
+            let Some(chunk) = self.pending.pop_front() else { break };
+            if chunk.num_rows() <= rows {
+                rows -= chunk.num_rows();
+                pieces.push(chunk);
+            } else {
+                pieces.push(chunk.slice(0, rows));
+                self.pending.push_front(chunk.slice(rows, chunk.num_rows() - rows));
+                rows = 0;
+            }
+        }
+        pieces
+    }
+}
+
+fn rows_of(pieces: &[RecordBatch]) -> usize {
+    pieces.iter().map(RecordBatch::num_rows).sum()
+}

@@ -1,0 +1,119 @@
+//! Rows that are drawn at random from a pool of them, which is filled up again and again.
+//!
+//! What is drawn depends on the seed and on how many rows there are, and never on the chunks that they came in.
+
+use std::mem;
+
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
+use arrow_select::take::take;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::memory;
+use crate::plan::Plan;
+use crate::python::room;
+use crate::python::structure::fenced;
+use crate::python::table::unify_columns;
+
+pub(super) struct Pool {
+    /// A row is drawn from no fewer than these, as long as the source has more.
+    least: usize,
+    random: Random,
+    rows: Option<RecordBatch>,
+    /// Those of the rows that have not been drawn.
+    left: Vec<u64>,
+}
+
+impl Pool {
+    pub(super) fn new(least: usize, seed: u64) -> Self {
+        Self { least, random: Random(seed), rows: None, left: Vec::new() }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.left.len()
+    }
+
+    pub(super) fn is_low(&self) -> bool {
+        self.left.len() < self.least
+    }
+
+    /// How many rows it takes: as many again as have to be there, so that what stays is copied once for each
+    /// row that comes.
+    pub(super) fn room(&self) -> usize {
+        self.least.saturating_mul(2).saturating_sub(self.left.len())
+    }
+
+    /// Puts more rows in.
+    pub(super) fn refill(&mut self, more: Vec<RecordBatch>) -> PyResult<()> {
+        if more.is_empty() {
+            return Ok(());
+        }
+        let rows =
+            more.iter().map(RecordBatch::num_rows).fold(self.left.len(), usize::saturating_add);
+        // The rows themselves may take no memory at all, but each of them has a number here, when it is drawn too.
+        memory::room(rows.saturating_mul(2 * size_of::<u64>()))?;
+        let left = mem::take(&mut self.left);
+        let mut batches = Vec::with_capacity(more.len() + 1);
+        if let Some(rows) = self.rows.take().filter(|_| !left.is_empty()) {
+            batches.push(gathered(&rows, left)?);
+        }
+        batches.extend(more);
+        let rows = joined(batches)?;
+        self.left = (0..).take(rows.num_rows()).collect();
+        self.rows = Some(rows);
+        Ok(())
+    }
+
+    /// So many of the rows, of which there are as many.
+    pub(super) fn draw(&mut self, rows: usize) -> PyResult<RecordBatch> {
+        let mut drawn = Vec::with_capacity(rows);
+        for _ in 0..rows {
+            let at = self.random.below(self.left.len());
+            drawn.push(self.left.swap_remove(at));
+        }
+        match &self.rows {
+            Some(rows) => gathered(rows, drawn),
+            None => Err(PyValueError::new_err("no rows")),
+        }
+    }
+}
+
+fn gathered(rows: &RecordBatch, which: Vec<u64>) -> PyResult<RecordBatch> {
+    let which = UInt64Array::from(which);
+    fenced(|| {
+        let columns = rows.columns().iter().map(|column| take(column, &which, None));
+        RecordBatch::try_new(rows.schema(), columns.collect::<Result<_, _>>()?)
+    })
+    .map_err(PyValueError::new_err)
+}
+
+fn joined(batches: Vec<RecordBatch>) -> PyResult<RecordBatch> {
+    let schema = batches[0].schema();
+    let batches = unify_columns(batches, &schema, &mut Plan::default())?;
+    let columns = (0..schema.fields().len()).map(|index| {
+        let chunks: Vec<ArrayRef> =
+            batches.iter().map(|batch| batch.column(index).clone()).collect();
+        room::joined(&chunks)
+    });
+    let columns = columns.collect::<PyResult<Vec<_>>>()?;
+    fenced(|| RecordBatch::try_new(schema, columns)).map_err(PyValueError::new_err)
+}
+
+/// SplitMix64, by Steele, Lea and Flood, 2014: small, and good enough for what is no secret.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number below `end`, each as likely as the others up to one in 2^64 / `end`.
+    fn below(&mut self, end: usize) -> usize {
+        let scaled = (u128::from(self.next()) * u128::try_from(end).unwrap_or(0)) >> 64;
+        usize::try_from(scaled).unwrap_or(0)
+    }
+}

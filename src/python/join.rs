@@ -1,0 +1,156 @@
+//! Arrays one behind the other.
+//!
+//! arrow-select's `concat` does that too. But its dictionaries bring `interleave` along, of every type, which
+//! would be a twentieth of the package; `unify` does for them here.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, GenericListArray, GenericListViewArray, OffsetSizeTrait, StructArray,
+    make_array,
+};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer};
+use arrow_data::transform::{Capacities, MutableArrayData};
+use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
+
+use super::table::unified;
+
+/// All chunks as one array; there is at least one, and they are of one type.
+pub(super) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let [first, others @ ..] = chunks else {
+        return Err(ArrowError::InvalidArgumentError("no chunks".to_owned()));
+    };
+    if others.is_empty() {
+        return Ok(Arc::clone(first));
+    }
+    if others.iter().any(|other| other.data_type() != first.data_type()) {
+        return Err(ArrowError::InvalidArgumentError("chunks of several types".to_owned()));
+    }
+    match first.data_type() {
+        DataType::Struct(fields) => structs(chunks, fields),
+        DataType::List(field) => lists::<i32>(chunks, field),
+        DataType::LargeList(field) => lists::<i64>(chunks, field),
+        DataType::ListView(field) => views::<i32>(chunks, field),
+        DataType::LargeListView(field) => views::<i64>(chunks, field),
+        DataType::Dictionary(key, _) => dictionaries(chunks, key),
+        _ => appended(chunks),
+    }
+}
+
+fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError> {
+    let column = |index| {
+        let chunks = chunks.iter().map(|chunk| Arc::clone(chunk.as_struct().column(index)));
+        concat(&chunks.collect::<Vec<_>>())
+    };
+    let columns = (0..fields.len()).map(column).collect::<Result<_, _>>()?;
+    let rows = chunks.iter().map(|chunk| chunk.len()).sum();
+    let nulls = nulls(chunks);
+    Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows)?))
+}
+
+/// Of the values only those that are in a list.
+fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<ArrayRef, ArrowError> {
+    let lists = || chunks.iter().map(|chunk| chunk.as_list::<O>());
+    let values = lists().map(|list| {
+        let (first, last) = (list.offsets()[0].as_usize(), list.offsets()[list.len()].as_usize());
+        list.values().slice(first, last - first)
+    });
+    let values = concat(&values.collect::<Vec<_>>())?;
+    if O::from_usize(values.len()).is_none() {
+        return Err(ArrowError::OffsetOverflowError(values.len()));
+    }
+    let offsets =
+        OffsetBuffer::<O>::from_lengths(lists().flat_map(|list| list.offsets().lengths()));
+    let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls(chunks))?;
+    Ok(Arc::new(lists))
+}
+
+/// Of the values all, because rows may share some.
+fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<ArrayRef, ArrowError> {
+    let lists = || chunks.iter().map(|chunk| chunk.as_list_view::<O>());
+    let values = concat(&lists().map(|list| Arc::clone(list.values())).collect::<Vec<_>>())?;
+    if O::from_usize(values.len()).is_none() {
+        return Err(ArrowError::OffsetOverflowError(values.len()));
+    }
+    let (mut offsets, mut start) = (Vec::new(), O::zero());
+    for list in lists() {
+        offsets.extend(list.offsets().iter().map(|&offset| start + offset));
+        start += O::usize_as(list.values().len());
+    }
+    let sizes = lists().flat_map(|list| list.sizes()).copied().collect();
+    let item = Arc::clone(item);
+    let lists = GenericListViewArray::try_new(item, offsets.into(), sizes, values, nulls(chunks))?;
+    Ok(Arc::new(lists))
+}
+
+/// One behind the other too, if there are codes for all of them, and no more than there are rows.
+fn dictionaries(chunks: &[ArrayRef], key: &DataType) -> Result<ArrayRef, ArrowError> {
+    let values = || chunks.iter().filter_map(|chunk| Some(chunk.as_any_dictionary_opt()?.values()));
+    let count: usize = values().map(|values| values.len()).sum();
+    let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    if count <= rows && count <= codes(key) {
+        return appended(chunks);
+    }
+    let unified = unified(chunks)?;
+    let chunks = unified.as_deref().unwrap_or(chunks);
+    let is_one = |pair: &[ArrayRef]| {
+        let values = |chunk: &ArrayRef| chunk.as_any_dictionary().values().to_data();
+        values(&pair[0]).ptr_eq(&values(&pair[1]))
+    };
+    if count > codes(key) && !chunks.windows(2).all(is_one) {
+        return Err(ArrowError::DictionaryKeyOverflowError);
+    }
+    appended(chunks)
+}
+
+/// How many values have a code of such a type.
+fn codes(key: &DataType) -> usize {
+    let bits = match key {
+        DataType::Int8 => 7,
+        DataType::UInt8 => 8,
+        DataType::Int16 => 15,
+        DataType::UInt16 => 16,
+        DataType::Int32 => 31,
+        DataType::UInt32 => 32,
+        _ => 63,
+    };
+    1_usize.checked_shl(bits).unwrap_or(usize::MAX)
+}
+
+fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let data: Vec<_> = chunks.iter().map(|chunk| chunk.to_data()).collect();
+    let rows = data.iter().map(|data| data.len()).sum();
+    let bytes =
+        |of: fn(&ArrayRef) -> usize| Capacities::Binary(rows, Some(chunks.iter().map(of).sum()));
+    let capacities = match chunks[0].data_type() {
+        DataType::Utf8 => bytes(|chunk| length(chunk.as_string::<i32>().value_offsets())),
+        DataType::LargeUtf8 => bytes(|chunk| length(chunk.as_string::<i64>().value_offsets())),
+        DataType::Binary => bytes(|chunk| length(chunk.as_binary::<i32>().value_offsets())),
+        DataType::LargeBinary => bytes(|chunk| length(chunk.as_binary::<i64>().value_offsets())),
+        _ => Capacities::Array(rows),
+    };
+    let mut all = MutableArrayData::with_capacities(data.iter().collect(), false, capacities);
+    for (index, data) in data.iter().enumerate() {
+        all.try_extend(index, 0, data.len())?;
+    }
+    Ok(make_array(all.freeze()))
+}
+
+fn length<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
+    (offsets[offsets.len() - 1] - offsets[0]).as_usize()
+}
+
+fn nulls(chunks: &[ArrayRef]) -> Option<NullBuffer> {
+    if chunks.iter().all(|chunk| chunk.null_count() == 0) {
+        return None;
+    }
+    let mut valid = BooleanBufferBuilder::new(chunks.iter().map(|chunk| chunk.len()).sum());
+    for chunk in chunks {
+        match chunk.nulls() {
+            Some(nulls) => valid.append_buffer(nulls.inner()),
+            None => valid.append_n(chunk.len(), true),
+        }
+    }
+    Some(NullBuffer::new(valid.finish()))
+}
