@@ -61,8 +61,9 @@ fn weave_squares<const N: usize, const K: usize>(
     weave_items::<N, K>(&columns.map(|column| &column[start..]), squares.into_remainder(), row, at);
 }
 
-/// The last columns, which fill no register. If they fill half of one, whole registers are written all the
-/// same: what is beyond a row is written over, by the next row or by the columns before these.
+/// The last columns, which fill no register. Of two or three columns of four bytes, whole registers are
+/// written all the same: what is beyond a row is written over, by the next row or by the columns before
+/// these. The other sizes would gain too, but are rare, and code.
 fn weave_rest<const N: usize, const K: usize>(
     columns: &[&[u8]],
     mut start: usize,
@@ -70,7 +71,7 @@ fn weave_rest<const N: usize, const K: usize>(
     row: usize,
 ) {
     let mut at = row - columns.len() * N;
-    if columns.len() > 1 && 2 * columns.len() >= K {
+    if K == 4 && columns.len() > 1 {
         let group = from_fn(|index| columns[index.min(columns.len() - 1)]);
         while (K - 1) * row + at + 16 <= tile.len() {
             for (index, bytes) in square::<N, K>(&group, start * N).iter().enumerate() {
