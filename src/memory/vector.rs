@@ -33,7 +33,7 @@ impl Vector {
     }
 
     /// As a read-only tensor.
-    #[inline(always)] // so that it is written where it goes, and not moved there
+    #[inline]
     pub(crate) fn share(self) -> ManagedTensor {
         let Self { dtype, size, itemsize, .. } = self;
         let packed = self.pack();
