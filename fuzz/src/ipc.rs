@@ -259,7 +259,9 @@ fn dense(source: Source<'_>, options: &Export, whole: Option<(&ArrayRef, &Field)
     }
     if options.dtype.is_none() && options.nulls != NullPolicy::Nan {
         same(&memory, &tensor, &expected, options.nulls);
-        if expected.valid.iter().all(|&valid| valid) {
+        // Nulls without a cell are gone where they were to be filled.
+        let is_seen = !expected.valid.is_empty() || options.nulls == NullPolicy::Refuse;
+        if is_seen && expected.valid.iter().all(|&valid| valid) {
             back(tensor, array, field);
         }
     }
