@@ -1,15 +1,14 @@
 //! The shortest way, where the type is known when the program is compiled: arrays of the eleven numeric
 //! types become tensors, and tensors such arrays, by `try_from`, without a field or options.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, cast::AsArray, types};
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::Field;
 
 use crate::dtype::{Element, for_each_numeric};
 use crate::error::Error;
 use crate::export;
-use crate::ffi::DLDataType;
 use crate::import::{self, Import, Representation};
 use crate::memory::{ManagedTensor, Vector};
 
@@ -58,9 +57,7 @@ macro_rules! conversions {
             type Error = Error;
 
             fn try_from(tensor: ManagedTensor) -> Result<Self, Error> {
-                static FIELD: LazyLock<FieldRef> =
-                    LazyLock::new(|| Arc::new(Field::new("", DataType::$arrow, true)));
-                adopt(tensor, DLDataType::$dtype, &FIELD)
+                adopt(tensor)
             }
         }
     )* };
@@ -76,20 +73,14 @@ fn share<T: ArrowPrimitiveType<Native: Element>>(
     }
 }
 
-fn adopt<T: ArrowPrimitiveType>(
+fn adopt<T: ArrowPrimitiveType<Native: Element>>(
     tensor: ManagedTensor,
-    dtype: DLDataType,
-    field: &FieldRef,
 ) -> Result<PrimitiveArray<T>, Error> {
-    let tensor = if tensor.dtype() == dtype {
-        match import::adopt_as(tensor) {
-            Ok(array) => return Ok(array),
-            Err(tensor) => tensor,
-        }
-    } else {
-        tensor
+    let tensor = match import::adopt_as(tensor) {
+        Ok(array) => return Ok(array),
+        Err(tensor) => tensor,
     };
-    let representation = Representation::Field(Arc::clone(field));
+    let representation = Representation::Field(Arc::new(Field::new("", T::DATA_TYPE, true)));
     let (array, _) = import::from_dlpack(tensor, &Import { representation, ..Default::default() })?;
     Ok(array.as_primitive::<T>().clone())
 }

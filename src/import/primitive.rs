@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, types};
 use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 
-use crate::dtype::for_each_numeric;
+use crate::dtype::{Element, for_each_numeric};
 use crate::ffi::DLDataType;
 use crate::memory::{self, ManagedTensor};
 
@@ -29,11 +29,12 @@ macro_rules! dispatch {
 }
 for_each_numeric!(dispatch);
 
-/// The same for one of these types, and a tensor of its dtype.
-pub(crate) fn adopt_as<T: ArrowPrimitiveType>(
+/// The same for one of these types.
+pub(crate) fn adopt_as<T: ArrowPrimitiveType<Native: Element>>(
     tensor: ManagedTensor,
 ) -> Result<PrimitiveArray<T>, ManagedTensor> {
-    let stays = tensor.ndim() == 1
+    let stays = tensor.dtype() == T::Native::DTYPE
+        && tensor.ndim() == 1
         && tensor.device().is_host_readable()
         && tensor.is_contiguous()
         && tensor.data().addr() % align_of::<T::Native>() == 0;

@@ -87,12 +87,8 @@ impl View {
         view.nbytes = byte_size(view.size, view.item_bits)?;
         if view.nbytes > 0 {
             view.after = view.nbytes;
-            // SAFETY: V1.
-            let strides = view
-                .strides
-                .map(|strides| unsafe { slice::from_raw_parts(strides.as_ptr(), ndim) });
             view.contiguous =
-                strides.is_none_or(|strides| layout::gap(view.shape(), strides).is_none());
+                view.given_strides().is_none_or(|given| layout::gap(view.shape(), given).is_none());
             if !view.contiguous {
                 let (below, above) = layout::span(view.shape(), &view.strides())?;
                 view.before = byte_size(below, view.item_bits)?;
@@ -179,11 +175,16 @@ impl View {
     }
 
     pub(super) fn strides(&self) -> Cow<'_, [i64]> {
-        match self.strides {
-            // SAFETY: V1.
-            Some(strides) => unsafe { slice::from_raw_parts(strides.as_ptr(), self.ndim) }.into(),
+        match self.given_strides() {
+            Some(strides) => strides.into(),
             None => layout::row_major(self.shape()).into(),
         }
+    }
+
+    /// `None` if the producer left them out: the elements are in row-major order.
+    fn given_strides(&self) -> Option<&[i64]> {
+        // SAFETY: V1.
+        self.strides.map(|strides| unsafe { slice::from_raw_parts(strides.as_ptr(), self.ndim) })
     }
 
     pub(super) fn device(&self) -> DLDevice {
@@ -247,10 +248,7 @@ impl View {
 
     /// What keeps the elements from being one row-major run, if anything does.
     pub(super) fn row_major_obstacle(&self) -> Option<CopyReason> {
-        let strides = self.strides?;
-        // SAFETY: V1.
-        let strides = unsafe { slice::from_raw_parts(strides.as_ptr(), self.ndim) };
-        layout::row_major_obstacle(self.shape(), strides)
+        layout::row_major_obstacle(self.shape(), self.given_strides()?)
     }
 
     /// The lowest element, how many there is room for up to the end of the highest, and the position
