@@ -7,10 +7,8 @@
 use std::sync::Mutex;
 
 use ::ndarray::Array1;
-use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::ndarray;
-use arrow_dlpack_datafusion::{BoxError, Input, TensorUdf};
-use delay::Mlp;
+use arrow_dlpack_datafusion::BoxError;
 use ort::environment::Environment;
 use ort::session::Session;
 use ort::value::TensorRef;
@@ -47,22 +45,9 @@ impl Model {
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let context = delay::flights().await?;
-    let predict_delay = TensorUdf {
-        name: "predict_delay".into(),
-        inputs: vec![Input::columns(
-            "features",
-            DLDataType::FLOAT32,
-            ["distance", "hour", "month"],
-        )],
-        ..Default::default()
-    };
-    context.register_udf(predict_delay.build(Model::load, |model, batch| {
+    context.register_udf(delay::predict_delay().build(Model::load, |model, batch| {
         let features = batch.tensors[0].as_slice::<f32>().ok_or("a matrix is row after row")?;
         Ok(ndarray::tensor(model.predict(features)?))
     })?);
-
-    println!("{}", delay::QUERY);
-    let (carriers, features) = delay::by_hand(&context).await?;
-    let expected = Mlp::load()?.predict(features.view());
-    delay::compare(context.sql(delay::QUERY).await?, &carriers, &expected).await
+    delay::check(&context).await
 }

@@ -5,15 +5,16 @@ use std::collections::BTreeMap;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
-use arrow_dlpack_datafusion::BoxError;
+use arrow_dlpack::ffi::DLDataType;
+use arrow_dlpack_datafusion::{BoxError, Input, TensorUdf};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionContext};
 use ndarray::{Array1, Array2, ArrayView2, Axis};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data");
 
-/// The query. `predict_delay` is what each example registers.
-pub(crate) const QUERY: &str = "SELECT carrier, avg(predict_delay(distance, hour, month)) \
+/// The query. [`predict_delay`] is what each example registers.
+const QUERY: &str = "SELECT carrier, avg(predict_delay(distance, hour, month)) \
      FROM flights GROUP BY carrier ORDER BY carrier";
 
 pub(crate) fn path(name: &str) -> String {
@@ -26,6 +27,24 @@ pub(crate) async fn flights() -> Result<SessionContext, BoxError> {
     let options = ParquetReadOptions::default();
     context.register_parquet("flights", path("flights.parquet"), options).await?;
     Ok(context)
+}
+
+/// The function, whatever its model.
+pub(crate) fn predict_delay() -> TensorUdf {
+    let features = ["distance", "hour", "month"];
+    TensorUdf {
+        name: "predict_delay".into(),
+        inputs: vec![Input::columns("features", DLDataType::FLOAT32, features)],
+        ..Default::default()
+    }
+}
+
+/// Runs the query, and fails unless it returns what the model in `ndarray` does alone.
+pub(crate) async fn check(context: &SessionContext) -> Result<(), BoxError> {
+    println!("{QUERY}");
+    let (carriers, features) = by_hand(context).await?;
+    let expected = Mlp::load()?.predict(features.view());
+    compare(context.sql(QUERY).await?, &carriers, &expected).await
 }
 
 /// Layers of weights and biases, with nothing below 0 going from one to the next.
@@ -58,9 +77,7 @@ impl Mlp {
 }
 
 /// The carriers and the features of all flights, by way of copies, as one has them without tensors.
-pub(crate) async fn by_hand(
-    context: &SessionContext,
-) -> Result<(Vec<String>, Array2<f32>), BoxError> {
+async fn by_hand(context: &SessionContext) -> Result<(Vec<String>, Array2<f32>), BoxError> {
     let sql = "SELECT carrier, CAST(distance AS REAL), CAST(hour AS REAL), CAST(month AS REAL) FROM flights";
     let (mut carriers, mut features) = (Vec::new(), Vec::new());
     for batch in context.sql(sql).await?.collect().await? {
@@ -75,7 +92,7 @@ pub(crate) async fn by_hand(
 }
 
 /// Prints what a query returned for each carrier, and fails unless it is the average of these delays.
-pub(crate) async fn compare(
+async fn compare(
     query: DataFrame,
     carriers: &[String],
     delays: &Array1<f32>,
