@@ -19,7 +19,9 @@ use arrow_schema::{DataType, Field, FieldRef};
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 
-use support::{Abi, Data, Ints, Producer, Random, Watch, delete, delete_legacy, device, dtype};
+use support::{
+    Abi, Data, Ints, Producer, Random, Watch, delete, delete_legacy, device, dtype, is_dtype,
+};
 
 #[path = "support/drawn.rs"]
 mod drawn;
@@ -91,7 +93,7 @@ fn any_dtype() -> impl Strategy<Value = DLDataType> {
 fn true_dtype() -> impl Strategy<Value = DLDataType> {
     let bits = |code| [1, 2, 4, 6, 8, 16, 32, 64, 128].map(|bits| (code, bits));
     let all = (0..19).chain([255]).flat_map(bits);
-    let all = all.filter(|&(code, bits)| oracle::fits(dtype(code, bits, 1))).collect::<Vec<_>>();
+    let all = all.filter(|&(code, bits)| is_dtype(dtype(code, bits, 1))).collect::<Vec<_>>();
     let lanes = prop_oneof![12 => Just(1), 1 => 2..5u16, 1 => 1..=u16::MAX];
     (select(all), lanes).prop_map(|((code, bits), lanes)| dtype(code, bits, lanes))
 }
@@ -275,7 +277,7 @@ fn index(number: i128) -> usize {
 
 /// What the header says of a descriptor, in numbers that do not overflow.
 mod oracle {
-    use super::{Abi, DLDataType, Draft, Memory, Place};
+    use super::{Abi, DLDataType, Draft, Memory, Place, is_dtype};
 
     /// A consistent shape, dtype and strides.
     pub(super) struct Form {
@@ -289,21 +291,6 @@ mod oracle {
     /// The most bytes that can be next to each other: `PTRDIFF_MAX`.
     const MOST: i128 = (1 << 63) - 1;
 
-    /// DLDataTypeCode, and what its comments say of bits.
-    pub(super) fn fits(DLDataType { code, bits, lanes }: DLDataType) -> bool {
-        let bits_fit = match code.0 {
-            0 | 1 => [1, 2, 4, 8, 16, 32, 64, 128].contains(&bits),
-            2 => [16, 32, 64, 128].contains(&bits),
-            4 => bits == 16,
-            5 => [32, 64, 128].contains(&bits),
-            6..=14 => bits == 8,
-            15 | 16 => bits == 6,
-            17 => bits == 4,
-            _ => bits > 0,
-        };
-        bits_fit && lanes > 0
-    }
-
     /// "By default, sub-byte types are packed", unless the flag says otherwise; others take whole bytes.
     pub(super) fn item_bits(dtype: DLDataType, padded: bool) -> i128 {
         let bits = i128::from(dtype.bits);
@@ -313,7 +300,7 @@ mod oracle {
 
     /// What can be said of the elements without saying where they are; `None` if it is not consistent.
     pub(super) fn form(draft: &Draft) -> Option<Form> {
-        if !fits(draft.dtype) {
+        if !is_dtype(draft.dtype) {
             return None;
         }
         let ndim = usize::try_from(draft.ndim).ok()?;

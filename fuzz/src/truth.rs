@@ -1,9 +1,7 @@
 //! What a descriptor says, by `dlpack.h` and exact arithmetic; nothing here is the library's.
 
-use arrow_dlpack::ffi::DLDataType;
-
 use crate::draw::to_usize;
-use crate::support::{Ints, Producer};
+use crate::support::{Ints, Producer, is_dtype};
 
 /// What is to be read out of a descriptor that can be believed.
 #[derive(Clone, Debug)]
@@ -120,21 +118,6 @@ pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
         strides[axis - 1] = strides[axis].saturating_mul(shape[axis].max(1));
     }
     strides
-}
-
-/// Whether `dlpack.h` has such a type; of codes that it does not know, all but those of no bits.
-fn is_dtype(DLDataType { code, bits, lanes }: DLDataType) -> bool {
-    lanes > 0
-        && match code.0 {
-            0 | 1 => bits.count_ones() == 1,
-            2 => [16, 32, 64, 128].contains(&bits),
-            4 => bits == 16,
-            5 => [32, 64, 128].contains(&bits),
-            6..=14 => bits == 8,
-            15 | 16 => bits == 6,
-            17 => bits == 4,
-            _ => bits > 0,
-        }
 }
 
 /// The elements in row-major order, one behind the other; those of under a byte in the low bits of one each.

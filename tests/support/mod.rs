@@ -46,6 +46,21 @@ pub(crate) const fn dtype(code: u8, bits: u8, lanes: u16) -> DLDataType {
     DLDataType { code: DLDataTypeCode(code), bits, lanes }
 }
 
+/// Whether `dlpack.h` has such a type; of codes that it does not know, all but those of no bits.
+pub(crate) fn is_dtype(DLDataType { code, bits, lanes }: DLDataType) -> bool {
+    lanes > 0
+        && match code.0 {
+            0 | 1 => bits.count_ones() == 1,
+            2 => [16, 32, 64, 128].contains(&bits),
+            4 => bits == 16,
+            5 => [32, 64, 128].contains(&bits),
+            6..=14 => bits == 8,
+            15 | 16 => bits == 6,
+            17 => bits == 4,
+            _ => bits > 0,
+        }
+}
+
 pub(crate) const fn device(kind: i32, id: i32) -> DLDevice {
     DLDevice { device_type: DLDeviceType(kind), device_id: id }
 }
