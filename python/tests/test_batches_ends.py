@@ -1,5 +1,6 @@
 """How batches end: by an error, early, in another thread, with the interpreter, in a fork."""
 
+import contextlib
 import ctypes
 import gc
 import os
@@ -371,16 +372,20 @@ def test_memory_does_not_grow_with_the_stream(prefetch):
     assert most <= 5 + prefetch
 
 
-def is_reading():
-    """Whether there is a thread of ours."""
-    names = Path("/proc/self/task").glob("*/comm")
-    try:
-        return any(name.read_text() == "arrow_dlpack\n" for name in names)
-    except OSError:  # one that has ended just now
-        return True
+def threads():
+    """Those that are ours, or may be: one that has just begun still bears the name of this one."""
+    names = {"arrow_dlpack\n", Path("/proc/self/comm").read_text()}
+    found = set()
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # one that has ended just now
+            if (task / "comm").read_text() in names:
+                found.add(task)
+    return found
 
 
 def test_nothing_is_left_behind():
+    others = threads()
+
     def once():
         for prefetch in 0, 2:
             list(iter_batches(Source(), batch_size=3, prefetch=prefetch))
@@ -389,8 +394,8 @@ def test_nothing_is_left_behind():
             # Not a source that fails: pyarrow keeps a few hundred bytes of each such error.
             drained(iter_batches(pa.table({"x": [1, None]}), prefetch=prefetch))
             iter_batches(Source(), local_shuffle_buffer_size=9, batch_size=2, prefetch=prefetch)
-        # CPython 3.11 may crash if tracing stops while a thread asks for the GIL.
-        until(lambda: not is_reading())
+        # CPython 3.11 crashes if tracing stops while a thread asks for the GIL.
+        until(lambda: threads() <= others)
         gc.collect()
 
     for _ in range(3):
