@@ -12,9 +12,12 @@ mod delay;
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let context = delay::flights().await?;
-    context.register_udf(delay::predict_delay().build(Mlp::load, |model, batch| {
-        let features = ndarray::view::<f32>(&batch.tensors[0])?.into_dimensionality::<Ix2>()?;
-        Ok(ndarray::tensor(model.predict(features)))
-    })?);
+    context.register_udf(delay::predict_delay().build(
+        || Mlp::load(delay::path("delay.json")),
+        |model, batch| {
+            let features = ndarray::view::<f32>(&batch.tensors[0])?.into_dimensionality::<Ix2>()?;
+            Ok(ndarray::tensor(model.predict(features)))
+        },
+    )?);
     delay::check(&context).await
 }

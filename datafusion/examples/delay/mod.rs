@@ -9,7 +9,11 @@ use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack_datafusion::{BoxError, Input, TensorUdf};
 use datafusion::arrow::util::display::array_value_to_string;
 use datafusion::prelude::{DataFrame, ParquetReadOptions, SessionContext};
-use ndarray::{Array1, Array2, ArrayView2, Axis};
+use ndarray::{Array1, Array2};
+
+pub(crate) use mlp::Mlp;
+
+mod mlp;
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../data");
 
@@ -43,37 +47,8 @@ pub(crate) fn predict_delay() -> TensorUdf {
 pub(crate) async fn check(context: &SessionContext) -> Result<(), BoxError> {
     println!("{QUERY}");
     let (carriers, features) = by_hand(context).await?;
-    let expected = Mlp::load()?.predict(features.view());
+    let expected = Mlp::load(path("delay.json"))?.predict(features.view());
     compare(context.sql(QUERY).await?, &carriers, &expected).await
-}
-
-/// Layers of weights and biases, with nothing below 0 going from one to the next.
-pub(crate) struct Mlp(Vec<(Array2<f32>, Array1<f32>)>);
-
-impl Mlp {
-    pub(crate) fn load() -> Result<Self, BoxError> {
-        type Layer = (Vec<Vec<f32>>, Vec<f32>);
-        let layers: Vec<Layer> =
-            serde_json::from_str(&std::fs::read_to_string(path("delay.json"))?)?;
-        let layers = layers.into_iter().map(|(weights, bias)| {
-            let shape = (weights.len(), bias.len());
-            let weights = Array2::from_shape_vec(shape, weights.into_iter().flatten().collect())?;
-            Ok((weights, Array1::from_vec(bias)))
-        });
-        Ok(Self(layers.collect::<Result<_, BoxError>>()?))
-    }
-
-    /// A delay for each row of features.
-    pub(crate) fn predict(&self, features: ArrayView2<'_, f32>) -> Array1<f32> {
-        let mut values = features.to_owned();
-        for (index, (weights, bias)) in self.0.iter().enumerate() {
-            values = values.dot(weights) + bias;
-            if index + 1 < self.0.len() {
-                values.mapv_inplace(|value| value.max(0.0));
-            }
-        }
-        values.remove_axis(Axis(1))
-    }
 }
 
 /// The carriers and the features of all flights, by way of copies, as one has them without tensors.
