@@ -1,6 +1,7 @@
 //! Letting go: of whatever holds whatever, for however long, and whoever panics meanwhile.
 #![expect(unsafe_code, reason = "lends buffers memory that panics when it goes")]
 
+use std::cell::RefCell;
 use std::panic::panic_any;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -62,6 +63,24 @@ fn what_was_handed_back_and_forth_is_let_go_at_any_length() {
         drop(slice);
         watch.released_once();
     }
+}
+
+/// What a thread keeps goes when it ends, in the end also that in which long chains wait.
+#[test]
+fn a_thread_that_ends_lets_go_of_chains_of_any_length() {
+    thread_local! {
+        static KEPT: RefCell<Option<Arc<ManagedTensor>>> = const { RefCell::new(None) };
+    }
+    let ((first, first_watch), (last, last_watch)) = (shares(100), shares(100));
+    let thread = thread::spawn(move || {
+        // Of what is a thread's own, that which is there first goes last.
+        KEPT.set(None);
+        drop(first);
+        KEPT.set(Some(last));
+    });
+    thread.join().expect("no panic");
+    first_watch.released_once();
+    last_watch.released_once();
 }
 
 /// When the deleter of the outermost has come back, nothing is left waiting.

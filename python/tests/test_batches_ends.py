@@ -228,6 +228,22 @@ def test_a_source_that_reads_its_own_batches_has_an_error(prefetch):
     assert len(errors) == 1
 
 
+def test_reading_ahead_does_not_wait_for_itself():
+    errors = []
+
+    def before(number):
+        if number == 2:
+            try:
+                next(batches)
+            except ValueError as error:
+                errors.append(str(error))
+
+    batches = iter_batches(Source(before=before), prefetch=20)
+    until(lambda: errors)
+    assert errors == ["a source cannot wait for its own batches"]
+    assert len(list(batches)) == 10
+
+
 @PREFETCH
 def test_a_source_that_closes_its_own_batches_does_not_wait_for_itself(prefetch):
     done, refusals = threading.Event(), []
@@ -463,6 +479,24 @@ def test_the_interpreter_ends_while_another_thread_reads():
         time.sleep(0.2)
         """
     )
+
+
+def test_where_there_is_no_room_for_a_thread_there_is_an_error():
+    out = run(
+        """
+        import resource
+        from batch_sources import Source
+        source = Source()
+        pages = int(open("/proc/self/statm").read().split()[0])
+        room = pages * resource.getpagesize() + (4 << 20)  # its stack alone takes 8
+        resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
+        try:
+            next(iter_batches(source, prefetch=2))
+        except RuntimeError as error:
+            print(error)
+        """
+    )
+    assert out.startswith("no thread to read ahead: ")
 
 
 def test_once_the_interpreter_is_ending_nothing_is_read_ahead():

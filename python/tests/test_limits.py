@@ -190,11 +190,14 @@ def test_what_does_not_fit_memory_as_another_type_is_not_handed_out_so(name):
 def test_what_fits_memory_as_another_type_is_handed_out_so():
     runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5]), pa.array(["a", "bc"]))
     coded = pa.array(["a", "bc", None]).dictionary_encode()
+    large = pa.array(["a", None, "bc"], pa.large_string()).dictionary_encode()
     views = pa.array([[1], [2, 3]], pa.list_view(pa.int64()))
     for array, requested in (
         (runs, pa.string()),
         (runs.slice(1, 2), pa.large_string()),
         (coded, pa.string()),
+        (large, pa.string()),
+        (large.cast(pa.dictionary("int32", pa.large_binary())), pa.binary()),
         (pa.DictionaryArray.from_arrays(pa.array([], "int8"), pa.array([], "string")), pa.string()),
         (views, pa.list_(pa.int64())),
         (pa.array(["a", None], pa.string_view()), pa.string()),

@@ -527,10 +527,11 @@ def test_more_values_than_codes_are_refused():
         to_tensor(pa.chunked_array(chunks), physical=True)
 
 
+@pytest.mark.parametrize("key", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
 @pytest.mark.parametrize("count", [2, 300])
-def test_words_in_lists_of_many_chunks_have_a_code_each(count):
+def test_words_in_lists_of_many_chunks_have_a_code_each(count, key):
     """More codes than there are if nobody told which of the words are the same."""
-    words = pa.dictionary(pa.int8(), pa.string())
+    words = pa.dictionary(key, pa.string())
     chunks = [
         pa.ListArray.from_arrays(
             [0, 1, 3], pa.array(["a", "b", str(i % 3)]).dictionary_encode().cast(words)
@@ -541,6 +542,31 @@ def test_words_in_lists_of_many_chunks_have_a_code_each(count):
     assert pa.array(Array(column)).to_pylist() == column.to_pylist()
     rows = pa.chunked_array([pa.StructArray.from_arrays([chunk], ["x"]) for chunk in chunks])
     assert pa.array(Array(rows)).to_pylist() == rows.to_pylist()
+
+
+def test_what_is_put_together_can_be_too_much_for_its_type():
+    one = pa.ListArray.from_arrays(pa.array([0, 1 << 30], "int32"), pa.nulls(1 << 30))
+    view = pa.ListViewArray.from_arrays(
+        pa.array([0], "int32"), pa.array([1 << 30], "int32"), pa.nulls(1 << 30)
+    )
+    for chunk in one, view:
+        assert len(Array(pa.chunked_array([chunk]))) == 1
+        with pytest.raises(ValueError, match="overflow"):
+            Array(pa.chunked_array([chunk, chunk]))
+    words = [
+        pa.DictionaryArray.from_arrays(pa.array([0], "int8"), pa.array([str(word)]))
+        for word in range(200)
+    ]
+    lists = [pa.ListArray.from_arrays([0, 1], word) for word in words]
+    with pytest.raises(ValueError, match="[Kk]ey"):
+        Array(pa.chunked_array(lists))
+
+
+def test_nulls_of_some_chunks_stay_where_they_are():
+    lists = pa.chunked_array([[[1], [2]], [[3], None], [[], [4]]], pa.list_(pa.int8()))
+    rows = pa.chunked_array([[{"x": 1}], [None], [{"x": 2}]])
+    for column in lists, rows:
+        assert pa.array(Array(column)).to_pylist() == column.to_pylist()
 
 
 def test_rows_that_share_their_values_still_do_so_in_many_chunks():

@@ -10,7 +10,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 use std::{mem, process};
 
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 use super::convert::Batch;
@@ -105,11 +105,8 @@ impl Queue {
         }
     }
 
-    /// The next batch, `None` at the end.
+    /// The next batch, `None` at the end; not for the thread that makes them.
     pub(super) fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        if self.is_own_thread() {
-            return Err(PyValueError::new_err("a source cannot wait for its own batches"));
-        }
         loop {
             {
                 let mut state = self.lock();
@@ -148,7 +145,8 @@ impl Queue {
         drop(self.changed.wait_timeout_while(self.lock(), A_WHILE, |state| !until(state)));
     }
 
-    fn is_own_thread(&self) -> bool {
+    /// Whether it is the one that makes the batches that asks.
+    pub(super) fn is_own_thread(&self) -> bool {
         self.lock().thread == Some(thread::current().id())
     }
 

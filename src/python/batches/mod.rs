@@ -73,6 +73,10 @@ impl PyBatches {
                     Python::attach(|py| py.check_signals())
                 })
             }),
+            // Nothing ends by that: they are somebody else's to read.
+            State::Ahead(queue) if queue.is_own_thread() => {
+                return Err(PyValueError::new_err("a source cannot wait for its own batches"));
+            }
             State::Ahead(queue) => queue.next(py),
             State::Over => return Ok(None),
         };

@@ -71,10 +71,8 @@ impl Pool {
             let at = self.random.below(self.left.len());
             drawn.push(self.left.swap_remove(at));
         }
-        match &self.rows {
-            Some(rows) => gathered(rows, drawn),
-            None => Err(PyValueError::new_err("no rows")),
-        }
+        let rows = self.rows.as_ref().ok_or_else(|| PyValueError::new_err("no rows"))?;
+        gathered(rows, drawn)
     }
 }
 
