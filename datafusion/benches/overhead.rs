@@ -26,7 +26,7 @@ use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, Scalar
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
 const ROWS: usize = 8192;
-const BATCHES: usize = 4;
+const BATCHES: u8 = 4;
 const TURNS: u32 = 25;
 
 /// Layers of numbers that do not matter, and one output.
@@ -84,7 +84,7 @@ fn compare(columns: bool, width: usize, hidden: &[usize]) -> Result<()> {
     let model = Arc::new(Mlp::new(width, hidden));
     let mut batches = Vec::new();
     for index in 0..BATCHES {
-        let numbers = Array1::linspace(index as f32, 1.0, ROWS * width);
+        let numbers = Array1::linspace(-f32::from(index), 1.0, ROWS * width);
         let matrix = numbers.into_shape_with_order((ROWS, width))?;
         let arrays = arrays(&matrix, columns)?;
         batches.push((matrix, Call::new(&model, columns, width, arrays.clone())?, arrays));
@@ -127,7 +127,7 @@ fn compare(columns: bool, width: usize, hidden: &[usize]) -> Result<()> {
     println!(
         "| {width} {} | {hidden:?} | {:.3} ms | {:+.1}% | {:+.1}% | {:.0} × TensorUdf |",
         if columns { "columns" } else { "values in a list" },
-        alone * 1e3 / BATCHES as f64,
+        alone * 1e3 / f64::from(BATCHES),
         (ours / alone - 1.0) * 100.0,
         (copied / alone - 1.0) * 100.0,
         rows / ours,
