@@ -429,8 +429,9 @@ def test_nothing_is_left_behind():
     finally:
         tracemalloc.stop()
     grown = sum(stat.size_diff for stat in after.compare_to(before, "filename"))
-    # 100 bytes each; without a GIL the state of one thread alone is 15 KB.
-    assert grown < 50 * 8 * 100, after.compare_to(before, "lineno")[:5]
+    # Bytes for each; without a GIL the interpreter keeps more for later, 25 in the long run.
+    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
+    assert grown < 50 * 8 * (100 if has_gil else 300), after.compare_to(before, "lineno")[:5]
 
 
 def run(code):
