@@ -211,51 +211,42 @@ def test_waiting_for_a_batch_lets_other_threads_run():
         timer.join()
 
 
-@PREFETCH
-def test_a_source_that_reads_its_own_batches_has_an_error(prefetch):
-    errors = []
+def of_itself(act, prefetch):
+    """Batches to which their source does something; what it was refused, and when it is through."""
+    opened, done, refusals = threading.Event(), threading.Event(), []
 
     def before(number):
         if number == 2:
+            # Who reads ahead may get there before the batches have their name.
+            opened.wait(10)
             try:
-                next(batches)
+                act(batches)
             except ValueError as error:
-                errors.append(str(error))
+                refusals.append(str(error))
+            done.set()
 
     batches = iter_batches(Source(before=before), prefetch=prefetch)
+    opened.set()
+    return batches, refusals, done
+
+
+@PREFETCH
+def test_a_source_that_reads_its_own_batches_has_an_error(prefetch):
+    batches, errors, _done = of_itself(next, prefetch)
     assert len(list(batches)) == 10
     assert len(errors) == 1
 
 
 def test_reading_ahead_does_not_wait_for_itself():
-    errors = []
-
-    def before(number):
-        if number == 2:
-            try:
-                next(batches)
-            except ValueError as error:
-                errors.append(str(error))
-
-    batches = iter_batches(Source(before=before), prefetch=20)
-    until(lambda: errors)
+    batches, errors, done = of_itself(next, prefetch=20)
+    assert done.wait(10)
     assert errors == ["a source cannot wait for its own batches"]
     assert len(list(batches)) == 10
 
 
 @PREFETCH
 def test_a_source_that_closes_its_own_batches_does_not_wait_for_itself(prefetch):
-    done, refusals = threading.Event(), []
-
-    def before(number):
-        if number == 2:
-            try:
-                batches.close()
-            except ValueError as error:
-                refusals.append(str(error))
-            done.set()
-
-    batches = iter_batches(Source(before=before), prefetch=prefetch)
+    batches, refusals, done = of_itself(lambda batches: batches.close(), prefetch)
     drained(batches)
     assert done.wait(10)
     assert refusals in ([], ["these batches are being read already"])
