@@ -27,6 +27,9 @@ use support::{Abi, Producer, Watch};
 
 mod support;
 
+/// Far too many levels or axes.
+const MANY: usize = if cfg!(miri) { 1000 } else { 100_000 };
+
 thread_local! {
     /// Blocks of so many bytes are refused from here on.
     static REFUSED_FROM: Cell<usize> = const { Cell::new(usize::MAX) };
@@ -241,6 +244,7 @@ fn arrays() -> Vec<(&'static str, ArrayRef)> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a million rows take hours")]
 fn exports_without_memory_are_errors() {
     for (what, array) in arrays() {
         let field = Field::new("x", array.data_type().clone(), true);
@@ -258,6 +262,7 @@ fn exports_without_memory_are_errors() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a million rows take hours")]
 fn tables_without_memory_are_errors() {
     let columns = arrays().into_iter().filter(|(_, array)| !array.data_type().is_nested());
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
@@ -270,6 +275,7 @@ fn tables_without_memory_are_errors() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a million rows take hours")]
 fn ragged_exports_without_memory_are_errors() {
     let text = "a text that is too long to be in its view";
     let texts: Vec<Option<&str>> =
@@ -301,6 +307,7 @@ fn ragged_exports_without_memory_are_errors() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "a million rows take hours")]
 fn imports_without_memory_are_errors() {
     let rows = i64::try_from(ROWS).expect("rows");
     let tensor = |code, bits, shape: &[i64], strides: &[i64]| {
@@ -402,7 +409,7 @@ fn types_of_64_levels_go_through_a_small_stack_and_deeper_ones_do_not() {
 #[test]
 fn a_tensor_of_many_axes_is_no_deep_type() {
     on_a_small_stack(|| {
-        let axes = 100_000;
+        let axes = MANY;
         let tensor = || {
             let shape = vec![1; axes];
             let (tensor, watch) = Producer::bytes(support::dtype(0, 8, 1), &[7], &shape, &shape)
@@ -426,7 +433,7 @@ fn a_tensor_of_many_axes_is_no_deep_type() {
 #[test]
 fn metadata_that_is_nested_deeply_is_malformed() {
     on_a_small_stack(|| {
-        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        let deep = format!("{}{}", "[".repeat(MANY), "]".repeat(MANY));
         let array = FixedSizeListArray::new(
             Arc::new(Field::new("item", DataType::Int8, true)),
             1,

@@ -130,7 +130,7 @@ fn booby_trapped(gone: &Arc<AtomicUsize>) -> Buffer {
     static BYTES: [u8; 3] = [1, 2, 3];
     let owner = Arc::new(Grenade(Arc::clone(gone)));
     // SAFETY: three bytes that stay for ever.
-    unsafe { Buffer::from_custom_allocation(NonNull::from(&BYTES[0]), 3, owner) }
+    unsafe { Buffer::from_custom_allocation(NonNull::from(&BYTES).cast(), 3, owner) }
 }
 
 #[test]
