@@ -60,6 +60,10 @@ def test_field_metadata_survives():
 def test_a_requested_schema_is_followed_where_that_is_possible():
     array = Array(pa.array([1, 2], pa.int8()))
     assert pa.array(array, type=pa.int64()).type == pa.int64()
+    words = pa.array(["a", None, "longer than a view"])
+    for views, plain in [(pa.string_view(), pa.string()), (pa.binary_view(), pa.binary())]:
+        array = Array(words.cast(plain).cast(views))
+        assert pa.array(array, type=plain).equals(words.cast(plain))
     with pytest.raises(TypeError, match="arrow_schema"):
         array.__arrow_c_array__(hostile.Producer().capsule())
 
@@ -167,6 +171,36 @@ def test_a_source_whose_array_does_not_work_has_its_stream_read():
     Chunked.__arrow_c_stream__ = None
     with pytest.raises(ValueError, match="several chunks"):
         Array(Chunked())
+
+
+def test_where_the_class_has_a_stream_only_the_object_is_not_asked_for_more():
+    class Stream:
+        __slots__ = ()
+
+        def __getattr__(self, name):
+            pytest.fail(f"asked for {name}")
+
+        def __arrow_c_stream__(self, requested_schema=None):
+            return pa.chunked_array([[1], [2]]).__arrow_c_stream__()
+
+    assert pa.array(Array(Stream())).to_pylist() == [1, 2]
+    assert not explain(Stream()).zero_copy
+
+
+def test_what_only_the_object_has_is_found_too():
+    class Forwarding:
+        """As proxies do it; and a class may say that it has none of what its parent had."""
+
+        __arrow_c_stream__ = None
+
+        def __getattr__(self, name):
+            return getattr(pa.array([1, 2]), name)
+
+    assert pa.array(Array(Forwarding())).to_pylist() == [1, 2]
+    assert explain(Forwarding()).zero_copy
+    forwarding = Forwarding()
+    forwarding.__arrow_c_stream__ = pa.chunked_array([[3], [4]]).__arrow_c_stream__
+    assert pa.array(Array(forwarding)).to_pylist() == [3, 4]
 
 
 class SelfSource:
@@ -525,6 +559,12 @@ def test_more_values_than_codes_are_refused():
     ]
     with pytest.raises(ValueError, match="key"):
         to_tensor(pa.chunked_array(chunks), physical=True)
+    # Nobody can tell whether two lists are the same one.
+    codes = pa.array(range(100), pa.int8())
+    lists = [pa.array([[value] for value in range(first, first + 100)]) for first in (0, 100)]
+    chunks = [pa.DictionaryArray.from_arrays(codes, values) for values in lists]
+    with pytest.raises(ValueError, match="key"):
+        Array(pa.chunked_array(chunks))
 
 
 @pytest.mark.parametrize("key", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])

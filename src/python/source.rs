@@ -3,14 +3,15 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 #![expect(unsafe_code, reason = "moves C structures out of capsules and calls streams")]
 
-use std::ffi::CStr;
-use std::sync::Arc;
+use std::ffi::{CStr, c_void};
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, ArrayRef, new_empty_array};
-use arrow_schema::FieldRef;
+use arrow_schema::{DataType, FieldRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
@@ -21,12 +22,35 @@ use super::request::{described, type_name};
 use super::room;
 use super::structure::{Checked, array_from, fenced, field_from};
 use super::unlocked;
-use crate::memory::PendingException;
+use crate::memory::{PendingException, symbol};
 
 /// Whether the object speaks the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.hasattr(intern!(object.py(), "__arrow_c_array__"))?
-        || object.hasattr(intern!(object.py(), "__arrow_c_stream__"))?)
+    let py = object.py();
+    let names = [intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__")];
+    Ok(names.into_iter().any(|name| class_has(object, name) == Some(true))
+        || object.hasattr(names[0])?
+        || object.hasattr(names[1])?)
+}
+
+/// Whether the object's class has such an attribute, `None` where the interpreter has no way to tell.
+///
+/// To ask an object for what it has not can take microseconds: polars answers in Python. The class is a look
+/// into a cache, so it is asked first; what an object has beyond its class, only the object knows.
+fn class_has(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Option<bool> {
+    type Lookup =
+        unsafe extern "C" fn(*mut ffi::PyTypeObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
+    static LOOKUP: OnceLock<Option<Lookup>> = OnceLock::new();
+
+    let lookup = LOOKUP.get_or_init(|| {
+        let address = symbol(c"_PyType_Lookup");
+        // SAFETY: a function of this name has had this signature since there is one.
+        let lookup = || unsafe { std::mem::transmute::<*mut c_void, Lookup>(address) };
+        (!address.is_null()).then(lookup)
+    });
+    // SAFETY: attached to Python, with a live class and a text; no exception comes of it. The answer is
+    // borrowed, and only whether there is one is of interest.
+    lookup.map(|lookup| unsafe { !lookup(object.get_type_ptr(), name.as_ptr()).is_null() })
 }
 
 /// Arrow data as it came.
@@ -58,8 +82,13 @@ impl Imported {
 pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let py = object.py();
     let _level = Level::enter(py)?;
-    let stream = intern!(py, "__arrow_c_stream__");
-    if let Some(method) = method(object, intern!(py, "__arrow_c_array__"))? {
+    let (array, stream) = (intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__"));
+    if (class_has(object, array), class_has(object, stream)) == (Some(false), Some(true)) {
+        if let Some(method) = method(object, stream)? {
+            return import_stream(object, &method);
+        }
+    }
+    if let Some(method) = method(object, array)? {
         return match method.call0() {
             Ok(pair) => import_pair(object, &pair),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
@@ -132,9 +161,17 @@ fn import_pair(object: &Bound<'_, PyAny>, pair: &Bound<'_, PyAny>) -> PyResult<I
     };
     let field = schema_of(&schema)?;
     let array = move_array(&array)?;
-    let array = object.py().detach(|| array_from(array, field.data_type()));
+    let work = most_work(&array, field.data_type());
+    let array = unlocked(object.py(), work, || array_from(array, field.data_type()));
     let (array, moved) = array.map_err(PyValueError::new_err)?;
     Ok(Imported { chunks: vec![array], field, moved })
+}
+
+/// The most bytes that may have to be looked at or moved, before anything about the array has been checked.
+fn most_work(array: &FFI_ArrowArray, data_type: &DataType) -> usize {
+    let rows = usize::try_from(array.length.max(array.offset)).unwrap_or(usize::MAX);
+    let width = data_type.primitive_width().unwrap_or(usize::MAX);
+    rows.max(1).saturating_mul(width.saturating_mul(2))
 }
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
