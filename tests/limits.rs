@@ -146,6 +146,7 @@ fn no_memory_is_asked_for_on_behalf_of_a_descriptor_that_lies() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
 fn elements_that_take_one_byte_between_them_are_too_many_to_be_copied() {
     for abi in Abi::BOTH {
         // Their size in bytes can be counted, and no machine has it.

@@ -19,6 +19,9 @@ use support::{Abi, Data, Ints, Producer, Random, for_each_numeric};
 
 mod support;
 
+/// Layouts at random for each type.
+const ROUNDS: usize = if cfg!(miri) { 3 } else { 200 };
+
 const READ_ONLY: DLPackFlags = DLPackFlags::READ_ONLY;
 const IS_COPIED: DLPackFlags = DLPackFlags::IS_COPIED;
 
@@ -48,7 +51,7 @@ fn a_view_shows_each_element_where_its_strides_put_it() {
     {
         let itemsize = size_of::<T::Native>();
         let mut random = Random(3);
-        for _ in 0..if cfg!(miri) { 10 } else { 200 } {
+        for _ in 0..ROUNDS {
             let (shape, strides) = random_layout(&mut random);
             // Room for 4 axes of 4 elements and 9 steps, both ways.
             let bytes = random.bytes(2 * 128 * itemsize);
@@ -109,7 +112,7 @@ fn an_array_of_any_layout_becomes_a_writable_tensor_at_its_address() {
         T::Native: Element,
     {
         let mut random = Random(5);
-        for _ in 0..if cfg!(miri) { 10 } else { 200 } {
+        for _ in 0..ROUNDS {
             let array = random_array::<T::Native>(&mut random);
             let (expected, first) = (array.clone(), array.as_ptr().addr());
             let strides: Vec<_> =
@@ -144,7 +147,7 @@ fn what_is_written_through_a_view_is_there_and_nowhere_else() {
         T::Native: Element,
     {
         let mut random = Random(7);
-        for _ in 0..100 {
+        for _ in 0..ROUNDS {
             let array = random_array::<T::Native>(&mut random);
             let tensor = ndarray::tensor(array.clone());
             for mut tensor in [tensor.copied().unwrap(), tensor] {

@@ -108,6 +108,7 @@ fn chunks_of_no_array_of_no_possible_type_are_refused() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes half an hour, to look at types")]
 fn a_field_of_no_possible_type_is_nothing_to_become() {
     let bytes = [0u8; 64];
     for data_type in impossible_at_any_level() {

@@ -13,12 +13,14 @@ from conftest import LEFT_OUT
 
 
 def run(*arguments, path=None, code=0):
+    # The package itself may be on it, as where its lines are counted.
+    paths = [str(path or ""), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-m", "arrow_dlpack", *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | ({"PYTHONPATH": str(path)} if path else {}),
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
     )
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
