@@ -25,9 +25,7 @@ miri() {
 # Out of bounds, use after free, freed twice, left behind: in Rust and from Python. Frame pointers tell who
 # allocated what; some tests ask for more memory than there is.
 address() {
-    export CARGO_TARGET_DIR=target/address RUSTFLAGS="-Zsanitizer=address -Cforce-frame-pointers=yes"
-    export ASAN_OPTIONS=allocator_may_return_null=1
-    cargo test --features ndarray --tests --target "$host"
+    address_rust
 
     # An extension module looks for the runtime in the interpreter, where LD_PRELOAD puts it. Rust has it as
     # an archive, which takes offence at being a library if that is called libasan.so.
@@ -38,6 +36,12 @@ address() {
     cc -shared -o "$runtime" -Wl,--whole-archive $archive -Wl,--no-whole-archive -lm -lgcc_s
     ASAN_OPTIONS+=:abort_on_error=1:exitcode=0:log_path=$PWD/$CARGO_TARGET_DIR/report
     suite env LD_PRELOAD="$runtime"
+}
+
+address_rust() {
+    export CARGO_TARGET_DIR=target/address RUSTFLAGS="-Zsanitizer=address -Cforce-frame-pointers=yes"
+    export ASAN_OPTIONS=allocator_may_return_null=1
+    cargo test --features ndarray --tests --target "$host"
 }
 
 # Memory that two threads use at once. The standard library is built along, because it is what
@@ -61,11 +65,11 @@ valgrind() {
         --log-file="$CARGO_TARGET_DIR/report.%p"
 }
 
-# What CI runs.
+# What CI runs: the rooms that are all pointers, step by step, and the Rust tests.
 quick() {
     miri --lib -- memory:: kernels::strided kernels::lanes
     miri --test adopt
-    address
+    address_rust
 }
 
 # Builds the extension module and puts the package together: `package FOLDER OPTIONS...`

@@ -96,7 +96,7 @@ def test_what_is_broken_is_reported_in_a_word_and_the_others_are_tried(tmp_path)
 
 def test_a_library_that_hangs_is_reported(tmp_path, monkeypatch):
     (tmp_path / "duckdb.py").write_text("import time; time.sleep(600)")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(first_aid, "PATIENCE", 15)
     libraries = first_aid.probed(["numpy", "duckdb"])["libraries"]
     assert libraries["numpy"]["state"] == "installed"
