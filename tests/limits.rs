@@ -5,7 +5,7 @@
 #![expect(unsafe_code, reason = "stands between the program and its allocator")]
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ptr;
 use std::sync::Arc;
 use std::thread;
@@ -311,14 +311,15 @@ fn ragged_exports_without_memory_are_errors() {
 #[cfg_attr(miri, ignore = "a million rows take hours")]
 fn imports_without_memory_are_errors() {
     let rows = i64::try_from(ROWS).expect("rows");
+    let watches = RefCell::new(Vec::new());
     let tensor = |code, bits, shape: &[i64], strides: &[i64]| {
         let dtype = support::dtype(code, bits, 1);
         let producer = Producer::bytes(dtype, &vec![1; 8 * ROWS], shape, strides);
         let (tensor, watch) = producer.tensor(Abi::Versioned);
-        // What becomes of it is for other tests.
-        std::mem::forget(watch);
+        watches.borrow_mut().push(watch);
         tensor.expect("a tensor")
     };
+    let all_released = || watches.take().into_iter().for_each(Watch::released_once);
     for (code, bits) in [(0, 16), (2, 32), (6, 8), (4, 16), (5, 32), (17, 4)] {
         let what = format!("code {code}, {bits} bits");
         let run = |shape: &[i64], strides: &[i64], options: &Import| {
@@ -329,6 +330,7 @@ fn imports_without_memory_are_errors() {
                 REFUSED_FROM.set(limit);
                 from_dlpack(tensor, options)
             });
+            all_released();
         };
         run(&[rows], &[2], &Import::default());
         run(
@@ -345,6 +347,7 @@ fn imports_without_memory_are_errors() {
         import::ragged(values, offsets, &Import::default())
     };
     runs_out_of_memory("ragged", ROWS, ragged);
+    all_released();
 }
 
 /// Lists within lists of one value.
