@@ -70,7 +70,7 @@ fn impossible_at_any_level() -> Vec<DataType> {
                 DataType::Dictionary(Box::new(DataType::Int8), Box::new(data_type)),
             ]
         })
-        .step_by(if cfg!(miri) { 17 } else { 1 })
+        .step_by(if cfg!(miri) { 50 } else { 1 })
         .collect()
 }
 
