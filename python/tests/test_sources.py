@@ -3,6 +3,7 @@
 import ctypes
 from ctypes import POINTER
 from dataclasses import replace
+from types import SimpleNamespace
 
 import hostile
 import numpy as np
@@ -64,6 +65,8 @@ def test_a_requested_schema_is_followed_where_that_is_possible():
     for views, plain in [(pa.string_view(), pa.string()), (pa.binary_view(), pa.binary())]:
         array = Array(words.cast(plain).cast(views))
         assert pa.array(array, type=plain).equals(words.cast(plain))
+    codes = Array(pa.array([7, 8, 7]).dictionary_encode())
+    assert pa.array(codes, type=pa.int64()).to_pylist() == [7, 8, 7]
     with pytest.raises(TypeError, match="arrow_schema"):
         array.__arrow_c_array__(hostile.Producer().capsule())
 
@@ -201,6 +204,8 @@ def test_what_only_the_object_has_is_found_too():
     forwarding = Forwarding()
     forwarding.__arrow_c_stream__ = pa.chunked_array([[3], [4]]).__arrow_c_stream__
     assert pa.array(Array(forwarding)).to_pylist() == [3, 4]
+    plain = SimpleNamespace(__arrow_c_stream__=forwarding.__arrow_c_stream__)
+    assert pa.array(Array(plain)).to_pylist() == [3, 4]
 
 
 class SelfSource:
