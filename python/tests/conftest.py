@@ -43,6 +43,12 @@ LEFT_OUT = [name for name in os.environ.get("LEFT_OUT", "").split(",") if name]
 sys.modules.update((name, LeftOut(name)) for name in LEFT_OUT)
 
 
+def environment(*folders):
+    """For a process of its own: folders before what is on the path already, the package perhaps."""
+    path = [*map(str, folders), os.environ.get("PYTHONPATH")]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))}
+
+
 def pytest_report_header():
     return [f"LEFT OUT: every test of {name}" for name in LEFT_OUT]
 

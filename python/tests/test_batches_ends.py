@@ -19,6 +19,7 @@ import pyarrow as pa
 import pytest
 from arrow_dlpack import _core, iter_batches
 from batch_sources import SCHEMA, Source, until
+from conftest import environment
 
 PREFETCH = pytest.mark.parametrize("prefetch", [0, 1, 3])
 
@@ -431,15 +432,13 @@ def run(code):
         "import numpy as np, pyarrow as pa\nfrom arrow_dlpack import iter_batches\n"
         + textwrap.dedent(code)
     )
-    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
-    environment = os.environ | {"PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         capture_output=True,
         text=True,
         check=False,
         timeout=60,
-        env=environment,
+        env=environment(Path(__file__).parent),
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout

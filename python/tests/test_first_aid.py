@@ -9,18 +9,16 @@ from importlib import metadata
 import arrow_dlpack.__main__ as first_aid
 import pytest
 from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
-from conftest import LEFT_OUT
+from conftest import LEFT_OUT, environment
 
 
 def run(*arguments, path=None, code=0):
-    # The package itself may be on it, as where its lines are counted.
-    paths = [str(path or ""), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
         [sys.executable, "-m", "arrow_dlpack", *arguments],
         capture_output=True,
         text=True,
         check=False,
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        env=environment(path) if path else None,
     )
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
