@@ -35,6 +35,7 @@ mod room;
 mod source;
 mod structure;
 mod table;
+mod takeover;
 mod tensor;
 
 use pyo3::prelude::*;

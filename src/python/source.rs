@@ -20,7 +20,8 @@ use pyo3::types::{PyCapsule, PyString};
 use super::capsule::Level;
 use super::request::{described, type_name};
 use super::room;
-use super::structure::{Checked, array_from, fenced, field_from};
+use super::structure::{Checked, fenced, field_from};
+use super::takeover::array_from;
 use super::unlocked;
 use crate::memory::{PendingException, symbol};
 

@@ -13,14 +13,11 @@ use std::alloc::Layout;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};
-use arrow_array::{ArrayRef, make_array};
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_data::{BufferSpec, layout};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, UnionMode};
 
-use super::repair::repaired;
 use crate::fence;
-use crate::memory::PendingException;
 use crate::possible::MAX_DEPTH;
 
 /// Fields of a schema that are looked at, at all levels: far more than tables have. Children may be the same
@@ -145,50 +142,9 @@ fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item 
     Ok((0..count).map(move |index| unsafe { children.add(index).read() }.cast_const()))
 }
 
-/// Takes over an array structure, and says how many bytes of it are not aligned to their values, which
-/// arrow-rs moves. Numeric arrays are checked in constant time, but for their nulls, if there are any, which are
-/// counted; of others the contents are checked too, because offsets and keys are addresses of a kind.
-pub(super) fn array_from(
-    mut array: FFI_ArrowArray,
-    data_type: &DataType,
-) -> Checked<(ArrayRef, usize)> {
-    let moved = check_array(&array, data_type)?;
-    // SAFETY: it has been checked, so there is a child for each type.
-    unsafe { correct(&raw mut array, data_type) };
-    let array = releasing_quietly(array);
-    let array = fenced(|| {
-        // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
-        let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
-        let data = repaired(data)?;
-        if !data_type.is_primitive() {
-            data.validate_full()?;
-        }
-        Ok(make_array(data))
-    });
-    Ok((array?, moved))
-}
-
-/// The same array, for whose release an exception in flight is put aside.
-fn releasing_quietly(array: FFI_ArrowArray) -> FFI_ArrowArray {
-    unsafe extern "C" fn release(array: *mut FFI_ArrowArray) {
-        let _pending = PendingException::set_aside();
-        // SAFETY: called once, by the interface, with the array that was made below.
-        unsafe {
-            drop(Box::from_raw((*array).private_data.cast::<FFI_ArrowArray>()));
-            (*array).release = None;
-        }
-    }
-    let inner = Box::into_raw(Box::new(array));
-    // SAFETY: it has just been boxed; of the two, only the box releases it.
-    let mut outer = unsafe { inner.read() };
-    outer.release = Some(release);
-    outer.private_data = inner.cast();
-    outer
-}
-
 /// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is
 /// bounded by the type's.
-fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
+pub(super) fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
     let wrong = |what: String| Err(format!("the Arrow array of {data_type} is malformed: {what}"));
     let (length, offset, nulls) = (array.length, array.offset, array.null_count);
     let end = match (usize::try_from(length), usize::try_from(offset)) {
@@ -262,29 +218,6 @@ fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Checked<usize> {
     }
 }
 
-/// Makes arrays of nulls have no buffers, as the interface says they have, because arrow-rs asks what the
-/// others would be; and has nulls counted wherever there are said to be some, because it relies on their number.
-///
-/// # Safety
-///
-/// `array` is ours, meets S1 and has passed [`check_array`].
-unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
-    // SAFETY: the caller's promise; children and dictionaries are owned by their parent.
-    unsafe {
-        match data_type {
-            DataType::Null => (*array).n_buffers = 0,
-            _ if (*array).null_count > 0 => (*array).null_count = -1,
-            _ => {}
-        }
-        for (index, (child_type, _)) in child_types(data_type).into_iter().enumerate() {
-            correct((*array).children.add(index).read(), child_type);
-        }
-        if let DataType::Dictionary(_, values) = data_type {
-            correct((*array).dictionary, values);
-        }
-    }
-}
-
 fn child_of<'a>(child: *const FFI_ArrowArray) -> Checked<&'a FFI_ArrowArray> {
     if child.is_null() || !child.is_aligned() {
         return Err("the Arrow array has a child or a dictionary that is not there".to_owned());
@@ -344,7 +277,7 @@ fn check_sizes(
 
 /// The types of the children, and how many elements of each belong to one of the parent's (0 where
 /// offsets say, which `validate_full` checks).
-fn child_types(data_type: &DataType) -> Vec<(&DataType, usize)> {
+pub(super) fn child_types(data_type: &DataType) -> Vec<(&DataType, usize)> {
     match data_type {
         DataType::List(field)
         | DataType::LargeList(field)
