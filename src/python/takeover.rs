@@ -1,9 +1,22 @@
 //! Arrow's C structures, once they are checked, as arrays of arrow-rs.
+//!
+//! Plain numbers and structs, which is what tables are made of, are put together here. arrow-rs describes each
+//! array by an `ArrayData` first, and a batch of a thousand columns is then mostly that; everything else goes its
+//! way, a child at a time.
 #![expect(unsafe_code, reason = "takes foreign structures over")]
 
+use std::ffi::c_void;
+use std::mem;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
-use arrow_array::{ArrayRef, make_array};
-use arrow_schema::DataType;
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, StructArray, downcast_primitive,
+    make_array,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Fields};
 
 use super::repair::repaired;
 use super::structure::{Checked, check_array, child_types, fenced};
@@ -19,35 +32,11 @@ pub(super) fn array_from(
     let moved = check_array(&array, data_type)?;
     // SAFETY: it has been checked, so there is a child for each type.
     unsafe { correct(&raw mut array, data_type) };
-    let array = releasing_quietly(array);
-    let array = fenced(|| {
-        // SAFETY: the structure has been checked, and S1 is the producer's promise for the rest.
-        let data = unsafe { from_ffi_and_data_type(array, data_type.clone()) }?;
-        let data = repaired(data)?;
-        if !data_type.is_primitive() {
-            data.validate_full()?;
-        }
-        Ok(make_array(data))
-    });
-    Ok((array?, moved))
-}
-
-/// The same array, for whose release an exception in flight is put aside.
-fn releasing_quietly(array: FFI_ArrowArray) -> FFI_ArrowArray {
-    unsafe extern "C" fn release(array: *mut FFI_ArrowArray) {
-        let _pending = PendingException::set_aside();
-        // SAFETY: called once, by the interface, with the array that was made below.
-        unsafe {
-            drop(Box::from_raw((*array).private_data.cast::<FFI_ArrowArray>()));
-            (*array).release = None;
-        }
-    }
-    let inner = Box::into_raw(Box::new(array));
-    // SAFETY: it has just been boxed; of the two, only the box releases it.
-    let mut outer = unsafe { inner.read() };
-    outer.release = Some(release);
-    outer.private_data = inner.cast();
-    outer
+    let lender = Arc::new(Lender(array));
+    let part = Part { array: &lender.0, lender: &lender };
+    // SAFETY: checked, corrected, and its own lender.
+    let array = fenced(|| unsafe { part.rows(data_type, 0, part.array.len()) })?;
+    Ok((array, moved))
 }
 
 /// Makes arrays of nulls have no buffers, as the interface says they have, because arrow-rs asks what the
@@ -71,4 +60,187 @@ unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
             correct((*array).dictionary, values);
         }
     }
+}
+
+/// A structure that is released when the last of those who look at it has gone.
+struct Lender(FFI_ArrowArray);
+
+impl Drop for Lender {
+    fn drop(&mut self) {
+        let _pending = PendingException::set_aside();
+        drop(mem::replace(&mut self.0, FFI_ArrowArray::empty()));
+    }
+}
+
+/// A structure, or one below it.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    array: &'a FFI_ArrowArray,
+    lender: &'a Arc<Lender>,
+}
+
+impl Part<'_> {
+    /// So many rows from one on, as an array.
+    ///
+    /// # Safety
+    ///
+    /// The structure is the lender's or below it, meets S1, has passed [`check_array`] for this type and is
+    /// [`correct`]; it has these rows.
+    unsafe fn rows(
+        self,
+        data_type: &DataType,
+        from: usize,
+        len: usize,
+    ) -> Result<ArrayRef, ArrowError> {
+        // SAFETY: the caller's promise, each time.
+        unsafe {
+            if let DataType::Struct(fields) = data_type {
+                return self.structs(fields, from, len);
+            }
+            if let Some(numbers) = self.numbers(data_type, from, len) {
+                return Ok(numbers);
+            }
+            let array = self.through_array_data(data_type)?;
+            Ok(if array.len() == len { array } else { array.slice(from, len) })
+        }
+    }
+
+    /// [`rows`](Self::rows) of structs.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows).
+    unsafe fn structs(
+        self,
+        fields: &Fields,
+        from: usize,
+        len: usize,
+    ) -> Result<ArrayRef, ArrowError> {
+        // SAFETY: the caller's promise; structs have a validity.
+        let nulls = unsafe { self.nulls(from, len) };
+        let start = self.array.offset() + from;
+        let mut columns = Vec::with_capacity(fields.len());
+        for (index, field) in fields.iter().enumerate() {
+            let child = Part { array: self.array.child(index), lender: self.lender };
+            // SAFETY: the caller's promise holds for children, which are as long as their parent's end.
+            let column = unsafe { child.rows(field.data_type(), start, len) }?;
+            let is_hidden = |inner| nulls.as_ref().is_some_and(|outer| outer.contains(inner));
+            if !field.is_nullable() && !column.nulls().is_none_or(is_hidden) {
+                return Err(ArrowError::InvalidArgumentError(format!(
+                    "field {:?} is not nullable, and has nulls",
+                    field.name()
+                )));
+            }
+            columns.push(column);
+        }
+        // SAFETY: a column for each field, of its type and so many rows; what is not nullable has no nulls
+        // but where the struct has.
+        let array =
+            unsafe { StructArray::new_unchecked_with_length(fields.clone(), columns, nulls, len) };
+        Ok(Arc::new(array))
+    }
+
+    /// [`rows`](Self::rows) of a primitive type; `None` for any other, and where there is nothing that could
+    /// stay where it is.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows).
+    unsafe fn numbers(self, data_type: &DataType, from: usize, len: usize) -> Option<ArrayRef> {
+        let width = data_type.primitive_width()?;
+        if len == 0 {
+            return None;
+        }
+        let end = self.array.offset() + self.array.len();
+        // SAFETY: the caller's promise; numbers have a validity and then values, and it has been checked that
+        // so many bytes are no overflow.
+        let (values, nulls) = unsafe { (self.buffer(1, end * width)?, self.nulls(from, len)) };
+        let start = self.array.offset() + from;
+        macro_rules! array {
+            ($type:ty) => {
+                array_of::<$type>(values, start, len, nulls, data_type)
+            };
+        }
+        downcast_primitive! {
+            data_type => (array),
+            _ => None,
+        }
+    }
+
+    /// The validity of these rows, if any is null.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows), of a type whose first buffer is the validity.
+    unsafe fn nulls(self, from: usize, len: usize) -> Option<NullBuffer> {
+        if self.array.null_count == 0 {
+            return None;
+        }
+        let end = self.array.offset() + self.array.len();
+        // SAFETY: the caller's promise.
+        let bits = unsafe { self.buffer(0, end.div_ceil(8)) }?;
+        let nulls = NullBuffer::new(BooleanBuffer::new(bits, self.array.offset() + from, len));
+        (nulls.null_count() > 0).then_some(nulls)
+    }
+
+    /// So many bytes, if they are there.
+    ///
+    /// # Safety
+    ///
+    /// S1; there is such a buffer, and it has so many bytes.
+    unsafe fn buffer(self, index: usize, len: usize) -> Option<Buffer> {
+        // SAFETY: the caller's promise; the lender releases them when the last buffer has gone.
+        unsafe {
+            let start = self.array.buffers.add(index).read().cast_mut().cast();
+            let lender = Arc::clone(self.lender);
+            Some(Buffer::from_custom_allocation(NonNull::new(start)?, len, lender))
+        }
+    }
+
+    /// All of it, as arrow-rs makes an array.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows).
+    unsafe fn through_array_data(self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
+        // SAFETY: the caller's promise.
+        let data = unsafe { from_ffi_and_data_type(self.lent(), data_type.clone()) }?;
+        let data = repaired(data)?;
+        if !data_type.is_primitive() {
+            data.validate_full()?;
+        }
+        Ok(make_array(data))
+    }
+
+    /// The same structure; it is released by giving back a share of the lender.
+    fn lent(self) -> FFI_ArrowArray {
+        unsafe extern "C" fn release(array: *mut FFI_ArrowArray) {
+            // SAFETY: called once, by the interface, with the array that was made below.
+            unsafe {
+                drop(Arc::from_raw((*array).private_data.cast::<Lender>()));
+                (*array).release = None;
+            }
+        }
+        // SAFETY: of the two, only the lender's is released as its producer wants it.
+        let mut lent = unsafe { ptr::from_ref(self.array).read() };
+        lent.release = Some(release);
+        lent.private_data = Arc::into_raw(Arc::clone(self.lender)).cast_mut().cast::<c_void>();
+        lent
+    }
+}
+
+/// So many values from one on; `None` if they are not aligned.
+fn array_of<T: ArrowPrimitiveType>(
+    values: Buffer,
+    start: usize,
+    len: usize,
+    nulls: Option<NullBuffer>,
+    data_type: &DataType,
+) -> Option<ArrayRef> {
+    if !values.as_ptr().cast::<T::Native>().is_aligned() {
+        return None;
+    }
+    let values = ScalarBuffer::new(values, start, len);
+    let array = PrimitiveArray::<T>::new(values, nulls);
+    Some(Arc::new(array.with_data_type(data_type.clone())))
 }

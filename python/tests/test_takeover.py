@@ -1,0 +1,147 @@
+"""Tables from Arrow's C structures: each column by itself, and where it is."""
+
+import gc
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_dlpack import Array, explain, to_tensor_dict
+from hostile_trees import Node, Tree
+
+NUMBERS = Node("i", 8, [None, np.arange(8, dtype="int32").tobytes()], name="numbers")
+NULLS = Node("g", 8, [b"\x0f", np.arange(8.0).tobytes()], name="nulls")
+TEXTS = Node("u", 8, [None, np.arange(9, dtype="int32").tobytes(), b"abcdefgh"], name="texts")
+ASTRAY = replace(TEXTS, buffers=[None, np.arange(9, 0, -1, dtype="int32").tobytes(), b"abc"])
+
+
+def struct(*children, length=8, validity=None, **said):
+    return Node("+s", length, [validity], children=list(children), **said)
+
+
+def settle(tree):
+    gc.collect()
+    tree.given = dict.fromkeys(tree.given, 1)
+    tree.settle()
+
+
+@pytest.mark.parametrize("kept", ["numbers", "texts"])
+def test_a_column_keeps_all_of_the_structure(kept):
+    tree = Tree(struct(NUMBERS, TEXTS))
+    array = Array(tree)
+    column = pa.array(array).field(kept)
+    before = column.to_pylist()
+    del array
+    gc.collect()
+    assert 0 in tree.released.values(), "the array is lent to it"
+    assert column.to_pylist() == before
+    del column
+    settle(tree)
+
+
+def test_tensors_of_a_dict_are_where_the_columns_are():
+    columns = {
+        "x": pa.array([1.5, 2.5, 3.5]),
+        "y": pa.array([1, 2, 3]),
+        "text": pa.array(["a"] * 3),
+    }
+    batch = pa.record_batch(columns)
+    for source, start in ((batch, 0), (batch[1:], 1)):
+        tensors = to_tensor_dict(source, columns=["x", "y"])
+        for name, tensor in tensors.items():
+            address = columns[name].buffers()[1].address + 8 * start
+            assert np.asarray(tensor).ctypes.data == address
+    (text,) = pa.array(Array(batch)).flatten()[2:]
+    assert text.buffers()[2].address == columns["text"].buffers()[2].address
+
+
+@pytest.mark.parametrize("offset", [0, 1, 5])
+@pytest.mark.parametrize("validity", [None, b"\xff", b"\x5a", b"\0"])
+def test_offsets_add_up_from_struct_to_struct(offset, validity):
+    inner = struct(NUMBERS, NULLS, TEXTS, length=7, offset=1, validity=validity, name="inner")
+    inner = replace(inner, buffers=[validity])
+    node = struct(inner, replace(NUMBERS, name="beside"), length=7 - offset, offset=offset)
+    ours, theirs = Tree(node), Tree(node)
+    found, expected = pa.array(Array(ours)), pa.array(theirs)
+    assert found.to_pylist() == expected.to_pylist()
+    found.validate(full=True)
+    del found, expected
+    settle(ours)
+    settle(theirs)
+
+
+def test_only_the_column_that_is_not_aligned_is_moved():
+    askew = replace(NUMBERS, name="askew", said_of_array={"buffers": {1: 1}})
+    tree = Tree(struct(NUMBERS, askew, TEXTS))
+    assert explain(tree, columns=["numbers"]).bytes_copied == 4 * 8
+    tree = Tree(struct(NUMBERS, askew, TEXTS))
+    tensors = to_tensor_dict(tree, columns=["numbers", "askew"])
+    assert np.asarray(tensors["numbers"]).tolist() == list(range(8))
+    shifted = np.arange(8, dtype="int32").tobytes()[1:] + b"\0"
+    assert np.asarray(tensors["askew"]).tolist() == np.frombuffer(shifted, "int32").tolist()
+    del tensors
+    settle(tree)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_column_that_is_refused_takes_the_others_with_it(order):
+    tree = Tree(struct(*[NUMBERS, ASTRAY][::order]))
+    with pytest.raises(ValueError, match="offset"):
+        Array(tree)
+    settle(tree)
+
+
+def test_what_is_not_nullable_may_be_null_where_its_struct_is():
+    column = replace(NULLS, flags=0)
+    for validity, valid in ((b"\x0f", True), (b"\x07", True), (b"\x1f", False), (None, False)):
+        tree = Tree(struct(column, validity=validity))
+        if valid:
+            count = validity[0].bit_count()
+            assert pa.array(Array(tree)).to_pylist()[count:] == [None] * (8 - count)
+        else:
+            with pytest.raises(ValueError, match='"nulls" is not nullable, and has nulls'):
+                Array(tree)
+        settle(tree)
+
+
+@pytest.mark.parametrize("children", [(), (NUMBERS,)])
+def test_structs_without_rows_or_columns(children):
+    for length in (0, 8):
+        tree = Tree(struct(*children, length=length))
+        array = Array(tree)
+        assert len(array) == length
+        assert len(pa.array(array)) == length
+        del array
+        settle(tree)
+
+
+UNITS = ("s", "ms", "us", "ns")
+PRIMITIVES = [
+    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    *("float16", "float32", "float64", "date32", "date64", "month_day_nano_interval"),
+    *(f"{name}[{unit}]" for name in ("timestamp", "duration") for unit in UNITS),
+    *("time32[s]", "time32[ms]", "time64[us]", "time64[ns]"),
+    pa.timestamp("us", "Europe/Vienna"),
+    *(kind(3, 1) for kind in (pa.decimal32, pa.decimal64, pa.decimal128, pa.decimal256)),
+]
+
+
+@pytest.mark.parametrize("kind", PRIMITIVES, ids=str)
+def test_every_primitive_type_is_taken_over_as_it_is(kind):
+    kind = pa.type_for_alias(kind) if isinstance(kind, str) else kind
+    width = kind.bit_width // 8
+    values = b"".join(number.to_bytes(width, "little") for number in (1, 2, 3))
+    column = pa.Array.from_buffers(kind, 3, [pa.py_buffer(b"\x05"), pa.py_buffer(values)])
+    batch = pa.record_batch({"x": column})
+    for source in (column, column[1:], batch, batch[2:]):
+        found = pa.array(Array(source))
+        expected = pa.array(source)
+        assert found.equals(expected)
+        assert start(found) == start(expected)
+
+
+def start(array):
+    """Where the values of a column, or of a struct's only one, begin."""
+    if pa.types.is_struct(array.type):
+        (array,) = array.flatten()
+    return array.buffers()[1].address + array.offset * array.type.bit_width // 8
