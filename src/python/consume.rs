@@ -5,6 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::foreign::attribute;
 use super::request::{self, DeviceArg, VersionArg, described, type_name};
 use super::{capsule, exchange, fastcall, unlocked};
 use crate::error::Error;
@@ -37,7 +38,7 @@ pub(super) fn ask<'py>(
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)
     } else {
-        let method = x.getattr_opt(intern!(py, "__dlpack__"))?.filter(|method| !method.is_none());
+        let method = attribute(x, intern!(py, "__dlpack__"))?;
         let Some(method) = method else { return Err(no_producer(x)?) };
         if first.is_none() {
             let device = device.map(DeviceArg);

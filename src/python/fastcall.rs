@@ -209,12 +209,13 @@ unsafe fn usual(
     given: &[*mut ffi::PyObject],
 ) -> Option<Option<DLPackVersion>> {
     let names = names(py);
+    // SAFETY: it is always there.
+    let none = unsafe { ffi::Py_None() };
     let mut version = None;
     for (index, &value) in (0..).zip(given) {
         // SAFETY: F1, there are as many names as values.
         let name = unsafe { ffi::PyTuple_GetItem(kwnames, index) };
-        // SAFETY: None is always there.
-        if value == unsafe { ffi::Py_None() } {
+        if value == none {
             // Whichever it is. That it is one of the four is checked here, by identity.
             if names.iter().any(|known| known.as_ptr() == name) {
                 continue;

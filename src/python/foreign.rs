@@ -82,7 +82,7 @@ pub(super) fn asdlpack<'py>(
 }
 
 /// An attribute of the object; one that is None is none.
-fn attribute<'py>(
+pub(super) fn attribute<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {

@@ -18,6 +18,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyString};
 
 use super::capsule::Level;
+use super::foreign::attribute;
 use super::request::{described, type_name};
 use super::room;
 use super::structure::{Checked, fenced, field_from};
@@ -85,16 +86,16 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let _level = Level::enter(py)?;
     let (array, stream) = (intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__"));
     if (class_has(object, array), class_has(object, stream)) == (Some(false), Some(true)) {
-        if let Some(method) = method(object, stream)? {
+        if let Some(method) = attribute(object, stream)? {
             return import_stream(object, &method);
         }
     }
-    if let Some(method) = method(object, array)? {
+    if let Some(method) = attribute(object, array)? {
         return match method.call0() {
             Ok(pair) => import_pair(object, &pair),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
-                match self::method(object, stream)? {
+                match attribute(object, stream)? {
                     Some(stream) => import_stream(object, &stream)
                         .inspect_err(|second| second.set_cause(py, Some(error))),
                     None => Err(error),
@@ -103,7 +104,7 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
             Err(error) => Err(error),
         };
     }
-    if let Some(stream) = method(object, stream)? {
+    if let Some(stream) = attribute(object, stream)? {
         return import_stream(object, &stream);
     }
     Err(PyTypeError::new_err(format!(
@@ -111,14 +112,6 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
          tensor, use from_dlpack)",
         type_name(object)
     )))
-}
-
-/// A method of the object; one that is None is none.
-fn method<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(object.getattr_opt(name)?.filter(|method| !method.is_none()))
 }
 
 /// All arrays of the stream that `__arrow_c_stream__` returns.
@@ -132,7 +125,9 @@ fn import_stream(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResu
 pub(super) fn open(object: &Bound<'_, PyAny>) -> PyResult<Option<Stream>> {
     let py = object.py();
     let _level = Level::enter(py)?;
-    let Some(method) = method(object, intern!(py, "__arrow_c_stream__"))? else { return Ok(None) };
+    let Some(method) = attribute(object, intern!(py, "__arrow_c_stream__"))? else {
+        return Ok(None);
+    };
     let stream = taken_stream(object, &method)?;
     py.detach(|| Stream::open(stream)).map(Some).map_err(PyValueError::new_err)
 }
