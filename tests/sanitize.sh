@@ -10,7 +10,7 @@ export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only RUST_BACKTRA
 
 # The core of the Python suite: what knocks at the unsafe rooms. None of it imports PyTorch or its like, for
 # which valgrind would take half an hour.
-core=(python/tests/test_{capsules,exchange,malformed,protocol,sources}.py)
+core=(python/tests/test_{capsules,exchange,malformed,protocol,sources,takeover}.py)
 
 # Undefined behaviour of any kind, step by step: use after free, out of bounds, aliasing, what was never
 # written, races, leaks. A tensor over buffers in a row has a pointer of exposed provenance, nothing else
