@@ -16,7 +16,7 @@ macro_rules! dispatch {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
         /// The values of a numeric array without nulls; `None` for any other.
         #[inline]
-        pub(crate) fn vector(array: &dyn Array) -> Option<Vector> {
+        pub(crate) fn vector(array: &dyn Array) -> Option<Vector<'_>> {
             match array.data_type() {
                 $(DataType::$arrow => vector_of::<types::$type>(array),)*
                 _ => None,
@@ -26,8 +26,8 @@ macro_rules! dispatch {
 }
 for_each_numeric!(dispatch);
 
-#[inline]
-fn vector_of<T: ArrowPrimitiveType<Native: Element>>(array: &dyn Array) -> Option<Vector> {
+#[inline(always)]
+fn vector_of<T: ArrowPrimitiveType<Native: Element>>(array: &dyn Array) -> Option<Vector<'_>> {
     let array = array.as_any().downcast_ref::<PrimitiveArray<T>>()?;
     (array.null_count() == 0).then(|| Vector::new(array.values()))
 }

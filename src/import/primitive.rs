@@ -41,7 +41,7 @@ pub(crate) fn adopt_as<T: ArrowPrimitiveType<Native: Element>>(
     if !stays {
         return Err(tensor);
     }
-    let size = tensor.size();
-    let buffer = memory::adopt(tensor).unwrap_or_default();
-    Ok(PrimitiveArray::new(ScalarBuffer::new(buffer, 0, size), None))
+    // It spans its elements and nothing else. To slice them would take two atomic steps.
+    let values = ScalarBuffer::from(memory::adopt(tensor).unwrap_or_default());
+    Ok(PrimitiveArray::new(values, None))
 }

@@ -19,6 +19,7 @@ pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
         return Some(Buffer::default());
     }
     let (start, len) = (NonNull::from(bytes).cast(), bytes.len());
-    // SAFETY: I2, the span is readable until the deleter runs, and the buffer owns the tensor.
-    Some(unsafe { Buffer::from_custom_allocation(start, len, Arc::new(tensor)) })
+    let owner = Arc::new(tensor.owner);
+    // SAFETY: I2, the span is readable until the deleter runs, and the buffer has the owner.
+    Some(unsafe { Buffer::from_custom_allocation(start, len, owner) })
 }

@@ -3,9 +3,8 @@
 //! Each thread has a slot of its own to count in; a slot outlives its thread, with its counts, and the
 //! next thread takes it over.
 
-use std::cell::Cell;
-
 use super::counts::{Counts, Slot, Slots};
+use super::local::LOCAL;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicIsize;
 
@@ -28,11 +27,13 @@ pub fn live() -> Live {
 }
 
 /// A tensor was exported (1), or its deleter has run (-1).
+#[inline]
 pub(super) fn exported(by: isize) {
     count(|slot| &slot.exported, by);
 }
 
 /// A tensor was taken over (1), or its deleter has been called (-1).
+#[inline]
 pub(super) fn imported(by: isize) {
     count(|slot| &slot.imported, by);
 }
@@ -43,32 +44,33 @@ static COUNTS: Counts = Counts {
 };
 
 thread_local! {
-    /// The slot, where it costs nothing to look.
-    static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
     static LEASE: Lease = Lease::new();
 }
 
-/// Gives the slot back when the thread ends.
+/// Gives the slot back when the thread ends, and what goes with it.
 struct Lease(&'static Slot);
 
 impl Lease {
     fn new() -> Self {
         let slot = COUNTS.lease();
-        SLOT.set(Some(slot));
+        LOCAL.with(|local| local.slot.set(Some(slot)));
         Self(slot)
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        SLOT.set(None);
+        LOCAL.with(|local| {
+            local.slot.set(None);
+            local.spare.clear();
+        });
         COUNTS.give_back(self.0);
     }
 }
 
 #[inline]
 fn count(which: fn(&Slot) -> &AtomicIsize, by: isize) {
-    match SLOT.get() {
+    match LOCAL.with(|local| local.slot.get()) {
         Some(slot) => slot.count(which, by),
         None => first_count(which, by),
     }

@@ -52,7 +52,7 @@ pub struct ManagedTensor {
     pub(super) exclusive: bool,
 }
 
-// SAFETY: I1 allows the deleter on any thread; everything else is plain data that nobody changes.
+// SAFETY: an owner can be sent; everything else is plain data that nobody changes.
 unsafe impl Send for ManagedTensor {}
 // SAFETY: a shared tensor can only be read, and I2 holds on every thread.
 unsafe impl Sync for ManagedTensor {}
@@ -266,7 +266,8 @@ impl ManagedTensor {
     /// it is passed on, but not `IS_COPIED`: nobody is the sole owner any more.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
-        let packed = pack::pack(Arc::clone(self), &self.described(self.shape(), &self.strides()));
+        let packed =
+            pack::pack(|| Arc::clone(self), &self.described(self.shape(), &self.strides()));
         // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
         let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
         Self { view, owner: Owner::packed(packed), exclusive: false }
@@ -363,7 +364,7 @@ impl ManagedTensor {
         owner: O,
         description: &Description<'_>,
     ) -> Result<Self, Error> {
-        let packed = pack::pack(owner, description);
+        let packed = pack::pack(|| owner, description);
         let owner = Owner::packed(packed);
         let padded = description.flags.contains(PADDED);
         // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.

@@ -4,8 +4,9 @@
 //! `elements` are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns
 //! one into an Arrow `Buffer`; `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it
 //! full of zeros, `room` asks for it first, `prototype` has it for a shape in C's terms. `release` lets go
-//! without going ever deeper, `live` counts what is open, in `counts`; `keep` is the Python package's
-//! allocator and has its blocks in `slots`, `pending` puts its exceptions aside.
+//! without going ever deeper, `live` counts what is open, in `counts`, `spare` keeps a tensor's block for
+//! the next one; what they have for each thread is in `local`. `keep` is the Python package's allocator and
+//! has its blocks in `slots`, `pending` puts its exceptions aside.
 
 mod adopt;
 mod counts;
@@ -17,6 +18,7 @@ mod huge;
 #[cfg_attr(not(feature = "pyo3"), expect(unreachable_pub, reason = "here for its tests"))]
 mod keep;
 mod live;
+mod local;
 mod managed;
 mod owner;
 mod pack;
@@ -28,6 +30,7 @@ mod release;
 mod room;
 #[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
 mod slots;
+mod spare;
 mod vector;
 mod view;
 mod zeroed;

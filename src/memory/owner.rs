@@ -12,6 +12,11 @@ use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 /// Calls the deleter when it is dropped.
 pub(super) struct Owner(Abi);
 
+// SAFETY: I1 allows the deleter on any thread.
+unsafe impl Send for Owner {}
+// SAFETY: I1 once more, and what a shared owner can be asked for, flags, nobody changes.
+unsafe impl Sync for Owner {}
+
 #[derive(Clone, Copy)]
 pub(super) enum Abi {
     Versioned(NonNull<DLManagedTensorVersioned>),

@@ -1,11 +1,12 @@
 //! Tensors of our own: header, shape, strides and owner in one allocation, and their deleter.
 #![expect(unsafe_code, reason = "lays out and frees an allocation by hand")]
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
 use super::live;
 use super::release::release;
+use super::spare;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -67,7 +68,7 @@ impl<O: 'static> Block<O> {
         let (ndim, owner) = unsafe { ((*block).prefix.ndim, (&raw mut (*block).owner).read()) };
         let (layout, _) = Self::layout(ndim);
         // SAFETY: P1, and the owner has been moved out.
-        unsafe { dealloc(block.cast(), layout) };
+        unsafe { spare::free(block.cast(), layout) };
         live::exported(-1);
         release(|| drop(owner));
     }
@@ -93,15 +94,21 @@ unsafe extern "C" fn delete_legacy<O: 'static>(tensor: *mut DLManagedTensor) {
 #[derive(Clone, Copy)]
 pub(super) struct Packed(NonNull<Prefix>);
 
-/// Moves `owner` into a new block that describes memory as `description` does.
+/// A new block that describes memory as `description` does, with an owner that is made where it stays:
+/// to move what has just been written takes longer than to write it.
 #[inline(always)] // so that all of a vector's block but its addresses is known beforehand
-pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description<'_>) -> Packed {
+pub(super) fn pack<O: Send + Sync + 'static>(
+    owner: impl FnOnce() -> O,
+    description: &Description<'_>,
+) -> Packed {
     let Description { data, byte_offset, device, dtype, flags, shape, strides } = *description;
     assert_eq!(shape.len(), strides.len(), "one stride for each axis");
     let ndim = shape.len();
     let (layout, arrays_at) = Block::<O>::layout(ndim);
     // SAFETY: the layout is not empty, a block has a header.
-    let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
+    let Some(start) = NonNull::new(unsafe { spare::block(layout) }) else {
+        handle_alloc_error(layout)
+    };
     let block = start.cast::<Block<O>>();
 
     // SAFETY: the layout reserves `2 * ndim` values from `arrays_at`, aligned for them.
@@ -134,7 +141,7 @@ pub(super) fn pack<O: Send + Sync + 'static>(owner: O, description: &Description
     let header = Header { versioned: std::mem::ManuallyDrop::new(versioned) };
     let prefix = Prefix { header, ndim, legacy_deleter: delete_legacy::<O> };
     // SAFETY: freshly allocated for a `Block<O>`.
-    unsafe { block.write(Block { prefix, owner }) };
+    unsafe { block.write(Block { prefix, owner: owner() }) };
     live::exported(1);
     Packed(block.cast())
 }
@@ -164,11 +171,11 @@ impl Packed {
 mod tests {
     use arrow_buffer::Buffer;
 
-    use super::Block;
+    use super::{Block, spare};
 
     #[test]
     fn a_tensor_over_a_buffer_is_one_small_allocation() {
-        assert_eq!(Block::<Buffer>::layout(1).0.size(), 136);
+        assert_eq!(Block::<Buffer>::layout(1).0, spare::SMALL);
         assert!(Block::<Buffer>::layout(4).0.size() < 256);
     }
 }

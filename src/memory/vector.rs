@@ -1,5 +1,6 @@
 //! The tensor of a plain column: numbers in one buffer, along one axis. Most columns are, so that nothing
-//! here is decided twice.
+//! here is decided twice, and nothing is called: what one function writes to the stack for another to read as
+//! something wider, the processor waits for.
 #![expect(unsafe_code, reason = "reads its own descriptor")]
 
 use std::ptr;
@@ -17,23 +18,24 @@ use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
 
 /// Numbers one behind the other, which others may hold too.
-pub(crate) struct Vector {
+#[derive(Clone, Copy)]
+pub(crate) struct Vector<'a> {
     /// At least `size` elements of `dtype`, of `itemsize` bytes each.
-    buffer: Buffer,
+    buffer: &'a Buffer,
     dtype: DLDataType,
     size: usize,
     itemsize: usize,
 }
 
-impl Vector {
-    #[inline]
-    pub(crate) fn new<T: Element>(values: &ScalarBuffer<T>) -> Self {
-        let (buffer, size) = (values.inner().clone(), values.len());
+impl<'a> Vector<'a> {
+    #[inline(always)]
+    pub(crate) fn new<T: Element>(values: &'a ScalarBuffer<T>) -> Self {
+        let (buffer, size) = (values.inner(), values.len());
         Self { buffer, dtype: T::DTYPE, size, itemsize: size_of::<T>() }
     }
 
     /// As a read-only tensor.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn share(self) -> ManagedTensor {
         let Self { dtype, size, itemsize, .. } = self;
         let packed = self.pack();
@@ -48,12 +50,12 @@ impl Vector {
     /// As a read-only tensor of other axes.
     pub(crate) fn share_as(self, shape: &[i64], strides: &[i64]) -> Result<ManagedTensor, Error> {
         let flags = DLPackFlags::default();
-        ManagedTensor::over_shared(self.buffer, self.dtype, flags, shape, strides)
+        ManagedTensor::over_shared(self.buffer.clone(), self.dtype, flags, shape, strides)
     }
 
     /// [`Self::share`] for a C consumer that understands `newest`, who must call the deleter.
     #[cfg(feature = "pyo3")]
-    #[inline]
+    #[inline(always)]
     pub(crate) fn lend(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
         let raw = self.pack().into_versioned();
         // SAFETY: P1, and the pointer has not been handed out. No plain number needs more than 1.0.
@@ -61,15 +63,15 @@ impl Vector {
         raw
     }
 
-    #[inline]
+    #[inline(always)]
     fn pack(self) -> Packed {
         let Self { buffer, dtype, size, .. } = self;
-        let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
         let data = if size == 0 { ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
+        let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
         let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
         let (shape, strides) = (&[extent], &[1]);
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        pack::pack(buffer, &description)
+        pack::pack(|| buffer.clone(), &description)
     }
 }

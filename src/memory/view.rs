@@ -124,12 +124,13 @@ impl View {
         itemsize: usize,
     ) -> Self {
         // SAFETY: the caller's promise.
-        let DLTensor { data, device, shape, strides, .. } = unsafe { tensor.read() };
+        let DLTensor { data, shape, strides, .. } = unsafe { tensor.read() };
         let nbytes = size * itemsize;
         Self {
             address: data.cast(),
             byte_offset: 0,
-            device,
+            // Not read back: a processor waits where two halves were written and the whole is read.
+            device: DLDevice::CPU,
             dtype,
             ndim: 1,
             shape: NonNull::new(shape).unwrap_or(NonNull::dangling()),

@@ -127,7 +127,7 @@ impl PyArray {
     }
 
     /// The array as it is, if it is plain numbers.
-    fn vector(&self) -> Option<Vector> {
+    fn vector(&self) -> Option<Vector<'_>> {
         if self.field.metadata().is_empty() { export::vector(&self.array) } else { None }
     }
 
