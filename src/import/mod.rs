@@ -22,7 +22,7 @@ use crate::plan::Plan;
 
 #[cfg(feature = "pyo3")]
 pub(crate) use prepare::prepare;
-pub(crate) use primitive::adopt_as;
+pub(crate) use primitive::{adopt, adopt_as};
 pub use ragged::ragged;
 pub use table::{columns, record_batch};
 
@@ -96,23 +96,13 @@ pub enum Representation {
 /// asked for than the elements can have; `RowTooLarge`; `CopyForbidden` if only a copy would do;
 /// `OutOfMemory`. The tensor has been released by then.
 pub fn from_dlpack(tensor: ManagedTensor, options: &Import) -> Result<(ArrayRef, FieldRef), Error> {
-    let tensor = match vector(tensor, options) {
-        Ok(array) => return Ok(array),
-        Err(tensor) => tensor,
-    };
-    prepare::prepare(&tensor, options)?.run(tensor)
-}
-
-/// Most tensors: a vector of numbers, over which nothing is asked for that needs to be looked into. Any
-/// other comes back.
-pub(crate) fn vector(
-    tensor: ManagedTensor,
-    options: &Import,
-) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
     if options.copy == CopyPolicy::Always || options.representation != Representation::Natural {
-        return Err(tensor);
+        return prepare::prepare(&tensor, options)?.run(tensor);
     }
-    primitive::adopt(tensor)
+    match adopt(tensor) {
+        Ok(array) => Ok(array),
+        Err(tensor) => prepare::prepare(&tensor, options)?.run(tensor),
+    }
 }
 
 /// [`from_dlpack`] without a field and with default options.

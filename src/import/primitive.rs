@@ -14,7 +14,7 @@ macro_rules! dispatch {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
         /// A vector of one of the eleven numeric types, contiguous and aligned, in memory that the CPU can
         /// read; any other tensor comes back.
-        pub(super) fn adopt(tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
+        pub(crate) fn adopt(tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
             match tensor.dtype() {
                 $(DLDataType::$dtype => {
                     static FIELD: LazyLock<FieldRef> =

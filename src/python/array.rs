@@ -102,13 +102,17 @@ impl PyArray {
         py: Python<'_>,
         tensor: ManagedTensor,
         copy: Option<bool>,
-        r#type: TypeArg,
+        r#type: Option<TypeArg>,
     ) -> PyResult<Self> {
-        let options = r#type.import([&tensor], copy)?;
-        let tensor = match import::vector(tensor, &options) {
-            Ok((array, field)) => return Ok(Self::of(array, field)),
-            Err(tensor) => tensor,
+        let tensor = if copy == Some(true) || r#type.is_some() {
+            tensor
+        } else {
+            match import::adopt(tensor) {
+                Ok((array, field)) => return Ok(Self::of(array, field)),
+                Err(tensor) => tensor,
+            }
         };
+        let options = r#type.unwrap_or_default().import([&tensor], copy)?;
         let prepared = import::prepare(&tensor, &options)?;
         let nbytes = prepared.plan.bytes_copied();
         let (array, field) = unlocked(py, nbytes, || prepared.run(tensor))?;
@@ -122,7 +126,8 @@ impl PyArray {
         copy: Option<bool>,
         r#type: TypeArg,
     ) -> PyResult<Plan> {
-        let (tensor, copy) = take(x, device, copy)?;
+        let tensor = take(x, device, copy)?;
+        let copy = still_to_copy(&tensor, copy);
         Ok(import::explain(&tensor, &r#type.import([&tensor], copy)?)?)
     }
 
@@ -197,8 +202,9 @@ impl PyArray {
         r#type: Option<TypeArg>,
     ) -> PyResult<Self> {
         let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
-        let (tensor, copy) = take(x, device, copy)?;
-        Self::from_tensor(x.py(), tensor, copy, r#type.unwrap_or_default())
+        let tensor = take(x, device, copy)?;
+        let copy = still_to_copy(&tensor, copy);
+        Self::from_tensor(x.py(), tensor, copy, r#type)
     }
 
     #[classattr]
@@ -375,24 +381,27 @@ or a device that is not the CPU's.";
     }
 }
 
-/// A producer's tensor, in memory that the CPU can read, and what is left of `copy`: who asked for a copy
-/// gets one here, unless the producer made one to get it there.
+/// A producer's tensor, in memory that the CPU can read.
 pub(super) fn take(
     x: &Bound<'_, PyAny>,
     device: Option<DLDevice>,
     copy: Option<bool>,
-) -> PyResult<(ManagedTensor, Option<bool>)> {
+) -> PyResult<ManagedTensor> {
     let asked = Wanted { device, copy: copy.filter(|&copy| !copy), host_readable_is_cpu: true };
-    let mut tensor = asked.take(x)?;
+    let tensor = asked.take(x)?;
     let readable = tensor.device().is_host_readable();
     if !readable && device.is_none() && !x.is_instance_of::<PyCapsule>() {
         if copy == Some(false) {
             return Err(Error::UnreadableDevice { device: tensor.device() }.into());
         }
-        tensor = Wanted { device: Some(DLDevice::CPU), ..asked }.take(x)?;
+        return Wanted { device: Some(DLDevice::CPU), ..asked }.take(x);
     }
-    let copied = tensor.flags().contains(DLPackFlags::IS_COPIED);
-    Ok((tensor, copy.filter(|&copy| !(copy && copied))))
+    Ok(tensor)
+}
+
+/// What is left of `copy`: who asked for a copy gets one here, unless the producer made one.
+fn still_to_copy(tensor: &ManagedTensor, copy: Option<bool>) -> Option<bool> {
+    copy.filter(|&copy| !(copy && tensor.flags().contains(DLPackFlags::IS_COPIED)))
 }
 
 /// The first values as text; `None` for nested types, whose text has no bound.

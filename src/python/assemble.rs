@@ -31,14 +31,14 @@ pub(super) fn record_batch(
                 let name = name.extract::<String>().map_err(|_| {
                     PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
                 })?;
-                tensors.push((name, array::take(&column, None, copy)?.0));
+                tensors.push((name, array::take(&column, None, copy)?));
             }
             let options = r#type.import(tensors.iter().map(|(_, tensor)| tensor), copy)?;
             let nbytes = tensors.iter().map(|(_, tensor)| tensor.nbytes()).sum();
             unlocked(py, nbytes, || import::record_batch(tensors, &options))?
         }
         (Err(_), Some(names)) => {
-            let matrix = array::take(data, None, copy)?.0;
+            let matrix = array::take(data, None, copy)?;
             let options = r#type.import([&matrix], copy)?;
             unlocked(py, matrix.nbytes(), || import::columns(matrix, &names, &options))?
         }
@@ -65,8 +65,8 @@ pub(super) fn from_ragged(
     r#type: TypeArg,
 ) -> PyResult<PyArray> {
     let py = values.py();
-    let values = array::take(values, None, copy)?.0;
-    let offsets = array::take(offsets, None, copy)?.0;
+    let values = array::take(values, None, copy)?;
+    let offsets = array::take(offsets, None, copy)?;
     let options = r#type.import([&values], copy)?;
     // The offsets are checked, and perhaps the values are texts.
     let nbytes = values.nbytes().saturating_add(offsets.nbytes());

@@ -119,25 +119,28 @@ unsafe fn wrap<'py>(
 /// Takes the tensor out of a capsule of either name, and marks the capsule as used.
 pub(super) fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
     // Where there is no GIL, this keeps two threads from taking the same tensor.
-    with_critical_section(capsule, || take_locked(capsule))
-}
-
-fn take_locked(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
-    if let Some(pointer) = claim(capsule, &VERSIONED)? {
+    let claimed = with_critical_section(capsule, || match claim(capsule, &VERSIONED)? {
+        Some(pointer) => Ok(Some((pointer, true))),
+        None => PyResult::Ok(claim(capsule, &LEGACY)?.map(|pointer| (pointer, false))),
+    });
+    Ok(match claimed? {
         // SAFETY: C1, and the claim made it ours. That the descriptor is truthful is the producer's
         // promise.
-        return Ok(unsafe { ManagedTensor::from_raw(pointer.cast()) }?);
-    }
-    if let Some(pointer) = claim(capsule, &LEGACY)? {
+        Some((pointer, true)) => unsafe { ManagedTensor::from_raw(pointer.cast()) }?,
         // SAFETY: as above.
-        return Ok(unsafe { ManagedTensor::from_raw_legacy(pointer.cast()) }?);
-    }
+        Some((pointer, false)) => unsafe { ManagedTensor::from_raw_legacy(pointer.cast()) }?,
+        None => return Err(not_a_tensor(capsule)),
+    })
+}
+
+#[cold]
+fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
     let used = is_valid(capsule, VERSIONED.used) || is_valid(capsule, LEGACY.used);
-    Err(PyBufferError::new_err(if used {
+    PyBufferError::new_err(if used {
         "this DLPack capsule has been used already: each is good for one consumer".to_owned()
     } else {
         format!("not a DLPack capsule: {}", described(capsule))
-    }))
+    })
 }
 
 /// Takes over the tensor at an address: whoever calls this from Python promises what

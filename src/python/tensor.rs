@@ -258,7 +258,7 @@ impl PyTensor {
         r#type: Option<TypeArg>,
     ) -> PyResult<PyArray> {
         let copy = copy.map(|copy| copy.0);
-        PyArray::from_tensor(py, self.tensor.share(), copy, r#type.unwrap_or_default())
+        PyArray::from_tensor(py, self.tensor.share(), copy, r#type)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
