@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::live;
 use super::release::release;
-use super::spare;
+use super::spare::{self, KEEP};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -68,7 +68,7 @@ impl<O: 'static> Block<O> {
         let (ndim, owner) = unsafe { ((*block).prefix.ndim, (&raw mut (*block).owner).read()) };
         let (layout, _) = Self::layout(ndim);
         // SAFETY: P1, and the owner has been moved out.
-        unsafe { spare::free(block.cast(), layout) };
+        unsafe { spare::free::<KEEP>(block.cast(), layout) };
         live::exported(-1);
         release(|| drop(owner));
     }
@@ -106,7 +106,7 @@ pub(super) fn pack<O: Send + Sync + 'static>(
     let ndim = shape.len();
     let (layout, arrays_at) = Block::<O>::layout(ndim);
     // SAFETY: the layout is not empty, a block has a header.
-    let Some(start) = NonNull::new(unsafe { spare::block(layout) }) else {
+    let Some(start) = NonNull::new(unsafe { spare::block::<KEEP>(layout) }) else {
         handle_alloc_error(layout)
     };
     let block = start.cast::<Block<O>>();

@@ -16,8 +16,8 @@ pub(super) const SMALL: Layout = match Layout::from_size_align(136, 8) {
     Err(_) => panic!("8 is a power of two"),
 };
 
-/// Not where bugs are looked for: who uses a tensor after its end shall be seen to.
-const KEEPS: bool = !cfg!(debug_assertions);
+/// Whether a block is kept. Not where bugs are looked for: who uses a tensor after its end shall be seen to.
+pub(super) const KEEP: bool = !cfg!(debug_assertions);
 
 /// **Q1** It holds a block that was allocated as [`SMALL`], and that nobody else knows of; or NULL.
 pub(super) struct Spare(Cell<*mut u8>);
@@ -62,15 +62,13 @@ fn rounded(layout: Layout) -> Layout {
 ///
 /// The layout is not empty.
 #[inline]
-pub(super) unsafe fn block(layout: Layout) -> *mut u8 {
+pub(super) unsafe fn block<const KEEP: bool>(layout: Layout) -> *mut u8 {
     let layout = rounded(layout);
-    let spare = if KEEPS && layout == SMALL {
-        LOCAL.with(|local| local.spare.take())
-    } else {
-        ptr::null_mut()
-    };
-    if !spare.is_null() {
-        return spare;
+    if KEEP && layout == SMALL {
+        let spare = LOCAL.with(|local| local.spare.take());
+        if !spare.is_null() {
+            return spare;
+        }
     }
     // SAFETY: the caller's promise.
     unsafe { alloc(layout) }
@@ -82,11 +80,11 @@ pub(super) unsafe fn block(layout: Layout) -> *mut u8 {
 ///
 /// It is from [`block`], with this layout, and nobody uses it any more.
 #[inline]
-pub(super) unsafe fn free(block: *mut u8, layout: Layout) {
+pub(super) unsafe fn free<const KEEP: bool>(block: *mut u8, layout: Layout) {
     let layout = rounded(layout);
-    // Without a slot this thread has not begun, or is ending: then nobody would free it.
+    // A thread without a slot may be at its end: nobody would free what it keeps.
     let keep = |local: &Local| local.slot.get().is_some() && local.spare.keep(block);
-    if !(KEEPS && layout == SMALL && LOCAL.with(keep)) {
+    if !(KEEP && layout == SMALL && LOCAL.with(keep)) {
         // SAFETY: the caller's promise.
         unsafe { dealloc(block, layout) };
     }
@@ -120,13 +118,24 @@ mod tests {
 
     /// Miri and LeakSanitizer see whether it is freed.
     #[test]
-    fn a_thread_that_ends_leaves_none() {
-        let ended = std::thread::spawn(|| {
-            live::exported(1);
-            live::exported(-1);
-            assert!(LOCAL.with(|local| local.slot.get().is_some() && local.spare.keep(small())));
-        });
-        ended.join().expect("no panic");
+    fn a_thread_keeps_its_block_until_it_ends() {
+        let work = || {
+            // SAFETY: blocks are not used at all, and freed once.
+            unsafe {
+                let first = block::<true>(SMALL);
+                free::<true>(first, SMALL);
+                // Without a slot it was not kept.
+                assert!(LOCAL.with(|local| local.spare.take()).is_null());
+                live::exported(1);
+                live::exported(-1);
+                let [first, second] = [block::<true>(SMALL), block::<true>(SMALL)];
+                free::<true>(first, SMALL);
+                free::<true>(second, SMALL);
+                assert_eq!(block::<true>(SMALL), first);
+                free::<true>(first, SMALL);
+            }
+        };
+        std::thread::spawn(work).join().expect("no panic");
     }
 
     #[test]
@@ -136,14 +145,14 @@ mod tests {
             for _ in 0..3 {
                 // SAFETY: not empty, used within its layout, and freed with it.
                 unsafe {
-                    let both = [block(layout), block(layout)];
+                    let both = [block::<true>(layout), block::<true>(layout)];
                     assert!(both[0] != both[1]);
                     for block in both {
                         assert!(block.addr() % align == 0);
                         block.write_bytes(7, size);
                     }
                     for block in both {
-                        free(block, layout);
+                        free::<true>(block, layout);
                     }
                 }
             }
