@@ -37,8 +37,9 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
     by pickle. What can be read only once, or belongs to a connection, is for a function to open.
 
     Shuffling without a seed goes by PyTorch's own: each epoch has another order, and
-    torch.manual_seed makes it the same again. With shard=(rank, world_size) each process of a
-    distributed training has its part, and its workers theirs of that.
+    torch.manual_seed makes it the same again, with persistent_workers=True before their first
+    epoch. With shard=(rank, world_size) each process of a distributed training has its part, and
+    its workers theirs of that.
 
     Tensors share Arrow's memory where those of iter_batches do, and PyTorch knows of no read-only
     memory: do not write to them. Those from a worker are copies.
@@ -58,8 +59,9 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
         if worker is not None:
             index, count = index * worker.num_workers + worker.id, count * worker.num_workers
         if options.get("local_shuffle_buffer_size") is not None and options.get("seed") is None:
-            # A worker's seed is another one in each epoch.
-            options["seed"] = int(torch.randint(2**62, ())) if worker is None else worker.seed
+            # PyTorch seeds each worker when it starts, and one that persists draws on from there:
+            # worker.seed is the same in all its epochs. The default device may be another one.
+            options["seed"] = int(torch.randint(2**62, (), device="cpu"))
         if not callable(source):
             options["shard"] = index, count
         else:

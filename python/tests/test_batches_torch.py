@@ -83,6 +83,54 @@ def test_shuffling_workers_have_each_row_once_and_each_epoch_another_order(folde
     assert len({tuple(order) for order in orders}) == 4
 
 
+def test_epochs_of_persistent_workers_differ_and_repeat_with_torchs_seed():
+    """They keep their seed, and their copy of the dataset."""
+
+    def epochs(count, workers=2, **options):
+        dataset = BatchDataset(TABLE, batch_size=64, local_shuffle_buffer_size=200, **options)
+        loader = DataLoader(
+            dataset,
+            batch_size=None,
+            num_workers=workers,
+            persistent_workers=True,
+            multiprocessing_context=CONTEXT,
+        )
+        return [tuple(torch.cat([batch["x"] for batch in loader]).tolist()) for _ in range(count)]
+
+    found = []
+    for _ in range(2):
+        torch.manual_seed(1)
+        found.append(epochs(3))
+    assert all(sorted(epoch) == list(range(ROWS)) for epoch in found[0])
+    assert len(set(found[0])) == 3
+    assert found[0] == found[1]
+    assert len(set(epochs(2, workers=1, seed=7))) == 1
+
+
+def test_ranks_of_one_seed_have_each_row_once_and_draw_differently():
+    """In each of their epochs."""
+    ranks = []
+    for rank in range(2):
+        torch.manual_seed(3)  # as distributed programs do
+        dataset = BatchDataset(
+            TABLE, batch_size=50, local_shuffle_buffer_size=500, shard=(rank, 2), label="y"
+        )
+        ranks.append([loaded(dataset) for _ in range(2)])
+    places = []
+    for epoch in zip(*ranks, strict=True):
+        assert sorted(row for rank in epoch for batch in rank for row in batch) == list(range(ROWS))
+        places += [
+            tuple(row // 100 * 50 + row % 50 for batch in rank for row in batch) for rank in epoch
+        ]
+    assert len(set(places)) == 4
+
+
+def test_the_order_is_drawn_on_the_cpu_whatever_the_default_device():
+    dataset = BatchDataset(TABLE, batch_size=64, local_shuffle_buffer_size=200)
+    with torch.device("meta"):
+        assert len(list(dataset)) == 16
+
+
 def test_a_seed_is_the_same_order_in_each_epoch_and_another_in_each_worker(folder):
     dataset = BatchDataset(
         ds.dataset(folder), batch_size=100, label="y", local_shuffle_buffer_size=500, seed=7
