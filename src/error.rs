@@ -152,7 +152,9 @@ pub enum Error {
         shape: Vec<i64>,
     },
     /// A matrix has no element type without columns.
-    #[error("a table without columns has no element type")]
+    #[error(
+        "a table without columns has no element type (an index of pandas's counts where columns= names it)"
+    )]
     NoColumns,
     /// Array and field were not made for each other.
     #[error("the field says {field}, but the array is {array}")]

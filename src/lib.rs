@@ -8,6 +8,7 @@ pub mod ffi;
 pub mod import;
 #[cfg(feature = "ndarray")]
 pub mod ndarray;
+pub mod pandas;
 #[cfg(feature = "pyo3")]
 pub mod python;
 

@@ -47,7 +47,7 @@ def iter_batches(
     scanner of pyarrow; of a dataset only the columns that are wanted are read.
     batch_size: rows of a batch, of which the last may have fewer; None for the batches of the
     source. Rows within one chunk of the source are shared, those across an edge copied once.
-    columns: names, in the order of the result; None for all.
+    columns: names, in the order of the result; None for all but an index of pandas's.
     dtype: of all features, as in to_tensor. The label keeps its own.
     format: "dict" for a dict of Tensors, "matrix" for one Tensor (rows, columns).
     label: the column to predict. It is none of the features, and each batch is a pair
@@ -132,11 +132,19 @@ def _stream(source: Any, columns: Sequence[str] | None, label: str | None) -> An
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return source
     if hasattr(source, "scanner"):
-        wanted = (
-            None if columns is None else list(dict.fromkeys([*columns, *filter(None, [label])]))
-        )
-        source = source.scanner(columns=wanted)
+        source = source.scanner(columns=_wanted(source, columns, label))
     return source.to_reader() if hasattr(source, "to_reader") else source
+
+
+def _wanted(source: Any, columns: Sequence[str] | None, label: str | None) -> list[str] | None:
+    """The columns of a dataset that are to be read, None for all."""
+    if columns is None:
+        schema: Any = getattr(source, "schema", None)
+        index = set(_core._index_columns(schema)) if hasattr(schema, "__arrow_c_schema__") else ()
+        if not index:
+            return None
+        columns = [name for name in schema.names if name not in index]
+    return list(dict.fromkeys([*columns, *filter(None, [label])]))
 
 
 def _bar(source: Any) -> Any:

@@ -11,6 +11,7 @@ from .typing import (
     Nulls,
     SupportsArrayInterface,
     SupportsArrowArray,
+    SupportsArrowSchema,
     SupportsArrowStream,
     SupportsCudaArrayInterface,
     SupportsDLPack,
@@ -27,6 +28,7 @@ __all__ = [
     "Tensor",
     "UnsupportedError",
     "__version__",
+    "_index_columns",
     "_live",
     "_open_batches",
     "_stop_batches",
@@ -323,6 +325,7 @@ def _open_batches(
     progress: Any,
 ) -> Batches: ...
 def _stop_batches() -> None: ...
+def _index_columns(schema: SupportsArrowSchema, /) -> list[str]: ...
 
 @final
 class Batches(Iterator[Any]):

@@ -82,6 +82,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<batches::PyBatches>()?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_stop_batches, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::_index_columns, module)?)?;
     module.add_function(wrap_pyfunction!(_live, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
 }
@@ -171,7 +172,8 @@ fn from_ragged(
 /// pair (values, mask), where the mask is True where a value is valid.
 /// order: "C" for a row-major matrix, "F" for a column-major one.
 /// copy: False to fail rather than copy, True for writable memory of its own.
-/// columns: names of a table's columns, in the order of the result.
+/// columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
+/// which is no feature of a row.
 /// physical: True to take times, small decimals and dictionary codes as the integers that they are, and
 /// extension types as their storage; Tensor.field and Tensor.dictionary say what they mean.
 ///

@@ -21,6 +21,7 @@ use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
 use crate::ffi::DLDataType;
+use crate::pandas;
 use crate::plan::{CopyReason, Plan, Step};
 
 /// What a Python object holds, and what it took to get at it.
@@ -244,21 +245,33 @@ fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, ArrowEr
     }
 }
 
-/// The columns that were asked for, in that order.
+/// The columns that were asked for, in that order; all features of a row if nothing was said.
 fn select(
     batches: Vec<RecordBatch>,
     schema: Schema,
     columns: Option<Vec<String>>,
 ) -> PyResult<(Vec<RecordBatch>, SchemaRef)> {
-    let Some(columns) = columns else { return Ok((batches, Arc::new(schema))) };
-    let indices =
-        columns.iter().map(|wanted| position(&schema, wanted)).collect::<PyResult<Vec<_>>>()?;
+    let indices = match columns {
+        Some(columns) => {
+            columns.iter().map(|wanted| position(&schema, wanted)).collect::<PyResult<Vec<_>>>()?
+        }
+        None => features(&schema),
+    };
+    if indices.iter().copied().eq(0..schema.fields().len()) {
+        return Ok((batches, Arc::new(schema)));
+    }
     let project = || {
         let batches =
             batches.iter().map(|batch| batch.project(&indices)).collect::<Result<_, _>>()?;
         Ok((batches, Arc::new(schema.project(&indices)?)))
     };
     fenced(project).map_err(PyValueError::new_err)
+}
+
+/// Where the columns are that are no index of pandas's.
+pub(super) fn features(schema: &Schema) -> Vec<usize> {
+    let index = pandas::index_columns(schema);
+    (0..schema.fields().len()).filter(|at| index.binary_search(at).is_err()).collect()
 }
 
 /// Where the one column of this name is.

@@ -28,6 +28,7 @@ use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, no_column, 
 use super::{source, table};
 use crate::fence::fenced;
 use crate::memory::PendingException;
+use crate::pandas;
 use crate::python::source::Imported;
 
 /// An iterator over batches, from iter_batches. It is read once.
@@ -194,6 +195,16 @@ pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
     ahead::stop_all(py)
 }
 
+/// The names of the columns that are an index of pandas's, by what an object with __arrow_c_schema__ says.
+#[pyfunction]
+pub(super) fn _index_columns(schema: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
+    let field = source::schema_of(&capsule.cast_into()?)?;
+    let Some(schema) = table::table_schema(&field) else { return Ok(Vec::new()) };
+    let index = pandas::index_columns(&schema);
+    Ok(index.into_iter().map(|at| schema.field(at).name().clone()).collect())
+}
+
 /// Opens what iter_batches has judged.
 #[pyfunction]
 #[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, physical, batch_size, drop_last, shuffle, shard, prefetch, progress))]
@@ -269,7 +280,7 @@ pub(super) fn _open_batches(
     Ok(PyBatches { state: Mutex::new(state), process: process::id(), progress })
 }
 
-/// Where the features are: all columns but the label, or those that were asked for.
+/// Where the features are: all columns but the label and an index of pandas's, or those that were asked for.
 fn features(
     schema: &Schema,
     columns: Option<Vec<String>>,
@@ -282,11 +293,9 @@ fn features(
             columns.map(|column| table::position(schema, column)).collect::<PyResult<_>>()?
         }
         None => {
-            let fields = schema.fields().iter().enumerate();
-            fields
-                .filter(|(_, field)| Some(field.name().as_str()) != label)
-                .map(|(at, _)| at)
-                .collect()
+            let mut features = table::features(schema);
+            features.retain(|&at| Some(schema.field(at).name().as_str()) != label);
+            features
         }
     };
     let name = |at: usize| schema.field(at).name();

@@ -1,0 +1,171 @@
+"""What users of pandas do before they train: the index that comes of it is no feature."""
+
+import json
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from arrow_dlpack import Array, explain, iter_batches, to_tensor, to_tensor_dict
+from arrow_dlpack.torch import BatchDataset
+
+FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, None], "b": [5.0, 6.0, 7.0, 8.0, 9.0]})
+DAYS = pd.date_range("2026-01-01", periods=5, name="day")
+
+# What makes an index of more than numbers at equal steps.
+FRAMES = {
+    "as it is": FRAME.fillna(0),
+    "filtered": FRAME[FRAME.a != 2].fillna(0),
+    "filtered evenly": FRAME[FRAME.a.isin([1, 3])],
+    "dropna": FRAME.dropna(),
+    "sample": FRAME.fillna(0).sample(frac=1, random_state=1),
+    "sorted": FRAME.fillna(0).sort_values("b", ascending=False),
+    "groupby": FRAME.assign(key=[2, 1, 1, 7, 7]).groupby("key").sum(),
+    "two keys": FRAME.assign(k=[2, 1, 1, 7, 7], l=1).groupby(["k", "l"]).sum(),
+    "texts": FRAME.fillna(0).set_index(pd.Index(list("vwxyz"))),
+    "days": FRAME.fillna(0).set_index(DAYS),
+    "a column's values": FRAME.dropna().set_index("b", drop=False).rename_axis("c"),
+    "numbers as names": FRAME.dropna().set_index(pd.Index([3, 1, 4, 1], name=5)),
+    "described": FRAME.describe(),
+    "categories": FRAME.fillna(0).set_index(pd.CategoricalIndex(list("aabbc"))),
+    "concatenated": pd.concat([FRAME.dropna(), FRAME.dropna()]),
+}
+
+
+def parquet(frame, folder):
+    frame.to_parquet(folder / "part.parquet")
+    return ds.dataset(folder)
+
+
+# The ways of a frame to here.
+WAYS = {
+    "itself": lambda frame, folder: frame,
+    "pa.Table.from_pandas": lambda frame, folder: pa.Table.from_pandas(frame),
+    "with an index by all means": lambda frame, _: pa.Table.from_pandas(frame, preserve_index=True),
+    "record batch": lambda frame, folder: pa.RecordBatch.from_pandas(frame),
+    "Array": lambda frame, folder: Array(frame),
+    "Parquet": lambda frame, folder: parquet(frame, folder).to_table(),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The DataFrame has non-str index name")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", FRAMES)
+def test_an_index_is_no_feature(name, way, tmp_path):
+    frame = FRAMES[name]
+    source = WAYS[way](frame, tmp_path)
+    found = np.from_dlpack(to_tensor(source))
+    np.testing.assert_array_equal(found, frame[["a", "b"]].to_numpy())
+    assert list(to_tensor_dict(source)) == ["a", "b"]
+    assert explain(source) == explain(source, columns=["a", "b"])
+    for form, expected in (("matrix", found), ("dict", None)):
+        (batch,) = iter_batches(source, batch_size=99, format=form)
+        if expected is None:
+            assert list(batch) == ["a", "b"]
+        else:
+            np.testing.assert_array_equal(np.from_dlpack(batch), expected)
+
+
+@pytest.mark.filterwarnings("ignore:The DataFrame has non-str index name")
+@pytest.mark.parametrize("name", FRAMES)
+def test_a_dataset_that_pandas_wrote_is_read_without_its_index(name, tmp_path):
+    frame = FRAMES[name]
+    dataset = parquet(frame, tmp_path)
+    expected = frame[["a", "b"]].to_numpy()
+    for source in (dataset, dataset.scanner(), dataset.scanner().to_reader()):
+        (batch,) = iter_batches(source, batch_size=99, format="matrix")
+        np.testing.assert_array_equal(np.from_dlpack(batch), expected)
+    (batch,) = BatchDataset(dataset, batch_size=99, format="matrix")
+    np.testing.assert_array_equal(batch.numpy(), expected)
+
+
+def test_an_index_that_is_asked_for_is_a_column(tmp_path):
+    frame = FRAME.set_index("b").dropna()
+    dataset = parquet(frame, tmp_path)
+    expected = frame.reset_index()[["b", "a"]].to_numpy()
+    for source in (frame, dataset.to_table(), Array(frame)):
+        np.testing.assert_array_equal(
+            np.from_dlpack(to_tensor(source, columns=["b", "a"])), expected
+        )
+        assert list(to_tensor_dict(source, columns=["b"])) == ["b"]
+    for source in (frame, dataset, dataset.scanner()):
+        (batch,) = iter_batches(source, columns=["b", "a"], format="matrix")
+        np.testing.assert_array_equal(np.from_dlpack(batch), expected)
+
+
+def test_an_index_can_be_the_label(tmp_path):
+    frame = FRAME.dropna().set_index("b")
+    for source in (frame, parquet(frame, tmp_path), pa.Table.from_pandas(frame)):
+        ((features, label),) = iter_batches(source, label="b")
+        assert list(features) == ["a"]
+        np.testing.assert_array_equal(np.from_dlpack(label), frame.index)
+    (features, label) = next(iter(BatchDataset(parquet(frame, tmp_path), label="b")))
+    assert list(features) == ["a"]
+    assert label.tolist() == frame.index.tolist()
+
+
+def test_an_index_of_times_is_not_in_the_way():
+    frame = FRAME.dropna().set_index(DAYS[:4])
+    assert to_tensor(frame).shape == (4, 2)
+    assert to_tensor(frame, columns=["day"], physical=True).dtype == "int64"
+
+
+def test_a_frame_of_an_index_alone_has_no_features():
+    frame = FRAME.dropna().set_index(["a", "b"])
+    with pytest.raises(BufferError, match="without columns.*pandas.*columns="):
+        to_tensor(frame)
+    assert to_tensor_dict(frame) == {}
+    assert to_tensor(frame, columns=["a", "b"]).shape == (4, 2)
+
+
+def test_what_pyarrow_makes_of_a_frame_keeps_its_index():
+    frame = FRAME.dropna()[["b"]].set_index(pd.Index([3, 1, 4, 1], name="x"))
+    table = pa.Table.from_pandas(frame)
+    assert to_tensor(table.rename_columns(["b", "y"])).shape == (4, 2)  # it has another name now
+    assert to_tensor(table.select(["b"])).shape == (4, 1)
+    assert to_tensor(table.filter(pa.array([True, False, True, False]))).shape == (2, 1)
+    assert to_tensor(pa.concat_tables([table, table])).shape == (8, 1)
+    assert to_tensor(table.replace_schema_metadata(None)).shape == (4, 2)  # nobody says what it is
+    assert pa.table(Array(table)).column_names == ["b", "x"]  # an Array keeps what it was given
+    assert to_tensor(duckdb.sql("select * from frame")).shape == (4, 1)
+    assert to_tensor(pl.from_pandas(frame)).shape == (4, 1)
+
+
+NOT_PANDAS = [
+    b"",
+    b"null",
+    b"[]",
+    b"{",
+    b'{"index_columns": 1}',
+    b'{"index_columns": "a"}',
+    b'{"index_columns": {"a": "a"}}',
+    b'{"index_columns": [["a"], null, 1, {"name": "a"}, "gone"]}',
+    b'{"index_columns": ["a"]',
+    b'{"index_columns": ' + b"[" * 100_000,
+    b'{"index_columns": ' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+    b'{"index_columns": ' + json.dumps(["x"] * 500_000).encode() + b"}",
+    json.dumps({"x" * 4_000_000: ["a"]}).encode(),
+]
+
+
+@pytest.mark.parametrize("metadata", NOT_PANDAS, ids=range(len(NOT_PANDAS)))
+def test_metadata_that_pandas_does_not_write_says_nothing(metadata, tmp_path):
+    table = pa.table({"a": [1, 2], "b": [3, 4]}).replace_schema_metadata({b"pandas": metadata})
+    assert to_tensor(table).shape == (2, 2)
+    (batch,) = iter_batches(table)
+    assert list(batch) == ["a", "b"]
+    (batch,) = iter_batches(ds.dataset(table))
+    assert list(batch) == ["a", "b"]
+
+
+def test_of_two_columns_of_one_name_the_index_is_the_last():
+    metadata = {b"pandas": b'{"index_columns": ["a"]}'}
+    schema = pa.schema([("a", pa.int8()), ("b", pa.int8()), ("a", pa.int8())], metadata)
+    table = pa.Table.from_arrays(
+        [pa.array([value], pa.int8()) for value in (1, 2, 3)], schema=schema
+    )
+    assert np.from_dlpack(to_tensor(table)).tolist() == [[1, 2]]
+    assert list(to_tensor_dict(table)) == ["a", "b"]
