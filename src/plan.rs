@@ -177,8 +177,8 @@ pub enum CopyReason {
         /// How many.
         usize,
     ),
-    /// The columns of a table become a column-major matrix.
-    #[error("{0} columns do not lie one behind the other")]
+    /// The columns of a table become a column-major matrix, and are not slices of one buffer in that order.
+    #[error("{0} columns are not slices of one buffer, one behind the other")]
     Columns(
         /// How many.
         usize,

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import polars as pl
 import pyarrow as pa
 import pytest
+from arrow_dlpack import Array
 
 BITS = "Arrow stores booleans as bits"
 MASK = "the mask is made of validity bits"
@@ -30,6 +31,8 @@ def all_buffers(obj):
     """[start, end) of each of pyarrow's buffers."""
     if isinstance(obj, pl.Series):
         obj = obj.to_arrow()
+    if isinstance(obj, Array):
+        obj = pa.record_batch(obj)
     if isinstance(obj, (pa.Table, pa.RecordBatch)):
         return [span for column in obj.columns for span in all_buffers(column)]
     if isinstance(obj, pa.ChunkedArray):

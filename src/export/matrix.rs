@@ -10,7 +10,7 @@ use super::{Export, NullPolicy, Order};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels;
-use crate::memory::ManagedTensor;
+use crate::memory::{self, ManagedTensor};
 use crate::plan::{CopyReason, Plan};
 
 /// A matrix that could be made, and what it would cost.
@@ -179,15 +179,12 @@ fn columns(
     schema.fields().iter().enumerate().map(column).collect()
 }
 
-/// Whether each column begins where the one before it ends, and that is the order asked for.
+/// Whether each column begins where the one before it ends, in one allocation, and that is the order asked for.
 fn is_one_run(columns: &[Vec<Dense>], order: Order) -> bool {
-    let mut end = None;
+    let mut before: Option<&Buffer> = None;
     columns.iter().flatten().all(|chunk| match &chunk.storage {
         Storage::Words(buffer) => {
-            let start: &Buffer = buffer;
-            let follows = end.is_none_or(|end| end == start.as_ptr().addr());
-            end = Some(start.as_ptr().addr() + start.len());
-            follows
+            before.replace(buffer).is_none_or(|before| memory::follows(before, buffer))
         }
         Storage::Bits(_) => false,
     }) && (order == Order::ColumnMajor || columns.len() == 1)

@@ -94,7 +94,8 @@ pub enum Order {
     /// Row after row: C order.
     #[default]
     RowMajor,
-    /// Column after column: Fortran order, which is how a table lies.
+    /// Column after column: Fortran order. Zero-copy if the columns lie so already, as slices of one buffer
+    /// (those of [`import::columns`](crate::import::columns) do): neighbours in memory are not enough.
     ColumnMajor,
 }
 

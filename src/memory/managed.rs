@@ -1,6 +1,7 @@
 //! The owning handle, for both ABIs and for tensors of our own.
 #![expect(unsafe_code, reason = "takes raw pointers over and gives them up")]
 
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use arrow_buffer::Buffer;
 use super::fresh::Fresh;
 use super::owner::{Abi, Owner};
 use super::pack::{self, Description};
+use super::run::{follows, whole};
 use super::view::View;
 use crate::error::Error;
 use crate::ffi::{
@@ -173,10 +175,12 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        Self::over(buffer, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
+        let (whole, flags) = (whole(&buffer), flags.union(DLPackFlags::READ_ONLY));
+        Self::over(buffer, whole, 0, dtype, flags, shape, strides)
     }
 
-    /// [`Self::over_shared`] for buffers, each of which begins where the one before it ends.
+    /// [`Self::over_shared`] for what reaches from the start of the first buffer to the end of the last:
+    /// slices of one allocation, each of which [`follows`] the one before it.
     ///
     /// # Panics
     ///
@@ -188,34 +192,15 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        if buffers.len() <= 1 {
-            let only = buffers.pop().unwrap_or_default();
-            return Self::over_shared(only, dtype, flags, shape, strides);
+        if shape.contains(&0) {
+            return Self::over_shared(Buffer::default(), dtype, flags, shape, strides);
         }
-        for pair in buffers.windows(2) {
-            assert_eq!(pair[0].as_ptr().addr() + pair[0].len(), pair[1].as_ptr().addr(), "one run");
-        }
-        let len = buffers.iter().map(Buffer::len).sum();
-        let first = &buffers[0];
-        let data = if shape.contains(&0) {
-            std::ptr::null_mut()
-        } else {
-            // Not from one buffer's slice: the provenance of the others is needed as well.
-            for buffer in &buffers {
-                let _ = buffer.as_ptr().expose_provenance();
-            }
-            std::ptr::with_exposed_provenance_mut(first.as_ptr().addr())
-        };
-        let device = DLDevice::CPU;
-        let flags = flags.union(DLPackFlags::READ_ONLY);
-        let description =
-            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: as in `over`, for a run of buffers that all live as long as their vector.
-        let tensor = unsafe { Self::pack(buffers, &description) }?;
-        if tensor.view.extends_beyond(0, len) {
-            return Err(Error::Overflow("extent beyond its buffer"));
-        }
-        Ok(tensor)
+        assert!(buffers.windows(2).all(|pair| follows(&pair[0], &pair[1])), "one run");
+        let start = buffers.first().map_or(0, Buffer::ptr_offset);
+        // It keeps the whole allocation, and so all of the others.
+        let last = buffers.pop().unwrap_or_default();
+        let end = last.ptr_offset() + last.len();
+        Self::over(last, start..end, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
     }
 
     /// A tensor over memory that nobody else holds, whose first element is `origin` bytes into it:
@@ -228,14 +213,18 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        let tensor = Self::over(memory.into_buffer(), origin, dtype, flags, shape, strides)?;
+        let memory = memory.into_buffer();
+        let whole = whole(&memory);
+        let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
         // I3: the memory had no other holder, and its pointer comes from the allocation.
         Ok(Self { exclusive: true, ..tensor })
     }
 
-    /// A tensor whose first element is `origin` bytes into a buffer.
+    /// A tensor over so many bytes of a buffer's allocation, `origin` bytes into which its first element is.
+    /// They end where the buffer does, or before.
     fn over(
         buffer: Buffer,
+        bytes: Range<usize>,
         origin: usize,
         dtype: DLDataType,
         flags: DLPackFlags,
@@ -247,14 +236,14 @@ impl ManagedTensor {
         let data = if shape.contains(&0) {
             std::ptr::null_mut()
         } else {
-            buffer.data_ptr().as_ptr().wrapping_add(buffer.ptr_offset()).wrapping_add(origin)
+            buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin)
         };
-        let len = buffer.len();
+        let len = bytes.len();
         let device = DLDevice::CPU;
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: a buffer's memory stays where it is for as long as the buffer lives; that the
-        // elements lie within it is checked next, before anyone can look.
+        // SAFETY: a buffer keeps its allocation where it is, from its start to at least the buffer's own end;
+        // that the elements lie within these bytes is checked next, before anyone can look.
         let tensor = unsafe { Self::pack(buffer, &description) }?;
         if tensor.view.extends_beyond(origin, len) {
             return Err(Error::Overflow("extent beyond its buffer"));

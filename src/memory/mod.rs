@@ -3,10 +3,10 @@
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and
 //! `elements` are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns
 //! one into an Arrow `Buffer`; `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it
-//! full of zeros, `room` asks for it first, `prototype` has it for a shape in C's terms. `release` lets go
-//! without going ever deeper, `live` counts what is open, in `counts`, `spare` keeps a tensor's block for
-//! the next one; what they have for each thread is in `local`. `keep` is the Python package's allocator and
-//! has its blocks in `slots`, `pending` puts its exceptions aside.
+//! full of zeros, `room` asks for it first, `run` knows neighbours in one allocation, `prototype` has memory
+//! for a shape in C's terms. `release` lets go without going ever deeper, `live` counts what is open, in
+//! `counts`, `spare` keeps a tensor's block for the next one; what they have for each thread is in `local`.
+//! `keep` is the Python package's allocator and has its blocks in `slots`, `pending` puts its exceptions aside.
 
 mod adopt;
 mod counts;
@@ -28,6 +28,7 @@ mod pending;
 mod prototype;
 mod release;
 mod room;
+mod run;
 #[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
 mod slots;
 mod spare;
@@ -48,4 +49,5 @@ pub(crate) use pack::Description;
 #[cfg(feature = "pyo3")]
 pub(crate) use pending::{PendingException, symbol};
 pub(crate) use room::{collect, room, try_collect};
+pub(crate) use run::follows;
 pub(crate) use vector::Vector;

@@ -170,7 +170,8 @@ fn from_ragged(
 /// smallest that all its columns go into, as pyarrow's RecordBatch.to_tensor does.
 /// nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
 /// pair (values, mask), where the mask is True where a value is valid.
-/// order: "C" for a row-major matrix, "F" for a column-major one.
+/// order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
+/// be already. What comes from another library is copied: nobody says that its columns are one allocation.
 /// copy: False to fail rather than copy, True for writable memory of its own.
 /// columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
 /// which is no feature of a row.
