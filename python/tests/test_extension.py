@@ -44,6 +44,53 @@ def test_its_objects_are_ours_too():
     assert pa.array(extension.doubled(extension.doubled(source))).to_pylist() == [4, 8]
 
 
+@pytest.mark.parametrize("make", [np.asarray, torch.tensor, Tensor.from_dlpack])
+def test_rust_sees_what_python_writes_in_cells_only(make):
+    memory = np.array([1.0, 1.0])
+    source = memory if make is np.asarray else make(memory)
+    written = np.from_dlpack(source)
+    written = written if written.flags.writeable else memory
+
+    def change():
+        written[:] = 9
+
+    assert extension.before_and_after(source, change) == ([1, 1], [9, 9])
+
+
+def test_values_of_any_layout_are_copied_and_cells_are_of_one():
+    strided = np.arange(12.0).reshape(3, 4)[::-2, ::2]
+    assert extension.total(strided) == strided.sum()
+    assert extension.total(np.ones((0, 3))) == 0
+    with pytest.raises(BufferError, match="stride of axis 1 is 2 .* 32 bytes"):
+        extension.before_and_after(strided, lambda: None)
+    assert extension.before_and_after(np.ones((0, 3)), lambda: None) == ([], [])
+    for source in [np.ones(2, "float32"), np.ones((2, 2), "int64").T, pa.array([1, 2])]:
+        for read in [extension.total, lambda x: extension.before_and_after(x, lambda: None)]:
+            with pytest.raises(BufferError, match="float64"):
+                read(source)
+
+
+def test_a_tensor_where_arrow_is_expected_is_copied():
+    """Arrow data counts as immutable in Rust, and DLPack's does not."""
+    for source in [np.ones(2), torch.ones(2, dtype=torch.float64), jnp.ones(2, "float64")]:
+        shared = np.from_dlpack(Tensor.from_dlpack(source))
+        assert not np.shares_memory(np.from_dlpack(extension.as_tensor(source)), shared)
+    column = pa.array([1.0, 2.0])
+    assert np.shares_memory(np.from_dlpack(extension.as_tensor(column)), column.to_numpy())
+
+
+def test_what_rust_keeps_python_cannot_write_to():
+    primes = extension.primes()
+    assert primes.readonly
+    with pytest.raises(ValueError, match="read-only"):
+        np.from_dlpack(primes)[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        np.asarray(primes)[0] = 1
+    mine = np.from_dlpack(primes, copy=True)
+    mine[0] = 1
+    assert np.from_dlpack(extension.primes()).tolist() == [2, 3, 5, 7]
+
+
 def test_its_refusals_are_ours():
     with pytest.raises(BufferError, match="1 null in 2 values") as error:
         extension.as_tensor(pa.array([1.0, None]))

@@ -262,6 +262,25 @@ impl ManagedTensor {
         Self { view, owner: Owner::packed(packed), exclusive: false }
     }
 
+    /// [`Self::share`], for somebody who may not write to it.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn share_read_only(self: &Arc<Self>) -> Self {
+        let (shape, strides) = (self.shape(), self.strides());
+        let mut description = self.described(shape, &strides);
+        description.flags = description.flags.union(DLPackFlags::READ_ONLY);
+        let packed = pack::pack(|| Arc::clone(self), &description);
+        // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
+        let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
+        Self { view, owner: Owner::packed(packed), exclusive: false }
+    }
+
+    /// Whether another tensor or array in Rust may have borrowed the memory. One that was taken over from C has
+    /// nobody but C behind it, for all that was promised.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn has_lookers_on(&self) -> bool {
+        !self.exclusive && matches!(self.owner.abi(), Abi::Packed(_))
+    }
+
     /// What another tensor over this one's memory says.
     fn described<'a>(&self, shape: &'a [i64], strides: &'a [i64]) -> Description<'a> {
         Description {

@@ -18,7 +18,7 @@ use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use super::request::{self, CopyArg, DeviceArg};
 use super::source::{self, Imported};
 use super::table::{self, Data};
-use super::{capsule, destination, exported, unlocked};
+use super::{PyTensor, capsule, destination, exported, unlocked};
 use crate::error::Error;
 use crate::export::{self, Export, Source};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
@@ -89,13 +89,14 @@ impl PyArray {
         (self.array, self.field)
     }
 
-    /// [`crate::to_dlpack`] with default options.
+    /// [`crate::to_dlpack`] with default options, as an object for Python.
     ///
     /// # Errors
     ///
     /// As [`crate::to_dlpack`].
-    pub fn to_dlpack(&self) -> Result<ManagedTensor, Error> {
-        export::to_dlpack(&self.array, &self.field, &Export::default())
+    pub fn to_dlpack(&self) -> Result<PyTensor, Error> {
+        let tensor = export::to_dlpack(&self.array, &self.field, &Export::default())?;
+        Ok(PyTensor::of_column(tensor, Some(&self.field), Some(&self.array)))
     }
 
     pub(super) fn from_tensor(
@@ -147,7 +148,8 @@ impl PyArray {
     }
 }
 
-/// Any Arrow array, or any tensor.
+/// Any Arrow array, or any tensor. Arrow's interface says that nobody writes to what it hands over, so that is
+/// shared; DLPack does not, and a tensor is copied.
 impl<'py> FromPyObject<'_, 'py> for PyArray {
     type Error = PyErr;
 
@@ -159,7 +161,7 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
         if source::is_arrow(&object)? {
             return Self::new(&object);
         }
-        Self::from_dlpack(&object, None, None, None)
+        Self::from_dlpack(&object, None, Some(CopyArg(true)), None)
     }
 }
 

@@ -35,7 +35,7 @@ pub(super) unsafe fn fill(
     }
     // SAFETY: B1. NULL means "not filled", should the next line fail.
     unsafe { (*view).obj = ptr::null_mut() };
-    let answer = Answer::new(tensor.get().tensor(), flags)?;
+    let answer = Answer::new(tensor.get().managed(), flags)?;
     let has = |flag| flags & flag == flag;
     // NULL where it was not asked for, and where there are no axes.
     let given = |wanted: bool, values: &[Py_ssize_t]| {

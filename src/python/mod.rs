@@ -10,7 +10,27 @@
 #![doc = include_str!("extension.md")]
 //!
 //! Extensions that also want the classes under names of their own call [`register`].
+//!
+//! # Whose memory it is
+//!
+//! Python may write to a tensor at any time, and a `&[f64]` promises that nobody does. So the line is drawn at
+//! [`PyTensor`]. Safe code has of it what it says of itself, addresses, copies ([`PyTensor::to_vec`],
+//! [`PyTensor::copied`]), and its elements as [`ReadOnlyCell`]s; the [`ManagedTensor`](crate::ManagedTensor) itself, with
+//! slices and Arrow arrays of the same memory, is `unsafe` to get at ([`PyTensor::tensor`]), because only you can know
+//! that nobody writes.
+//!
+//! - **Arrow data is believed to be immutable**, because Arrow's C interface says so of all that is handed over
+//!   by it. Whoever has pyarrow or `from_dlpack` make an array of NumPy's memory, and then writes to that, has
+//!   broken this promise, in Python.
+//! - **DLPack says no such thing**: a [`PyArray`] argument that gets a tensor is a copy of it.
+//! - **What Rust keeps is read-only in Python**: a `PyTensor` made of an `Arc`, or of a share of a tensor. One that is
+//!   made of a copy, or of memory that was given away, by value, is writable there. (PyTorch writes through
+//!   `READ_ONLY` all the same: give it a copy.)
+//! - **With a GIL** no Python code writes while you hold `py` and call nothing of Python's. NumPy and PyTorch do, in
+//!   threads that have let go of it, and on a free-threaded build everybody does. A cell is then read as it was
+//!   before or after; a copy may have some of either.
 
+mod access;
 mod array;
 mod assemble;
 mod batches;
@@ -43,6 +63,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 use pyo3::wrap_pyfunction;
 
+pub use access::ReadOnlyCell;
 pub use array::PyArray;
 pub use field::PyField;
 pub use plan::{PyPlan, PyStep};

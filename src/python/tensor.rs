@@ -58,13 +58,28 @@ impl PyTensor {
         array: Option<&ArrayRef>,
     ) -> Self {
         let dictionary = array.and_then(|array| dictionary_of(array));
-        Self { field: field.cloned(), dictionary, ..Self::from(tensor) }
+        Self { field: field.cloned(), dictionary, ..Self::received(tensor) }
     }
 
-    /// The tensor.
-    #[must_use]
-    pub fn tensor(&self) -> &Arc<ManagedTensor> {
+    /// A tensor that came from elsewhere, writable if its producer says so.
+    pub(super) fn received(tensor: impl Into<Arc<ManagedTensor>>) -> Self {
+        Self {
+            tensor: tensor.into(),
+            producer: None,
+            field: None,
+            dictionary: None,
+            synchronised: false,
+            lent: Lent::default(),
+        }
+    }
+
+    /// The tensor, for those who know that Python may be writing to it.
+    pub(super) fn managed(&self) -> &Arc<ManagedTensor> {
         &self.tensor
+    }
+
+    pub(super) fn field_ref(&self) -> Option<&FieldRef> {
+        self.field.as_ref()
     }
 
     /// What is lent by the exchange API.
@@ -86,26 +101,7 @@ impl PyTensor {
 
     /// A tensor whose producer has said that no stream needs to be waited for.
     pub(super) fn synchronised(tensor: ManagedTensor) -> Self {
-        Self { synchronised: true, ..tensor.into() }
-    }
-}
-
-impl From<ManagedTensor> for PyTensor {
-    fn from(tensor: ManagedTensor) -> Self {
-        Self::from(Arc::new(tensor))
-    }
-}
-
-impl From<Arc<ManagedTensor>> for PyTensor {
-    fn from(tensor: Arc<ManagedTensor>) -> Self {
-        Self {
-            tensor,
-            producer: None,
-            field: None,
-            dictionary: None,
-            synchronised: false,
-            lent: Lent::default(),
-        }
+        Self { synchronised: true, ..Self::received(tensor) }
     }
 }
 
@@ -119,7 +115,7 @@ impl<'py> FromPyObject<'_, 'py> for PyTensor {
         if is_tensor {
             return Self::from_dlpack(&object, None, None);
         }
-        Ok(object.extract::<PyArray>()?.to_dlpack()?.into())
+        Ok(object.extract::<PyArray>()?.to_dlpack()?)
     }
 }
 
@@ -145,7 +141,7 @@ impl PyTensor {
             && !x.is_instance_of::<PyCapsule>()
             && (device.is_none() || device_of(x)? == Some(tensor.device()));
         let producer = forwards.then(|| x.clone().unbind());
-        Ok(Self { producer, ..Self::from(tensor) })
+        Ok(Self { producer, ..Self::received(tensor) })
     }
 
     /// A tensor from the address of a DLManagedTensorVersioned, or of a legacy DLManagedTensor if
@@ -157,60 +153,60 @@ impl PyTensor {
     #[staticmethod]
     #[pyo3(signature = (address, *, versioned=true))]
     fn from_pointer(address: AddressArg, versioned: bool) -> PyResult<Self> {
-        Ok(capsule::take_address(address.0, versioned)?.into())
+        Ok(Self::received(capsule::take_address(address.0, versioned)?))
     }
 
     /// Extents, in elements.
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    fn get_shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.tensor.shape())
     }
 
     /// Strides, in elements (not bytes).
     #[getter]
-    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+    fn get_strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.tensor.strides().iter())
     }
 
     /// The element type's name, as NumPy or ml_dtypes has it: "float32", "bool", "bfloat16".
     #[getter]
-    fn dtype(&self) -> String {
+    fn get_dtype(&self) -> String {
         self.tensor.dtype().to_string()
     }
 
     /// Where the memory is: "cpu", "cuda:0".
     #[getter]
-    fn device(&self) -> String {
+    fn get_device(&self) -> String {
         self.tensor.device().to_string()
     }
 
     /// Number of axes.
     #[getter]
-    fn ndim(&self) -> usize {
+    pub fn ndim(&self) -> usize {
         self.tensor.ndim()
     }
 
     /// Number of elements.
     #[getter]
-    fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.tensor.size()
     }
 
     /// Size of the elements in bytes, without the gaps that strides leave.
     #[getter]
-    fn nbytes(&self) -> usize {
+    pub fn nbytes(&self) -> usize {
         self.tensor.nbytes()
     }
 
     /// Whether nobody may write: the producer said so, or it is a legacy one, which cannot say.
     #[getter]
-    fn readonly(&self) -> bool {
+    pub fn readonly(&self) -> bool {
         self.tensor.is_read_only()
     }
 
     /// Whether the elements lie one behind the other in row-major order.
     #[getter]
-    fn is_contiguous(&self) -> bool {
+    pub fn is_contiguous(&self) -> bool {
         self.tensor.is_contiguous()
     }
 
@@ -264,7 +260,7 @@ impl PyTensor {
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
         let class = slf.get_type().getattr(intern!(slf.py(), "__qualname__"))?;
         let this = slf.get();
-        let (shape, strides) = (this.shape(slf.py())?, this.strides(slf.py())?);
+        let (shape, strides) = (this.get_shape(slf.py())?, this.get_strides(slf.py())?);
         let (dtype, device) = (this.tensor.dtype(), this.tensor.device());
         let readonly = if this.readonly() { ", read-only" } else { "" };
         Ok(format!(

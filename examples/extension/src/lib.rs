@@ -1,11 +1,13 @@
 //! Somebody else's extension module: takes any Arrow array or tensor, returns either.
+#![forbid(unsafe_code)]
 
 use arrow_array::{Array, ArrayRef, Float64Array, cast::AsArray, types::Float64Type};
-use arrow_dlpack::python::{PyArray, PyTensor};
+use arrow_dlpack::python::{PyArray, PyTensor, ReadOnlyCell};
+use arrow_dlpack::{ManagedTensor, export};
 use arrow_schema::{DataType, Field};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 /// Twice each value of a float64 column: from pyarrow, polars, NumPy, torch, to any of them.
 #[pyfunction]
@@ -25,17 +27,48 @@ fn doubled(column: PyArray) -> PyResult<PyArray> {
 /// The column's own memory as a tensor.
 #[pyfunction]
 fn as_tensor(column: PyArray) -> PyResult<PyTensor> {
-    Ok(column.to_dlpack()?.into())
+    Ok(column.to_dlpack()?)
 }
 
 /// The number of elements of anything that is a tensor or can be one.
 #[pyfunction]
 fn size(tensor: PyTensor) -> usize {
-    tensor.tensor().size()
+    tensor.size()
+}
+
+/// The sum of a float64 tensor of any layout.
+#[pyfunction]
+fn total(py: Python<'_>, tensor: PyTensor) -> PyResult<f64> {
+    Ok(tensor.to_vec::<f64>(py)?.iter().sum())
+}
+
+/// What is in a float64 tensor before and after `change()`: Python can write to it at any time, so that Rust
+/// has copies of it, or cells, and no `&[f64]`.
+#[pyfunction]
+fn before_and_after(
+    py: Python<'_>,
+    tensor: PyTensor,
+    change: Bound<'_, PyAny>,
+) -> PyResult<(Vec<f64>, Vec<f64>)> {
+    let before = tensor.to_vec::<f64>(py)?;
+    let cells = tensor.as_cells::<f64>(py)?;
+    change.call0()?;
+    Ok((before, cells.iter().map(ReadOnlyCell::get).collect()))
+}
+
+static PRIMES: LazyLock<Arc<ManagedTensor>> = LazyLock::new(|| {
+    let primes = export::array(&Float64Array::from(vec![2.0, 3.0, 5.0, 7.0]));
+    Arc::new(primes.and_then(|primes| primes.copied()).expect("four numbers"))
+});
+
+/// Numbers that this module keeps and reads, so that Python may not write to them.
+#[pyfunction]
+fn primes() -> PyTensor {
+    Arc::clone(&PRIMES).into()
 }
 
 #[pymodule]
 mod extension {
     #[pymodule_export]
-    use super::{as_tensor, doubled, size};
+    use super::{as_tensor, before_and_after, doubled, primes, size, total};
 }

@@ -235,7 +235,7 @@ unsafe fn borrowed<'a, 'py>(
 /// what the tensor holds.
 fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return Ok(tensor.get().tensor().share().into_raw());
+        return Ok(tensor.get().managed().share().into_raw());
     }
     match object.cast::<PyArray>() {
         Ok(array) => exported_array(object.py(), array.get()),
@@ -254,7 +254,7 @@ fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTen
 /// A tensor in C's terms, whose memory, shape and strides are the object's (X3).
 fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
     let kept = if let Ok(tensor) = object.cast::<PyTensor>() {
-        let (tensor, lent) = (tensor.get().tensor(), tensor.get().lent());
+        let (tensor, lent) = (tensor.get().managed(), tensor.get().lent());
         if let Some(description) = tensor.dl_tensor() {
             return Ok(description);
         }
@@ -289,7 +289,7 @@ unsafe fn wrapped(
     }
     // SAFETY: the caller's promise.
     let tensor = Arc::new(unsafe { ManagedTensor::from_raw_unless_refused(tensor) }?);
-    Bound::new(py, PyTensor::from(Arc::clone(&tensor))).inspect_err(|_| {
+    Bound::new(py, PyTensor::received(Arc::clone(&tensor))).inspect_err(|_| {
         // Nobody else has it: what could not become an object has been dropped.
         if let Some(tensor) = Arc::into_inner(tensor) {
             tensor.forget();

@@ -1,0 +1,194 @@
+//! What Rust may do with the memory of a [`PyTensor`], which Python may write to.
+#![expect(unsafe_code, reason = "hands out memory that others write to")]
+
+use std::borrow::Cow;
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::slice;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use arrow_schema::FieldRef;
+use pyo3::Python;
+
+use super::PyTensor;
+use crate::dtype::Element;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDevice};
+use crate::memory::{self, ManagedTensor};
+
+/// What safe Rust may know of a tensor that Python has too, and what it may have of it: copies, cells that can
+/// only be read, one value at a time, and addresses.
+impl PyTensor {
+    /// Extents, in elements.
+    #[must_use]
+    pub fn shape(&self) -> &[i64] {
+        self.managed().shape()
+    }
+
+    /// Strides, in elements.
+    #[must_use]
+    pub fn strides(&self) -> Cow<'_, [i64]> {
+        self.managed().strides()
+    }
+
+    /// Element type.
+    #[must_use]
+    pub fn dtype(&self) -> DLDataType {
+        self.managed().dtype()
+    }
+
+    /// Where the memory is.
+    #[must_use]
+    pub fn device(&self) -> DLDevice {
+        self.managed().device()
+    }
+
+    /// The field of the Arrow column that the tensor was made of, if it was made of one.
+    #[must_use]
+    pub fn column(&self) -> Option<&FieldRef> {
+        self.field_ref()
+    }
+
+    /// The address of the first element; NULL if there is none. As [`ManagedTensor::data`].
+    #[must_use]
+    pub fn data(&self) -> *mut u8 {
+        self.managed().data()
+    }
+
+    /// The elements in row-major order, whatever the strides: a copy.
+    ///
+    /// # Errors
+    ///
+    /// `DtypeMismatch` if they are no `T`s; `UnreadableDevice`; `OutOfMemory`.
+    pub fn to_vec<T: Element>(&self, py: Python<'_>) -> Result<Vec<T>, Error> {
+        if let Some(elements) = self.managed().as_slice::<T>() {
+            return memory::collect(elements.iter().copied());
+        }
+        let (dtype, found) = (T::DTYPE, self.dtype());
+        if dtype != found {
+            return Err(Error::DtypeMismatch { expected: dtype, found });
+        }
+        let copy = self.copied(py)?;
+        memory::collect(copy.as_slice::<T>().unwrap_or_default().iter().copied())
+    }
+
+    /// The tensor in memory of its own, which nobody else has: what is done with it is all safe, and
+    /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it without another copy.
+    ///
+    /// # Errors
+    ///
+    /// As [`ManagedTensor::copied`].
+    pub fn copied(&self, _py: Python<'_>) -> Result<ManagedTensor, Error> {
+        self.managed().copied()
+    }
+
+    /// The elements where they are, if they are `T`s, aligned, in row-major order, in memory that the CPU can
+    /// read. What is read of a cell may be another value the next time.
+    ///
+    /// # Errors
+    ///
+    /// `DtypeMismatch`; `UnreadableDevice`; `CopyForbidden` where only [`Self::to_vec`] would do.
+    pub fn as_cells<'a, T: Element>(
+        &'a self,
+        _py: Python<'a>,
+    ) -> Result<&'a [ReadOnlyCell<T>], Error> {
+        let (first, len) = self.managed().run_of::<T>()?;
+        // SAFETY: I2, V3: so many elements are there for as long as the tensor is. A cell is a `T` in memory, of
+        // any bits, and the borrow promises nothing of what is in an `UnsafeCell`.
+        Ok(unsafe { slice::from_raw_parts(first.cast::<ReadOnlyCell<T>>(), len) })
+    }
+
+    /// The tensor itself, with all that can be done to it without a copy.
+    ///
+    /// # Safety
+    ///
+    /// Nobody writes to its memory while what is borrowed of it is in use ([`ManagedTensor::as_slice`], a view of
+    /// `ndarray`), or ever, if an Arrow array is made of it. Python can write as long as it has the tensor, or
+    /// whatever it came from, or a view of either: with the GIL whenever Python code runs, and always in threads
+    /// that let go of it and on free-threaded builds.
+    #[must_use]
+    pub unsafe fn tensor(&self) -> &Arc<ManagedTensor> {
+        self.managed()
+    }
+}
+
+/// Python may write to the tensor only if nobody in Rust can look on: it does if the tensor is known to be the only
+/// way to its memory (a copy, memory that was given away), or came through C from somebody who says that it is
+/// writable. All else is read-only there.
+impl From<ManagedTensor> for PyTensor {
+    fn from(tensor: ManagedTensor) -> Self {
+        if tensor.is_read_only() || !tensor.has_lookers_on() {
+            return Self::received(tensor);
+        }
+        Self::received(Arc::new(tensor).share_read_only())
+    }
+}
+
+/// Read-only, if you keep the tensor.
+impl From<Arc<ManagedTensor>> for PyTensor {
+    fn from(tensor: Arc<ManagedTensor>) -> Self {
+        match Arc::try_unwrap(tensor) {
+            Ok(tensor) => Self::from(tensor),
+            Err(tensor) => Self::received(tensor.share_read_only()),
+        }
+    }
+}
+
+/// A value that somebody else may be writing to.
+///
+/// It is PyO3's type of that name, but for how it is read: PyO3 has deprecated the slices that it gives of those
+/// (0.30: "this function is unsound"), because a thread without the GIL may write while a value is read. Here a read is
+/// one relaxed atomic load, so that a writer in another thread, of NumPy's or PyTorch's, or of any on a
+/// free-threaded Python, makes it a value from before or from after. (Where a processor cannot load so many
+/// bytes at once, on machines of 32 bits, it may be half of each.)
+#[repr(transparent)]
+pub struct ReadOnlyCell<T: Element>(UnsafeCell<T>);
+
+impl<T: Element> ReadOnlyCell<T> {
+    /// The value that is there now.
+    #[inline]
+    #[must_use]
+    pub fn get(&self) -> T {
+        let at = self.as_ptr().cast_mut();
+        macro_rules! load {
+            ($atomic:ty) => {{
+                // SAFETY: the size and the alignment have been compared; any bits are a `T`. Others may write, not
+                // through this reference.
+                unsafe {
+                    let bits = <$atomic>::from_ptr(at.cast()).load(Ordering::Relaxed);
+                    std::mem::transmute_copy(&bits)
+                }
+            }};
+        }
+        match (size_of::<T>(), align_of::<T>()) {
+            (1, _) => load!(AtomicU8),
+            (2, 2) => load!(AtomicU16),
+            (4, 4) => load!(AtomicU32),
+            (8, 8) => load!(AtomicU64),
+            (8, 4) => {
+                let half = |index: usize| {
+                    // SAFETY: as above, each half by itself.
+                    unsafe { AtomicU32::from_ptr(at.cast::<u32>().add(index)) }
+                        .load(Ordering::Relaxed)
+                };
+                let halves = [half(0), half(1)];
+                // SAFETY: as above.
+                unsafe { std::mem::transmute_copy(&halves) }
+            }
+            _ => unreachable!("numbers have 1, 2, 4 or 8 bytes"),
+        }
+    }
+
+    /// Where the value is.
+    #[must_use]
+    pub fn as_ptr(&self) -> *const T {
+        self.0.get()
+    }
+}
+
+impl<T: Element> fmt::Debug for ReadOnlyCell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
