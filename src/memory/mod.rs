@@ -48,6 +48,8 @@ pub(crate) use owner::{delete_legacy, delete_versioned};
 pub(crate) use pack::Description;
 #[cfg(feature = "pyo3")]
 pub(crate) use pending::{PendingException, symbol};
+#[cfg(feature = "pyo3")]
+pub(crate) use release::release_foreign;
 pub(crate) use room::{collect, room, try_collect};
 pub(crate) use run::follows;
 pub(crate) use vector::Vector;

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use super::live;
 use super::pack::Packed;
-use super::release::release;
+use super::release::release_foreign;
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
 /// Calls the deleter when it is dropped.
@@ -72,20 +72,15 @@ impl Drop for Owner {
             // SAFETY: I1.
             Abi::Packed(packed) => unsafe { delete_versioned(packed.into_versioned()) },
             // SAFETY: I1.
-            Abi::Versioned(tensor) => foreign(move || unsafe { delete_versioned(tensor.as_ptr()) }),
+            Abi::Versioned(tensor) => {
+                release_foreign(move || unsafe { delete_versioned(tensor.as_ptr()) })
+            }
             // SAFETY: I1.
-            Abi::Legacy(tensor) => foreign(move || unsafe { delete_legacy(tensor.as_ptr()) }),
+            Abi::Legacy(tensor) => {
+                release_foreign(move || unsafe { delete_legacy(tensor.as_ptr()) })
+            }
         }
     }
-}
-
-/// Calls a stranger's deleter, which may be Python code.
-fn foreign(delete: impl FnOnce() + 'static) {
-    release(|| {
-        #[cfg(feature = "pyo3")]
-        let _pending = super::PendingException::set_aside();
-        delete();
-    });
 }
 
 /// Calls the deleter, if there is one. Nothing else is touched: the major version may be another.

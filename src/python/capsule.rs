@@ -206,7 +206,9 @@ unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
         let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
         if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
             let _pending = PendingException::set_aside_attached();
-            (abi.delete)(ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr()));
+            let pointer = ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr());
+            let delete = abi.delete;
+            memory::release_foreign(move || delete(pointer));
         }
     }
 }

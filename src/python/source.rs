@@ -23,8 +23,8 @@ use super::request::{described, type_name};
 use super::room;
 use super::structure::{Checked, fenced, field_from};
 use super::takeover::array_from;
-use super::unlocked;
-use crate::memory::{PendingException, symbol};
+use super::{PyArray, unlocked};
+use crate::memory::{release_foreign, symbol};
 
 /// Whether the object speaks the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -80,8 +80,24 @@ impl Imported {
     }
 }
 
+/// The object, if it is an `Array` that hands out what is in it. What comes from our own class is shared as it is:
+/// no structure has to be made of it, checked and owned.
+fn ours<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a PyArray>> {
+    let Ok(array) = object.cast::<PyArray>() else { return Ok(None) };
+    if array.is_exact_instance_of::<PyArray>() {
+        return Ok(Some(array.get()));
+    }
+    // A subclass may have something else to hand out.
+    let name = intern!(object.py(), "__arrow_c_array__");
+    let base = object.py().get_type::<PyArray>().getattr(name)?;
+    Ok(object.get_type().getattr(name)?.is(&base).then(|| array.get()))
+}
+
 /// The array of an object with `__arrow_c_array__`, or the arrays of one with `__arrow_c_stream__`.
 pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
+    if let Some(array) = ours(object)? {
+        return Ok(array.imported());
+    }
     let py = object.py();
     let _level = Level::enter(py)?;
     let (array, stream) = (intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__"));
@@ -275,8 +291,8 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let _pending = PendingException::set_aside();
-        drop(self.stream.take());
+        let stream = self.stream.take();
+        release_foreign(move || drop(stream));
     }
 }
 

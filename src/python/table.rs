@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 use super::options::{no_column, pointless};
 use super::source::{self, Imported};
 use super::structure::fenced;
-use super::{PyArray, PyTensor, exported, made, unlocked};
+use super::{PyTensor, exported, made, unlocked};
 use super::{join, room};
 use crate::copy::CopyPolicy;
 use crate::error::Error;
@@ -39,10 +39,7 @@ enum Shape {
 impl Data {
     /// The Arrow data of an object, less the columns that were not asked for.
     pub(super) fn read(object: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
-        let imported = match object.cast::<PyArray>() {
-            Ok(array) => array.get().imported(),
-            Err(_) => source::import(object)?,
-        };
+        let imported = source::import(object)?;
         // Chunks of a dictionary may need a new one.
         let nbytes = if imported.chunks.len() > 1 { imported.nbytes() } else { 0 };
         unlocked(object.py(), nbytes, || Self::new(imported, columns))

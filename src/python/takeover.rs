@@ -20,7 +20,7 @@ use arrow_schema::{ArrowError, DataType, Fields};
 
 use super::repair::repaired;
 use super::structure::{Checked, check_array, child_types, fenced};
-use crate::memory::PendingException;
+use crate::memory::release_foreign;
 
 /// Takes over an array structure, and says how many bytes of it are not aligned to their values, which
 /// arrow-rs moves. Numeric arrays are checked in constant time, but for their nulls, if there are any, which are
@@ -67,8 +67,8 @@ struct Lender(FFI_ArrowArray);
 
 impl Drop for Lender {
     fn drop(&mut self) {
-        let _pending = PendingException::set_aside();
-        drop(mem::replace(&mut self.0, FFI_ArrowArray::empty()));
+        let array = mem::replace(&mut self.0, FFI_ArrowArray::empty());
+        release_foreign(move || drop(array));
     }
 }
 

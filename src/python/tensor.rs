@@ -20,7 +20,7 @@ use super::options::TypeArg;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
 use super::{PyArray, buffer, capsule, unlocked};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
-use crate::memory::ManagedTensor;
+use crate::memory::{ManagedTensor, release_foreign};
 
 /// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
 ///
@@ -40,7 +40,7 @@ use crate::memory::ManagedTensor;
 pub struct PyTensor {
     tensor: Arc<ManagedTensor>,
     /// Whoever this came from, if it is not on the CPU: it knows how to synchronise.
-    producer: Option<Py<PyAny>>,
+    producer: Producer,
     /// The Arrow column that it came from.
     field: Option<FieldRef>,
     /// What its elements stand for, if they are the codes of a dictionary.
@@ -48,6 +48,18 @@ pub struct PyTensor {
     /// Whether all work on the memory is known to be done, so that any stream may have it.
     synchronised: bool,
     lent: Lent,
+}
+
+/// An object that is let go of as tensors are: it may hold another one that has a producer.
+#[derive(Debug, Default)]
+struct Producer(Option<Py<PyAny>>);
+
+impl Drop for Producer {
+    fn drop(&mut self) {
+        if let Some(producer) = self.0.take() {
+            release_foreign(move || drop(producer));
+        }
+    }
 }
 
 impl PyTensor {
@@ -65,7 +77,7 @@ impl PyTensor {
     pub(super) fn received(tensor: impl Into<Arc<ManagedTensor>>) -> Self {
         Self {
             tensor: tensor.into(),
-            producer: None,
+            producer: Producer::default(),
             field: None,
             dictionary: None,
             synchronised: false,
@@ -91,7 +103,7 @@ impl PyTensor {
     pub(super) fn share(&self, py: Python<'_>) -> Self {
         Self {
             tensor: Arc::clone(&self.tensor),
-            producer: self.producer.as_ref().map(|producer| producer.clone_ref(py)),
+            producer: Producer(self.producer.0.as_ref().map(|producer| producer.clone_ref(py))),
             field: self.field.clone(),
             dictionary: self.dictionary.clone(),
             synchronised: self.synchronised,
@@ -134,13 +146,19 @@ impl PyTensor {
         copy: Option<CopyArg>,
     ) -> PyResult<Self> {
         let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
+        if let (Ok(tensor), None | Some(false)) = (x.cast::<Self>(), copy) {
+            let tensor = tensor.get();
+            if device.is_none_or(|device| request::same_device(device, tensor.tensor.device())) {
+                return Ok(tensor.share(x.py()));
+            }
+        }
         let tensor = Wanted { device, copy, host_readable_is_cpu: false }.take(x)?;
         let forwards = !tensor.device().is_cpu()
             && !tensor.flags().contains(DLPackFlags::IS_COPIED)
             && copy != Some(true)
             && !x.is_instance_of::<PyCapsule>()
             && (device.is_none() || device_of(x)? == Some(tensor.device()));
-        let producer = forwards.then(|| x.clone().unbind());
+        let producer = Producer(forwards.then(|| x.clone().unbind()));
         Ok(Self { producer, ..Self::received(tensor) })
     }
 
@@ -287,7 +305,7 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.producer)
+        visit.call(&self.producer.0)
     }
 }
 
@@ -314,7 +332,7 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Request { stream, max_version, dl_device, copy } = request;
         let device = dl_device.map(|device| device.0);
-        if let Some(producer) = &self.producer {
+        if let Some(producer) = &self.producer.0 {
             let version = max_version.map(VersionArg);
             let answer = consume::ask(producer.bind(py), stream, version, copy, device)?;
             return Ok(answer.capsule.into_any());
