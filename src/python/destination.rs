@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::{Array, ArrayRef, make_array, new_null_array};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::{Array, ArrayRef, make_array};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -52,23 +51,17 @@ pub(super) fn as_requested(
     if !same_names(stored, wanted) {
         return Err(refuse("its fields have other names".to_owned()));
     }
-    if stored != wanted && room::check_cast(array, wanted).is_err() {
-        return Err(refuse(format!("{} of them do not fit memory", array.len())));
-    }
-    let checked = CastOptions { safe: false, ..CastOptions::default() };
-    let cast = |array: &dyn Array, data_type| {
-        fenced(|| cast_with_options(array, data_type, &checked)).map_err(refuse)
-    };
     let there = match stored {
         _ if stored == wanted => Arc::clone(array),
-        DataType::Null => fenced(|| Ok(new_null_array(wanted, array.len()))).map_err(refuse)?,
+        // There are no values that could change, nor a way back.
+        DataType::Null => room::cast(array, wanted).map_err(refuse)?,
         _ if is_other_zone(stored, wanted) => {
             let relabelled = array.to_data().into_builder().data_type(wanted.clone());
             fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)?
         }
         _ => {
-            let there = cast(array, wanted)?;
-            if &cast(&there, stored)? != array {
+            let there = room::cast(array, wanted).map_err(refuse)?;
+            if &room::cast(&there, stored).map_err(refuse)? != array {
                 return Err(refuse("values would change".to_owned()));
             }
             there
@@ -100,8 +93,16 @@ fn same_names(one: &DataType, other: &DataType) -> bool {
                 && pairs().all(|(one, other)| one.name() == other.name() && same(one, other))
         }
         (
-            DataType::List(one) | DataType::LargeList(one) | DataType::FixedSizeList(one, _),
-            DataType::List(other) | DataType::LargeList(other) | DataType::FixedSizeList(other, _),
+            DataType::List(one)
+            | DataType::LargeList(one)
+            | DataType::ListView(one)
+            | DataType::LargeListView(one)
+            | DataType::FixedSizeList(one, _),
+            DataType::List(other)
+            | DataType::LargeList(other)
+            | DataType::ListView(other)
+            | DataType::LargeListView(other)
+            | DataType::FixedSizeList(other, _),
         )
         | (DataType::Map(one, _), DataType::Map(other, _)) => same(one, other),
         _ => true,

@@ -6,15 +6,19 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
+use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
-    Array, ArrayRef, GenericListArray, GenericListViewArray, OffsetSizeTrait, StructArray,
-    make_array,
+    Array, ArrayRef, GenericListArray, GenericListViewArray, OffsetSizeTrait, PrimitiveArray,
+    RunArray, StructArray, make_array,
 };
-use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, OffsetBuffer};
 use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
 
+use super::room;
 use super::table::unified;
+use crate::error::Error;
+use crate::memory;
 
 /// All chunks as one array; there is at least one, and they are of one type.
 pub(super) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
@@ -34,6 +38,11 @@ pub(super) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         DataType::ListView(field) => views::<i32>(chunks, field),
         DataType::LargeListView(field) => views::<i64>(chunks, field),
         DataType::Dictionary(key, _) => dictionaries(chunks, key),
+        DataType::RunEndEncoded(ends, _) => match ends.data_type() {
+            DataType::Int16 => runs::<Int16Type>(chunks),
+            DataType::Int32 => runs::<Int32Type>(chunks),
+            _ => runs::<Int64Type>(chunks),
+        },
         _ => appended(chunks),
     }
 }
@@ -60,6 +69,7 @@ fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<Arr
     if O::from_usize(values.len()).is_none() {
         return Err(ArrowError::OffsetOverflowError(values.len()));
     }
+    check_own::<O>(chunks)?;
     let offsets =
         OffsetBuffer::<O>::from_lengths(lists().flat_map(|list| list.offsets().lengths()));
     let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls(chunks))?;
@@ -73,6 +83,7 @@ fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<Arr
     if O::from_usize(values.len()).is_none() {
         return Err(ArrowError::OffsetOverflowError(values.len()));
     }
+    check_own::<O>(chunks)?;
     let (mut offsets, mut start) = (Vec::new(), O::zero());
     for list in lists() {
         offsets.extend(list.offsets().iter().map(|&offset| start + offset));
@@ -82,6 +93,24 @@ fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<Arr
     let item = Arc::clone(item);
     let lists = GenericListViewArray::try_new(item, offsets.into(), sizes, values, nulls(chunks))?;
     Ok(Arc::new(lists))
+}
+
+/// Runs, however long they are.
+fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let runs = || chunks.iter().filter_map(|chunk| chunk.as_run_opt::<T>());
+    let values = concat(&runs().map(RunArray::values_slice).collect::<Vec<_>>())?;
+    memory::room(values.len().saturating_mul(size_of::<T::Native>())).map_err(external)?;
+    let (mut ends, mut start) = (Vec::with_capacity(values.len()), 0_usize);
+    for chunk in runs() {
+        for end in chunk.run_ends().sliced_values() {
+            let end = start + end.as_usize();
+            let end = T::Native::from_usize(end).filter(|&ended| ended.as_usize() == end);
+            ends.push(end.ok_or(ArrowError::RunEndIndexOverflowError)?);
+        }
+        start += chunk.len();
+    }
+    let ends = PrimitiveArray::<T>::new(ends.into(), None);
+    Ok(Arc::new(RunArray::try_new(&ends, &values)?))
 }
 
 /// One behind the other too, if there are codes for all of them, and no more than there are rows.
@@ -119,6 +148,7 @@ fn codes(key: &DataType) -> usize {
 }
 
 fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    room::check_appended(chunks, chunks[0].data_type()).map_err(external)?;
     let data: Vec<_> = chunks.iter().map(|chunk| chunk.to_data()).collect();
     let rows = data.iter().map(|data| data.len()).sum();
     let bytes =
@@ -135,6 +165,17 @@ fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         all.try_extend(index, 0, data.len())?;
     }
     Ok(make_array(all.freeze()))
+}
+
+/// An error unless there is room for offsets and sizes of the rows of all chunks.
+fn check_own<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<(), ArrowError> {
+    let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    let nbytes = rows.saturating_add(1).saturating_mul(4 * size_of::<O>());
+    memory::room(nbytes).map_err(external)
+}
+
+fn external(error: Error) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
 }
 
 fn length<O: OffsetSizeTrait>(offsets: &[O]) -> usize {

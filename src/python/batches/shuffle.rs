@@ -5,7 +5,6 @@
 use std::mem;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow_select::take::take;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -59,6 +58,9 @@ impl Pool {
         }
         batches.extend(more);
         let rows = joined(batches)?;
+        for column in rows.columns() {
+            room::check_taken(column)?;
+        }
         self.left = (0..).take(rows.num_rows()).collect();
         self.rows = Some(rows);
         Ok(())
@@ -79,7 +81,7 @@ impl Pool {
 fn gathered(rows: &RecordBatch, which: Vec<u64>) -> PyResult<RecordBatch> {
     let which = UInt64Array::from(which);
     fenced(|| {
-        let columns = rows.columns().iter().map(|column| take(column, &which, None));
+        let columns = rows.columns().iter().map(|column| room::taken(column, &which));
         RecordBatch::try_new(rows.schema(), columns.collect::<Result<_, _>>()?)
     })
     .map_err(PyValueError::new_err)

@@ -1,0 +1,136 @@
+"""A few bytes that would become more than there is: an error before anything is reserved, no abort.
+
+What could end the process runs in one of its own, which may have 6 GB.
+"""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import arrow_dlpack as ad
+import numpy as np
+import pyarrow as pa
+import pytest
+
+HERE = Path(__file__).parent
+PRELUDE = """
+import resource
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+import arrow_dlpack as ad, numpy as np, pyarrow as pa
+from expansions import of_nothing
+
+lists = pa.array([[b"a"] * 100_000])
+huge = pa.binary((1 << 31) - 1)
+run = pa.RunEndEncodedArray.from_arrays(pa.array([1 << 40], "int64"), [1.5])
+
+def refused(work):
+    try:
+        work()
+    except (BufferError, ValueError, MemoryError) as error:
+        print(type(error).__name__, error)
+"""
+
+
+def said_by(program):
+    command = [sys.executable, "-c", PRELUDE + program]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-300:] + done.stderr[-2000:]
+    return done.stdout
+
+
+def test_what_a_cast_reserves_is_asked_by_the_type_at_every_depth():
+    said = said_by("""
+mapped = pa.array([[(i, b"a") for i in range(100_000)]], pa.map_("int32", pa.binary()))
+start, size = pa.array([0], "int32"), pa.array([100_000], "int32")
+views = pa.ListViewArray.from_arrays(start, size, lists.values)
+struct = pa.StructArray.from_arrays([lists], ["x"])
+fixed = lists.cast(pa.list_(pa.binary(), 100_000))
+for source, wanted in [
+    (lists, pa.list_(huge)),
+    (lists, pa.large_list(huge)),
+    (lists, pa.list_view(huge)),
+    (lists, pa.list_(huge, 100_000)),
+    (lists, pa.list_(pa.dictionary("int32", huge))),
+    (lists, pa.list_(pa.run_end_encoded(pa.int32(), huge))),
+    (views, pa.list_view(huge)),
+    (views, pa.list_(huge)),
+    (fixed, pa.list_(huge)),
+    (fixed, pa.list_(huge, 100_000)),
+    (struct, pa.struct([("x", pa.list_(huge))])),
+    (mapped, pa.map_("int32", huge)),
+    (pa.array([b"a"]), pa.dictionary("int32", huge)),
+    (pa.array([b"a"] * 10), pa.run_end_encoded(pa.int32(), huge)),
+    (pa.array([None, None]), pa.list_(pa.list_(huge, 1 << 20), 1 << 20)),
+    (run, pa.bool_()),
+    (of_nothing(1 << 40), pa.list_(pa.int16(), 0)),
+]:
+    refused(lambda: ad.Array(source).__arrow_c_array__(wanted.__arrow_c_schema__()))
+""").splitlines()
+    assert len(said) == 17
+    assert all("do not fit memory" in line for line in said), said
+
+
+def test_runs_of_any_length_are_put_together():
+    said = said_by("""
+array = ad.Array(pa.chunked_array([run, run]))
+print(len(array), pa.array(array).run_ends, array)
+refused(lambda: ad.ragged(pa.chunked_array([run, run])))
+long = pa.RunEndEncodedArray.from_arrays(pa.array([30_000], "int16"), [1.5])
+refused(lambda: ad.Array(pa.chunked_array([long, long])))
+""")
+    assert str(1 << 41) in said
+    assert "UnsupportedError" in said
+    assert "ValueError" in said, "the second end is no int16"
+
+
+def test_rows_of_nothing_are_not_drawn_at_random():
+    said = said_by("""
+inner = of_nothing(3 << 20 << 10)
+rows = pa.Array.from_buffers(pa.list_(inner.type, 1 << 20), 3 << 10, [None], children=[inner])
+stream = lambda: pa.table({"x": rows})
+refused(lambda: next(ad.iter_batches(stream(), batch_size=2, local_shuffle_buffer_size=2048)))
+next(ad.iter_batches(stream(), batch_size=2))
+""")
+    assert said.startswith("MemoryError"), said
+
+
+def test_a_few_bytes_end_no_process():
+    """Types and arrays at random: more of them with EXAMPLES=100000."""
+    seed, count = random.randrange(1 << 32), int(os.environ.get("EXAMPLES", "300")) // 10
+    command = [sys.executable, "expansions.py", str(seed), str(count)]
+    done = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout[-300:]} {done.stderr[-2000:]}"
+    assert "done" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("array", "wanted"),
+    [
+        (pa.array([[1], None, [2, 3]]), pa.large_list(pa.int16())),
+        (pa.array([["a"], None, ["b", None]]), pa.list_view(pa.large_string())),
+        (pa.array([["a"], ["b", None]], pa.list_view(pa.string())), pa.list_(pa.string_view())),
+        (pa.array([[[1]], [[2], None]], pa.list_view(pa.list_(pa.int8()))), None),
+        (pa.array([["a", "b"], ["c", None]]), pa.list_(pa.large_string(), 2)),
+        (pa.array([[1, 2], [3, 4]], pa.list_(pa.int8(), 2)), pa.list_(pa.int64())),
+        (pa.array([[("a", 1)], []], pa.map_("string", "int8")), pa.map_("string", "int64")),
+        (pa.array([{"a": ["x"]}, None]), pa.struct([("a", pa.list_(pa.string_view()))])),
+        (pa.array(["1", "22", None]), pa.run_end_encoded(pa.int32(), pa.large_string())),
+        (pa.array([1, 1, None]), pa.dictionary("int8", pa.int64())),
+        (pa.array([b"ab", None]), pa.binary(2)),
+        (pa.nulls(3), pa.list_(pa.binary(4), 2)),
+    ],
+)
+def test_what_fits_is_cast_as_before(array, wanted):
+    wanted = wanted or pa.list_(pa.list_(pa.int8()))
+    given = pa.array(ad.Array(array), type=wanted)
+    given.validate(full=True)
+    assert given.type == wanted
+    assert given.to_pylist() == array.to_pylist()
+
+
+def test_a_cast_that_nobody_can_bound_is_refused_in_words():
+    codes = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3, "int8")), pa.array([[1, 2]]))
+    with pytest.raises(ValueError, match="nobody knows how much memory"):
+        ad.Array(codes).__arrow_c_array__(pa.list_(pa.int8()).__arrow_c_schema__())

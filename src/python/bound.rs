@@ -1,0 +1,253 @@
+//! What arrow's casts reserve, known before they run: their kernels abort the process where memory runs out, and
+//! a few bytes can ask for more than there is: a run of 2^60 values, one text that a million rows share, a list
+//! as a list of binaries of 2 GB each.
+//!
+//! Casts are known here pair by pair, at every depth of the type that is asked for. What is not listed has no
+//! bound, and is not cast.
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
+use arrow_schema::{DataType, FieldRef, Fields};
+
+use super::size::{self, Sizes};
+use crate::memory;
+
+/// The longest text of a number, a time or an interval: a decimal of 76 digits with 128 zeros behind them is 205
+/// bytes long.
+const LONGEST_TEXT: usize = 256;
+
+/// Whether it can be known what a cast will reserve.
+pub(super) fn is_known(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Dictionary, FixedSizeList, Map, Null, RunEndEncoded, Struct};
+
+    let fields = |from: &FieldRef, to: &FieldRef| is_known(from.data_type(), to.data_type());
+    // Rows that are gathered: known for plain values only, or where they need no cast.
+    let gathered = |from: &DataType, to: &DataType| from == to || (is_leaf(from) && is_leaf(to));
+    if from == to || (is_leaf(from) && is_leaf(to)) {
+        return true;
+    }
+    if let (Some((from, is_view)), Some((to, to_view))) = (list_of(from), list_of(to)) {
+        let (from_type, to_type) = (from.data_type(), to.data_type());
+        return fields(from, to) && (!is_view || to_view || gathered(from_type, to_type));
+    }
+    match (from, to) {
+        (Null, _) => true,
+        (Dictionary(_, from), Dictionary(_, to)) => {
+            !matches!(**from, Dictionary(..)) && is_known(from, to)
+        }
+        (RunEndEncoded(_, from), RunEndEncoded(_, to)) => fields(from, to),
+        (Dictionary(_, from), to) => is_leaf(from) && is_leaf(to),
+        (RunEndEncoded(_, from), to) => is_leaf(from.data_type()) && is_leaf(to),
+        (from, Dictionary(_, to)) => is_leaf(from) && is_leaf(to),
+        (from, RunEndEncoded(_, to)) => is_leaf(from) && is_leaf(to.data_type()),
+        (FixedSizeList(from, one), FixedSizeList(to, other)) if one == other => fields(from, to),
+        (FixedSizeList(from, _), to) if list_of(to).is_some() => {
+            list_of(to).is_some_and(|(to, _)| fields(from, to))
+        }
+        (from, FixedSizeList(to, _)) if list_of(from).is_some() => {
+            list_of(from).is_some_and(|(from, _)| gathered(from.data_type(), to.data_type()))
+        }
+        (FixedSizeList(from, 1), to) => is_known(from.data_type(), to),
+        (from, FixedSizeList(to, 1)) => is_known(from, to.data_type()),
+        (Map(from, _), Map(to, _)) => fields(from, to),
+        (Struct(from), Struct(to)) => {
+            from.len() == to.len() && from.iter().zip(to).all(|(from, to)| fields(from, to))
+        }
+        _ => false,
+    }
+}
+
+/// How many bytes a cast that [`is_known`] reserves in all, and how many there are to look at where what comes back
+/// is compared, whatever its rows share; `None` are more than can be counted.
+pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
+    let (from, rows) = (array.data_type(), array.len());
+    if from == to {
+        return size::of_each_row(array)?.between(0, rows);
+    }
+    // Offsets, codes and indices, some of them more than once.
+    let own = rows.checked_mul(64)?;
+    let and = |more: Option<usize>| own.checked_add(more?);
+    if is_leaf(from) && is_leaf(to) {
+        return and(leaf(array, to)?.between(0, rows)?.checked_mul(3));
+    }
+    match (from, to) {
+        (DataType::Null, _) => and(size::of_type(to, rows)),
+        (DataType::Dictionary(..), DataType::Dictionary(_, to)) => {
+            let values = of_cast(array.as_any_dictionary_opt()?.values(), to)?;
+            and(size::of_each_row(array)?.between(0, rows)?.checked_add(values))
+        }
+        (DataType::Dictionary(..), to) => {
+            let dictionary = array.as_any_dictionary_opt()?;
+            let values = dictionary.values();
+            let sizes = leaf(values, to)?;
+            let written = if values.is_empty() {
+                0
+            } else {
+                memory::room(own).ok()?;
+                let keys = dictionary.normalized_keys();
+                keys.into_iter().try_fold(0_usize, |sum, key| sum.checked_add(sizes.of(key)?))?
+            };
+            and(of_cast(values, to)?.checked_add(written.checked_mul(2)?))
+        }
+        (DataType::RunEndEncoded(..), DataType::RunEndEncoded(_, to)) => {
+            let (lengths, values) = size::runs(array)?;
+            let each = lengths.len().checked_mul(64)?;
+            each.checked_add(of_cast(&values, to.data_type())?)
+        }
+        (DataType::RunEndEncoded(..), to) => {
+            let (lengths, values) = size::runs(array)?;
+            let (before, after) = (leaf(&values, values.data_type())?, leaf(&values, to)?);
+            let mut runs = lengths.into_iter().enumerate();
+            let written = runs.try_fold(0_usize, |sum, (run, length)| {
+                let each = before.of(run)?.checked_add(after.of(run)?.checked_mul(2)?)?;
+                sum.checked_add(each.checked_mul(length)?)
+            });
+            and(written)
+        }
+        (_, DataType::Dictionary(_, to)) => {
+            // arrow's builder of such a dictionary begins with room for 1,024.
+            let first = match **to {
+                DataType::FixedSizeBinary(size) => usize::try_from(size).ok()?.checked_mul(1024)?,
+                _ => 0,
+            };
+            and(leaf(array, to)?.between(0, rows)?.checked_mul(4)?.checked_add(first))
+        }
+        (_, DataType::RunEndEncoded(_, to)) => {
+            and(leaf(array, to.data_type())?.between(0, rows)?.checked_mul(4))
+        }
+        (DataType::List(_), to) => {
+            let list = array.as_list::<i32>();
+            and(of_lists(list.values(), rows, to))
+        }
+        (DataType::LargeList(_), to) => {
+            let list = array.as_list::<i64>();
+            and(of_lists(list.values(), rows, to))
+        }
+        (DataType::ListView(_), to) => {
+            let list = array.as_list_view::<i32>();
+            and(of_views(list.values(), list.offsets(), list.sizes(), to))
+        }
+        (DataType::LargeListView(_), to) => {
+            let list = array.as_list_view::<i64>();
+            and(of_views(list.values(), list.offsets(), list.sizes(), to))
+        }
+        (DataType::FixedSizeList(..), DataType::FixedSizeList(to, _)) => {
+            and(of_cast(array.as_fixed_size_list().values(), to.data_type()))
+        }
+        (DataType::FixedSizeList(..), to) => {
+            let to = list_of(to).map_or(to, |(item, _)| item.data_type());
+            and(of_cast(array.as_fixed_size_list().values(), to))
+        }
+        (_, DataType::FixedSizeList(to, _)) => and(of_cast(array, to.data_type())),
+        (DataType::Map(..), DataType::Map(to, _)) => {
+            let DataType::Struct(to) = to.data_type() else { return None };
+            and(of_columns(array.as_map().entries().columns(), to))
+        }
+        (DataType::Struct(_), DataType::Struct(to)) => {
+            and(of_columns(array.as_struct().columns(), to))
+        }
+        _ => None,
+    }
+}
+
+fn of_columns(columns: &[ArrayRef], to: &Fields) -> Option<usize> {
+    let mut pairs = columns.iter().zip(to);
+    pairs.try_fold(0_usize, |sum, (column, to)| sum.checked_add(of_cast(column, to.data_type())?))
+}
+
+/// Lists, whose items are cast all of them, to lists or to lists of one size.
+fn of_lists(values: &dyn Array, rows: usize, to: &DataType) -> Option<usize> {
+    if let Some((to, _)) = list_of(to) {
+        return of_cast(values, to.data_type());
+    }
+    let DataType::FixedSizeList(to, size) = to else { return None };
+    let cells = rows.checked_mul(usize::try_from(*size).ok()?)?;
+    let padded = size::of_type(values.data_type(), cells)?.checked_add(size::of_rows(values)?)?;
+    let to = to.data_type();
+    let cast = match values.data_type() == to {
+        true => 0,
+        false => {
+            size::of_type(to, cells)?.checked_add(leaf(values, to)?.between(0, values.len())?)?
+        }
+    };
+    padded.checked_add(cast.checked_mul(3)?)
+}
+
+/// Lists whose items may be in several rows: each row has its own where they are no views any more.
+fn of_views<O: OffsetSizeTrait>(
+    values: &dyn Array,
+    offsets: &[O],
+    sizes: &[O],
+    to: &DataType,
+) -> Option<usize> {
+    let in_rows = |each: &Sizes| {
+        let mut rows = offsets.iter().zip(sizes);
+        rows.try_fold(0_usize, |sum, (start, size)| {
+            let start = start.as_usize();
+            sum.checked_add(each.between(start, start.checked_add(size.as_usize())?)?)
+        })
+    };
+    let items = in_rows(&Sizes::Same(1))?;
+    let compared = in_rows(&size::of_each_row(values)?)?;
+    if let Some((to, true)) = list_of(to) {
+        return of_cast(values, to.data_type())?.checked_add(compared);
+    }
+    let gathered =
+        compared.checked_add(size::of_take(values, items)?)?.checked_add(items.checked_mul(16)?)?;
+    let cells = match to {
+        DataType::FixedSizeList(_, size) => {
+            let cells = offsets.len().checked_mul(usize::try_from(*size).ok()?)?;
+            size::of_type(values.data_type(), cells)?
+        }
+        _ => 0,
+    };
+    let to = match to {
+        DataType::FixedSizeList(to, _) => to.data_type(),
+        to => list_of(to)?.0.data_type(),
+    };
+    let cast = match values.data_type() == to {
+        true => 0,
+        false => in_rows(&leaf(values, to)?)?.checked_mul(3)?,
+    };
+    gathered.checked_add(cells)?.checked_add(cast)
+}
+
+/// The items of lists of any length, and whether these are views.
+fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
+    match data_type {
+        DataType::List(item) | DataType::LargeList(item) => Some((item, false)),
+        DataType::ListView(item) | DataType::LargeListView(item) => Some((item, true)),
+        _ => None,
+    }
+}
+
+/// Whether values have nothing below them.
+fn is_leaf(data_type: &DataType) -> bool {
+    use DataType::{Binary, BinaryView, Boolean, FixedSizeBinary, LargeBinary};
+    data_type.is_primitive()
+        || data_type.is_string()
+        || matches!(data_type, Boolean | Binary | LargeBinary | BinaryView | FixedSizeBinary(_))
+}
+
+/// What each value takes as another leaf.
+fn leaf(values: &dyn Array, to: &DataType) -> Option<Sizes> {
+    const OWN: usize = 17;
+    if to.is_primitive() || matches!(to, DataType::Boolean | DataType::FixedSizeBinary(_)) {
+        return Some(Sizes::Same(size::of_type(to, 1)?.checked_add(OWN)?));
+    }
+    match values.data_type() {
+        DataType::FixedSizeBinary(size) => {
+            Some(Sizes::Same(usize::try_from(*size).ok()?.checked_add(OWN)?))
+        }
+        fixed if fixed.is_primitive() || fixed == &DataType::Boolean => {
+            Some(Sizes::Same(LONGEST_TEXT))
+        }
+        _ => size::of_each_row(values).map(|sizes| match sizes {
+            Sizes::Ends(mut ends) => {
+                ends.iter_mut().enumerate().for_each(|(row, end)| *end += row * OWN);
+                Sizes::Ends(ends)
+            }
+            same => same,
+        }),
+    }
+}

@@ -1,0 +1,307 @@
+//! How many bytes arrow's kernels reserve for an array: by its type, and by what each row takes once it is
+//! written down by itself. `None` are more than can be counted.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RunArray};
+use arrow_buffer::ArrowNativeType;
+use arrow_data::ByteView;
+use arrow_schema::{DataType, FieldRef, UnionMode};
+
+use crate::memory;
+
+/// Bytes of each row, as sums, so that runs of rows are as quick as rows.
+pub(super) enum Sizes {
+    /// All rows are of one size.
+    Same(usize),
+    /// What the rows before each row take, and at the end all of them.
+    Ends(Vec<usize>),
+}
+
+impl Sizes {
+    /// Those of so many rows, in this order.
+    pub(super) fn collect(len: usize, sizes: impl Iterator<Item = Option<usize>>) -> Option<Self> {
+        let mut ends = Vec::new();
+        ends.try_reserve_exact(len.checked_add(1)?).ok()?;
+        let mut end = 0_usize;
+        ends.push(end);
+        for size in sizes {
+            end = end.checked_add(size?)?;
+            ends.push(end);
+        }
+        Some(Self::Ends(ends))
+    }
+
+    /// What the rows take from one on to before another.
+    pub(super) fn between(&self, from: usize, to: usize) -> Option<usize> {
+        match self {
+            Self::Same(size) => to.checked_sub(from)?.checked_mul(*size),
+            Self::Ends(ends) => ends.get(to)?.checked_sub(*ends.get(from)?),
+        }
+    }
+
+    /// What one row takes.
+    pub(super) fn of(&self, row: usize) -> Option<usize> {
+        self.between(row, row.checked_add(1)?)
+    }
+}
+
+/// What so many rows of a type reserve at every depth, before one is written. No row is free: who makes rows
+/// looks at each of them.
+pub(super) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
+    let each = |width: usize| rows.checked_mul(width);
+    let and =
+        |own: usize, field: &FieldRef| each(own)?.checked_add(of_type(field.data_type(), rows)?);
+    let all = |sum: usize, field: &FieldRef| sum.checked_add(of_type(field.data_type(), rows)?);
+    match data_type {
+        DataType::FixedSizeBinary(size) => each(usize::try_from(*size).ok()?.checked_add(1)?),
+        DataType::FixedSizeList(item, size) => {
+            let items = rows.checked_mul(usize::try_from(*size).ok()?)?;
+            rows.checked_add(of_type(item.data_type(), items)?)
+        }
+        DataType::List(item) | DataType::Map(item, _) => and(8, item),
+        DataType::LargeList(item) | DataType::ListView(item) => and(9, item),
+        DataType::LargeListView(item) => and(17, item),
+        DataType::Struct(fields) => fields.iter().try_fold(rows, all),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field).try_fold(each(5)?, all),
+        DataType::RunEndEncoded(ends, values) => all(all(rows, ends)?, values),
+        DataType::Dictionary(key, _) => each(key.primitive_width()?.checked_add(1)?),
+        DataType::Null | DataType::Boolean => Some(rows),
+        // Offsets and views have up to 16 bytes.
+        other => each(other.primitive_width().unwrap_or(16).checked_add(1)?),
+    }
+}
+
+/// What all rows of an array take, written one behind the other.
+pub(super) fn of_rows(array: &dyn Array) -> Option<usize> {
+    let rows = array.len();
+    let own = |width: usize| rows.checked_mul(width);
+    match array.data_type() {
+        DataType::Utf8 => bytes(array.as_string::<i32>().value_offsets()),
+        DataType::LargeUtf8 => bytes(array.as_string::<i64>().value_offsets()),
+        DataType::Binary => bytes(array.as_binary::<i32>().value_offsets()),
+        DataType::LargeBinary => bytes(array.as_binary::<i64>().value_offsets()),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            items(list.value_offsets(), list.values())
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            items(list.value_offsets(), list.values())
+        }
+        DataType::Map(..) => {
+            let map = array.as_map();
+            items(map.value_offsets(), map.entries())
+        }
+        DataType::FixedSizeList(..) => {
+            let list = array.as_fixed_size_list();
+            let items = rows.checked_mul(usize::try_from(list.value_length()).ok()?)?;
+            own(1)?.checked_add(of_rows(&list.values().slice(0, items))?)
+        }
+        DataType::Struct(_) => {
+            let mut columns = array.as_struct().columns().iter();
+            columns.try_fold(own(1)?, |sum, column| sum.checked_add(of_rows(column)?))
+        }
+        DataType::RunEndEncoded(..) => {
+            let (_, values) = runs(array)?;
+            of_rows(&values)?.checked_add(values.len().checked_mul(8)?)
+        }
+        // What is written again for each row that points to it.
+        DataType::ListView(_) | DataType::LargeListView(_) | DataType::Union(..) => {
+            of_each_row(array)?.between(0, rows)
+        }
+        data_type => of_type(data_type, rows),
+    }
+}
+
+/// What each row of an array takes where it shares nothing with another, which is also what there is to look at
+/// where rows are compared.
+pub(super) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
+    let rows = array.len();
+    match array.data_type() {
+        DataType::Utf8 => lengths(array.as_string::<i32>().value_offsets(), &Sizes::Same(1)),
+        DataType::LargeUtf8 => lengths(array.as_string::<i64>().value_offsets(), &Sizes::Same(1)),
+        DataType::Binary => lengths(array.as_binary::<i32>().value_offsets(), &Sizes::Same(1)),
+        DataType::LargeBinary => lengths(array.as_binary::<i64>().value_offsets(), &Sizes::Same(1)),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            lengths(list.value_offsets(), &of_each_row(list.values())?)
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            lengths(list.value_offsets(), &of_each_row(list.values())?)
+        }
+        DataType::Map(..) => {
+            lengths(array.as_map().value_offsets(), &of_each_row(array.as_map().entries())?)
+        }
+        DataType::ListView(_) => {
+            let list = array.as_list_view::<i32>();
+            views(list.offsets(), list.sizes(), &of_each_row(list.values())?)
+        }
+        DataType::LargeListView(_) => {
+            let list = array.as_list_view::<i64>();
+            views(list.offsets(), list.sizes(), &of_each_row(list.values())?)
+        }
+        DataType::FixedSizeList(_, size) => {
+            let (size, items) = (usize::try_from(*size).ok()?, array.as_fixed_size_list());
+            match of_each_row(items.values())? {
+                // An index for each item, where items are gathered.
+                Sizes::Same(item) => {
+                    Some(Sizes::Same(item.checked_add(4)?.checked_mul(size)?.checked_add(1)?))
+                }
+                items => Sizes::collect(
+                    rows,
+                    (0..rows)
+                        .map(|row| items.between(row * size, (row + 1) * size)?.checked_add(1)),
+                ),
+            }
+        }
+        DataType::Struct(_) => {
+            let columns = array.as_struct().columns().iter().map(|column| of_each_row(column));
+            together(rows, &columns.collect::<Option<Vec<_>>>()?)
+        }
+        DataType::Union(fields, UnionMode::Sparse) => {
+            let union = array.as_union();
+            let children = fields.iter().map(|(id, _)| of_each_row(union.child(id)));
+            together(rows, &children.collect::<Option<Vec<_>>>()?)
+        }
+        DataType::Union(fields, UnionMode::Dense) => {
+            let union = array.as_union();
+            let children = fields.iter().map(|(id, _)| Some((id, of_each_row(union.child(id))?)));
+            let children = children.collect::<Option<Vec<_>>>()?;
+            let size = |row: usize| {
+                let id = union.type_id(row);
+                let (_, sizes) = children.iter().find(|(child, _)| *child == id)?;
+                sizes.of(union.value_offset(row))?.checked_add(5)
+            };
+            Sizes::collect(rows, (0..rows).map(size))
+        }
+        DataType::Utf8View => texts(array, array.as_string_view().views()),
+        DataType::BinaryView => texts(array, array.as_binary_view().views()),
+        DataType::Dictionary(..) => {
+            let dictionary = array.as_any_dictionary_opt()?;
+            let values = match of_each_row(dictionary.values())? {
+                _ if dictionary.values().is_empty() => Sizes::Same(0),
+                values => values,
+            };
+            match values {
+                Sizes::Same(size) => Some(Sizes::Same(size.checked_add(9)?)),
+                values => {
+                    memory::room(rows.checked_mul(8)?).ok()?;
+                    let keys = dictionary.normalized_keys();
+                    Sizes::collect(rows, keys.iter().map(|&key| values.of(key)?.checked_add(9)))
+                }
+            }
+        }
+        DataType::RunEndEncoded(..) => {
+            let (lengths, values) = runs(array)?;
+            let sizes = match of_each_row(&values)? {
+                Sizes::Same(size) => return Some(Sizes::Same(size.checked_add(16)?)),
+                sizes => sizes,
+            };
+            let each = lengths.into_iter().enumerate().flat_map(|(run, length)| {
+                let size = sizes.of(run).and_then(|size| size.checked_add(16));
+                std::iter::repeat_n(size, length)
+            });
+            Sizes::collect(rows, each)
+        }
+        data_type => Some(Sizes::Same(of_type(data_type, 1)?)),
+    }
+}
+
+/// What arrow's `take` of so many rows reserves before it has seen one: for lists it goes by their mean length.
+pub(super) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
+    let mean = |values: &dyn Array| {
+        let items = values.len().checked_div(array.len()).unwrap_or(0).checked_mul(rows)?;
+        of_type(values.data_type(), items)
+    };
+    match array.data_type() {
+        DataType::List(_) => mean(array.as_list::<i32>().values()),
+        DataType::LargeList(_) => mean(array.as_list::<i64>().values()),
+        DataType::Map(..) => mean(array.as_map().entries()),
+        DataType::FixedSizeList(_, size) => {
+            let items = rows.checked_mul(usize::try_from(*size).ok()?)?;
+            let values = of_take(array.as_fixed_size_list().values(), items)?;
+            items.checked_mul(4)?.checked_add(values)
+        }
+        DataType::Struct(_) => {
+            let mut columns = array.as_struct().columns().iter();
+            columns.try_fold(0, |sum: usize, column| sum.checked_add(of_take(column, rows)?))
+        }
+        DataType::Union(fields, _) => fields.iter().try_fold(rows, |sum, (id, _)| {
+            sum.checked_add(of_take(array.as_union().child(id), rows)?)
+        }),
+        _ => Some(0),
+    }
+}
+
+/// The lengths of the runs of a run-end encoded array, and their values.
+pub(super) fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
+    fn of<T: RunEndIndexType>(runs: &RunArray<T>) -> Option<(Vec<usize>, ArrayRef)> {
+        let (values, mut start) = (runs.values_slice(), 0);
+        let mut lengths = Vec::new();
+        lengths.try_reserve_exact(values.len()).ok()?;
+        for end in runs.run_ends().sliced_values() {
+            lengths.push(end.as_usize().checked_sub(start)?);
+            start = end.as_usize();
+        }
+        Some((lengths, values))
+    }
+    let DataType::RunEndEncoded(ends, _) = array.data_type() else { return None };
+    match ends.data_type() {
+        DataType::Int16 => of(array.as_run_opt::<Int16Type>()?),
+        DataType::Int32 => of(array.as_run_opt::<Int32Type>()?),
+        _ => of(array.as_run_opt::<Int64Type>()?),
+    }
+}
+
+fn bytes<O: OffsetSizeTrait>(offsets: &[O]) -> Option<usize> {
+    let length = offsets.last()?.as_usize().checked_sub(offsets.first()?.as_usize())?;
+    offsets.len().checked_mul(9)?.checked_add(length)
+}
+
+fn items<O: OffsetSizeTrait>(offsets: &[O], values: &dyn Array) -> Option<usize> {
+    let (first, last) = (offsets.first()?.as_usize(), offsets.last()?.as_usize());
+    let items = of_rows(&values.slice(first, last.checked_sub(first)?))?;
+    offsets.len().checked_mul(9)?.checked_add(items)
+}
+
+fn lengths<O: OffsetSizeTrait>(offsets: &[O], items: &Sizes) -> Option<Sizes> {
+    let each = offsets
+        .windows(2)
+        .map(|pair| items.between(pair[0].as_usize(), pair[1].as_usize())?.checked_add(9));
+    Sizes::collect(offsets.len().saturating_sub(1), each)
+}
+
+fn views<O: OffsetSizeTrait>(offsets: &[O], sizes: &[O], items: &Sizes) -> Option<Sizes> {
+    let each = offsets.iter().zip(sizes).map(|(start, size)| {
+        let start = start.as_usize();
+        items.between(start, start.checked_add(size.as_usize())?)?.checked_add(17)
+    });
+    Sizes::collect(offsets.len(), each)
+}
+
+fn texts(array: &dyn Array, views: &[u128]) -> Option<Sizes> {
+    // Under a null there may be any bits.
+    let length = |(row, &view): (usize, &u128)| match array.is_null(row) {
+        true => Some(17),
+        false => usize::try_from(ByteView::from(view).length).ok()?.checked_add(17),
+    };
+    Sizes::collect(views.len(), views.iter().enumerate().map(length))
+}
+
+/// Rows that have a row of each of these.
+fn together(rows: usize, columns: &[Sizes]) -> Option<Sizes> {
+    let same = columns.iter().try_fold(1_usize, |sum, column| match column {
+        Sizes::Same(size) => sum.checked_add(*size),
+        Sizes::Ends(_) => None,
+    });
+    if let Some(same) = same {
+        return Some(Sizes::Same(same));
+    }
+    let each = |row| {
+        let mut columns = columns.iter();
+        columns.try_fold(1_usize, |sum, column| sum.checked_add(column.of(row)?))
+    };
+    Sizes::collect(rows, (0..rows).map(each))
+}
