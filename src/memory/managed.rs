@@ -282,7 +282,7 @@ impl ManagedTensor {
     }
 
     /// What another tensor over this one's memory says.
-    fn described<'a>(&self, shape: &'a [i64], strides: &'a [i64]) -> Description<'a> {
+    pub(super) fn described<'a>(&self, shape: &'a [i64], strides: &'a [i64]) -> Description<'a> {
         Description {
             data: self.data(),
             byte_offset: self.byte_offset(),
@@ -368,7 +368,7 @@ impl ManagedTensor {
     ///
     /// `description` is truthful, in the sense of [`Self::from_raw`], for as long as `owner` lives
     /// (wherever it is moved to), or the tensor is dropped before anyone reads its memory.
-    unsafe fn pack<O: Send + Sync + 'static>(
+    pub(super) unsafe fn pack<O: Send + Sync + 'static>(
         owner: O,
         description: &Description<'_>,
     ) -> Result<Self, Error> {

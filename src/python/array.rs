@@ -18,7 +18,7 @@ use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use super::request::{self, CopyArg, DeviceArg};
 use super::source::{self, Imported};
 use super::table::{self, Data};
-use super::{PyTensor, capsule, destination, exported, unlocked};
+use super::{PyTensor, capsule, destination, exported, unlocked, values};
 use crate::error::Error;
 use crate::export::{self, Export, Source};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
@@ -309,6 +309,28 @@ impl PyArray {
     /// The array's type as an Arrow C schema capsule; Arrow libraries call this.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         destination::schema_capsule(py, &self.field)
+    }
+
+    /// The array as a NumPy array, over the same memory where that is possible; NumPy, pandas and matplotlib
+    /// call this. What __dlpack__ refuses is refused here: nulls, texts, times.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<CopyArg>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let copy = copy.map(|copy| copy.0);
+        let options = Export { copy: copy.filter(|copy| !copy).into(), ..Default::default() };
+        let tensor = exported(py, Source::Array(&self.array, &self.field), &options);
+        let tensor = tensor.map_err(|error| values::numpy_error(py, error, copy))?;
+        let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
+        values::array(&Bound::new(py, PyTensor::from(tensor))?, is_own, dtype, copy)
+    }
+
+    /// The rows, one after the other, as row makes them.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        values::each(slf, intern!(slf.py(), "row"), slf.get().array.len())
     }
 
     fn __len__(&self) -> usize {

@@ -7,7 +7,7 @@ use pyo3::types::PyCapsule;
 
 use super::foreign::attribute;
 use super::request::{self, DeviceArg, VersionArg, described, type_name};
-use super::{capsule, exchange, fastcall, unlocked};
+use super::{capsule, exchange, fastcall, hidden, unlocked};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
@@ -107,6 +107,7 @@ impl Wanted {
                 return Ok(tensor);
             }
         }
+        hidden::refuse(x)?;
         let version = Some(VersionArg(DLPackVersion::CURRENT));
         let answer = ask(x, None, version, self.copy, self.device)?;
         self.fulfil(x.py(), capsule::take(&answer.capsule)?, answer.understood)

@@ -9,7 +9,7 @@ use super::capsule::Level;
 use super::options::{self, NullsArg, OrderArg};
 use super::request::{CopyArg, type_name};
 use super::table::Data;
-use super::{PyTensor, interface, lent, source, unlocked};
+use super::{PyTensor, hidden, interface, lent, source, unlocked};
 
 /// asdlpack(obj, /, *, copy=None)
 /// --
@@ -60,6 +60,7 @@ pub(super) fn asdlpack<'py>(
     if has_dlpack || obj.is_instance_of::<PyCapsule>() {
         return Bound::new(py, PyTensor::from_dlpack(obj, None, copy)?);
     }
+    hidden::refuse(obj)?;
     let tensor = if let Some(interface) = interface {
         interface::tensor(obj, &interface)?
     } else if let Some(interface) = attribute(obj, intern!(py, "__cuda_array_interface__"))? {

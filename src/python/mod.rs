@@ -44,6 +44,7 @@ mod exchange;
 mod fastcall;
 mod field;
 mod foreign;
+mod hidden;
 mod interface;
 mod item;
 mod join;
@@ -59,6 +60,7 @@ mod structure;
 mod table;
 mod takeover;
 mod tensor;
+mod values;
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;

@@ -18,7 +18,7 @@ use super::fastcall::{self, Produces, Request};
 use super::field::PyField;
 use super::options::TypeArg;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
-use super::{PyArray, buffer, capsule, unlocked};
+use super::{PyArray, buffer, capsule, unlocked, values};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::memory::{ManagedTensor, release_foreign};
 
@@ -273,6 +273,22 @@ impl PyTensor {
     ) -> PyResult<PyArray> {
         let copy = copy.map(|copy| copy.0);
         PyArray::from_tensor(py, self.tensor.share(), copy, r#type)
+    }
+
+    /// The tensor as a NumPy array, over the same memory where that is possible; NumPy calls this for what
+    /// it cannot take by the buffer protocol, such as bfloat16, whose dtype is that of ml_dtypes.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<CopyArg>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        values::array(slf, false, dtype, copy.map(|copy| copy.0))
+    }
+
+    /// The tensor as a jax.Array; jax.numpy calls this, which would take the name of a dtype for a dtype.
+    fn __jax_array__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        values::jax_array(slf)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

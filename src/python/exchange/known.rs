@@ -65,11 +65,13 @@ struct Candidate {
 }
 
 /// Types without such an attribute have nothing of the kind to look at.
-static CONDITIONS: [Candidate; 3] = [
+static CONDITIONS: [Candidate; 4] = [
     // torch, paddle: a gradient would be lost.
     Candidate { name: "requires_grad", must: false, is_method: false, only_complex: false },
     // paddle: its table takes sparse tensors for dense ones, and reads what is not there.
     Candidate { name: "is_dense", must: true, is_method: true, only_complex: false },
+    // torch: the elements may stand for their negatives, which its `__dlpack__` forgets too.
+    Candidate { name: "is_neg", must: false, is_method: true, only_complex: false },
     // torch: the elements may stand for their conjugates.
     Candidate { name: "is_conj", must: false, is_method: true, only_complex: true },
 ];
@@ -89,13 +91,19 @@ pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
     WITH.find(first, is, || {
         let kind = x.get_type();
         let known = find(&kind)?;
-        // SAFETY: attached to Python, and a type.
-        let flags = unsafe { ffi::PyType_GetFlags(kind.as_type_ptr()) };
-        if known.is_none() && flags & ffi::Py_TPFLAGS_HEAPTYPE == 0 {
+        if known.is_none() && is_builtin(x) {
             without.store(kind.as_ptr().addr(), Ordering::Relaxed);
         }
         Ok(known)
     })
+}
+
+/// Whether the type of `x` is one of those that live as long as the process: written in C, and nobody's
+/// subclass in Python.
+pub(in crate::python) fn is_builtin(x: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: attached to Python, and a type.
+    let flags = unsafe { ffi::PyType_GetFlags(x.get_type_ptr()) };
+    flags & ffi::Py_TPFLAGS_HEAPTYPE == 0
 }
 
 impl Known {
@@ -178,7 +186,7 @@ impl Condition {
 }
 
 /// A value, unless there is none for reasons that are nobody's business; Ctrl-C is.
-pub(super) fn unless_it_raises<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
+pub(in crate::python) fn unless_it_raises<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_instance_of::<PyException>(py) => Ok(None),

@@ -16,6 +16,7 @@ mod theirs;
 
 use std::ffi::CStr;
 
+pub(super) use known::{is_builtin, unless_it_raises};
 pub(super) use ours::{Lent, capsule};
 pub(super) use theirs::take;
 

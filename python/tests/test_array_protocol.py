@@ -1,0 +1,166 @@
+"""Array and Tensor where NumPy's arrays go: numpy.asarray, pandas, polars, PyTorch, JAX."""
+
+import ctypes
+
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from arrow_dlpack import Array, Tensor, UnsupportedError, from_dlpack, to_tensor
+from hostile import CUDA, Producer
+
+
+@pytest.fixture
+def column():
+    return pa.array([1.5, 2.5])
+
+
+@pytest.fixture
+def brains():
+    return torch.tensor([[1.5, 2.0], [3.0, 4.0]], dtype=torch.bfloat16)
+
+
+def test_numpy_takes_an_array_as_it_is(column):
+    found = np.asarray(Array(column))
+    assert (found.dtype, found.tolist()) == (np.float64, [1.5, 2.5])
+    assert np.shares_memory(found, column.to_numpy())
+    assert not found.flags.writeable
+    assert np.sum(Array(column)) == 4
+    assert np.array([Array(column), Array(column)]).shape == (2, 2)
+
+
+def test_numpy_takes_tensors_of_dtypes_that_it_lacks(brains):
+    found = np.asarray(Tensor.from_dlpack(brains.T))
+    assert found.dtype == ml_dtypes.bfloat16
+    assert found.tolist() == brains.T.tolist()
+    assert np.shares_memory(found, brains.view(torch.uint16).numpy())
+    assert found.flags.writeable
+    narrow = brains.to(torch.float8_e4m3fn)
+    assert np.asarray(Tensor.from_dlpack(narrow)).dtype == ml_dtypes.float8_e4m3fn
+    assert np.asarray(Tensor.from_dlpack(narrow)).tolist() == brains.tolist()
+
+
+@pytest.mark.parametrize("flags", [0, 4], ids=["packed", "padded"])
+@pytest.mark.parametrize(
+    ("code", "bits", "name", "expected"),
+    [
+        (0, 4, "int4", [-7, 3]),
+        (1, 4, "uint4", [9, 3]),
+        (0, 2, "int2", [1, -2]),
+        (17, 4, "float4_e2m1fn", [-0.5, 1.5]),
+    ],
+)
+def test_elements_of_under_a_byte_get_a_byte_each(code, bits, name, expected, flags):
+    data = {4: b"\x39", 2: b"\x09"}[bits] if flags == 0 else {4: b"\xf9\xf3", 2: b"\x09\x02"}[bits]
+    given = Producer(data, ctypes.c_uint8, shape=(2,), code=code, bits=bits, flags=flags)
+    tensor = Tensor.from_dlpack(given)
+    found = np.asarray(tensor)
+    assert found.dtype == np.dtype(getattr(ml_dtypes, name))
+    assert found.astype("float32").tolist() == expected
+    assert (found == np.array(expected, found.dtype)).all()
+    with pytest.raises(ValueError, match="copy=False"):
+        np.asarray(tensor, copy=False)
+
+
+def test_a_dtype_that_ml_dtypes_would_have_is_refused_without_it(brains, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "ml_dtypes", None)
+    tensor = Tensor.from_dlpack(brains)
+    with pytest.raises(UnsupportedError, match="NumPy has no bfloat16: install ml_dtypes"):
+        np.asarray(tensor)
+    assert np.asarray(Tensor.from_dlpack(np.ones(2))).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("make", [Array, to_tensor], ids=["Array", "Tensor"])
+def test_a_dtype_that_is_asked_for_is_converted_to(make, column):
+    for of in (np.asarray(make(column), dtype="int32"), make(column).__array__("int32")):
+        assert (of.dtype, of.tolist()) == (np.int32, [1, 2])
+    with pytest.raises(ValueError, match="only by a copy"):
+        make(column).__array__(np.float32, copy=False)
+    assert make(column).__array__(float, copy=False).tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("make", [Array, to_tensor], ids=["Array", "Tensor"])
+def test_a_copy_is_made_when_it_is_asked_for(make, column):
+    copy = make(column).__array__(copy=True)
+    copy[0] = 9
+    np.array(make(column))[0] = 9
+    assert column.to_pylist() == [1.5, 2.5]
+    shared = make(column).__array__(copy=False)
+    assert np.shares_memory(shared, column.to_numpy())
+
+
+def test_a_copy_that_has_to_be_made_can_be_refused():
+    flags = Array(pa.array([True, False]))
+    assert np.asarray(flags).tolist() == [True, False]
+    assert np.asarray(flags).flags.writeable
+    with pytest.raises(ValueError, match="Arrow stores booleans as bits"):
+        np.asarray(flags, copy=False)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (pa.array([1, None]), "1 null in 2 values"),
+        (pa.array(["a"]), "use ragged"),
+        (pa.array([0], pa.timestamp("s")), "physical=True"),
+        (pa.array([{"x": 1}]), "to_tensor_dict"),
+    ],
+    ids=["nulls", "texts", "times", "structs"],
+)
+@pytest.mark.parametrize("take", [np.asarray, pd.Series, lambda x: np.asarray(x, dtype=object)])
+def test_what_has_no_tensor_form_has_no_array_form(values, words, take):
+    with pytest.raises(UnsupportedError, match=words):
+        take(Array(values))
+
+
+def test_memory_of_another_device_is_not_read():
+    given = Producer(data=0xDEAD0000, device_type=CUDA)
+    tensor = Tensor.from_dlpack(given)
+    with pytest.raises(BufferError, match="cuda:0, which the CPU cannot read"):
+        np.asarray(tensor)
+    with pytest.raises(BufferError, match="cuda:0"):
+        tensor.__array__()
+
+
+def test_pandas_takes_columns(column):
+    array = Array(column)
+    assert pd.Series(array).tolist() == [1.5, 2.5]
+    assert pd.Series(array).dtype == "float64"
+    frame = pd.DataFrame({"x": array, "y": [1, 2]})
+    frame["z"] = array
+    assert frame.to_dict("list") == {"x": [1.5, 2.5], "y": [1, 2], "z": [1.5, 2.5]}
+
+
+def test_polars_takes_columns(column):
+    assert pl.Series(Array(column)).to_list() == [1.5, 2.5]
+    assert pl.DataFrame({"x": Array(column)})["x"].to_list() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("take", [torch.as_tensor, torch.tensor, torch.from_dlpack])
+def test_pytorch_takes_shape_and_dtype(take, column, brains):
+    matrix = Tensor.from_dlpack(np.arange(6, dtype="float32").reshape(2, 3))
+    assert (take(matrix).dtype, take(matrix).shape) == (torch.float32, (2, 3))
+    assert take(Array(column)).tolist() == [1.5, 2.5]
+    assert take(Tensor.from_dlpack(brains)).equal(brains)
+    if take is not torch.from_dlpack:
+        assert take(matrix, dtype=torch.float64).tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_jax_takes_shape_and_dtype(column, brains):
+    matrix = Tensor.from_dlpack(np.arange(6, dtype="float32").reshape(2, 3))
+    assert (jnp.asarray(matrix).dtype, jnp.asarray(matrix).shape) == (jnp.float32, (2, 3))
+    assert jnp.asarray(Array(column)).tolist() == [1.5, 2.5]
+    assert jnp.asarray(Tensor.from_dlpack(brains)).dtype == jnp.bfloat16
+    assert jnp.asarray(matrix, dtype="int32").tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+def test_an_array_goes_row_by_row():
+    rows = list(Array(pa.array([[1, 2], [], [3]])))
+    assert [np.asarray(row).tolist() for row in rows] == [[1, 2], [], [3]]
+    assert list(from_dlpack(np.empty((0, 3)))) == []
+    with pytest.raises(UnsupportedError, match="null"):
+        list(Array(pa.array([[1], None])))

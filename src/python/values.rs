@@ -1,0 +1,145 @@
+//! The elements as Python and NumPy have them.
+
+use pyo3::exceptions::{PyBufferError, PyImportError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyMemoryView, PyString};
+
+use super::error::unsupported;
+use super::{PyTensor, unlocked};
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
+use crate::kernels;
+use crate::layout;
+use crate::memory::ManagedTensor;
+
+/// `__array__` as NumPy 2 calls it. What has the buffer protocol NumPy takes by that, without asking here.
+///
+/// The array shares the memory where it can, and is read-only where the tensor is. That of a dtype which
+/// NumPy lacks has the one of ml_dtypes. `is_own` says that nobody else has the memory.
+pub(super) fn array<'py>(
+    tensor: &Bound<'py, PyTensor>,
+    is_own: bool,
+    dtype: Option<&Bound<'py, PyAny>>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let device = tensor.get().managed().device();
+    if !device.is_host_readable() {
+        return Err(Error::UnreadableDevice { device }.into());
+    }
+    let (array, is_new) = as_it_is(tensor, copy)?;
+    let numpy = py.import(intern!(py, "numpy"))?;
+    let wanted = match dtype {
+        None => None,
+        Some(dtype) => {
+            let wanted = numpy.call_method1(intern!(py, "dtype"), (dtype,))?;
+            (!wanted.eq(array.getattr(intern!(py, "dtype"))?)?).then_some(wanted)
+        }
+    };
+    match wanted {
+        None if copy == Some(true) && !(is_own || is_new) => array.call_method0(intern!(py, "copy")),
+        None => Ok(array),
+        Some(wanted) if copy == Some(false) => Err(PyValueError::new_err(format!(
+            "copy=False, but {} elements become {wanted} only by a copy",
+            tensor.get().managed().dtype()
+        ))),
+        Some(wanted) => array.call_method1(intern!(py, "astype"), (wanted,)),
+    }
+}
+
+/// The array of the dtype that corresponds to the tensor's, and whether its memory is its own.
+fn as_it_is<'py>(
+    tensor: &Bound<'py, PyTensor>,
+    copy: Option<bool>,
+) -> PyResult<(Bound<'py, PyAny>, bool)> {
+    let py = tensor.py();
+    let this = tensor.get().managed();
+    let dtype = this.dtype();
+    if !is_of_ml_dtypes(dtype) {
+        return Ok((viewed(tensor)?, false));
+    }
+    let class = ml_dtype(py, dtype)?;
+    if dtype.bits >= 8 {
+        let integers = Bound::new(py, PyTensor::from(this.as_integers()?))?;
+        return Ok((viewed(&integers)?.call_method1(intern!(py, "view"), (class,))?, false));
+    }
+    // They have a byte each there, in whose other bits nothing may be.
+    if copy == Some(false) {
+        return Err(PyValueError::new_err(format!(
+            "copy=False, but {dtype} elements have a byte each in NumPy, which takes a copy"
+        )));
+    }
+    let is_float = !matches!(dtype.code, DLDataTypeCode::INT | DLDataTypeCode::UINT);
+    let bytes = unlocked(py, this.size(), || -> Result<_, Error> {
+        let bytes = if is_float { kernels::unpack(this) } else { kernels::widen_integers(this) };
+        let code = if is_float { DLDataTypeCode::UINT } else { dtype.code };
+        let (byte, flags) = (DLDataType::scalar(code, 8), DLPackFlags::IS_COPIED);
+        let (shape, strides) = (this.shape(), layout::row_major(this.shape()));
+        ManagedTensor::over_fresh(bytes?, 0, byte, flags, shape, &strides)
+    });
+    let bytes = viewed(&Bound::new(py, PyTensor::from(bytes?))?)?;
+    let name = if is_float { intern!(py, "view") } else { intern!(py, "astype") };
+    Ok((bytes.call_method1(name, (class,))?, true))
+}
+
+/// The array over a tensor's buffer.
+fn viewed<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    let view = PyMemoryView::from(tensor)?;
+    py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (view,))
+}
+
+/// Whether it is one of those that NumPy lacks and ml_dtypes may have.
+fn is_of_ml_dtypes(dtype: DLDataType) -> bool {
+    let code = match (dtype.code, dtype.bits) {
+        (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => true,
+        (DLDataTypeCode::INT | DLDataTypeCode::UINT, bits) => bits < 8,
+        (code, bits) => code == DLDataTypeCode::COMPLEX && bits == 32,
+    };
+    code && dtype.lanes == 1
+}
+
+/// The class of ml_dtypes.
+fn ml_dtype(py: Python<'_>, dtype: DLDataType) -> PyResult<Bound<'_, PyAny>> {
+    let class = match py.import(intern!(py, "ml_dtypes")) {
+        Ok(module) => module.getattr_opt(dtype.to_string())?,
+        Err(error) if error.is_instance_of::<PyImportError>(py) => None,
+        Err(error) => return Err(error),
+    };
+    class.ok_or_else(|| {
+        unsupported(format!(
+            "NumPy has no {dtype}: install ml_dtypes, which has, or take the values as Arrow's, with \
+             numpy.asarray(x.to_arrow())"
+        ))
+    })
+}
+
+/// What JAX makes of a tensor: of NumPy's array, or on another device of the tensor itself.
+pub(super) fn jax_array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let jax = tensor.py().import("jax.numpy")?;
+    if !tensor.get().managed().device().is_host_readable() {
+        return jax.call_method1("from_dlpack", (tensor,));
+    }
+    jax.call_method1("asarray", (array(tensor, false, None, None)?,))
+}
+
+/// What a refusal of `copy=False` is to NumPy: a `ValueError`.
+pub(super) fn numpy_error(py: Python<'_>, error: PyErr, copy: Option<bool>) -> PyErr {
+    // The other refusals are of a class of their own.
+    if copy == Some(false) && error.get_type(py).is(py.get_type::<PyBufferError>()) {
+        return PyValueError::new_err(error.value(py).to_string());
+    }
+    error
+}
+
+/// An iterator over what a method of the object returns for 0, 1, 2 and so on, `len` times.
+pub(super) fn each<'py>(
+    object: &Bound<'py, PyAny>,
+    method: &Bound<'py, PyString>,
+    len: usize,
+) -> PyResult<Bound<'py, PyAny>> {
+    let builtins = object.py().import("builtins")?;
+    let indices = builtins.call_method1("range", (len,))?;
+    builtins.call_method1("map", (object.getattr(method)?, indices))
+}
