@@ -260,6 +260,12 @@ pub enum Error {
         /// What is wrong with them.
         OffsetsProblem,
     ),
+    /// This is no mask of that tensor.
+    #[error("{0}")]
+    BadMask(
+        /// What is wrong with it.
+        MaskProblem,
+    ),
     /// A string is not UTF-8.
     #[error(
         "{} not UTF-8: ask for a binary type instead",
@@ -412,6 +418,47 @@ pub enum Error {
         /// The element type found.
         DLDataType,
     ),
+}
+
+/// What is wrong with a mask; the words of [`Error::BadMask`].
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MaskProblem {
+    /// It is not bool.
+    #[error("a mask is bool, true where a value is valid, not {0}")]
+    Dtype(
+        /// Its element type.
+        DLDataType,
+    ),
+    /// It is neither for the rows nor for the elements.
+    #[error(
+        "a mask of shape {mask:?} fits neither the rows nor the elements of a tensor of shape {shape:?}"
+    )]
+    Shape {
+        /// The mask's extents.
+        mask: Vec<i64>,
+        /// The tensor's extents.
+        shape: Vec<i64>,
+    },
+    /// The elements of a row are no values of their own.
+    #[error(
+        "in {} no element can be null, only a row: pass a mask of one value for each row",
+        Described(field)
+    )]
+    NoItems {
+        /// What the tensor becomes.
+        field: FieldRef,
+    },
+    /// The field that was asked for rules nulls out.
+    #[error("the field {name:?} is not nullable, and the mask hides {hidden} of {len} values")]
+    NotNullable {
+        /// The field's name.
+        name: String,
+        /// Values that the mask hides.
+        hidden: usize,
+        /// All of them.
+        len: usize,
+    },
 }
 
 /// What is wrong with offsets; the words of [`Error::BadOffsets`].

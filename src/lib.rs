@@ -32,7 +32,7 @@ use std::sync;
 
 pub use copy::CopyPolicy;
 pub use dtype::Element;
-pub use error::{Error, GiveObstacle, OffsetsProblem, WriteObstacle};
+pub use error::{Error, GiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
 pub use export::{Export, NullPolicy, Order, to_dlpack};
 pub use import::{Import, Representation, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};

@@ -58,6 +58,7 @@ class Array:
         device: Device | None = None,
         copy: bool | None = None,
         type: ArrowType | None = None,
+        mask: SupportsDLPack | CapsuleType | None = None,
     ) -> Array: ...
     @overload
     def to_tensor(
@@ -182,10 +183,11 @@ def from_dlpack(
     device: Device | None = None,
     copy: bool | None = None,
     type: ArrowType | None = None,
+    mask: SupportsDLPack | CapsuleType | None = None,
 ) -> Array: ...
 @overload
 def record_batch(
-    data: Mapping[str, SupportsDLPack],
+    data: Mapping[str, SupportsDLPack | tuple[SupportsDLPack, SupportsDLPack]],
     /,
     names: None = None,
     *,
@@ -208,6 +210,7 @@ def from_ragged(
     *,
     type: ArrowType | None = None,
     copy: bool | None = None,
+    mask: SupportsDLPack | CapsuleType | None = None,
 ) -> Array: ...
 @overload
 def to_tensor(
@@ -285,6 +288,7 @@ def explain(
     copy: bool | None = None,
     type: ArrowType | None = None,
     device: Device | None = None,
+    mask: SupportsDLPack | CapsuleType | None = None,
 ) -> Plan: ...
 @overload
 def explain(

@@ -3,9 +3,10 @@
 //! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that
 //! a tensor becomes, or takes the one that was asked for; `storage` reads a field as axes of elements, and
 //! knows which elements can become which; `prepare` puts the two together into a [`Plan`] and runs it.
-//! `table` and `ragged` do so with several tensors.
+//! `table` and `ragged` do so with several tensors, `mask` with one that says what is null.
 
 mod choose;
+mod mask;
 mod prepare;
 mod primitive;
 mod ragged;
@@ -21,9 +22,14 @@ use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
 #[cfg(feature = "pyo3")]
-pub(crate) use prepare::prepare;
+pub(crate) use mask::Masked;
+pub use mask::masked;
 pub(crate) use primitive::{adopt, adopt_as};
+#[cfg(feature = "pyo3")]
+pub(crate) use ragged::masked_ragged;
 pub use ragged::ragged;
+#[cfg(feature = "pyo3")]
+pub(crate) use table::masked_record_batch;
 pub use table::{columns, record_batch};
 
 /// How to import. Later options will have defaults that change nothing.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, FixedSizeListArray, PrimitiveArray, make_array, types};
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
@@ -13,6 +13,7 @@ use super::{Import, choose};
 use crate::dtype::for_each_numeric;
 use crate::error::Error;
 use crate::ffi::DLDataType;
+use crate::kernels;
 use crate::layout;
 use crate::memory::{self, ManagedTensor};
 use crate::plan::{CopyReason, Plan};
@@ -175,6 +176,14 @@ pub(crate) fn prepare(tensor: &ManagedTensor, options: &Import) -> Result<Prepar
 }
 
 impl Prepared {
+    /// The bits of booleans that lie as the elements do.
+    pub(super) fn bits(&self, mask: ManagedTensor) -> Result<BooleanBuffer, Error> {
+        match &self.fit.axes {
+            None => kernels::pack_bools(&mask),
+            Some(axes) => kernels::pack_bools(&mask.transposed(axes)),
+        }
+    }
+
     /// Does what was decided for this tensor.
     pub(crate) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
         let values =

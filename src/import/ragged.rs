@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ByteArrayType, GenericBinaryType, GenericStringType, UInt8Type};
 use arrow_array::{ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait};
-use arrow_buffer::{ArrowNativeType, Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::prepare::{self, Prepared};
-use super::{Import, Representation};
+use super::{Import, Representation, mask};
 use crate::copy::CopyPolicy;
-use crate::error::{Error, OffsetsProblem};
+use crate::error::{Error, MaskProblem, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
 use crate::memory::{Fresh, ManagedTensor};
@@ -50,13 +50,35 @@ pub fn ragged(
     offsets: ManagedTensor,
     options: &Import,
 ) -> Result<(ArrayRef, FieldRef), Error> {
+    masked_ragged(values, offsets, None, options)
+}
+
+/// [`ragged`] with nulls where a mask of the rows is false, as in [`masked`](super::masked).
+pub(crate) fn masked_ragged(
+    values: ManagedTensor,
+    offsets: ManagedTensor,
+    mask: Option<ManagedTensor>,
+    options: &Import,
+) -> Result<(ArrayRef, FieldRef), Error> {
     let rows = Rows::prepare(&values, &offsets, options)?;
     let field = Arc::clone(&rows.field);
+    let mut nulls = None;
+    if let Some(mask) = mask {
+        let count = offsets.shape()[0].saturating_sub(1).max(0);
+        if mask.shape() != [count] {
+            let (mask, shape) = (mask.shape().to_vec(), vec![count]);
+            return Err(Error::BadMask(MaskProblem::Shape { mask, shape }));
+        }
+        let Plan { .. } = mask::plan(&mask, options.copy)?;
+        let found = mask::nulls(&mask)?;
+        mask::check_nullable(&field, &found)?;
+        nulls = (found.null_count() > 0).then_some(found);
+    }
     let array = match field.data_type() {
         DataType::LargeList(_) | DataType::LargeUtf8 | DataType::LargeBinary => {
-            rows.run::<i64>(values, offsets)
+            rows.run::<i64>(values, offsets, nulls)
         }
-        _ => rows.run::<i32>(values, offsets),
+        _ => rows.run::<i32>(values, offsets, nulls),
     };
     Ok((array?, field))
 }
@@ -105,6 +127,7 @@ impl Rows {
         self,
         values: ManagedTensor,
         offsets: ManagedTensor,
+        nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef, Error> {
         let offsets = read_offsets::<O>(offsets, &self.offsets)?;
         check_offsets(&offsets, self.values.len)?;
@@ -112,13 +135,13 @@ impl Rows {
         let (values, _) = self.values.run(values)?;
         Ok(match self.field.data_type() {
             DataType::List(item) | DataType::LargeList(item) => {
-                let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, None);
+                let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls);
                 Arc::new(lists.unwrap_or_else(prepare::impossible))
             }
             DataType::Utf8 | DataType::LargeUtf8 => {
-                bytes::<GenericStringType<O>>(offsets, &values)?
+                bytes::<GenericStringType<O>>(offsets, &values, nulls)?
             }
-            _ => bytes::<GenericBinaryType<O>>(offsets, &values)?,
+            _ => bytes::<GenericBinaryType<O>>(offsets, &values, nulls)?,
         })
     }
 }
@@ -247,11 +270,12 @@ fn check_offsets<O: OffsetSizeTrait>(offsets: &[O], values: usize) -> Result<(),
 fn bytes<T: ByteArrayType>(
     offsets: OffsetBuffer<T::Offset>,
     values: &ArrayRef,
+    nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, Error> {
     // Behind the last row there may be anything.
     let end = offsets.last().map_or(0, |last| last.as_usize());
     let values = values.as_primitive::<UInt8Type>().values().inner().slice_with_length(0, end);
-    match GenericByteArray::<T>::try_new(offsets.clone(), values.clone(), None) {
+    match GenericByteArray::<T>::try_new(offsets.clone(), values.clone(), nulls) {
         Ok(array) => Ok(Arc::new(array)),
         Err(_) => {
             let is_utf8 = |row: &[T::Offset]| {

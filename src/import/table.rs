@@ -6,7 +6,8 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema};
 
-use super::prepare::{self, Fit, Form, Prepared};
+use super::mask::Masked;
+use super::prepare::{self, Fit, Form};
 use super::{Import, choose};
 use crate::error::Error;
 use crate::memory::ManagedTensor;
@@ -36,25 +37,35 @@ pub fn record_batch(
     columns: Vec<(String, ManagedTensor)>,
     options: &Import,
 ) -> Result<RecordBatch, Error> {
-    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
+    let columns = columns.into_iter().map(|(name, tensor)| (name, tensor, None));
+    masked_record_batch(columns.collect(), options)
+}
+
+/// [`record_batch`] of columns that may have masks, as in [`masked`](super::masked).
+pub(crate) fn masked_record_batch(
+    columns: Vec<(String, ManagedTensor, Option<ManagedTensor>)>,
+    options: &Import,
+) -> Result<RecordBatch, Error> {
+    let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
     check_unique(&names)?;
     let in_column = |name: &str| {
         let name = name.to_owned();
         move |error| Error::Column { name, error: Box::new(error) }
     };
-    let prepared: Vec<Prepared> = columns
+    let prepare = |tensor, mask: &Option<_>| Masked::prepare(tensor, mask.as_ref(), options);
+    let prepared: Vec<Masked> = columns
         .iter()
-        .map(|(name, tensor)| prepare::prepare(tensor, options).map_err(in_column(name)))
+        .map(|(name, tensor, mask)| prepare(tensor, mask).map_err(in_column(name)))
         .collect::<Result<_, _>>()?;
-    let rows = prepared.first().map_or(0, |first| first.len);
-    for ((name, _), column) in columns.iter().zip(&prepared) {
-        if column.len != rows {
+    let rows = prepared.first().map_or(0, |first| first.values.len);
+    for ((name, ..), column) in columns.iter().zip(&prepared) {
+        if column.values.len != rows {
             let (name, expected) = (name.clone(), rows);
-            return Err(Error::UnequalRows { name, rows: column.len, expected });
+            return Err(Error::UnequalRows { name, rows: column.values.len, expected });
         }
     }
-    let columns = columns.into_iter().zip(prepared).map(|((name, tensor), column)| {
-        let (array, field) = column.run(tensor).map_err(in_column(&name))?;
+    let columns = columns.into_iter().zip(prepared).map(|((name, tensor, mask), column)| {
+        let (array, field) = column.run(tensor, mask).map_err(in_column(&name))?;
         Ok((named(&field, &name), array))
     });
     Ok(batch(columns.collect::<Result<_, Error>>()?, rows))

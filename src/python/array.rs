@@ -22,7 +22,7 @@ use super::{PyTensor, capsule, destination, exported, unlocked, values};
 use crate::error::Error;
 use crate::export::{self, Export, Source};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
-use crate::import;
+use crate::import::{self, Masked};
 use crate::memory::{ManagedTensor, Vector};
 use crate::plan::Plan;
 
@@ -102,10 +102,11 @@ impl PyArray {
     pub(super) fn from_tensor(
         py: Python<'_>,
         tensor: ManagedTensor,
+        mask: Option<ManagedTensor>,
         copy: Option<bool>,
         r#type: Option<TypeArg>,
     ) -> PyResult<Self> {
-        let tensor = if copy == Some(true) || r#type.is_some() {
+        let tensor = if copy == Some(true) || r#type.is_some() || mask.is_some() {
             tensor
         } else {
             match import::adopt(tensor) {
@@ -114,9 +115,9 @@ impl PyArray {
             }
         };
         let options = r#type.unwrap_or_default().import([&tensor], copy)?;
-        let prepared = import::prepare(&tensor, &options)?;
-        let nbytes = prepared.plan.bytes_copied();
-        let (array, field) = unlocked(py, nbytes, || prepared.run(tensor))?;
+        let prepared = Masked::prepare(&tensor, mask.as_ref(), &options)?;
+        let nbytes = prepared.plan().bytes_copied();
+        let (array, field) = unlocked(py, nbytes, || prepared.run(tensor, mask))?;
         Ok(Self::of(array, field))
     }
 
@@ -126,10 +127,13 @@ impl PyArray {
         device: Option<DLDevice>,
         copy: Option<bool>,
         r#type: TypeArg,
+        mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Plan> {
         let tensor = take(x, device, copy)?;
+        let mask = mask.map(|mask| take(mask, None, None)).transpose()?;
         let copy = still_to_copy(&tensor, copy);
-        Ok(import::explain(&tensor, &r#type.import([&tensor], copy)?)?)
+        let options = r#type.import([&tensor], copy)?;
+        Ok(Masked::prepare(&tensor, mask.as_ref(), &options)?.plan())
     }
 
     /// The array as it is, if it is plain numbers.
@@ -161,7 +165,7 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
         if source::is_arrow(&object)? {
             return Self::new(&object);
         }
-        Self::from_dlpack(&object, None, Some(CopyArg(true)), None)
+        Self::from_dlpack(&object, None, Some(CopyArg(true)), None, None)
     }
 }
 
@@ -188,6 +192,8 @@ impl PyArray {
     /// zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
     /// under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
     /// that holds the same bytes is taken too, such as the field of the array that the tensor came from.
+    /// mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
+    /// or one for each element, of which then the rows' items are null. It is copied, to bits.
     ///
     /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
     /// >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
@@ -196,17 +202,19 @@ impl PyArray {
     /// >>> arrow_dlpack.Array.from_dlpack(days, type=pa.date32())
     /// <arrow_dlpack.Array Date32, 2 values: [1970-01-01, 1970-01-02]>
     #[staticmethod]
-    #[pyo3(signature = (x, /, *, device=None, copy=None, r#type=None))]
+    #[pyo3(signature = (x, /, *, device=None, copy=None, r#type=None, mask=None))]
     pub(super) fn from_dlpack(
         x: &Bound<'_, PyAny>,
         device: Option<DeviceArg>,
         copy: Option<CopyArg>,
         r#type: Option<TypeArg>,
+        mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
         let tensor = take(x, device, copy)?;
+        let mask = mask.map(|mask| take(mask, None, None)).transpose()?;
         let copy = still_to_copy(&tensor, copy);
-        Self::from_tensor(x.py(), tensor, copy, r#type)
+        Self::from_tensor(x.py(), tensor, mask, copy, r#type)
     }
 
     #[classattr]
@@ -325,7 +333,7 @@ impl PyArray {
         let tensor = exported(py, Source::Array(&self.array, &self.field), &options);
         let tensor = tensor.map_err(|error| values::numpy_error(py, error, copy))?;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
-        values::array(&Bound::new(py, PyTensor::from(tensor))?, is_own, dtype, copy)
+        values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)
     }
 
     /// The rows, one after the other, as row makes them.

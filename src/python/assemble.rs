@@ -6,11 +6,11 @@ use arrow_array::StructArray;
 use arrow_schema::{DataType, Field};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use super::array;
 use super::options::{TypeArg, pointless};
-use super::request::described;
+use super::request::{described, wrong};
 use super::{PyArray, unlocked};
 use crate::import;
 
@@ -31,11 +31,21 @@ pub(super) fn record_batch(
                 let name = name.extract::<String>().map_err(|_| {
                     PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
                 })?;
-                tensors.push((name, array::take(&column, None, copy)?));
+                let (values, mask) = match column.cast::<PyTuple>() {
+                    Ok(pair) => {
+                        let must =
+                            || wrong(&column, "a column is a tensor or a pair (values, mask)");
+                        let (values, mask) =
+                            pair.extract::<(Bound<'_, PyAny>, _)>().map_err(|_| must())?;
+                        (values, Some(array::take(&mask, None, None)?))
+                    }
+                    Err(_) => (column, None),
+                };
+                tensors.push((name, array::take(&values, None, copy)?, mask));
             }
-            let options = r#type.import(tensors.iter().map(|(_, tensor)| tensor), copy)?;
-            let nbytes = tensors.iter().map(|(_, tensor)| tensor.nbytes()).sum();
-            unlocked(py, nbytes, || import::record_batch(tensors, &options))?
+            let options = r#type.import(tensors.iter().map(|(_, tensor, _)| tensor), copy)?;
+            let nbytes = tensors.iter().map(|(_, tensor, _)| tensor.nbytes()).sum();
+            unlocked(py, nbytes, || import::masked_record_batch(tensors, &options))?
         }
         (Err(_), Some(names)) => {
             let matrix = array::take(data, None, copy)?;
@@ -61,15 +71,18 @@ pub(super) fn record_batch(
 pub(super) fn from_ragged(
     values: &Bound<'_, PyAny>,
     offsets: &Bound<'_, PyAny>,
+    mask: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
     r#type: TypeArg,
 ) -> PyResult<PyArray> {
     let py = values.py();
     let values = array::take(values, None, copy)?;
     let offsets = array::take(offsets, None, copy)?;
+    let mask = mask.map(|mask| array::take(mask, None, None)).transpose()?;
     let options = r#type.import([&values], copy)?;
     // The offsets are checked, and perhaps the values are texts.
     let nbytes = values.nbytes().saturating_add(offsets.nbytes());
-    let (array, field) = unlocked(py, nbytes, || import::ragged(values, offsets, &options))?;
+    let (array, field) =
+        unlocked(py, nbytes, || import::masked_ragged(values, offsets, mask, &options))?;
     Ok(PyArray::try_new(array, field)?)
 }

@@ -112,20 +112,26 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
 }
 
-/// from_dlpack(x, /, *, device=None, copy=None, type=None)
+/// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
 ///
 /// The same as Array.from_dlpack: an Arrow array from any object with __dlpack__, or from a DLPack
-/// capsule.
+/// capsule. With mask= it is the way back from nulls="mask":
+///
+/// >>> import arrow_dlpack, pyarrow as pa
+/// >>> values, mask = arrow_dlpack.to_tensor(pa.array([1, None, 3]), nulls="mask")
+/// >>> pa.array(arrow_dlpack.from_dlpack(values, mask=mask)).to_pylist()
+/// [1, None, 3]
 #[pyfunction]
-#[pyo3(signature = (x, /, *, device=None, copy=None, r#type=None), text_signature = None)]
+#[pyo3(signature = (x, /, *, device=None, copy=None, r#type=None, mask=None), text_signature = None)]
 fn from_dlpack(
     x: &Bound<'_, PyAny>,
     device: Option<DeviceArg>,
     copy: Option<CopyArg>,
     r#type: Option<TypeArg>,
+    mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
-    PyArray::from_dlpack(x, device, copy, r#type)
+    PyArray::from_dlpack(x, device, copy, r#type, mask)
 }
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)
@@ -134,7 +140,8 @@ fn from_dlpack(
 /// Tensors as the columns of a table: an Array of structs, which Arrow libraries take as a record batch.
 ///
 /// data: a dict from names to tensors whose rows lie along their first axis, or with names, a matrix, each
-/// column of which is one of the table. A matrix in column-major order is shared, others are copied once.
+/// column of which is one of the table. A pair (values, mask) in a dict, as to_tensor_dict gives them for
+/// nulls="mask", is a column with nulls. A matrix in column-major order is shared, others are copied once.
 /// copy, type: those of Array.from_dlpack, for each column.
 ///
 /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
@@ -156,7 +163,7 @@ fn record_batch(
     assemble::record_batch(data, names.map(|names| names.0), copy, r#type.unwrap_or_default())
 }
 
-/// from_ragged(values, offsets, /, *, type=None, copy=None)
+/// from_ragged(values, offsets, /, *, type=None, copy=None, mask=None)
 /// --
 ///
 /// Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
@@ -165,6 +172,7 @@ fn record_batch(
 /// None for lists of what Array.from_dlpack makes of the values.
 /// copy: as in Array.from_dlpack. Offsets and texts are checked, and so that nobody can change them
 /// afterwards they are copied, unless their producer says that they are a copy already.
+/// mask: a tensor of booleans, False for the rows that are null.
 ///
 /// Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
 ///
@@ -173,15 +181,16 @@ fn record_batch(
 /// >>> pa.array(arrow_dlpack.from_ragged(values, offsets)).to_pylist()
 /// [[1, 2], [], [3]]
 #[pyfunction]
-#[pyo3(signature = (values, offsets, /, *, r#type=None, copy=None), text_signature = None)]
+#[pyo3(signature = (values, offsets, /, *, r#type=None, copy=None, mask=None), text_signature = None)]
 fn from_ragged(
     values: &Bound<'_, PyAny>,
     offsets: &Bound<'_, PyAny>,
     r#type: Option<TypeArg>,
     copy: Option<CopyArg>,
+    mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
     let copy = copy.map(|copy| copy.0);
-    assemble::from_ragged(values, offsets, copy, r#type.unwrap_or_default())
+    assemble::from_ragged(values, offsets, mask, copy, r#type.unwrap_or_default())
 }
 
 /// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
@@ -310,11 +319,12 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
     Ok(class.bind(py))
 }
 
-/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, type=None, device=None)
+/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, type=None, device=None, mask=None)
 /// --
 ///
 /// What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
-/// is explained, of lists, texts and binaries ragged; of tensors from_dlpack, with copy, type and device.
+/// is explained, of lists, texts and binaries ragged; of tensors from_dlpack, with copy, type, device and
+/// mask.
 ///
 /// It raises what the conversion would raise, but for values that do not fit the dtype. A reader has been
 /// read and a capsule used afterwards, as by the conversion.
@@ -326,7 +336,7 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
 /// >>> plan.steps[0].reasons
 /// ['int64 becomes float64', '2 columns are put side by side']
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false, r#type=None, device=None), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false, r#type=None, device=None, mask=None), text_signature = None)]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 fn explain(
     obj: &Bound<'_, PyAny>,
@@ -338,11 +348,12 @@ fn explain(
     physical: bool,
     r#type: Option<TypeArg>,
     device: Option<DeviceArg>,
+    mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyPlan> {
     if source::is_arrow(obj)? {
-        if r#type.is_some() || device.is_some() {
+        if r#type.is_some() || device.is_some() || mask.is_some() {
             return Err(options::pointless(
-                "type and device",
+                "type, device and mask",
                 "are for tensors, and this is Arrow data",
             ));
         }
@@ -359,7 +370,7 @@ fn explain(
         ));
     }
     let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
-    PyArray::explain(obj, device, copy, r#type.unwrap_or_default()).map(PyPlan)
+    PyArray::explain(obj, device, copy, r#type.unwrap_or_default(), mask).map(PyPlan)
 }
 
 /// Tensors open right now, as (exported, imported); for leak tests.

@@ -272,7 +272,7 @@ impl PyTensor {
         r#type: Option<TypeArg>,
     ) -> PyResult<PyArray> {
         let copy = copy.map(|copy| copy.0);
-        PyArray::from_tensor(py, self.tensor.share(), copy, r#type)
+        PyArray::from_tensor(py, self.tensor.share(), None, copy, r#type)
     }
 
     /// The tensor as a NumPy array, over the same memory where that is possible; NumPy calls this for what

@@ -38,7 +38,9 @@ pub(super) fn array<'py>(
         }
     };
     match wanted {
-        None if copy == Some(true) && !(is_own || is_new) => array.call_method0(intern!(py, "copy")),
+        None if copy == Some(true) && !(is_own || is_new) => {
+            array.call_method0(intern!(py, "copy"))
+        }
         None => Ok(array),
         Some(wanted) if copy == Some(false) => Err(PyValueError::new_err(format!(
             "copy=False, but {} elements become {wanted} only by a copy",
@@ -61,7 +63,7 @@ fn as_it_is<'py>(
     }
     let class = ml_dtype(py, dtype)?;
     if dtype.bits >= 8 {
-        let integers = Bound::new(py, PyTensor::from(this.as_integers()?))?;
+        let integers = Bound::new(py, PyTensor::received(this.as_integers()?))?;
         return Ok((viewed(&integers)?.call_method1(intern!(py, "view"), (class,))?, false));
     }
     // They have a byte each there, in whose other bits nothing may be.
@@ -78,7 +80,7 @@ fn as_it_is<'py>(
         let (shape, strides) = (this.shape(), layout::row_major(this.shape()));
         ManagedTensor::over_fresh(bytes?, 0, byte, flags, shape, &strides)
     });
-    let bytes = viewed(&Bound::new(py, PyTensor::from(bytes?))?)?;
+    let bytes = viewed(&Bound::new(py, PyTensor::received(bytes?))?)?;
     let name = if is_float { intern!(py, "view") } else { intern!(py, "astype") };
     Ok((bytes.call_method1(name, (class,))?, true))
 }

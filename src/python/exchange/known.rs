@@ -186,7 +186,10 @@ impl Condition {
 }
 
 /// A value, unless there is none for reasons that are nobody's business; Ctrl-C is.
-pub(in crate::python) fn unless_it_raises<T>(py: Python<'_>, result: PyResult<T>) -> PyResult<Option<T>> {
+pub(in crate::python) fn unless_it_raises<T>(
+    py: Python<'_>,
+    result: PyResult<T>,
+) -> PyResult<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),
         Err(error) if error.is_instance_of::<PyException>(py) => Ok(None),

@@ -1,0 +1,44 @@
+//! Law: a mask beside a tensor makes nulls of exactly what it is false for, or is refused.
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, BooleanArray, Int64Array};
+use arrow_dlpack::{CopyPolicy, Error, Import, ManagedTensor, MaskProblem, export, import};
+
+#[expect(clippy::unwrap_used, reason = "it can be exported")]
+fn values() -> ManagedTensor {
+    export::array(&Int64Array::from(vec![1, 2, 3])).unwrap()
+}
+
+#[expect(clippy::unwrap_used, reason = "it can be exported")]
+fn mask(of: Vec<bool>) -> ManagedTensor {
+    export::array(&BooleanArray::from(of)).unwrap()
+}
+
+#[test]
+fn values_under_false_are_null() {
+    let options = Import::default();
+    let (array, field) = import::masked(values(), mask(vec![true, false, true]), &options).unwrap();
+    assert_eq!(array.as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(1), None, Some(3)]));
+    assert!(field.is_nullable());
+    let (array, _) = import::masked(values(), mask(vec![true; 3]), &options).unwrap();
+    assert!(array.nulls().is_none());
+}
+
+#[test]
+fn a_mask_is_bool_and_of_the_rows_or_of_the_elements() {
+    let refused = |mask| import::masked(values(), mask, &Import::default()).unwrap_err();
+    assert!(matches!(refused(values()), Error::BadMask(MaskProblem::Dtype(_))));
+    for mask in [mask(vec![true]), mask(vec![true; 3]).broadcast_to(&[3, 3]).unwrap()] {
+        assert!(matches!(refused(mask), Error::BadMask(MaskProblem::Shape { .. })));
+    }
+    let live = arrow_dlpack::live();
+    assert_eq!((live.exported, live.imported), (0, 0));
+}
+
+#[test]
+fn a_mask_takes_a_copy() {
+    let options = Import { copy: CopyPolicy::Never, ..Default::default() };
+    let error = import::masked(values(), mask(vec![true; 3]), &options).unwrap_err();
+    assert!(matches!(error, Error::CopyForbidden { nbytes: 1, .. }));
+}
