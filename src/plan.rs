@@ -73,6 +73,11 @@ impl Plan {
         Ok(Self { steps })
     }
 
+    /// Whether nothing is in the way of sharing but that a copy was asked for.
+    pub(crate) fn is_just_requested(&self) -> bool {
+        matches!(self.steps.as_slice(), [step] if step.reasons == [CopyReason::Requested])
+    }
+
     /// This plan, and then another.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.steps.extend(other.steps);

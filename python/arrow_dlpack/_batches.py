@@ -40,6 +40,7 @@ def iter_batches(
     progress: bool = False,
     physical: bool = False,
     shard: tuple[int, int] = (0, 1),
+    copy: bool | None = None,
 ) -> Batches:
     """A stream of Arrow data as tensors, batch by batch; memory does not grow with the stream.
 
@@ -62,6 +63,9 @@ def iter_batches(
     physical: as in to_tensor.
     shard: (index, count) for every count-th batch from that index on: of several readers of the
     same source, each has its part.
+    copy: as in to_tensor, for each batch: None shares the source's memory where it can, True gives
+    each tensor memory of its own, to write to, and False raises BufferError for a batch that would
+    take a copy.
 
     An error in the source comes when all rows before it have been handed out; one in a batch comes
     in its place. Either is the end. close() or a with block stops the reader early, and waits
@@ -89,6 +93,10 @@ def iter_batches(
         raise TypeError("drop_last and local_shuffle_buffer_size need a batch_size")
     shuffle = None
     if local_shuffle_buffer_size is not None:
+        if copy is not None and not copy:
+            raise BufferError(
+                "copying was forbidden, and local_shuffle_buffer_size copies each row"
+            )
         rows = _integer("local_shuffle_buffer_size", local_shuffle_buffer_size, 1)
         seed = secrets.randbits(64) if seed is None else _integer("seed", seed, 0)
         shuffle = rows, seed_of(seed, index)
@@ -102,6 +110,7 @@ def iter_batches(
         as_matrix=format == "matrix",
         dtype=dtype,
         nulls=nulls,
+        copy=copy,
         physical=physical,
         batch_size=batch_size,
         drop_last=bool(drop_last),

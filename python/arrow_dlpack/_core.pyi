@@ -324,6 +324,7 @@ def _open_batches(
     as_matrix: bool,
     dtype: Dtype | None,
     nulls: Nulls | Literal["mask"],
+    copy: bool | None,
     physical: bool,
     batch_size: int | None,
     drop_last: bool,

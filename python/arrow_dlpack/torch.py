@@ -11,15 +11,15 @@ torch.Size([2, 1]) tensor([0, 1])
 torch.Size([1, 1]) tensor([0])
 """
 
-import inspect
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal
 
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ._batches import iter_batches, seed_of
 from ._core import Tensor
+from .typing import Dtype, Nulls
 
 __all__ = ["BatchDataset"]
 
@@ -30,7 +30,8 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
     source: as in iter_batches; it is opened anew in each epoch, by the process that reads it. Or a
     function of (index, count) that returns one of so many parts, some of the files say; it is
     called with (0, 1) where there are no workers.
-    options: those of iter_batches, but for progress.
+    The options that are not below are those of iter_batches. For a bar of progress, wrap the
+    DataLoader in tqdm.
 
     Without such a function each of several workers reads the whole source, and makes tensors of
     every count-th batch; together they have each row once. Spawned workers are handed the source
@@ -41,24 +42,58 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
     epoch. With shard=(rank, world_size) each process of a distributed training has its part, and
     its workers theirs of that.
 
-    Tensors share Arrow's memory where those of iter_batches do, and PyTorch knows of no read-only
-    memory: do not write to them. Those from a worker are copies.
+    writable: tensors have memory of their own, so that to write to them leaves the source as it is:
+    what would share the source's memory is copied, and nothing is copied twice. False shares, and
+    is for those who write to no batch: PyTorch knows of no read-only memory.
+    copy: as in iter_batches, with writable=False.
     """
 
-    def __init__(self, source: Any | Callable[[int, int], Any], /, **options: Any) -> None:
+    def __init__(
+        self,
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        batch_size: int | None = None,
+        columns: Sequence[str] | None = None,
+        dtype: Dtype | None = None,
+        format: Literal["dict", "matrix"] = "dict",
+        label: str | None = None,
+        nulls: Nulls | Literal["mask"] = "error",
+        drop_last: bool = False,
+        local_shuffle_buffer_size: int | None = None,
+        seed: int | None = None,
+        prefetch: int = 0,
+        physical: bool = False,
+        shard: tuple[int, int] = (0, 1),
+        copy: bool | None = None,
+        writable: bool = True,
+    ) -> None:
         super().__init__()
-        inspect.signature(iter_batches).bind(source, **options)
-        if "progress" in options:
-            raise TypeError("progress is for iter_batches: wrap the DataLoader in tqdm")
+        if writable and copy is not None and not copy:
+            raise TypeError("copy=False shares the source's memory: say writable=False as well")
         self.source = source
-        self.options = options
+        self.options: dict[str, Any] = {
+            "batch_size": batch_size,
+            "columns": columns,
+            "dtype": dtype,
+            "format": format,
+            "label": label,
+            "nulls": nulls,
+            "drop_last": drop_last,
+            "local_shuffle_buffer_size": local_shuffle_buffer_size,
+            "seed": seed,
+            "prefetch": prefetch,
+            "physical": physical,
+            "shard": shard,
+            "copy": True if writable else copy,
+        }
 
     def __iter__(self) -> Iterator[Any]:
         worker, source, options = get_worker_info(), self.source, dict(self.options)
-        index, count = options.pop("shard", (0, 1))
+        index, count = options.pop("shard")
         if worker is not None:
             index, count = index * worker.num_workers + worker.id, count * worker.num_workers
-        if options.get("local_shuffle_buffer_size") is not None and options.get("seed") is None:
+        if options["local_shuffle_buffer_size"] is not None and options["seed"] is None:
             # PyTorch seeds each worker when it starts, and one that persists draws on from there:
             # worker.seed is the same in all its epochs. The default device may be another one.
             options["seed"] = int(torch.randint(2**62, (), device="cpu"))
@@ -66,7 +101,7 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
             options["shard"] = index, count
         else:
             source = source(index, count)
-            if options.get("seed") is not None:
+            if options["seed"] is not None:
                 options["seed"] = seed_of(options["seed"], index)
         if worker is not None and hasattr(source, "read_next_batch") and source is self.source:
             raise TypeError(

@@ -45,7 +45,7 @@ def loaded(dataset, workers=0, context=CONTEXT):
 
 def test_the_loader_gets_torchs_tensors_over_arrows_memory():
     chunk = TABLE["x"].chunk(0)
-    dataset = BatchDataset(TABLE, batch_size=64, label="y")
+    dataset = BatchDataset(TABLE, batch_size=64, label="y", writable=False)
     first, label = next(iter(DataLoader(dataset, batch_size=None)))
     assert first["x"].data_ptr() == chunk.buffers()[1].address
     assert (first["pair"].shape, label.dtype) == ((64, 2), torch.int64)
@@ -210,10 +210,12 @@ def test_an_error_in_a_worker_is_told():
 
 
 def test_wrong_arguments_are_named():
-    with pytest.raises(TypeError, match="progress is for iter_batches"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'progress'"):
         BatchDataset(TABLE, progress=True)
     with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
         BatchDataset(TABLE, size=3)
+    with pytest.raises(TypeError, match="say writable=False as well"):
+        BatchDataset(TABLE, copy=False)
     with pytest.raises(TypeError, match="need a batch_size"):
         list(BatchDataset(TABLE, drop_last=True))
 

@@ -6,7 +6,7 @@ use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, Item};
-use crate::memory::{self, ManagedTensor};
+use crate::memory::{self, Fresh, ManagedTensor};
 use crate::plan::{CopyReason, Plan};
 use crate::scalar::Scalar;
 
@@ -144,11 +144,12 @@ impl Prepared {
 
     /// Does what the plan says.
     pub(super) fn run(self) -> Result<ManagedTensor, Error> {
-        let Self { plan, target, chunks, rows, has_rows } = self;
+        let Self { plan, target, mut chunks, rows, has_rows } = self;
         let axes = usize::from(!has_rows)..;
         let (shape, strides) = (chunks[0].shape(rows), chunks[0].strides(rows));
         let (shape, strides) = (&shape[axes.clone()], &strides[axes]);
         let (dtype, flags) = (target.dtype, target.flags());
+        let copied = flags.union(DLPackFlags::IS_COPIED);
         if plan.is_zero_copy() {
             let buffer = match &chunks[0].storage {
                 Storage::Words(buffer) => buffer.clone(),
@@ -157,12 +158,30 @@ impl Prepared {
             };
             return ManagedTensor::over_shared(buffer, dtype, flags, shape, strides);
         }
+        if let Some(memory) = claim(&plan, &mut chunks[0].storage) {
+            return ManagedTensor::over_fresh(memory, 0, dtype, copied, shape, strides);
+        }
         let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
         let cells = chunks.iter().zip(&validities);
         let cells = memory::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
         let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref())?;
-        let flags = flags.union(DLPackFlags::IS_COPIED);
-        ManagedTensor::over_fresh(memory, 0, dtype, flags, shape, strides)
+        ManagedTensor::over_fresh(memory, 0, dtype, copied, shape, strides)
+    }
+}
+
+/// What was to be copied only to be somebody's own is that already where nobody else holds it: rows that were
+/// drawn at random, say, if whoever drew them has let go of them.
+pub(super) fn claim(plan: &Plan, storage: &mut Storage) -> Option<Fresh> {
+    let Storage::Words(buffer) = storage else { return None };
+    if !plan.is_just_requested() {
+        return None;
+    }
+    match Fresh::claim(std::mem::take(buffer)) {
+        Ok(memory) => Some(memory),
+        Err((shared, _)) => {
+            *buffer = shared;
+            None
+        }
     }
 }
 
@@ -181,6 +200,37 @@ pub(super) fn merge(reasons: &mut Vec<CopyReason>, more: Vec<CopyReason>) {
         }
         if !reasons.contains(&reason) {
             reasons.push(reason);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
+    use arrow_schema::{DataType, Field};
+
+    use super::super::{Export, Job, Source};
+    use crate::copy::CopyPolicy;
+    use crate::ffi::DLPackFlags;
+
+    /// As rows are that were drawn at random. What others hold is copied: they may be reading it.
+    #[test]
+    fn what_nobody_else_holds_is_not_copied_to_be_somebodys_own() {
+        let field = Field::new("x", DataType::Int64, false);
+        let options = Export { copy: CopyPolicy::Always, ..Export::default() };
+        for is_held in [false, true] {
+            let array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+            let address = array.as_primitive::<Int64Type>().values().as_ptr().addr();
+            let holder = is_held.then(|| array.clone());
+            let job = Job::new(Source::Array(&array, &field), &options).unwrap();
+            drop(array);
+            let tensor = job.run().unwrap();
+            assert_eq!(tensor.data().addr() == address, !is_held);
+            assert_eq!(tensor.as_slice::<i64>(), Some(&[1, 2, 3][..]));
+            assert_eq!(tensor.flags(), DLPackFlags::IS_COPIED);
+            drop(holder);
         }
     }
 }

@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_schema::Schema;
 
-use super::column::{Target, merge};
+use super::column::{Target, claim, merge};
 use super::dense::{Dense, Storage};
 use super::{Export, NullPolicy, Order};
 use crate::error::Error;
@@ -100,7 +100,7 @@ impl Matrix {
 
     /// Does what the plan says.
     pub(super) fn run(self) -> Result<ManagedTensor, Error> {
-        let Self { plan, target, order, names, columns, rows } = self;
+        let Self { plan, target, order, names, mut columns, rows } = self;
         let extent = |count| i64::try_from(count).map_err(|_| Error::Overflow("length"));
         let shape = [extent(rows)?, extent(columns.len())?];
         let strides = match order {
@@ -114,6 +114,12 @@ impl Matrix {
                 Storage::Bits(_) => None,
             });
             return ManagedTensor::over_run(run.collect(), dtype, flags, &shape, &strides);
+        }
+        let copied = flags.union(DLPackFlags::IS_COPIED);
+        if let [column] = columns.as_mut_slice() {
+            if let Some(memory) = claim(&plan, &mut column[0].storage) {
+                return ManagedTensor::over_fresh(memory, 0, dtype, copied, &shape, &strides);
+            }
         }
         let validities = columns.iter().map(|chunks| chunks.iter().map(Dense::validity).collect());
         let validities = validities.collect::<Result<Vec<Vec<_>>, Error>>()?;
@@ -141,8 +147,7 @@ impl Matrix {
             }
             error => error,
         })?;
-        let flags = flags.union(DLPackFlags::IS_COPIED);
-        ManagedTensor::over_fresh(memory, 0, dtype, flags, &shape, &strides)
+        ManagedTensor::over_fresh(memory, 0, dtype, copied, &shape, &strides)
     }
 }
 

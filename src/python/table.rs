@@ -157,7 +157,7 @@ impl Data {
 }
 
 /// `copy=False` forbids what was done before it could be known, too.
-fn check_copies(before: &Plan, options: &Export) -> PyResult<()> {
+pub(super) fn check_copies(before: &Plan, options: &Export) -> PyResult<()> {
     match before.steps.first() {
         Some(Step { nbytes, reasons }) if options.copy == CopyPolicy::Never => {
             Err(Error::CopyForbidden { reason: reasons[0], nbytes: *nbytes }.into())

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{FieldRef, SchemaRef};
+use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::Error;
-use crate::export::{self, Export, NullPolicy, Source};
+use crate::export::{self, Export, Job, NullPolicy, Source};
+use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 use crate::python::PyTensor;
 use crate::python::structure::fenced;
-use crate::python::table::unify_columns;
+use crate::python::table::{check_copies, unify_columns};
 
 /// What becomes of the rows of a batch.
 pub(super) struct Form {
@@ -28,14 +29,14 @@ pub(super) struct Form {
 
 /// A batch that is made, but no Python objects yet.
 pub(super) struct Batch {
-    features: Features,
+    features: Features<Made>,
     label: Option<Made>,
     pub(super) rows: usize,
 }
 
-enum Features {
-    Dict(Vec<(FieldRef, Made)>),
-    Matrix(Made),
+enum Features<T> {
+    Dict(Vec<(FieldRef, T)>),
+    Matrix(T),
 }
 
 struct Made {
@@ -43,33 +44,64 @@ struct Made {
     mask: Option<PyTensor>,
 }
 
+/// What is decided, before it is done: of the rows it holds nothing but the memory that the tensor needs.
+struct Planned {
+    values: Values,
+    mask: Option<Job>,
+    field: Option<FieldRef>,
+    dictionary: Option<ArrayRef>,
+}
+
+enum Values {
+    Shared(ManagedTensor),
+    ToMake(Job),
+}
+
 impl Form {
     /// Of at least one piece.
     pub(super) fn batch(&self, pieces: Vec<RecordBatch>) -> PyResult<Batch> {
-        let pieces = unify_columns(pieces, &self.schema, &mut Plan::default())?;
+        let mut before = Plan::default();
+        let pieces = unify_columns(pieces, &self.schema, &mut before)?;
+        check_copies(&before, &self.features)?;
         let rows = pieces.iter().map(RecordBatch::num_rows).sum();
         let fields = self.schema.fields();
         let width = fields.len() - usize::from(self.has_label);
+        let planned = |index: usize, options| -> Result<_, Error> {
+            let field = &fields[index];
+            let planned = column(&pieces, index, field, options);
+            Ok((Arc::clone(field), planned.map_err(|error| in_column(field, error))?))
+        };
         let features = if !self.as_matrix {
-            let columns = fields.iter().take(width).enumerate().map(|(index, field)| {
-                let made = column(&pieces, index, field, &self.features);
-                Ok((Arc::clone(field), made.map_err(|error| in_column(field, error))?))
-            });
-            Features::Dict(columns.collect::<Result<_, Error>>()?)
+            let columns = (0..width).map(|index| planned(index, &self.features));
+            Features::Dict(columns.collect::<Result<Vec<_>, _>>()?)
         } else if self.is_table {
             Features::Matrix(self.matrix(&pieces, width)?)
         } else {
             Features::Matrix(column(&pieces, 0, &fields[0], &self.features)?)
         };
-        let label = fields.iter().enumerate().nth(width).map(|(index, field)| {
-            column(&pieces, index, field, &self.label).map_err(|error| in_column(field, error))
-        });
-        Ok(Batch { features, label: label.transpose()?, rows })
+        let label = self.has_label.then(|| planned(width, &self.label)).transpose()?;
+        // Rows that nobody else holds are the tensors' own, where these are to have their own.
+        drop(pieces);
+        let made = |(field, planned): (FieldRef, Planned)| match planned.make() {
+            Ok(made) => Ok((field, made)),
+            Err(error) => Err(in_column(&field, error)),
+        };
+        let features = match features {
+            Features::Dict(columns) => {
+                Features::Dict(columns.into_iter().map(made).collect::<Result<_, _>>()?)
+            }
+            Features::Matrix(matrix) => Features::Matrix(matrix.make()?),
+        };
+        let label = label.map(made).transpose()?.map(|(_, label)| label);
+        Ok(Batch { features, label, rows })
     }
 
-    fn matrix(&self, pieces: &[RecordBatch], width: usize) -> PyResult<Made> {
+    fn matrix(&self, pieces: &[RecordBatch], width: usize) -> PyResult<Planned> {
+        let planned = |pieces: &[RecordBatch], schema: &Schema| {
+            planned(Source::Table(pieces, schema), None, None, &self.features)
+        };
         if !self.has_label {
-            return Ok(made(Source::Table(pieces, &self.schema), None, None, &self.features)?);
+            return Ok(planned(pieces, &self.schema)?);
         }
         let features: Vec<usize> = (0..width).collect();
         let projected = fenced(|| {
@@ -77,7 +109,7 @@ impl Form {
             Ok((pieces.collect::<Result<Vec<_>, _>>()?, self.schema.project(&features)?))
         });
         let (pieces, schema) = projected.map_err(PyValueError::new_err)?;
-        Ok(made(Source::Table(&pieces, &schema), None, None, &self.features)?)
+        Ok(planned(&pieces, &schema)?)
     }
 }
 
@@ -86,27 +118,45 @@ fn column(
     index: usize,
     field: &FieldRef,
     options: &Export,
-) -> Result<Made, Error> {
+) -> Result<Planned, Error> {
     if let [piece] = pieces {
         let array = piece.column(index);
-        return made(Source::Array(array, field), Some(field), Some(array), options);
+        return planned(Source::Array(array, field), Some(field), Some(array), options);
     }
     let chunks: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(index).clone()).collect();
-    made(Source::Chunks(&chunks, field), Some(field), chunks.first(), options)
+    planned(Source::Chunks(&chunks, field), Some(field), chunks.first(), options)
 }
 
-fn made(
+fn planned(
     source: Source<'_>,
     field: Option<&FieldRef>,
     array: Option<&ArrayRef>,
     options: &Export,
-) -> Result<Made, Error> {
-    let values = PyTensor::of_column(export::tensor(source, options)?, field, array);
+) -> Result<Planned, Error> {
+    let values = match export::share(source, options) {
+        Some(shared) => Values::Shared(shared?),
+        None => Values::ToMake(Job::new(source, options)?),
+    };
     let mask = match options.nulls {
-        NullPolicy::Masked => Some(PyTensor::from(export::mask(source, options)?)),
+        NullPolicy::Masked => Some(Job::mask(source, options)?),
         _ => None,
     };
-    Ok(Made { values, mask })
+    let has_dictionary = |array: &&ArrayRef| matches!(array.data_type(), DataType::Dictionary(..));
+    let dictionary = array.filter(has_dictionary).cloned();
+    Ok(Planned { values, mask, field: field.cloned(), dictionary })
+}
+
+impl Planned {
+    fn make(self) -> Result<Made, Error> {
+        let Self { values, mask, field, dictionary } = self;
+        let mask = mask.map(Job::run).transpose()?.map(PyTensor::from);
+        let values = match values {
+            Values::Shared(tensor) => tensor,
+            Values::ToMake(job) => job.run()?,
+        };
+        let values = PyTensor::of_column(values, field.as_ref(), dictionary.as_ref());
+        Ok(Made { values, mask })
+    }
 }
 
 fn in_column(field: &FieldRef, error: Error) -> Error {

@@ -25,6 +25,7 @@ use reader::{Cut, Origin, Reader};
 use shuffle::Pool;
 
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, no_column, pointless};
+use super::request::CopyArg;
 use super::{source, table};
 use crate::fence::fenced;
 use crate::memory::PendingException;
@@ -207,7 +208,7 @@ pub(super) fn _index_columns(schema: &Bound<'_, PyAny>) -> PyResult<Vec<String>>
 
 /// Opens what iter_batches has judged.
 #[pyfunction]
-#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, physical, batch_size, drop_last, shuffle, shard, prefetch, progress))]
+#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
@@ -216,6 +217,7 @@ pub(super) fn _open_batches(
     as_matrix: bool,
     dtype: Option<DtypeArg>,
     nulls: NullsArg,
+    copy: Option<CopyArg>,
     physical: bool,
     batch_size: Option<usize>,
     drop_last: bool,
@@ -230,8 +232,8 @@ pub(super) fn _open_batches(
             (Origin::Stream(stream), field)
         }
         None => {
-            let Imported { chunks, field, .. } = source::import(source)?;
-            (Origin::Array(chunks.into_iter().next()), field)
+            let Imported { chunks, field, moved } = source::import(source)?;
+            (Origin::Array(chunks.into_iter().next(), moved), field)
         }
     };
     let schema = table::table_schema(&field);
@@ -254,7 +256,10 @@ pub(super) fn _open_batches(
         }
         None => (Vec::new(), Schema::new(vec![field])),
     };
-    let export = |nulls, dtype| options::export(None, nulls, dtype, OrderArg::default(), physical);
+    let copy = copy.map(|copy| copy.0);
+    let export = |nulls, dtype| {
+        options::export(copy.map(CopyArg), nulls, dtype, OrderArg::default(), physical)
+    };
     let label_nulls = NullsArg(nulls.0);
     let form = Form {
         schema: Arc::new(read),
@@ -268,7 +273,7 @@ pub(super) fn _open_batches(
     drop(form.batch(vec![RecordBatch::new_empty(Arc::clone(&form.schema))])?);
 
     let pool = shuffle.map(|(rows, seed)| Pool::new(rows.max(batch_size.unwrap_or(1)), seed));
-    let cut = Cut { size: batch_size, drop_last, shard };
+    let cut = Cut { size: batch_size, drop_last, copy: form.features.copy, shard };
     let mut reading = (Reader::new(origin, schema, positions, cut, pool), form);
     let state = match prefetch {
         0 => State::Here(Box::new(reading)),

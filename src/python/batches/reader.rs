@@ -12,6 +12,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::shuffle::Pool;
+use crate::copy::CopyPolicy;
+use crate::error::Error;
+use crate::plan::CopyReason;
 use crate::python::source::Stream;
 use crate::python::structure::fenced;
 use crate::python::table::batch;
@@ -21,6 +24,8 @@ pub(super) struct Cut {
     /// Rows of a batch; `None` for as many as there are in a chunk.
     pub(super) size: Option<usize>,
     pub(super) drop_last: bool,
+    /// Whether what arrives may have been moved on its way in.
+    pub(super) copy: CopyPolicy,
     /// Of so many readers of the same source, the one that takes every so manieth block from this one on.
     pub(super) shard: (usize, usize),
 }
@@ -28,14 +33,15 @@ pub(super) struct Cut {
 /// Where chunks come from.
 pub(super) enum Origin {
     Stream(Stream),
-    Array(Option<ArrayRef>),
+    Array(Option<ArrayRef>, usize),
 }
 
 impl Origin {
-    fn next(&mut self) -> Result<Option<ArrayRef>, String> {
+    /// The next chunk, and how many bytes of it were moved.
+    fn next(&mut self) -> Result<Option<(ArrayRef, usize)>, String> {
         match self {
-            Self::Stream(stream) => Ok(stream.next()?.map(|(chunk, _moved)| chunk)),
-            Self::Array(array) => Ok(array.take()),
+            Self::Stream(stream) => stream.next(),
+            Self::Array(array, moved) => Ok(array.take().map(|array| (array, *moved))),
         }
     }
 }
@@ -145,14 +151,18 @@ impl Reader {
 
     fn pull(&mut self) {
         let chunk = self.origin.next().and_then(|chunk| {
-            let Some(chunk) = chunk else { return Ok(None) };
+            let Some((chunk, moved)) = chunk else { return Ok(None) };
             // Rows may take no memory at all.
             let rows = self.rows.checked_add(chunk.len()).ok_or("the number of rows overflows")?;
-            Ok(Some((self.batch(&chunk)?, rows)))
+            Ok(Some((self.batch(&chunk)?, rows, moved)))
         });
         match chunk {
-            Ok(Some((chunk, _))) if chunk.num_rows() == 0 => {}
-            Ok(Some((chunk, rows))) => {
+            Ok(Some((chunk, ..))) if chunk.num_rows() == 0 => {}
+            Ok(Some((.., nbytes))) if nbytes > 0 && self.cut.copy == CopyPolicy::Never => {
+                let reason = CopyReason::Realigned;
+                self.end = Some(Err(Error::CopyForbidden { reason, nbytes }.into()));
+            }
+            Ok(Some((chunk, rows, _))) => {
                 self.rows = rows;
                 self.pending.push_back(chunk);
             }
