@@ -367,6 +367,23 @@ pub enum Error {
         /// The value found.
         i32,
     ),
+    /// There are more axes than any tensor has.
+    #[error("{ndim} axes are more than the {most} that a tensor may have")]
+    TooManyAxes {
+        /// Number of axes.
+        ndim: usize,
+        /// As many are taken.
+        most: usize,
+    },
+    /// The managed tensor is not where one could be. It has not been read, so its deleter is not known and has
+    /// not been called: what it owns stays.
+    #[error(
+        "no tensor is at the misaligned address {address:#x}: it is not read, nor can it be deleted"
+    )]
+    MisalignedTensor {
+        /// Where it was said to be.
+        address: usize,
+    },
     /// There are axes, but no extents.
     #[error("shape is NULL although ndim is {0}")]
     NullShape(

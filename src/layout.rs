@@ -6,6 +6,17 @@
 use crate::error::Error;
 use crate::plan::CopyReason;
 
+/// The most axes that a tensor may have: far more than anyone makes (NumPy and PyTorch have 64 at most; JAX has no
+/// limit, and compilers that take no time for so many). `dlpack.h` has none, and would have 2^31 of them followed.
+pub(crate) const MAX_NDIM: usize = 256;
+
+/// The most bytes between the ends of a tensor that the CPU can read: what the largest address space has for a
+/// program, which is half of the 57 bits of x86-64 and RISC-V. No two bytes are further from each other.
+pub(crate) const MAX_SPAN: usize = match 1_usize.checked_shl(56) {
+    Some(most) => most,
+    None => usize::MAX >> 1,
+};
+
 /// Number of elements: 1 for no axes, 0 as soon as one extent is 0 (whatever the others are).
 pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
     let (mut count, mut is_empty) = (Some(1usize), false);

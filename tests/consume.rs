@@ -315,8 +315,39 @@ fn a_negative_ndim_is_rejected() {
 #[test]
 fn axes_without_extents_are_rejected() {
     is_rejected(&Producer { shape: Ints::Null, ..abc() }, &Error::NullShape(1));
-    let many = Producer { ndim: i32::MAX, shape: Ints::Null, strides: Ints::Null, ..abc() };
-    is_rejected(&many, &Error::NullShape(2_147_483_647));
+    let many = Producer { ndim: 256, shape: Ints::Null, strides: Ints::Null, ..abc() };
+    is_rejected(&many, &Error::NullShape(256));
+}
+
+#[test]
+fn more_axes_than_anyone_has_are_not_followed() {
+    let ones = vec![1; 256];
+    for abi in Abi::BOTH {
+        let (tensor, watch) = Producer::bytes(DLDataType::INT32, &[0; 4], &ones, &ones).tensor(abi);
+        assert_eq!(tensor.map(|tensor| tensor.ndim()), Ok(256));
+        watch.released_once();
+    }
+    for (ndim, count) in [(257, 257), (i32::MAX, 2_147_483_647)] {
+        let refused = Error::TooManyAxes { ndim: count, most: 256 };
+        // There are no extents: whoever looks for them crashes.
+        for shape in [Ints::Null, Ints::Address(8)] {
+            is_rejected(
+                &Producer { ndim, shape: shape.clone(), strides: shape, ..abc() },
+                &refused,
+            );
+        }
+    }
+}
+
+/// Its deleter cannot be read either, and so it is not called.
+#[test]
+fn a_tensor_at_a_misaligned_address_is_not_read() {
+    for address in [1usize, 4, 7, 0x1001, usize::MAX] {
+        for abi in Abi::BOTH {
+            let refused = Error::MisalignedTensor { address };
+            assert_eq!(support::misaligned_tensor(abi, address).unwrap_err(), refused);
+        }
+    }
 }
 
 #[test]
@@ -556,6 +587,14 @@ fn addresses_that_wrap_are_rejected() {
     is_rejected(&at(usize::MAX - 22), &wraps);
     is_rejected(&Producer { byte_offset: u64::MAX, ..at(64) }, &wraps);
     is_rejected(&Producer { byte_offset: u64::MAX - 79, ..at(64) }, &wraps);
+    // No program has so much room, however it is spread.
+    let far = |bytes: i64| Producer {
+        data: Data::Address(64),
+        ..Producer::bytes(DLDataType::UINT8, &[], &[bytes], &[1])
+    };
+    is_rejected(&far(i64::MAX), &wraps);
+    is_rejected(&far((1 << 56) + 1), &wraps);
+    is_rejected(&Producer { shape: [2].into(), strides: [1 << 56].into(), ..far(2) }, &wraps);
     // The lowest element would be below the address space, or NULL.
     is_rejected(&Producer { strides: [-1].into(), ..at(8) }, &wraps);
     is_rejected(&Producer { strides: [-1].into(), ..at(16) }, &wraps);

@@ -189,7 +189,7 @@ fn lie() -> impl Strategy<Value = Lie> {
         prop_oneof![Just(0u32), Just(2), any::<u32>()].prop_map(Lie::Major),
         any_dtype().prop_map(Lie::Dtype),
         any_device().prop_map(Lie::Device),
-        prop_oneof![-3..3, any::<i32>()].prop_map(Lie::Ndim),
+        prop_oneof![-3..3, any::<i32>(), select(vec![257, i32::MAX])].prop_map(Lie::Ndim),
         (any::<Index>(), edge()).prop_map(|(axis, extent)| Lie::Extent(axis, extent)),
         (any::<Index>(), edge()).prop_map(|(axis, extent)| Lie::Extent(axis, extent)),
         (any::<Index>(), edge()).prop_map(|(axis, stride)| Lie::Stride(axis, stride)),
@@ -208,6 +208,8 @@ impl Draft {
             Lie::Major(major) => self.version.major = major,
             Lie::Dtype(dtype) => self.dtype = dtype,
             Lie::Device(device) => self.device = device,
+            // Too many to be followed.
+            Lie::Ndim(ndim) if ndim > oracle::MOST_AXES => self.ndim = ndim,
             // There must be as many extents as it says: that they are there cannot be checked.
             Lie::Ndim(ndim) => self.ndim = ndim.min(self.ndim),
             Lie::Extent(axis, extent) if !self.shape.is_empty() => {
@@ -291,6 +293,12 @@ mod oracle {
     /// The most bytes that can be next to each other: `PTRDIFF_MAX`.
     const MOST: i128 = (1 << 63) - 1;
 
+    /// How far apart two bytes can be: the part of the largest address space that is a program's.
+    const FARTHEST: i128 = 1 << 56;
+
+    /// More than anyone has.
+    pub(super) const MOST_AXES: i32 = 256;
+
     /// "By default, sub-byte types are packed", unless the flag says otherwise; others take whole bytes.
     pub(super) fn item_bits(dtype: DLDataType, padded: bool) -> i128 {
         let bits = i128::from(dtype.bits);
@@ -303,7 +311,7 @@ mod oracle {
         if !is_dtype(draft.dtype) {
             return None;
         }
-        let ndim = usize::try_from(draft.ndim).ok()?;
+        let ndim = usize::try_from(draft.ndim).ok().filter(|_| draft.ndim <= MOST_AXES)?;
         let there = |place| ndim == 0 || place == Place::Given;
         // "strides of the tensor (in number of elements, not bytes), can be NULL" until 1.2.
         if !there(draft.shape_place)
@@ -407,7 +415,7 @@ mod oracle {
         let first = data + i128::from(draft.byte_offset);
         data > 0
             && first <= i128::from(u64::MAX)
-            && before + after <= MOST
+            && before + after <= FARTHEST
             && first - before > 0
             && first + after <= i128::from(u64::MAX)
     }

@@ -176,7 +176,7 @@ fn spoil(u: &mut Unstructured<'_>, producer: &mut Producer) -> Result<()> {
     match u.int_in_range(0..=6)? {
         0 => producer.version = DLPackVersion { major: u.arbitrary()?, minor: u.arbitrary()? },
         1 => producer.flags = DLPackFlags(u.arbitrary()?),
-        2 => producer.ndim = *u.choose(&[-1, i32::MIN, -2])?,
+        2 => producer.ndim = *u.choose(&[-1, i32::MIN, -2, 257, i32::MAX])?,
         3 if producer.ndim > 0 => producer.shape = Ints::Null,
         4 => {
             if let Ints::Values(values) = producer.shape.clone() {

@@ -25,6 +25,9 @@ pub(crate) struct Extent {
 
 const MAX: i128 = isize::MAX as i128;
 
+/// How far apart two bytes can be.
+const FARTHEST: i128 = 1 << 56;
+
 impl Truth {
     /// `None` if the descriptor contradicts itself, wherever its memory is.
     pub(crate) fn of(producer: &Producer) -> Option<Self> {
@@ -32,7 +35,7 @@ impl Truth {
         if !is_dtype(dtype) {
             return None;
         }
-        let ndim = usize::try_from(ndim).ok()?;
+        let ndim = usize::try_from(ndim).ok().filter(|&ndim| ndim <= 256)?;
         let shape = ints(&producer.shape, ndim)?;
         let strides = ints(&producer.strides, ndim)?;
         let shape = match shape {
@@ -87,7 +90,7 @@ impl Truth {
             && first <= usize::MAX as i128
             && first - below > 0
             && first + above <= usize::MAX as i128
-            && below + above <= MAX
+            && below + above <= FARTHEST
     }
 
     /// Whether the elements lie one behind the other.

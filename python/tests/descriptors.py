@@ -27,6 +27,8 @@ NUMPY |= {(FLOAT, bits): f"f{bits // 8}" for bits in (16, 32, 64)}
 NUMPY |= {(BOOL, 8): "?"}
 
 I32, I64, U64 = 1 << 31, 1 << 63, 1 << 64
+FARTHEST = 1 << 56  # that two bytes of a program can be apart
+MOST_AXES = 256
 EXTREME = [0, 1, 2, 3, 1 << 50, 1 << 58, 1 << 31, 1 << 32, (1 << 32) + 1, 1 << 61, 1 << 62, I64 - 1]
 EXTREME += [-value for value in EXTREME if value] + [-I64]
 
@@ -97,7 +99,7 @@ class Descriptor:
             return "major version"
         if self.bits not in BITS.get(self.code, {self.bits}) or self.bits * self.lanes == 0:
             return "dtype"
-        if self.ndim < 0:
+        if not 0 <= self.ndim <= MOST_AXES:
             return "ndim"
         if self.ndim and self.shape is None:
             return "no shape"
@@ -117,7 +119,7 @@ class Descriptor:
         if self.data is None:
             return "no data"
         start, end = self.ends(address)
-        return "address" if start <= 0 or end >= U64 or end - start >= I64 else None
+        return "address" if start <= 0 or end >= U64 or end - start > FARTHEST else None
 
     def is_there(self):
         """Whether all its elements are in MEMORY, so that they may be read."""
@@ -209,7 +211,7 @@ SPOILED = {
     "flags": st.sampled_from([2, 3, 5, 7]) | st.integers(0, U64 - 1),
     "device_type": st.integers(-2, 19) | st.integers(-I32, I32 - 1),
     "device_id": st.integers(-I32, I32 - 1),
-    "ndim": st.sampled_from([-1, -I32, 0, 1, 2]),
+    "ndim": st.sampled_from([-1, -I32, 0, 1, 2, MOST_AXES + 1, I32 - 1]),
     "code": st.integers(0, 255),
     "bits": st.integers(0, 255),
     "lanes": st.sampled_from([0, 2, 255, (1 << 16) - 1]),
@@ -230,7 +232,7 @@ def spoiled(draw):
 
 def fitted(descriptor):
     """With as many extents and strides as there are axes: nobody can prove that there are fewer."""
-    ndim = max(descriptor.ndim, 0)
+    ndim = descriptor.ndim if 0 <= descriptor.ndim <= MOST_AXES else 0
     if descriptor.misaligned:
         ndim += 1
     arrays = {}

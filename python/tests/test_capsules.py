@@ -75,6 +75,9 @@ REFUSED = {
     "major version": ({"major": 2}, "version 2.x"),
     "major version zero": ({"major": 0}, "version 0.x"),
     "negative ndim": ({"ndim": -1}, "ndim is -1"),
+    "an axis more than anyone has": ({"ndim": 257}, "257 axes are more than the 256"),
+    "more axes than anyone has": ({"ndim": (1 << 31) - 1}, "2147483647 axes are more"),
+    "more bytes than there are addresses": ({"shape": (1 << 55,)}, "address range overflows"),
     "negative extent": ({"shape": (-3,)}, "extent of axis 0 is -3"),
     "negative extent beside zero": ({"shape": (0, -1)}, "extent of axis 1 is -1"),
     "NULL shape": ({"shape": None, "ndim": 1}, "shape is NULL although ndim is 1"),
@@ -630,6 +633,19 @@ def test_a_tensor_at_an_address_is_taken_over(legacy):
     del tensor
     gc.collect()
     assert producer.deleted == 1
+
+
+@pytest.mark.parametrize("take", [from_dlpack, Tensor.from_dlpack])
+@pytest.mark.parametrize("name", [hostile.LEGACY, hostile.VERSIONED])
+def test_a_tensor_at_a_misaligned_address_is_not_read_and_stays_the_capsules(name, take):
+    """Not even its deleter can be read: what is there is its producer's to free."""
+    for address in (4, 7, 0xFFF1):
+        capsule = hostile.new_capsule(address, name, None)
+        with pytest.raises(
+            BufferError, match=f"no tensor is at the misaligned address {address:#x}"
+        ):
+            take(capsule)
+        assert hostile.capsule_name(capsule) == name
 
 
 def test_addresses_that_cannot_be_are_refused():

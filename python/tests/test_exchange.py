@@ -443,7 +443,7 @@ def test_null_pointers_are_errors_and_set_error_may_be_null(live):
     assert OURS.allocate(ctypes.addressof(wanted), None, None, errors.at) == -1
     assert [(kind, text) for _, kind, text in errors.seen] == [
         (b"BufferError", b"the prototype is NULL"),
-        (b"BufferError", b"the pointer for the result is NULL"),
+        (b"BufferError", b"the pointer for the result is NULL or misaligned"),
     ]
     assert OURS.allocate(None, out.at, None, None) == -1
     assert OURS.allocate(None, None, None, None) == -1

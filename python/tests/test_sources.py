@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
-from hostile_arrow import GET, NULL_RELEASE, ArrayStruct, EmptyStream, FailingStream, Source
+from hostile_arrow import GET, NULL_RELEASE, ArrayStruct, EmptyStream, FailingStream, Schema, Source
 from hostile_trees import NO_TEXT, NO_WORDS, Node, TreeStream
 
 
@@ -267,6 +267,8 @@ def test_a_source_by_hand_is_carried_and_released_once():
 
 
 HUGE = (1 << 63) - 1
+# Whoever looks there crashes.
+NOWHERE = ctypes.cast(8, ctypes.POINTER(ctypes.POINTER(Schema)))
 IMPOSSIBLE = {
     "negative length": ({"length": -1}, "length -1"),
     "negative offset": ({"offset": -8}, "offset -8"),
@@ -289,6 +291,11 @@ IMPOSSIBLE = {
     "name not UTF-8": ({"schema": {"name": b"\xff"}}, "not a text"),
     "unknown format": ({"schema": {"format": b"?"}}, r"\?"),
     "negative schema children": ({"schema": {"n_children": -1}}, "-1 children"),
+    "schema children without number": (
+        {"schema": {"n_children": 1 << 40, "children": NOWHERE}},
+        "more than 1048576 fields",
+    ),
+    "children without number": ({"n_children": 1 << 40}, "1099511627776 children"),
     "schema children missing": ({"schema": {"n_children": 2}}, "2 children, but no pointer"),
     "negative size": ({"schema": {"format": b"w:-1"}}, "negative size"),
     "negative list size": ({"schema": {"format": b"+w:-1"}}, "negative size"),
@@ -317,7 +324,7 @@ def test_metadata_takes_no_more_room_than_it_has_texts():
         Array(source)
 
 
-@pytest.mark.parametrize("count", [-1, 0, 2, 1 << 60, HUGE])
+@pytest.mark.parametrize("count", [-1, 0, 2, 1 << 40, 1 << 60, HUGE])
 def test_views_have_no_more_buffers_than_there_are_addresses(count):
     source = Source(schema={"format": b"vu"}, buffers=[None, None, None], n_buffers=count)
     with pytest.raises(ValueError, match=f"{count} buffers where 2 are expected"):

@@ -65,8 +65,9 @@ impl ManagedTensor {
     /// # Errors
     ///
     /// Any inconsistency that the descriptor itself can prove: a major version other than 1, negative
-    /// ndim or extents, sizes that overflow, NULL where memory is needed, bits that do not fit the
-    /// code. The tensor has been deleted by then. Device, rank, strides and dtype are free.
+    /// ndim or extents, over 256 axes, sizes that overflow or no address space holds, NULL where memory is
+    /// needed, bits that do not fit the code. The tensor has been deleted by then. Device, strides and dtype
+    /// are free. What is at a misaligned address is not read, and so it is not deleted either.
     ///
     /// # Safety
     ///
@@ -83,7 +84,7 @@ impl ManagedTensor {
     /// The deleter (if not NULL) may be called once, from any thread. If the major version is not 1,
     /// only `version` and `deleter` need be truthful.
     pub unsafe fn from_raw(tensor: *mut DLManagedTensorVersioned) -> Result<Self, Error> {
-        let tensor = NonNull::new(tensor).ok_or(Error::NullTensor)?;
+        let tensor = at(tensor)?;
         // SAFETY: the caller's promise.
         unsafe { Self::judge(tensor) }.map_err(|(error, _deleted)| error)
     }
@@ -98,7 +99,7 @@ impl ManagedTensor {
     pub(crate) unsafe fn from_raw_unless_refused(
         tensor: *mut DLManagedTensorVersioned,
     ) -> Result<Self, Error> {
-        let tensor = NonNull::new(tensor).ok_or(Error::NullTensor)?;
+        let tensor = at(tensor)?;
         // SAFETY: the caller's promise.
         unsafe { Self::judge(tensor) }.map_err(|(error, owner)| {
             owner.forget();
@@ -144,7 +145,7 @@ impl ManagedTensor {
     ///
     /// As [`Self::from_raw`].
     pub unsafe fn from_raw_legacy(tensor: *mut DLManagedTensor) -> Result<Self, Error> {
-        let tensor = NonNull::new(tensor).ok_or(Error::NullTensor)?;
+        let tensor = at(tensor)?;
         let owner = Owner::foreign(Abi::Legacy(tensor));
         // SAFETY: the caller's promise; `owner` outlives the view.
         let view = unsafe { View::read(&raw const (*tensor.as_ptr()).dl_tensor, false) };
@@ -434,6 +435,15 @@ impl ManagedTensor {
             Abi::Versioned(_) => Arc::new(self).share().into_raw_legacy(),
         }
     }
+}
+
+/// Where a managed tensor may be. Nothing of one that is misaligned can be read, not even its deleter.
+fn at<T>(tensor: *mut T) -> Result<NonNull<T>, Error> {
+    let tensor = NonNull::new(tensor).ok_or(Error::NullTensor)?;
+    if tensor.is_aligned() {
+        return Ok(tensor);
+    }
+    Err(Error::MisalignedTensor { address: tensor.as_ptr().addr() })
 }
 
 #[cfg(test)]

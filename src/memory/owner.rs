@@ -71,14 +71,14 @@ impl Drop for Owner {
         match self.0 {
             // SAFETY: I1.
             Abi::Packed(packed) => unsafe { delete_versioned(packed.into_versioned()) },
-            // SAFETY: I1.
-            Abi::Versioned(tensor) => {
-                release_foreign(move || unsafe { delete_versioned(tensor.as_ptr()) })
-            }
-            // SAFETY: I1.
-            Abi::Legacy(tensor) => {
-                release_foreign(move || unsafe { delete_legacy(tensor.as_ptr()) })
-            }
+            Abi::Versioned(tensor) => release_foreign(move || {
+                // SAFETY: I1.
+                unsafe { delete_versioned(tensor.as_ptr()) };
+            }),
+            Abi::Legacy(tensor) => release_foreign(move || {
+                // SAFETY: I1.
+                unsafe { delete_legacy(tensor.as_ptr()) };
+            }),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::plan::CopyReason;
 ///
 /// Invariants, from [`View::read`] on:
 ///
-/// - **V1** `shape` points to `ndim` extents, none negative; `strides` to `ndim` strides, or is
+/// - **V1** There are at most [`layout::MAX_NDIM`] axes. `shape` points to `ndim` extents, none negative; `strides` to `ndim` strides, or is
 ///   `None` for row-major. Both are aligned, readable and unchanging for as long as the view is.
 ///   With no axes both are dangling or `None` and never read.
 /// - **V2** `size` is the product of the extents, and `nbytes` what that many elements occupy; both
@@ -23,7 +23,7 @@ use crate::plan::CopyReason;
 /// - **V3** If the device is readable by the CPU and `nbytes > 0`: `address` is the first element,
 ///   not NULL, and every byte from the lowest to the highest element is readable, in one allocation,
 ///   at addresses that do not wrap. `before` and `after` are the bytes below `address`, and from it
-///   to the end of the highest element; their sum fits `isize`.
+///   to the end of the highest element; their sum is at most [`layout::MAX_SPAN`], and so fits `isize`.
 ///   `contiguous` if `before` is 0 and the elements are one run in row-major order, or if there are none.
 /// - **V4** If there are no elements, `address` is NULL and `byte_offset` 0, as the header asks.
 #[derive(Debug)]
@@ -60,6 +60,9 @@ impl View {
             return Err(Error::InvalidDtype(dtype));
         }
         let ndim = usize::try_from(ndim).map_err(|_| Error::NegativeNdim(ndim))?;
+        if ndim > layout::MAX_NDIM {
+            return Err(Error::TooManyAxes { ndim, most: layout::MAX_NDIM });
+        }
         let shape = int64_array(shape, ndim, "shape")?;
         let strides = int64_array(strides, ndim, "strides")?;
         let shape = match shape {
@@ -163,7 +166,7 @@ impl View {
     fn first_address(&self) -> Option<*mut u8> {
         let offset = usize::try_from(self.byte_offset).ok()?;
         let first = self.address.addr().checked_add(offset)?;
-        isize::try_from(self.before.checked_add(self.after)?).ok()?;
+        self.before.checked_add(self.after).filter(|&span| span <= layout::MAX_SPAN)?;
         first.checked_sub(self.before).filter(|&lowest| lowest > 0)?;
         first.checked_add(self.after)?;
         // wrapping_add asks nothing of the pointer; V3 is what makes it good to read.

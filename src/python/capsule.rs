@@ -15,6 +15,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
 use super::request::described;
+use crate::error::Error;
 use crate::fence::fenced;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::{self, ManagedTensor, PendingException};
@@ -148,11 +149,6 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
 pub(super) fn take_address(address: usize, versioned: bool) -> PyResult<ManagedTensor> {
     // ctypes hands out addresses as integers.
     let pointer = ptr::with_exposed_provenance_mut::<c_void>(address);
-    if address % align_of::<DLManagedTensorVersioned>() != 0 {
-        return Err(PyBufferError::new_err(format!(
-            "no tensor is at the misaligned address {address:#x}"
-        )));
-    }
     // SAFETY: the caller's promise, in Python's words. NULL and misaligned pointers are refused.
     let tensor = unsafe {
         if versioned {
@@ -174,11 +170,14 @@ fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_vo
     if !is_valid(capsule, abi.name) {
         return Ok(None);
     }
-    // SAFETY: attached to Python; the capsule is valid under this name, and both names are static.
-    let (pointer, renamed) = unsafe {
-        let pointer = ffi::PyCapsule_GetPointer(capsule.as_ptr(), abi.name.as_ptr());
-        (pointer, ffi::PyCapsule_SetName(capsule.as_ptr(), abi.used.as_ptr()))
-    };
+    // SAFETY: attached to Python; the capsule is valid under this name.
+    let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), abi.name.as_ptr()) };
+    // Nobody here could delete what is there: it stays the capsule's. Tensors of both kinds are aligned alike.
+    if !pointer.cast::<DLManagedTensorVersioned>().is_aligned() {
+        return Err(Error::MisalignedTensor { address: pointer.addr() }.into());
+    }
+    // SAFETY: attached to Python, and the name is static.
+    let renamed = unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), abi.used.as_ptr()) };
     if pointer.is_null() || renamed != 0 {
         return Err(PyErr::fetch(capsule.py()));
     }

@@ -9,7 +9,6 @@
 //! with a NUL, its arrays of pointers have the lengths given, and what they point to meets S1 too.
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
-use std::alloc::Layout;
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 
@@ -23,6 +22,10 @@ use crate::possible::MAX_DEPTH;
 /// Fields of a schema that are looked at, at all levels: far more than tables have. Children may be the same
 /// structure again and again, and then a few of them are more than anyone could count.
 const MAX_FIELDS: usize = 1 << 20;
+
+/// Buffers of a view array: their numbers are `int32`, and then there is the one of their sizes. Fewer than a
+/// machine of 32 bits has addresses for.
+const MAX_VARIADIC: usize = (1 << 31) / size_of::<*const c_void>();
 
 /// What is wrong with a structure, in words.
 pub(super) type Checked<T = ()> = Result<T, String>;
@@ -91,6 +94,10 @@ unsafe fn check_schema<'a>(
     if schema.n_children < needed {
         return Err(format!("the Arrow schema has {} children", schema.n_children));
     }
+    // Not followed: there are no more than are looked at.
+    if usize::try_from(schema.n_children).is_ok_and(|children| children > *fields) {
+        return Err(format!("the Arrow type has more than {MAX_FIELDS} fields"));
+    }
     // SAFETY: S1.
     unsafe { check_metadata(schema.metadata) }?;
     for child in children(schema.n_children, schema.children)? {
@@ -158,11 +165,11 @@ pub(super) fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Check
     let spec = layout(data_type);
     let fixed = spec.buffers.len() + usize::from(spec.can_contain_null_mask);
     let count = usize::try_from(array.n_buffers).unwrap_or(usize::MAX);
-    // Views carry any number of buffers, as many as there are addresses, and then the sizes of these.
+    // Views carry any number of buffers that a view has a number for, and then the sizes of these.
     let expected = match data_type {
         // By the interface it has none; polars gives it one, which nobody needs to look at.
         DataType::Null => count <= 1,
-        _ if spec.variadic => count > fixed && Layout::array::<*const c_void>(count).is_ok(),
+        _ if spec.variadic => count > fixed && count - fixed <= MAX_VARIADIC,
         _ => count == fixed,
     };
     if !expected {

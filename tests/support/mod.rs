@@ -238,6 +238,18 @@ impl Producer {
     }
 }
 
+/// No tensor, at an address where none can be.
+pub(crate) fn misaligned_tensor(abi: Abi, address: usize) -> Result<ManagedTensor, Error> {
+    assert_ne!(address % 8, 0);
+    // SAFETY: nothing is there, and nothing may be looked for.
+    unsafe {
+        match abi {
+            Abi::Versioned => ManagedTensor::from_raw(ptr::without_provenance_mut(address)),
+            Abi::Legacy => ManagedTensor::from_raw_legacy(ptr::without_provenance_mut(address)),
+        }
+    }
+}
+
 /// Does what a C consumer does in the end.
 pub(crate) fn delete(raw: *mut DLManagedTensorVersioned) {
     // SAFETY: the tests pass what `into_raw` returned, once.

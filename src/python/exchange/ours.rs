@@ -121,7 +121,8 @@ unsafe extern "C" fn allocate(
     // SAFETY: X2 for `out`, and the promise of `allocated`; `set_error` takes strings that end with 0.
     unsafe {
         clear(out);
-        let work = || if out.is_null() { Err(Trouble::no_out()) } else { allocated(prototype) };
+        let no_out = out.is_null() || !out.is_aligned();
+        let work = || if no_out { Err(Trouble::no_out()) } else { allocated(prototype) };
         match fenced(work).unwrap_or_else(|words| Err(Trouble::new(c"SystemError", words))) {
             Ok(tensor) => {
                 out.write(tensor.into_raw());
@@ -160,7 +161,7 @@ impl From<Error> for Trouble {
     }
 }
 
-const NO_OUT: &str = "the pointer for the result is NULL";
+const NO_OUT: &str = "the pointer for the result is NULL or misaligned";
 
 /// # Safety
 ///
@@ -184,7 +185,7 @@ unsafe fn allocated(prototype: *const DLTensor) -> Result<ManagedTensor, Trouble
 ///
 /// X2.
 unsafe fn clear<T>(out: *mut *mut T) {
-    if !out.is_null() {
+    if !out.is_null() && out.is_aligned() {
         // SAFETY: X2.
         unsafe { out.write(ptr::null_mut()) };
     }
@@ -199,7 +200,7 @@ unsafe fn clear<T>(out: *mut *mut T) {
 unsafe fn answer<T>(out: *mut T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -> c_int {
     // SAFETY: X1, until this returns.
     let py = unsafe { Python::assume_attached() };
-    if out.is_null() {
+    if out.is_null() || !out.is_aligned() {
         PyBufferError::new_err(NO_OUT).restore(py);
         return -1;
     }
@@ -284,9 +285,6 @@ unsafe fn wrapped(
     py: Python<'_>,
     tensor: *mut DLManagedTensorVersioned,
 ) -> PyResult<Bound<'_, PyTensor>> {
-    if !tensor.is_aligned() {
-        return Err(PyBufferError::new_err(format!("no tensor is at the address {tensor:p}")));
-    }
     // SAFETY: the caller's promise.
     let tensor = Arc::new(unsafe { ManagedTensor::from_raw_unless_refused(tensor) }?);
     Bound::new(py, PyTensor::received(Arc::clone(&tensor))).inspect_err(|_| {
