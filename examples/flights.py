@@ -33,17 +33,19 @@ def show_columns(table: pa.Table) -> None:
     print("\n" + ROW.format("column", "Arrow type", "call", "tensor", "memory"))
     for name, column in zip(table.column_names, table.columns, strict=True):
         call, options = answer(column)
-        tensor = arrow_dlpack.ragged(column, **options).values if call == "ragged" else None
-        if tensor is None:
+        is_ragged = call == "ragged"
+        if is_ragged:
+            tensor = arrow_dlpack.ragged(column, **options).values
+        else:
             tensor = arrow_dlpack.to_tensor(column, **options)
-        plan = arrow_dlpack.explain(column, **options)
+        plan = arrow_dlpack.explain(column, **options, ragged=is_ragged)
         arguments = ", ".join(f"{keyword}={value!r}" for keyword, value in options.items())
         kind = f"{tensor.dtype} {tensor.shape}"
         type_name = arrow_dlpack.Array(column).type
         print(ROW.format(name, type_name, f"{call}({arguments})", kind, plan))
         # What the plan says is what happened.
         shared = shares_memory(np.asarray(tensor), column)
-        require(shared == plan.zero_copy or call == "ragged", f"{name}: {plan}")
+        require(shared == plan.zero_copy or is_ragged, f"{name}: {plan}")
 
 
 def answer(column: pa.ChunkedArray) -> tuple[str, dict[str, object]]:

@@ -5,7 +5,7 @@ use core::fmt;
 
 use arrow_schema::{DataType, Field, FieldRef};
 
-use crate::ffi::{DLDataType, DLDevice};
+use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice};
 use crate::plan::CopyReason;
 use crate::scalar::Scalar;
 
@@ -82,7 +82,7 @@ pub enum Error {
         problem: String,
     },
     /// The values of one element type cannot become another.
-    #[error("{from} cannot become {to}")]
+    #[error("{from} cannot become {to}: {}", instead(*from, *to))]
     CannotCast {
         /// The element type that is there.
         from: DLDataType,
@@ -530,6 +530,23 @@ pub enum OffsetsProblem {
         /// Whether the array's offsets have 64 bits, rather than 32.
         is_large: bool,
     },
+}
+
+/// What to do where one dtype cannot become the other.
+fn instead(from: DLDataType, to: DLDataType) -> &'static str {
+    use DLDataTypeCode as Code;
+    let is_small = |dtype: DLDataType| dtype.code == Code::BFLOAT || dtype.code.0 > Code::BOOL.0;
+    match to.code {
+        Code::BOOL => "compare it with 0 first, say",
+        _ if is_small(from) => "ask for float32 or float64, which hold its values",
+        _ if is_small(to) => {
+            "ask for float32 and let the framework round it, as PyTorch's x.to(torch.bfloat16) does"
+        }
+        _ if from.code == Code::COMPLEX || to.code == Code::COMPLEX => {
+            "convert it in the framework, which knows what becomes of the imaginary part"
+        }
+        _ => "ask for an integer of 8 to 64 bits or a float of 16 to 64",
+    }
 }
 
 /// A field as its type: of an extension type if it is one.

@@ -118,9 +118,8 @@ fn convert(chunks: &[ArrayRef], field: &Field, case: &Value) -> Option<Result<Fo
         ("ragged", [array]) => {
             let offset_type = dtype(&asked["offset_type"]);
             export::ragged(array, field, &options, offset_type).and_then(|found| {
-                let explained = export::explain(Source::Array(array, field), &options)?;
+                let plan = Some(export::explain_ragged(array, field, &options, offset_type)?);
                 let (values, offsets) = (found.values, Some(found.offsets));
-                let plan = offset_type.is_none().then_some(explained);
                 Ok(Found { values, offsets, mask: found.mask, plan })
             })
         }

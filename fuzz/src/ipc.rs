@@ -216,13 +216,6 @@ fn is_same(one: &Error, other: &Error) -> bool {
 fn dense(source: Source<'_>, options: &Export, whole: Option<(&ArrayRef, &Field)>) {
     let (plan, found) = (export::explain(source, options), export::tensor(source, options));
     let is_masked = options.nulls == NullPolicy::Masked;
-    if let (Source::Array(_, field), Ok(_)) = (source, &plan)
-        && is_ragged(field.data_type())
-    {
-        // It is `ragged` that was explained.
-        assert!(found.is_err());
-        return;
-    }
     let tensor = match (&plan, found) {
         (Ok(plan), Ok(tensor)) => {
             if !is_masked {
@@ -232,8 +225,7 @@ fn dense(source: Source<'_>, options: &Export, whole: Option<(&ArrayRef, &Field)
         }
         (Ok(_), Err(error)) if is_of_values(&error) => return,
         (Err(explained), Err(error)) => {
-            let ragged = matches!(source, Source::Array(_, field) if is_ragged(field.data_type()));
-            assert!(ragged || is_same(explained, &error), "{explained}, but {error}");
+            assert!(is_same(explained, &error), "{explained}, but {error}");
             return;
         }
         // The mask takes a copy.
@@ -371,7 +363,7 @@ fn ragged(array: &ArrayRef, field: &Field, options: &Export, offset_type: Option
         assert!(found.is_err());
         return;
     }
-    let plan = export::explain((array, field), options);
+    let plan = export::explain_ragged(array, field, options, offset_type);
     let Ragged { values, offsets, mask } = match (plan, found) {
         (Ok(plan), Ok(found)) => {
             if offset_type.is_none() {

@@ -28,6 +28,7 @@ __all__ = [
     "Tensor",
     "UnsupportedError",
     "__version__",
+    "_dtype_name",
     "_index_columns",
     "_live",
     "_open_batches",
@@ -301,6 +302,8 @@ def explain(
     copy: bool | None = None,
     columns: Sequence[str] | None = None,
     physical: bool = False,
+    ragged: bool = False,
+    offset_type: Dtype | None = None,
 ) -> Plan: ...
 def asdlpack(
     obj: SupportsDLPack
@@ -314,6 +317,7 @@ def asdlpack(
     *,
     copy: bool | None = None,
 ) -> Tensor: ...
+def _dtype_name(dtype: Dtype, /) -> str: ...
 def _live() -> tuple[int, int]: ...
 def _open_batches(
     source: Any,

@@ -10,6 +10,7 @@ __all__ = [
     "ArrowType",
     "Device",
     "Dtype",
+    "JaxDevice",
     "Nulls",
     "SupportsArrayInterface",
     "SupportsArrowArray",
@@ -19,12 +20,15 @@ __all__ = [
     "SupportsDLPack",
     "SupportsReader",
     "SupportsScanner",
+    "TorchDevice",
 ]
 
-#: "cpu", or a (device_type, device_id) pair of DLPack.
-Device: TypeAlias = Literal["cpu"] | tuple[int, int]
+#: "cpu", "cuda:0" and the like, a device of PyTorch or JAX, or a (device_type, device_id) pair of
+#: DLPack.
+Device: TypeAlias = "str | tuple[int, int] | TorchDevice | JaxDevice"
 
-#: A name, such as "float32" or "bfloat16", or a dtype of NumPy, PyTorch or JAX.
+#: A name, such as "float32" or "bfloat16", NumPy's code for it, such as "f4", or a dtype of NumPy,
+#: PyTorch, JAX, Arrow or polars; or Python's float (of 64 bits), int (of 64) or bool.
 Dtype: TypeAlias = Any
 
 #: What becomes of nulls, where the result is one tensor: an error, NaN, or a number.
@@ -101,6 +105,30 @@ class SupportsReader(Protocol):
     @property
     def to_reader(self) -> Any:
         """The method that makes a stream."""
+
+
+class TorchDevice(Protocol):
+    """Has ``type`` and ``index``: the devices of PyTorch."""
+
+    @property
+    def type(self) -> str:
+        """What kind of device."""
+
+    @property
+    def index(self) -> int | None:
+        """Which one of its kind."""
+
+
+class JaxDevice(Protocol):
+    """Has ``platform`` and ``id``: the devices of JAX."""
+
+    @property
+    def platform(self) -> str:
+        """What kind of device."""
+
+    @property
+    def id(self) -> int:
+        """Which one of its kind."""
 
 
 #: Which of the Arrow types that can hold a tensor it becomes: a name, or any Arrow type or field.

@@ -22,7 +22,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
-from ._core import Tensor
+from ._core import Tensor, _dtype_name
 from .typing import Dtype, Nulls
 
 __all__ = ["Framework", "Input", "Output", "TensorUdf", "tensor_udf"]
@@ -57,7 +57,7 @@ class Input(NamedTuple):
 
     #: What errors call it.
     name: str
-    #: The elements: "float32", or a dtype of NumPy, PyTorch or JAX.
+    #: The elements: "float32", or whatever else to_tensor takes for it.
     dtype: Dtype = "float32"
     #: The extents of one row. The tensor has an axis of rows before these.
     shape: Sequence[int] = ()
@@ -303,7 +303,10 @@ def _judged(input: Input, where: str) -> Input:
 
 def _element(dtype: Dtype, where: str) -> str:
     """The name of a dtype, however it is given."""
-    name = str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
+    try:
+        name = _dtype_name(dtype)
+    except (TypeError, ValueError):
+        name = str(dtype)
     if name not in _DUCKDB:
         raise ValueError(f"{where}: columns have elements of {', '.join(_DUCKDB)}, not {name}")
     return name

@@ -2,10 +2,14 @@
 
 import ctypes
 
+import arro3.core
+import duckdb
 import ml_dtypes
+import nanoarrow
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 import torch
 from arrow_dlpack import Array, explain, from_dlpack, record_batch, to_tensor
@@ -252,3 +256,79 @@ def test_what_arrow_rs_moves_before_anyone_sees_it_is_told_and_can_be_forbidden(
     assert_forbidden(plan, lambda: to_tensor(source, copy=False))
     with pytest.raises(ValueError, match="offsets are missing or misaligned"):
         Array(pa.Array.from_buffers(pa.string(), 1, [None, odd, odd]))
+
+
+READ_ONCE = {
+    "pyarrow": lambda: table().to_reader(),
+    "pyarrow, of a dataset": lambda: ds.dataset(table()).scanner().to_reader(),
+    "duckdb": lambda: duckdb.sql("select 1 as a, 0.5::double as b").arrow(),
+    "nanoarrow": lambda: nanoarrow.ArrayStream(table()),
+    "nanoarrow, in C": lambda: nanoarrow.c_array_stream(table()),
+    "arro3": lambda: arro3.core.RecordBatchReader.from_arrow(table()),
+    "arro3, of a column": lambda: arro3.core.ArrayReader.from_arrow(pa.chunked_array([[1, 2]])),
+}
+
+
+@pytest.mark.parametrize("name", READ_ONCE)
+@pytest.mark.parametrize("options", [{}, {"ragged": True}, {"columns": ["a"]}])
+def test_what_is_read_once_is_not_read_to_be_explained(name, options):
+    reader = READ_ONCE[name]()
+    with pytest.raises(TypeError, match=r"read only once.*pyarrow\.table"):
+        explain(reader, **options)
+    assert to_tensor(reader).size > 0
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        table(),
+        table().to_batches()[0],
+        pl.from_arrow(table()),
+        duckdb.sql("select 1 as a"),
+        arro3.core.Table.from_arrow(table()),
+        nanoarrow.Array(numbers()),
+        Array(table()),
+    ],
+    ids=lambda source: type(source).__module__,
+)
+def test_a_table_is_explained_as_often_as_one_likes(source):
+    assert explain(source) == explain(source)
+    assert to_tensor(source).shape[0] > 0
+
+
+LISTS = {
+    "lists": pa.array([[1, 2], [3]]),
+    "texts": pa.array(["to", "be"]),
+    "views": pa.array([b"a"], pa.binary_view()),
+    "chunks": pa.chunked_array([[["a"]], [["b"]]]),
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_lists_are_explained_as_they_are_converted(name):
+    source = LISTS[name]
+    for convert in (explain, to_tensor):
+        with pytest.raises(TypeError, match="use ragged"):
+            convert(source)
+        with pytest.raises(TypeError, match='column "x": .*use ragged'):
+            convert(pa.table({"x": source}))
+
+
+def test_of_ragged_the_offsets_are_explained_too():
+    source = pa.array([[1, 2], [3]])
+    assert explain(source, ragged=True).zero_copy
+    assert_says(
+        explain(source, ragged=True, offset_type="int64", dtype="int8"),
+        [["int64 becomes int8"], ["int32 becomes int64"]],
+    )
+    for source, options in [
+        (numbers(), {"ragged": True}),
+        (table(), {"ragged": True}),
+        (LISTS["lists"], {"ragged": True, "order": "F"}),
+        (LISTS["lists"], {"ragged": True, "columns": ["a"]}),
+        (numbers(), {"offset_type": "int64"}),
+        (np.ones(3), {"ragged": True}),
+        (np.ones(3), {"offset_type": "int64"}),
+    ]:
+        with pytest.raises(TypeError):
+            explain(source, **options)

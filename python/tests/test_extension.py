@@ -97,8 +97,10 @@ def test_its_refusals_are_ours():
     assert isinstance(error.value, TypeError)
     with pytest.raises(TypeError, match="expected Float64, got Int64"):
         extension.doubled(pa.array([1]))
-    with pytest.raises(TypeError, match="__dlpack__"):
+    with pytest.raises(TypeError, match=r"expected Arrow data.*__dlpack__.*pyarrow\.array\(x\)"):
         extension.size([1.0])
+    with pytest.raises(TypeError, match=r"expected Arrow data.*pyarrow\.dataset"):
+        extension.size("a.parquet")
 
 
 def test_the_documentation_shows_it():

@@ -1,6 +1,7 @@
 """Rows of different lengths as values and offsets."""
 
 import itertools
+from functools import partial
 
 import arro3.core
 import jax
@@ -91,9 +92,9 @@ def test_the_plan_of_rows_is_what_happens(array):
     """By the rules of the format, rather than by what the library says of itself."""
     if array.null_count:
         with pytest.raises(TypeError, match="null"):
-            explain(array)
+            explain(array, ragged=True)
         return
-    plan = explain(array)
+    plan = explain(array, ragged=True)
     values, offsets = ragged(array)
     assert plan.bytes_copied == sum(t.nbytes for t in (values, offsets) if not t.readonly)
     if "view" not in str(array.type):
@@ -130,10 +131,10 @@ def test_what_lies_as_it_should_is_shared():
         pa.array(["to", "be"]),
         pa.array([b"or", b"not"], pa.large_binary()),
     ):
-        assert explain(array).zero_copy
+        assert explain(array, ragged=True).zero_copy
         assert all(tensor.readonly for tensor in ragged(array, copy=False))
     sliced = pa.array([[1, 2], [3], [4]])[1:]
-    plan = explain(sliced)
+    plan = explain(sliced, ragged=True)
     assert [step.reasons for step in plan.steps] == [["the offsets begin at 2, not at 0"]]
     assert plan.bytes_copied == 12
     values = ragged(sliced).values
@@ -281,7 +282,7 @@ RAGGED = {
 def test_rows_of_any_length_are_copied_as_explained(name):
     make, options, reasons = RAGGED[name]
     source = make()
-    plan = explain(source, **options)
+    plan = explain(source, **options, ragged=True)
     assert_says(plan, reasons)
     tensors = ragged(source, **options)
     spans = [*all_buffers(source)]
@@ -291,12 +292,12 @@ def test_rows_of_any_length_are_copied_as_explained(name):
     assert plan.bytes_copied == sum(tensor.nbytes for tensor in tensors if not tensor.readonly)
     if options.get("copy") is None and reasons:
         assert_forbidden(plan, lambda: ragged(source, **options, copy=False))
-        assert_forbidden(plan, lambda: explain(source, **options, copy=False))
+        assert_forbidden(plan, lambda: explain(source, **options, ragged=True, copy=False))
     chunks = pa.chunked_array([source, source])
-    joined = explain(chunks, **options)
+    joined = explain(chunks, **options, ragged=True)
     if joined.steps:
         assert joined.steps[0].reasons == ["2 chunks are put together"]
         if "copy" not in options:
-            for convert in (ragged, explain):
+            for convert in (ragged, partial(explain, ragged=True)):
                 with pytest.raises(BufferError, match="2 chunks are put together"):
                     convert(chunks, **options, copy=False)

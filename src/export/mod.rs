@@ -23,7 +23,7 @@ mod row;
 pub(crate) use dense::same_values;
 #[cfg(feature = "pyo3")]
 pub(crate) use primitive::vector;
-pub(crate) use ragged::{PreparedRagged, is_ragged};
+pub(crate) use ragged::PreparedRagged;
 pub(crate) use refusal::nulls;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
@@ -233,20 +233,13 @@ pub fn mask<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Manag
     Job::mask(source.into(), options)?.run()
 }
 
-/// What [`tensor`] will copy, and [`mask`] too with [`NullPolicy::Masked`]; for rows that differ in length,
-/// what [`ragged`] will.
+/// What [`tensor`] will copy, and [`mask`] too with [`NullPolicy::Masked`].
 ///
 /// # Errors
 ///
 /// As those, but for values that do not fit.
 pub fn explain<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Plan, Error> {
     let source = source.into();
-    if let Source::Array(array, field) = source {
-        if is_ragged(field.data_type()) {
-            check_type(array, field)?;
-            return Ok(PreparedRagged::new(array, field, options, None)?.plan);
-        }
-    }
     let plan = Job::new(source, options)?.plan().clone();
     Ok(match options.nulls {
         NullPolicy::Masked => plan.and(Job::mask(source, options)?.plan().clone()),
@@ -254,7 +247,9 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Pl
     })
 }
 
-/// Lists, texts and binaries as values and offsets; null rows are empty rows.
+/// Lists, texts and binaries as values and offsets.
+///
+/// Null rows are refused as nulls are everywhere; whatever else is said of nulls makes them empty rows.
 ///
 /// The values are the array's own, but for views, whose bytes lie anywhere, and for null rows that have
 /// values, which go; the offsets are those of the array if it is no slice that begins further on, and
@@ -263,7 +258,7 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Pl
 ///
 /// ```
 /// use arrow_array::StringArray;
-/// use arrow_dlpack::{Export, export};
+/// use arrow_dlpack::{Export, NullPolicy, export};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let texts = StringArray::from(vec!["to", "be", "", "not"]);
@@ -271,6 +266,13 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Pl
 /// let ragged = export::ragged(&texts, &field, &Export::default(), None)?;
 /// assert_eq!(ragged.values.as_slice::<u8>(), Some(&b"tobenot"[..]));
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 4, 4, 7][..]));
+///
+/// let texts = StringArray::from(vec![Some("to"), None, Some("be")]);
+/// assert!(export::ragged(&texts, &field, &Export::default(), None).is_err());
+/// let options = Export { nulls: NullPolicy::Masked, ..Default::default() };
+/// let ragged = export::ragged(&texts, &field, &options, None)?;
+/// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 2, 4][..]));
+/// assert!(ragged.mask.is_some());
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
@@ -285,6 +287,35 @@ pub fn ragged(
 ) -> Result<Ragged, Error> {
     check_type(array, field)?;
     PreparedRagged::new(array, field, options, offset_type)?.run()
+}
+
+/// What [`ragged`] will copy.
+///
+/// ```
+/// use arrow_array::StringArray;
+/// use arrow_dlpack::{Export, export};
+/// use arrow_schema::{DataType, Field};
+///
+/// let texts = StringArray::from(vec!["to", "be", "", "not"]);
+/// let field = Field::new("text", DataType::Utf8, false);
+/// assert!(export::explain_ragged(&texts, &field, &Export::default(), None)?.is_zero_copy());
+/// let slice = texts.slice(1, 3);
+/// let plan = export::explain_ragged(&slice, &field, &Export::default(), None)?;
+/// assert_eq!(plan.to_string(), "copies 16 bytes: the offsets begin at 2, not at 0");
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`ragged`], but for values that do not fit.
+pub fn explain_ragged(
+    array: &dyn Array,
+    field: &Field,
+    options: &Export,
+    offset_type: Option<DLDataType>,
+) -> Result<Plan, Error> {
+    check_type(array, field)?;
+    Ok(PreparedRagged::new(array, field, options, offset_type)?.plan)
 }
 
 /// A tensor that could be made.

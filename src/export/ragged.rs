@@ -409,7 +409,7 @@ fn sums<O: OffsetSizeTrait>(bounds: &Bounds, nulls: Option<&NullBuffer>, out: &m
 }
 
 /// Whether rows of the type differ in length.
-pub(crate) fn is_ragged(data_type: &DataType) -> bool {
+pub(super) fn is_ragged(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::List(_)

@@ -12,6 +12,7 @@ use pyo3::types::PyCapsule;
 
 use super::consume::Wanted;
 use super::exchange::{self, Lent};
+use super::expected::Expected;
 use super::fastcall::{self, Produces, Request};
 use super::field::{PyField, type_name};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
@@ -164,6 +165,9 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
         }
         if source::is_arrow(&object)? {
             return Self::new(&object);
+        }
+        if !is_tensor(&object)? {
+            return Err(Expected::Either.got(&object));
         }
         Self::from_dlpack(&object, None, Some(CopyArg(true)), None, None)
     }
@@ -411,6 +415,12 @@ or a device that is not the CPU's.";
         let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
         capsule::new(py, tensor, max_version)
     }
+}
+
+/// Whether an object can be asked for a tensor.
+pub(super) fn is_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_instance_of::<PyCapsule>()
+        || object.hasattr(intern!(object.py(), "__dlpack__"))?)
 }
 
 /// A producer's tensor, in memory that the CPU can read.

@@ -5,8 +5,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::expected::Expected;
 use super::foreign::attribute;
-use super::request::{self, DeviceArg, VersionArg, described, type_name};
+use super::request::{self, DlDeviceArg, VersionArg, described, type_name};
 use super::{capsule, exchange, fastcall, hidden, unlocked};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
@@ -39,9 +40,9 @@ pub(super) fn ask<'py>(
         (answer, true)
     } else {
         let method = attribute(x, intern!(py, "__dlpack__"))?;
-        let Some(method) = method else { return Err(no_producer(x)?) };
+        let Some(method) = method else { return Err(Expected::Tensor.got(x)) };
         if first.is_none() {
-            let device = device.map(DeviceArg);
+            let device = device.map(DlDeviceArg);
             let keywords = request::keywords(py, stream, max_version, device, copy)?;
             first = Some(method.call((), Some(&keywords)));
         }
@@ -71,15 +72,6 @@ pub(super) fn ask<'py>(
         )));
     }
     Ok(Answer { capsule, understood })
-}
-
-fn no_producer(x: &Bound<'_, PyAny>) -> PyResult<PyErr> {
-    let is_arrow = super::source::is_arrow(x)?;
-    Ok(PyTypeError::new_err(format!(
-        "expected an object with __dlpack__ or a DLPack capsule, got {}{}",
-        type_name(x),
-        if is_arrow { " (which is Arrow data: use Array)" } else { "" }
-    )))
 }
 
 /// What is wanted of a tensor.

@@ -18,7 +18,7 @@ use pyo3::types::{PyString, PyTuple};
 use pyo3::{Borrowed, PyClass};
 
 use super::capsule;
-use super::request::{CopyArg, DeviceArg, VersionArg};
+use super::request::{CopyArg, DlDeviceArg, VersionArg};
 use crate::fence::fenced;
 use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::{ManagedTensor, symbol};
@@ -43,7 +43,7 @@ pub(super) trait Produces: PyClass<Frozen = True> + Sync {
 pub(super) struct Request<'py> {
     pub(super) stream: Option<Bound<'py, PyAny>>,
     pub(super) max_version: Option<DLPackVersion>,
-    pub(super) dl_device: Option<DeviceArg>,
+    pub(super) dl_device: Option<DlDeviceArg>,
     pub(super) copy: Option<bool>,
 }
 

@@ -1,13 +1,13 @@
 //! `asdlpack`: a tensor of whatever says where its elements are.
 
-use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
 
 use super::capsule::Level;
+use super::expected::Expected;
 use super::options::{self, NullsArg, OrderArg};
-use super::request::{CopyArg, type_name};
+use super::request::CopyArg;
 use super::table::Data;
 use super::{PyTensor, hidden, interface, lent, source, unlocked};
 
@@ -68,12 +68,7 @@ pub(super) fn asdlpack<'py>(
     } else if lent::has_buffer(obj) {
         lent::buffer(obj)?
     } else {
-        return Err(PyTypeError::new_err(format!(
-            "expected an object with __dlpack__, __array_interface__, __arrow_c_array__, \
-             __arrow_c_stream__, __cuda_array_interface__ or the buffer protocol, or a DLPack capsule, \
-             got {} (of many others numpy.asarray makes one)",
-            type_name(obj)
-        )));
+        return Err(Expected::Any.got(obj));
     };
     if let Some(CopyArg(true)) = copy {
         let copy = unlocked(py, tensor.nbytes(), || tensor.copied())?;

@@ -126,6 +126,37 @@ pub(super) fn of_typestr(typestr: &str) -> PyResult<DLDataType> {
     }
 }
 
+/// A number in the byte order that is not this machine's.
+pub(super) struct OtherOrder;
+
+/// The dtype of NumPy's code for it, such as `f4`, `<f4` or `d`; `None` for what is no code of a number.
+pub(super) fn of_code(code: &str) -> Option<Result<DLDataType, OtherOrder>> {
+    let order = code.chars().next().filter(|order| "<>=|".contains(*order));
+    let rest = code.get(order.map_or(0, char::len_utf8)..).unwrap_or_default();
+    let (kind, digits) = rest.split_at_checked(1)?;
+    let dtype = match (kind, digits) {
+        // What `c` and `b1` are elsewhere: a text, and an integer.
+        ("c", "") => None,
+        (_, "") => {
+            let item = ITEMS.iter().find(|item| item.spelling == kind)?;
+            number(item.code, item.native)
+        }
+        _ if !digits.bytes().all(|digit| digit.is_ascii_digit()) => None,
+        ("b", "1") => Some(DLDataType::BOOL),
+        _ => {
+            let code = match kind {
+                "i" => DLDataTypeCode::INT,
+                "u" => DLDataTypeCode::UINT,
+                "f" => DLDataTypeCode::FLOAT,
+                "c" => DLDataTypeCode::COMPLEX,
+                _ => return None,
+            };
+            number(code, digits.parse().ok()?)
+        }
+    }?;
+    Some(if is_swapped(order) && dtype.bits > 8 { Err(OtherOrder) } else { Ok(dtype) })
+}
+
 const OBJECTS: &str =
     "it is Python objects: make numbers of them, with numpy.asarray(x).astype(\"float64\")";
 const LONG_DOUBLE: &str = "convert it, with numpy.asarray(x).astype(\"float64\")";

@@ -39,8 +39,10 @@ mod buffer;
 mod capsule;
 mod consume;
 mod destination;
+mod dtype;
 mod error;
 mod exchange;
+mod expected;
 mod fastcall;
 mod field;
 mod foreign;
@@ -73,6 +75,7 @@ pub use field::PyField;
 pub use plan::{PyPlan, PyStep};
 pub use tensor::PyTensor;
 
+use expected::Expected;
 use options::{ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use request::{CopyArg, DeviceArg};
 use table::Data;
@@ -109,6 +112,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batches::_stop_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_index_columns, module)?)?;
     module.add_function(wrap_pyfunction!(_live, module)?)?;
+    module.add_function(wrap_pyfunction!(_dtype_name, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
 }
 
@@ -200,8 +204,9 @@ fn from_ragged(
 /// columns).
 ///
 /// obj: any object with __arrow_c_array__ or __arrow_c_stream__.
-/// dtype: of the result, if not that of the values; a name, or NumPy's or PyTorch's. A table takes the
-/// smallest that all its columns go into, as pyarrow's RecordBatch.to_tensor does.
+/// dtype: of the result, if not that of the values; a name, NumPy's code such as "f4", or a dtype of NumPy,
+/// PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
+/// into, as pyarrow's RecordBatch.to_tensor does.
 /// nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
 /// pair (values, mask), where the mask is True where a value is valid.
 /// order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
@@ -319,15 +324,15 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
     Ok(class.bind(py))
 }
 
-/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, type=None, device=None, mask=None)
+/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None)
 /// --
 ///
 /// What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
-/// is explained, of lists, texts and binaries ragged; of tensors from_dlpack, with copy, type, device and
-/// mask.
+/// is explained, or ragged with ragged=True, which takes offset_type too; of tensors from_dlpack, with
+/// copy, type, device and mask.
 ///
-/// It raises what the conversion would raise, but for values that do not fit the dtype. A reader has been
-/// read and a capsule used afterwards, as by the conversion.
+/// It raises what the conversion would raise, but for values that do not fit the dtype. What can be read
+/// only once, such as a reader, is refused, because it would be read; a capsule is used afterwards.
 ///
 /// >>> import arrow_dlpack, pyarrow as pa
 /// >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))
@@ -336,7 +341,7 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
 /// >>> plan.steps[0].reasons
 /// ['int64 becomes float64', '2 columns are put side by side']
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false, r#type=None, device=None, mask=None), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false, ragged=false, offset_type=None, r#type=None, device=None, mask=None), text_signature = None)]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 fn explain(
     obj: &Bound<'_, PyAny>,
@@ -346,6 +351,8 @@ fn explain(
     copy: Option<CopyArg>,
     columns: Option<ColumnsArg>,
     physical: bool,
+    ragged: bool,
+    offset_type: Option<DtypeArg>,
     r#type: Option<TypeArg>,
     device: Option<DeviceArg>,
     mask: Option<&Bound<'_, PyAny>>,
@@ -357,15 +364,27 @@ fn explain(
                 "are for tensors, and this is Arrow data",
             ));
         }
+        if let Some(obstacle) = options::misplaced(ragged, &order, offset_type.is_some()) {
+            return Err(obstacle);
+        }
+        source::refuse_read_once(obj)?;
         let options = options::export(copy, nulls, dtype, order, physical);
-        let columns = columns.map(|columns| columns.0);
-        return Ok(PyPlan(Data::read(obj, columns)?.explain(obj.py(), &options)?));
+        let data = Data::read(obj, columns.map(|columns| columns.0))?;
+        return Ok(PyPlan(match ragged {
+            true => data.explain_ragged(obj.py(), &options, offset_type.map(|dtype| dtype.0))?,
+            false => data.explain(obj.py(), &options)?,
+        }));
+    }
+    if !array::is_tensor(obj)? {
+        return Err(Expected::Either.got(obj));
     }
     if options::export(None, nulls, dtype, order, physical) != Export::default()
         || columns.is_some()
+        || ragged
+        || offset_type.is_some()
     {
         return Err(options::pointless(
-            "dtype, nulls, order, columns and physical",
+            "dtype, nulls, order, columns, physical, ragged and offset_type",
             "are for Arrow data, and this is a tensor",
         ));
     }
@@ -378,6 +397,14 @@ fn explain(
 fn _live() -> (usize, usize) {
     let live = crate::live();
     (live.exported, live.imported)
+}
+
+/// The name of a dtype, however it is spelled.
+#[pyfunction]
+#[pyo3(signature = (dtype, /))]
+#[expect(clippy::needless_pass_by_value, reason = "an argument")]
+fn _dtype_name(dtype: DtypeArg) -> String {
+    dtype.0.to_string()
 }
 
 /// What [`export::tensor`] makes, without the GIL where that takes long.

@@ -6,45 +6,14 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyString};
 
+pub(super) use super::dtype::DtypeArg;
 use super::field::type_name;
 use super::request::{CopyArg, wrong};
 use super::source;
 use crate::export::{Export, NullPolicy, Order};
-use crate::ffi::DLDataType;
 use crate::import::{self, Import, Representation};
 use crate::memory::ManagedTensor;
 use crate::scalar::Scalar;
-
-/// `dtype`: a name, or any object that has one: NumPy's, PyTorch's and JAX's dtypes.
-pub(super) struct DtypeArg(pub(super) DLDataType);
-
-impl<'py> FromPyObject<'_, 'py> for DtypeArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let py = object.py();
-        if object
-            .getattr_opt(intern!(py, "isnative"))?
-            .is_some_and(|native| native.is_truthy().is_ok_and(|native| !native))
-        {
-            return Err(wrong(&object, "dtype must be in the machine's byte order"));
-        }
-        let name = if object.is_instance_of::<PyString>() {
-            object.extract::<String>()?
-        } else if let Some(name) = object.getattr_opt(intern!(py, "name"))? {
-            name.str()?.to_string()
-        } else if let Some(name) = object.getattr_opt(intern!(py, "__name__"))? {
-            name.str()?.to_string()
-        } else {
-            // "torch.float32"
-            let text = object.str()?.to_string();
-            text.rsplit('.').next().unwrap_or_default().to_owned()
-        };
-        name.parse()
-            .map(Self)
-            .map_err(|error: crate::Error| PyValueError::new_err(error.to_string()))
-    }
-}
 
 /// `nulls`: "error", "nan", "mask", or the value that nulls become.
 pub(super) struct NullsArg(pub(super) NullPolicy);
@@ -231,6 +200,15 @@ pub(super) fn no_column(name: &str, count: usize, names: &[&str]) -> PyErr {
         0 => format!("there is no column {name:?} among {names:?}"),
         _ => format!("{count} columns are called {name:?}"),
     })
+}
+
+/// The error for keywords of `explain` that do not go together.
+pub(super) fn misplaced(ragged: bool, order: &OrderArg, has_offset_type: bool) -> Option<PyErr> {
+    match ragged {
+        true if order.0 != Order::default() => Some(pointless("order", "is not for ragged=True")),
+        false if has_offset_type => Some(pointless("offset_type", "is for ragged=True")),
+        _ => None,
+    }
 }
 
 /// The error for a keyword that means nothing here.

@@ -50,10 +50,48 @@ impl<'py> FromPyObject<'_, 'py> for AddressArg {
     }
 }
 
-/// `device` or `dl_device`: a pair `(device_type, device_id)`, or "cpu".
+/// `device`: "cpu", "cuda:0" and their like, an object of that text, as PyTorch's and JAX's devices are, or a pair
+/// of DLPack.
 pub(super) struct DeviceArg(pub(super) DLDevice);
 
 impl<'py> FromPyObject<'_, 'py> for DeviceArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok((device_type, device_id)) = object.extract::<(i32, i32)>() {
+            return Ok(Self(DLDevice { device_type: DLDeviceType(device_type), device_id }));
+        }
+        // The text of a number, a list or None is no device's.
+        let text = object.str()?.to_string();
+        device_of(&text).map(Self).ok_or_else(|| {
+            wrong(
+                &object,
+                "device must be \"cpu\", \"cuda:0\" or another device's name and number, a device of \
+                 PyTorch's or JAX's, or a tuple (device_type, device_id) of DLPack",
+            )
+        })
+    }
+}
+
+/// The device of a name and a number, which is 0 where there is none.
+fn device_of(text: &str) -> Option<DLDevice> {
+    let (name, id) = text.split_once(':').unwrap_or((text, "0"));
+    let digits = !id.is_empty() && id.bytes().all(|digit| digit.is_ascii_digit());
+    let device_type = match name {
+        "gpu" => DLDeviceType::CUDA,
+        "hip" => DLDeviceType::ROCM,
+        "mps" => DLDeviceType::METAL,
+        "xpu" => DLDeviceType::ONE_API,
+        name => DLDeviceType::ALL.iter().find(|(kind, _)| kind.name() == Some(name))?.0,
+    };
+    let device_id = if digits { id.parse().ok()? } else { return None };
+    Some(DLDevice { device_type, device_id })
+}
+
+/// `dl_device`: a pair `(device_type, device_id)`, as the array API has it, or "cpu".
+pub(super) struct DlDeviceArg(pub(super) DLDevice);
+
+impl<'py> FromPyObject<'_, 'py> for DlDeviceArg {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
@@ -77,7 +115,7 @@ pub(super) fn keywords<'py>(
     py: Python<'py>,
     stream: Option<Bound<'py, PyAny>>,
     max_version: Option<VersionArg>,
-    dl_device: Option<DeviceArg>,
+    dl_device: Option<DlDeviceArg>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let keywords = PyDict::new(py);
@@ -87,7 +125,7 @@ pub(super) fn keywords<'py>(
     if let Some(VersionArg(DLPackVersion { major, minor })) = max_version {
         keywords.set_item(intern!(py, "max_version"), (major, minor))?;
     }
-    if let Some(DeviceArg(DLDevice { device_type, device_id })) = dl_device {
+    if let Some(DlDeviceArg(DLDevice { device_type, device_id })) = dl_device {
         keywords.set_item(intern!(py, "dl_device"), (device_type.0, device_id))?;
     }
     if let Some(copy) = copy {

@@ -18,6 +18,7 @@ use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyString};
 
 use super::capsule::Level;
+use super::expected::Expected;
 use super::foreign::attribute;
 use super::request::{described, type_name};
 use super::room;
@@ -33,6 +34,23 @@ pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(names.into_iter().any(|name| class_has(object, name) == Some(true))
         || object.hasattr(names[0])?
         || object.hasattr(names[1])?)
+}
+
+/// An error for what can be read only once: who asks about it does not want it to be gone.
+///
+/// The stream of a table begins anew whenever it is asked for, that of a reader goes on; nothing in the interface
+/// tells. What has a next one is at some place, and a table is at none.
+pub(super) fn refuse_read_once(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    for next in ["__next__", "read_next_batch", "read_next", "get_next"] {
+        if object.hasattr(next)? {
+            return Err(PyTypeError::new_err(format!(
+                "{} can be read only once, and to be explained it would have to be read: read it first, into \
+                 a table, such as pyarrow.table(x), and explain that",
+                type_name(object)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the object's class has such an attribute, `None` where the interpreter has no way to tell.
@@ -123,11 +141,7 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     if let Some(stream) = attribute(object, stream)? {
         return import_stream(object, &stream);
     }
-    Err(PyTypeError::new_err(format!(
-        "expected an Arrow array, an object with __arrow_c_array__ or __arrow_c_stream__, got {} (for a \
-         tensor, use from_dlpack)",
-        type_name(object)
-    )))
+    Err(Expected::Arrow.got(object))
 }
 
 /// All arrays of the stream that `__arrow_c_stream__` returns.

@@ -119,21 +119,23 @@ impl Data {
         Ok(tensors)
     }
 
-    /// What the conversion would copy.
+    /// What the conversion to a tensor would copy.
     pub(super) fn explain(&self, py: Python<'_>, options: &Export) -> PyResult<Plan> {
         check_copies(&self.before, options)?;
-        let plan = match &self.shape {
-            Shape::Column(chunks, field) if export::is_ragged(field.data_type()) => {
-                let (array, before) = joined(py, chunks, field)?;
-                check_copies(&before, options)?;
-                before.and(PreparedRagged::new(&array, field, options, None)?.plan)
-            }
-            _ => {
-                let source = self.source();
-                unlocked(py, source.nbytes(), || export::explain(source, options))?
-            }
-        };
+        let source = self.source();
+        let plan = unlocked(py, source.nbytes(), || export::explain(source, options))?;
         Ok(self.before.clone().and(plan))
+    }
+
+    /// What that to values and offsets would copy.
+    pub(super) fn explain_ragged(
+        &self,
+        py: Python<'_>,
+        options: &Export,
+        offset_type: Option<DLDataType>,
+    ) -> PyResult<Plan> {
+        let (prepared, before) = self.prepare_ragged(py, options, offset_type)?;
+        Ok(before.and(prepared.plan))
     }
 
     /// Values and offsets, and the mask if one was asked for.
@@ -143,16 +145,26 @@ impl Data {
         options: &Export,
         offset_type: Option<DLDataType>,
     ) -> PyResult<export::Ragged> {
+        let (prepared, _) = self.prepare_ragged(py, options, offset_type)?;
+        Ok(unlocked(py, prepared.plan.bytes_copied(), || prepared.run())?)
+    }
+
+    /// And what has been copied for it.
+    fn prepare_ragged(
+        &self,
+        py: Python<'_>,
+        options: &Export,
+        offset_type: Option<DLDataType>,
+    ) -> PyResult<(PreparedRagged, Plan)> {
         check_copies(&self.before, options)?;
         let Shape::Column(chunks, field) = &self.shape else {
             return Err(PyTypeError::new_err("ragged takes one column, and this is a table"));
         };
-        let (array, before) = joined(py, chunks, field)?;
-        check_copies(&before, options)?;
+        let (array, joined) = joined(py, chunks, field)?;
+        check_copies(&joined, options)?;
         let nbytes = array.get_buffer_memory_size();
         let prepare = || PreparedRagged::new(&array, field, options, offset_type);
-        let prepared = unlocked(py, nbytes, prepare)?;
-        Ok(unlocked(py, prepared.plan.bytes_copied(), || prepared.run())?)
+        Ok((unlocked(py, nbytes, prepare)?, self.before.clone().and(joined)))
     }
 }
 

@@ -12,12 +12,13 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
+use super::array::is_tensor;
 use super::consume::{self, Wanted};
 use super::exchange::{self, Lent};
 use super::fastcall::{self, Produces, Request};
 use super::field::PyField;
 use super::options::TypeArg;
-use super::request::{self, AddressArg, CopyArg, DeviceArg, VersionArg};
+use super::request::{self, AddressArg, CopyArg, DeviceArg, DlDeviceArg, VersionArg};
 use super::{PyArray, buffer, capsule, unlocked, values};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::memory::{ManagedTensor, release_foreign};
@@ -122,9 +123,7 @@ impl<'py> FromPyObject<'_, 'py> for PyTensor {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let is_tensor = object.is_instance_of::<PyCapsule>()
-            || object.hasattr(intern!(object.py(), "__dlpack__"))?;
-        if is_tensor {
+        if is_tensor(&object)? {
             return Self::from_dlpack(&object, None, None);
         }
         Ok(object.extract::<PyArray>()?.to_dlpack()?)
@@ -135,7 +134,8 @@ impl<'py> FromPyObject<'_, 'py> for PyTensor {
 impl PyTensor {
     /// A tensor from any object with __dlpack__, or from a DLPack capsule.
     ///
-    /// device: "cpu" or a (device_type, device_id) tuple of DLPack; None for where it is.
+    /// device: "cpu", "cuda:0", a device of PyTorch's or JAX's, or a (device_type, device_id) tuple of DLPack;
+    /// None for where it is.
     /// copy: True for memory of its own; False to fail where the producer, or moving to that device,
     /// would copy; None copies only to get to the device.
     #[staticmethod]
@@ -392,7 +392,7 @@ impl PyTensor {
 /// What `x.__dlpack_device__()` says, if it can be asked.
 fn device_of(x: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
     match x.getattr_opt(intern!(x.py(), "__dlpack_device__"))? {
-        Some(method) => Ok(Some(method.call0()?.extract::<DeviceArg>()?.0)),
+        Some(method) => Ok(Some(method.call0()?.extract::<DlDeviceArg>()?.0)),
         None => Ok(None),
     }
 }

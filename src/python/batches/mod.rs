@@ -198,6 +198,7 @@ pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
 
 /// The names of the columns that are an index of pandas's, by what an object with __arrow_c_schema__ says.
 #[pyfunction]
+#[pyo3(signature = (schema, /))]
 pub(super) fn _index_columns(schema: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
     let field = source::schema_of(&capsule.cast_into()?)?;

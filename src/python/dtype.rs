@@ -1,0 +1,135 @@
+//! `dtype=`: an element type, however the libraries spell it.
+
+use arrow_schema::{DataType, Field};
+use pyo3::exceptions::PyValueError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType};
+
+use super::field::type_name;
+use super::item;
+use super::request::wrong;
+use super::source;
+use crate::error::Error;
+use crate::extension::Extension;
+use crate::ffi::{DLDataType, DLDataTypeCode};
+
+/// A name, NumPy's short code, or what stands for a dtype in Python, Arrow, NumPy, PyTorch, JAX, polars or
+/// pandas.
+pub(super) struct DtypeArg(pub(super) DLDataType);
+
+impl<'py> FromPyObject<'_, 'py> for DtypeArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        if object.is_instance_of::<PyString>() {
+            return of_text(&object, &object.extract::<String>()?).map(Self);
+        }
+        if let Ok(class) = object.cast::<PyType>() {
+            if let Some(dtype) = of_class(&class)? {
+                return Ok(Self(dtype));
+            }
+        }
+        if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_schema__"))? {
+            // polars' and JAX's types are classes, of whose instances it would be the method.
+            if !object.is_instance_of::<PyType>() {
+                let capsule = method.call0()?.cast_into::<PyCapsule>()?;
+                return of_arrow(&source::schema_of(&capsule)?).map(Self);
+            }
+        }
+        // That of pandas' own types.
+        let inner = object.getattr_opt(intern!(py, "numpy_dtype"))?;
+        let object = inner.unwrap_or_else(|| object.to_owned());
+        if object
+            .getattr_opt(intern!(py, "isnative"))?
+            .is_some_and(|native| native.is_truthy().is_ok_and(|native| !native))
+        {
+            return Err(foreign_order(&object));
+        }
+        let mut name = None;
+        for attribute in [intern!(py, "name"), intern!(py, "__name__")] {
+            name = object.getattr_opt(attribute)?.filter(|name| !name.is_none());
+            if name.is_some() {
+                break;
+            }
+        }
+        let name = match name {
+            Some(name) => name.str()?.to_string(),
+            None => object.str()?.to_string(), // "torch.float32"
+        };
+        let name = name.rsplit('.').next().unwrap_or_default();
+        if let Ok(dtype) = name.parse() {
+            return Ok(Self(dtype));
+        }
+        // polars has "Float32" and "Boolean".
+        let lower = match name {
+            "Boolean" => "bool".to_owned(),
+            _ => name.to_ascii_lowercase(),
+        };
+        lower.parse().map(Self).map_err(|_| unknown(name))
+    }
+}
+
+/// A text: the name of a dtype, or NumPy's code for it.
+fn of_text(object: &Bound<'_, PyAny>, text: &str) -> PyResult<DLDataType> {
+    if let Ok(dtype) = text.parse() {
+        return Ok(dtype);
+    }
+    match item::of_code(text) {
+        Some(Ok(dtype)) => Ok(dtype),
+        Some(Err(item::OtherOrder)) => Err(foreign_order(object)),
+        None if text == "float" => Err(PyValueError::new_err(
+            "\"float\" has 64 bits in NumPy and 32 in Arrow: say \"float64\" or \"float32\"",
+        )),
+        None if text == "int" => Err(PyValueError::new_err(
+            "\"int\" has 64 bits in NumPy and 32 in C: say \"int64\" or \"int32\"",
+        )),
+        None => Err(unknown(text)),
+    }
+}
+
+/// A class of Python's numbers, or of NumPy's, which have other names than dtypes.
+fn of_class(class: &Bound<'_, PyType>) -> PyResult<Option<DLDataType>> {
+    let py = class.py();
+    let numbers = [
+        (py.get_type::<PyBool>(), DLDataType::BOOL),
+        (py.get_type::<PyInt>(), DLDataType::INT64),
+        (py.get_type::<PyFloat>(), DLDataType::FLOAT64),
+        (py.get_type::<PyComplex>(), DLDataType::scalar(DLDataTypeCode::COMPLEX, 128)),
+    ];
+    if let Some((_, dtype)) = numbers.iter().find(|(number, _)| class.is(number)) {
+        return Ok(Some(*dtype));
+    }
+    if class.module().is_ok_and(|module| module == "numpy") {
+        let dtype = py.import("numpy")?.getattr("dtype")?.call1((class,))?;
+        let name = dtype.getattr("name")?.str()?.to_string();
+        return name.parse().map(Some).map_err(|_| unknown(&name));
+    }
+    Ok(None)
+}
+
+/// An Arrow type whose values are numbers.
+fn of_arrow(field: &std::sync::Arc<Field>) -> PyResult<DLDataType> {
+    let dtype = match Extension::of(field)? {
+        Some(Extension::Bool8) => Some(DLDataType::BOOL),
+        Some(extension) => extension.dtype(),
+        None if *field.data_type() == DataType::Boolean => Some(DLDataType::BOOL),
+        None => DLDataType::from_arrow(field.data_type()),
+    };
+    dtype.ok_or_else(|| {
+        let found = type_name(field);
+        PyValueError::new_err(format!(
+            "{found} is no dtype: Arrow's integers, floats and booleans are (times and decimals have their \
+             integers with physical=True)"
+        ))
+    })
+}
+
+fn unknown(name: &str) -> PyErr {
+    Error::UnknownDtype(name.chars().take(100).collect()).into()
+}
+
+fn foreign_order(object: &Bound<'_, PyAny>) -> PyErr {
+    wrong(object, "dtype must be in the machine's byte order")
+}

@@ -1,0 +1,206 @@
+//! What is said to whoever passes neither Arrow data nor a tensor: what it takes to make one of it.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PyRange, PySet, PyString,
+    PyTuple,
+};
+
+use super::lent;
+use super::request::type_name;
+use super::source::is_arrow;
+
+/// What would have been taken.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Expected {
+    Arrow,
+    Tensor,
+    Either,
+    Any,
+}
+
+impl Expected {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Arrow => {
+                "an Arrow array or table, an object with __arrow_c_array__ or __arrow_c_stream__"
+            }
+            Self::Tensor => "an object with __dlpack__ or a DLPack capsule",
+            Self::Either => {
+                "Arrow data, an object with __arrow_c_array__ or __arrow_c_stream__, or a tensor, one with \
+                 __dlpack__ or a DLPack capsule"
+            }
+            Self::Any => {
+                "an object with __dlpack__, __array_interface__, __arrow_c_array__, __arrow_c_stream__, \
+                 __cuda_array_interface__ or the buffer protocol, or a DLPack capsule"
+            }
+        }
+    }
+
+    /// The error for an object that is not what was expected.
+    pub(super) fn got(self, object: &Bound<'_, PyAny>) -> PyErr {
+        let way_out = match self {
+            Self::Tensor | Self::Any => tensor_of(object),
+            Self::Arrow | Self::Either => arrow_of(object, self),
+        };
+        // What somebody's attributes raise is no answer, and neither is it what was asked.
+        let way_out = way_out.ok().flatten().map_or_else(String::new, |way| format!(": {way}"));
+        let expected = self.words();
+        PyTypeError::new_err(format!("expected {expected}, got {}{way_out}", type_name(object)))
+    }
+}
+
+type WayOut = PyResult<Option<&'static str>>;
+
+/// How to make a tensor of it.
+fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
+    if is_arrow(object)? {
+        return Ok(Some("it is Arrow data: use to_tensor, or Array"));
+    }
+    if object.hasattr("__array_interface__")? || lent::has_buffer(object) {
+        return Ok(Some("asdlpack(x) takes its memory as it is"));
+    }
+    if is_path(object)? {
+        return Ok(Some("if it is a path, numpy.load(x) reads such a file"));
+    }
+    if object.hasattr("__array__")? || object.hasattr("__index__")? || is_sequence(object) {
+        return Ok(Some("numpy.asarray(x) makes one of it"));
+    }
+    arrow_of(object, Expected::Either)
+}
+
+/// How to make Arrow data of it.
+fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
+    if object.is_none() {
+        return Ok(Some("is there a return missing?"));
+    }
+    let has_dlpack = object.hasattr("__dlpack__")?;
+    if expected == Expected::Arrow && has_dlpack {
+        return Ok(Some("it is a tensor: use from_dlpack"));
+    }
+    if is_path(object)? {
+        return Ok(Some(
+            "if it is a path, pyarrow.dataset.dataset(x) opens it, for iter_batches, and to_table() of that \
+             reads it all",
+        ));
+    }
+    if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
+        return Ok(Some(
+            "asdlpack(x) is a tensor of its bytes; if they are a path, use os.fsdecode, and if they are Arrow \
+             IPC, pyarrow.ipc.open_stream(x)",
+        ));
+    }
+    if object.hasattr("__array_interface__")?
+        || object.is_instance_of::<PyMemoryView>()
+        || lent::has_buffer(object)
+    {
+        return Ok(Some("asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array"));
+    }
+    if let Ok(dict) = object.cast::<PyDict>() {
+        let are_tensors =
+            dict.values().iter().any(|value| matches!(value.hasattr("__dlpack__"), Ok(true)));
+        return Ok(Some(match are_tensors {
+            true => "record_batch(x) makes a table of tensors",
+            false => "pyarrow.table(x) makes a table of it",
+        }));
+    }
+    if is_sequence(object) {
+        return of_items(object);
+    }
+    if let Some(way_out) = of_library(object)? {
+        return Ok(Some(way_out));
+    }
+    if object.hasattr("__next__")? {
+        return Ok(Some(
+            "pyarrow.array(list(x)) makes an array of values, and pyarrow.RecordBatchReader.from_batches(schema, \
+             x) a reader of record batches",
+        ));
+    }
+    if object.hasattr("__array__")? || object.hasattr("__arrow_array__")? {
+        return Ok(Some("pyarrow.array(x) makes an array of it"));
+    }
+    if object.hasattr("as_py")? || object.hasattr("__index__")? || object.hasattr("__float__")? {
+        return Ok(Some("pyarrow.array([x]) makes an array of one value"));
+    }
+    Ok(match object.hasattr("__iter__")? && !object.hasattr("__arrow_c_schema__")? {
+        true => Some("pyarrow.array(x) makes an array of values"),
+        false => None,
+    })
+}
+
+/// How to make one of what several things are, by the first of them.
+fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
+    let first = object.try_iter()?.next().transpose()?;
+    let Some(first) = first else {
+        return Ok(Some("pyarrow.array(x, type) makes an array of none"));
+    };
+    Ok(Some(if is_arrow(&first)? {
+        "several are one after pyarrow.concat_tables(x), or pyarrow.chunked_array(x)"
+    } else if first.hasattr("__dlpack__")? {
+        "several are one after numpy.stack(x) or torch.stack(x), or columns: record_batch(dict(...))"
+    } else if first.is_instance_of::<PyDict>() {
+        "pyarrow.Table.from_pylist(x) makes a table of it"
+    } else if is_path(&first)? {
+        "pyarrow.array(x) makes an array of texts; if they are paths, pyarrow.dataset.dataset(x) opens them"
+    } else {
+        "pyarrow.array(x) makes an array of values"
+    }))
+}
+
+/// What the libraries have that are close to Arrow, by what only their objects can do. The first that fits is it.
+const LIBRARIES: &[(&[&str], &str)] = &[
+    (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),
+    (
+        &["schema_arrow", "read"],
+        "x.read() makes a table of it, and x.iter_batches() goes through it",
+    ),
+    (&["to_arrow_table"], "x.to_arrow_table() has the result, and so has what x.sql(...) returns"),
+    (&["fetch_arrow_table"], "x.fetch_arrow_table() has the result"),
+    (&["collect"], "x.collect() makes a frame of it"),
+    (&["toArrow"], "x.toArrow() makes a table of it"),
+    (&["to_pyarrow"], "x.to_pyarrow() makes a table of it"),
+    (&["to_pyarrow_dataset"], "x.to_pyarrow_dataset() is what iter_batches takes"),
+    (&["with_format"], "x.with_format(\"arrow\")[:] is a table"),
+    (&["agg"], "these are groups: aggregate them, with x.agg(...)"),
+    (&["to_frame"], "x.to_frame() makes a frame of it"),
+    (&["compute", "dask"], "x.compute() makes a frame of it"),
+    (&["to_arrow"], "x.to_arrow() makes a table of it"),
+    (
+        &["cursor", "execute"],
+        "a connection has no rows: polars.read_database(query, x) and pandas.read_sql(query, x) make a frame of \
+         a query's",
+    ),
+    (
+        &["fetchone", "execute"],
+        "a cursor's rows are Python objects: polars.read_database(query, connection) and pandas.read_sql(query, \
+         connection) make a frame of them",
+    ),
+    (
+        &["read", "close"],
+        "a file is for who knows its format, such as pyarrow.parquet.read_table(x), pyarrow.csv.read_csv(x) and \
+         pyarrow.ipc.open_stream(x)",
+    ),
+];
+
+fn of_library(object: &Bound<'_, PyAny>) -> WayOut {
+    for (methods, way_out) in LIBRARIES {
+        let mut has = methods.iter().map(|&method| object.hasattr(method));
+        if has.try_fold(true, |all, has| has.map(|has| all && has))? {
+            return Ok(Some(way_out));
+        }
+    }
+    Ok(None)
+}
+
+fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_instance_of::<PyString>() || object.hasattr("__fspath__")?)
+}
+
+fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyRange>()
+        || object.is_instance_of::<PySet>()
+        || object.is_instance_of::<PyFrozenSet>()
+}
