@@ -342,6 +342,14 @@ pub enum Error {
         WriteObstacle,
     ),
 
+    /// There are not as many elements in one shape as in the other.
+    #[error("shape {from:?} cannot be reshaped to {to:?}")]
+    CannotReshape {
+        /// The tensor's shape.
+        from: Vec<i64>,
+        /// What was asked for.
+        to: Vec<i64>,
+    },
     /// Only axes of extent 1 can repeat.
     #[error("shape {from:?} cannot be broadcast to {to:?}")]
     CannotBroadcast {
@@ -575,8 +583,8 @@ pub enum GiveObstacle {
     /// The array is a slice that begins further on than its buffer does.
     #[error("it does not begin where its buffer begins")]
     Sliced,
-    /// The memory is not from Rust's allocator.
-    #[error("its memory came from outside of Rust")]
+    /// The memory is not from Rust's allocator, or came through C, which does not say so.
+    #[error("its memory is not known to be from Rust's allocator")]
     Foreign,
 }
 

@@ -24,6 +24,7 @@ mod layout;
 mod memory;
 mod plan;
 mod possible;
+mod reshape;
 mod scalar;
 mod typed;
 

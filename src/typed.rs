@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, cast::AsArray, types};
 use arrow_schema::Field;
 
+use crate::copy::CopyPolicy;
 use crate::dtype::{Element, for_each_numeric};
 use crate::error::Error;
 use crate::export;
@@ -37,7 +38,7 @@ macro_rules! conversions {
             }
         }
 
-        /// A tensor of one axis or none, zero-copy if it is of this very dtype, contiguous and aligned; as
+        /// A tensor of one axis or none, or of axes of extent 1 behind the first, as in `(rows, 1)`; zero-copy if it is of this very dtype, contiguous and aligned; as
         /// [`from_dlpack`](crate::from_dlpack) asked for this type.
         ///
         /// ```
@@ -52,7 +53,8 @@ macro_rules! conversions {
         ///
         /// # Errors
         ///
-        /// `CannotBecome` for other dtypes and more axes; `UnreadableDevice`; `OutOfMemory`.
+        /// `CannotBecome` for other dtypes and more axes ([`ManagedTensor::reshape`] has fewer); `UnreadableDevice`;
+        /// `OutOfMemory`.
         impl TryFrom<ManagedTensor> for PrimitiveArray<types::$type> {
             type Error = Error;
 
@@ -79,6 +81,15 @@ fn adopt<T: ArrowPrimitiveType<Native: Element>>(
     let tensor = match import::adopt_as(tensor) {
         Ok(array) => return Ok(array),
         Err(tensor) => tensor,
+    };
+    // What models give is often (rows, 1).
+    let tensor = match tensor.shape() {
+        &[rows, ref others @ ..]
+            if !others.is_empty() && others.iter().all(|&extent| extent == 1) =>
+        {
+            return adopt(tensor.reshape(&[rows], CopyPolicy::Never)?);
+        }
+        _ => tensor,
     };
     let representation = Representation::Field(Arc::new(Field::new("", T::DATA_TYPE, true)));
     let (array, _) = import::from_dlpack(tensor, &Import { representation, ..Default::default() })?;

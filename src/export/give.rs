@@ -16,7 +16,10 @@ use crate::memory::{Fresh, ManagedTensor};
 /// Hands the array over as a writable tensor, without copying.
 ///
 /// That takes an array that nobody else holds, that begins where its buffer begins, and whose memory
-/// came from Rust's allocator. Otherwise the array comes back in the error.
+/// came from Rust's allocator, or is that of a tensor of this crate: a copy, or what was given before. Such a tensor
+/// can be written to, read as an array and given away again, as often as one likes, in the same memory.
+/// Otherwise the array comes back in the error. (An import that has to copy makes an array that does not begin
+/// where its buffer does: [`ManagedTensor::copied`] first makes one that can be given.)
 ///
 /// ```
 /// use std::sync::Arc;
@@ -35,6 +38,23 @@ use crate::memory::{Fresh, ManagedTensor};
 /// let tensor = export::give(refused.array, &field)?;
 /// assert!(!tensor.is_read_only());
 /// # Ok::<(), arrow_dlpack::export::GiveError>(())
+/// ```
+///
+/// A loop that works in place:
+///
+/// ```
+/// use arrow_array::Float32Array;
+/// use arrow_dlpack::{export, import};
+/// use arrow_schema::{DataType, Field};
+///
+/// let field = Field::new("x", DataType::Float32, false);
+/// let mut array = import::array(export::array(&Float32Array::from(vec![1.0, 2.0]))?.copied()?)?;
+/// for _ in 0..3 {
+///     let mut tensor = export::give(array, &field)?;
+///     tensor.as_slice_mut::<f32>().unwrap()[0] *= 2.0;
+///     array = import::array(tensor)?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_buffer::Buffer;
 
 use super::ManagedTensor;
+use super::own::{self, Lent};
 
 /// A `Buffer` over the bytes that the tensor spans; the tensor's deleter runs when the last slice of
 /// it goes, on whichever thread that is. `None`, and the tensor released, where the CPU cannot read.
@@ -14,6 +15,14 @@ use super::ManagedTensor;
 /// A tensor without elements is released at once: its pointer may be NULL or dangling, and Arrow
 /// asks even an empty buffer to be aligned.
 pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
+    if tensor.is_fresh() {
+        return Some(match tensor.into_fresh() {
+            // Arrow's own, to be written to again by whoever is alone with it.
+            Ok(memory) if memory.buffer().ptr_offset() == 0 => memory.into_buffer(),
+            Ok(memory) => own::lend(memory),
+            Err(_) => Buffer::default(),
+        });
+    }
     let (bytes, _) = tensor.span()?;
     if bytes.is_empty() {
         return Some(Buffer::default());
@@ -22,4 +31,11 @@ pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
     let owner = Arc::new(tensor.owner);
     // SAFETY: I2, the span is readable until the deleter runs, and the buffer has the owner.
     Some(unsafe { Buffer::from_custom_allocation(start, len, owner) })
+}
+
+/// A `Buffer` over memory of our own.
+pub(super) fn lend(owner: Arc<Lent>) -> Buffer {
+    let (start, len) = (owner.memory().as_slice().into(), owner.memory().len());
+    // SAFETY: the buffer has the owner, which has the memory.
+    unsafe { Buffer::from_custom_allocation(NonNull::<[u8]>::cast(start), len, owner) }
 }

@@ -3,10 +3,11 @@
 use arrow_buffer::{ArrowNativeType, Buffer};
 
 use super::huge;
+use super::own;
 use super::zeroed::zeroed;
 use crate::error::{Error, GiveObstacle};
 
-/// A buffer with one owner, which may therefore be written to by whoever gets it.
+/// A buffer of Rust's allocator with one owner, which may therefore be written to by whoever gets it.
 pub(crate) struct Fresh(Buffer);
 
 /// What Arrow recommends, and what JAX, MLX and minarrow need in order to share what they are given.
@@ -67,19 +68,33 @@ impl Fresh {
         Self(Buffer::from_vec(values))
     }
 
-    /// The buffer's own memory, if it has one owner and came from Rust's allocator; else the buffer
-    /// back, and what stands in the way.
+    /// The buffer's own memory, if it has one owner and came from Rust's allocator, or from here; else the
+    /// buffer back, and what stands in the way.
     pub(crate) fn claim(buffer: Buffer) -> Result<Self, (Buffer, GiveObstacle)> {
-        buffer.into_mutable().map(|memory| Self(memory.into())).map_err(|buffer| {
-            let obstacle = if buffer.ptr_offset() > 0 {
-                GiveObstacle::Sliced
-            } else if buffer.strong_count() > 1 {
-                GiveObstacle::Shared
-            } else {
-                GiveObstacle::Foreign
-            };
-            (buffer, obstacle)
-        })
+        match buffer.into_mutable() {
+            Ok(memory) => Ok(Self(memory.into())),
+            Err(buffer) if buffer.ptr_offset() > 0 => Err((buffer, GiveObstacle::Sliced)),
+            Err(buffer) if buffer.strong_count() > 1 => Err((buffer, GiveObstacle::Shared)),
+            Err(buffer) => own::take_back(buffer),
+        }
+    }
+
+    pub(super) fn none() -> Self {
+        Self(Buffer::default())
+    }
+
+    pub(super) fn buffer(&self) -> &Buffer {
+        &self.0
+    }
+
+    /// So many bytes of it, from `start` on.
+    pub(super) fn part(self, start: usize, len: usize) -> Self {
+        Self(self.0.slice_with_length(start, len))
+    }
+
+    /// What [`Self::into_buffer`] gave, if it still has no other holder.
+    pub(super) fn again(buffer: Buffer) -> Self {
+        Self(buffer)
     }
 
     pub(crate) fn into_buffer(self) -> Buffer {

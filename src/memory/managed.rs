@@ -218,7 +218,30 @@ impl ManagedTensor {
         let whole = whole(&memory);
         let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
         // I3: the memory had no other holder, and its pointer comes from the allocation.
-        Ok(Self { exclusive: true, ..tensor })
+        // SAFETY: `over` packs the buffer, which was that of a `Fresh`.
+        let owner = unsafe { tensor.owner.known_fresh() };
+        Ok(Self { exclusive: true, owner, view: tensor.view })
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        matches!(self.owner.abi(), Abi::Fresh(_))
+    }
+
+    /// The memory that it spans, if it is our own and nobody else's, and not nothing; the tensor is no more.
+    /// Otherwise the tensor comes back.
+    pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
+        let (Abi::Fresh(packed), Some((bytes, _))) = (self.owner.abi(), self.span()) else {
+            return Err(self);
+        };
+        let (start, len) = (bytes.as_ptr().addr(), bytes.len());
+        if len == 0 {
+            return Err(self);
+        }
+        self.owner.forget();
+        // SAFETY: I1, and the owner of the block is what `Abi::Fresh` says.
+        let memory = Fresh::again(unsafe { packed.into_owner::<Buffer>() });
+        let before = start - memory.buffer().as_ptr().addr();
+        Ok(memory.part(before, len))
     }
 
     /// A tensor over so many bytes of a buffer's allocation, `origin` bytes into which its first element is.
@@ -309,6 +332,29 @@ impl ManagedTensor {
         shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
     }
 
+    /// The same elements along other axes, which go no further than these, by somebody who has counted them.
+    pub(crate) fn in_shape(self, shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+        let (flags, dtype, exclusive) = (self.flags(), self.dtype(), self.exclusive);
+        // Other devices' memory is not there to be read, or counted.
+        let reach = self.span().map(|(bytes, origin)| (origin, bytes.len()));
+        let this = match self.into_fresh() {
+            Ok(memory) => {
+                let origin = reach.map_or(0, |(origin, _)| origin);
+                return Self::over_fresh(memory, origin, dtype, flags, shape, strides);
+            }
+            Err(this) => Arc::new(this),
+        };
+        let description = this.described(shape, strides);
+        // SAFETY: I2, for as long as the clone keeps the tensor; that no axis goes further than it did is checked
+        // next, before anyone can look.
+        let tensor = unsafe { Self::pack(Arc::clone(&this), &description) }?;
+        if reach.is_some_and(|(origin, len)| tensor.view.extends_beyond(origin, len)) {
+            return Err(Error::Overflow("extent beyond its buffer"));
+        }
+        // I3: the owner has what the tensor had, and nobody else has the owner.
+        Ok(Self { exclusive, ..tensor })
+    }
+
     /// The same elements in a larger shape, as NumPy's `broadcast_to`: axes of extent 1 repeat by a stride
     /// of 0, and more axes may come in front. Read-only, because many elements are one.
     ///
@@ -390,7 +436,7 @@ impl ManagedTensor {
                 self.owner.forget();
                 tensor.as_ptr()
             }
-            Abi::Packed(packed) => {
+            Abi::Packed(packed) | Abi::Fresh(packed) => {
                 self.owner.forget();
                 packed.into_versioned()
             }
@@ -428,7 +474,7 @@ impl ManagedTensor {
                 self.owner.forget();
                 Ok(tensor.as_ptr())
             }
-            Abi::Packed(packed) => {
+            Abi::Packed(packed) | Abi::Fresh(packed) => {
                 self.owner.forget();
                 Ok(packed.into_legacy())
             }

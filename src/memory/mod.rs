@@ -3,11 +3,11 @@
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and `elements`
 //! are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns one into an
 //! Arrow `Buffer`; `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros,
-//! `room` asks for it first, `run` knows neighbours in one allocation, `prototype` has memory for a shape in C's
-//! terms, `part` is a tensor over the memory of another one. `release` lets go without going ever deeper, `live`
-//! counts what is open, in `counts`, `spare` keeps a tensor's block for the next one; what they have for each
-//! thread is in `local`. `keep` is the Python package's allocator and has its blocks in `slots`, `pending` puts
-//! its exceptions aside.
+//! `room` asks for it first, `run` knows neighbours in one allocation, `own` knows our memory again when it is
+//! given away, `prototype` has memory for a shape in C's terms, `part` is a tensor over the memory of another
+//! one. `release` lets go without going ever deeper, `live` counts what is open, in `counts`, `spare` keeps a
+//! tensor's block for the next one; what they have for each thread is in `local`. `keep` is the Python package's
+//! allocator and has its blocks in `slots`, `pending` puts its exceptions aside.
 
 mod adopt;
 mod counts;
@@ -21,6 +21,7 @@ mod keep;
 mod live;
 mod local;
 mod managed;
+mod own;
 mod owner;
 mod pack;
 #[cfg(feature = "pyo3")]

@@ -22,11 +22,25 @@ pub(super) enum Abi {
     Versioned(NonNull<DLManagedTensorVersioned>),
     Legacy(NonNull<DLManagedTensor>),
     Packed(Packed),
+    /// As `Packed`, and the block's owner is the `Buffer` of a `Fresh`.
+    Fresh(Packed),
 }
 
 impl Owner {
     pub(super) fn packed(packed: Packed) -> Self {
         Self(Abi::Packed(packed))
+    }
+
+    /// # Safety
+    ///
+    /// If it is a packed tensor's, the block's owner is the `Buffer` of a `Fresh`.
+    pub(super) unsafe fn known_fresh(self) -> Self {
+        let abi = match self.0 {
+            Abi::Packed(packed) => Abi::Fresh(packed),
+            abi => abi,
+        };
+        mem::forget(self);
+        Self(abi)
     }
 
     pub(super) fn abi(&self) -> Abi {
@@ -39,7 +53,7 @@ impl Owner {
     }
 
     fn is_foreign(&self) -> bool {
-        !matches!(self.0, Abi::Packed(_))
+        !matches!(self.0, Abi::Packed(_) | Abi::Fresh(_))
     }
 
     /// Someone else owns it now.
@@ -54,7 +68,7 @@ impl Owner {
     pub(super) fn flags(&self) -> DLPackFlags {
         let versioned = match self.0 {
             Abi::Versioned(tensor) => tensor.as_ptr(),
-            Abi::Packed(packed) => packed.into_versioned(),
+            Abi::Packed(packed) | Abi::Fresh(packed) => packed.into_versioned(),
             // It cannot say that it is read-only, and JAX's arrays are: what nobody said is writable is not.
             Abi::Legacy(_) => return DLPackFlags::READ_ONLY,
         };
@@ -70,7 +84,9 @@ impl Drop for Owner {
         }
         match self.0 {
             // SAFETY: I1.
-            Abi::Packed(packed) => unsafe { delete_versioned(packed.into_versioned()) },
+            Abi::Packed(packed) | Abi::Fresh(packed) => unsafe {
+                delete_versioned(packed.into_versioned());
+            },
             Abi::Versioned(tensor) => release_foreign(move || {
                 // SAFETY: I1.
                 unsafe { delete_versioned(tensor.as_ptr()) };

@@ -64,13 +64,24 @@ impl<O: 'static> Block<O> {
     ///
     /// P1, and nobody uses the block again.
     unsafe fn free(block: *mut Self) {
+        // SAFETY: the caller's promise.
+        let owner = unsafe { Self::take(block) };
+        release(|| drop(owner));
+    }
+
+    /// Frees the block, and gives its owner back.
+    ///
+    /// # Safety
+    ///
+    /// P1, and nobody uses the block again.
+    unsafe fn take(block: *mut Self) -> O {
         // SAFETY: P1.
         let (ndim, owner) = unsafe { ((*block).prefix.ndim, (&raw mut (*block).owner).read()) };
         let (layout, _) = Self::layout(ndim);
         // SAFETY: P1, and the owner has been moved out.
         unsafe { spare::free::<KEEP>(block.cast(), layout) };
         live::exported(-1);
-        release(|| drop(owner));
+        owner
     }
 }
 
@@ -150,6 +161,16 @@ impl Packed {
     /// The header, which is the consumer's pointer.
     pub(super) fn into_versioned(self) -> *mut DLManagedTensorVersioned {
         self.0.as_ptr().cast()
+    }
+
+    /// Its owner, without a call of the deleter: the tensor is no more.
+    ///
+    /// # Safety
+    ///
+    /// P1 for this `O`, and nobody uses the block again.
+    pub(super) unsafe fn into_owner<O: 'static>(self) -> O {
+        // SAFETY: the caller's promise.
+        unsafe { Block::<O>::take(self.0.as_ptr().cast()) }
     }
 
     /// Rewrites the header as a legacy one, in place; the pointer is the consumer's.

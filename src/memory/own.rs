@@ -1,0 +1,70 @@
+//! Memory of our own that has become an Arrow array, and how it is known again when the array is given away.
+//!
+//! A `Buffer` tells nobody who its owner is, and gives itself up to be written to only if it begins where its
+//! allocation does; ours begins at the next multiple of 64 bytes. So it is lent to Arrow by an owner that is
+//! looked up here by its address.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use arrow_buffer::Buffer;
+
+use super::adopt;
+use super::fresh::Fresh;
+use crate::error::GiveObstacle;
+
+/// What is lent, by the address of its first byte. Nobody forks a process with this lock held for longer than
+/// it takes to insert or remove: no code of others runs under it.
+static LENT: Mutex<BTreeMap<usize, Weak<Lent>>> = Mutex::new(BTreeMap::new());
+
+fn lent() -> MutexGuard<'static, BTreeMap<usize, Weak<Lent>>> {
+    LENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The owner of a buffer over memory that nobody else holds. It has its address in `LENT` until it goes.
+pub(super) struct Lent(Fresh);
+
+impl Lent {
+    pub(super) fn memory(&self) -> &Buffer {
+        self.0.buffer()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        lent().remove(&address(self.memory()));
+    }
+}
+
+fn address(buffer: &Buffer) -> usize {
+    buffer.as_ptr().addr()
+}
+
+/// A buffer of memory, which [`take_back`] knows.
+pub(super) fn lend(memory: Fresh) -> Buffer {
+    let owner = Arc::new(Lent(memory));
+    lent().insert(address(owner.memory()), Arc::downgrade(&owner));
+    adopt::lend(owner)
+}
+
+/// The memory that was lent as this buffer, if nobody else holds it; else the buffer back, and what stands in
+/// the way. It is the buffer's only holder who asks.
+pub(super) fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, GiveObstacle)> {
+    // Where a buffer is, nothing else is, as long as it lives: the memory must be the owner's.
+    let found = lent().get(&address(&buffer)).and_then(Weak::upgrade);
+    let Some(owner) = found.filter(|owner| buffer.len() <= owner.memory().len()) else {
+        return Err((buffer, GiveObstacle::Foreign));
+    };
+    // It may be the owner's own buffer, or came through C and holds that one. If others do, the array is
+    // made anew, of the same memory.
+    let len = buffer.len();
+    drop(buffer);
+    match Arc::try_unwrap(owner) {
+        Ok(mut owner) => {
+            lent().remove(&address(owner.memory()));
+            Ok(mem::replace(&mut owner.0, Fresh::none()))
+        }
+        Err(owner) => Err((adopt::lend(owner).slice_with_length(0, len), GiveObstacle::Shared)),
+    }
+}
