@@ -598,17 +598,56 @@ def test_ctrl_c_ends_the_waiting_of_close():
     assert source.is_released()
 
 
-def test_letting_go_does_not_wait_for_a_source_that_waits_for_the_same_lock():
-    lock = threading.Lock()
+@PREFETCH
+def test_who_lets_go_finds_the_source_released(prefetch):
+    """However it goes: by its name, by an exception, by the garbage collector on another thread."""
+
+    def opened():
+        source = Source(chunks=None, before=lambda number: time.sleep(0.01))
+        return source, iter_batches(source, prefetch=prefetch)
+
+    source, batches = opened()
+    next(batches)
+    del batches
+    assert source.released.is_set()
+
+    def fail():
+        source, batches = opened()
+        sources.append(source)
+        for _ in batches:
+            del batches
+            raise ZeroDivisionError
+
+    sources = []
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert sources[0].released.is_set()
+
+    source, batches = opened()
+    circle = [batches]
+    circle.append(circle)
+    next(batches)
+    del batches, circle
+    thread = threading.Thread(target=gc.collect)
+    thread.start()
+    thread.join()
+    assert source.released.is_set()
+
+
+def test_letting_go_waits_only_so_long_for_a_source_that_waits_for_the_same_lock():
+    lock, entered = threading.Lock(), threading.Event()
 
     def before(number):
+        entered.set()
         with lock:
             pass
 
     source = Source(chunks=None, before=before)
     with lock:
         batches = iter_batches(source, prefetch=2)
+        assert entered.wait(10)
         del batches
+        assert not source.released.is_set()
     assert source.is_released()
 
 

@@ -10,6 +10,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import Array, iter_batches
+from arrow_dlpack.torch import BatchDataset
+from torch.utils.data import DataLoader
 
 import datafusion
 
@@ -129,6 +131,25 @@ def test_closing_gives_duckdb_its_connection_back():
     with iter_batches(rows, batch_size=1000, prefetch=2) as batches:
         assert np.from_dlpack(next(batches)["x"])[-1] == 999
     assert connection.sql("select 42").fetchall() == [(42,)]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize(
+    "opened",
+    [
+        iter_batches,
+        BatchDataset,
+        lambda *args, **options: DataLoader(BatchDataset(*args, **options), batch_size=None),
+    ],
+)
+def test_breaking_gives_duckdb_its_connection_back(opened, prefetch):
+    """In time for the next statement."""
+    connection = duckdb.connect()
+    for _ in range(20):
+        rows = connection.sql("select range as x from range(1000000000)")
+        for _ in opened(rows, batch_size=1000, prefetch=prefetch):
+            break
+        assert connection.sql("select 42").fetchall() == [(42,)]
 
 
 def test_an_error_while_a_query_runs_comes_after_the_rows_before_it():

@@ -1,8 +1,9 @@
 //! A thread that makes batches before they are asked for.
 //!
-//! It holds no lock and needs no interpreter while it works, but for sources that do. Nobody waits for it who
-//! is about to let go of the batches: it may be waiting for a lock that they hold, be it the interpreter's. It
-//! is told to stop, and does so after the call of the source that it is in.
+//! It holds no lock and needs no interpreter while it works, but for sources that do. It is told to stop, and
+//! does so after the call of the source that it is in. Who closes the batches waits for that, and so does who
+//! lets go of them, so that a query's connection is free for the next statement; but the latter only so long:
+//! the thread may be waiting for a lock that they hold.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,10 @@ use super::convert::Batch;
 
 /// How long to wait before Python is asked whether somebody pressed Ctrl-C.
 const A_WHILE: Duration = Duration::from_millis(50);
+
+/// How long whoever lets go waits for the source to be released. Mostly that is a chunk's time; a socket that
+/// nobody writes to, or a lock of the caller's, may take for ever. Signals wait meanwhile.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What the thread and its consumer share.
 pub(super) struct Queue {
@@ -119,30 +124,43 @@ impl Queue {
                     return if state.is_stopped { Err(ending()) } else { Ok(None) };
                 }
             }
-            py.detach(|| self.wait(|state| !state.ready.is_empty() || state.has_ended));
+            py.detach(|| self.wait(A_WHILE, |state| !state.ready.is_empty() || state.has_ended));
             py.check_signals()?;
         }
     }
 
-    /// Tells the thread to stop, and waits for it if that is wanted.
-    pub(super) fn stop(&self, py: Python<'_>, and_wait: bool) -> PyResult<()> {
-        py.detach(|| {
-            let mut state = self.lock();
-            state.is_stopped = true;
-            let ready = mem::take(&mut state.ready);
-            self.changed.notify_all();
-            drop(state);
-            drop(ready);
-        });
-        while and_wait && !self.is_own_thread() && !self.lock().has_ended {
-            py.detach(|| self.wait(|state| state.has_ended));
+    /// Tells the thread to stop, and waits until it has.
+    pub(super) fn stop(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.tell_to_stop());
+        while !self.is_own_thread() && !self.lock().has_ended {
+            py.detach(|| self.wait(A_WHILE, |state| state.has_ended));
             py.check_signals()?;
         }
         Ok(())
     }
 
-    fn wait(&self, until: fn(&State) -> bool) {
-        drop(self.changed.wait_timeout_while(self.lock(), A_WHILE, |state| !until(state)));
+    /// Tells the thread to stop, and waits only so long until it has.
+    pub(super) fn let_go(&self, py: Python<'_>) {
+        py.detach(|| {
+            self.tell_to_stop();
+            if !self.is_own_thread() {
+                self.wait(PATIENCE, |state| state.has_ended);
+            }
+        });
+    }
+
+    /// Not with the interpreter's lock, which the batches may need to go.
+    fn tell_to_stop(&self) {
+        let mut state = self.lock();
+        state.is_stopped = true;
+        let ready = mem::take(&mut state.ready);
+        self.changed.notify_all();
+        drop(state);
+        drop(ready);
+    }
+
+    fn wait(&self, at_most: Duration, until: fn(&State) -> bool) {
+        drop(self.changed.wait_timeout_while(self.lock(), at_most, |state| !until(state)));
     }
 
     /// Whether it is the one that makes the batches that asks.
@@ -177,7 +195,7 @@ impl Drop for End<'_> {
 pub(super) fn stop_all(py: Python<'_>) -> PyResult<()> {
     let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).take();
     for queue in queues.into_iter().flatten().filter(|queue| !queue.is_foreign()) {
-        queue.stop(py, true)?;
+        queue.stop(py)?;
     }
     Ok(())
 }

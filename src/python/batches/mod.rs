@@ -34,7 +34,8 @@ use crate::python::source::Imported;
 
 /// An iterator over batches, from iter_batches. It is read once.
 ///
-/// close(), or leaving a with block, stops the reader, and returns when the source has been released.
+/// close(), or leaving a with block, stops the reader, and returns when the source has been released. Letting
+/// go of the iterator waits a second at most.
 #[pyclass(name = "Batches", module = "arrow_dlpack", frozen)]
 pub(super) struct PyBatches {
     state: Mutex<State>,
@@ -144,7 +145,13 @@ impl PyBatches {
         let ended = mem::take(&mut *state);
         drop(state);
         let was_over = matches!(ended, State::Over);
-        let released = release(py, ended, true);
+        let released = match ended {
+            State::Ahead(queue) => queue.stop(py),
+            ended => {
+                let_go(py, ended);
+                Ok(())
+            }
+        };
         if let (Some(progress), false) = (&self.progress, was_over) {
             progress.call_method0(py, intern!(py, "close"))?;
         }
@@ -153,14 +160,11 @@ impl PyBatches {
 }
 
 /// Outside of Python's lock: whoever is released may wait for others who need it.
-fn release(py: Python<'_>, state: State, and_wait: bool) -> PyResult<()> {
+fn let_go(py: Python<'_>, state: State) {
     match state {
-        State::Here(reading) => {
-            py.detach(|| drop(reading));
-            Ok(())
-        }
-        State::Ahead(queue) => queue.stop(py, and_wait),
-        State::Over => Ok(()),
+        State::Here(reading) => py.detach(|| drop(reading)),
+        State::Ahead(queue) => queue.let_go(py),
+        State::Over => {}
     }
 }
 
@@ -176,7 +180,7 @@ impl Drop for PyBatches {
         }
         Python::try_attach(|py| {
             let _pending = PendingException::set_aside();
-            release(py, state, false)
+            let_go(py, state);
         });
     }
 }
