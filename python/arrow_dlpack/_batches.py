@@ -69,7 +69,8 @@ def iter_batches(
 
     An error in the source comes when all rows before it have been handed out; one in a batch comes
     in its place. Either is the end. close() or a with block stops the reader early, and waits
-    until the source is released; letting go of the iterator does so too, without waiting.
+    until the source is released, so that a connection takes its next statement; letting go of the
+    iterator does so too, but waits a second at most.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> table = pa.table({"x": [1, 2, 3, 4, 5], "y": [0.5, 1.5, 2.5, 3.5, 4.5], "z": range(5)})
@@ -140,6 +141,8 @@ def _stream(source: Any, columns: Sequence[str] | None, label: str | None) -> An
     """What has the stream: of pyarrow's datasets and scanners a reader."""
     if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
         return source
+    if has_no_columns(source):
+        raise ValueError("the dataset has no columns: was it made of no files?")
     if hasattr(source, "scanner"):
         source = source.scanner(columns=_wanted(source, columns, label))
     return source.to_reader() if hasattr(source, "to_reader") else source
@@ -154,6 +157,12 @@ def _wanted(source: Any, columns: Sequence[str] | None, label: str | None) -> li
             return None
         columns = [name for name in schema.names if name not in index]
     return list(dict.fromkeys([*columns, *filter(None, [label])]))
+
+
+def has_no_columns(source: Any) -> bool:
+    """Whether it is a dataset of pyarrow's that was made of nothing."""
+    schema = getattr(source, "schema", None)
+    return hasattr(source, "scanner") and getattr(schema, "names", None) == []
 
 
 def _bar(source: Any) -> Any:

@@ -11,13 +11,15 @@ torch.Size([2, 1]) tensor([0, 1])
 torch.Size([1, 1]) tensor([0])
 """
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
 from typing import Any, Literal
 
 import torch
-from torch.utils.data import IterableDataset, get_worker_info
+from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
-from ._batches import iter_batches, seed_of
+from ._batches import has_no_columns, iter_batches, seed_of
 from ._core import Tensor
 from .typing import Dtype, Nulls
 
@@ -29,7 +31,8 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
 
     source: as in iter_batches; it is opened anew in each epoch, by the process that reads it. Or a
     function of (index, count) that returns one of so many parts, some of the files say; it is
-    called with (0, 1) where there are no workers.
+    called with (0, 1) where there are no workers. A part without rows, because there are fewer
+    files than workers say, is None, or a dataset of no files if it is not the first.
     The options that are not below are those of iter_batches. For a bar of progress, wrap the
     DataLoader in tqdm.
 
@@ -89,6 +92,14 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
         }
 
     def __iter__(self) -> Iterator[Any]:
+        if _is_collated(inspect.currentframe()):
+            raise ValueError(
+                "the batches are made already, and this DataLoader would make batches of batches, "
+                "(1, 1024, 2) of (1024, 2): pass it batch_size=None, or a collate_fn of your own"
+            )
+        return self._batches()
+
+    def _batches(self) -> Iterator[Any]:
         worker, source, options = get_worker_info(), self.source, dict(self.options)
         index, count = options.pop("shard")
         if worker is not None:
@@ -100,7 +111,9 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
         if not callable(source):
             options["shard"] = index, count
         else:
-            source = source(index, count)
+            source = _part(source, index, count)
+            if source is None:
+                return
             if options["seed"] is not None:
                 options["seed"] = seed_of(options["seed"], index)
         if worker is not None and hasattr(source, "read_next_batch") and source is self.source:
@@ -108,9 +121,33 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
                 "a reader is read once, by the process that opened it: give BatchDataset a "
                 "dataset, or a function of (index, count) that opens a reader"
             )
-        with iter_batches(source, **options) as batches:
-            for batch in batches:
-                yield as_torch(batch)
+        # Whoever lets go of this generator lets go of the batches, and does not wait for ever.
+        for batch in iter_batches(source, **options):
+            yield as_torch(batch)
+
+
+def _part(source: Callable[[int, int], Any], index: int, count: int) -> Any:
+    """What the function returns, and None for a part that has no rows."""
+    try:
+        part = source(index, count)
+    except Exception as error:
+        error.add_note(f"in the function for part {index} of {count}; None is one without rows")
+        raise
+    # If the first part has no files, there are none at all, and this is no way to tell that.
+    return None if index > 0 and has_no_columns(part) else part
+
+
+def _is_collated(frame: FrameType | None) -> bool:
+    """Whether the iterator is for a DataLoader that puts batches together, in its own way.
+
+    A dataset is not told, so this looks at the names in the function of PyTorch's that asks. Where
+    these are others, nothing is found, and nothing is refused.
+    """
+    caller = frame and frame.f_back
+    if caller is None or not caller.f_globals.get("__name__", "").startswith("torch.utils.data."):
+        return False
+    names = caller.f_locals
+    return names.get("auto_collation") is True and names.get("collate_fn") is default_collate
 
 
 def as_torch(batch: Any) -> Any:

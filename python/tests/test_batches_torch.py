@@ -153,6 +153,62 @@ def test_a_function_gives_each_worker_its_part(workers):
     assert sorted(itertools.chain(*found)) == list(range(ROWS))
 
 
+def first_file(index, count):
+    """As one writes it, of a single file."""
+    return ds.dataset(pa.table({"x": [1, 2, 3]})) if index == 0 else ds.dataset([])
+
+
+def first_table(index, count):
+    return pa.table({"x": [1, 2, 3]}) if index == 0 else None
+
+
+@pytest.mark.parametrize(("source", "columns"), [(first_file, ["x"]), (first_table, None)])
+def test_more_workers_than_files_are_idle(source, columns):
+    dataset = BatchDataset(source, columns=columns)
+    loader = DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context=CONTEXT)
+    assert [batch["x"].tolist() for batch in loader] == [[1, 2, 3]]
+
+
+def test_no_files_at_all_are_told():
+    for source in ds.dataset([]), lambda index, count: ds.dataset([]):
+        with pytest.raises(ValueError, match="the dataset has no columns: was it made of no files"):
+            list(BatchDataset(source, columns=["x"]))
+
+    def nothing(index, count):
+        raise OSError("nothing to read")
+
+    with pytest.raises(OSError, match="nothing to read") as caught:
+        list(BatchDataset(nothing))
+    assert caught.value.__notes__ == ["in the function for part 0 of 1; None is one without rows"]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_batches_of_batches_are_refused(workers):
+    """They come of a DataLoader whose batch_size was forgotten."""
+    dataset = BatchDataset(TABLE, batch_size=100)
+    options = {"multiprocessing_context": CONTEXT} if workers else {}
+    loader = DataLoader(dataset, num_workers=workers, **options)
+    with pytest.raises(ValueError, match="pass it batch_size=None, or a collate_fn of your own"):
+        next(iter(loader))
+
+
+def test_whoever_collates_batches_on_purpose_may():
+    dataset = BatchDataset(TABLE, batch_size=100)
+    (whole,) = DataLoader(dataset, batch_size=10, collate_fn=together)
+    assert whole.tolist() == TABLE["x"].to_pylist()
+
+    class Rows(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            for batch in dataset:
+                yield from batch["x"]
+
+    assert next(iter(DataLoader(Rows(), batch_size=7))).tolist() == list(range(7))
+
+
+def together(batches):
+    return torch.cat([batch["x"] for batch in batches])
+
+
 def test_frames_of_polars_are_sources_too():
     dataset = BatchDataset(pl.DataFrame(TABLE.drop("pair")), batch_size=100, label="y")
     found = [label for _, label in DataLoader(dataset, batch_size=None)]
