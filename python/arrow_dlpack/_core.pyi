@@ -50,7 +50,9 @@ class UnsupportedError(BufferError, TypeError): ...
 @disjoint_base
 class Array:
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
-    def __new__(cls, obj: SupportsArrowArray | SupportsArrowStream, /) -> Array: ...
+    def __new__(
+        cls, obj: SupportsArrowArray | SupportsArrowStream, /, *, copy: bool | None = None
+    ) -> Array: ...
     @staticmethod
     def from_dlpack(
         x: SupportsDLPack | CapsuleType,

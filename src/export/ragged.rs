@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait, types};
-use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::column::Prepared;
 use super::dense::Dense;
 use super::{Export, NullPolicy, refusal};
 use crate::copy::CopyPolicy;
-use crate::error::Error;
+use crate::error::{Error, OffsetsProblem};
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::memory::{self, Fresh, ManagedTensor};
@@ -47,8 +47,16 @@ enum Offsets {
 }
 
 /// Where rows and values are.
+///
+/// An array's offsets may be memory that another language writes to. Of those that are handed on as they are
+/// only the first and the last are read, once each; all others are followed in a copy, which is what is checked.
 pub(super) struct Rows {
     bounds: Bounds,
+    /// Where the first row begins and the last one ends, if they lie one behind the other.
+    ends: Option<Range<usize>>,
+    /// The array's own offsets, to be handed on.
+    own: Option<Buffer>,
+    nulls: Option<NullBuffer>,
     values: Source,
 }
 
@@ -130,10 +138,68 @@ impl Bounds {
         }
     }
 
+    /// A copy, in which all rows lie among so many values.
+    fn settled(&self, values: usize) -> Result<Self, Error> {
+        let beyond = |offset: usize| {
+            let offset = i64::try_from(offset).unwrap_or(i64::MAX);
+            Error::BadOffsets(OffsetsProblem::Beyond { offset, values })
+        };
+        let settled = match self {
+            Self::Offsets32(offsets) => Self::Offsets32(rising(offsets)?),
+            Self::Offsets64(offsets) => Self::Offsets64(rising(offsets)?),
+            Self::Views32(starts, sizes) => Self::Views32(copied(starts)?, copied(sizes)?),
+            Self::Views64(starts, sizes) => Self::Views64(copied(starts)?, copied(sizes)?),
+            Self::Lengths(_) => return Err(Error::BadOffsets(OffsetsProblem::None)),
+        };
+        match &settled {
+            Self::Views32(starts, sizes) => within(starts, sizes, values).map_err(beyond)?,
+            Self::Views64(starts, sizes) => within(starts, sizes, values).map_err(beyond)?,
+            _ => match settled.ends() {
+                Some(ends) if ends.end > values => return Err(beyond(ends.end)),
+                _ => {}
+            },
+        }
+        Ok(settled)
+    }
+
     /// The lengths of the rows, those of null ones being 0.
     fn lengths<'a>(&'a self, nulls: Option<&'a NullBuffer>) -> impl Iterator<Item = usize> + 'a {
         let is_null = move |row| nulls.is_some_and(|nulls| nulls.is_null(row));
         (0..self.rows()).map(move |row| if is_null(row) { 0 } else { self.range(row).len() })
+    }
+}
+
+fn copied<O: OffsetSizeTrait>(numbers: &[O]) -> Result<ScalarBuffer<O>, Error> {
+    Ok(memory::collect(numbers.iter().copied())?.into())
+}
+
+/// A copy of offsets, none of which is less than the one before it.
+fn rising<O: OffsetSizeTrait>(offsets: &[O]) -> Result<ScalarBuffer<O>, Error> {
+    let offsets = copied(offsets)?;
+    let wide = |offset: O| offset.to_i64().unwrap_or(i64::MAX);
+    if let Some(first) = offsets.first().filter(|&&first| first < O::zero()) {
+        let offset = wide(*first);
+        return Err(Error::BadOffsets(OffsetsProblem::Negative { index: 0, offset }));
+    }
+    match offsets.windows(2).position(|pair| pair[1] < pair[0]) {
+        None => Ok(offsets),
+        Some(index) => {
+            let (offset, previous) = (wide(offsets[index + 1]), wide(offsets[index]));
+            let index = index + 1;
+            Err(Error::BadOffsets(OffsetsProblem::Decreasing { index, offset, previous }))
+        }
+    }
+}
+
+/// The end of the first row that does not lie among so many values, if there is one.
+fn within<O: OffsetSizeTrait>(starts: &[O], sizes: &[O], values: usize) -> Result<(), usize> {
+    let end = |(start, size): (&O, &O)| match (start.to_usize(), size.to_usize()) {
+        (Some(start), Some(size)) => start.saturating_add(size),
+        _ => usize::MAX,
+    };
+    match starts.iter().zip(sizes).map(end).find(|&end| end > values) {
+        Some(end) => Err(end),
+        None => Ok(()),
     }
 }
 
@@ -153,11 +219,13 @@ impl PreparedRagged {
         offset_type: Option<DLDataType>,
     ) -> Result<Self, Error> {
         let rows = Rows::read(array, field, options.physical)?;
+        let as_it_is = options.copy != CopyPolicy::Always && rows.is_shared(offset_type);
+        let rows = if as_it_is { rows } else { rows.settled()? };
         if options.nulls == NullPolicy::Refuse && array.null_count() > 0 {
             return Err(refusal::nulls(array, array.null_count()));
         }
-        let (values, moved) = rows.values(array, options)?;
-        let (offsets, offsets_plan) = rows.offsets(array, moved, offset_type, options.copy)?;
+        let (values, moved) = rows.values(options)?;
+        let (offsets, offsets_plan) = rows.offsets(moved, offset_type, options.copy)?;
         let mut plan = values.plan.clone().and(offsets_plan);
         let mask = match options.nulls {
             NullPolicy::Masked => {
@@ -192,7 +260,7 @@ impl Rows {
             Some(_) if !physical => return Err(refusal::extension(field)),
             _ => {}
         }
-        Ok(match array.data_type() {
+        let (bounds, values) = match array.data_type() {
             DataType::List(item) => Self::lists(array.as_list::<i32>(), item),
             DataType::LargeList(item) => Self::lists(array.as_list::<i64>(), item),
             DataType::Utf8 => Self::bytes(array.as_bytes::<types::Utf8Type>()),
@@ -202,57 +270,119 @@ impl Rows {
             DataType::ListView(item) => {
                 let list = array.as_list_view::<i32>();
                 let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
-                Self { bounds, values: Source::List(list.values().clone(), item.clone()) }
+                (bounds, Source::List(list.values().clone(), item.clone()))
             }
             DataType::LargeListView(item) => {
                 let list = array.as_list_view::<i64>();
                 let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
-                Self { bounds, values: Source::List(list.values().clone(), item.clone()) }
+                (bounds, Source::List(list.values().clone(), item.clone()))
             }
             DataType::Utf8View => Self::views(array.as_string_view())?,
             DataType::BinaryView => Self::views(array.as_binary_view())?,
             other => return Err(refusal::not_ragged(other)),
-        })
+        };
+        let (own, nulls) = (bounds.buffer().cloned(), array.nulls().cloned());
+        let rows = Self { ends: bounds.ends(), bounds, own, nulls, values };
+        rows.check_ends()?;
+        Ok(rows)
     }
 
-    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> Self
+    /// Whether the offsets can be handed on as they are.
+    fn is_shared(&self, wanted: Option<DLDataType>) -> bool {
+        let own = self.bounds.dtype();
+        let starts_at_0 = self.ends.as_ref().is_some_and(|ends| ends.start == 0);
+        starts_at_0 && self.null_count() == 0 && wanted.is_none_or(|wanted| wanted == own)
+    }
+
+    /// The same rows, which nobody else can change.
+    pub(super) fn settled(self) -> Result<Self, Error> {
+        let Self { bounds, own, nulls, values, .. } = self;
+        let nulls = nulls.map(|nulls| {
+            memory::room(nulls.len().div_ceil(8))?;
+            let bits = nulls.inner().sliced();
+            let bits = BooleanBuffer::new(Buffer::from_slice_ref(bits.as_slice()), 0, nulls.len());
+            Ok::<_, Error>(NullBuffer::new(bits))
+        });
+        let bounds = match &values {
+            Source::Views(_) => bounds,
+            Source::List(items, _) => bounds.settled(items.len())?,
+            Source::Bytes(bytes) => bounds.settled(bytes.len())?,
+        };
+        Ok(Self { ends: bounds.ends(), bounds, own, nulls: nulls.transpose()?, values })
+    }
+
+    fn null_count(&self) -> usize {
+        self.nulls.as_ref().map_or(0, NullBuffer::null_count)
+    }
+
+    fn check_ends(&self) -> Result<(), Error> {
+        let Some(ends) = &self.ends else { return Ok(()) };
+        let values = match &self.values {
+            Source::List(items, _) => items.len(),
+            Source::Bytes(bytes) => bytes.len(),
+            Source::Views(_) => return Ok(()),
+        };
+        let wide = |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX);
+        let (offset, previous) = (wide(ends.end), wide(ends.start));
+        if ends.end > values {
+            return Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }));
+        }
+        if ends.end < ends.start {
+            let index = self.bounds.rows();
+            return Err(Error::BadOffsets(OffsetsProblem::Decreasing { index, offset, previous }));
+        }
+        Ok(())
+    }
+
+    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> (Bounds, Source)
     where
         ScalarBuffer<O>: Into<Bounds>,
     {
         let bounds = list.offsets().inner().clone().into();
-        Self { bounds, values: Source::List(list.values().clone(), item.clone()) }
+        (bounds, Source::List(list.values().clone(), item.clone()))
     }
 
-    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> Self
+    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, Source)
     where
         ScalarBuffer<T::Offset>: Into<Bounds>,
     {
         let bounds = array.offsets().inner().clone().into();
-        Self { bounds, values: Source::Bytes(array.values().clone()) }
+        (bounds, Source::Bytes(array.values().clone()))
     }
 
     fn views<T: types::ByteViewType>(
         array: &arrow_array::GenericByteViewArray<T>,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Bounds, Source), Error> {
+        // Each view is read once.
         let view = |(row, &view): (usize, &u128)| {
             let view = arrow_data::ByteView::from(view);
             let len = usize::try_from(view.length).unwrap_or(0);
             if view.length <= arrow_data::MAX_INLINE_VIEW_LEN {
                 // Short ones are in the view itself, behind their length.
-                return array.views().inner().slice_with_length(16 * row + 4, len);
+                return Ok(array.views().inner().slice_with_length(16 * row + 4, len));
             }
             let at = |index: u32| usize::try_from(index).unwrap_or(usize::MAX);
-            array.data_buffers()[at(view.buffer_index)].slice_with_length(at(view.offset), len)
+            let block = array.data_buffers().get(at(view.buffer_index));
+            let values = block.map_or(0, Buffer::len);
+            match (block, at(view.offset).saturating_add(len)) {
+                (Some(block), end) if end <= values => {
+                    Ok(block.slice_with_length(at(view.offset), len))
+                }
+                (_, end) => {
+                    let offset = i64::try_from(end).unwrap_or(i64::MAX);
+                    Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }))
+                }
+            }
         };
         // What is under a null may be no view at all.
         let nulls = array.nulls();
         let views = array.views().iter().enumerate();
-        let buffers = memory::collect(views.map(|(row, bits)| match nulls {
-            Some(nulls) if nulls.is_null(row) => Buffer::default(),
+        let buffers = memory::try_collect(views.map(|(row, bits)| match nulls {
+            Some(nulls) if nulls.is_null(row) => Ok(Buffer::default()),
             _ => view((row, bits)),
         }))?;
         let bounds = Bounds::Lengths(memory::collect(buffers.iter().map(Buffer::len))?);
-        Ok(Self { bounds, values: Source::Views(buffers) })
+        Ok((bounds, Source::Views(buffers)))
     }
 
     /// The values of the only row there is.
@@ -264,7 +394,7 @@ impl Rows {
     }
 
     /// The values, and whether they come to lie elsewhere relative to each other.
-    fn values(&self, array: &dyn Array, options: &Export) -> Result<(Prepared, bool), Error> {
+    fn values(&self, options: &Export) -> Result<(Prepared, bool), Error> {
         let inner = Export {
             // Masks are of rows: what is in them has none.
             nulls: match options.nulls {
@@ -280,7 +410,7 @@ impl Rows {
             }
             return Ok((Prepared::new(chunks, CopyReason::Scattered, &inner)?, true));
         }
-        let (runs, dropped) = self.runs(array)?;
+        let (runs, dropped) = self.runs()?;
         let many = if dropped { CopyReason::NullRows } else { CopyReason::Scattered };
         let chunks = runs.iter().map(|run| self.chunk(run, options.physical));
         let chunks = memory::try_collect(chunks)?;
@@ -298,9 +428,9 @@ impl Rows {
     }
 
     /// Runs of values that belong to valid rows, at least one; and whether null rows have values.
-    fn runs(&self, array: &dyn Array) -> Result<(Vec<Range<usize>>, bool), Error> {
-        if let (Some(ends), 0) = (self.bounds.ends(), array.null_count()) {
-            return Ok((vec![ends], false));
+    fn runs(&self) -> Result<(Vec<Range<usize>>, bool), Error> {
+        if let (Some(ends), 0) = (&self.ends, self.null_count()) {
+            return Ok((vec![ends.clone()], false));
         }
         let mut runs: Vec<Range<usize>> = Vec::new();
         let mut dropped = false;
@@ -309,7 +439,7 @@ impl Rows {
             if range.is_empty() {
                 continue;
             }
-            if array.is_null(row) {
+            if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                 dropped = true;
                 continue;
             }
@@ -331,21 +461,21 @@ impl Rows {
     /// The offsets, and what they cost.
     fn offsets(
         self,
-        array: &dyn Array,
         moved: bool,
         wanted: Option<DLDataType>,
         copy: CopyPolicy,
     ) -> Result<(Offsets, Plan), Error> {
-        let bounds = self.bounds;
+        let null_count = self.null_count();
+        let Self { bounds, ends, nulls, own: buffer, .. } = self;
         let own = bounds.dtype();
         let dtype = wanted.unwrap_or(own);
         if dtype != DLDataType::INT32 && dtype != DLDataType::INT64 {
             return Err(Error::NoOffsets(dtype));
         }
         let nbytes = (bounds.rows() + 1) * dtype.item_bits(false) / 8;
-        let first = bounds.ends().map_or(0, |ends| ends.start);
+        let first = ends.as_ref().map_or(0, |ends| ends.start);
         // An empty array may have no offset at all.
-        let buffer = bounds.buffer().filter(|buffer| buffer.len() >= nbytes.min(8));
+        let buffer = buffer.filter(|buffer| buffer.len() >= nbytes.min(8));
         let mut reasons = Vec::new();
         if buffer.is_none() {
             reasons.push(CopyReason::NoLastOffset);
@@ -362,11 +492,11 @@ impl Rows {
         if let (true, Some(buffer)) = (plan.is_zero_copy(), buffer) {
             return Ok((Offsets::Share(buffer.slice_with_length(0, nbytes), dtype), plan));
         }
-        let nulls = array.nulls().cloned();
-        let last = match (bounds.ends(), array.null_count()) {
-            (Some(ends), 0) => ends.len(),
-            _ => bounds.lengths(nulls.as_ref()).sum(),
+        let last = match (ends, null_count) {
+            (Some(ends), 0) => Some(ends.len()),
+            _ => bounds.lengths(nulls.as_ref()).try_fold(0, usize::checked_add),
         };
+        let last = last.ok_or(Error::Overflow("offset"))?;
         let offset = i64::try_from(last).map_err(|_| Error::Overflow("offset"))?;
         if dtype == DLDataType::INT32 && i32::try_from(offset).is_err() {
             return Err(Error::OffsetDoesNotFit { offset, dtype });

@@ -1,6 +1,7 @@
 //! `Array`: the Arrow side as a Python object.
 
 use std::ffi::CStr;
+use std::fmt::{self, Write};
 
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
@@ -19,7 +20,7 @@ use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use super::request::{self, CopyArg, DeviceArg};
 use super::source::{self, Imported};
 use super::table::{self, Data};
-use super::{PyTensor, capsule, destination, exported, unlocked, values};
+use super::{PyTensor, capsule, destination, exported, settled, unlocked, values};
 use crate::error::Error;
 use crate::export::{self, Export, Source};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
@@ -31,7 +32,9 @@ use crate::plan::Plan;
 ///
 /// Array(obj) takes any object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars, DuckDB,
 /// nanoarrow, ...) without copying, with two exceptions: the chunks of a stream are concatenated if
-/// there are several, and buffers that are not aligned to their values are moved.
+/// there are several, and buffers that are not aligned to their values are moved. copy=False refuses those.
+/// copy=True copies everything, values, offsets and texts, and checks the copy: for data from somebody who
+/// might still write to it.
 /// Array.from_dlpack(x) takes a tensor.
 /// Both ways the C exchange API of DLPack 1.3 is used with whoever has it, which spares the Python calls.
 ///
@@ -164,7 +167,7 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
             return Ok(Self::of(array.clone(), field.clone()));
         }
         if source::is_arrow(&object)? {
-            return Self::new(&object);
+            return Self::new(&object, None);
         }
         if !is_tensor(&object)? {
             return Err(Expected::Either.got(&object));
@@ -176,9 +179,13 @@ impl<'py> FromPyObject<'_, 'py> for PyArray {
 #[pymethods]
 impl PyArray {
     #[new]
-    #[pyo3(signature = (obj, /))]
-    fn new(obj: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let (array, field) = source::import(obj)?.into_array(obj.py())?;
+    #[pyo3(signature = (obj, /, *, copy=None))]
+    fn new(obj: &Bound<'_, PyAny>, copy: Option<CopyArg>) -> PyResult<Self> {
+        let (array, field) = match copy.map(|copy| copy.0) {
+            None => source::import(obj)?.into_array(obj.py())?,
+            Some(true) => source::import(obj)?.copied(obj.py())?.into_array(obj.py())?,
+            Some(false) => source::import(obj)?.uncopied()?.into_array(obj.py())?,
+        };
         Ok(Self::of(array, field))
     }
 
@@ -446,26 +453,45 @@ fn still_to_copy(tensor: &ManagedTensor, copy: Option<bool>) -> Option<bool> {
     copy.filter(|&copy| !(copy && tensor.flags().contains(DLPackFlags::IS_COPIED)))
 }
 
-/// The first values as text; `None` for nested types, whose text has no bound.
+/// The first values as text, as they are now; `None` for nested types, whose text has no bound.
 fn preview(array: &dyn Array) -> Option<String> {
     const SHOWN: usize = 6;
     if array.data_type().is_nested() {
         return None;
     }
     let options = FormatOptions::new().with_display_error(true).with_null("null");
-    let formatter = ArrayFormatter::try_new(array, &options).ok()?;
-    let mut values: Vec<String> = (0..array.len().min(SHOWN))
-        .map(|row| {
-            let text = formatter.value(row).to_string();
-            if text.chars().count() > 40 {
-                text.chars().take(39).chain(['…']).collect()
-            } else {
-                text
-            }
-        })
-        .collect();
+    let value = |row| {
+        let cell = settled::cell(array, row).ok()?;
+        if cell.is_null(0) || cell.data_type() == &DataType::Null {
+            return Some("null".to_owned());
+        }
+        let formatter = ArrayFormatter::try_new(&cell, &options).ok()?;
+        let mut text = Start(String::new());
+        // It stops the formatter once it has enough.
+        let _ = write!(text, "{}", formatter.value(0));
+        Some(text.0)
+    };
+    let shown = (0..array.len().min(SHOWN)).map(|row| value(row).unwrap_or_else(|| "?".to_owned()));
+    let mut values: Vec<String> = shown.collect();
     if array.len() > SHOWN {
         values.push("...".to_owned());
     }
     Some(values.join(", "))
+}
+
+/// The first 40 characters of a text; of a longer one 39 and an ellipsis.
+struct Start(String);
+
+impl fmt::Write for Start {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        for character in more.chars() {
+            if self.0.chars().count() == 40 {
+                self.0.pop();
+                self.0.push('…');
+                return Err(fmt::Error);
+            }
+            self.0.push(character);
+        }
+        Ok(())
+    }
 }

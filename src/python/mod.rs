@@ -56,6 +56,7 @@ mod plan;
 mod repair;
 mod request;
 mod room;
+mod settled;
 mod size;
 mod source;
 mod structure;

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::structure::{Checked, fenced};
-use super::{bound, join, size};
+use super::{bound, join, settled, size};
 use crate::error::Error;
 use crate::fence;
 use crate::memory;
@@ -23,6 +23,15 @@ fn reserve(nbytes: Option<usize>) -> Result<(), Error> {
 /// Chunks as one array.
 pub(super) fn joined(chunks: &[ArrayRef]) -> PyResult<ArrayRef> {
     check_joined(chunks)?;
+    let chunks = match chunks {
+        [_] => chunks.to_vec(),
+        _ => chunks
+            .iter()
+            .map(settled::addresses)
+            .collect::<Checked<_>>()
+            .map_err(PyValueError::new_err)?,
+    };
+    let chunks = chunks.as_slice();
     match fence::fenced(|| join::concat(chunks)) {
         Ok(Ok(array)) => Ok(array),
         Ok(Err(ArrowError::ExternalError(error))) => match error.downcast::<Error>() {
@@ -77,6 +86,7 @@ pub(super) fn cast(array: &dyn Array, wanted: &DataType) -> Checked<ArrayRef> {
     if !bound::is_known(from, wanted) {
         return Err("nobody knows how much memory that takes".to_owned());
     }
+    let array = &settled::everything(array)?;
     if reserve(bound::of_cast(array, wanted)).is_err() {
         return Err(format!("{} of them do not fit memory", array.len()));
     }

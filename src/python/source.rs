@@ -21,11 +21,13 @@ use super::capsule::Level;
 use super::expected::Expected;
 use super::foreign::attribute;
 use super::request::{described, type_name};
-use super::room;
 use super::structure::{Checked, fenced, field_from};
 use super::takeover::array_from;
 use super::{PyArray, unlocked};
+use super::{room, settled};
+use crate::error::Error;
 use crate::memory::{release_foreign, symbol};
+use crate::plan::CopyReason;
 
 /// Whether the object speaks the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -90,6 +92,26 @@ impl Imported {
         }
         let array = unlocked(py, self.nbytes(), || room::joined(&self.chunks))?;
         Ok((array, self.field))
+    }
+
+    /// The same in memory that nobody else knows, checked there.
+    pub(super) fn copied(self, py: Python<'_>) -> PyResult<Self> {
+        let chunks = unlocked(py, self.nbytes(), || {
+            self.chunks.iter().map(|chunk| settled::everything(chunk)).collect::<Checked<_>>()
+        });
+        let chunks = chunks.map_err(PyValueError::new_err)?;
+        Ok(Self { chunks, field: self.field, moved: 0 })
+    }
+
+    /// The same, if nothing has to be copied for it to be one array, nor was.
+    pub(super) fn uncopied(self) -> PyResult<Self> {
+        let reason = match self.chunks.len() {
+            1 if self.moved == 0 => return Ok(self),
+            1 => CopyReason::Realigned,
+            count => CopyReason::Chunks(count),
+        };
+        let nbytes = if self.moved > 0 { self.moved } else { self.nbytes() };
+        Err(Error::CopyForbidden { reason, nbytes }.into())
     }
 
     /// What the chunks hold.

@@ -1,0 +1,269 @@
+//! Arrays that stay what they are: copies of what another language may still write to, checked as copies.
+//!
+//! An array from elsewhere is checked when it is taken, and shared. Its values may change afterwards, which is its
+//! owner's business; but offsets, sizes, views, codes, run ends and type ids are addresses of a kind, and arrow's
+//! kernels believe them, as Rust believes that a text is UTF-8. So whoever is about to follow them follows
+//! those of a copy ([`addresses`]), and whoever reads texts reads them there ([`everything`]).
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int16Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, make_array};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
+use arrow_schema::{ArrowError, DataType, UnionMode};
+
+use super::structure::{Checked, fenced};
+use crate::memory;
+
+type Settled<T> = Result<T, ArrowError>;
+
+/// The same values at the same addresses, but found by offsets, codes and the like that nobody else can change.
+pub(super) fn addresses(array: &ArrayRef) -> Checked<ArrayRef> {
+    if has_addresses(array.data_type()) {
+        fenced(|| Ok(make_array(copy(&array.to_data(), false)?)))
+    } else {
+        Ok(Arc::clone(array))
+    }
+}
+
+/// The same values, all of them in new memory.
+pub(super) fn everything(array: &dyn Array) -> Checked<ArrayRef> {
+    fenced(|| Ok(make_array(copy(&array.to_data(), true)?)))
+}
+
+/// A row of an array that is not nested, by itself, with everything: what its code stands for, or its run.
+pub(super) fn cell(array: &dyn Array, row: usize) -> Checked<ArrayRef> {
+    let beyond = |index: usize, values: &dyn Array| match index < values.len() {
+        true => cell(values, index),
+        false => Err(format!("there is no value {index} among {}", values.len())),
+    };
+    match array.data_type() {
+        DataType::Dictionary(..) => {
+            let Some(dictionary) = array.as_any_dictionary_opt() else {
+                return Err("not a dictionary".to_owned());
+            };
+            let key = everything(&dictionary.keys().slice(row, 1))?;
+            if key.is_null(0) {
+                return Ok(key);
+            }
+            let key = key.to_data();
+            let index = match key.data_type().primitive_width() {
+                Some(1) => key.buffer::<u8>(0)[0].into(),
+                Some(2) => key.buffer::<u16>(0)[0].into(),
+                Some(4) => key.buffer::<u32>(0)[0].as_usize(),
+                _ => key.buffer::<u64>(0)[0].as_usize(),
+            };
+            beyond(index, dictionary.values())
+        }
+        DataType::RunEndEncoded(..) => {
+            let runs = array.as_any();
+            macro_rules! of {
+                ($type:ty) => {
+                    if let Some(runs) = runs.downcast_ref::<arrow_array::RunArray<$type>>() {
+                        return beyond(runs.get_physical_index(row), runs.values());
+                    }
+                };
+            }
+            of!(Int16Type);
+            of!(Int32Type);
+            of!(Int64Type);
+            Err("not run-end encoded".to_owned())
+        }
+        _ => everything(&array.slice(row, 1)),
+    }
+}
+
+/// Whether something in such arrays says where something else is.
+fn has_addresses(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeList(item, _) => has_addresses(item.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_addresses(field.data_type())),
+        DataType::Null | DataType::Boolean | DataType::FixedSizeBinary(_) => false,
+        other => !other.is_primitive(),
+    }
+}
+
+/// An array of its own, from its first row on; `all` with its values.
+fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
+    use DataType::{
+        Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView,
+        LargeUtf8, List, ListView, Map, Null, RunEndEncoded, Struct, Union, Utf8, Utf8View,
+    };
+
+    let (data_type, rows, start) = (data.data_type(), data.len(), data.offset());
+    if rows == 0 {
+        return Ok(ArrayData::new_empty(data_type));
+    }
+    let child = |index: usize| &data.child_data()[index];
+    let items = |width: usize| bytes_of(data, width);
+    let nulls = validity(data)?;
+    let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls.clone());
+    let builder = match data_type {
+        Null => builder,
+        Utf8 | Binary => bytes::<i32>(data, all, builder)?,
+        LargeUtf8 | LargeBinary => bytes::<i64>(data, all, builder)?,
+        Utf8View | BinaryView => views(data, all, nulls.as_ref(), builder)?,
+        List(_) | Map(..) => lists::<i32>(data, all, builder)?,
+        LargeList(_) => lists::<i64>(data, all, builder)?,
+        ListView(_) | LargeListView(_) => {
+            let width = if matches!(data_type, ListView(_)) { 4 } else { 8 };
+            let buffers =
+                data.buffers().iter().map(|buffer| section(buffer, start * width, rows * width));
+            builder.buffers(buffers.collect::<Settled<_>>()?).add_child_data(copy(child(0), all)?)
+        }
+        FixedSizeList(_, size) => {
+            let size = size.as_usize();
+            builder.add_child_data(copy(&child(0).slice(start * size, rows * size), all)?)
+        }
+        Struct(_) => {
+            let columns =
+                data.child_data().iter().map(|column| copy(&column.slice(start, rows), all));
+            builder.child_data(columns.collect::<Settled<_>>()?)
+        }
+        Union(_, UnionMode::Sparse) => {
+            let columns =
+                data.child_data().iter().map(|column| copy(&column.slice(start, rows), all));
+            builder.add_buffer(items(1)?).child_data(columns.collect::<Settled<_>>()?)
+        }
+        Union(_, UnionMode::Dense) => {
+            let columns = data.child_data().iter().map(|column| copy(column, all));
+            let offsets = section(&data.buffers()[1], start * 4, rows * 4)?;
+            let builder = builder.add_buffer(items(1)?).add_buffer(offsets);
+            builder.child_data(columns.collect::<Settled<_>>()?)
+        }
+        Dictionary(key, _) => {
+            let width = key.primitive_width().unwrap_or(0);
+            builder.add_buffer(items(width)?).add_child_data(copy(child(0), all)?)
+        }
+        RunEndEncoded(..) => builder
+            .offset(start)
+            .add_child_data(copy(child(0), true)?)
+            .add_child_data(copy(child(1), all)?),
+        _ if !all => return Ok(data.clone()),
+        DataType::Boolean => {
+            let bits = BooleanBuffer::new(data.buffers()[0].clone(), start, rows);
+            builder.add_buffer(whole(&bits.sliced())?)
+        }
+        DataType::FixedSizeBinary(width) => builder.add_buffer(items(width.as_usize())?),
+        other => builder.add_buffer(items(other.primitive_width().unwrap_or(0))?),
+    };
+    builder.build()
+}
+
+/// Texts or binaries: their offsets, each of them read once, and `all` with the bytes between the first and the
+/// last.
+fn bytes<O: OffsetSizeTrait>(
+    data: &ArrayData,
+    all: bool,
+    builder: ArrayDataBuilder,
+) -> Settled<ArrayDataBuilder> {
+    let (mut offsets, first, length) = offsets::<O>(data, data.buffers()[1].len())?;
+    let values = match all {
+        true => {
+            offsets.iter_mut().for_each(|offset| *offset = *offset - first);
+            section(&data.buffers()[1], first.as_usize(), length)?
+        }
+        false => data.buffers()[1].clone(),
+    };
+    Ok(builder.add_buffer(Buffer::from_vec(offsets)).add_buffer(values))
+}
+
+/// [`bytes`] of lists.
+fn lists<O: OffsetSizeTrait>(
+    data: &ArrayData,
+    all: bool,
+    builder: ArrayDataBuilder,
+) -> Settled<ArrayDataBuilder> {
+    let items = &data.child_data()[0];
+    let (mut offsets, first, length) = offsets::<O>(data, items.len())?;
+    offsets.iter_mut().for_each(|offset| *offset = *offset - first);
+    let items = copy(&items.slice(first.as_usize(), length), all)?;
+    Ok(builder.add_buffer(Buffer::from_vec(offsets)).add_child_data(items))
+}
+
+/// All offsets; the first of them, and how many of so many values lie between it and the last.
+fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<O>, O, usize)> {
+    let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
+    memory::room(size_of_val(offsets)).map_err(external)?;
+    let offsets = offsets.to_vec();
+    let wrong =
+        || ArrowError::InvalidArgumentError("the offsets are not offsets of rows".to_owned());
+    // Read by nobody else now.
+    if !offsets.is_sorted() || offsets[0] < O::zero() || offsets[data.len()].as_usize() > values {
+        return Err(wrong());
+    }
+    let (first, last) = (offsets[0], offsets[data.len()]);
+    Ok((offsets, first, last.as_usize() - first.as_usize()))
+}
+
+/// Views, and `all` with their bytes: those alone if they are less than there are.
+fn views(
+    data: &ArrayData,
+    all: bool,
+    nulls: Option<&NullBuffer>,
+    builder: ArrayDataBuilder,
+) -> Settled<ArrayDataBuilder> {
+    let (views, blocks) = (bytes_of(data, 16)?, &data.buffers()[1..]);
+    if !all {
+        return Ok(builder.add_buffer(views).add_buffers(blocks.to_vec()));
+    }
+    let is_long = |row: usize, view: &u128| {
+        !nulls.is_some_and(|nulls| nulls.is_null(row))
+            && ByteView::from(*view).length > MAX_INLINE_VIEW_LEN
+    };
+    let mut views = views.typed_data::<u128>().to_vec();
+    let long = views.iter().enumerate().filter(|(row, view)| is_long(*row, view));
+    let needed = long.map(|(_, &view)| ByteView::from(view).length.as_usize());
+    let (needed, held) =
+        (needed.fold(0, usize::saturating_add), blocks.iter().map(Buffer::len).sum());
+    if needed > held || u32::try_from(needed).is_err() {
+        let blocks = blocks.iter().map(whole).collect::<Settled<Vec<_>>>()?;
+        return Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffers(blocks));
+    }
+    memory::room(needed).map_err(external)?;
+    let mut bytes = Vec::with_capacity(needed);
+    for (row, bits) in views.iter_mut().enumerate() {
+        if !is_long(row, bits) {
+            continue;
+        }
+        let view = ByteView::from(*bits);
+        let (at, length) = (view.offset.as_usize(), view.length.as_usize());
+        let block = blocks.get(view.buffer_index.as_usize());
+        let text = block.and_then(|block| block.get(at..)?.get(..length)).ok_or_else(|| {
+            ArrowError::InvalidArgumentError(format!("the view of row {row} points nowhere"))
+        })?;
+        let offset = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        bytes.extend_from_slice(text);
+        *bits = view.with_buffer_index(0).with_offset(offset).into();
+    }
+    Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffer(Buffer::from_vec(bytes)))
+}
+
+/// The validity, counted again.
+fn validity(data: &ArrayData) -> Settled<Option<NullBuffer>> {
+    let copied = |nulls: &NullBuffer| {
+        let bits = whole(&nulls.inner().sliced())?;
+        Ok(NullBuffer::new(BooleanBuffer::new(bits, 0, nulls.len())))
+    };
+    data.nulls().map(copied).transpose()
+}
+
+/// The items of the first buffer that belong to rows.
+fn bytes_of(data: &ArrayData, width: usize) -> Settled<Buffer> {
+    section(&data.buffers()[0], data.offset() * width, data.len() * width)
+}
+
+fn section(buffer: &Buffer, start: usize, len: usize) -> Settled<Buffer> {
+    whole(&buffer.slice_with_length(start, len))
+}
+
+fn whole(buffer: &Buffer) -> Settled<Buffer> {
+    memory::room(buffer.len()).map_err(external)?;
+    Ok(Buffer::from_slice_ref(buffer.as_slice()))
+}
+
+fn external(error: crate::error::Error) -> ArrowError {
+    ArrowError::ExternalError(Box::new(error))
+}
