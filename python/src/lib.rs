@@ -9,8 +9,9 @@ static ALLOCATOR: arrow_dlpack::python::KeepingAllocator =
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    arrow_dlpack::python::register(module)
+    // First, because it may refuse.
+    arrow_dlpack::python::register(module)?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
 
 // Every function that C calls has a fence against panics, which an abort would pass over.

@@ -48,6 +48,7 @@ mod field;
 mod foreign;
 mod hidden;
 mod interface;
+mod interpreter;
 mod item;
 mod join;
 mod lent;
@@ -87,12 +88,15 @@ use crate::export::{self, Export, Job, Ragged, Source};
 pub use crate::memory::KeepingAllocator;
 use crate::memory::ManagedTensor;
 
-/// Adds the classes and functions of the package `arrow_dlpack` to a module.
+/// Adds the classes and functions of the package `arrow_dlpack` to a module, in the main interpreter.
 ///
 /// # Errors
 ///
-/// Whatever Python raises, such as `MemoryError`.
+/// `ImportError` in a sub-interpreter, before anything has been made there. What is kept for a process (classes,
+/// names, threads) would be that of several interpreters, and PyO3 attaches to one that may be another.
+/// Whatever else Python raises, such as `MemoryError`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    interpreter::refuse_other_than_main(module.py())?;
     module.add_class::<PyArray>()?;
     module.add_class::<PyTensor>()?;
     module.add_class::<PyField>()?;

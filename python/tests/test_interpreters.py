@@ -1,0 +1,87 @@
+"""Several interpreters in one process: the package is for the main one, and no other harms it.
+
+Each CPython that is at hand is tried: they differ in how sub-interpreters come and go.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import arrow_dlpack
+import pytest
+from conftest import environment
+
+PROGRAM = '''
+import array, sys
+import importlib.util
+
+def in_a_sub_interpreter(code):
+    """As mod_wsgi has them: one lock for all, and whatever C code there is may be imported."""
+    if sys.version_info < (3, 13):
+        import _xxsubinterpreters as interpreters
+
+        made = interpreters.create(isolated=False)
+        interpreters.run_string(made, code)
+    else:
+        import _interpreters as interpreters
+
+        made = interpreters.create("legacy")
+        assert interpreters.exec(made, code) is None
+    interpreters.destroy(made)
+
+REFUSED = """
+import sys
+for _ in range(2):
+    try:
+        import arrow_dlpack
+    except ImportError as error:
+        assert "main interpreter only" in str(error) and "GLOBAL" in str(error), error
+    else:
+        raise AssertionError("it was imported")
+assert "arrow_dlpack" not in sys.modules
+"""
+
+def main():
+    import arrow_dlpack
+
+    tensor = arrow_dlpack.asdlpack(array.array("f", [1.0, 2.0] * 200_000), copy=True)
+    column = arrow_dlpack.from_dlpack(tensor)
+    batches = arrow_dlpack.iter_batches(column, batch_size=300_000, format="matrix", prefetch=2)
+    assert [batch.shape[0] for batch in batches] == [300_000, 100_000]
+
+in_a_sub_interpreter(REFUSED)
+main()
+in_a_sub_interpreter(REFUSED)
+main()
+print("done")
+'''
+
+
+def interpreter(version):
+    """The command for a CPython, and what it needs in its environment."""
+    if sys.version_info[:2] == version:
+        return sys.executable
+    name = f"python{version[0]}.{version[1]}"
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    found = sorted(pyenv.glob(f"{version[0]}.{version[1]}.*/bin/{name}"))
+    return str(found[0]) if found else shutil.which(name)
+
+
+@pytest.mark.parametrize("version", [(3, 11), (3, 12), (3, 13)])
+def test_a_sub_interpreter_is_refused_and_leaves_the_main_one_as_it_was(version):
+    python = interpreter(version)
+    if python is None:
+        pytest.skip(f"NOT TRIED: there is no CPython {version[0]}.{version[1]} here")
+    if "abi3" not in arrow_dlpack._core.__file__:
+        pytest.skip("NOT TRIED: this build is for one interpreter")
+    done = subprocess.run(
+        [python, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment(Path(arrow_dlpack.__file__).parents[1]),
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
