@@ -105,6 +105,12 @@ pub enum Error {
         /// What is wrong.
         error: Box<Error>,
     },
+    /// Several columns of a table, and what is wrong with each.
+    #[error("{} columns are refused:{}", errors.len(), OnePerLine(errors))]
+    Columns {
+        /// A [`Self::Column`] for each.
+        errors: Vec<Error>,
+    },
     /// Codes of different dictionaries say nothing together.
     #[error("the chunks of {data_type} have different dictionaries: unify them first")]
     DifferentDictionaries {
@@ -540,6 +546,57 @@ pub enum OffsetsProblem {
     },
 }
 
+/// As many as somebody reads, none of them longer than a few lines.
+struct OnePerLine<'a>(&'a [Error]);
+
+impl fmt::Display for OnePerLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 20;
+        const LONGEST: usize = 300;
+        for error in self.0.iter().take(SHOWN) {
+            let text = error.to_string();
+            let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
+            let more = if end < text.len() { "..." } else { "" };
+            write!(f, "\n  {}{more}", &text[..end])?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\n  and {more} more"),
+        }
+    }
+}
+
+/// What is wrong with the columns of a table, gathered until all have been looked at.
+#[derive(Default)]
+pub(crate) struct Refusals(Vec<Error>);
+
+impl Refusals {
+    /// What became of a column, if it was not refused.
+    pub(crate) fn note<T>(&mut self, name: &str, result: Result<T, Error>) -> Option<T> {
+        let in_column = |error| Error::Column { name: name.to_owned(), error: Box::new(error) };
+        self.note_all(result.map_err(in_column))
+    }
+
+    /// What became of several columns, whose errors have their names.
+    pub(crate) fn note_all<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+        match result {
+            Ok(made) => return Some(made),
+            Err(Error::Columns { errors }) => self.0.extend(errors),
+            Err(error) => self.0.push(error),
+        }
+        None
+    }
+
+    /// One error for all.
+    pub(crate) fn finish(mut self) -> Result<(), Error> {
+        match self.0.len() {
+            0 => Ok(()),
+            1 => Err(self.0.remove(0)),
+            _ => Err(Error::Columns { errors: self.0 }),
+        }
+    }
+}
+
 /// What to do where one dtype cannot become the other.
 fn instead(from: DLDataType, to: DLDataType) -> &'static str {
     use DLDataTypeCode as Code;
@@ -628,6 +685,7 @@ impl Error {
     pub fn is_type_refusal(&self) -> bool {
         match self {
             Self::Column { error, .. } => error.is_type_refusal(),
+            Self::Columns { errors } => errors.iter().all(Self::is_type_refusal),
             Self::NoSuchType { .. }
             | Self::TooDeep
             | Self::Nulls { .. }
@@ -647,6 +705,7 @@ impl Error {
     pub(crate) fn is_wrong_value(&self) -> bool {
         match self {
             Self::Column { error, .. } => error.is_wrong_value(),
+            Self::Columns { errors } => errors.iter().all(Self::is_wrong_value),
             Self::CannotCast { .. }
             | Self::UnknownDtype(_)
             | Self::FillDoesNotFit { .. }

@@ -23,6 +23,10 @@ from .typing import (
 atexit.register(_core._stop_batches)
 
 
+#: Columns that pyarrow's scanners have beside those of a dataset's schema.
+_OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
+
+
 def iter_batches(
     source: SupportsArrowStream | SupportsArrowArray | SupportsScanner | SupportsReader,
     /,
@@ -150,13 +154,17 @@ def _stream(source: Any, columns: Sequence[str] | None, label: str | None) -> An
 
 def _wanted(source: Any, columns: Sequence[str] | None, label: str | None) -> list[str] | None:
     """The columns of a dataset that are to be read, None for all."""
+    schema: Any = getattr(source, "schema", None)
+    if not hasattr(schema, "__arrow_c_schema__"):
+        return None if columns is None else list(dict.fromkeys([*columns, *filter(None, [label])]))
     if columns is None:
-        schema: Any = getattr(source, "schema", None)
-        index = set(_core._index_columns(schema)) if hasattr(schema, "__arrow_c_schema__") else ()
+        index = set(_core._index_columns(schema))
         if not index:
             return None
         columns = [name for name in schema.names if name not in index]
-    return list(dict.fromkeys([*columns, *filter(None, [label])]))
+    wanted = list(dict.fromkeys([*columns, *filter(None, [label])]))
+    _core._check_names(schema, [name for name in wanted if name not in _OF_FILES])
+    return wanted
 
 
 def has_no_columns(source: Any) -> bool:

@@ -28,6 +28,7 @@ __all__ = [
     "Tensor",
     "UnsupportedError",
     "__version__",
+    "_check_names",
     "_dtype_name",
     "_index_columns",
     "_live",
@@ -340,6 +341,7 @@ def _open_batches(
     progress: Any,
 ) -> Batches: ...
 def _stop_batches() -> None: ...
+def _check_names(schema: SupportsArrowSchema, names: list[str], /) -> None: ...
 def _index_columns(schema: SupportsArrowSchema, /) -> list[str]: ...
 
 @final

@@ -7,7 +7,7 @@ use arrow_schema::Schema;
 use super::column::{Target, claim, merge};
 use super::dense::{Dense, Storage};
 use super::{Export, NullPolicy, Order};
-use crate::error::Error;
+use crate::error::{Error, Refusals};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels;
 use crate::memory::{self, ManagedTensor};
@@ -30,30 +30,36 @@ impl Matrix {
         schema: &Schema,
         options: &Export,
     ) -> Result<Self, Error> {
-        let columns = columns(batches, schema, options.physical)?;
+        let columns = columns(batches, schema, options.physical, |chunks| {
+            if options.nulls == NullPolicy::Refuse {
+                Dense::refuse_nulls(chunks)?;
+            }
+            Dense::refuse_dictionaries(chunks)
+        })?;
+        let mut refusals = Refusals::default();
         let mut common: Option<DLDataType> = None;
         for (field, chunks) in schema.fields().iter().zip(&columns) {
             let dtype = chunks[0].dtype;
             let joined = match (common, options.dtype) {
-                (Some(common), None) => promote(common, dtype)
-                    .ok_or(Error::CannotCast { from: dtype, to: common })
-                    .map_err(|error| in_column(field.name(), error))?,
-                _ => dtype,
+                (Some(common), None) => {
+                    promote(common, dtype).ok_or(Error::CannotCast { from: dtype, to: common })
+                }
+                _ => Ok(dtype),
             };
-            common = Some(joined);
+            common = refusals.note(field.name(), joined).or(common);
         }
+        refusals.finish()?;
         let target = Target::new(common.ok_or(Error::NoColumns)?, options)?;
-        let mut reasons = Vec::new();
+        let (mut reasons, mut refusals) = (Vec::new(), Refusals::default());
         for (field, chunks) in schema.fields().iter().zip(&columns) {
-            if options.nulls == NullPolicy::Refuse {
-                Dense::refuse_nulls(chunks).map_err(|error| in_column(field.name(), error))?;
-            }
-            Dense::refuse_dictionaries(chunks).map_err(|error| in_column(field.name(), error))?;
             for chunk in chunks {
-                let more = target.reasons(chunk);
-                merge(&mut reasons, more.map_err(|error| in_column(field.name(), error))?);
+                match refusals.note(field.name(), target.reasons(chunk)) {
+                    Some(more) => merge(&mut reasons, more),
+                    None => break,
+                }
             }
         }
+        refusals.finish()?;
         let names = schema.fields().iter().map(|field| field.name().clone()).collect();
         Self::decide(target, reasons, columns, names, options)
     }
@@ -64,7 +70,7 @@ impl Matrix {
         schema: &Schema,
         options: &Export,
     ) -> Result<Self, Error> {
-        let columns = columns(batches, schema, options.physical)?;
+        let columns = columns(batches, schema, options.physical, |_| Ok(()))?;
         let masks = columns.iter().map(|chunks| chunks.iter().map(Dense::mask).collect());
         let masks = masks.collect::<Result<Vec<Vec<Dense>>, Error>>()?;
         let target = Target { dtype: DLDataType::BOOL, fill: None };
@@ -151,17 +157,19 @@ impl Matrix {
     }
 }
 
-/// The chunks of each column, at least one, without those that are empty among several.
+/// The chunks of each column, at least one, without those that are empty among several; or what is wrong with
+/// each that cannot be read, or does not pass.
 fn columns(
     batches: &[RecordBatch],
     schema: &Schema,
     physical: bool,
+    check: impl Fn(&[Dense]) -> Result<(), Error>,
 ) -> Result<Vec<Vec<Dense>>, Error> {
     let fields = schema.fields().len();
     if let Some(batch) = batches.iter().find(|batch| batch.num_columns() != fields) {
         return Err(Error::ColumnCount { fields, columns: batch.num_columns() });
     }
-    let column = |(index, field): (usize, &std::sync::Arc<arrow_schema::Field>)| {
+    let column = |index: usize, field: &arrow_schema::Field| {
         let read = |array: &dyn arrow_array::Array| {
             super::check_type(array, field)?;
             let dense = Dense::new(array, field, physical)?;
@@ -173,15 +181,20 @@ fn columns(
         };
         let mut chunks = Vec::with_capacity(batches.len());
         for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
-            chunks.push(read(batch.column(index)).map_err(|error| in_column(field.name(), error))?);
+            chunks.push(read(batch.column(index))?);
         }
         if chunks.is_empty() {
-            let empty = super::empty(field).and_then(|empty| read(&empty));
-            chunks.push(empty.map_err(|error| in_column(field.name(), error))?);
+            chunks.push(read(&super::empty(field)?)?);
         }
+        check(&chunks)?;
         Ok(chunks)
     };
-    schema.fields().iter().enumerate().map(column).collect()
+    let (mut found, mut refusals) = (Vec::with_capacity(fields), Refusals::default());
+    for (index, field) in schema.fields().iter().enumerate() {
+        found.extend(refusals.note(field.name(), column(index, field)));
+    }
+    refusals.finish()?;
+    Ok(found)
 }
 
 /// Whether each column begins where the one before it ends, in one allocation, and that is the order asked for.

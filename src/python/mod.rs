@@ -116,6 +116,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_stop_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_index_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::_check_names, module)?)?;
     module.add_function(wrap_pyfunction!(_live, module)?)?;
     module.add_function(wrap_pyfunction!(_dtype_name, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)

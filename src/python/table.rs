@@ -1,5 +1,6 @@
 //! Arrow data of any kind, columns and tables, to tensors.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -12,13 +13,13 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::options::{no_column, pointless};
+use super::options::{no_columns, pointless, several};
 use super::source::{self, Imported};
 use super::structure::fenced;
 use super::{PyTensor, exported, made, unlocked};
 use super::{join, room};
 use crate::copy::CopyPolicy;
-use crate::error::Error;
+use crate::error::{Error, Refusals};
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
 use crate::ffi::DLDataType;
 use crate::pandas;
@@ -101,19 +102,16 @@ impl Data {
         check_copies(&self.before, options)?;
         let tensors = PyDict::new(py);
         for (index, field) in schema.fields().iter().enumerate() {
-            let chunks: Vec<ArrayRef>;
-            let (source, first) = if let [batch] = batches.as_slice() {
-                let column = batch.column(index);
-                (Source::Array(column, field), Some(column))
-            } else {
-                chunks = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
-                (Source::Chunks(&chunks, field), chunks.first())
-            };
-            let tensor = tensor(py, source, Some(field), first, options);
-            // A column's name belongs to what is wrong with it.
-            tensors.set_item(field.name(), tensor.map_err(|error| named(py, field, error))?)?;
+            let made = with_column(batches, index, field, |source, first| {
+                tensor(py, source, Some(field), first, options)
+            });
+            let made = made.map_err(|error| {
+                // What else is wrong belongs to it, and to each its column's name.
+                refused(batches, schema, options).unwrap_or_else(|| named(py, field, error))
+            });
+            tensors.set_item(field.name(), made?)?;
             if tensors.len() == index {
-                return Err(no_column(field.name(), 2, &[]));
+                return Err(several(field.name(), 2));
             }
         }
         Ok(tensors)
@@ -194,6 +192,31 @@ pub(super) fn tensor<'py>(
     Ok((values, mask).into_pyobject(py)?.into_any())
 }
 
+/// Looks at a column of a table, and at its first chunk.
+fn with_column<T>(
+    batches: &[RecordBatch],
+    index: usize,
+    field: &FieldRef,
+    look: impl FnOnce(Source<'_>, Option<&ArrayRef>) -> T,
+) -> T {
+    if let [batch] = batches {
+        let column = batch.column(index);
+        return look(Source::Array(column, field), Some(column));
+    }
+    let chunks: Vec<_> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
+    look(Source::Chunks(&chunks, field), chunks.first())
+}
+
+/// The error for all columns that would be refused by themselves.
+fn refused(batches: &[RecordBatch], schema: &Schema, options: &Export) -> Option<PyErr> {
+    let mut refusals = Refusals::default();
+    for (index, field) in schema.fields().iter().enumerate() {
+        let plan = with_column(batches, index, field, |source, _| export::explain(source, options));
+        refusals.note(field.name(), plan);
+    }
+    refusals.finish().err().map(PyErr::from)
+}
+
 /// The error with the column's name before it, of the same class.
 fn named(py: Python<'_>, field: &Field, error: PyErr) -> PyErr {
     let message = format!("column {:?}: {}", field.name(), error.value(py));
@@ -261,9 +284,7 @@ fn select(
     columns: Option<Vec<String>>,
 ) -> PyResult<(Vec<RecordBatch>, SchemaRef)> {
     let indices = match columns {
-        Some(columns) => {
-            columns.iter().map(|wanted| position(&schema, wanted)).collect::<PyResult<Vec<_>>>()?
-        }
+        Some(columns) => positions(&schema, &columns)?,
         None => features(&schema),
     };
     if indices.iter().copied().eq(0..schema.fields().len()) {
@@ -283,14 +304,25 @@ pub(super) fn features(schema: &Schema) -> Vec<usize> {
     (0..schema.fields().len()).filter(|at| index.binary_search(at).is_err()).collect()
 }
 
-/// Where the one column of this name is.
-pub(super) fn position(schema: &Schema, wanted: &str) -> PyResult<usize> {
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let found: Vec<usize> = (0..names.len()).filter(|&at| names[at] == wanted).collect();
-    match found.as_slice() {
-        &[index] => Ok(index),
-        others => Err(no_column(wanted, others.len(), &names)),
+/// Where the columns of these names are, of each the only one.
+pub(super) fn positions(schema: &Schema, wanted: &[String]) -> PyResult<Vec<usize>> {
+    let mut found: HashMap<&str, (usize, usize)> = HashMap::new();
+    for (index, field) in schema.fields().iter().enumerate() {
+        found.entry(field.name()).or_insert((index, 0)).1 += 1;
     }
+    let (mut positions, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
+    for name in wanted {
+        match found.get(name.as_str()) {
+            Some(&(index, 1)) => positions.push(index),
+            Some(&(_, count)) => return Err(several(name, count)),
+            None => missing.push(name.as_str()),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(positions);
+    }
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    Err(no_columns(&missing, &names))
 }
 
 /// Chunks of a dictionary with one dictionary for all of them.

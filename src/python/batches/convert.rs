@@ -8,7 +8,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::Error;
+use crate::error::{Error, Refusals};
 use crate::export::{self, Export, Job, NullPolicy, Source};
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
@@ -68,18 +68,25 @@ impl Form {
         let width = fields.len() - usize::from(self.has_label);
         let planned = |index: usize, options| -> Result<_, Error> {
             let field = &fields[index];
-            let planned = column(&pieces, index, field, options);
-            Ok((Arc::clone(field), planned.map_err(|error| in_column(field, error))?))
+            Ok((Arc::clone(field), column(&pieces, index, field, options)?))
         };
+        let mut refusals = Refusals::default();
         let features = if !self.as_matrix {
-            let columns = (0..width).map(|index| planned(index, &self.features));
-            Features::Dict(columns.collect::<Result<Vec<_>, _>>()?)
+            let mut columns = Vec::with_capacity(width);
+            for index in 0..width {
+                let planned = planned(index, &self.features);
+                columns.extend(refusals.note(fields[index].name(), planned));
+            }
+            Some(Features::Dict(columns))
         } else if self.is_table {
-            Features::Matrix(self.matrix(&pieces, width)?)
+            refusals.note_all(self.matrix(&pieces, width)?).map(Features::Matrix)
         } else {
-            Features::Matrix(column(&pieces, 0, &fields[0], &self.features)?)
+            Some(Features::Matrix(column(&pieces, 0, &fields[0], &self.features)?))
         };
-        let label = self.has_label.then(|| planned(width, &self.label)).transpose()?;
+        let label = self.has_label.then(|| planned(width, &self.label));
+        let label = label.and_then(|label| refusals.note(fields[width].name(), label));
+        refusals.finish()?;
+        let Some(features) = features else { return Err(Error::NoColumns.into()) };
         // Rows that nobody else holds are the tensors' own, where these are to have their own.
         drop(pieces);
         let made = |(field, planned): (FieldRef, Planned)| match planned.make() {
@@ -96,12 +103,12 @@ impl Form {
         Ok(Batch { features, label, rows })
     }
 
-    fn matrix(&self, pieces: &[RecordBatch], width: usize) -> PyResult<Planned> {
+    fn matrix(&self, pieces: &[RecordBatch], width: usize) -> PyResult<Result<Planned, Error>> {
         let planned = |pieces: &[RecordBatch], schema: &Schema| {
             planned(Source::Table(pieces, schema), None, None, &self.features)
         };
         if !self.has_label {
-            return Ok(planned(pieces, &self.schema)?);
+            return Ok(planned(pieces, &self.schema));
         }
         let features: Vec<usize> = (0..width).collect();
         let projected = fenced(|| {
@@ -109,7 +116,7 @@ impl Form {
             Ok((pieces.collect::<Result<Vec<_>, _>>()?, self.schema.project(&features)?))
         });
         let (pieces, schema) = projected.map_err(PyValueError::new_err)?;
-        Ok(planned(&pieces, &schema)?)
+        Ok(planned(&pieces, &schema))
     }
 }
 

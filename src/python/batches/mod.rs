@@ -9,9 +9,10 @@ mod convert;
 mod reader;
 mod shuffle;
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
-use std::{mem, process};
+use std::{mem, process, slice};
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
@@ -24,7 +25,7 @@ use convert::{Batch, Form};
 use reader::{Cut, Origin, Reader};
 use shuffle::Pool;
 
-use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, no_column, pointless};
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, pointless, several};
 use super::request::CopyArg;
 use super::{source, table};
 use crate::fence::fenced;
@@ -204,11 +205,25 @@ pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 #[pyo3(signature = (schema, /))]
 pub(super) fn _index_columns(schema: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
-    let field = source::schema_of(&capsule.cast_into()?)?;
-    let Some(schema) = table::table_schema(&field) else { return Ok(Vec::new()) };
+    let Some(schema) = columns_of(schema)? else { return Ok(Vec::new()) };
     let index = pandas::index_columns(&schema);
     Ok(index.into_iter().map(|at| schema.field(at).name().clone()).collect())
+}
+
+/// An error that has all names that no column has, by what an object with __arrow_c_schema__ says.
+#[pyfunction]
+#[pyo3(signature = (schema, names, /))]
+#[expect(clippy::needless_pass_by_value, reason = "an argument")]
+pub(super) fn _check_names(schema: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<()> {
+    match columns_of(schema)? {
+        Some(schema) => table::positions(&schema, &names).map(drop),
+        None => Ok(()),
+    }
+}
+
+fn columns_of(schema: &Bound<'_, PyAny>) -> PyResult<Option<Schema>> {
+    let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
+    Ok(table::table_schema(&*source::schema_of(&capsule.cast_into()?)?))
 }
 
 /// Opens what iter_batches has judged.
@@ -247,7 +262,7 @@ pub(super) fn _open_batches(
         Some(schema) => {
             let mut positions = features(schema, columns, label.as_deref(), as_matrix)?;
             if let Some(label) = &label {
-                positions.push(table::position(schema, label)?);
+                positions.extend(table::positions(schema, slice::from_ref(label))?);
             }
             let read: Vec<_> =
                 positions.iter().map(|&at| Arc::clone(&schema.fields()[at])).collect();
@@ -299,8 +314,14 @@ fn features(
 ) -> PyResult<Vec<usize>> {
     let positions: Vec<usize> = match columns {
         Some(columns) => {
-            let columns = columns.iter().filter(|&column| Some(column.as_str()) != label);
-            columns.map(|column| table::position(schema, column)).collect::<PyResult<_>>()?
+            // Whatever name there is not is told at once, the label's too.
+            let columns = columns.into_iter().filter(|column| Some(column.as_str()) != label);
+            let mut wanted: Vec<String> = columns.collect();
+            let width = wanted.len();
+            wanted.extend(label.map(str::to_owned));
+            let mut positions = table::positions(schema, &wanted)?;
+            positions.truncate(width);
+            positions
         }
         None => {
             let mut features = table::features(schema);
@@ -309,11 +330,9 @@ fn features(
         }
     };
     let name = |at: usize| schema.field(at).name();
-    let is_second = |&index: &usize| {
-        positions[..index].iter().any(|&before| name(before) == name(positions[index]))
-    };
-    match (0..positions.len()).find(is_second) {
-        Some(index) if !as_matrix => Err(no_column(name(positions[index]), 2, &[])),
+    let mut names = HashSet::new();
+    match positions.iter().find(|&&at| !names.insert(name(at))) {
+        Some(&at) if !as_matrix => Err(several(name(at), 2)),
         _ => Ok(positions),
     }
 }
