@@ -17,15 +17,16 @@ pub(crate) const MAX_SPAN: usize = match 1_usize.checked_shl(56) {
     None => usize::MAX >> 1,
 };
 
-/// Number of elements: 1 for no axes, 0 as soon as one extent is 0 (whatever the others are).
+/// Number of elements: 1 for no axes, 0 as soon as one extent is 0 (whatever the others are). An extent may be more
+/// than the machine can count to, beside a 0.
 pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
     let (mut count, mut is_empty) = (Some(1usize), false);
     for (axis, &extent) in shape.iter().enumerate() {
-        let Ok(values) = usize::try_from(extent) else {
+        if extent < 0 {
             return Err(Error::NegativeExtent { axis, extent });
-        };
-        is_empty |= values == 0;
-        count = count.and_then(|count| count.checked_mul(values));
+        }
+        is_empty |= extent == 0;
+        count = usize::try_from(extent).ok().zip(count).and_then(|(one, all)| all.checked_mul(one));
     }
     if is_empty { Ok(0) } else { count.ok_or_else(Error::overflow("number of elements")) }
 }
@@ -188,6 +189,22 @@ mod tests {
             element_count(&[1 << 32, 1 << 32, 16]),
             Err(Error::Overflow("number of elements"))
         );
+    }
+
+    /// Miri runs this as a machine of 32 bits (`make sanitize-miri`).
+    #[test]
+    fn what_a_machine_cannot_count_to_does_not_fit_it_and_is_not_negative() {
+        let extent = 1 << 33;
+        let counted = match usize::try_from(extent) {
+            Ok(count) => Ok(count),
+            Err(_) => Err(Error::Overflow("number of elements")),
+        };
+        assert_eq!(element_count(&[extent]), counted);
+        assert_eq!(element_count(&[extent, 1]), counted);
+        assert_eq!(element_count(&[extent, 0]), Ok(0));
+        let negative = Error::NegativeExtent { axis: 1, extent: -1 };
+        assert_eq!(element_count(&[extent, -1]), Err(negative));
+        assert_eq!(element_count(&[i64::MAX, 3]), Err(Error::Overflow("number of elements")));
     }
 
     #[test]

@@ -1,6 +1,11 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(target_endian = "big")]
+compile_error!(
+    "arrow-dlpack is for little-endian machines: on big-endian ones nested nulls come out wrong, in arrow-rs too"
+);
+
 mod dtype;
 pub mod export;
 pub mod extension;

@@ -6,7 +6,9 @@ use std::cell::UnsafeCell;
 use std::fmt;
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
+#[cfg(target_has_atomic = "64")]
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
 use arrow_schema::FieldRef;
 use pyo3::Python;
@@ -165,8 +167,9 @@ impl<T: Element> ReadOnlyCell<T> {
             (1, _) => load!(AtomicU8),
             (2, 2) => load!(AtomicU16),
             (4, 4) => load!(AtomicU32),
+            #[cfg(target_has_atomic = "64")]
             (8, 8) => load!(AtomicU64),
-            (8, 4) => {
+            (8, _) => {
                 let half = |index: usize| {
                     // SAFETY: as above, each half by itself.
                     unsafe { AtomicU32::from_ptr(at.cast::<u32>().add(index)) }
