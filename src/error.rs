@@ -356,6 +356,16 @@ pub enum Error {
         /// What was asked for.
         to: Vec<i64>,
     },
+    /// There is no such position along an axis.
+    #[error("position {position} is not on axis {axis}, which has {extent}")]
+    NoSuchPosition {
+        /// Which axis.
+        axis: usize,
+        /// What was asked for.
+        position: i64,
+        /// Number of positions.
+        extent: i64,
+    },
     /// Only axes of extent 1 can repeat.
     #[error("shape {from:?} cannot be broadcast to {to:?}")]
     CannotBroadcast {

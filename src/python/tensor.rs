@@ -6,11 +6,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
+use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PyComplex, PyFloat, PyInt, PyTuple};
 
 use super::array::is_tensor;
 use super::consume::{self, Wanted};
@@ -19,8 +20,10 @@ use super::fastcall::{self, Produces, Request};
 use super::field::PyField;
 use super::options::TypeArg;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, DlDeviceArg, VersionArg};
-use super::{PyArray, buffer, capsule, unlocked, values};
+use super::{PyArray, buffer, capsule, elements, index, unlocked, values};
+use crate::error::Error;
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
+use crate::layout::Pick;
 use crate::memory::{ManagedTensor, release_foreign};
 
 /// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
@@ -48,6 +51,8 @@ pub struct PyTensor {
     dictionary: Option<ArrayRef>,
     /// Whether all work on the memory is known to be done, so that any stream may have it.
     synchronised: bool,
+    /// Whether it has some of its producer's elements only.
+    is_part: bool,
     lent: Lent,
 }
 
@@ -82,6 +87,7 @@ impl PyTensor {
             field: None,
             dictionary: None,
             synchronised: false,
+            is_part: false,
             lent: Lent::default(),
         }
     }
@@ -108,6 +114,7 @@ impl PyTensor {
             field: self.field.clone(),
             dictionary: self.dictionary.clone(),
             synchronised: self.synchronised,
+            is_part: self.is_part,
             lent: Lent::default(),
         }
     }
@@ -286,6 +293,73 @@ impl PyTensor {
         values::array(slf, false, dtype, copy.map(|copy| copy.0))
     }
 
+    /// Some of the elements: a Tensor over the same memory, which it keeps. The index is an integer, a slice,
+    /// '...', None for a new axis, or a tuple of them, as NumPy has it. Integers for all axes make a tensor
+    /// without axes; item() has its number. Nothing can be assigned.
+    ///
+    /// >>> import numpy as np
+    /// >>> from arrow_dlpack import Tensor
+    /// >>> tensor = Tensor.from_dlpack(np.arange(6).reshape(2, 3))
+    /// >>> tensor[1, ::-2]
+    /// <arrow_dlpack.Tensor int64, shape (2,), strides (-2,), cpu>
+    /// >>> tensor[1, ::-2].tolist()
+    /// [5, 3]
+    fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let picks = index::picks(index, self.tensor.shape())?;
+        self.part(py, &picks)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.rows("a tensor without axes has no len()")
+    }
+
+    /// The tensors along the first axis.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let rows = slf.get().rows("a tensor without axes cannot be iterated over")?;
+        values::each(slf, intern!(slf.py(), "__getitem__"), rows)
+    }
+
+    /// The elements as lists within lists, and Python's own numbers; without axes, the number.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        elements::lists(py, &self.tensor)
+    }
+
+    /// The one element as a number of Python's.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        elements::one(py, &self.tensor)
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        elements::truth(py, &self.tensor)
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<PyInt>().call1((elements::one(py, &self.tensor)?,))
+    }
+
+    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<PyFloat>().call1((elements::one(py, &self.tensor)?,))
+    }
+
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<PyComplex>().call1((elements::one(py, &self.tensor)?,))
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        elements::index(py, &self.tensor)
+    }
+
+    /// The tensor as a pyarrow array; pyarrow calls this.
+    #[pyo3(signature = (r#type=None))]
+    fn __arrow_array__<'py>(
+        &self,
+        py: Python<'py>,
+        r#type: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = PyArray::from_tensor(py, self.tensor.share(), None, None, None)?;
+        py.import("pyarrow")?.call_method1("array", (array, r#type))
+    }
+
     /// The tensor as a jax.Array; jax.numpy calls this, which would take the name of a dtype for a dtype.
     fn __jax_array__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         values::jax_array(slf)
@@ -350,6 +424,16 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
         let device = dl_device.map(|device| device.0);
         if let Some(producer) = &self.producer.0 {
             let version = max_version.map(VersionArg);
+            if self.is_part {
+                // Whichever part it is, its producer makes the stream wait for the work on the whole.
+                let own = self.tensor.device();
+                request::refuse_other_device(device, own)?;
+                if copy == Some(true) {
+                    return Err(Error::UnreadableDevice { device: own }.into());
+                }
+                consume::ask(producer.bind(py), stream, version, None, None)?;
+                return capsule::new(py, self.tensor.share(), max_version);
+            }
             let answer = consume::ask(producer.bind(py), stream, version, copy, device)?;
             return Ok(answer.capsule.into_any());
         }
@@ -365,6 +449,22 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
 }
 
 impl PyTensor {
+    /// The extent of the first axis.
+    fn rows(&self, otherwise: &'static str) -> PyResult<usize> {
+        match self.tensor.shape().first() {
+            Some(&rows) => Ok(rows.try_into().map_err(|_| Error::Overflow("number of rows"))?),
+            None => Err(PyTypeError::new_err(otherwise)),
+        }
+    }
+
+    /// A view of some of the elements, which are the same column's if they are its rows.
+    fn part(&self, py: Python<'_>, picks: &[Pick]) -> PyResult<Self> {
+        let part = self.tensor.part(picks)?;
+        let is_rows = part.ndim() > 0 && part.shape().get(1..) == self.tensor.shape().get(1..);
+        let field = self.field.clone().filter(|_| is_rows);
+        Ok(Self { tensor: Arc::new(part), field, is_part: true, ..self.share(py) })
+    }
+
     fn export(
         &self,
         py: Python<'_>,

@@ -1,0 +1,81 @@
+//! `tensor[...]` in NumPy's words: what is asked for, as a pick for each axis.
+
+use pyo3::exceptions::{PyIndexError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PySlice, PySliceMethods, PyTuple};
+
+use super::request::described;
+use crate::layout::Pick;
+
+/// The picks that an index stands for, in a tensor of this shape: integers, slices, `...` and None, one or a
+/// tuple of them.
+pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
+    let items: Vec<Bound<'_, PyAny>> = match index.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().collect(),
+        Err(_) => vec![index.clone()],
+    };
+    let is_ellipsis = |item: &&Bound<'_, PyAny>| item.is_instance_of::<PyEllipsis>();
+    let ellipses = items.iter().filter(is_ellipsis).count();
+    let indexed = items.iter().filter(|item| !item.is_none()).count() - ellipses;
+    if ellipses > 1 {
+        return Err(PyIndexError::new_err("an index has one '...' at most"));
+    }
+    let Some(rest) = shape.len().checked_sub(indexed) else {
+        return Err(PyIndexError::new_err(format!(
+            "{indexed} indices for a tensor of {} axes",
+            shape.len()
+        )));
+    };
+    let (mut picks, mut axes) = (Vec::with_capacity(items.len()), shape.iter());
+    for item in &items {
+        if item.is_none() {
+            picks.push(Pick::New);
+        } else if item.is_instance_of::<PyEllipsis>() {
+            let whole = |&len: &i64| Pick::Every { start: 0, step: 1, len };
+            picks.extend(axes.by_ref().take(rest).map(whole));
+        } else {
+            let extent = axes.next().copied().unwrap_or_default();
+            picks.push(pick(item, picks.len(), extent)?);
+        }
+    }
+    Ok(picks)
+}
+
+/// The pick of an integer or a slice.
+fn pick(item: &Bound<'_, PyAny>, place: usize, extent: i64) -> PyResult<Pick> {
+    if let Ok(slice) = item.cast::<PySlice>() {
+        let too_long = |_| PyIndexError::new_err("the axis is too long for Python");
+        let found = slice.indices(isize::try_from(extent).map_err(too_long)?)?;
+        return Ok(Pick::Every {
+            start: i64::try_from(found.start).map_err(too_long)?,
+            step: i64::try_from(found.step).map_err(too_long)?,
+            len: i64::try_from(found.slicelength).map_err(too_long)?,
+        });
+    }
+    let unknown = || {
+        PyIndexError::new_err(format!(
+            "a tensor is indexed by integers, slices, '...' and None, for views of its memory, got {}: \
+             numpy.asarray(tensor)[...] and torch.from_dlpack(tensor)[...] select by lists and masks",
+            described(item)
+        ))
+    };
+    if item.is_instance_of::<PyBool>() {
+        return Err(unknown());
+    }
+    let operator = item.py().import(intern!(item.py(), "operator"))?;
+    let integer = match operator.call_method1(intern!(item.py(), "index"), (item,)) {
+        Ok(integer) => integer,
+        Err(error) if error.is_instance_of::<PyTypeError>(item.py()) => return Err(unknown()),
+        Err(error) => return Err(error),
+    };
+    let position = integer.extract::<i64>().ok();
+    // From the end, if it is negative.
+    let position = position.and_then(|at| if at < 0 { at.checked_add(extent) } else { Some(at) });
+    match position.filter(|at| (0..extent).contains(at)) {
+        Some(position) => Ok(Pick::One(position)),
+        None => Err(PyIndexError::new_err(format!(
+            "index {integer} is out of bounds for item {place} of the index, an axis of {extent}"
+        ))),
+    }
+}
