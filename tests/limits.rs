@@ -10,9 +10,11 @@ use std::ptr;
 use std::sync::Arc;
 use std::thread;
 
+use arrow_array::types::Int64Type;
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeListArray, Int8Array, Int16Array,
-    Int64Array, ListArray, ListViewArray, RecordBatch, StringArray, StringViewArray, cast::AsArray,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeListArray, Float64Array, Int8Array,
+    Int16Array, Int64Array, ListArray, ListViewArray, NullArray, RecordBatch, RunArray,
+    StringArray, StringViewArray, StructArray, cast::AsArray,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_dlpack::export::Source;
@@ -208,6 +210,38 @@ fn rows_of_no_size_can_be_any_number() {
         let (tensor, asked_for) = largest(|| export::tensor(source(), &Export::default()));
         assert!(matches!(tensor, Err(Error::Overflow(_))));
         assert!(asked_for < 4096, "{asked_for} bytes");
+    }
+}
+
+#[test]
+fn rows_that_nothing_stands_behind_are_refused_at_once() {
+    let runs =
+        RunArray::<Int64Type>::try_new(&vec![1 << 40].into(), &Float64Array::from(vec![1.5]));
+    let runs: ArrayRef = Arc::new(runs.expect("one run"));
+    let rows = usize::try_from(HUGE).expect("64 bits");
+    let structs: ArrayRef = Arc::new(StructArray::new_empty_fields(rows, None));
+    let nulls: ArrayRef = Arc::new(NullArray::new(rows));
+    for array in [runs, structs, nulls] {
+        let field = Field::new("x", array.data_type().clone(), true);
+        let chunks = [Arc::clone(&array), Arc::clone(&array)];
+        for options in [
+            Export { physical: true, ..Export::default() },
+            Export { nulls: NullPolicy::Masked, ..Export::default() },
+        ] {
+            let all = || {
+                [
+                    export::tensor((&array, &field), &options).err(),
+                    export::tensor(Source::Chunks(&chunks, &field), &options).err(),
+                    export::tensor(Source::Row(&array, &field, 1 << 39), &options).err(),
+                    export::explain((&array, &field), &options).err(),
+                    export::mask((&array, &field), &options).err(),
+                    export::ragged(&array, &field, &options, None).err(),
+                ]
+            };
+            let (refusals, asked_for) = largest(all);
+            assert!(refusals.iter().all(Option::is_some), "{}: {refusals:?}", array.data_type());
+            assert!(asked_for < 4096, "{asked_for} bytes");
+        }
     }
 }
 
