@@ -23,10 +23,6 @@ __all__ = [
     "TorchDevice",
 ]
 
-#: "cpu", "cuda:0" and the like, a device of PyTorch or JAX, or a (device_type, device_id) pair of
-#: DLPack.
-Device: TypeAlias = "str | tuple[int, int] | TorchDevice | JaxDevice"
-
 #: A name, such as "float32" or "bfloat16", NumPy's code for it, such as "f4", or a dtype of NumPy,
 #: PyTorch, JAX, Arrow or polars; or Python's float (of 64 bits), int (of 64) or bool.
 Dtype: TypeAlias = Any
@@ -130,6 +126,10 @@ class JaxDevice(Protocol):
     def id(self) -> int:
         """Which one of its kind."""
 
+
+#: "cpu", "cuda:0" and the like, a device of PyTorch or JAX, or a (device_type, device_id) pair of
+#: DLPack.
+Device: TypeAlias = str | tuple[int, int] | TorchDevice | JaxDevice
 
 #: Which of the Arrow types that can hold a tensor it becomes: a name, or any Arrow type or field.
 ArrowType: TypeAlias = (
