@@ -6,10 +6,10 @@ import random
 import secrets
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias, TypedDict, Unpack, overload
 
 from . import _core
-from ._core import Batches
+from ._core import Batches, Tensor
 from .typing import (
     Dtype,
     Nulls,
@@ -27,8 +27,144 @@ atexit.register(_core._stop_batches)
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
 
 
+Source: TypeAlias = SupportsArrowStream | SupportsArrowArray | SupportsScanner | SupportsReader
+
+
+#: Values, and where they are valid.
+Masked: TypeAlias = tuple[Tensor, Tensor]
+
+
+class Options(TypedDict, total=False):
+    """What decides nothing about what is in a batch."""
+
+    batch_size: int | None
+    columns: Sequence[str] | None
+    dtype: Dtype | None
+    drop_last: bool
+    local_shuffle_buffer_size: int | None
+    seed: int | None
+    prefetch: int
+    physical: bool
+    shard: tuple[int, int]
+    copy: bool | None
+
+
+class IterOptions(Options, total=False):
+    """Of iter_batches alone."""
+
+    progress: bool
+
+
+@overload
 def iter_batches(
-    source: SupportsArrowStream | SupportsArrowArray | SupportsScanner | SupportsReader,
+    source: Source,
+    /,
+    *,
+    format: Literal["dict"] = ...,
+    label: None = ...,
+    nulls: Nulls = ...,
+    **options: Unpack[IterOptions],
+) -> Batches[dict[str, Tensor]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source,
+    /,
+    *,
+    format: Literal["dict"] = ...,
+    label: str,
+    nulls: Nulls = ...,
+    **options: Unpack[IterOptions],
+) -> Batches[tuple[dict[str, Tensor], Tensor]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source,
+    /,
+    *,
+    format: Literal["matrix"],
+    label: None = ...,
+    nulls: Nulls = ...,
+    **options: Unpack[IterOptions],
+) -> Batches[Tensor]: ...
+
+
+@overload
+def iter_batches(
+    source: Source,
+    /,
+    *,
+    format: Literal["matrix"],
+    label: str,
+    nulls: Nulls = ...,
+    **options: Unpack[IterOptions],
+) -> Batches[tuple[Tensor, Tensor]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source,
+    /,
+    *,
+    format: Literal["dict"] = ...,
+    label: None = ...,
+    nulls: Literal["mask"],
+    **options: Unpack[IterOptions],
+) -> Batches[dict[str, Masked]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source,
+    /,
+    *,
+    format: Literal["dict"] = ...,
+    label: str,
+    nulls: Literal["mask"],
+    **options: Unpack[IterOptions],
+) -> Batches[tuple[dict[str, Masked], Masked]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source,
+    /,
+    *,
+    format: Literal["matrix"],
+    label: None = ...,
+    nulls: Literal["mask"],
+    **options: Unpack[IterOptions],
+) -> Batches[Masked]: ...
+
+
+@overload
+def iter_batches(
+    source: Source,
+    /,
+    *,
+    format: Literal["matrix"],
+    label: str,
+    nulls: Literal["mask"],
+    **options: Unpack[IterOptions],
+) -> Batches[tuple[Masked, Masked]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source,
+    /,
+    *,
+    format: Literal["dict", "matrix"] = ...,
+    label: str | None = ...,
+    nulls: Nulls | Literal["mask"] = ...,
+    **options: Unpack[IterOptions],
+) -> Batches[Any]: ...
+
+
+def iter_batches(
+    source: Source,
     /,
     *,
     batch_size: int | None = None,
@@ -45,7 +181,7 @@ def iter_batches(
     physical: bool = False,
     shard: tuple[int, int] = (0, 1),
     copy: bool | None = None,
-) -> Batches:
+) -> Batches[Any]:
     """A stream of Arrow data as tensors, batch by batch; memory does not grow with the stream.
 
     source: any object with __arrow_c_stream__ (tables, readers, query results), or a dataset or

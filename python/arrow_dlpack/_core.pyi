@@ -1,6 +1,6 @@
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
-from typing import Any, ClassVar, Literal, NamedTuple, Self, final, overload
+from types import GenericAlias, TracebackType
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, final, overload
 
 from typing_extensions import Buffer, CapsuleType, disjoint_base
 
@@ -350,14 +350,18 @@ def _open_batches(
     shard: tuple[int, int],
     prefetch: int,
     progress: Any,
-) -> Batches: ...
+) -> Batches[Any]: ...
 def _stop_batches() -> None: ...
 def _check_names(schema: SupportsArrowSchema, names: list[str], /) -> None: ...
 def _index_columns(schema: SupportsArrowSchema, /) -> list[str]: ...
 
+_Batch_co = TypeVar("_Batch_co", covariant=True)
+
 @final
-class Batches(Iterator[Any]):
-    def __next__(self) -> Any: ...
+class Batches(Iterator[_Batch_co]):
+    @classmethod
+    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    def __next__(self) -> _Batch_co: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self,

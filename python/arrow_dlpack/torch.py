@@ -14,19 +14,30 @@ torch.Size([1, 1]) tensor([0])
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import torch
 from torch.utils.data import IterableDataset, default_collate, get_worker_info
 
-from ._batches import has_no_columns, iter_batches, seed_of
+from ._batches import Options, has_no_columns, iter_batches, seed_of
 from ._core import Tensor
 from .typing import Dtype, Nulls
 
 __all__ = ["BatchDataset"]
 
 
-class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to mypy
+#: Values, and where they are valid.
+Masked: TypeAlias = tuple[torch.Tensor, torch.Tensor]
+Batch_co = TypeVar("Batch_co", covariant=True)
+
+
+class DatasetOptions(Options, total=False):
+    """Of BatchDataset alone."""
+
+    writable: bool
+
+
+class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignore[misc]  # Any to mypy
     """Batches as PyTorch's tensors, for ``DataLoader(dataset, batch_size=None)``.
 
     source: as in iter_batches; it is opened anew in each epoch, by the process that reads it. Or a
@@ -50,6 +61,114 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
     is for those who write to no batch: PyTorch knows of no read-only memory.
     copy: as in iter_batches, with writable=False.
     """
+
+    @overload
+    def __init__(
+        self: "BatchDataset[dict[str, torch.Tensor]]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["dict"] = ...,
+        label: None = ...,
+        nulls: Nulls = ...,
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "BatchDataset[tuple[dict[str, torch.Tensor], torch.Tensor]]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["dict"] = ...,
+        label: str,
+        nulls: Nulls = ...,
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "BatchDataset[torch.Tensor]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["matrix"],
+        label: None = ...,
+        nulls: Nulls = ...,
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "BatchDataset[tuple[torch.Tensor, torch.Tensor]]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["matrix"],
+        label: str,
+        nulls: Nulls = ...,
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "BatchDataset[dict[str, Masked]]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["dict"] = ...,
+        label: None = ...,
+        nulls: Literal["mask"],
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "BatchDataset[tuple[dict[str, Masked], Masked]]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["dict"] = ...,
+        label: str,
+        nulls: Literal["mask"],
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "BatchDataset[Masked]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["matrix"],
+        label: None = ...,
+        nulls: Literal["mask"],
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "BatchDataset[tuple[Masked, Masked]]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["matrix"],
+        label: str,
+        nulls: Literal["mask"],
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "BatchDataset[Any]",
+        source: Any | Callable[[int, int], Any],
+        /,
+        *,
+        format: Literal["dict", "matrix"] = ...,
+        label: str | None = ...,
+        nulls: Nulls | Literal["mask"] = ...,
+        **options: Unpack[DatasetOptions],
+    ) -> None: ...
 
     def __init__(
         self,
@@ -91,7 +210,7 @@ class BatchDataset(IterableDataset[Any]):  # type: ignore[misc]  # it is Any to 
             "copy": True if writable else copy,
         }
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Batch_co]:
         if _is_collated(inspect.currentframe()):
             raise ValueError(
                 "the batches are made already, and this DataLoader would make batches of batches, "

@@ -1,10 +1,12 @@
 """Batches in PyTorch's DataLoader, with workers of both kinds."""
 
+import inspect
 import itertools
 import multiprocessing
 import subprocess
 import sys
 import textwrap
+from typing import get_origin, get_type_hints
 
 import polars as pl
 import pyarrow as pa
@@ -12,7 +14,9 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import torch
-from arrow_dlpack.torch import BatchDataset
+from arrow_dlpack import Batches, Tensor, iter_batches
+from arrow_dlpack._batches import IterOptions
+from arrow_dlpack.torch import BatchDataset, DatasetOptions
 from batch_sources import ROWS, TABLE, part
 from torch.utils.data import DataLoader
 
@@ -263,6 +267,17 @@ def test_an_error_in_a_worker_is_told():
     )
     with pytest.raises(Exception, match="1 null in 10 values"):
         list(loader)
+
+
+def test_editors_see_the_keywords_and_they_are_those_of_iter_batches():
+    """In the signatures, and in what the overloads take."""
+    ours, theirs = (inspect.signature(one).parameters for one in (BatchDataset, iter_batches))
+    shared = {name: kind for name, kind in ours.items() if name not in ("source", "writable")}
+    assert shared == {name: theirs[name] for name in theirs if name not in ("source", "progress")}
+    decided = {"source", "format", "label", "nulls"}
+    assert set(get_type_hints(DatasetOptions)) == ours.keys() - decided
+    assert set(get_type_hints(IterOptions)) == theirs.keys() - decided
+    assert get_origin(Batches[Tensor]) is Batches
 
 
 def test_wrong_arguments_are_named():

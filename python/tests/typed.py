@@ -1,9 +1,10 @@
 """Typed code as a user would write it; checked by `mypy --strict`, not run."""
 
-from typing import assert_type
+from typing import Any, Literal, assert_type
 
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
+import torch
 from arrow_dlpack import (
     Array,
     Batches,
@@ -13,6 +14,7 @@ from arrow_dlpack import (
     from_dlpack,
     iter_batches,
 )
+from arrow_dlpack.torch import BatchDataset
 from arrow_dlpack.typing import SupportsArrayInterface, SupportsArrowArray, SupportsDLPack
 
 
@@ -44,8 +46,26 @@ def anything_at_all(array: Array, x: SupportsDLPack, image: SupportsArrayInterfa
 
 def trained(table: pa.Table) -> int:
     with iter_batches(table, batch_size=10, format="matrix", nulls="mask") as batches:
-        assert_type(batches, Batches)
+        assert_type(batches, Batches[tuple[Tensor, Tensor]])
         return sum(1 for _ in batches)
+
+
+def batches_are_what_was_asked_for(
+    table: pa.Table, form: Literal["dict", "matrix"], name: str | None
+) -> None:
+    for columns in iter_batches(table, batch_size=10, prefetch=2, copy=True):
+        assert_type(columns, dict[str, Tensor])
+    for features, label in iter_batches(table, format="matrix", label="y", nulls="nan"):
+        assert_type(features, Tensor)
+        assert_type(label, Tensor)
+    for masked, (values, mask) in iter_batches(table, label="y", nulls="mask"):
+        assert_type(masked, dict[str, tuple[Tensor, Tensor]])
+        assert_type((values, mask), tuple[Tensor, Tensor])
+    assert_type(iter_batches(table, format=form, label=name), Batches[Any])
+    assert_type(
+        BatchDataset(table, label="y"), BatchDataset[tuple[dict[str, torch.Tensor], torch.Tensor]]
+    )
+    assert_type(BatchDataset(table, format="matrix", writable=False), BatchDataset[torch.Tensor])
 
 
 def refused(column: pa.Array) -> str:
@@ -59,8 +79,10 @@ def refused(column: pa.Array) -> str:
 Array([1, 2])  # type: ignore[arg-type]
 asdlpack([1, 2])  # type: ignore[arg-type]
 asdlpack(b"", copy=1)  # type: ignore[arg-type]
-iter_batches([1, 2])  # type: ignore[arg-type]
-iter_batches(Array(b""), format="list")  # type: ignore[arg-type]
+iter_batches([1, 2])  # type: ignore[call-overload]
+iter_batches(Array(b""), format="list")  # type: ignore[arg-type, call-overload]
+iter_batches(Array(b""), size=3)  # type: ignore[arg-type, call-overload]
+BatchDataset(Array(b""), progress=True)  # type: ignore[arg-type, call-overload]
 from_dlpack([1, 2])  # type: ignore[arg-type]
 from_dlpack(np.zeros(3), device=0)  # type: ignore[arg-type]
 Tensor.from_pointer("0")  # type: ignore[arg-type]

@@ -37,7 +37,7 @@ use crate::python::source::Imported;
 ///
 /// close(), or leaving a with block, stops the reader, and returns when the source has been released. Letting
 /// go of the iterator waits a second at most.
-#[pyclass(name = "Batches", module = "arrow_dlpack", frozen)]
+#[pyclass(name = "Batches", module = "arrow_dlpack", frozen, generic)]
 pub(super) struct PyBatches {
     state: Mutex<State>,
     /// Streams do not survive a fork, nor do threads.
