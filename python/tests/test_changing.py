@@ -188,3 +188,11 @@ def test_an_array_that_may_not_be_copied_is_one_chunk():
     assert len(ad.Array(pa.chunked_array([[1, 2]]), copy=False)) == 2
     with pytest.raises(BufferError, match="2 chunks"):
         ad.Array(pa.chunked_array([[1, 2], [3]]), copy=False)
+
+
+def test_chunks_that_share_a_dictionary_share_it_when_they_are_joined():
+    words = pa.array(["cat", "dog"])
+    chunk = pa.DictionaryArray.from_arrays(pa.array([0, 1], "int8"), words)
+    joined = pa.array(ad.Array(pa.chunked_array([chunk] * 200)))
+    assert len(joined.dictionary) == 2, "400 would be too many for int8"
+    assert joined.to_pylist() == ["cat", "dog"] * 200

@@ -25,11 +25,7 @@ pub(super) fn joined(chunks: &[ArrayRef]) -> PyResult<ArrayRef> {
     check_joined(chunks)?;
     let chunks = match chunks {
         [_] => chunks.to_vec(),
-        _ => chunks
-            .iter()
-            .map(settled::addresses)
-            .collect::<Checked<_>>()
-            .map_err(PyValueError::new_err)?,
+        _ => settled::chunks(chunks).map_err(PyValueError::new_err)?,
     };
     let chunks = chunks.as_slice();
     match fence::fenced(|| join::concat(chunks)) {

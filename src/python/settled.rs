@@ -28,6 +28,29 @@ pub(super) fn addresses(array: &ArrayRef) -> Checked<ArrayRef> {
     }
 }
 
+/// [`addresses`] of chunks; those that share a dictionary share it afterwards.
+pub(super) fn chunks(chunks: &[ArrayRef]) -> Checked<Vec<ArrayRef>> {
+    let mut last: Option<(ArrayData, ArrayData)> = None;
+    let each = chunks.iter().map(|chunk| {
+        let DataType::Dictionary(key, _) = chunk.data_type() else { return addresses(chunk) };
+        fenced(|| {
+            let data = chunk.to_data();
+            let values = &data.child_data()[0];
+            let known = last.take().filter(|(known, _)| known.ptr_eq(values));
+            let own = match known {
+                Some((_, own)) => own,
+                None => copy(values, false)?,
+            };
+            last = Some((values.clone(), own.clone()));
+            let keys = bytes_of(&data, key.primitive_width().unwrap_or(0))?;
+            let builder = ArrayData::builder(data.data_type().clone()).len(data.len());
+            let builder = builder.nulls(validity(&data)?).add_buffer(keys);
+            Ok(make_array(builder.add_child_data(own).build()?))
+        })
+    });
+    each.collect()
+}
+
 /// The same values, all of them in new memory.
 pub(super) fn everything(array: &dyn Array) -> Checked<ArrayRef> {
     fenced(|| Ok(make_array(copy(&array.to_data(), true)?)))
