@@ -117,6 +117,21 @@ pub enum Error {
         /// The array's type.
         data_type: DataType,
     },
+    /// Each value has a code, and there are more values than codes.
+    #[error(
+        "the dictionaries of the chunks have {count} distinct values, too many for keys of {keys}{}",
+        match keys {
+            DataType::Int8 | DataType::UInt8 | DataType::Int16 | DataType::UInt16 =>
+                ": cast the column to a dictionary with int32 keys first",
+            _ => "",
+        }
+    )]
+    TooManyValues {
+        /// Distinct values, as far as they were counted.
+        count: usize,
+        /// The type of the codes.
+        keys: DataType,
+    },
     /// A fill value that the elements cannot be.
     #[error("nulls cannot be filled with {value}: {dtype} does not hold it")]
     FillDoesNotFit {
@@ -721,6 +736,7 @@ impl Error {
             | Self::FillDoesNotFit { .. }
             | Self::ValueDoesNotFit { .. }
             | Self::NoOffsets(_)
+            | Self::TooManyValues { .. }
             | Self::OffsetDoesNotFit { .. } => true,
             _ => false,
         }

@@ -200,7 +200,9 @@ def iter_batches(
     seed: for the same order again, whatever the chunks of the source; None for any.
     prefetch: so many batches are made ahead, by a thread that needs no GIL unless the source does.
     progress: True for a bar of rows, by tqdm.
-    physical: as in to_tensor.
+    physical: as in to_tensor. Codes of dictionaries are int32, and a code stands for one value in
+    all batches: Tensor.dictionary only grows at its end, and Batches.dictionaries has it by the
+    name of the column. Sources that are opened apart each have their own codes.
     shard: (index, count) for every count-th batch from that index on: of several readers of the
     same source, each has its part.
     copy: as in to_tensor, for each batch: None shares the source's memory where it can, True gives

@@ -51,6 +51,10 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
     every count-th batch; together they have each row once. Spawned workers are handed the source
     by pickle. What can be read only once, or belongs to a connection, is for a function to open.
 
+    Codes of dictionaries stand for the same values in all workers that read the same source. Who
+    reads other files than the others, a part or a rank, has codes of their own: number the values
+    before, with polars' Enum, DuckDB's ENUM or pyarrow.compute.index_in.
+
     Shuffling without a seed goes by PyTorch's own: each epoch has another order, and
     torch.manual_seed makes it the same again, with persistent_workers=True before their first
     epoch. With shard=(rank, world_size) each process of a distributed training has its part, and

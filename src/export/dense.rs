@@ -1,5 +1,7 @@
 //! Arrays whose rows all have the same shape, as cells one behind the other: one arm for each family.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
@@ -88,6 +90,7 @@ impl Dense {
                 let bytes = Self::flat(array, Storage::Words(words), DLDataType::UINT8);
                 Ok(bytes.in_rows(&[i64::from(*size)]))
             }
+            (DataType::Dictionary(..), Some(dtype)) if physical => Self::codes(array, dtype),
             (_, Some(dtype)) if physical => Ok(Self::words(array, dtype)),
             (_, Some(dtype)) => Err(Error::NotJustNumbers { data_type: data_type.clone(), dtype }),
             _ => Err(refusal::unsupported(data_type)),
@@ -150,6 +153,18 @@ impl Dense {
         Ok(Self::flat(array, Storage::Words(values(array, width)), dtype))
     }
 
+    /// Codes of a dictionary; what stands for a null is one.
+    fn codes(array: &dyn Array, dtype: DLDataType) -> Result<Self, Error> {
+        let mut dense = Self::words(array, dtype);
+        let dictionary = array.as_any_dictionary().values();
+        if dictionary.is_nullable() {
+            memory::room(array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)))?;
+            dense.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();
+        }
+        dense.dictionary = Some(Arc::clone(dictionary));
+        Ok(dense)
+    }
+
     fn words(array: &dyn Array, dtype: DLDataType) -> Self {
         Self::flat(array, Storage::Words(values(array, dtype.item_bits(true) / 8)), dtype)
     }
@@ -158,7 +173,6 @@ impl Dense {
     fn flat(array: &dyn Array, storage: Storage, dtype: DLDataType) -> Self {
         let levels = level(array.nulls(), 1).into_iter().collect();
         let (data_type, rows) = (array.data_type().clone(), array.len());
-        let dictionary = array.as_any_dictionary_opt().map(|array| array.values().clone());
         Self {
             data_type,
             storage,
@@ -166,7 +180,7 @@ impl Dense {
             rows,
             item: Vec::new(),
             order: Vec::new(),
-            dictionary,
+            dictionary: None,
             levels,
         }
     }

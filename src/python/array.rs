@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::consume::Wanted;
+use super::dictionary::Meaning;
 use super::exchange::{self, Lent};
 use super::expected::Expected;
 use super::fastcall::{self, Produces, Request};
@@ -100,7 +101,7 @@ impl PyArray {
     /// As [`crate::to_dlpack`].
     pub fn to_dlpack(&self) -> Result<PyTensor, Error> {
         let tensor = export::to_dlpack(&self.array, &self.field, &Export::default())?;
-        Ok(PyTensor::of_column(tensor, Some(&self.field), Some(&self.array)))
+        Ok(PyTensor::of_column(tensor, Some(&self.field), Meaning::of(&self.array)))
     }
 
     pub(super) fn from_tensor(
@@ -298,7 +299,7 @@ impl PyArray {
         };
         let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
         let source = Source::Row(&self.array, &self.field, row);
-        table::tensor(py, source, None, None, &options)
+        table::tensor(py, source, None, Some(&self.array), &options)
     }
 
     /// The array's name, type and metadata.

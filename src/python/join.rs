@@ -1,7 +1,7 @@
 //! Arrays one behind the other.
 //!
 //! arrow-select's `concat` does that too. But its dictionaries bring `interleave` along, of every type, which
-//! would be a twentieth of the package; `unify` does for them here.
+//! would be a twentieth of the package; `coded` does for them here.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, OffsetBuff
 use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
 
+use super::coded::{count, of_one_dictionary};
 use super::room;
-use super::table::unified;
 use crate::error::Error;
 use crate::memory;
 
@@ -37,7 +37,7 @@ pub(super) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         DataType::LargeList(field) => lists::<i64>(chunks, field),
         DataType::ListView(field) => views::<i32>(chunks, field),
         DataType::LargeListView(field) => views::<i64>(chunks, field),
-        DataType::Dictionary(key, _) => dictionaries(chunks, key),
+        DataType::Dictionary(..) | DataType::FixedSizeList(..) => coded(chunks),
         DataType::RunEndEncoded(ends, _) => match ends.data_type() {
             DataType::Int16 => runs::<Int16Type>(chunks),
             DataType::Int32 => runs::<Int32Type>(chunks),
@@ -113,38 +113,20 @@ fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError>
     Ok(Arc::new(RunArray::try_new(&ends, &values)?))
 }
 
-/// One behind the other too, if there are codes for all of them, and no more than there are rows.
-fn dictionaries(chunks: &[ArrayRef], key: &DataType) -> Result<ArrayRef, ArrowError> {
-    let values = || chunks.iter().filter_map(|chunk| Some(chunk.as_any_dictionary_opt()?.values()));
-    let count: usize = values().map(|values| values.len()).sum();
-    let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    if count <= rows && count <= codes(key) {
-        return appended(chunks);
+/// Codes, which are those of one dictionary then. Where values are not told apart, all of them come one behind
+/// the other, if there are keys for so many.
+fn coded(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let of_one = of_one_dictionary(chunks);
+    if let Some(of_one) = of_one.map_err(|error| ArrowError::ExternalError(error.into()))? {
+        return appended(&of_one);
     }
-    let unified = unified(chunks)?;
-    let chunks = unified.as_deref().unwrap_or(chunks);
-    let is_one = |pair: &[ArrayRef]| {
-        let values = |chunk: &ArrayRef| chunk.as_any_dictionary().values().to_data();
-        values(&pair[0]).ptr_eq(&values(&pair[1]))
-    };
-    if count > codes(key) && !chunks.windows(2).all(is_one) {
-        return Err(ArrowError::DictionaryKeyOverflowError);
+    if let DataType::Dictionary(keys, _) = chunks[0].data_type() {
+        let values = chunks.iter().map(|chunk| chunk.as_any_dictionary().values().len());
+        if values.sum::<usize>() > count(keys) {
+            return Err(ArrowError::DictionaryKeyOverflowError);
+        }
     }
     appended(chunks)
-}
-
-/// How many values have a code of such a type.
-fn codes(key: &DataType) -> usize {
-    let bits = match key {
-        DataType::Int8 => 7,
-        DataType::UInt8 => 8,
-        DataType::Int16 => 15,
-        DataType::UInt16 => 16,
-        DataType::Int32 => 31,
-        DataType::UInt32 => 32,
-        _ => 63,
-    };
-    1_usize.checked_shl(bits).unwrap_or(usize::MAX)
 }
 
 fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {

@@ -37,8 +37,11 @@ mod batches;
 mod bound;
 mod buffer;
 mod capsule;
+mod coded;
 mod consume;
 mod destination;
+mod dictionary;
+mod distinct;
 mod dtype;
 mod elements;
 mod error;
@@ -300,10 +303,11 @@ fn ragged<'py>(
     let py = obj.py();
     let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
     let data = Data::read(obj, None)?;
-    let Ragged { values, offsets, mask } =
+    let (Ragged { values, offsets, mask }, meaning) =
         data.ragged(py, &options, offset_type.map(|dtype| dtype.0))?;
     let class = ragged_class(py, mask.is_some())?;
-    let (values, offsets) = (PyTensor::from(values), PyTensor::from(offsets));
+    let values = PyTensor::of_column(values, None, meaning);
+    let offsets = PyTensor::from(offsets);
     match mask {
         None => class.call1((values, offsets)),
         Some(mask) => class.call1((values, offsets, PyTensor::from(mask))),

@@ -32,7 +32,10 @@ pub(super) fn joined(chunks: &[ArrayRef]) -> PyResult<ArrayRef> {
         Ok(Ok(array)) => Ok(array),
         Ok(Err(ArrowError::ExternalError(error))) => match error.downcast::<Error>() {
             Ok(error) => Err((*error).into()),
-            Err(error) => Err(PyValueError::new_err(error.to_string())),
+            Err(error) => Err(match error.downcast::<PyErr>() {
+                Ok(error) => *error,
+                Err(error) => PyValueError::new_err(error.to_string()),
+            }),
         },
         Ok(Err(error)) => Err(PyValueError::new_err(error.to_string())),
         Err(_) => Err(PyValueError::new_err("the Arrow arrays are malformed")),

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
 use arrow_buffer::NullBuffer;
-use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use arrow_select::take::take;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use super::coded;
+use super::dictionary::Meaning;
 use super::options::{no_columns, pointless, several};
 use super::source::{self, Imported};
 use super::structure::fenced;
 use super::{PyTensor, exported, made, unlocked};
-use super::{join, room};
 use crate::copy::CopyPolicy;
 use crate::error::{Error, Refusals};
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
@@ -83,11 +82,11 @@ impl Data {
         options: &Export,
     ) -> PyResult<Bound<'py, PyAny>> {
         check_copies(&self.before, options)?;
-        let (field, dictionary) = match &self.shape {
+        let (field, chunk) = match &self.shape {
             Shape::Column(chunks, field) => (Some(field), chunks.first()),
             Shape::Table(..) => (None, None),
         };
-        tensor(py, self.source(), field, dictionary, options)
+        tensor(py, self.source(), field, chunk, options)
     }
 
     /// A dict from each column's name to what `to_tensor` makes of it.
@@ -132,28 +131,29 @@ impl Data {
         options: &Export,
         offset_type: Option<DLDataType>,
     ) -> PyResult<Plan> {
-        let (prepared, before) = self.prepare_ragged(py, options, offset_type)?;
+        let (prepared, _, before) = self.prepare_ragged(py, options, offset_type)?;
         Ok(before.and(prepared.plan))
     }
 
-    /// Values and offsets, and the mask if one was asked for.
+    /// Values and offsets, and the mask if one was asked for; and what the values are codes of.
     pub(super) fn ragged(
         &self,
         py: Python<'_>,
         options: &Export,
         offset_type: Option<DLDataType>,
-    ) -> PyResult<export::Ragged> {
-        let (prepared, _) = self.prepare_ragged(py, options, offset_type)?;
-        Ok(unlocked(py, prepared.plan.bytes_copied(), || prepared.run())?)
+    ) -> PyResult<(export::Ragged, Option<Meaning>)> {
+        let (prepared, array, _) = self.prepare_ragged(py, options, offset_type)?;
+        let ragged = unlocked(py, prepared.plan.bytes_copied(), || prepared.run())?;
+        Ok((ragged, Meaning::of(&array)))
     }
 
-    /// And what has been copied for it.
+    /// Of the chunks put together; and what has been copied for it.
     fn prepare_ragged(
         &self,
         py: Python<'_>,
         options: &Export,
         offset_type: Option<DLDataType>,
-    ) -> PyResult<(PreparedRagged, Plan)> {
+    ) -> PyResult<(PreparedRagged, ArrayRef, Plan)> {
         check_copies(&self.before, options)?;
         let Shape::Column(chunks, field) = &self.shape else {
             return Err(PyTypeError::new_err("ragged takes one column, and this is a table"));
@@ -162,7 +162,7 @@ impl Data {
         check_copies(&joined, options)?;
         let nbytes = array.get_buffer_memory_size();
         let prepare = || PreparedRagged::new(&array, field, options, offset_type);
-        Ok((unlocked(py, nbytes, prepare)?, self.before.clone().and(joined)))
+        Ok((unlocked(py, nbytes, prepare)?, array, self.before.clone().and(joined)))
     }
 }
 
@@ -176,7 +176,8 @@ pub(super) fn check_copies(before: &Plan, options: &Export) -> PyResult<()> {
     }
 }
 
-/// A `Tensor` of a source, with the field and the dictionary of a column; with a mask, a pair of them.
+/// A `Tensor` of a source, with the field of a column and the dictionary of a chunk of it; with a mask, a pair
+/// of them.
 pub(super) fn tensor<'py>(
     py: Python<'py>,
     source: Source<'_>,
@@ -184,7 +185,8 @@ pub(super) fn tensor<'py>(
     array: Option<&ArrayRef>,
     options: &Export,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let values = PyTensor::of_column(exported(py, source, options)?, field, array);
+    let meaning = array.and_then(Meaning::of);
+    let values = PyTensor::of_column(exported(py, source, options)?, field, meaning);
     if options.nulls != NullPolicy::Masked {
         return Ok(Bound::new(py, values)?.into_any());
     }
@@ -325,61 +327,21 @@ pub(super) fn positions(schema: &Schema, wanted: &[String]) -> PyResult<Vec<usiz
     Err(no_columns(&missing, &names))
 }
 
-/// Chunks of a dictionary with one dictionary for all of them.
+/// Chunks of codes with one dictionary for all of them.
 fn unify(chunks: Vec<ArrayRef>, before: &mut Plan) -> PyResult<Vec<ArrayRef>> {
-    room::check_joined(&chunks.iter().filter_map(dictionary).collect::<Vec<_>>())?;
-    let unified = fenced(|| unified(&chunks)).map_err(PyValueError::new_err)?;
-    let Some(unified) = unified else { return Ok(chunks) };
-    let codes = unified.iter().map(|chunk| chunk.as_any_dictionary().keys());
-    let dictionary = unified.first().and_then(dictionary);
-    let nbytes = codes.map(Array::get_buffer_memory_size).sum::<usize>()
-        + dictionary.map_or(0, |dictionary| dictionary.get_buffer_memory_size());
+    let Some(unified) = coded::unified(&chunks)? else { return Ok(chunks) };
+    let nbytes = coded::nbytes(&unified);
     before.steps.push(Step { nbytes, reasons: vec![CopyReason::Dictionaries] });
     Ok(unified)
 }
 
-/// The same, and `None` if they have one already, or cannot.
-pub(super) fn unified(chunks: &[ArrayRef]) -> Result<Option<Vec<ArrayRef>>, ArrowError> {
-    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary).collect();
-    let Some((first, others)) = dictionaries.split_first() else { return Ok(None) };
-    // Nested values arrow does not tell apart, so that they stay different, which is refused later.
-    if first.data_type().is_nested() || others.iter().all(|other| export::same_values(first, other))
-    {
-        return Ok(None);
-    }
-    // What dictionaries become one behind the other may have a value twice, and so two codes for it.
-    let codes = match cast(&join::concat(&dictionaries)?, chunks[0].data_type()) {
-        // Nor values of some other types.
-        Err(ArrowError::CastError(_)) => return Ok(None),
-        codes => codes?,
-    };
-    let mut start = 0;
-    let recoded = chunks.iter().zip(&dictionaries).map(|(chunk, dictionary)| {
-        start += dictionary.len();
-        recode(chunk, &codes.slice(start - dictionary.len(), dictionary.len()))
-    });
-    recoded.collect::<Result<Vec<_>, _>>().map(Some)
-}
-
-fn dictionary(chunk: &ArrayRef) -> Option<ArrayRef> {
-    Some(chunk.as_any_dictionary_opt()?.values().clone())
-}
-
-/// A chunk with the dictionary of `codes`, which are those of the values that its own codes stand for.
-fn recode(chunk: &ArrayRef, codes: &ArrayRef) -> Result<ArrayRef, ArrowError> {
-    let codes = codes.as_any_dictionary();
-    let keys = take(codes.keys(), chunk.as_any_dictionary().keys(), None)?;
-    let data = keys.to_data().into_builder().data_type(chunk.data_type().clone());
-    Ok(make_array(data.add_child_data(codes.values().to_data()).build()?))
-}
-
-pub(super) fn unify_columns(
+fn unify_columns(
     batches: Vec<RecordBatch>,
     schema: &SchemaRef,
     before: &mut Plan,
 ) -> PyResult<Vec<RecordBatch>> {
-    let is_dictionary = |field: &FieldRef| matches!(field.data_type(), DataType::Dictionary(..));
-    if batches.len() < 2 || !schema.fields().iter().any(is_dictionary) {
+    let has_codes = |field: &FieldRef| coded::has_codes(field.data_type());
+    if batches.len() < 2 || !schema.fields().iter().any(has_codes) {
         return Ok(batches);
     }
     let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); batches.len()];

@@ -3,8 +3,7 @@
 use std::ffi::{CStr, c_int};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::Array;
 use arrow_schema::{Field, FieldRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::Py_buffer;
@@ -15,6 +14,7 @@ use pyo3::types::{PyCapsule, PyComplex, PyFloat, PyInt, PyTuple};
 
 use super::array::is_tensor;
 use super::consume::{self, Wanted};
+use super::dictionary::Meaning;
 use super::exchange::{self, Lent};
 use super::fastcall::{self, Produces, Request};
 use super::field::PyField;
@@ -48,7 +48,7 @@ pub struct PyTensor {
     /// The Arrow column that it came from.
     field: Option<FieldRef>,
     /// What its elements stand for, if they are the codes of a dictionary.
-    dictionary: Option<ArrayRef>,
+    meaning: Option<Meaning>,
     /// Whether all work on the memory is known to be done, so that any stream may have it.
     synchronised: bool,
     /// Whether it has some of its producer's elements only.
@@ -69,14 +69,13 @@ impl Drop for Producer {
 }
 
 impl PyTensor {
-    /// A tensor of a column, which remembers what it was; `array` is a chunk of it, if there is one.
+    /// A tensor of a column, which remembers what it was.
     pub(super) fn of_column(
         tensor: ManagedTensor,
         field: Option<&FieldRef>,
-        array: Option<&ArrayRef>,
+        meaning: Option<Meaning>,
     ) -> Self {
-        let dictionary = array.and_then(|array| dictionary_of(array));
-        Self { field: field.cloned(), dictionary, ..Self::received(tensor) }
+        Self { field: field.cloned(), meaning, ..Self::received(tensor) }
     }
 
     /// A tensor that came from elsewhere, writable if its producer says so.
@@ -85,7 +84,7 @@ impl PyTensor {
             tensor: tensor.into(),
             producer: Producer::default(),
             field: None,
-            dictionary: None,
+            meaning: None,
             synchronised: false,
             is_part: false,
             lent: Lent::default(),
@@ -112,7 +111,7 @@ impl PyTensor {
             tensor: Arc::clone(&self.tensor),
             producer: Producer(self.producer.0.as_ref().map(|producer| producer.clone_ref(py))),
             field: self.field.clone(),
-            dictionary: self.dictionary.clone(),
+            meaning: self.meaning.clone(),
             synchronised: self.synchronised,
             is_part: self.is_part,
             lent: Lent::default(),
@@ -243,11 +242,15 @@ impl PyTensor {
     }
 
     /// The values that the elements are codes of, as an Array; None if they are no codes.
+    ///
+    /// The dictionaries of a stream's batches begin with the same values: each has all those of the one
+    /// before it, and maybe more behind them.
     #[getter]
-    fn dictionary(&self) -> PyResult<Option<PyArray>> {
-        let Some(array) = &self.dictionary else { return Ok(None) };
+    fn dictionary(&self, py: Python<'_>) -> PyResult<Option<PyArray>> {
+        let Some(meaning) = &self.meaning else { return Ok(None) };
+        let array = py.detach(|| meaning.array())?;
         let field = Arc::new(Field::new("", array.data_type().clone(), true));
-        Ok(Some(PyArray::try_new(Arc::clone(array), field)?))
+        Ok(Some(PyArray::try_new(array, field)?))
     }
 
     #[classattr]
@@ -494,13 +497,5 @@ fn device_of(x: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
     match x.getattr_opt(intern!(x.py(), "__dlpack_device__"))? {
         Some(method) => Ok(Some(method.call0()?.extract::<DlDeviceArg>()?.0)),
         None => Ok(None),
-    }
-}
-
-/// What the codes of an array stand for, if it has codes: itself, or in its lists.
-fn dictionary_of(array: &dyn Array) -> Option<ArrayRef> {
-    match array.as_fixed_size_list_opt() {
-        Some(list) => dictionary_of(list.values()),
-        None => Some(Arc::clone(array.as_any_dictionary_opt()?.values())),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -11,15 +11,17 @@ use pyo3::types::PyDict;
 use crate::error::{Error, Refusals};
 use crate::export::{self, Export, Job, NullPolicy, Source};
 use crate::memory::ManagedTensor;
-use crate::plan::Plan;
 use crate::python::PyTensor;
+use crate::python::coded::Coded;
+use crate::python::dictionary::Meaning;
 use crate::python::structure::fenced;
-use crate::python::table::{check_copies, unify_columns};
 
 /// What becomes of the rows of a batch.
 pub(super) struct Form {
     /// Of the columns that are read; the label is the last of them.
     pub(super) schema: SchemaRef,
+    /// Which of them are codes.
+    pub(super) coded: Vec<Option<Arc<Coded>>>,
     pub(super) is_table: bool,
     pub(super) has_label: bool,
     pub(super) as_matrix: bool,
@@ -49,7 +51,7 @@ struct Planned {
     values: Values,
     mask: Option<Job>,
     field: Option<FieldRef>,
-    dictionary: Option<ArrayRef>,
+    meaning: Option<Meaning>,
 }
 
 enum Values {
@@ -60,15 +62,19 @@ enum Values {
 impl Form {
     /// Of at least one piece.
     pub(super) fn batch(&self, pieces: Vec<RecordBatch>) -> PyResult<Batch> {
-        let mut before = Plan::default();
-        let pieces = unify_columns(pieces, &self.schema, &mut before)?;
-        check_copies(&before, &self.features)?;
         let rows = pieces.iter().map(RecordBatch::num_rows).sum();
         let fields = self.schema.fields();
         let width = fields.len() - usize::from(self.has_label);
-        let planned = |index: usize, options| -> Result<_, Error> {
+        let meaning = |index: usize| self.coded[index].as_ref().map(|coded| coded.meaning());
+        let meanings = (0..fields.len()).map(meaning).map(Option::transpose);
+        let meanings = meanings.collect::<PyResult<Vec<_>>>()?;
+        let column = |index: usize, options| {
             let field = &fields[index];
-            Ok((Arc::clone(field), column(&pieces, index, field, options)?))
+            let told = self.coded[index].as_ref().map_or(field, |coded| &coded.field);
+            column(&pieces, index, field, options, Told(told, meanings[index].clone()))
+        };
+        let planned = |index: usize, options| -> Result<_, Error> {
+            Ok((Arc::clone(&fields[index]), column(index, options)?))
         };
         let mut refusals = Refusals::default();
         let features = if !self.as_matrix {
@@ -81,7 +87,7 @@ impl Form {
         } else if self.is_table {
             refusals.note_all(self.matrix(&pieces, width)?).map(Features::Matrix)
         } else {
-            Some(Features::Matrix(column(&pieces, 0, &fields[0], &self.features)?))
+            Some(Features::Matrix(column(0, &self.features)?))
         };
         let label = self.has_label.then(|| planned(width, &self.label));
         let label = label.and_then(|label| refusals.note(fields[width].name(), label));
@@ -105,7 +111,7 @@ impl Form {
 
     fn matrix(&self, pieces: &[RecordBatch], width: usize) -> PyResult<Result<Planned, Error>> {
         let planned = |pieces: &[RecordBatch], schema: &Schema| {
-            planned(Source::Table(pieces, schema), None, None, &self.features)
+            planned(Source::Table(pieces, schema), None, &self.features)
         };
         if !self.has_label {
             return Ok(planned(pieces, &self.schema));
@@ -125,21 +131,19 @@ fn column(
     index: usize,
     field: &FieldRef,
     options: &Export,
+    told: Told<'_>,
 ) -> Result<Planned, Error> {
     if let [piece] = pieces {
-        let array = piece.column(index);
-        return planned(Source::Array(array, field), Some(field), Some(array), options);
+        return planned(Source::Array(piece.column(index), field), Some(told), options);
     }
     let chunks: Vec<ArrayRef> = pieces.iter().map(|piece| piece.column(index).clone()).collect();
-    planned(Source::Chunks(&chunks, field), Some(field), chunks.first(), options)
+    planned(Source::Chunks(&chunks, field), Some(told), options)
 }
 
-fn planned(
-    source: Source<'_>,
-    field: Option<&FieldRef>,
-    array: Option<&ArrayRef>,
-    options: &Export,
-) -> Result<Planned, Error> {
+/// What a tensor says of its column.
+struct Told<'a>(&'a FieldRef, Option<Meaning>);
+
+fn planned(source: Source<'_>, told: Option<Told<'_>>, options: &Export) -> Result<Planned, Error> {
     let values = match export::share(source, options) {
         Some(shared) => Values::Shared(shared?),
         None => Values::ToMake(Job::new(source, options)?),
@@ -148,20 +152,22 @@ fn planned(
         NullPolicy::Masked => Some(Job::mask(source, options)?),
         _ => None,
     };
-    let has_dictionary = |array: &&ArrayRef| matches!(array.data_type(), DataType::Dictionary(..));
-    let dictionary = array.filter(has_dictionary).cloned();
-    Ok(Planned { values, mask, field: field.cloned(), dictionary })
+    let (field, meaning) = match told {
+        Some(Told(field, meaning)) => (Some(Arc::clone(field)), meaning),
+        None => (None, None),
+    };
+    Ok(Planned { values, mask, field, meaning })
 }
 
 impl Planned {
     fn make(self) -> Result<Made, Error> {
-        let Self { values, mask, field, dictionary } = self;
+        let Self { values, mask, field, meaning } = self;
         let mask = mask.map(Job::run).transpose()?.map(PyTensor::from);
         let values = match values {
             Values::Shared(tensor) => tensor,
             Values::ToMake(job) => job.run()?,
         };
-        let values = PyTensor::of_column(values, field.as_ref(), dictionary.as_ref());
+        let values = PyTensor::of_column(values, field.as_ref(), meaning);
         Ok(Made { values, mask })
     }
 }

@@ -14,20 +14,22 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 use std::{mem, process, slice};
 
-use arrow_array::RecordBatch;
-use arrow_schema::Schema;
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{Field, FieldRef, Schema};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use ahead::Queue;
 use convert::{Batch, Form};
 use reader::{Cut, Origin, Reader};
 use shuffle::Pool;
 
+use super::coded::Coded;
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, pointless, several};
 use super::request::CopyArg;
-use super::{source, table};
+use super::{PyArray, source, table};
 use crate::fence::fenced;
 use crate::memory::PendingException;
 use crate::pandas;
@@ -43,6 +45,8 @@ pub(super) struct PyBatches {
     /// Streams do not survive a fork, nor do threads.
     process: u32,
     progress: Option<Py<PyAny>>,
+    /// The columns of codes.
+    coded: Vec<Arc<Coded>>,
 }
 
 #[derive(Default)]
@@ -100,6 +104,19 @@ impl PyBatches {
                 Err(error)
             }
         }
+    }
+
+    /// What the codes of each column that has codes stand for, by its name: all values that have been read by
+    /// now, as an Array. Those that come later come behind them.
+    #[getter]
+    fn dictionaries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dictionaries = PyDict::new(py);
+        for coded in &self.coded {
+            let array = py.detach(|| coded.meaning()?.array())?;
+            let field = Arc::new(Field::new("", array.data_type().clone(), true));
+            dictionaries.set_item(coded.field.name(), PyArray::try_new(array, field)?)?;
+        }
+        Ok(dictionaries)
     }
 
     /// Stops the reader and releases the source; there are no more batches.
@@ -276,13 +293,25 @@ pub(super) fn _open_batches(
         }
         None => (Vec::new(), Schema::new(vec![field])),
     };
+    // Codes are of one dictionary, that of the stream, and of one type.
+    let of = |field: &FieldRef| match physical {
+        true => Ok(Coded::new(field)?.map(Arc::new)),
+        false => Ok(None),
+    };
+    let coded = read.fields().iter().map(of).collect::<PyResult<Vec<_>>>()?;
+    let as_read = |(field, coded): (&FieldRef, &Option<Arc<Coded>>)| match coded {
+        None => Arc::clone(field),
+        Some(coded) => Arc::clone(&coded.codes),
+    };
+    let read: Vec<_> = read.fields().iter().zip(&coded).map(as_read).collect();
     let copy = copy.map(|copy| copy.0);
     let export = |nulls, dtype| {
         options::export(copy.map(CopyArg), nulls, dtype, OrderArg::default(), physical)
     };
     let label_nulls = NullsArg(nulls.0);
     let form = Form {
-        schema: Arc::new(read),
+        schema: Arc::new(Schema::new(read)),
+        coded: coded.clone(),
         is_table: schema.is_some(),
         has_label: label.is_some(),
         as_matrix,
@@ -294,7 +323,8 @@ pub(super) fn _open_batches(
 
     let pool = shuffle.map(|(rows, seed)| Pool::new(rows.max(batch_size.unwrap_or(1)), seed));
     let cut = Cut { size: batch_size, drop_last, copy: form.features.copy, shard };
-    let mut reading = (Reader::new(origin, schema, positions, cut, pool), form);
+    let with_codes = coded.iter().flatten().cloned().collect();
+    let mut reading = (Reader::new(origin, schema, positions, coded, cut, pool), form);
     let state = match prefetch {
         0 => State::Here(Box::new(reading)),
         most => {
@@ -302,7 +332,7 @@ pub(super) fn _open_batches(
             State::Ahead(queue?)
         }
     };
-    Ok(PyBatches { state: Mutex::new(state), process: process::id(), progress })
+    Ok(PyBatches { state: Mutex::new(state), process: process::id(), progress, coded: with_codes })
 }
 
 /// Where the features are: all columns but the label and an index of pandas's, or those that were asked for.

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::Schema;
+use arrow_schema::{FieldRef, Schema};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -15,6 +16,7 @@ use super::shuffle::Pool;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::plan::CopyReason;
+use crate::python::coded::Coded;
 use crate::python::source::Stream;
 use crate::python::structure::fenced;
 use crate::python::table::batch;
@@ -52,6 +54,8 @@ pub(super) struct Reader {
     schema: Option<Schema>,
     /// Which of the columns.
     columns: Vec<usize>,
+    /// Which of these are codes.
+    coded: Vec<Option<Arc<Coded>>>,
     cut: Cut,
     pool: Option<Pool>,
     /// Rows that were read and are in no block yet.
@@ -66,6 +70,7 @@ impl Reader {
         origin: Origin,
         schema: Option<Schema>,
         columns: Vec<usize>,
+        coded: Vec<Option<Arc<Coded>>>,
         cut: Cut,
         pool: Option<Pool>,
     ) -> Self {
@@ -73,6 +78,7 @@ impl Reader {
             origin,
             schema,
             columns,
+            coded,
             cut,
             pool,
             pending: VecDeque::new(),
@@ -150,25 +156,30 @@ impl Reader {
     }
 
     fn pull(&mut self) {
-        let chunk = self.origin.next().and_then(|chunk| {
-            let Some((chunk, moved)) = chunk else { return Ok(None) };
-            // Rows may take no memory at all.
-            let rows = self.rows.checked_add(chunk.len()).ok_or("the number of rows overflows")?;
-            Ok(Some((self.batch(&chunk)?, rows, moved)))
-        });
-        match chunk {
-            Ok(Some((chunk, ..))) if chunk.num_rows() == 0 => {}
-            Ok(Some((.., nbytes))) if nbytes > 0 && self.cut.copy == CopyPolicy::Never => {
-                let reason = CopyReason::Realigned;
-                self.end = Some(Err(Error::CopyForbidden { reason, nbytes }.into()));
-            }
-            Ok(Some((chunk, rows, _))) => {
+        match self.chunk() {
+            Ok(Some((chunk, _))) if chunk.num_rows() == 0 => {}
+            Ok(Some((chunk, rows))) => {
                 self.rows = rows;
                 self.pending.push_back(chunk);
             }
             Ok(None) => self.end = Some(Ok(())),
-            Err(problem) => self.end = Some(Err(PyValueError::new_err(problem))),
+            Err(error) => self.end = Some(Err(error)),
         }
+    }
+
+    /// The next chunk, and how many rows there are with it.
+    fn chunk(&mut self) -> PyResult<Option<(RecordBatch, usize)>> {
+        let next = self.origin.next().map_err(PyValueError::new_err)?;
+        let Some((chunk, nbytes)) = next else { return Ok(None) };
+        // Rows may take no memory at all.
+        let rows = self.rows.checked_add(chunk.len());
+        let rows = rows.ok_or_else(|| PyValueError::new_err("the number of rows overflows"))?;
+        let batch = self.batch(&chunk).map_err(PyValueError::new_err)?;
+        if nbytes > 0 && batch.num_rows() > 0 && self.cut.copy == CopyPolicy::Never {
+            let reason = CopyReason::Realigned;
+            return Err(Error::CopyForbidden { reason, nbytes }.into());
+        }
+        Ok(Some((self.with_codes(batch)?, rows)))
     }
 
     fn batch(&self, chunk: &ArrayRef) -> Result<RecordBatch, String> {
@@ -181,6 +192,26 @@ impl Reader {
                 fenced(|| RecordBatch::try_from_iter_with_nullable([("", chunk.clone(), true)]))
             }
         }
+    }
+
+    /// The chunk with the codes of the stream, which stand for the same values in all chunks.
+    fn with_codes(&self, batch: RecordBatch) -> PyResult<RecordBatch> {
+        // Without rows there may be no dictionary either.
+        if batch.num_rows() == 0 || self.coded.iter().all(Option::is_none) {
+            return Ok(batch);
+        }
+        let schema = batch.schema();
+        let read = |((column, field), coded): ((&ArrayRef, &FieldRef), &Option<Arc<Coded>>)| {
+            Ok(match coded {
+                None => (Arc::clone(column), Arc::clone(field)),
+                Some(coded) => (coded.read(column, self.cut.copy)?, Arc::clone(&coded.codes)),
+            })
+        };
+        let columns = batch.columns().iter().zip(schema.fields()).zip(&self.coded).map(read);
+        let (columns, fields): (_, Vec<_>) =
+            columns.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
+        let schema = Arc::new(Schema::new(fields));
+        fenced(|| RecordBatch::try_new(schema, columns)).map_err(PyValueError::new_err)
     }
 
     /// So many of the rows that are there.

@@ -9,9 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::memory;
-use crate::plan::Plan;
 use crate::python::structure::fenced;
-use crate::python::table::unify_columns;
 use crate::python::{room, settled};
 
 pub(super) struct Pool {
@@ -95,7 +93,6 @@ fn joined(batches: Vec<RecordBatch>) -> PyResult<RecordBatch> {
         let columns = columns.collect::<Result<_, _>>().map_err(PyValueError::new_err)?;
         return fenced(|| RecordBatch::try_new(schema, columns)).map_err(PyValueError::new_err);
     }
-    let batches = unify_columns(batches, &schema, &mut Plan::default())?;
     let columns = (0..schema.fields().len()).map(|index| {
         let chunks: Vec<ArrayRef> =
             batches.iter().map(|batch| batch.column(index).clone()).collect();

@@ -1,0 +1,264 @@
+//! Distinct values, numbered in the order in which they come.
+//!
+//! arrow-rs has a builder of dictionaries for each type; all types are bytes here, so that there is one table,
+//! and what memory runs out for is an error.
+
+use std::hash::{BuildHasher, RandomState};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{self, ByteArrayType, ByteViewType};
+use arrow_array::{
+    Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int32Array, make_array,
+};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
+use arrow_cast::cast;
+use arrow_data::{ArrayData, ByteView, MAX_INLINE_VIEW_LEN};
+use arrow_schema::DataType;
+use half::f16;
+use hashbrown::HashTable;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::structure::fenced;
+use crate::error::Error;
+use crate::memory;
+
+/// Values of one type, each of them once. Floats are one value if they have the same bits, or are both NaN.
+pub(super) struct Distinct {
+    data_type: DataType,
+    width: Width,
+    /// The values, one behind the other.
+    bytes: Vec<u8>,
+    /// Where each ends, if they differ in width.
+    ends: Vec<usize>,
+    len: usize,
+    /// A value's code is its number.
+    codes: HashTable<i32>,
+    hasher: RandomState,
+}
+
+#[derive(Clone, Copy)]
+enum Width {
+    Same(usize),
+    Different,
+}
+
+impl Width {
+    fn of(data_type: &DataType) -> Option<Self> {
+        use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+        Some(match data_type {
+            Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => Self::Different,
+            DataType::Null => Self::Same(0),
+            DataType::Boolean => Self::Same(1),
+            DataType::FixedSizeBinary(size) => Self::Same(usize::try_from(*size).ok()?),
+            other => Self::Same(other.primitive_width()?),
+        })
+    }
+}
+
+impl Distinct {
+    /// Whether there is such a thing for a type: values of nested ones are not told apart.
+    pub(super) fn tells_apart(data_type: &DataType) -> bool {
+        Width::of(data_type).is_some()
+    }
+
+    /// None yet; `None` for types whose values are not told apart.
+    pub(super) fn new(data_type: &DataType) -> Option<Self> {
+        let width = Width::of(data_type)?;
+        Some(Self {
+            data_type: data_type.clone(),
+            width,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            len: 0,
+            codes: HashTable::new(),
+            hasher: RandomState::new(),
+        })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The codes of values of the type, null where they are; those that were not there yet are now.
+    pub(super) fn codes(&mut self, values: &dyn Array) -> Result<Int32Array, Error> {
+        let len = values.len();
+        memory::room(len.saturating_mul(size_of::<i32>() + 1))?;
+        let nulls = values.logical_nulls();
+        let data = values.to_data();
+        let value = reader(values, &data);
+        let mut codes = Vec::with_capacity(len);
+        let mut next = 0;
+        for index in 0..len {
+            let code = match &nulls {
+                Some(nulls) if nulls.is_null(index) => 0,
+                _ => {
+                    let code = self.code(value(index), next)?;
+                    next = usize::try_from(code).unwrap_or(0) + 1;
+                    code
+                }
+            };
+            codes.push(code);
+        }
+        Ok(Int32Array::new(codes.into(), nulls))
+    }
+
+    /// Dictionaries often have their values in the same order: after a value, the one that came `next` to it is
+    /// likely, and costs no look into the table.
+    fn code(&mut self, value: &[u8], next: usize) -> Result<i32, Error> {
+        let Self { width, bytes, ends, codes, hasher, .. } = self;
+        if next < self.len && at(*width, bytes, ends, next) == value {
+            return code_of(next);
+        }
+        let known = |code: i32| at(*width, bytes, ends, usize::try_from(code).unwrap_or(0));
+        let hash = hasher.hash_one(value);
+        if let Some(&code) = codes.find(hash, |&code| known(code) == value) {
+            return Ok(code);
+        }
+        let code = code_of(self.len)?;
+        let nbytes = bytes.len().saturating_add(value.len());
+        let rehash = |&code: &i32| hasher.hash_one(known(code));
+        codes.try_reserve(1, rehash).map_err(|_| Error::OutOfMemory { nbytes })?;
+        bytes.try_reserve(value.len()).map_err(|_| Error::OutOfMemory { nbytes })?;
+        ends.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
+        bytes.extend_from_slice(value);
+        if let Width::Different = width {
+            ends.push(bytes.len());
+        }
+        let known = |code: i32| at(*width, bytes, ends, usize::try_from(code).unwrap_or(0));
+        codes.insert_unique(hash, code, |&code| hasher.hash_one(known(code)));
+        self.len += 1;
+        Ok(code)
+    }
+
+    /// The first so many values as an array.
+    pub(super) fn array(&self, len: usize) -> PyResult<ArrayRef> {
+        let len = len.min(self.len);
+        let nbytes = match self.width {
+            Width::Same(width) => len * width,
+            Width::Different => len.checked_sub(1).map_or(0, |last| self.ends[last]),
+        };
+        memory::room(nbytes.saturating_add(len.saturating_mul(size_of::<i64>())))?;
+        let bytes = Buffer::from(&self.bytes[..nbytes]);
+        let ends = &self.ends[..len.min(self.ends.len())];
+        let offsets = std::iter::once(0).chain(ends.iter().copied());
+        let (stored, buffers) = match &self.data_type {
+            DataType::Null => (DataType::Null, Vec::new()),
+            DataType::Boolean => {
+                let bits = BooleanBuffer::collect_bool(len, |index| self.bytes[index] == 1);
+                (DataType::Boolean, vec![bits.into_inner()])
+            }
+            DataType::Utf8 | DataType::Binary => {
+                let offsets = offsets.map(i32::try_from).collect::<Result<Vec<_>, _>>();
+                let offsets = offsets.map_err(|_| Error::Overflow("offset of the dictionary"))?;
+                (self.data_type.clone(), vec![Buffer::from_vec(offsets), bytes])
+            }
+            DataType::LargeUtf8
+            | DataType::LargeBinary
+            | DataType::Utf8View
+            | DataType::BinaryView => {
+                let offsets = offsets.map(i64::try_from).collect::<Result<Vec<_>, _>>();
+                let offsets = offsets.map_err(|_| Error::Overflow("offset of the dictionary"))?;
+                let is_text = matches!(self.data_type, DataType::LargeUtf8 | DataType::Utf8View);
+                let stored = if is_text { DataType::LargeUtf8 } else { DataType::LargeBinary };
+                (stored, vec![Buffer::from_vec(offsets), bytes])
+            }
+            other => (other.clone(), vec![bytes]),
+        };
+        let made = || {
+            let array = ArrayData::builder(stored).len(len).buffers(buffers).build()?;
+            cast(&make_array(array), &self.data_type)
+        };
+        // Somebody may have written to texts between the check of them and the copy.
+        fenced(made).map_err(PyValueError::new_err)
+    }
+}
+
+fn code_of(index: usize) -> Result<i32, Error> {
+    i32::try_from(index)
+        .map_err(|_| Error::TooManyValues { count: index.saturating_add(1), keys: DataType::Int32 })
+}
+
+fn at<'a>(width: Width, bytes: &'a [u8], ends: &[usize], index: usize) -> &'a [u8] {
+    match width {
+        Width::Same(width) => &bytes[index * width..][..width],
+        Width::Different => &bytes[index.checked_sub(1).map_or(0, |last| ends[last])..ends[index]],
+    }
+}
+
+type Reader<'a> = Box<dyn Fn(usize) -> &'a [u8] + 'a>;
+
+/// The bytes of each value of an array that is not nested, whose description `data` is.
+fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData) -> Reader<'a> {
+    match values.data_type() {
+        DataType::Utf8 => texts(values.as_bytes::<types::Utf8Type>()),
+        DataType::LargeUtf8 => texts(values.as_bytes::<types::LargeUtf8Type>()),
+        DataType::Binary => texts(values.as_bytes::<types::BinaryType>()),
+        DataType::LargeBinary => texts(values.as_bytes::<types::LargeBinaryType>()),
+        DataType::Utf8View => views(values.as_byte_view::<types::StringViewType>()),
+        DataType::BinaryView => views(values.as_byte_view::<types::BinaryViewType>()),
+        DataType::Boolean => {
+            let bits = values.as_boolean().values();
+            Box::new(|index| if bits.value(index) { &[1] } else { &[0] })
+        }
+        DataType::FixedSizeBinary(size) => words(data, usize::try_from(*size).unwrap_or(0)),
+        other => {
+            let words = words(data, other.primitive_width().unwrap_or(0));
+            match other {
+                DataType::Float16 => {
+                    numbers(words, &F16_NAN, |bytes| f16::from_ne_bytes(bytes).is_nan())
+                }
+                DataType::Float32 => {
+                    numbers(words, &F32_NAN, |bytes| f32::from_ne_bytes(bytes).is_nan())
+                }
+                DataType::Float64 => {
+                    numbers(words, &F64_NAN, |bytes| f64::from_ne_bytes(bytes).is_nan())
+                }
+                _ => words,
+            }
+        }
+    }
+}
+
+const F16_NAN: [u8; 2] = f16::NAN.to_ne_bytes();
+const F32_NAN: [u8; 4] = f32::NAN.to_ne_bytes();
+const F64_NAN: [u8; 8] = f64::NAN.to_ne_bytes();
+
+/// Numbers, where each NaN is the same one.
+fn numbers<'a, const N: usize>(
+    words: Reader<'a>,
+    nan: &'static [u8; N],
+    is_nan: fn([u8; N]) -> bool,
+) -> Reader<'a> {
+    Box::new(move |index| match words(index).try_into() {
+        Ok(bytes) if is_nan(bytes) => nan,
+        _ => words(index),
+    })
+}
+
+fn words(data: &ArrayData, width: usize) -> Reader<'_> {
+    let bytes = data.buffers().first().map_or(&[][..], Buffer::as_slice);
+    Box::new(move |index| &bytes[(data.offset() + index) * width..][..width])
+}
+
+// Offsets may change after they were checked: each is read once, and what it says is checked again.
+
+fn texts<T: ByteArrayType>(values: &GenericByteArray<T>) -> Reader<'_> {
+    let (offsets, bytes) = (values.value_offsets(), values.value_data());
+    Box::new(move |index| &bytes[offsets[index].as_usize()..offsets[index + 1].as_usize()])
+}
+
+fn views<T: ByteViewType>(values: &GenericByteViewArray<T>) -> Reader<'_> {
+    Box::new(move |index| {
+        let view = &values.views()[index];
+        let parts = ByteView::from(*view);
+        let at = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+        let len = at(parts.length);
+        if parts.length <= MAX_INLINE_VIEW_LEN {
+            // Short ones are in the view itself, behind their length.
+            let start = 16 * index + 4;
+            return &values.views().inner()[start..start + len];
+        }
+        &values.data_buffers()[at(parts.buffer_index)][at(parts.offset)..][..len]
+    })
+}
