@@ -1,7 +1,6 @@
 //! What a function takes and returns, in plain structs.
 
 use std::error::Error;
-use std::sync::Arc;
 
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{ManagedTensor, NullPolicy, Representation};
@@ -9,7 +8,7 @@ use datafusion_common::Result;
 use datafusion_expr::{ScalarUDF, Volatility};
 
 use crate::function::TensorFunction;
-use crate::once::Once;
+use crate::once::WithState;
 use crate::plan::Declared;
 
 /// Whatever goes wrong in a function of yours: `?` makes it of any error.
@@ -54,7 +53,9 @@ pub struct TensorUdf {
     /// more of them. How large batches are is DataFusion's `datafusion.execution.batch_size`.
     pub batch_rows: Option<usize>,
     /// Whether the same rows have the same result. If so, which is the default, a call of constants
-    /// alone is computed once, when the query is planned; if it is volatile, for each row.
+    /// alone is computed once a query, when that is planned, and its error is the query's, if a row needs
+    /// the result; if it is volatile, for each row. Until the optimizer has seen a call, DataFusion is told
+    /// that the function is volatile, so that it does not try the constants over and over.
     pub volatility: Volatility,
 }
 
@@ -74,7 +75,7 @@ impl Default for TensorUdf {
 impl TensorUdf {
     /// The function, to be registered. It calls `call` with each batch's tensors and what `state` made:
     /// a model, say. That is made when the first batch comes, once for all threads and all queries; if it
-    /// fails, the query does, and the next batch tries again.
+    /// fails, the query does, and the next query tries again.
     ///
     /// `call` returns a tensor of as many rows as the batch has, in the dtype and the shape that
     /// [`Self::output`] says. It runs on several threads at once, one for each partition. It may panic:
@@ -90,12 +91,7 @@ impl TensorUdf {
         call: impl Fn(&S, Batch) -> Result<ManagedTensor, BoxError> + Send + Sync + 'static,
     ) -> Result<ScalarUDF> {
         let declared = Declared::new(self)?;
-        let state = Once::new(state);
-        let call = Arc::new(move |batch| match state.get() {
-            Ok(state) => call(state, batch),
-            Err(error) => Err(format!("its state could not be made: {error}").into()),
-        });
-        Ok(TensorFunction::new(declared, call).into())
+        Ok(TensorFunction::new(declared, Box::new(WithState::new(state, call))).into())
     }
 }
 
@@ -107,7 +103,9 @@ pub struct Input {
     /// The elements. Arguments of other types are converted where nothing but precision can be lost:
     /// to floats from any number, to integers from integers that fit.
     pub dtype: DLDataType,
-    /// The extents of one row. The tensor has an axis of rows before these.
+    /// The extents of one row. The tensor has an axis of rows before these. Of several axes, the argument may
+    /// also be a list of fixed size of as many numbers, row-major, without metadata: what DataFusion leaves
+    /// of a tensor column in `CASE`, `coalesce`, `max` or a Parquet file.
     pub shape: Vec<i64>,
     /// If not empty, the input is as many arguments as it has names: numbers, put side by side to a
     /// matrix, which is a copy. `shape` is their number, then. If empty, it is one argument: a number,

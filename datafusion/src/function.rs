@@ -1,8 +1,13 @@
 //! The function as DataFusion sees it.
+//!
+//! As it is registered, it says that it is volatile, so that the optimizer leaves its calls of constants alone. The
+//! optimizer's first look at a call, `simplify`, puts the function in its place that knows its query, and says what
+//! is true. Where nothing is optimized, calls work as they are.
 
 use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -11,25 +16,55 @@ use arrow_dlpack::{Import, ManagedTensor, Representation, from_dlpack};
 use arrow_schema::{DataType, FieldRef};
 use arrow_select::concat::concat;
 use datafusion_common::{DataFusionError, Result, ScalarValue, exec_err, internal_err};
+use datafusion_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use crate::arguments::Arguments;
+use crate::once::Callee;
 use crate::plan::Declared;
+use crate::query::{Constants, Queries, Query};
 use crate::{Batch, BoxError, Nulls};
 
-/// What is called, with its state inside.
-type Call = Arc<dyn Fn(Batch) -> Result<ManagedTensor, BoxError> + Send + Sync>;
-
 pub(crate) struct TensorFunction {
+    shared: Arc<Shared>,
+    signature: Signature,
+    /// `None` as it is registered.
+    query: Option<Arc<Query>>,
+}
+
+/// What is one for all queries.
+pub(crate) struct Shared {
     declared: Declared,
-    call: Call,
+    callee: Box<dyn Callee>,
+    queries: Queries,
+}
+
+impl Deref for TensorFunction {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
 }
 
 impl TensorFunction {
-    pub(crate) fn new(declared: Declared, call: Call) -> Self {
-        Self { declared, call }
+    pub(crate) fn new(declared: Declared, callee: Box<dyn Callee>) -> Self {
+        let signature =
+            Signature { volatility: Volatility::Volatile, ..declared.signature.clone() };
+        let shared = Shared { declared, callee, queries: Queries::default() };
+        Self { shared: Arc::new(shared), signature, query: None }
+    }
+
+    /// The same function in a query that began then.
+    fn in_query(&self, began: Option<i64>) -> Self {
+        Self {
+            shared: Arc::clone(&self.shared),
+            signature: self.declared.signature.clone(),
+            query: Some(self.queries.of(began)),
+        }
     }
 
     /// The results for rows of which there is at least one.
@@ -66,9 +101,20 @@ impl TensorFunction {
     }
 
     fn call(&self, batch: Batch) -> Result<ManagedTensor> {
+        match &self.query {
+            Some(query) if !self.callee.is_ready() => {
+                query.ready(|| self.fenced(|| self.callee.make_ready()))?;
+            }
+            _ => {}
+        }
+        self.fenced(|| self.callee.call(batch))
+    }
+
+    /// What the user's closures do, with the function's name on what goes wrong.
+    fn fenced<T>(&self, work: impl FnOnce() -> Result<T, BoxError>) -> Result<T> {
         let name = &self.declared.udf.name;
         // What a panic may leave half done is the function's own, and its locks are poisoned.
-        match catch_unwind(AssertUnwindSafe(|| (self.call)(batch))) {
+        match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(error)) => {
                 Err(DataFusionError::External(error).context(format!("{name} failed")))
@@ -99,7 +145,16 @@ impl ScalarUDFImpl for TensorFunction {
     }
 
     fn signature(&self) -> &Signature {
-        &self.declared.signature
+        &self.signature
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let began = info.query_execution_start_time().and_then(|time| time.timestamp_nanos_opt());
+        if self.query.as_ref().is_some_and(|query| query.began() == began) {
+            return Ok(ExprSimplifyResult::Original(args));
+        }
+        let udf = ScalarUDF::from(self.in_query(began));
+        Ok(ExprSimplifyResult::Simplified(udf.call(args)))
     }
 
     fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
@@ -125,23 +180,28 @@ impl ScalarUDFImpl for TensorFunction {
             let empty = new_empty_array(self.declared.output.data_type());
             return Ok(ColumnarValue::Array(empty));
         }
-        let constant = args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
-        let once = constant && self.declared.udf.volatility != Volatility::Volatile;
-        let rows = if once { 1 } else { number_rows };
         let inputs = &self.declared.udf.inputs;
-        let results = self.rows(Arguments::new(inputs, &args, &arg_fields, rows)?)?;
-        Ok(if once {
-            ColumnarValue::Scalar(ScalarValue::try_from_array(&results, 0)?)
-        } else {
-            ColumnarValue::Array(results)
-        })
+        let rows = |rows| self.rows(Arguments::new(inputs, &args, &arg_fields, rows)?);
+        let constants = match self.declared.udf.volatility {
+            Volatility::Volatile => None,
+            _ => Constants::of(&args, &arg_fields),
+        };
+        let Some(constants) = constants else {
+            return Ok(ColumnarValue::Array(rows(number_rows)?));
+        };
+        let call = || ScalarValue::try_from_array(&rows(1)?, 0);
+        let result = match &self.query {
+            Some(query) => query.constant(constants, call),
+            None => call(),
+        };
+        result.map(ColumnarValue::Scalar)
     }
 }
 
-/// Functions are equal if they are one, because what they call cannot be compared.
+/// Functions are equal if they are one, whatever the query, because what they call cannot be compared.
 impl PartialEq for TensorFunction {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.call, &other.call) && self.declared == other.declared
+        Arc::ptr_eq(&self.shared, &other.shared)
     }
 }
 
@@ -150,7 +210,7 @@ impl Eq for TensorFunction {}
 impl Hash for TensorFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.name().hash(state);
-        Arc::as_ptr(&self.call).cast::<()>().hash(state);
+        Arc::as_ptr(&self.shared).hash(state);
     }
 }
 

@@ -7,6 +7,7 @@ mod function;
 mod nulls;
 mod once;
 mod plan;
+mod query;
 
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("../../docs/tensors-in-queries.md")]

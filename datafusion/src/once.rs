@@ -1,22 +1,35 @@
-//! A value that is made once, when it is first asked for.
+//! What a function calls: a closure, with a state that is made when it is first asked for.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::BoxError;
+use arrow_dlpack::ManagedTensor;
 
-/// As `OnceLock`, but for values that may fail to be made: whoever asks next tries again.
-pub(crate) struct Once<S> {
-    made: OnceLock<S>,
-    making: Mutex<()>,
-    make: Box<dyn Fn() -> Result<S, BoxError> + Send + Sync>,
+use crate::{Batch, BoxError};
+
+/// A closure and its state, whatever type that has.
+pub(crate) trait Callee: Send + Sync {
+    fn is_ready(&self) -> bool;
+    /// Makes the state, if it is not there; after an error whoever asks next tries again.
+    fn make_ready(&self) -> Result<(), BoxError>;
+    fn call(&self, batch: Batch) -> Result<ManagedTensor, BoxError>;
 }
 
-impl<S> Once<S> {
-    pub(crate) fn new(make: impl Fn() -> Result<S, BoxError> + Send + Sync + 'static) -> Self {
-        Self { made: OnceLock::new(), making: Mutex::new(()), make: Box::new(make) }
+pub(crate) struct WithState<S, M, C> {
+    made: OnceLock<S>,
+    making: Mutex<()>,
+    make: M,
+    call: C,
+}
+
+impl<S, M, C> WithState<S, M, C>
+where
+    M: Fn() -> Result<S, BoxError>,
+{
+    pub(crate) fn new(make: M, call: C) -> Self {
+        Self { made: OnceLock::new(), making: Mutex::new(()), make, call }
     }
 
-    pub(crate) fn get(&self) -> Result<&S, BoxError> {
+    fn state(&self) -> Result<&S, BoxError> {
         if let Some(made) = self.made.get() {
             return Ok(made);
         }
@@ -25,7 +38,27 @@ impl<S> Once<S> {
         if let Some(made) = self.made.get() {
             return Ok(made);
         }
-        let made = (self.make)()?;
+        let made =
+            (self.make)().map_err(|error| format!("its state could not be made: {error}"))?;
         Ok(self.made.get_or_init(|| made))
+    }
+}
+
+impl<S, M, C> Callee for WithState<S, M, C>
+where
+    S: Send + Sync,
+    M: Fn() -> Result<S, BoxError> + Send + Sync,
+    C: Fn(&S, Batch) -> Result<ManagedTensor, BoxError> + Send + Sync,
+{
+    fn is_ready(&self) -> bool {
+        self.made.get().is_some()
+    }
+
+    fn make_ready(&self) -> Result<(), BoxError> {
+        self.state().map(drop)
+    }
+
+    fn call(&self, batch: Batch) -> Result<ManagedTensor, BoxError> {
+        (self.call)(self.state()?, batch)
     }
 }
