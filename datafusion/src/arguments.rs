@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_dlpack::export::{self, Source};
+use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::{Error, Export, ManagedTensor, NullPolicy};
 use arrow_schema::{Field, FieldRef, Schema};
 use arrow_select::filter::FilterPredicate;
@@ -12,7 +13,7 @@ use datafusion_common::Result;
 use datafusion_expr::ColumnarValue;
 
 use crate::nulls::Complete;
-use crate::plan::Declared;
+use crate::plan::{Declared, is_flat};
 use crate::{Batch, Input, Nulls};
 
 /// The arguments of a call: those of each input, for some rows.
@@ -49,7 +50,8 @@ impl Arguments {
             let named = input.arguments().iter().zip(&arrays).zip(fields.by_ref());
             let fields = named.map(|((name, array), field)| {
                 let metadata = field.metadata().clone();
-                Arc::new(Field::new(name, array.data_type().clone(), true).with_metadata(metadata))
+                let field = Field::new(name, array.data_type().clone(), true);
+                Arc::new(shaped(field.with_metadata(metadata), input))
             });
             Ok(Columns { fields: fields.collect(), arrays, constant })
         });
@@ -101,6 +103,15 @@ impl Arguments {
         }
         Ok(Batch { rows: rows.len(), tensors, masks })
     }
+}
+
+/// The field, with the shape that the input declares where none has come along.
+fn shaped(field: Field, input: &Input) -> Field {
+    if !is_flat(&field, input) {
+        return field;
+    }
+    let (shape, dimensions) = (input.shape.clone(), Dimensions::default());
+    Extension::FixedShapeTensor { shape, dimensions }.annotate(field)
 }
 
 impl Columns {

@@ -151,13 +151,31 @@ fn check(field: &Field, input: &Input, nulls: Nulls) -> Result<(), String> {
         return Err("cast it, to say what becomes of values that do not fit".to_owned());
     }
     let shape = tensor.shape().get(1..).unwrap_or_default();
-    if shape != row_of(input) {
+    if shape != row_of(input) && !is_flat(field, input) {
         return Err(match shape {
             [] => "it has one value a row".to_owned(),
             shape => format!("its rows have shape {shape:?}"),
         });
     }
     no_rows(field, &nulls.export(input.dtype)).map(drop).map_err(|error| error.to_string())
+}
+
+/// Whether a field's rows are lists of as many values as the input's have, and nothing says how they lie. That is
+/// a tensor column whose metadata is lost, as `CASE`, `max` or a Parquet file lose it: the input says the shape.
+pub(crate) fn is_flat(field: &Field, input: &Input) -> bool {
+    let DataType::FixedSizeList(item, size) = field.data_type() else { return false };
+    let row = row_of(input);
+    row.len() > 1
+        && !item.data_type().is_nested()
+        && field.extension_type_name().is_none()
+        && item.extension_type_name().is_none()
+        && count(row) == Some(*size)
+}
+
+/// How many values rows of this shape have.
+fn count(row: &[i64]) -> Option<i32> {
+    let count = row.iter().try_fold(1_i64, |count, extent| count.checked_mul(*extent))?;
+    i32::try_from(count).ok()
 }
 
 /// Whether elements become others without being asked: only precision may be lost, or the query.
@@ -171,7 +189,7 @@ fn becomes(from: DLDataType, to: DLDataType) -> bool {
 }
 
 /// The type that an argument is cast to: dictionaries to their values, numbers to others, lists to lists of
-/// fixed size. Those of fixed size stay, because a cast would lose the extension type: they are converted
+/// fixed size, be they nested as the rows are or flat. Those of fixed size stay, because a cast would lose the extension type: they are converted
 /// on the way to the tensor. `None` if nothing fits.
 fn coerced(from: &DataType, dtype: DLDataType, row: &[i64]) -> Option<DataType> {
     match (from, row) {
@@ -179,9 +197,14 @@ fn coerced(from: &DataType, dtype: DLDataType, row: &[i64]) -> Option<DataType> 
         (DataType::Dictionary(_, values), _) => coerced(values, dtype, row),
         (DataType::FixedSizeList(..), _) => Some(from.clone()),
         (DataType::List(item) | DataType::LargeList(item), [size, row @ ..]) => {
+            let whole = || count(&[&[*size], row].concat());
+            let (size, row) = match item.data_type().is_nested() {
+                true => (i32::try_from(*size).ok()?, row),
+                false => (whole()?, &[][..]),
+            };
             let data_type = coerced(item.data_type(), dtype, row)?;
             let item = Arc::new(item.as_ref().clone().with_data_type(data_type));
-            Some(DataType::FixedSizeList(item, i32::try_from(*size).ok()?))
+            Some(DataType::FixedSizeList(item, size))
         }
         (number, []) => {
             let elements = match number {
