@@ -59,6 +59,44 @@ print("done")
 '''
 
 
+AT_THE_END = """
+import threading, time
+import numpy as np, pyarrow as pa
+from arrow_dlpack import Array, from_dlpack
+
+class Slow:
+    def __init__(self, data):
+        self.data = data
+
+    def __dlpack__(self, **keywords):
+        time.sleep(0.001)  # lets go of the interpreter, and wants it again
+        return self.data.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        time.sleep(0.001)
+        return self.data.__arrow_c_array__()
+
+def work(take, data):
+    while True:
+        take(Slow(data))
+
+for take, data in [(from_dlpack, np.zeros(3)), (Array, pa.array([1, 2]))]:
+    threading.Thread(target=work, args=(take, data), daemon=True).start()
+time.sleep(0.05)
+print("done")
+"""
+
+
+def test_a_daemon_thread_in_a_call_survives_the_end_of_the_interpreter():
+    done = subprocess.run(
+        [sys.executable, "-c", AT_THE_END], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 def interpreter(version):
     """The command for a CPython, and what it needs in its environment."""
     if sys.version_info[:2] == version:

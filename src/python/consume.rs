@@ -7,6 +7,7 @@ use pyo3::types::PyCapsule;
 
 use super::expected::Expected;
 use super::foreign::attribute;
+use super::interpreter::calling;
 use super::request::{self, DlDeviceArg, VersionArg, described, type_name};
 use super::{capsule, exchange, fastcall, hidden, unlocked};
 use crate::error::Error;
@@ -35,7 +36,7 @@ pub(super) fn ask<'py>(
     let usual = stream.is_none() && device.is_none() && copy.is_none();
     let is_newest = matches!(max_version, Some(VersionArg(DLPackVersion::CURRENT)));
     let _level = capsule::Level::enter(py)?;
-    let mut first = if usual && is_newest { fastcall::ask(x) } else { None };
+    let mut first = if usual && is_newest { calling(|| fastcall::ask(x)) } else { None };
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)
     } else {
@@ -44,11 +45,13 @@ pub(super) fn ask<'py>(
         if first.is_none() {
             let device = device.map(DlDeviceArg);
             let keywords = request::keywords(py, stream, max_version, device, copy)?;
-            first = Some(method.call((), Some(&keywords)));
+            first = Some(calling(|| method.call((), Some(&keywords))));
         }
         match first {
             // Or its refusal is a TypeError: then it says it again.
-            Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => (method.call0()?, false),
+            Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => {
+                (calling(|| method.call0())?, false)
+            }
             Some(answer) => (answer?, true),
             None => unreachable!("it has been called"),
         }

@@ -1,5 +1,8 @@
-//! Which interpreter this is: a process may have several, and what is kept for the process belongs to one.
+//! Which interpreter this is: a process may have several, and what is kept for the process belongs to one. And its
+//! end, in the middle of a call.
 #![expect(unsafe_code, reason = "asks the interpreter")]
+
+use std::{mem, thread};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
@@ -19,4 +22,28 @@ pub(super) fn refuse_other_than_main(_py: Python<'_>) -> PyResult<()> {
         "arrow_dlpack works in the main interpreter only, and this is a sub-interpreter: import it in \
          the main one, or use a process instead (under mod_wsgi: WSGIApplicationGroup %{GLOBAL})",
     ))
+}
+
+/// What a call of somebody else's Python code returns.
+///
+/// Before Python 3.14 a daemon thread is ended there, once the interpreter is ending, by unwinding all that has called
+/// it; and what we would let go of on the way needs the interpreter. Here such a thread stops, until the process ends:
+/// so it is in 3.14, and so PyO3 has it where a thread attaches.
+pub(super) fn calling<T>(call: impl FnOnce() -> T) -> T {
+    let ended = Ended;
+    let answer = call();
+    mem::forget(ended);
+    answer
+}
+
+/// Is dropped only where a call does not return.
+struct Ended;
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        // A panic unwinds too, and goes on.
+        while !thread::panicking() {
+            thread::park();
+        }
+    }
 }

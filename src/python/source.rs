@@ -20,6 +20,7 @@ use pyo3::types::{PyCapsule, PyString};
 use super::capsule::Level;
 use super::expected::Expected;
 use super::foreign::attribute;
+use super::interpreter::calling;
 use super::request::{described, type_name};
 use super::structure::{Checked, fenced, field_from};
 use super::takeover::array_from;
@@ -147,7 +148,7 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
         }
     }
     if let Some(method) = attribute(object, array)? {
-        return match method.call0() {
+        return match calling(|| method.call0()) {
             Ok(pair) => import_pair(object, &pair),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
@@ -188,7 +189,7 @@ fn taken_stream(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
 ) -> PyResult<FFI_ArrowArrayStream> {
-    let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|error| {
+    let capsule = calling(|| method.call0())?.cast_into::<PyCapsule>().map_err(|error| {
         PyTypeError::new_err(format!(
             "{}.__arrow_c_stream__ returned {}, not a capsule",
             type_name(object),

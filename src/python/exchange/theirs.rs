@@ -12,6 +12,7 @@ use super::known::{self, Known, unless_it_raises};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLManagedTensorVersioned};
 use crate::memory::ManagedTensor;
 use crate::python::capsule::Level;
+use crate::python::interpreter::calling;
 
 /// The tensor of an object whose type has a table. `None` if it has not, or if `__dlpack__` might answer
 /// differently: that is then to be asked, and to say why not.
@@ -47,8 +48,10 @@ fn call(x: &Bound<'_, PyAny>, known: &Known) -> PyResult<Option<ManagedTensor>> 
     let py = x.py();
     let _level = Level::enter(py)?;
     let mut tensor = ptr::null_mut::<DLManagedTensorVersioned>();
-    // SAFETY: X5, X7.
-    let code = unsafe { (known.function)(x.as_ptr().cast(), &raw mut tensor) };
+    let code = calling(|| {
+        // SAFETY: X5, X7.
+        unsafe { (known.function)(x.as_ptr().cast(), &raw mut tensor) }
+    });
     let raised = PyErr::take(py);
     let is_there = code == 0;
     // SAFETY: X7. A tensor is ours to delete even if it came with an exception.
