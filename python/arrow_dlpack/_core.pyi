@@ -46,10 +46,36 @@ __all__ = [
 
 __version__: str
 
-class UnsupportedError(BufferError, TypeError): ...
+class UnsupportedError(BufferError, TypeError):
+    """This data has no form on the other side, whatever the keywords: its type, its rank or its nulls are refused. The message names the way out."""
 
 @disjoint_base
 class Array:
+    """An Arrow array that also speaks DLPack.
+
+    Array(obj) takes any object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars, DuckDB,
+    nanoarrow, ...) without copying, with two exceptions: the chunks of a stream are concatenated if
+    there are several, and buffers that are not aligned to their values are moved. copy=False refuses those.
+    copy=True copies everything, values, offsets and texts, and checks the copy: for data from somebody who
+    might still write to it.
+    Array.from_dlpack(x) takes a tensor.
+    Both ways the C exchange API of DLPack 1.3 is used with whoever has it, which spares the Python calls.
+
+    >>> import numpy as np, pyarrow as pa
+    >>> import arrow_dlpack
+    >>> array = arrow_dlpack.Array(pa.array([1.5, 2.5, 3.5]))
+    >>> array
+    <arrow_dlpack.Array Float64, 3 values: [1.5, 2.5, 3.5]>
+    >>> np.from_dlpack(array)
+    array([1.5, 2.5, 3.5])
+    >>> pa.array(arrow_dlpack.from_dlpack(np.arange(3)))
+    <pyarrow.lib.Int64Array object at ...>
+    [
+      0,
+      1,
+      2
+    ]"""
+
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     def __new__(
         cls, obj: SupportsArrowArray | SupportsArrowStream, /, *, copy: bool | None = None
@@ -63,7 +89,30 @@ class Array:
         copy: bool | None = None,
         type: ArrowType | None = None,
         mask: SupportsDLPack | CapsuleType | None = None,
-    ) -> Array: ...
+    ) -> Array:
+        """An Arrow array from any object with __dlpack__, or from a DLPack capsule.
+
+        Memory is shared if it is contiguous, aligned and readable by the CPU, and gathered into a new
+        buffer if not. A tensor on another device is asked to copy itself to the CPU. What is shared
+        can still be written to by its producer: copy=True is the way to be safe from that.
+
+        A tensor of more axes than one becomes arrow.fixed_shape_tensor, a row of it a value.
+
+        device: "cpu" or the standard's (1, 0), which is what None means too.
+        copy: False to fail rather than copy, True to copy always.
+        type: which of the Arrow types that can hold the tensor. "bool8" keeps booleans in a byte each,
+        zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
+        under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
+        that holds the same bytes is taken too, such as the field of the array that the tensor came from.
+        mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
+        or one for each element, of which then the rows' items are null. It is copied, to bits.
+
+        >>> import arrow_dlpack, numpy as np, pyarrow as pa
+        >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
+        FixedShapeTensorType(extension<arrow.fixed_shape_tensor[value_type=float, shape=[3]]>)
+        >>> days = np.array([0, 1], "int32")
+        >>> arrow_dlpack.Array.from_dlpack(days, type=pa.date32())
+        <arrow_dlpack.Array Date32, 2 values: [1970-01-01, 1970-01-02]>"""
     @overload
     def to_tensor(
         self,
@@ -74,7 +123,8 @@ class Array:
         copy: bool | None = None,
         columns: Sequence[str] | None = None,
         physical: bool = False,
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """The array as a Tensor; the options are those of the function to_tensor."""
     @overload
     def to_tensor(
         self,
@@ -96,7 +146,17 @@ class Array:
         nulls: Nulls = "error",
         copy: bool | None = None,
         physical: bool = False,
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """One row as a Tensor of its own, without the axis of rows: a list's values, a text's bytes, the
+        tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
+
+        A negative index counts from the end. A null row of a type whose rows differ in length or shape is
+        refused, whatever nulls says.
+
+        >>> import arrow_dlpack, pyarrow as pa
+        >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))
+        >>> array.row(0)
+        <arrow_dlpack.Tensor float64, shape (2,), strides (1,), cpu, read-only>"""
     @overload
     def row(
         self,
@@ -109,11 +169,14 @@ class Array:
         physical: bool = False,
     ) -> tuple[Tensor, Tensor]: ...
     @property
-    def field(self) -> Field: ...
+    def field(self) -> Field:
+        """The array's name, type and metadata."""
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        r"""The Arrow type, in arrow-rs's words: "Int32", "Float64", "Timestamp(ms, \"UTC\")"."""
     @property
-    def null_count(self) -> int: ...
+    def null_count(self) -> int:
+        """How many values are null."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
     def __array__(self, dtype: Any | None = None, *, copy: bool | None = None) -> Any: ...
@@ -133,6 +196,20 @@ class Array:
 
 @final
 class Tensor:
+    """A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
+
+    Tensor.from_dlpack(x) takes one from any framework; the frameworks take it on with from_dlpack. Both
+    ways the C exchange API of DLPack 1.3 is used with whoever has it.
+    On the CPU it also has the buffer protocol, so that memoryview(tensor) and np.asarray(tensor) work.
+
+    >>> import numpy as np
+    >>> from arrow_dlpack import Tensor
+    >>> tensor = Tensor.from_dlpack(np.zeros((2, 3), dtype=np.float32).T)
+    >>> tensor
+    <arrow_dlpack.Tensor float32, shape (3, 2), strides (1, 3), cpu>
+    >>> np.from_dlpack(tensor).shape
+    (3, 2)"""
+
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
     @staticmethod
     def from_dlpack(
@@ -141,32 +218,62 @@ class Tensor:
         *,
         device: Device | None = None,
         copy: bool | None = None,
-    ) -> Tensor: ...
+    ) -> Tensor:
+        """A tensor from any object with __dlpack__, or from a DLPack capsule.
+
+        device: "cpu", "cuda:0", a device of PyTorch's or JAX's, or a (device_type, device_id) tuple of DLPack;
+        None for where it is.
+        copy: True for memory of its own; False to fail where the producer, or moving to that device,
+        would copy; None copies only to get to the device."""
     @staticmethod
-    def from_pointer(address: int, *, versioned: bool = True) -> Tensor: ...
-    def to_arrow(self, *, copy: bool | None = None, type: ArrowType | None = None) -> Array: ...
+    def from_pointer(address: int, *, versioned: bool = True) -> Tensor:
+        """A tensor from the address of a DLManagedTensorVersioned, or of a legacy DLManagedTensor if
+        versioned is False, such as a C function called through ctypes returns.
+
+        This trusts you: the address must be that of a tensor that is yours to give, and what it says
+        of itself must be true, else the process may crash. Its deleter is called once, when the last
+        holder goes, or at once if the tensor is refused."""
+    def to_arrow(self, *, copy: bool | None = None, type: ArrowType | None = None) -> Array:
+        """The tensor as an Arrow Array: memory shared if it is contiguous, aligned and readable by the
+        CPU, else gathered; copy=False fails rather than copy, copy=True copies always. type is that of
+        Array.from_dlpack."""
     @property
-    def shape(self) -> tuple[int, ...]: ...
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in elements."""
     @property
-    def strides(self) -> tuple[int, ...]: ...
+    def strides(self) -> tuple[int, ...]:
+        """Strides, in elements (not bytes)."""
     @property
-    def dtype(self) -> str: ...
+    def dtype(self) -> str:
+        """The element type's name, as NumPy or ml_dtypes has it: "float32", "bool", "bfloat16"."""
     @property
-    def device(self) -> str: ...
+    def device(self) -> str:
+        """Where the memory is: "cpu", "cuda:0"."""
     @property
-    def ndim(self) -> int: ...
+    def ndim(self) -> int:
+        """Number of axes."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of elements."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Size of the elements in bytes, without the gaps that strides leave."""
     @property
-    def readonly(self) -> bool: ...
+    def readonly(self) -> bool:
+        """Whether nobody may write: the producer said so, or it is a legacy one, which cannot say."""
     @property
-    def is_contiguous(self) -> bool: ...
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie one behind the other in row-major order."""
     @property
-    def field(self) -> Field | None: ...
+    def field(self) -> Field | None:
+        """The Arrow column that the tensor was made of, with its unit, zone and extension type; None for
+        tensors from elsewhere, and for matrices."""
     @property
-    def dictionary(self) -> Array | None: ...
+    def dictionary(self) -> Array | None:
+        """The values that the elements are codes of, as an Array; None if they are no codes.
+
+        The dictionaries of a stream's batches begin with the same values: each has all those of the one
+        before it, and maybe more behind them."""
     def __dlpack__(
         self,
         *,
@@ -181,8 +288,10 @@ class Tensor:
     def __getitem__(self, index: Any, /) -> Tensor: ...
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Tensor]: ...
-    def tolist(self) -> Any: ...
-    def item(self) -> bool | int | float | complex: ...
+    def tolist(self) -> Any:
+        """The elements as lists within lists, and Python's own numbers; without axes, the number."""
+    def item(self) -> bool | int | float | complex:
+        """The one element as a number of Python's."""
     def __bool__(self) -> bool: ...
     def __int__(self) -> int: ...
     def __float__(self) -> float: ...
@@ -199,7 +308,15 @@ def from_dlpack(
     copy: bool | None = None,
     type: ArrowType | None = None,
     mask: SupportsDLPack | CapsuleType | None = None,
-) -> Array: ...
+) -> Array:
+    """The same as Array.from_dlpack: an Arrow array from any object with __dlpack__, or from a DLPack
+    capsule. With mask= it is the way back from nulls="mask":
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> values, mask = arrow_dlpack.to_tensor(pa.array([1, None, 3]), nulls="mask")
+    >>> pa.array(arrow_dlpack.from_dlpack(values, mask=mask)).to_pylist()
+    [1, None, 3]"""
+
 @overload
 def record_batch(
     data: Mapping[str, SupportsDLPack | tuple[SupportsDLPack, SupportsDLPack]],
@@ -208,7 +325,22 @@ def record_batch(
     *,
     copy: bool | None = None,
     type: ArrowType | None = None,
-) -> Array: ...
+) -> Array:
+    """Tensors as the columns of a table: an Array of structs, which Arrow libraries take as a record batch.
+
+    data: a dict from names to tensors whose rows lie along their first axis, or with names, a matrix, each
+    column of which is one of the table. A pair (values, mask) in a dict, as to_tensor_dict gives them for
+    nulls="mask", is a column with nulls. A matrix in column-major order is shared, others are copied once.
+    copy, type: those of Array.from_dlpack, for each column.
+
+    >>> import arrow_dlpack, numpy as np, pyarrow as pa
+    >>> columns = {"x": np.arange(2), "image": np.zeros((2, 8, 8), "uint8")}
+    >>> pa.record_batch(arrow_dlpack.record_batch(columns)).schema.names
+    ['x', 'image']
+    >>> matrix = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
+    >>> pa.record_batch(arrow_dlpack.record_batch(matrix, names=["a", "b"])).to_pydict()
+    {'a': [1.0, 3.0], 'b': [2.0, 4.0]}"""
+
 @overload
 def record_batch(
     data: SupportsDLPack,
@@ -226,7 +358,22 @@ def from_ragged(
     type: ArrowType | None = None,
     copy: bool | None = None,
     mask: SupportsDLPack | CapsuleType | None = None,
-) -> Array: ...
+) -> Array:
+    """Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
+
+    type: an Arrow type, such as pa.string() for values of uint8, or a representation of the lists' items;
+    None for lists of what Array.from_dlpack makes of the values.
+    copy: as in Array.from_dlpack. Offsets and texts are checked, and so that nobody can change them
+    afterwards they are copied, unless their producer says that they are a copy already.
+    mask: a tensor of booleans, False for the rows that are null.
+
+    Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
+
+    >>> import arrow_dlpack, numpy as np, pyarrow as pa
+    >>> values, offsets = np.array([1, 2, 3]), np.array([0, 2, 2, 3], "int32")
+    >>> pa.array(arrow_dlpack.from_ragged(values, offsets)).to_pylist()
+    [[1, 2], [], [3]]"""
+
 @overload
 def to_tensor(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -238,7 +385,31 @@ def to_tensor(
     copy: bool | None = None,
     columns: Sequence[str] | None = None,
     physical: bool = False,
-) -> Tensor: ...
+) -> Tensor:
+    """Arrow data of any kind as one Tensor: an array, chunks put together, or a table as a matrix (rows,
+    columns).
+
+    obj: any object with __arrow_c_array__ or __arrow_c_stream__.
+    dtype: of the result, if not that of the values; a name, NumPy's code such as "f4", or a dtype of NumPy,
+    PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
+    into, as pyarrow's RecordBatch.to_tensor does.
+    nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
+    pair (values, mask), where the mask is True where a value is valid.
+    order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
+    be already. What comes from another library is copied: nobody says that its columns are one allocation.
+    copy: False to fail rather than copy, True for writable memory of its own.
+    columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
+    which is no feature of a row.
+    physical: True to take times, small decimals and dictionary codes as the integers that they are, and
+    extension types as their storage; Tensor.field and Tensor.dictionary say what they mean.
+
+    >>> import arrow_dlpack, numpy as np, pyarrow as pa
+    >>> table = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
+    >>> np.asarray(arrow_dlpack.to_tensor(table, nulls=0))
+    array([[1.5, 1. ],
+           [0. , 2. ],
+           [2.5, 3. ]])"""
+
 @overload
 def to_tensor(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -261,7 +432,16 @@ def to_tensor_dict(
     copy: bool | None = None,
     columns: Sequence[str] | None = None,
     physical: bool = False,
-) -> dict[str, Tensor]: ...
+) -> dict[str, Tensor]:
+    """A table as a dict of tensors, one for each column, zero-copy where to_tensor of the column is.
+
+    The options are those of to_tensor; with nulls="mask" each value is a pair (values, mask).
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> table = pa.table({"x": [1.5, 2.5], "y": [1, 2]})
+    >>> {name: tensor.dtype for name, tensor in arrow_dlpack.to_tensor_dict(table).items()}
+    {'x': 'float64', 'y': 'int64'}"""
+
 @overload
 def to_tensor_dict(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -283,7 +463,21 @@ def ragged(
     offset_type: Dtype | None = None,
     copy: bool | None = None,
     physical: bool = False,
-) -> Ragged: ...
+) -> Ragged:
+    """Lists, texts or binaries as a named tuple (values, offsets) of tensors: row i is
+    values[offsets[i]:offsets[i + 1]]. A text's values are its UTF-8 bytes.
+
+    nulls: of the values, as in to_tensor; null rows become empty ones unless it is "error". "mask" adds a
+    mask of the rows, True where they are valid.
+    offset_type: "int32" or "int64", if not the array's own; offsets that do not fit are an error.
+    copy: False to fail rather than copy. Values are the array's own memory, but for views; so are the
+    offsets of what is no slice.
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> values, offsets = arrow_dlpack.ragged(pa.array([[1, 2], [], [3]]))
+    >>> memoryview(values).tolist(), memoryview(offsets).tolist()
+    ([1, 2, 3], [0, 2, 2, 3])"""
+
 @overload
 def ragged(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -304,7 +498,21 @@ def explain(
     type: ArrowType | None = None,
     device: Device | None = None,
     mask: SupportsDLPack | CapsuleType | None = None,
-) -> Plan: ...
+) -> Plan:
+    """What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
+    is explained, or ragged with ragged=True, which takes offset_type too; of tensors from_dlpack, with
+    copy, type, device and mask.
+
+    It raises what the conversion would raise, but for values that do not fit the dtype. What can be read
+    only once, such as a reader, is refused, because it would be read; a capsule is used afterwards.
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))
+    >>> plan.zero_copy, plan.bytes_copied
+    (False, 32)
+    >>> plan.steps[0].reasons
+    ['int64 becomes float64', '2 columns are put side by side']"""
+
 @overload
 def explain(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -330,7 +538,34 @@ def asdlpack(
     /,
     *,
     copy: bool | None = None,
-) -> Tensor: ...
+) -> Tensor:
+    """A Tensor of any object that says where its elements are, over the same memory, which the tensor
+    keeps. Whether it may be written to, strides, shape and dtype are the object's.
+
+    >>> import array
+    >>> from arrow_dlpack import asdlpack
+    >>> asdlpack(array.array("f", [1.0, 2.0, 3.0]))
+    <arrow_dlpack.Tensor float32, shape (3,), strides (1,), cpu>
+    >>> asdlpack(memoryview(b"abcdef")[::-2])
+    <arrow_dlpack.Tensor uint8, shape (3,), strides (-2,), cpu, read-only>
+
+    The object is asked for, in this order:
+
+    - __arrow_c_array__ or __arrow_c_stream__: as to_tensor, with no more options than copy. Not those
+      that have __array_interface__ too: to Arrow, Pillow's images are columns without height and width;
+    - __dlpack__, or it is a DLPack capsule: as Tensor.from_dlpack;
+    - __array_interface__;
+    - __cuda_array_interface__: the memory is not looked at. The interface does not say which device it
+      is on: it is taken for number 0. Its stream must be None;
+    - the buffer protocol: bytes, bytearray, array.array, mmap, memoryview, ctypes. While the tensor
+      lives the buffer is in use: a bytearray cannot be resized, a mmap not closed.
+
+    What the object's owner writes later, the tensor shows too. copy=True gives it memory of its own;
+    copy=False fails where the object says that it would have to copy.
+
+    Raises TypeError for an object that has none of these, UnsupportedError for elements that are not
+    plain numbers in the machine's byte order, BufferError for what cannot be true or cannot be said."""
+
 def _dtype_name(dtype: Dtype, /) -> str: ...
 def _live() -> tuple[int, int]: ...
 def _open_batches(
@@ -359,10 +594,16 @@ _Batch_co = TypeVar("_Batch_co", covariant=True)
 
 @final
 class Batches(Iterator[_Batch_co]):
+    """An iterator over batches, from iter_batches. It is read once.
+
+    close(), or leaving a with block, stops the reader, and returns when the source has been released. Letting
+    go of the iterator waits a second at most."""
     @classmethod
     def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     @property
-    def dictionaries(self) -> dict[str, Array]: ...
+    def dictionaries(self) -> dict[str, Array]:
+        """What the codes of each column that has codes stand for, by its name: all values that have been read by
+        now, as an Array. Those that come later come behind them."""
     def __next__(self) -> _Batch_co: ...
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -371,43 +612,71 @@ class Batches(Iterator[_Batch_co]):
         _value: BaseException | None = None,
         _traceback: TracebackType | None = None,
     ) -> None: ...
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Stops the reader and releases the source; there are no more batches."""
 
 class Ragged(NamedTuple):
+    """Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which rows are valid."""
+
     values: Tensor
     offsets: Tensor
 
 class MaskedRagged(NamedTuple):
+    """Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which rows are valid."""
+
     values: Tensor
     offsets: Tensor
     mask: Tensor
 
 @final
 class Field:
+    """The name, type and metadata of an Arrow array; Arrow libraries take it by __arrow_c_schema__.
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> tensor = arrow_dlpack.to_tensor(pa.array([0, 1], pa.timestamp("ms", "UTC")), physical=True)
+    >>> tensor.dtype, pa.field(tensor.field).type
+    ('int64', TimestampType(timestamp[ms, tz=UTC]))"""
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name; that of an array is empty."""
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        r"""The Arrow type, in arrow-rs's words: "Int32", "Timestamp(ms, \"UTC\")"."""
     @property
-    def nullable(self) -> bool: ...
+    def nullable(self) -> bool:
+        """Whether there may be nulls."""
     @property
-    def metadata(self) -> dict[str, str]: ...
+    def metadata(self) -> dict[str, str]:
+        """Metadata, as texts; an extension type is under "ARROW:extension:name"."""
     def __arrow_c_schema__(self) -> CapsuleType: ...
 
 @final
 class Plan:
+    """What a conversion would copy, and why; explain(obj) makes it.
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> arrow_dlpack.explain(pa.array([1, 2, 3]))
+    <arrow_dlpack.Plan zero-copy>
+    >>> arrow_dlpack.explain(pa.array([True, False]))
+    <arrow_dlpack.Plan copies 2 bytes: Arrow stores booleans as bits>"""
     @property
-    def zero_copy(self) -> bool: ...
+    def zero_copy(self) -> bool:
+        """Whether the result would be the memory that is there already."""
     @property
-    def bytes_copied(self) -> int: ...
+    def bytes_copied(self) -> int:
+        """Bytes that would be written."""
     @property
-    def steps(self) -> list[Step]: ...
+    def steps(self) -> list[Step]:
+        """The allocations that would be made, in order: a list of Step."""
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
 class Step:
+    """One allocation that a conversion would make and fill."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """Its size in bytes."""
     @property
-    def reasons(self) -> list[str]: ...
+    def reasons(self) -> list[str]:
+        """Why the memory that is there would not do: a list of texts, at least one."""
     def __eq__(self, other: object, /) -> bool: ...
