@@ -72,6 +72,10 @@ LAYOUTS["list of string"] = (
     made(pa.list_(pa.string()), [None, np.arange(ROWS + 1, dtype="int32")], [LAYOUTS["string"][0]]),
     [o32], [pa.list_(pa.large_string())])
 
+LAYOUTS["dictionary of string"] = (
+    pa.DictionaryArray.from_arrays(pa.array(np.zeros(ROWS, "int32")), LAYOUTS["string"][0]),
+    [o32], [pa.string(), pa.dictionary("int8", pa.large_string())])
+
 def shuffled(source):
     for batch in ad.iter_batches(source, batch_size=4, local_shuffle_buffer_size=8, physical=True):
         pass

@@ -11,6 +11,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::distinct::Distinct;
+use super::settled;
 use super::structure::fenced;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
@@ -140,20 +141,24 @@ impl Dictionary {
 }
 
 impl State {
-    fn codes(&mut self, values: &ArrayRef, data_type: &DataType) -> Result<Codes, Error> {
+    fn codes(&mut self, values: &ArrayRef, data_type: &DataType) -> PyResult<Codes> {
         if let Some((last, codes)) = &self.last {
             if last.to_data().ptr_eq(&values.to_data()) {
                 return Ok(codes.clone());
             }
         }
+        // Somebody may have written to what says where the values are.
+        let own = &settled::addresses(values).map_err(PyValueError::new_err)?;
         let codes = Codes::from(match &mut self.values {
-            Values::Distinct(distinct) => distinct.codes(values)?,
+            Values::Distinct(distinct) => distinct.codes(own)?,
             Values::Whole(whole) => {
                 if whole.is_empty() {
-                    *whole = Arc::clone(values);
+                    *whole = Arc::clone(own);
                 }
-                if !export::same_values(whole, values) {
-                    return Err(Error::DifferentDictionaries { data_type: data_type.clone() });
+                if !export::same_values(whole, own) {
+                    return Err(
+                        Error::DifferentDictionaries { data_type: data_type.clone() }.into()
+                    );
                 }
                 let len = i32::try_from(values.len()).map_err(|_| Error::Overflow("length"))?;
                 memory::room(values.len().saturating_mul(size_of::<i32>()))?;
