@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ManagedTensor;
 use crate::error::Error;
-use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::layout::{self, Pick};
 
 impl ManagedTensor {
@@ -37,6 +37,21 @@ impl ManagedTensor {
         }
         // SAFETY: I2, for as long as the clone keeps the tensor: `layout::part` has found every position on its
         // axis, so that each element of the part is one of the tensor's.
+        unsafe { Self::pack(Arc::clone(self), &description) }
+    }
+
+    /// The bytes of elements in row-major order, one axis of them.
+    ///
+    /// # Errors
+    ///
+    /// `Overflow` if they are not in that order.
+    pub(crate) fn as_bytes(self: &Arc<Self>) -> Result<Self, Error> {
+        let len = i64::try_from(self.nbytes()).ok().filter(|_| self.is_contiguous());
+        let shape = [len.ok_or_else(Error::overflow("size in bytes"))?];
+        let mut description = self.described(&shape, &[1]);
+        description.dtype = DLDataType::UINT8;
+        description.flags = description.flags.intersection(DLPackFlags::READ_ONLY);
+        // SAFETY: I2, V3: the elements are one run of so many bytes, for as long as the clone keeps the tensor.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, FieldRef};
 use pyo3::exceptions::PyIndexError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyTuple};
 
 use super::consume::Wanted;
 use super::dictionary::Meaning;
@@ -21,7 +21,7 @@ use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
 use super::request::{self, CopyArg, DeviceArg};
 use super::source::{self, Imported};
 use super::table::{self, Data};
-use super::{PyTensor, capsule, destination, exported, settled, unlocked, values};
+use super::{PyTensor, capsule, destination, exported, pickle, settled, unlocked, values};
 use crate::error::Error;
 use crate::export::{self, Export, Source};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
@@ -346,6 +346,15 @@ impl PyArray {
         let tensor = tensor.map_err(|error| values::numpy_error(py, error, copy))?;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
         values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)
+    }
+
+    /// For pickle: the type, and what is in the array, without what a slice leaves out.
+    fn __reduce_ex__<'py>(
+        &self,
+        py: Python<'py>,
+        protocol: i32,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        pickle::array(py, &self.array, &self.field, protocol)
     }
 
     /// The rows, one after the other, as row makes them.

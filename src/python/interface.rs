@@ -182,7 +182,7 @@ impl<'a, 'py> Interface<'a, 'py> {
                 layout::from_bytes(&shape, &strides, dtype.item_bits(false) / 8)?
             }
         };
-        Ok(Told { device, dtype, shape, strides })
+        Ok(Told { device, dtype, is_padded: false, shape, strides })
     }
 
     fn address(&self, given: &Bound<'py, PyTuple>) -> PyResult<(usize, bool)> {

@@ -153,6 +153,8 @@ pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
 pub(super) struct Told {
     pub(super) device: DLDevice,
     pub(super) dtype: DLDataType,
+    /// Whether elements of under 8 bits have a byte each.
+    pub(super) is_padded: bool,
     pub(super) shape: Vec<i64>,
     pub(super) strides: Vec<i64>,
 }
@@ -203,14 +205,15 @@ pub(super) fn told_of_address(
 }
 
 fn describe(data: *mut u8, readonly: bool, told: &Told) -> PyResult<Description<'_>> {
-    let Told { device, dtype, shape, strides } = told;
+    let Told { device, dtype, is_padded, shape, strides } = told;
     check_ndim(shape.len())?;
+    let flags = read_only(readonly);
     Ok(Description {
         data,
         byte_offset: 0,
         device: *device,
         dtype: *dtype,
-        flags: read_only(readonly),
+        flags: if *is_padded { flags.union(DLPackFlags::IS_SUBBYTE_TYPE_PADDED) } else { flags },
         shape,
         strides,
     })

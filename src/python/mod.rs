@@ -58,6 +58,7 @@ mod item;
 mod join;
 mod lent;
 mod options;
+mod pickle;
 mod plan;
 mod repair;
 mod request;
@@ -122,6 +123,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batches::_stop_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_index_columns, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_check_names, module)?)?;
+    module.add_function(wrap_pyfunction!(pickle::_unpickle_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;
     module.add_function(wrap_pyfunction!(_live, module)?)?;
     module.add_function(wrap_pyfunction!(_dtype_name, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)

@@ -20,7 +20,7 @@ use super::fastcall::{self, Produces, Request};
 use super::field::PyField;
 use super::options::TypeArg;
 use super::request::{self, AddressArg, CopyArg, DeviceArg, DlDeviceArg, VersionArg};
-use super::{PyArray, buffer, capsule, elements, index, unlocked, values};
+use super::{PyArray, buffer, capsule, elements, index, pickle, unlocked, values};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::layout::Pick;
@@ -361,6 +361,27 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = PyArray::from_tensor(py, self.tensor.share(), None, None, None)?;
         py.import("pyarrow")?.call_method1("array", (array, r#type))
+    }
+
+    /// For pickle: the elements in row-major order. They have to be where the CPU can read.
+    fn __reduce_ex__<'py>(
+        slf: &Bound<'py, Self>,
+        protocol: i32,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        pickle::tensor(slf, protocol)
+    }
+
+    /// For copy.copy: memory of its own, row-major and writable.
+    fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
+        let copy = unlocked(py, self.tensor.nbytes(), || self.tensor.copied())?;
+        let (field, meaning) = (self.field.clone(), self.meaning.clone());
+        Ok(Self { field, meaning, ..Self::received(copy) })
+    }
+
+    /// For copy.deepcopy: as copy.copy.
+    #[pyo3(signature = (_memo, /))]
+    fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.__copy__(py)
     }
 
     /// The tensor as a jax.Array; jax.numpy calls this, which would take the name of a dtype for a dtype.

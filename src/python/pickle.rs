@@ -1,0 +1,231 @@
+//! Tensors and arrays by value, for pickle, copy and other processes: what they say, and bytes.
+//!
+//! A pickle can say anything, so that all of it is checked: a tensor's as any object's buffer is, an array's as
+//! Arrow's C structures are.
+
+use std::sync::Arc;
+
+use arrow_array::ffi::FFI_ArrowSchema;
+use arrow_array::{Array, ArrayRef, make_array};
+use arrow_buffer::Buffer;
+use arrow_data::ArrayData;
+use arrow_data::transform::MutableArrayData;
+use arrow_schema::ffi::Flags;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
+
+use super::lent::{self, Told};
+use super::structure::fenced;
+use super::{PyArray, PyTensor, room, source, unlocked};
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
+use crate::layout;
+use crate::memory::{self, ManagedTensor};
+use crate::possible;
+
+/// What a pickle has of a buffer: protocol 5 can leave it where it is.
+fn bytes<'py>(tensor: Bound<'py, PyTensor>, protocol: i32) -> PyResult<Bound<'py, PyAny>> {
+    let py = tensor.py();
+    if protocol >= 5 {
+        return py.import("pickle")?.call_method1("PickleBuffer", (tensor,));
+    }
+    Ok(py.get_type::<PyBytes>().call1((tensor,))?.into_any())
+}
+
+fn of_buffer(py: Python<'_>, buffer: Buffer, protocol: i32) -> PyResult<Bound<'_, PyAny>> {
+    let len = i64::try_from(buffer.len()).map_err(|_| Error::Overflow("size in bytes"))?;
+    let (dtype, flags) = (DLDataType::UINT8, DLPackFlags::default());
+    let tensor = ManagedTensor::over_shared(buffer, dtype, flags, &[len], &[1])?;
+    bytes(Bound::new(py, PyTensor::received(tensor))?, protocol)
+}
+
+/// The arguments of [`_unpickle_tensor`].
+pub(super) fn tensor<'py>(
+    tensor: &Bound<'py, PyTensor>,
+    protocol: i32,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    let py = tensor.py();
+    let this = tensor.get().managed();
+    let whole = this.is_contiguous() && this.device().is_host_readable();
+    let dense = if whole {
+        Arc::clone(this)
+    } else {
+        Arc::new(unlocked(py, this.nbytes(), || this.copied())?)
+    };
+    let DLDataType { code, bits, lanes } = dense.dtype();
+    let is_padded = dense.flags().contains(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
+    let shape = PyTuple::new(py, dense.shape())?;
+    let flat = Bound::new(py, PyTensor::received(dense.as_bytes()?))?;
+    let state = ((code.0, bits, lanes), is_padded, shape, bytes(flat, protocol)?);
+    let make = py.import("arrow_dlpack._core")?.getattr("_unpickle_tensor")?;
+    Ok((make, state.into_pyobject(py)?))
+}
+
+/// The tensor that [`tensor`] took apart, over the memory of `data`, an object with the buffer protocol.
+#[pyfunction]
+pub(super) fn _unpickle_tensor(
+    dtype: (u8, u8, u16),
+    is_padded: bool,
+    shape: Vec<i64>,
+    data: &Bound<'_, PyAny>,
+) -> PyResult<PyTensor> {
+    let (code, bits, lanes) = dtype;
+    let dtype = DLDataType { code: DLDataTypeCode(code), bits, lanes };
+    let strides = layout::row_major(&shape);
+    let told = Told { device: DLDevice::CPU, dtype, is_padded, shape, strides };
+    Ok(PyTensor::received(lent::told_of_buffer(data, 0, &told)?))
+}
+
+/// The arguments of [`_unpickle_array`].
+pub(super) fn array<'py>(
+    py: Python<'py>,
+    array: &ArrayRef,
+    field: &Field,
+    protocol: i32,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
+    // Of a slice only what is in it, without an offset.
+    room::check_appended(std::slice::from_ref(array), array.data_type())?;
+    let data = fenced(|| {
+        let data = array.to_data();
+        let mut whole = MutableArrayData::new(vec![&data], false, data.len());
+        whole.try_extend(0, 0, data.len())?;
+        Ok(whole.freeze())
+    });
+    let data = data.map_err(PyValueError::new_err)?;
+    let state = (schema_state(py, &schema)?, data_state(py, &data, protocol)?);
+    let make = py.import("arrow_dlpack._core")?.getattr("_unpickle_array")?;
+    Ok((make, state.into_pyobject(py)?))
+}
+
+/// (format, name, flags, metadata, children, dictionary), in the words of Arrow's C interface.
+fn schema_state<'py>(py: Python<'py>, schema: &FFI_ArrowSchema) -> PyResult<Bound<'py, PyTuple>> {
+    let metadata = PyDict::new(py);
+    for (key, value) in schema.metadata().map_err(value_error)? {
+        metadata.set_item(key, value)?;
+    }
+    let children = schema.children().map(|child| schema_state(py, child));
+    let children = children.collect::<PyResult<Vec<_>>>()?;
+    let dictionary = schema.dictionary().map(|values| schema_state(py, values)).transpose()?;
+    let flags = schema.flags().map_or(0, |flags| flags.bits());
+    let state = (schema.format(), schema.name(), flags, metadata, children, dictionary);
+    state.into_pyobject(py)
+}
+
+/// (length, validity, buffers, children).
+fn data_state<'py>(
+    py: Python<'py>,
+    data: &ArrayData,
+    protocol: i32,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let nulls = data.nulls().map(|nulls| nulls.inner().sliced());
+    let nulls = nulls.map(|nulls| of_buffer(py, nulls, protocol)).transpose()?;
+    let buffers = data.buffers().iter().map(|buffer| of_buffer(py, buffer.clone(), protocol));
+    let children = data.child_data().iter().map(|child| data_state(py, child, protocol));
+    let (buffers, children) =
+        (buffers.collect::<PyResult<Vec<_>>>()?, children.collect::<PyResult<Vec<_>>>()?);
+    (data.len(), nulls, buffers, children).into_pyobject(py)
+}
+
+/// The array that [`array`] took apart. Its buffers are copied, because Arrow's must not change.
+#[pyfunction]
+pub(super) fn _unpickle_array(
+    schema: &Bound<'_, PyAny>,
+    data: &Bound<'_, PyAny>,
+) -> PyResult<PyArray> {
+    let py = schema.py();
+    let capsule = PyCapsule::new_with_value(py, schema_of(schema, 0)?, c"arrow_schema")?;
+    let field: FieldRef = source::schema_of(&capsule)?;
+    possible::check(field.data_type())?;
+    let data = data_of(field.data_type(), data)?;
+    let array = fenced(|| Ok(make_array(data)));
+    Ok(PyArray::try_new(array.map_err(PyValueError::new_err)?, field)?)
+}
+
+fn schema_of(state: &Bound<'_, PyAny>, depth: usize) -> PyResult<FFI_ArrowSchema> {
+    type State<'py> = (
+        String,
+        Option<String>,
+        i64,
+        Bound<'py, PyDict>,
+        Vec<Bound<'py, PyAny>>,
+        Option<Bound<'py, PyAny>>,
+    );
+    if depth > possible::MAX_DEPTH {
+        return Err(Error::TooDeep.into());
+    }
+    let (format, name, flags, metadata, children, dictionary) = state.extract::<State<'_>>()?;
+    let children = children.iter().map(|child| schema_of(child, depth + 1));
+    let children = children.collect::<PyResult<Vec<_>>>()?;
+    let dictionary = dictionary.map(|values| schema_of(&values, depth + 1)).transpose()?;
+    let metadata = metadata.extract::<std::collections::HashMap<String, String>>()?;
+    let schema = fenced(|| {
+        FFI_ArrowSchema::try_new(&format, children, dictionary)?
+            .with_name(&name.unwrap_or_default())?
+            .with_flags(Flags::from_bits_truncate(flags))?
+            .with_metadata(metadata)
+    });
+    schema.map_err(PyValueError::new_err)
+}
+
+fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
+    type State<'py> =
+        (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
+    let (len, nulls, buffers, children) = state.extract::<State<'_>>()?;
+    let types = children_of(data_type);
+    if types.len() != children.len() || i64::try_from(len).is_err() {
+        return Err(PyValueError::new_err(format!(
+            "an array of {data_type} with {} children and {len} values",
+            children.len()
+        )));
+    }
+    let children = types.iter().zip(&children).map(|(of, child)| data_of(of, child));
+    let children = children.collect::<PyResult<Vec<_>>>()?;
+    let buffers = buffers.iter().map(buffer_of).collect::<PyResult<Vec<_>>>()?;
+    let nulls = nulls.as_ref().map(buffer_of).transpose()?;
+    let data = fenced(|| {
+        ArrayData::builder(data_type.clone())
+            .len(len)
+            .null_bit_buffer(nulls)
+            .buffers(buffers)
+            .child_data(children)
+            .align_buffers(true)
+            .build()
+    });
+    data.map_err(PyValueError::new_err)
+}
+
+/// The bytes of any object with the buffer protocol, in memory of their own.
+fn buffer_of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
+    let tensor = lent::buffer(object)?;
+    if tensor.dtype().item_bits(true) != 8 {
+        return Err(PyValueError::new_err("a buffer of an array is bytes"));
+    }
+    let copy = unlocked(object.py(), tensor.nbytes(), || tensor.copied())?;
+    memory::adopt(copy).ok_or_else(|| PyValueError::new_err("a buffer is in the CPU's memory"))
+}
+
+/// The types of what an array of this type consists of.
+fn children_of(data_type: &DataType) -> Vec<DataType> {
+    match data_type {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _) => vec![item.data_type().clone()],
+        DataType::Struct(fields) => fields.iter().map(|of| of.data_type().clone()).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, of)| of.data_type().clone()).collect(),
+        DataType::Dictionary(_, values) => vec![values.as_ref().clone()],
+        DataType::RunEndEncoded(ends, values) => {
+            vec![ends.data_type().clone(), values.data_type().clone()]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn value_error(error: ArrowError) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
