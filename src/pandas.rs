@@ -41,7 +41,7 @@ pub fn index_columns(schema: &Schema) -> Vec<usize> {
 }
 
 /// Where the index is among columns of these names: the last one of a name, because it comes behind the others.
-fn positions(names: &[&str], metadata: &str) -> Vec<usize> {
+pub(crate) fn positions(names: &[&str], metadata: &str) -> Vec<usize> {
     // A range is no column, and is described by an object.
     let levels = levels(metadata).unwrap_or_default();
     let levels = levels.iter().filter_map(Value::as_str);

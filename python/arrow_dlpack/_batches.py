@@ -293,22 +293,23 @@ def _stream(source: Any, columns: Sequence[str] | None, label: str | None) -> An
 def _wanted(source: Any, columns: Sequence[str] | None, label: str | None) -> list[str] | None:
     """The columns of a dataset that are to be read, None for all."""
     schema: Any = getattr(source, "schema", None)
-    if not hasattr(schema, "__arrow_c_schema__"):
-        return None if columns is None else list(dict.fromkeys([*columns, *filter(None, [label])]))
+    names: Any = getattr(schema, "names", None)
     if columns is None:
-        index = set(_core._index_columns(schema))
+        metadata = getattr(schema, "metadata", None) or {}
+        index = _core._index_columns(names, metadata[b"pandas"]) if b"pandas" in metadata else ()
         if not index:
             return None
-        columns = [name for name in schema.names if name not in index]
+        columns = [name for name in names if name not in index]
     wanted = list(dict.fromkeys([*columns, *filter(None, [label])]))
-    _core._check_names(schema, [name for name in wanted if name not in _OF_FILES])
+    if names is not None:
+        _core._check_names(names, [name for name in wanted if name not in _OF_FILES])
     return wanted
 
 
 def has_no_columns(source: Any) -> bool:
     """Whether it is a dataset of pyarrow's that was made of nothing."""
-    schema = getattr(source, "schema", None)
-    return hasattr(source, "scanner") and getattr(schema, "names", None) == []
+    has_scanner = hasattr(source, "scanner")
+    return has_scanner and getattr(getattr(source, "schema", None), "names", None) == []
 
 
 def _bar(source: Any) -> Any:

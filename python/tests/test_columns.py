@@ -120,3 +120,12 @@ def test_all_unknown_names_are_named_at_once(convert):
 def test_an_unknown_label_is_named_with_the_unknown_columns(source):
     with pytest.raises(KeyError, match='no columns "x", "y", "z" among .*"carrier"'):
         iter_batches(source, columns=["hour", "x", "y"], label="z")
+
+
+def test_of_a_dataset_the_types_of_other_columns_do_not_matter():
+    deep = pa.array([1])
+    for _ in range(70):
+        deep = pa.StructArray.from_arrays([deep], ["x"])
+    source = ds.dataset(pa.table({"deep": deep, "hour": [1]}))
+    ((label,),) = ([batch["hour"] for batch in iter_batches(source, columns=["hour"])],)
+    assert label.shape == (1,)

@@ -308,9 +308,15 @@ pub(super) fn features(schema: &Schema) -> Vec<usize> {
 
 /// Where the columns of these names are, of each the only one.
 pub(super) fn positions(schema: &Schema, wanted: &[String]) -> PyResult<Vec<usize>> {
+    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    positions_among(&names, wanted)
+}
+
+/// The same, of columns of these names.
+pub(super) fn positions_among(names: &[&str], wanted: &[String]) -> PyResult<Vec<usize>> {
     let mut found: HashMap<&str, (usize, usize)> = HashMap::new();
-    for (index, field) in schema.fields().iter().enumerate() {
-        found.entry(field.name()).or_insert((index, 0)).1 += 1;
+    for (index, name) in names.iter().enumerate() {
+        found.entry(name).or_insert((index, 0)).1 += 1;
     }
     let (mut positions, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
     for name in wanted {
@@ -320,11 +326,7 @@ pub(super) fn positions(schema: &Schema, wanted: &[String]) -> PyResult<Vec<usiz
             None => missing.push(name.as_str()),
         }
     }
-    if missing.is_empty() {
-        return Ok(positions);
-    }
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    Err(no_columns(&missing, &names))
+    if missing.is_empty() { Ok(positions) } else { Err(no_columns(&missing, names)) }
 }
 
 /// Chunks of codes with one dictionary for all of them.

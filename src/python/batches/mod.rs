@@ -12,7 +12,7 @@ mod shuffle;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
-use std::{mem, process, slice};
+use std::{mem, process, slice, str};
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, FieldRef, Schema};
@@ -218,29 +218,23 @@ pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
     ahead::stop_all(py)
 }
 
-/// The names of the columns that are an index of pandas's, by what an object with __arrow_c_schema__ says.
+/// Which of these names of columns are those of an index, by what pandas says about them.
 #[pyfunction]
-#[pyo3(signature = (schema, /))]
-pub(super) fn _index_columns(schema: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    let Some(schema) = columns_of(schema)? else { return Ok(Vec::new()) };
-    let index = pandas::index_columns(&schema);
-    Ok(index.into_iter().map(|at| schema.field(at).name().clone()).collect())
+#[pyo3(signature = (names, metadata, /))]
+#[expect(clippy::needless_pass_by_value, reason = "arguments")]
+pub(super) fn _index_columns(names: Vec<String>, metadata: Vec<u8>) -> Vec<String> {
+    let among: Vec<&str> = names.iter().map(String::as_str).collect();
+    let metadata = str::from_utf8(&metadata).unwrap_or_default();
+    pandas::positions(&among, metadata).into_iter().map(|at| names[at].clone()).collect()
 }
 
-/// An error that has all names that no column has, by what an object with __arrow_c_schema__ says.
+/// An error that has all names that are not among those of the columns.
 #[pyfunction]
-#[pyo3(signature = (schema, names, /))]
-#[expect(clippy::needless_pass_by_value, reason = "an argument")]
-pub(super) fn _check_names(schema: &Bound<'_, PyAny>, names: Vec<String>) -> PyResult<()> {
-    match columns_of(schema)? {
-        Some(schema) => table::positions(&schema, &names).map(drop),
-        None => Ok(()),
-    }
-}
-
-fn columns_of(schema: &Bound<'_, PyAny>) -> PyResult<Option<Schema>> {
-    let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
-    Ok(table::table_schema(&*source::schema_of(&capsule.cast_into()?)?))
+#[pyo3(signature = (names, wanted, /))]
+#[expect(clippy::needless_pass_by_value, reason = "arguments")]
+pub(super) fn _check_names(names: Vec<String>, wanted: Vec<String>) -> PyResult<()> {
+    let among: Vec<&str> = names.iter().map(String::as_str).collect();
+    table::positions_among(&among, &wanted).map(drop)
 }
 
 /// Opens what iter_batches has judged.
