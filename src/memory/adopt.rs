@@ -18,7 +18,7 @@ pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
     if tensor.is_fresh() {
         return Some(match tensor.into_fresh() {
             // Arrow's own, to be written to again by whoever is alone with it.
-            Ok(memory) if memory.buffer().ptr_offset() == 0 => memory.into_buffer(),
+            Ok(memory) if memory.buffer().ptr_offset() == 0 => memory.into_written_buffer(),
             Ok(memory) => own::lend(memory),
             Err(_) => Buffer::default(),
         });
@@ -35,7 +35,11 @@ pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
 
 /// A `Buffer` over memory of our own.
 pub(super) fn lend(owner: Arc<Lent>) -> Buffer {
-    let (start, len) = (owner.memory().as_slice().into(), owner.memory().len());
-    // SAFETY: the buffer has the owner, which has the memory.
-    unsafe { Buffer::from_custom_allocation(NonNull::<[u8]>::cast(start), len, owner) }
+    let (memory, len) = (owner.memory(), owner.memory().len());
+    // SAFETY: the buffer has the owner, which has the memory. The pointer comes from the allocation: the one that
+    // the memory's buffer reads by is no more, since somebody has written.
+    unsafe {
+        let start = memory.data_ptr().add(memory.ptr_offset());
+        Buffer::from_custom_allocation(start, len, owner)
+    }
 }

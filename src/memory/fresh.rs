@@ -97,6 +97,12 @@ impl Fresh {
         Self(buffer)
     }
 
+    /// [`Self::into_buffer`] for what begins where its allocation does, and may have been written to: a buffer's
+    /// pointer is for reading, and is made anew.
+    pub(super) fn into_written_buffer(self) -> Buffer {
+        self.0.into_mutable().map_or_else(|buffer| buffer, Buffer::from)
+    }
+
     pub(crate) fn into_buffer(self) -> Buffer {
         self.0
     }
