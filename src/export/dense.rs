@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::refusal;
+use super::{primitive, refusal};
 use crate::dtype;
 use crate::error::Error;
 use crate::extension::Extension;
@@ -348,6 +348,9 @@ fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<Level> {
 
 /// The values of an array that stores items of `width` bytes, less those outside of the slice.
 fn values(array: &dyn Array, width: usize) -> Buffer {
+    if let Some(numbers) = primitive::buffer(array) {
+        return numbers;
+    }
     let data = array.to_data();
     match data.buffers() {
         [buffer, ..] => buffer.slice_with_length(data.offset() * width, data.len() * width),

@@ -2,6 +2,7 @@
 //! decide.
 
 use arrow_array::{Array, ArrowPrimitiveType, FixedSizeListArray, PrimitiveArray, types};
+use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
 use crate::dtype::{Element, for_each_numeric};
@@ -22,9 +23,23 @@ macro_rules! dispatch {
                 _ => None,
             }
         }
+
+        /// The values of a numeric array, without the description of it that `to_data` makes; `None` for any
+        /// other.
+        pub(super) fn buffer(array: &dyn Array) -> Option<Buffer> {
+            match array.data_type() {
+                $(DataType::$arrow => buffer_of::<types::$type>(array),)*
+                _ => None,
+            }
+        }
     };
 }
 for_each_numeric!(dispatch);
+
+fn buffer_of<T: ArrowPrimitiveType>(array: &dyn Array) -> Option<Buffer> {
+    let array = array.as_any().downcast_ref::<PrimitiveArray<T>>()?;
+    Some(array.values().inner().clone())
+}
 
 #[inline(always)]
 fn vector_of<T: ArrowPrimitiveType<Native: Element>>(array: &dyn Array) -> Option<Vector<'_>> {

@@ -148,7 +148,8 @@ impl PyArray {
 
     /// As if it had come from elsewhere.
     pub(super) fn imported(&self) -> Imported {
-        Imported { chunks: vec![self.array.clone()], field: self.field.clone(), moved: 0 }
+        let (chunks, field) = (vec![self.array.clone()], self.field.clone());
+        Imported { chunks, field, moved: 0, gathered: (0, 0) }
     }
 
     /// What is lent by the exchange API.

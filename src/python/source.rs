@@ -20,7 +20,9 @@ use pyo3::types::{PyCapsule, PyString};
 use super::capsule::Level;
 use super::expected::Expected;
 use super::foreign::attribute;
+use super::gather::Gather;
 use super::interpreter::calling;
+use super::interrupt::Interrupt;
 use super::request::{described, type_name};
 use super::structure::{Checked, fenced, field_from};
 use super::takeover::array_from;
@@ -83,6 +85,8 @@ pub(super) struct Imported {
     pub(super) field: FieldRef,
     /// Bytes that had to be moved because they were not aligned to their values.
     pub(super) moved: usize,
+    /// How many chunks of a stream are part of larger ones now, and their bytes.
+    pub(super) gathered: (usize, usize),
 }
 
 impl Imported {
@@ -101,7 +105,7 @@ impl Imported {
             self.chunks.iter().map(|chunk| settled::everything(chunk)).collect::<Checked<_>>()
         });
         let chunks = chunks.map_err(PyValueError::new_err)?;
-        Ok(Self { chunks, field: self.field, moved: 0 })
+        Ok(Self { chunks, field: self.field, moved: 0, gathered: (0, 0) })
     }
 
     /// The same, if nothing has to be copied for it to be one array, nor was.
@@ -171,7 +175,7 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
 fn import_stream(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let stream = taken_stream(object, method)?;
     // The stream may need the interpreter on another thread.
-    object.py().detach(|| drained(stream)).map_err(PyValueError::new_err)
+    object.py().detach(|| drained(stream))
 }
 
 /// The stream of an object that has one, of which nothing has been read yet but its type.
@@ -213,7 +217,7 @@ fn import_pair(object: &Bound<'_, PyAny>, pair: &Bound<'_, PyAny>) -> PyResult<I
     let work = most_work(&array, field.data_type());
     let array = unlocked(object.py(), work, || array_from(array, field.data_type()));
     let (array, moved) = array.map_err(PyValueError::new_err)?;
-    Ok(Imported { chunks: vec![array], field, moved })
+    Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })
 }
 
 /// The most bytes that may have to be looked at or moved, before anything about the array has been checked.
@@ -265,21 +269,38 @@ fn move_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream>
     Ok(stream)
 }
 
-/// All arrays of a stream.
-fn drained(stream: FFI_ArrowArrayStream) -> Checked<Imported> {
-    let mut stream = Stream::open(stream)?;
+/// All arrays of a stream, on a thread that is not attached to Python.
+fn drained(stream: FFI_ArrowArrayStream) -> PyResult<Imported> {
+    let mut stream = Stream::open(stream).map_err(PyValueError::new_err)?;
+    let field = Arc::clone(&stream.field);
     let (mut chunks, mut moved) = (Vec::new(), 0);
-    while let Some((chunk, bytes)) = stream.next()? {
-        if !chunk.is_empty() {
+    let (mut gather, mut interrupt) = (Gather::new(field.data_type()), Interrupt::new());
+    let mut pull = || -> Checked<bool> {
+        let Some(chunk) = stream.pull()? else { return Ok(false) };
+        if chunk.length == 0 {
+            release(chunk);
+            return Ok(true);
+        }
+        let (chunk, before) = gather.take(chunk)?;
+        chunks.extend(before);
+        if let Some(chunk) = chunk {
+            let (chunk, bytes) = array_from(chunk, field.data_type())?;
             chunks.push(chunk);
             moved += bytes;
         }
+        Ok(true)
+    };
+    while pull().map_err(PyValueError::new_err)? {
+        interrupt.step()?;
     }
-    let field = Arc::clone(&stream.field);
+    let rest = gather.array().map_err(PyValueError::new_err)?;
+    chunks.extend(rest);
     if chunks.is_empty() {
-        chunks.push(fenced(|| Ok(new_empty_array(field.data_type())))?);
+        let empty = fenced(|| Ok(new_empty_array(field.data_type())));
+        chunks.push(empty.map_err(PyValueError::new_err)?);
     }
-    Ok(Imported { chunks, field, moved })
+    let gathered = (gather.chunks, gather.nbytes);
+    Ok(Imported { chunks, field: Arc::clone(&field), moved, gathered })
 }
 
 /// A stream, read array by array, and released when this goes.
@@ -307,6 +328,17 @@ impl Stream {
 
     /// The next array, and how many bytes of it had to be moved; `None` at the end.
     pub(super) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
+        let Some(chunk) = self.pull()? else { return Ok(None) };
+        let data_type = self.field.data_type();
+        if chunk.length == 0 {
+            release(chunk);
+            return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
+        }
+        array_from(chunk, data_type).map(Some)
+    }
+
+    /// The next array as it comes.
+    fn pull(&mut self) -> Checked<Option<FFI_ArrowArray>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let Some(get_next) = stream.get_next else { return Ok(None) };
         let mut chunk = FFI_ArrowArray::empty();
@@ -315,15 +347,13 @@ impl Stream {
         if code != 0 {
             return Err(failure(stream, code));
         }
-        if chunk.is_released() {
-            return Ok(None);
-        }
-        let data_type = self.field.data_type();
-        if chunk.length == 0 {
-            return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
-        }
-        array_from(chunk, data_type).map(Some)
+        Ok((!chunk.is_released()).then_some(chunk))
     }
+}
+
+/// Lets go of an array that nothing is left in.
+fn release(array: FFI_ArrowArray) {
+    release_foreign(move || drop(array));
 }
 
 impl Drop for Stream {

@@ -46,10 +46,14 @@ impl Data {
     }
 
     pub(super) fn new(imported: Imported, columns: Option<Vec<String>>) -> PyResult<Self> {
-        let Imported { chunks, field, moved } = imported;
+        let Imported { chunks, field, moved, gathered } = imported;
         let mut before = Plan::default();
         if moved > 0 {
             before.steps.push(Step { nbytes: moved, reasons: vec![CopyReason::Realigned] });
+        }
+        let (count, nbytes) = gathered;
+        if count > 0 {
+            before.steps.push(Step { nbytes, reasons: vec![CopyReason::Chunks(count)] });
         }
         let shape = match table_schema(&field) {
             Some(schema) => {
@@ -228,7 +232,8 @@ fn named(py: Python<'_>, field: &Field, error: PyErr) -> PyErr {
 /// Chunks as one array, and what that copies.
 fn joined(py: Python<'_>, chunks: &[ArrayRef], field: &FieldRef) -> PyResult<(ArrayRef, Plan)> {
     let mut before = Plan::default();
-    let imported = Imported { chunks: chunks.to_vec(), field: field.clone(), moved: 0 };
+    let imported =
+        Imported { chunks: chunks.to_vec(), field: field.clone(), moved: 0, gathered: (0, 0) };
     let (array, _) = imported.into_array(py)?;
     if chunks.len() > 1 {
         let nbytes = array.get_buffer_memory_size();

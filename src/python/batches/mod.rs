@@ -263,7 +263,7 @@ pub(super) fn _open_batches(
             (Origin::Stream(stream), field)
         }
         None => {
-            let Imported { chunks, field, moved } = source::import(source)?;
+            let Imported { chunks, field, moved, .. } = source::import(source)?;
             (Origin::Array(chunks.into_iter().next(), moved), field)
         }
     };

@@ -1,0 +1,110 @@
+"""Streams of very many chunks: every row once, in order, whatever they are like; and Ctrl-C."""
+
+import itertools
+import signal
+import threading
+
+import arrow_dlpack
+import numpy as np
+import pyarrow as pa
+import pytest
+
+CHUNKS = 100_000
+
+
+def chunked(array: pa.Array, sizes: np.ndarray) -> pa.ChunkedArray:
+    """The array in chunks of these sizes, again and again."""
+    edges = np.concatenate([[0], np.cumsum(np.resize(sizes, len(array)))])
+    edges = edges[: np.searchsorted(edges, len(array)) + 1]
+    pairs = itertools.pairwise(edges)
+    return pa.chunked_array([array.slice(a, b - a) for a, b in pairs], array.type)
+
+
+def test_a_hundred_thousand_chunks_are_one_tensor():
+    numbers = np.arange(2 * CHUNKS, dtype="float32")
+    column = chunked(pa.array(numbers), np.array([1, 3, 2]))
+    assert column.num_chunks >= CHUNKS
+    tensor = arrow_dlpack.to_tensor(column)
+    result = np.from_dlpack(tensor)
+    np.testing.assert_array_equal(result, numbers)
+    assert result.flags.writeable
+    np.testing.assert_array_equal(np.from_dlpack(arrow_dlpack.Array(column)), numbers)
+
+
+def test_a_hundred_thousand_chunks_of_a_table_are_one_matrix():
+    x = pa.array(np.arange(CHUNKS))
+    column = chunked(x, np.array([1]))
+    table = pa.table({"x": column, "y": column})
+    expected = np.stack([x.to_numpy()] * 2, axis=1)
+    np.testing.assert_array_equal(np.from_dlpack(arrow_dlpack.to_tensor(table)), expected)
+    columns = arrow_dlpack.to_tensor_dict(table)
+    np.testing.assert_array_equal(np.from_dlpack(columns["y"]), x.to_numpy())
+
+
+ROWS = 3000
+NUMBERS = pa.array([None if n % 7 == 0 else n for n in range(ROWS)], pa.int32())
+COLUMNS = {
+    "numbers without nulls": pa.array(range(ROWS), pa.int16()),
+    "numbers with nulls": NUMBERS,
+    "nulls that come late": pa.array([*range(ROWS - 1), None], pa.float64()),
+    "booleans": pa.array([None if n % 5 == 0 else n % 3 == 0 for n in range(ROWS)]),
+    "times": NUMBERS.cast(pa.int64()).cast(pa.timestamp("ms", "UTC")),
+    "decimals": pa.array(range(ROWS)).cast(pa.decimal128(19)),
+    "lists of one size": pa.FixedSizeListArray.from_arrays(pa.array(range(2 * ROWS)), 2),
+    "lists of booleans": pa.array(
+        [None if n % 4 == 0 else [n % 2 == 0, None] for n in range(ROWS)], pa.list_(pa.bool_(), 2)
+    ),
+    "structs": pa.StructArray.from_arrays(
+        [NUMBERS, pa.array(range(ROWS))],
+        ["x", "y"],
+        mask=pa.array([n % 11 == 0 for n in range(ROWS)]),
+    ),
+    "texts": pa.array([str(n) for n in range(ROWS)]),
+    "lists": pa.array([[n] * (n % 3) for n in range(ROWS)]),
+}
+SIZES = {
+    "one": [1],
+    "some": [1, 0, 5, 2, 8, 0],
+    "large ones between": [1] * 70 + [900, 1, 1, 1],
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("sizes", SIZES)
+def test_the_values_do_not_depend_on_the_chunks(column, sizes):
+    # From a row in the middle of a byte on, so that nothing begins where its buffer does.
+    whole = COLUMNS[column].slice(3)
+    parts = chunked(whole, np.array(SIZES[sizes]))
+    again = pa.array(arrow_dlpack.Array(parts))
+    again.validate(full=True)
+    assert again.to_pylist() == whole.to_pylist()
+
+
+def test_the_plan_counts_what_was_put_together_on_the_way():
+    column = chunked(pa.array(np.arange(ROWS, dtype="float32")), np.array([1]))
+    plan = str(arrow_dlpack.explain(column))
+    assert f"{ROWS - 64} chunks" in plan, plan
+    with pytest.raises(BufferError, match=f"{ROWS - 64} chunks"):
+        arrow_dlpack.to_tensor(column, copy=False)
+
+
+def test_a_chunk_that_is_wrong_is_refused_among_many():
+    schema = pa.schema([pa.field("x", pa.int32(), nullable=False)])
+    good, bad = (pa.record_batch([pa.array([x], pa.int32())], schema=schema) for x in (1, None))
+    for place in (0, 1000, 1999):
+        batches = [good] * 2000
+        batches[place] = bad
+        with pytest.raises(ValueError, match="null"):
+            arrow_dlpack.to_tensor(pa.Table.from_batches(batches))
+
+
+def test_ctrl_c_ends_a_long_import():
+    """The source is read no further, so that there are rows left in it."""
+    table = pa.table({"x": pa.chunked_array([pa.array([1.0])] * 1_000_000)})
+    reader = table.to_reader()
+    timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        arrow_dlpack.to_tensor(reader)
+    timer.join()
+    assert reader.read_next_batch().num_rows == 1

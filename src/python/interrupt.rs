@@ -1,0 +1,42 @@
+//! Ctrl-C, while something long runs without the interpreter.
+
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+/// How long nobody asks for signals.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Asks for signals now and then. To look at the clock is not free either: where the steps are short, it is done every
+/// so many of them.
+pub(super) struct Interrupt {
+    asked: Instant,
+    looked: Instant,
+    /// Steps from one look to the next, and those that are left of them.
+    steps: u32,
+    left: u32,
+}
+
+impl Interrupt {
+    pub(super) fn new() -> Self {
+        let now = Instant::now();
+        Self { asked: now, looked: now, steps: 1, left: 1 }
+    }
+
+    /// The exception of a signal that has come, `KeyboardInterrupt` for one. For threads that are not attached.
+    pub(super) fn step(&mut self) -> PyResult<()> {
+        self.left -= 1;
+        if self.left > 0 {
+            return Ok(());
+        }
+        let now = Instant::now();
+        let is_fast = now - self.looked < PATIENCE / 50;
+        self.steps = if is_fast { (self.steps * 2).min(1024) } else { (self.steps / 2).max(1) };
+        (self.looked, self.left) = (now, self.steps);
+        if now - self.asked < PATIENCE {
+            return Ok(());
+        }
+        self.asked = now;
+        Python::attach(|py| py.check_signals())
+    }
+}
