@@ -269,7 +269,7 @@ mod tests {
         );
     }
 
-    /// Miri runs this as a machine of 32 bits (`make sanitize-miri`).
+    /// What the first two are depends on the machine: on one of 32 bits they do not fit its addresses.
     #[test]
     fn what_a_machine_cannot_count_to_does_not_fit_it_and_is_not_negative() {
         let extent = 1 << 33;

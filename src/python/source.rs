@@ -44,10 +44,16 @@ pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// An error for what can be read only once: who asks about it does not want it to be gone.
 ///
 /// The stream of a table begins anew whenever it is asked for, that of a reader goes on; nothing in the interface
-/// tells. What has a next one is at some place, and a table is at none.
+/// tells. What has a next one is at some place, and a table is at none. The class knows, unless what the object
+/// has of Arrow is beyond its class, as a proxy's is.
 pub(super) fn refuse_read_once(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    let py = object.py();
+    let names = [intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__")];
+    let is_of_class = names.into_iter().any(|name| class_has(object, name) == Some(true));
+    let class = object.get_type().into_any();
+    let asked = if is_of_class { &class } else { object };
     for next in ["__next__", "read_next_batch", "read_next", "get_next"] {
-        if object.hasattr(next)? {
+        if asked.hasattr(next)? {
             return Err(PyTypeError::new_err(format!(
                 "{} can be read only once, and to be explained it would have to be read: read it first, into \
                  a table, such as pyarrow.table(x), and explain that",
