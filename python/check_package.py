@@ -33,7 +33,7 @@ def main(wheel: Path, readme: Path) -> None:
         run(python, "-m", "pip", "install", "--quiet", "--no-index", wheel)
         run(python, "-c", "import arrow_dlpack")
         run(python, "-m", "arrow_dlpack")
-        run(python, "-m", "pip", "install", "--quiet", "numpy", "pyarrow")
+        run(python, "-m", "pip", "install", "--quiet", "numpy", "pandas", "pyarrow")
         blocks = re.findall(r"^```python\n(.*?)^```$", readme.read_text(), re.M | re.S)
         require(blocks, "the README has no Python")
         # PyTorch is too much to install for this: the tests run those examples.
