@@ -188,7 +188,8 @@ def iter_batches(
     scanner of pyarrow; of a dataset only the columns that are wanted are read.
     batch_size: rows of a batch, of which the last may have fewer; None for the batches of the
     source. Rows within one chunk of the source are shared, those across an edge copied once.
-    columns: names, in the order of the result; None for all but an index of pandas's.
+    columns: names, in the order of the result; None for all but an index of pandas's. Nothing about
+    the others matters but the label, not even their types.
     dtype: of all features, as in to_tensor. The label keeps its own.
     format: "dict" for a dict of Tensors, "matrix" for one Tensor (rows, columns).
     label: the column to predict. It is none of the features, and each batch is a pair

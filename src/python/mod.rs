@@ -59,7 +59,9 @@ mod interrupt;
 mod item;
 mod join;
 mod lent;
+mod names;
 mod options;
+mod pick;
 mod pickle;
 mod plan;
 mod repair;
@@ -229,7 +231,7 @@ fn from_ragged(
 /// be already. What comes from another library is copied: nobody says that its columns are one allocation.
 /// copy: False to fail rather than copy, True for writable memory of its own.
 /// columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
-/// which is no feature of a row.
+/// which is no feature of a row. Nothing about the others matters, not even their types.
 /// physical: True to take times, small decimals and dictionary codes as the integers that they are, and
 /// extension types as their storage; Tensor.field and Tensor.dictionary say what they mean.
 ///

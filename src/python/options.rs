@@ -1,7 +1,7 @@
 //! The keyword arguments of `to_tensor`, `from_dlpack` and their kin.
 
 use arrow_schema::DataType;
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyString};
@@ -192,34 +192,6 @@ pub(super) fn export(
         dtype: dtype.map(|dtype| dtype.0),
         order: order.0,
     }
-}
-
-/// The error for names that no column has.
-pub(super) fn no_columns(missing: &[&str], names: &[&str]) -> PyErr {
-    let (is, missing, names) = match missing {
-        [_] => ("is no column", shown(missing), shown(names)),
-        _ => ("are no columns", shown(missing), shown(names)),
-    };
-    PyKeyError::new_err(format!("there {is} {missing} among [{names}]"))
-}
-
-/// The error for a name that several columns have.
-pub(super) fn several(name: &str, count: usize) -> PyErr {
-    PyKeyError::new_err(format!("{count} columns are called {}", shown(&[name])))
-}
-
-/// As many names as somebody reads, and as much of each.
-fn shown(names: &[&str]) -> String {
-    const SHOWN: usize = 30;
-    let name = |name: &&str| match name.char_indices().nth(100) {
-        Some((end, _)) => format!("{:?}...", &name[..end]),
-        None => format!("{name:?}"),
-    };
-    let mut texts: Vec<String> = names.iter().take(SHOWN).map(name).collect();
-    if names.len() > SHOWN {
-        texts.push(format!("and {} more", names.len() - SHOWN));
-    }
-    texts.join(", ")
 }
 
 /// The error for keywords of `explain` that do not go together.

@@ -23,6 +23,7 @@ use super::foreign::attribute;
 use super::gather::Gather;
 use super::interpreter::calling;
 use super::interrupt::Interrupt;
+use super::pick::{Pick, field_of};
 use super::request::{described, type_name};
 use super::structure::{Checked, fenced, field_from};
 use super::takeover::array_from;
@@ -146,6 +147,15 @@ fn ours<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a PyArray>> {
 
 /// The array of an object with `__arrow_c_array__`, or the arrays of one with `__arrow_c_stream__`.
 pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
+    import_columns(object, None)
+}
+
+/// The same. Of a table the columns of these names, if some are said, are enough: at others nobody looks, unless
+/// they are there anyway.
+pub(super) fn import_columns(
+    object: &Bound<'_, PyAny>,
+    wanted: Option<&[String]>,
+) -> PyResult<Imported> {
     if let Some(array) = ours(object)? {
         return Ok(array.imported());
     }
@@ -154,16 +164,16 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let (array, stream) = (intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__"));
     if (class_has(object, array), class_has(object, stream)) == (Some(false), Some(true)) {
         if let Some(method) = attribute(object, stream)? {
-            return import_stream(object, &method);
+            return import_stream(object, &method, wanted);
         }
     }
     if let Some(method) = attribute(object, array)? {
         return match calling(|| method.call0()) {
-            Ok(pair) => import_pair(object, &pair),
+            Ok(pair) => import_pair(object, &pair, wanted),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
                 match attribute(object, stream)? {
-                    Some(stream) => import_stream(object, &stream)
+                    Some(stream) => import_stream(object, &stream, wanted)
                         .inspect_err(|second| second.set_cause(py, Some(error))),
                     None => Err(error),
                 }
@@ -172,27 +182,35 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
         };
     }
     if let Some(stream) = attribute(object, stream)? {
-        return import_stream(object, &stream);
+        return import_stream(object, &stream, wanted);
     }
     Err(Expected::Arrow.got(object))
 }
 
 /// All arrays of the stream that `__arrow_c_stream__` returns.
-fn import_stream(object: &Bound<'_, PyAny>, method: &Bound<'_, PyAny>) -> PyResult<Imported> {
+fn import_stream(
+    object: &Bound<'_, PyAny>,
+    method: &Bound<'_, PyAny>,
+    wanted: Option<&[String]>,
+) -> PyResult<Imported> {
     let stream = taken_stream(object, method)?;
     // The stream may need the interpreter on another thread.
-    object.py().detach(|| drained(stream))
+    object.py().detach(|| drained(stream, wanted))
 }
 
-/// The stream of an object that has one, of which nothing has been read yet but its type.
-pub(super) fn open(object: &Bound<'_, PyAny>) -> PyResult<Option<Stream>> {
+/// The stream of an object that has one, of which nothing has been read yet but its type; with the columns that
+/// [`import_columns`] has.
+pub(super) fn open(
+    object: &Bound<'_, PyAny>,
+    wanted: Option<&[String]>,
+) -> PyResult<Option<Stream>> {
     let py = object.py();
     let _level = Level::enter(py)?;
     let Some(method) = attribute(object, intern!(py, "__arrow_c_stream__"))? else {
         return Ok(None);
     };
     let stream = taken_stream(object, &method)?;
-    py.detach(|| Stream::open(stream)).map(Some).map_err(PyValueError::new_err)
+    py.detach(|| Stream::open(stream, wanted)).map(Some)
 }
 
 fn taken_stream(
@@ -210,7 +228,11 @@ fn taken_stream(
 }
 
 /// The array of a pair of capsules (schema, array).
-fn import_pair(object: &Bound<'_, PyAny>, pair: &Bound<'_, PyAny>) -> PyResult<Imported> {
+fn import_pair(
+    object: &Bound<'_, PyAny>,
+    pair: &Bound<'_, PyAny>,
+    wanted: Option<&[String]>,
+) -> PyResult<Imported> {
     let Ok((schema, array)) = pair.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>() else {
         return Err(PyTypeError::new_err(format!(
             "{}.__arrow_c_array__ returned {}, not a pair of capsules",
@@ -218,12 +240,22 @@ fn import_pair(object: &Bound<'_, PyAny>, pair: &Bound<'_, PyAny>) -> PyResult<I
             described(pair)
         )));
     };
-    let field = schema_of(&schema)?;
-    let array = move_array(&array)?;
+    let schema = pointer::<FFI_ArrowSchema>(&schema, c"arrow_schema")?;
+    // SAFETY: S1, and the capsule, which the pair has, outlives this call.
+    let (field, pick) = unsafe { field_of(schema, wanted) }?;
+    let array = picked(pick.as_ref(), move_array(&array)?).map_err(PyValueError::new_err)?;
     let work = most_work(&array, field.data_type());
     let array = unlocked(object.py(), work, || array_from(array, field.data_type()));
     let (array, moved) = array.map_err(PyValueError::new_err)?;
     Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })
+}
+
+/// Of an array what is wanted.
+fn picked(pick: Option<&Pick>, array: FFI_ArrowArray) -> Checked<FFI_ArrowArray> {
+    match pick {
+        Some(pick) => pick.of(array),
+        None => Ok(array),
+    }
 }
 
 /// The most bytes that may have to be looked at or moved, before anything about the array has been checked.
@@ -276,8 +308,8 @@ fn move_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream>
 }
 
 /// All arrays of a stream, on a thread that is not attached to Python.
-fn drained(stream: FFI_ArrowArrayStream) -> PyResult<Imported> {
-    let mut stream = Stream::open(stream).map_err(PyValueError::new_err)?;
+fn drained(stream: FFI_ArrowArrayStream, wanted: Option<&[String]>) -> PyResult<Imported> {
+    let mut stream = Stream::open(stream, wanted)?;
     let field = Arc::clone(&stream.field);
     let (mut chunks, mut moved) = (Vec::new(), 0);
     let (mut gather, mut interrupt) = (Gather::new(field.data_type()), Interrupt::new());
@@ -287,7 +319,7 @@ fn drained(stream: FFI_ArrowArrayStream) -> PyResult<Imported> {
             release(chunk);
             return Ok(true);
         }
-        let (chunk, before) = gather.take(chunk)?;
+        let (chunk, before) = gather.take(picked(stream.pick.as_ref(), chunk)?)?;
         chunks.extend(before);
         if let Some(chunk) = chunk {
             let (chunk, bytes) = array_from(chunk, field.data_type())?;
@@ -314,22 +346,24 @@ pub(super) struct Stream {
     /// There until this goes.
     stream: Option<FFI_ArrowArrayStream>,
     pub(super) field: FieldRef,
+    pick: Option<Pick>,
 }
 
 impl Stream {
-    fn open(mut stream: FFI_ArrowArrayStream) -> Checked<Self> {
+    fn open(mut stream: FFI_ArrowArrayStream, wanted: Option<&[String]>) -> PyResult<Self> {
         let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
-            return Err("the Arrow stream has no get_schema or no get_next".to_owned());
+            let what = "the Arrow stream has no get_schema or no get_next";
+            return Err(PyValueError::new_err(what));
         };
         let mut schema = FFI_ArrowSchema::empty();
         // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
         let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
         if code != 0 {
-            return Err(failure(&mut stream, code));
+            return Err(PyValueError::new_err(failure(&mut stream, code)));
         }
         // SAFETY: the callback filled it.
-        let field = unsafe { field_from(&raw const schema) }?;
-        Ok(Self { stream: Some(stream), field })
+        let (field, pick) = unsafe { field_of(&raw const schema, wanted) }?;
+        Ok(Self { stream: Some(stream), field, pick })
     }
 
     /// The next array, and how many bytes of it had to be moved; `None` at the end.
@@ -340,7 +374,7 @@ impl Stream {
             release(chunk);
             return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
         }
-        array_from(chunk, data_type).map(Some)
+        array_from(picked(self.pick.as_ref(), chunk)?, data_type).map(Some)
     }
 
     /// The next array as it comes.

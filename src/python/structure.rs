@@ -21,7 +21,7 @@ use crate::possible::MAX_DEPTH;
 
 /// Fields of a schema that are looked at, at all levels: far more than tables have. Children may be the same
 /// structure again and again, and then a few of them are more than anyone could count.
-const MAX_FIELDS: usize = 1 << 20;
+pub(super) const MAX_FIELDS: usize = 1 << 20;
 
 /// Buffers of a view array: their numbers are `int32`, and then there is the one of their sizes. Fewer than a
 /// machine of 32 bits has addresses for.
@@ -59,14 +59,8 @@ unsafe fn check_schema<'a>(
     depth: usize,
     fields: &mut usize,
 ) -> Checked<&'a FFI_ArrowSchema> {
-    if schema.is_null() || !schema.is_aligned() {
-        return Err("the Arrow schema has a child that is not there".to_owned());
-    }
     // SAFETY: the caller's promise.
-    let schema = unsafe { &*schema };
-    if schema.release.is_none() {
-        return Err("the Arrow schema has been released already".to_owned());
-    }
+    let schema = unsafe { schema_at(schema) }?;
     let text = |text: *const c_char| {
         // SAFETY: S1, texts end with a NUL.
         text.is_null() || unsafe { CStr::from_ptr(text) }.to_str().is_ok()
@@ -111,12 +105,29 @@ unsafe fn check_schema<'a>(
     Ok(schema)
 }
 
+/// A schema structure that is there.
+///
+/// # Safety
+///
+/// `schema` is NULL or points to a structure that meets S1, for as long as the result is used.
+pub(super) unsafe fn schema_at<'a>(schema: *const FFI_ArrowSchema) -> Checked<&'a FFI_ArrowSchema> {
+    if schema.is_null() || !schema.is_aligned() {
+        return Err("the Arrow schema has a child that is not there".to_owned());
+    }
+    // SAFETY: the caller's promise.
+    let schema = unsafe { &*schema };
+    match schema.release {
+        None => Err("the Arrow schema has been released already".to_owned()),
+        Some(_) => Ok(schema),
+    }
+}
+
 /// Goes from text to text: arrow-rs makes room for as many as are said to be there before it looks.
 ///
 /// # Safety
 ///
 /// `metadata` is NULL, or what S1 says of a schema's.
-unsafe fn check_metadata(metadata: *const c_char) -> Checked {
+pub(super) unsafe fn check_metadata(metadata: *const c_char) -> Checked {
     if metadata.is_null() {
         return Ok(());
     }
@@ -139,7 +150,10 @@ unsafe fn check_metadata(metadata: *const c_char) -> Checked {
 }
 
 /// The elements of a C array of pointers.
-fn children<T>(count: i64, children: *mut *mut T) -> Checked<impl Iterator<Item = *const T>> {
+pub(super) fn children<T>(
+    count: i64,
+    children: *mut *mut T,
+) -> Checked<impl Iterator<Item = *const T>> {
     let count =
         usize::try_from(count).map_err(|_| format!("an Arrow structure has {count} children"))?;
     if count > 0 && (children.is_null() || !children.is_aligned()) {

@@ -1,6 +1,5 @@
 //! Arrow data of any kind, columns and tables, to tensors.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -13,7 +12,8 @@ use pyo3::types::PyDict;
 
 use super::coded;
 use super::dictionary::Meaning;
-use super::options::{no_columns, pointless, several};
+use super::names::{self, several};
+use super::options::pointless;
 use super::source::{self, Imported};
 use super::structure::fenced;
 use super::{PyTensor, exported, made, unlocked};
@@ -39,7 +39,7 @@ enum Shape {
 impl Data {
     /// The Arrow data of an object, less the columns that were not asked for.
     pub(super) fn read(object: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
-        let imported = source::import(object)?;
+        let imported = source::import_columns(object, columns.as_deref())?;
         // Chunks of a dictionary may need a new one.
         let nbytes = if imported.chunks.len() > 1 { imported.nbytes() } else { 0 };
         unlocked(object.py(), nbytes, || Self::new(imported, columns))
@@ -314,24 +314,7 @@ pub(super) fn features(schema: &Schema) -> Vec<usize> {
 /// Where the columns of these names are, of each the only one.
 pub(super) fn positions(schema: &Schema, wanted: &[String]) -> PyResult<Vec<usize>> {
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    positions_among(&names, wanted)
-}
-
-/// The same, of columns of these names.
-pub(super) fn positions_among(names: &[&str], wanted: &[String]) -> PyResult<Vec<usize>> {
-    let mut found: HashMap<&str, (usize, usize)> = HashMap::new();
-    for (index, name) in names.iter().enumerate() {
-        found.entry(name).or_insert((index, 0)).1 += 1;
-    }
-    let (mut positions, mut missing) = (Vec::with_capacity(wanted.len()), Vec::new());
-    for name in wanted {
-        match found.get(name.as_str()) {
-            Some(&(index, 1)) => positions.push(index),
-            Some(&(_, count)) => return Err(several(name, count)),
-            None => missing.push(name.as_str()),
-        }
-    }
-    if missing.is_empty() { Ok(positions) } else { Err(no_columns(&missing, names)) }
+    names::positions(&names, wanted)
 }
 
 /// Chunks of codes with one dictionary for all of them.

@@ -27,7 +27,8 @@ use reader::{Cut, Origin, Reader};
 use shuffle::Pool;
 
 use super::coded::Coded;
-use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, pointless, several};
+use super::names::{self, several};
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, pointless};
 use super::request::CopyArg;
 use super::{PyArray, source, table};
 use crate::fence::fenced;
@@ -234,7 +235,7 @@ pub(super) fn _index_columns(names: Vec<String>, metadata: Vec<u8>) -> Vec<Strin
 #[expect(clippy::needless_pass_by_value, reason = "arguments")]
 pub(super) fn _check_names(names: Vec<String>, wanted: Vec<String>) -> PyResult<()> {
     let among: Vec<&str> = names.iter().map(String::as_str).collect();
-    table::positions_among(&among, &wanted).map(drop)
+    names::positions(&among, &wanted).map(drop)
 }
 
 /// Opens what iter_batches has judged.
@@ -257,21 +258,23 @@ pub(super) fn _open_batches(
     prefetch: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<PyBatches> {
-    let (origin, field) = match source::open(source)? {
+    let columns = columns.map(|columns| columns.0);
+    let wanted = columns.as_ref().map(|columns| with_label(columns, label.as_deref()));
+    let (origin, field) = match source::open(source, wanted.as_deref())? {
         Some(stream) => {
             let field = Arc::clone(&stream.field);
             (Origin::Stream(stream), field)
         }
         None => {
-            let Imported { chunks, field, moved, .. } = source::import(source)?;
+            let Imported { chunks, field, moved, .. } =
+                source::import_columns(source, wanted.as_deref())?;
             (Origin::Array(chunks.into_iter().next(), moved), field)
         }
     };
     let schema = table::table_schema(&field);
-    let columns = columns.map(|columns| columns.0);
     let (positions, read) = match &schema {
         Some(schema) => {
-            let mut positions = features(schema, columns, label.as_deref(), as_matrix)?;
+            let mut positions = features(schema, wanted.as_deref(), label.as_deref(), as_matrix)?;
             if let Some(label) = &label {
                 positions.extend(table::positions(schema, slice::from_ref(label))?);
             }
@@ -329,22 +332,24 @@ pub(super) fn _open_batches(
     Ok(PyBatches { state: Mutex::new(state), process: process::id(), progress, coded: with_codes })
 }
 
+/// The names of features, and behind them that of the label, which is none of them.
+fn with_label(columns: &[String], label: Option<&str>) -> Vec<String> {
+    let columns = columns.iter().map(String::as_str).filter(|&column| Some(column) != label);
+    columns.chain(label).map(str::to_owned).collect()
+}
+
 /// Where the features are: all columns but the label and an index of pandas's, or those that were asked for.
 fn features(
     schema: &Schema,
-    columns: Option<Vec<String>>,
+    wanted: Option<&[String]>,
     label: Option<&str>,
     as_matrix: bool,
 ) -> PyResult<Vec<usize>> {
-    let positions: Vec<usize> = match columns {
-        Some(columns) => {
-            // Whatever name there is not is told at once, the label's too.
-            let columns = columns.into_iter().filter(|column| Some(column.as_str()) != label);
-            let mut wanted: Vec<String> = columns.collect();
-            let width = wanted.len();
-            wanted.extend(label.map(str::to_owned));
-            let mut positions = table::positions(schema, &wanted)?;
-            positions.truncate(width);
+    let positions: Vec<usize> = match wanted {
+        // Whatever name there is not is told at once, the label's too.
+        Some(wanted) => {
+            let mut positions = table::positions(schema, wanted)?;
+            positions.truncate(wanted.len() - usize::from(label.is_some()));
             positions
         }
         None => {

@@ -1,0 +1,157 @@
+//! The columns of a table that were asked for. At the others nobody looks: not even their types are in the way.
+//!
+//! A table's structure is read as one with fewer children. That of an array is a structure of its own, which owns
+//! the whole one and releases it.
+#![expect(unsafe_code, reason = "leaves children of foreign structures out")]
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+use std::mem::ManuallyDrop;
+use std::ptr;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_schema::FieldRef;
+use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::names;
+use super::structure::{
+    Checked, MAX_FIELDS, check_metadata, children, fenced, field_from, schema_at,
+};
+
+/// The field of a schema, and of a table no more of it than the columns of these names, if some are said; and
+/// which of the children these are, if they are not all.
+///
+/// # Safety
+///
+/// `schema` points to a structure that meets S1.
+pub(super) unsafe fn field_of(
+    schema: *const FFI_ArrowSchema,
+    wanted: Option<&[String]>,
+) -> PyResult<(FieldRef, Option<Pick>)> {
+    if let Some(wanted) = wanted {
+        // SAFETY: the caller's promise.
+        if let Some((field, pick)) = unsafe { picked(schema, wanted) }? {
+            return Ok((field, Some(pick)));
+        }
+    }
+    // SAFETY: the caller's promise.
+    let field = unsafe { field_from(schema) };
+    Ok((field.map_err(PyValueError::new_err)?, None))
+}
+
+/// The same, and nothing where nothing is left out.
+///
+/// # Safety
+///
+/// That of [`field_of`].
+unsafe fn picked(
+    schema: *const FFI_ArrowSchema,
+    wanted: &[String],
+) -> PyResult<Option<(FieldRef, Pick)>> {
+    // SAFETY: the caller's promise.
+    let columns = unsafe { columns_of(schema) }.map_err(PyValueError::new_err)?;
+    let Some(columns) = columns else { return Ok(None) };
+    let names: Vec<_> = columns.iter().map(|column| name_of(column)).collect();
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    let mut positions = names::positions(&names, wanted)?;
+    positions.sort_unstable();
+    positions.dedup();
+    if positions.len() == columns.len() {
+        return Ok(None);
+    }
+    let column = |&at: &usize| ptr::from_ref(columns[at]).cast_mut();
+    let mut kept: Vec<_> = positions.iter().map(column).collect();
+    // SAFETY: the caller's promise. Of the two only the whole one is ever released.
+    let mut part = ManuallyDrop::new(unsafe { schema.read() });
+    part.n_children = count(kept.len()).map_err(PyValueError::new_err)?;
+    part.children = kept.as_mut_ptr();
+    // SAFETY: S1 holds of fewer children too, and there are pointers to them until this returns.
+    let field = unsafe { field_from(&raw const *part) }.map_err(PyValueError::new_err)?;
+    Ok(Some((field, Pick { positions, among: columns.len() })))
+}
+
+/// The columns of a table's schema; `None` if it is none, or has more of them than are looked at.
+///
+/// # Safety
+///
+/// `schema` points to a structure that meets S1, for as long as the result is used.
+unsafe fn columns_of<'a>(
+    schema: *const FFI_ArrowSchema,
+) -> Checked<Option<Vec<&'a FFI_ArrowSchema>>> {
+    // SAFETY: the caller's promise.
+    let schema = unsafe { schema_at(schema) }?;
+    // SAFETY: S1, texts end with a NUL.
+    let is_struct = !schema.format.is_null() && unsafe { CStr::from_ptr(schema.format) } == c"+s";
+    let is_too_wide = usize::try_from(schema.n_children).is_ok_and(|count| count >= MAX_FIELDS);
+    if !is_struct || !schema.dictionary.is_null() || is_too_wide {
+        return Ok(None);
+    }
+    // SAFETY: S1.
+    unsafe { check_metadata(schema.metadata) }?;
+    // An extension type that is stored as a struct is a column, and no table.
+    if fenced(|| schema.metadata())?.contains_key(EXTENSION_TYPE_NAME_KEY) {
+        return Ok(None);
+    }
+    let columns = children(schema.n_children, schema.children)?;
+    // SAFETY: S1 holds for children.
+    columns.map(|column| unsafe { schema_at(column) }).collect::<Checked<_>>().map(Some)
+}
+
+/// A column's name. What is no text is no name that anybody could ask for.
+fn name_of(column: &FFI_ArrowSchema) -> Cow<'_, str> {
+    match column.name.is_null() {
+        true => Cow::Borrowed(""),
+        // SAFETY: S1, texts end with a NUL.
+        false => unsafe { CStr::from_ptr(column.name) }.to_string_lossy(),
+    }
+}
+
+fn count(children: usize) -> Checked<i64> {
+    i64::try_from(children).map_err(|_| format!("{children} columns are too many"))
+}
+
+/// Some of the children of a struct, in their order.
+pub(super) struct Pick {
+    positions: Vec<usize>,
+    /// How many children there are in all.
+    among: usize,
+}
+
+impl Pick {
+    /// An array structure that has these children and no others. It meets S1 if `whole` does, which it owns.
+    pub(super) fn of(&self, whole: FFI_ArrowArray) -> Checked<FFI_ArrowArray> {
+        if usize::try_from(whole.n_children) != Ok(self.among) {
+            return Err(format!(
+                "the Arrow array of a table is malformed: {} children where {} are expected",
+                whole.n_children, self.among
+            ));
+        }
+        let all: Vec<_> = children(whole.n_children, whole.children)?.collect();
+        let mut kept: Vec<_> = self.positions.iter().map(|&at| all[at].cast_mut()).collect();
+        let (n_children, children) = (count(kept.len())?, kept.as_mut_ptr());
+        // SAFETY: of the two only the whole one is released as its producer wants it: nothing fails from here on.
+        let mut part = unsafe { ptr::from_ref(&whole).read() };
+        (part.n_children, part.children) = (n_children, children);
+        part.release = Some(release);
+        part.private_data = Box::into_raw(Box::new(Whole { array: whole, kept })).cast();
+        Ok(part)
+    }
+}
+
+/// What a part of a structure stands for.
+#[expect(dead_code, reason = "owns what the part points to")]
+struct Whole {
+    array: FFI_ArrowArray,
+    kept: Vec<*mut FFI_ArrowArray>,
+}
+
+/// Releases the whole structure. Its producer releases the children with it, these and all others.
+unsafe extern "C" fn release(part: *mut FFI_ArrowArray) {
+    // SAFETY: called once, by the interface, with a structure that `Pick::of` has made.
+    unsafe {
+        drop(Box::from_raw((*part).private_data.cast::<Whole>()));
+        (*part).release = None;
+    }
+}
