@@ -171,7 +171,7 @@ class TreeStream(FailingStream):
         self.code, self.fails_at_type, self.fails_after = code, fails_at_type, fails_after
         self.words = ctypes.create_string_buffer(words) if isinstance(words, bytes) else None
         self.position = 0
-        super().__init__(get_schema=GET(self.get_schema), get_next=GET(self.get_next))
+        super().__init__(get_schema=GET(self.fill_schema), get_next=GET(self.fill_array))
         if words is not NO_WORDS:
             self.get_words = dict(Stream._fields_)["get_last_error"](self.last_error)
             self.stream.get_last_error = self.get_words
@@ -179,13 +179,13 @@ class TreeStream(FailingStream):
     def last_error(self, _stream):
         return ctypes.addressof(self.words) if self.words is not None else None
 
-    def get_schema(self, _stream, out):
+    def fill_schema(self, _stream, out):
         if self.fails_at_type:
             return self.code
         self.tree.move(self.tree.schema, out)
         return 0
 
-    def get_next(self, _stream, out):
+    def fill_array(self, _stream, out):
         if self.position == self.fails_after:
             return self.code
         if self.position == len(self.chunks):
