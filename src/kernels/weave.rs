@@ -9,6 +9,9 @@ use super::lanes::Lanes;
 /// enough for each column to be read by the cache line.
 const ROWS: usize = 64;
 
+/// Bytes of a row that are woven at once where rows are wide: a cache line.
+pub(super) const LINE: usize = 64;
+
 /// Writes the items of each column, which lie one behind the other, from the item `start` on as rows, which
 /// do so in `tile`.
 pub(super) fn weave(columns: &[&[u8]], start: usize, tile: &mut [u8], size: usize) {
@@ -19,6 +22,23 @@ pub(super) fn weave(columns: &[&[u8]], start: usize, tile: &mut [u8], size: usiz
         8 => weave_words::<8, 2>(columns, start, tile),
         _ => weave_words::<16, 1>(columns, start, tile),
     }
+}
+
+/// Columns that fill a cache line with an item each, as the lines of `K` rows from one on.
+#[inline(always)]
+pub(super) fn lines<const N: usize, const K: usize>(
+    columns: &[&[u8]],
+    row: usize,
+) -> [[u8; LINE]; K] {
+    let mut lines = [[0; LINE]; K];
+    let (mut columns, mut at) = (columns, 0);
+    while let Some((group, others)) = columns.split_first_chunk::<K>() {
+        for (line, bytes) in lines.iter_mut().zip(&square::<N, K>(group, row * N)) {
+            line[at..at + 16].copy_from_slice(bytes);
+        }
+        (columns, at) = (others, at + 16);
+    }
+    lines
 }
 
 /// `K` items of `N` bytes fill a register.
@@ -94,7 +114,11 @@ fn weave_rest<const N: usize, const K: usize>(
 /// As many rows of `K` columns, from a byte of each on.
 #[inline(always)]
 fn square<const N: usize, const K: usize>(columns: &[&[u8]; K], start: usize) -> [[u8; 16]; K] {
-    let mut square = columns.map(|column| Lanes::load(&array(&column[start..start + 16])));
+    // Loops: closures that `map` would get are not always inlined.
+    let mut square = [Lanes::load(&[0; 16]); K];
+    for (items, column) in square.iter_mut().zip(columns) {
+        *items = Lanes::load(&array(&column[start..start + 16]));
+    }
     for _ in 0..K.ilog2() {
         // Shuffles all items as cards are: the two halves of the deck in turn.
         let mut shuffled = square;
@@ -104,11 +128,11 @@ fn square<const N: usize, const K: usize>(columns: &[&[u8]; K], start: usize) ->
         }
         square = shuffled;
     }
-    square.map(|items| {
-        let mut bytes = [0; 16];
-        items.store(&mut bytes);
-        bytes
-    })
+    let mut bytes = [[0; 16]; K];
+    for (bytes, items) in bytes.iter_mut().zip(square) {
+        items.store(bytes);
+    }
+    bytes
 }
 
 /// Item by item, of several columns at once: more of each row is written before it is left.

@@ -3,7 +3,7 @@
 //! `view` reads and judges a `DLTensor`, `owner` owns one, `managed` is both together (`describe` and `elements`
 //! are what it says and holds), `pack` makes one (`vector` that of a plain column), `adopt` turns one into an
 //! Arrow `Buffer`; `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros,
-//! `room` asks for it first, `run` knows neighbours in one allocation, `own` knows our memory again when it is
+//! `room` asks for it first, `grid` has it written strip by strip, `run` knows neighbours in one allocation, `own` knows our memory again when it is
 //! given away, `prototype` has memory for a shape in C's terms, `part` is a tensor over the memory of another
 //! one. `release` lets go without going ever deeper, `live` counts what is open, in `counts`, `spare` keeps a
 //! tensor's block for the next one; what they have for each thread is in `local`. `keep` is the Python package's
@@ -14,6 +14,7 @@ mod counts;
 mod describe;
 mod elements;
 mod fresh;
+mod grid;
 mod huge;
 #[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
 #[cfg_attr(not(feature = "pyo3"), expect(unreachable_pub, reason = "here for its tests"))]
@@ -42,6 +43,7 @@ mod zeroed;
 
 pub(crate) use adopt::adopt;
 pub(crate) use fresh::Fresh;
+pub(crate) use grid::Grid;
 #[cfg(all(target_os = "linux", feature = "pyo3"))]
 pub use keep::KeepingAllocator;
 pub use live::{Live, live};

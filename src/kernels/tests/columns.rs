@@ -115,52 +115,66 @@ fn columns_lie_side_by_side() {
         for count in [0, 1, 2, 3, 4, 7, 8, 13, 33].into_iter().take(if cfg!(miri) { 6 } else { 9 })
         {
             for rows in [0, 1, 65, 9000].into_iter().take(if cfg!(miri) { 3 } else { 4 }) {
-                let columns: Vec<Vec<u8>> = (0..count).map(|_| random.bytes(rows * size)).collect();
-                let nulls: Vec<NullBuffer> =
-                    (0..count).map(|column| random.nulls(column, rows, 3)).collect();
-                let parts: Vec<Vec<_>> = (0..count)
-                    .map(|column| {
-                        let cuts = cuts(&mut random, rows).into_iter();
-                        cuts.map(|(start, end)| {
-                            let bytes = &columns[column][start * size..end * size];
-                            // Every other column has no nulls and stays where it is.
-                            let nulls = nulls[column].slice(start, end - start);
-                            (bytes, (column % 2 == 1).then_some(nulls))
-                        })
-                        .collect()
-                    })
-                    .collect();
-                let chunks: Vec<Vec<_>> = parts
-                    .iter()
-                    .map(|parts| {
-                        parts
-                            .iter()
-                            .map(|(bytes, nulls)| words(bytes, dtype, nulls.as_ref()))
-                            .collect()
-                    })
-                    .collect();
-                let columns: Vec<Vec<u8>> = columns
-                    .iter()
-                    .enumerate()
-                    .map(|(column, bytes)| {
-                        if column % 2 == 1 {
-                            filled(bytes, size, &nulls[column])
-                        } else {
-                            bytes.clone()
-                        }
-                    })
-                    .collect();
-                let expected: Vec<u8> = (0..rows)
-                    .flat_map(|row| {
-                        columns.iter().flat_map(move |bytes| &bytes[row * size..(row + 1) * size])
-                    })
-                    .copied()
-                    .collect();
-                let found = interleave(&chunks, rows, dtype, Some(&ITEM)).expect("same dtype");
-                assert!(bytes_of(found) == expected, "{dtype} {count} {rows}");
+                side_by_side(&mut random, (dtype, size), count, rows);
             }
         }
     }
+}
+
+/// Of wide rows the last strip begins among the columns of the one before, and the last rows of a register among
+/// the rows before.
+#[test]
+fn columns_lie_side_by_side_in_wide_rows() {
+    let mut random = Random(15);
+    for (dtype, size) in dtypes() {
+        let sizes = [(512_usize, 15), (513, 16), (575, 31), (520, 2049)];
+        for (bytes, rows) in sizes.into_iter().take(if cfg!(miri) { 3 } else { 4 }) {
+            side_by_side(&mut random, (dtype, size), bytes.div_ceil(size), rows);
+        }
+    }
+}
+
+fn side_by_side(
+    random: &mut Random,
+    (dtype, size): (DLDataType, usize),
+    count: usize,
+    rows: usize,
+) {
+    let columns: Vec<Vec<u8>> = (0..count).map(|_| random.bytes(rows * size)).collect();
+    let nulls: Vec<NullBuffer> = (0..count).map(|column| random.nulls(column, rows, 3)).collect();
+    let parts: Vec<Vec<_>> = (0..count)
+        .map(|column| {
+            let cuts = cuts(random, rows).into_iter();
+            cuts.map(|(start, end)| {
+                let bytes = &columns[column][start * size..end * size];
+                // Every other column has no nulls and stays where it is.
+                let nulls = nulls[column].slice(start, end - start);
+                (bytes, (column % 2 == 1).then_some(nulls))
+            })
+            .collect()
+        })
+        .collect();
+    let chunks: Vec<Vec<_>> = parts
+        .iter()
+        .map(|parts| {
+            parts.iter().map(|(bytes, nulls)| words(bytes, dtype, nulls.as_ref())).collect()
+        })
+        .collect();
+    let columns: Vec<Vec<u8>> = columns
+        .iter()
+        .enumerate()
+        .map(
+            |(column, bytes)| {
+                if column % 2 == 1 { filled(bytes, size, &nulls[column]) } else { bytes.clone() }
+            },
+        )
+        .collect();
+    let expected: Vec<u8> = (0..rows)
+        .flat_map(|row| columns.iter().flat_map(move |bytes| &bytes[row * size..(row + 1) * size]))
+        .copied()
+        .collect();
+    let found = interleave(&chunks, rows, dtype, Some(&ITEM)).expect("same dtype");
+    assert!(bytes_of(found) == expected, "{dtype} {count} {rows}");
 }
 
 #[test]
@@ -181,6 +195,24 @@ fn columns_of_several_dtypes_become_one() {
     let found = interleave(&columns, 3, DLDataType::FLOAT64, None).expect("they fit");
     let expected = [1.0f64, 4.0, 1.0, 1.0, 2.0, 2.0, 0.0, -1.0, 3.0, 3.0, 1.0, 2.0];
     assert_eq!(bytes_of(found), expected.map(f64::to_ne_bytes).concat());
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_found_in_wide_rows() {
+    let good = [1i16; 40].map(i16::to_ne_bytes).concat();
+    let mut bad = good.clone();
+    bad[2 * 39..].copy_from_slice(&300i16.to_ne_bytes());
+    for column in [0, 63, 64, 530, 599] {
+        let cells = |at| words(if at == column { &bad } else { &good }, DLDataType::INT16, None);
+        let columns: Vec<_> = (0..600).map(|at| vec![cells(at)]).collect();
+        let misfit = Error::ValueDoesNotFit {
+            value: "300".into(),
+            dtype: DLDataType::INT8,
+            column,
+            row: 39,
+        };
+        assert_eq!(interleave(&columns, 40, DLDataType::INT8, None).err(), Some(misfit));
+    }
 }
 
 #[test]
