@@ -82,7 +82,6 @@ TORCH = {
     "uninitialised": torch.nn.UninitializedParameter,
     "conj": lambda: torch.tensor([1 + 2j]).conj(),
     "conj resolved": lambda: torch.tensor([1 + 2j]).conj().resolve_conj(),
-    "neg": lambda: torch.tensor([1 + 2j]).conj().imag,
     "sparse": lambda: torch.eye(3).to_sparse(),
     "csr": lambda: torch.eye(3).to_sparse_csr(),
     "mkldnn": lambda: torch.zeros(3).to_mkldnn(),

@@ -1,6 +1,7 @@
 """Hostile sizes and depths: an error, and never an abort for want of memory or stack."""
 
 import threading
+from functools import partial
 
 import exchange
 import hostile
@@ -137,7 +138,7 @@ def test_chunks_that_are_one_and_the_same_are_too_many_to_be_put_together():
     binaries = pa.chunked_array([pa.array([b"x" * 10**7])] * 10**6)
     for chunks, conversions in (
         (numbers, (Array, to_tensor)),
-        (binaries, (Array, ragged, explain)),
+        (binaries, (Array, ragged, partial(explain, ragged=True))),
     ):
         for convert in conversions:
             with pytest.raises(MemoryError):
@@ -230,7 +231,7 @@ def on_a_small_stack(work):
 
 def test_a_tensor_of_many_axes_is_no_deep_type():
     def work():
-        axes = 10**5
+        axes = 256  # the most that a tensor may have
         producer = Producer(shape=(1,) * axes, strides=(1,) * axes)
         with pytest.raises(UnsupportedError, match="more than 64 levels"):
             from_dlpack(producer.capsule(), type="fixed_size_list")

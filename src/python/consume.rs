@@ -7,7 +7,7 @@ use pyo3::types::PyCapsule;
 
 use super::expected::Expected;
 use super::foreign::attribute;
-use super::interpreter::calling;
+use super::interpreter::{call, calling};
 use super::request::{self, DlDeviceArg, VersionArg, described, type_name};
 use super::{capsule, exchange, fastcall, hidden, unlocked};
 use crate::error::Error;
@@ -45,12 +45,12 @@ pub(super) fn ask<'py>(
         if first.is_none() {
             let device = device.map(DlDeviceArg);
             let keywords = request::keywords(py, stream, max_version, device, copy)?;
-            first = Some(calling(|| method.call((), Some(&keywords))));
+            first = Some(call(&method, Some(&keywords)));
         }
         match first {
             // Or its refusal is a TypeError: then it says it again.
             Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => {
-                (calling(|| method.call0())?, false)
+                (call(&method, None)?, false)
             }
             Some(answer) => (answer?, true),
             None => unreachable!("it has been called"),

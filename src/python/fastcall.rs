@@ -70,7 +70,7 @@ pub(super) fn method<T: Produces>(py: Python<'_>) -> PyResult<Py<PyAny>> {
 /// `PyObject_VectorcallMethod` is public since Python 3.9, and in the limited API only from 3.12 on: so it is
 /// asked for when the program runs.
 pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
-    type Vectorcall = unsafe extern "C" fn(
+    type Vectorcall = unsafe extern "C-unwind" fn(
         name: *mut ffi::PyObject,
         args: *const *mut ffi::PyObject,
         nargsf: usize,

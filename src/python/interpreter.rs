@@ -2,11 +2,12 @@
 //! end, in the middle of a call.
 #![expect(unsafe_code, reason = "asks the interpreter")]
 
-use std::{mem, thread};
+use std::{hint, mem, ptr, thread};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 
 /// An `ImportError`, unless this is the main interpreter. CPython says so itself only to interpreters with a GIL
 /// of their own.
@@ -28,12 +29,34 @@ pub(super) fn refuse_other_than_main(_py: Python<'_>) -> PyResult<()> {
 ///
 /// Before Python 3.14 a daemon thread is ended there, once the interpreter is ending, by unwinding all that has called
 /// it; and what we would let go of on the way needs the interpreter. Here such a thread stops, until the process ends:
-/// so it is in 3.14, and so PyO3 has it where a thread attaches.
+/// so it is in 3.14, and so PyO3 has it where a thread attaches. The call has to be one of a function that may unwind
+/// (`extern "C-unwind"`): of another one the compiler knows that nothing is left to be dropped.
 pub(super) fn calling<T>(call: impl FnOnce() -> T) -> T {
     let ended = Ended;
     let answer = call();
     mem::forget(ended);
     answer
+}
+
+/// `callable(**keywords)`, in such a way.
+pub(super) fn call<'py>(
+    callable: &Bound<'py, PyAny>,
+    keywords: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    type Object = *mut ffi::PyObject;
+    type Call = unsafe extern "C" fn(Object, Object, Object) -> Object;
+    type MayUnwind = unsafe extern "C-unwind" fn(Object, Object, Object) -> Object;
+
+    // What the compiler knows of the one it would find out of the other.
+    let call: Call = hint::black_box(ffi::PyObject_Call);
+    // SAFETY: the two are called alike.
+    let call = unsafe { mem::transmute::<Call, MayUnwind>(call) };
+    let args = PyTuple::empty(callable.py());
+    let keywords = keywords.map_or(ptr::null_mut(), Bound::as_ptr);
+    // SAFETY: attached to Python, a live callable, a tuple, and a dict or NULL.
+    let answer = calling(|| unsafe { call(callable.as_ptr(), args.as_ptr(), keywords) });
+    // SAFETY: a new reference, or NULL with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(callable.py(), answer) }
 }
 
 /// Is dropped only where a call does not return.

@@ -21,7 +21,7 @@ use super::capsule::Level;
 use super::expected::Expected;
 use super::foreign::attribute;
 use super::gather::Gather;
-use super::interpreter::calling;
+use super::interpreter::call;
 use super::interrupt::Interrupt;
 use super::pick::{Pick, field_of};
 use super::request::{described, type_name};
@@ -168,7 +168,7 @@ pub(super) fn import_columns(
         }
     }
     if let Some(method) = attribute(object, array)? {
-        return match calling(|| method.call0()) {
+        return match call(&method, None) {
             Ok(pair) => import_pair(object, &pair, wanted),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
@@ -217,7 +217,7 @@ fn taken_stream(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
 ) -> PyResult<FFI_ArrowArrayStream> {
-    let capsule = calling(|| method.call0())?.cast_into::<PyCapsule>().map_err(|error| {
+    let capsule = call(method, None)?.cast_into::<PyCapsule>().map_err(|error| {
         PyTypeError::new_err(format!(
             "{}.__arrow_c_stream__ returned {}, not a capsule",
             type_name(object),

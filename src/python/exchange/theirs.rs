@@ -4,12 +4,15 @@
 //!   fails or hands over a tensor with the promise of [`ManagedTensor::from_raw`].
 #![expect(unsafe_code, reason = "calls C functions of other libraries")]
 
-use std::ptr;
+use std::ffi::{c_int, c_void};
+use std::{mem, ptr};
 
 use pyo3::prelude::*;
 
 use super::known::{self, Known, unless_it_raises};
-use crate::ffi::{DLDataType, DLDataTypeCode, DLManagedTensorVersioned};
+use crate::ffi::{
+    DLDataType, DLDataTypeCode, DLManagedTensorVersioned, DLPackManagedTensorFromPyObjectNoSync,
+};
 use crate::memory::ManagedTensor;
 use crate::python::capsule::Level;
 use crate::python::interpreter::calling;
@@ -43,15 +46,21 @@ fn meets(x: &Bound<'_, PyAny>, known: &Known, if_complex: bool) -> PyResult<bool
     Ok(true)
 }
 
+/// What the end of the interpreter unwinds, where the function has run Python code.
+type MayUnwind =
+    unsafe extern "C-unwind" fn(*mut c_void, *mut *mut DLManagedTensorVersioned) -> c_int;
+
 /// Whatever goes wrong will go wrong again, in better words, when `__dlpack__` is asked.
 fn call(x: &Bound<'_, PyAny>, known: &Known) -> PyResult<Option<ManagedTensor>> {
     let py = x.py();
     let _level = Level::enter(py)?;
     let mut tensor = ptr::null_mut::<DLManagedTensorVersioned>();
-    let code = calling(|| {
-        // SAFETY: X5, X7.
-        unsafe { (known.function)(x.as_ptr().cast(), &raw mut tensor) }
-    });
+    // SAFETY: the two are called alike.
+    let function = unsafe {
+        mem::transmute::<DLPackManagedTensorFromPyObjectNoSync, MayUnwind>(known.function)
+    };
+    // SAFETY: X5, X7.
+    let code = calling(|| unsafe { function(x.as_ptr().cast(), &raw mut tensor) });
     let raised = PyErr::take(py);
     let is_there = code == 0;
     // SAFETY: X7. A tensor is ours to delete even if it came with an exception.
