@@ -18,7 +18,7 @@ use super::request::described;
 use crate::error::Error;
 use crate::fence::fenced;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::{self, ManagedTensor, PendingException};
+use crate::memory::{self, ManagedTensor};
 
 /// What differs between capsules of the two ABIs.
 ///
@@ -204,7 +204,7 @@ unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
     unsafe {
         let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
         if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
-            let _pending = PendingException::set_aside_attached();
+            // With an exception in flight, too: with the right name this raises none.
             let pointer = ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr());
             let delete = abi.delete;
             memory::release_foreign(move || delete(pointer));
