@@ -35,11 +35,18 @@ use crate::plan::CopyReason;
 
 /// Whether the object speaks the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let py = object.py();
-    let names = [intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__")];
-    Ok(names.into_iter().any(|name| class_has(object, name) == Some(true))
-        || object.hasattr(names[0])?
-        || object.hasattr(names[1])?)
+    let [array, stream] = methods(object.py());
+    Ok(class_is_arrow(object) || object.hasattr(array)? || object.hasattr(stream)?)
+}
+
+/// The same of its class, which is quicker to ask.
+fn class_is_arrow(object: &Bound<'_, PyAny>) -> bool {
+    methods(object.py()).into_iter().any(|name| class_has(object, name) == Some(true))
+}
+
+/// The methods of the interface, of which an object has at least one.
+fn methods(py: Python<'_>) -> [&Bound<'_, PyString>; 2] {
+    [intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__")]
 }
 
 /// An error for what can be read only once: who asks about it does not want it to be gone.
@@ -48,11 +55,8 @@ pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// tells. What has a next one is at some place, and a table is at none. The class knows, unless what the object
 /// has of Arrow is beyond its class, as a proxy's is.
 pub(super) fn refuse_read_once(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let py = object.py();
-    let names = [intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__")];
-    let is_of_class = names.into_iter().any(|name| class_has(object, name) == Some(true));
     let class = object.get_type().into_any();
-    let asked = if is_of_class { &class } else { object };
+    let asked = if class_is_arrow(object) { &class } else { object };
     for next in ["__next__", "read_next_batch", "read_next", "get_next"] {
         if asked.hasattr(next)? {
             return Err(PyTypeError::new_err(format!(
@@ -161,7 +165,7 @@ pub(super) fn import_columns(
     }
     let py = object.py();
     let _level = Level::enter(py)?;
-    let (array, stream) = (intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__"));
+    let [array, stream] = methods(py);
     if (class_has(object, array), class_has(object, stream)) == (Some(false), Some(true)) {
         if let Some(method) = attribute(object, stream)? {
             return import_stream(object, &method, wanted);
