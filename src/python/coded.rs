@@ -99,14 +99,15 @@ fn within(
 /// Chunks of codes with one dictionary for all of them; `None` if they have one already, or if their values
 /// are not told apart.
 pub(super) fn unified(chunks: &[ArrayRef]) -> PyResult<Option<Vec<ArrayRef>>> {
+    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary_of).collect();
+    if are_same(&dictionaries) { Ok(None) } else { merged(chunks, &dictionaries) }
+}
+
+/// [`unified`] chunks whose dictionaries differ.
+fn merged(chunks: &[ArrayRef], dictionaries: &[ArrayRef]) -> PyResult<Option<Vec<ArrayRef>>> {
     let Some((keys, values)) = chunks.first().and_then(|chunk| leaf(chunk.data_type())) else {
         return Ok(None);
     };
-    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary_of).collect();
-    // Offsets that somebody has written to are an error further on.
-    if fenced(|| Ok(are_same(&dictionaries))).unwrap_or(false) {
-        return Ok(None);
-    }
     if !Distinct::tells_apart(values) {
         return Ok(None);
     }
@@ -136,7 +137,7 @@ pub(super) fn of_one_dictionary(chunks: &[ArrayRef]) -> PyResult<Option<Vec<Arra
     }
     let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary_of).collect();
     if !are_same(&dictionaries) {
-        return unified(chunks);
+        return merged(chunks, &dictionaries);
     }
     let shared = chunks.iter().map(|chunk| {
         within(chunk, chunk.data_type(), &|chunk| {
@@ -146,8 +147,10 @@ pub(super) fn of_one_dictionary(chunks: &[ArrayRef]) -> PyResult<Option<Vec<Arra
     shared.collect::<PyResult<_>>().map(Some)
 }
 
+/// Offsets that another language has written to make them differ, and are an error where they are merged.
 fn are_same(dictionaries: &[ArrayRef]) -> bool {
-    dictionaries.iter().all(|other| export::same_values(&dictionaries[0], other))
+    let same = || dictionaries.iter().all(|other| export::same_values(&dictionaries[0], other));
+    fenced(|| Ok(same())).unwrap_or(false)
 }
 
 fn with_keys(keys: &ArrayRef, values: ArrayRef) -> Result<ArrayRef, ArrowError> {

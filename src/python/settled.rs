@@ -121,6 +121,10 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
     }
     let child = |index: usize| &data.child_data()[index];
     let items = |width: usize| bytes_of(data, width);
+    let columns = || {
+        let columns = data.child_data().iter();
+        columns.map(|column| copy(&column.slice(start, rows), all)).collect::<Settled<Vec<_>>>()
+    };
     let nulls = validity(data)?;
     let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls.clone());
     let builder = match data_type {
@@ -140,16 +144,8 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
             let size = size.as_usize();
             builder.add_child_data(copy(&child(0).slice(start * size, rows * size), all)?)
         }
-        Struct(_) => {
-            let columns =
-                data.child_data().iter().map(|column| copy(&column.slice(start, rows), all));
-            builder.child_data(columns.collect::<Settled<_>>()?)
-        }
-        Union(_, UnionMode::Sparse) => {
-            let columns =
-                data.child_data().iter().map(|column| copy(&column.slice(start, rows), all));
-            builder.add_buffer(items(1)?).child_data(columns.collect::<Settled<_>>()?)
-        }
+        Struct(_) => builder.child_data(columns()?),
+        Union(_, UnionMode::Sparse) => builder.add_buffer(items(1)?).child_data(columns()?),
         Union(_, UnionMode::Dense) => {
             let columns = data.child_data().iter().map(|column| copy(column, all));
             let offsets = section(&data.buffers()[1], start * 4, rows * 4)?;
