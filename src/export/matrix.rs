@@ -1,8 +1,8 @@
 //! Tables as matrices: a row of the one is a row of the other.
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
-use arrow_schema::Schema;
+use arrow_schema::{Field, Fields, Schema};
 
 use super::column::{Target, claim, merge};
 use super::dense::{Dense, Storage};
@@ -18,9 +18,26 @@ pub(crate) struct Matrix {
     pub(super) plan: Plan,
     target: Target,
     order: Order,
-    names: Vec<String>,
-    columns: Vec<Vec<Dense>>,
+    fields: Fields,
+    columns: Columns,
     rows: usize,
+}
+
+/// The chunks of all columns, of each so many one behind the other: a vector for each would be most of what a
+/// table of a thousand columns and few rows takes.
+struct Columns {
+    chunks: Vec<Dense>,
+    each: usize,
+}
+
+impl Columns {
+    fn len(&self) -> usize {
+        self.chunks.len() / self.each
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[Dense]> {
+        self.chunks.chunks_exact(self.each)
+    }
 }
 
 impl Matrix {
@@ -38,7 +55,7 @@ impl Matrix {
         })?;
         let mut refusals = Refusals::default();
         let mut common: Option<DLDataType> = None;
-        for (field, chunks) in schema.fields().iter().zip(&columns) {
+        for (field, chunks) in schema.fields().iter().zip(columns.iter()) {
             let dtype = chunks[0].dtype;
             let joined = match (common, options.dtype) {
                 (Some(common), None) => {
@@ -51,7 +68,7 @@ impl Matrix {
         refusals.finish()?;
         let target = Target::new(common.ok_or(Error::NoColumns)?, options)?;
         let (mut reasons, mut refusals) = (Vec::new(), Refusals::default());
-        for (field, chunks) in schema.fields().iter().zip(&columns) {
+        for (field, chunks) in schema.fields().iter().zip(columns.iter()) {
             for chunk in chunks {
                 match refusals.note(field.name(), target.reasons(chunk)) {
                     Some(more) => merge(&mut reasons, more),
@@ -60,8 +77,7 @@ impl Matrix {
             }
         }
         refusals.finish()?;
-        let names = schema.fields().iter().map(|field| field.name().clone()).collect();
-        Self::decide(target, reasons, columns, names, options)
+        Self::decide(target, reasons, columns, schema.fields(), options)
     }
 
     /// [`Self::new`] for the validity of the cells.
@@ -71,24 +87,23 @@ impl Matrix {
         options: &Export,
     ) -> Result<Self, Error> {
         let columns = columns(batches, schema, options.physical, |_| Ok(()))?;
-        let masks = columns.iter().map(|chunks| chunks.iter().map(Dense::mask).collect());
-        let masks = masks.collect::<Result<Vec<Vec<Dense>>, Error>>()?;
+        let masks = columns.chunks.iter().map(Dense::mask).collect::<Result<_, Error>>()?;
+        let columns = Columns { chunks: masks, ..columns };
         let target = Target { dtype: DLDataType::BOOL, fill: None };
-        Self::decide(target, vec![CopyReason::Mask], masks, Vec::new(), options)
+        Self::decide(target, vec![CopyReason::Mask], columns, schema.fields(), options)
     }
 
     fn decide(
         target: Target,
         mut reasons: Vec<CopyReason>,
-        columns: Vec<Vec<Dense>>,
-        names: Vec<String>,
+        columns: Columns,
+        fields: &Fields,
         options: &Export,
     ) -> Result<Self, Error> {
-        let first = columns.first().ok_or(Error::NoColumns)?;
+        let first = columns.iter().next().ok_or(Error::NoColumns)?;
         let rows: usize = first.iter().map(|chunk| chunk.rows).sum();
-        let chunks = columns.iter().map(Vec::len).max().unwrap_or(0);
-        if chunks > 1 {
-            reasons.push(CopyReason::Chunks(chunks));
+        if columns.each > 1 {
+            reasons.push(CopyReason::Chunks(columns.each));
         }
         if columns.len() > 1 && !is_one_run(&columns, options.order) {
             reasons.push(match options.order {
@@ -101,12 +116,12 @@ impl Matrix {
             reasons.clear();
         }
         let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
-        Ok(Self { plan, target, order: options.order, names, columns, rows })
+        Ok(Self { plan, target, order: options.order, fields: fields.clone(), columns, rows })
     }
 
     /// Does what the plan says.
     pub(super) fn run(self) -> Result<ManagedTensor, Error> {
-        let Self { plan, target, order, names, mut columns, rows } = self;
+        let Self { plan, target, order, fields, mut columns, rows } = self;
         let extent = |count| i64::try_from(count).map_err(|_| Error::Overflow("length"));
         let shape = [extent(rows)?, extent(columns.len())?];
         let strides = match order {
@@ -115,40 +130,35 @@ impl Matrix {
         };
         let (dtype, flags) = (target.dtype, target.flags());
         if plan.is_zero_copy() {
-            let run = columns.into_iter().flatten().filter_map(|chunk| match chunk.storage {
+            let run = columns.chunks.into_iter().filter_map(|chunk| match chunk.storage {
                 Storage::Words(buffer) => Some(buffer),
                 Storage::Bits(_) => None,
             });
             return ManagedTensor::over_run(run.collect(), dtype, flags, &shape, &strides);
         }
         let copied = flags.union(DLPackFlags::IS_COPIED);
-        if let [column] = columns.as_mut_slice() {
-            if let Some(memory) = claim(&plan, &mut column[0].storage) {
+        if columns.len() == 1 {
+            if let Some(memory) = claim(&plan, &mut columns.chunks[0].storage) {
                 return ManagedTensor::over_fresh(memory, 0, dtype, copied, &shape, &strides);
             }
         }
-        let validities = columns.iter().map(|chunks| chunks.iter().map(Dense::validity).collect());
-        let validities = validities.collect::<Result<Vec<Vec<_>>, Error>>()?;
-        let cells: Vec<Vec<_>> = columns
-            .iter()
-            .zip(&validities)
-            .map(|(chunks, nulls)| {
-                chunks.iter().zip(nulls).map(|(chunk, nulls)| chunk.cells(nulls.as_ref())).collect()
-            })
-            .collect();
+        let validities = columns.chunks.iter().map(Dense::validity);
+        let validities = validities.collect::<Result<Vec<_>, Error>>()?;
+        let cells = columns.chunks.iter().zip(&validities);
+        let cells: Vec<_> = cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())).collect();
         let fill = target.fill.as_ref();
         let memory = match order {
-            Order::RowMajor => kernels::interleave(&cells, rows, dtype, fill),
-            Order::ColumnMajor => {
-                let cells: Vec<_> = cells.into_iter().flatten().collect();
-                kernels::concatenate(&cells, dtype, fill)
+            Order::RowMajor => {
+                let columns: Vec<_> = cells.chunks_exact(columns.each).collect();
+                kernels::interleave(&columns, rows, dtype, fill)
             }
+            Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill),
         };
         let memory = memory.map_err(|error| match error {
             // In column-major order it was counted through all columns.
             Error::ValueDoesNotFit { value, dtype, column, row } => {
                 let (column, row) = (column + row / rows, row % rows);
-                let name = names.get(column).map_or("", String::as_str);
+                let name = fields.get(column).map_or("", |field| field.name());
                 in_column(name, Error::ValueDoesNotFit { value, dtype, column, row })
             }
             error => error,
@@ -164,13 +174,16 @@ fn columns(
     schema: &Schema,
     physical: bool,
     check: impl Fn(&[Dense]) -> Result<(), Error>,
-) -> Result<Vec<Vec<Dense>>, Error> {
+) -> Result<Columns, Error> {
     let fields = schema.fields().len();
     if let Some(batch) = batches.iter().find(|batch| batch.num_columns() != fields) {
         return Err(Error::ColumnCount { fields, columns: batch.num_columns() });
     }
-    let column = |index: usize, field: &arrow_schema::Field| {
-        let read = |array: &dyn arrow_array::Array| {
+    let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).collect();
+    let each = batches.len().max(1);
+    let mut chunks = Vec::with_capacity(fields * each);
+    let mut column = |index: usize, field: &Field| {
+        let read = |array: &dyn Array| {
             super::check_type(array, field)?;
             let dense = Dense::new(array, field, physical)?;
             if dense.item().is_empty() {
@@ -179,28 +192,27 @@ fn columns(
             let data_type = field.data_type().clone();
             Err(Error::ManyValues { data_type, shape: dense.item().to_vec() })
         };
-        let mut chunks = Vec::with_capacity(batches.len());
-        for batch in batches.iter().filter(|batch| batch.num_rows() > 0) {
+        let before = chunks.len();
+        for batch in &batches {
             chunks.push(read(batch.column(index))?);
         }
-        if chunks.is_empty() {
+        if batches.is_empty() {
             chunks.push(read(&super::empty(field)?)?);
         }
-        check(&chunks)?;
-        Ok(chunks)
+        check(&chunks[before..])
     };
-    let (mut found, mut refusals) = (Vec::with_capacity(fields), Refusals::default());
+    let mut refusals = Refusals::default();
     for (index, field) in schema.fields().iter().enumerate() {
-        found.extend(refusals.note(field.name(), column(index, field)));
+        refusals.note(field.name(), column(index, field));
     }
     refusals.finish()?;
-    Ok(found)
+    Ok(Columns { chunks, each })
 }
 
 /// Whether each column begins where the one before it ends, in one allocation, and that is the order asked for.
-fn is_one_run(columns: &[Vec<Dense>], order: Order) -> bool {
+fn is_one_run(columns: &Columns, order: Order) -> bool {
     let mut before: Option<&Buffer> = None;
-    columns.iter().flatten().all(|chunk| match &chunk.storage {
+    columns.chunks.iter().all(|chunk| match &chunk.storage {
         Storage::Words(buffer) => {
             before.replace(buffer).is_none_or(|before| memory::follows(before, buffer))
         }

@@ -38,7 +38,7 @@ pub(crate) fn concatenate(
     dtype: DLDataType,
     fill: Option<&Item>,
 ) -> Result<Fresh, Error> {
-    let chunks = prepare(chunks, dtype, fill)?;
+    let chunks = prepare(&[chunks], dtype, fill)?;
     let size = item_size(dtype);
     let rows = chunks.iter().map(Chunk::len).sum();
     Fresh::try_build::<u8>(product(rows, size)?, |out| {
@@ -74,17 +74,22 @@ fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfi
 /// # Errors
 ///
 /// As [`concatenate`].
-pub(crate) fn interleave(
-    columns: &[Vec<Cells<'_>>],
+pub(crate) fn interleave<'a>(
+    columns: &[impl AsRef<[Cells<'a>]>],
     rows: usize,
     dtype: DLDataType,
-    fill: Option<&Item>,
+    fill: Option<&'a Item>,
 ) -> Result<Fresh, Error> {
     let size = item_size(dtype);
     let row = product(columns.len(), size)?;
-    let columns = columns.iter().map(|chunks| prepare(chunks, dtype, fill));
-    let chunks = columns.collect::<Result<Vec<_>, _>>()?;
-    let mut columns: Vec<_> = chunks.iter().map(|chunks| Column::new(chunks)).collect();
+    let chunks = prepare(columns, dtype, fill)?;
+    let mut rest = chunks.as_slice();
+    let columns = columns.iter().map(|chunks| {
+        let (own, others) = rest.split_at(chunks.as_ref().len());
+        rest = others;
+        Column::new(own)
+    });
+    let mut columns: Vec<_> = columns.collect();
     Fresh::try_build::<u8>(product(rows, row)?, |out| {
         if row == 0 {
             return Ok(());
@@ -219,12 +224,19 @@ impl<'a> Column<'a> {
     }
 }
 
+/// The chunks of all columns in one vector: there may be thousands of columns, of a chunk each.
 fn prepare<'a>(
-    chunks: &[Cells<'a>],
+    columns: &[impl AsRef<[Cells<'a>]>],
     dtype: DLDataType,
     fill: Option<&'a Item>,
 ) -> Result<Vec<Chunk<'a>>, Error> {
-    memory::try_collect(chunks.iter().map(|cells| Chunk::new(*cells, dtype, fill)))
+    let count = columns.iter().map(|chunks| chunks.as_ref().len()).sum();
+    memory::room(product(count, size_of::<Chunk<'_>>())?)?;
+    let mut prepared = Vec::with_capacity(count);
+    for cells in columns.iter().flat_map(AsRef::as_ref) {
+        prepared.push(Chunk::new(*cells, dtype, fill)?);
+    }
+    Ok(prepared)
 }
 
 fn product(count: usize, size: usize) -> Result<usize, Error> {

@@ -75,7 +75,7 @@ impl ManagedTensor {
     /// Whether somebody else may be writing to the memory, for all that is known. That this tensor is
     /// read-only says nothing of others over the same memory.
     pub(crate) fn may_change(&self) -> bool {
-        !self.exclusive
+        !self.exclusive.get()
     }
 
     /// Whether the elements lie one behind the other in row-major order.

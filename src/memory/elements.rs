@@ -66,7 +66,7 @@ impl ManagedTensor {
         if self.is_read_only() {
             return Err(Error::NotWritable(WriteObstacle::ReadOnly));
         }
-        if !self.exclusive {
+        if !self.exclusive.get() {
             return Err(Error::NotWritable(WriteObstacle::Shared));
         }
         // SAFETY: I2, V3, and I3: whoever reads or writes this memory goes through `self`, which is

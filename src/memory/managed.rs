@@ -11,7 +11,7 @@ use super::fresh::Fresh;
 use super::owner::{Abi, Owner};
 use super::pack::{self, Description};
 use super::run::{follows, whole};
-use super::view::View;
+use super::view::{Flag, View};
 use crate::error::Error;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
@@ -51,7 +51,7 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 pub struct ManagedTensor {
     pub(super) view: View,
     pub(super) owner: Owner,
-    pub(super) exclusive: bool,
+    pub(super) exclusive: Flag,
 }
 
 // SAFETY: an owner can be sent; everything else is plain data that nobody changes.
@@ -130,7 +130,9 @@ impl ManagedTensor {
         let flags = owner.flags();
         // SAFETY: the caller's promise, for the layout of version 1; `owner` outlives the view.
         match unsafe { View::read(&raw const (*raw).dl_tensor, flags.contains(PADDED)) } {
-            Ok(view) => Ok(Self { view, owner, exclusive: flags.contains(DLPackFlags::IS_COPIED) }),
+            Ok(view) => {
+                Ok(Self { view, owner, exclusive: flags.contains(DLPackFlags::IS_COPIED).into() })
+            }
             Err(error) => Err((error, owner)),
         }
     }
@@ -149,7 +151,7 @@ impl ManagedTensor {
         let owner = Owner::foreign(Abi::Legacy(tensor));
         // SAFETY: the caller's promise; `owner` outlives the view.
         let view = unsafe { View::read(&raw const (*tensor.as_ptr()).dl_tensor, false) };
-        Ok(Self { view: view?, owner, exclusive: false })
+        Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
     }
 
     /// The same tensor, known to be the only way to its memory: it may now be written to through
@@ -165,7 +167,7 @@ impl ManagedTensor {
     /// to its highest element, and unless it is read-only it may be written to.
     #[must_use]
     pub unsafe fn assume_exclusive(self) -> Self {
-        Self { exclusive: true, ..self }
+        Self { exclusive: Flag::from(true), ..self }
     }
 
     /// A tensor over memory that others may hold too: read-only, whatever else `flags` say.
@@ -220,7 +222,7 @@ impl ManagedTensor {
         // I3: the memory had no other holder, and its pointer comes from the allocation.
         // SAFETY: `over` packs the buffer, which was that of a `Fresh`.
         let owner = unsafe { tensor.owner.known_fresh() };
-        Ok(Self { exclusive: true, owner, view: tensor.view })
+        Ok(Self { exclusive: Flag::from(true), owner, view: tensor.view })
     }
 
     pub(super) fn is_fresh(&self) -> bool {
@@ -283,7 +285,7 @@ impl ManagedTensor {
             pack::pack(|| Arc::clone(self), &self.described(self.shape(), &self.strides()));
         // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
         let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
-        Self { view, owner: Owner::packed(packed), exclusive: false }
+        Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
     }
 
     /// [`Self::share`], for somebody who may not write to it.
@@ -295,14 +297,14 @@ impl ManagedTensor {
         let packed = pack::pack(|| Arc::clone(self), &description);
         // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
         let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
-        Self { view, owner: Owner::packed(packed), exclusive: false }
+        Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
     }
 
     /// Whether another tensor or array in Rust may have borrowed the memory. One that was taken over from C has
     /// nobody but C behind it, for all that was promised.
     #[cfg(feature = "pyo3")]
     pub(crate) fn has_lookers_on(&self) -> bool {
-        !self.exclusive && matches!(self.owner.abi(), Abi::Packed(_))
+        !self.exclusive.get() && matches!(self.owner.abi(), Abi::Packed(_))
     }
 
     /// What another tensor over this one's memory says.
@@ -424,7 +426,7 @@ impl ManagedTensor {
         let padded = description.flags.contains(PADDED);
         // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.
         let view = unsafe { View::read(&raw const (*packed.into_versioned()).dl_tensor, padded) };
-        Ok(Self { view: view?, owner, exclusive: false })
+        Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
     }
 
     /// Gives the tensor up as a `DLManagedTensorVersioned`; whoever holds the pointer must call its

@@ -10,7 +10,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 use super::ManagedTensor;
 use super::owner::Owner;
 use super::pack::{self, Description, Packed};
-use super::view::View;
+use super::view::{Flag, View};
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
@@ -44,7 +44,7 @@ impl<'a> Vector<'a> {
         let view = unsafe {
             View::of_vector(&raw const (*packed.into_versioned()).dl_tensor, dtype, size, itemsize)
         };
-        ManagedTensor { view, owner: Owner::packed(packed), exclusive: false }
+        ManagedTensor { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
     }
 
     /// As a read-only tensor of other axes.

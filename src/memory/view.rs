@@ -40,7 +40,24 @@ pub(super) struct View {
     item_bits: usize,
     before: usize,
     after: usize,
-    contiguous: bool,
+    contiguous: Flag,
+}
+
+/// A `bool` as wide as what lies beside it. An `Option` keeps its tag in a `bool` of the struct that it is
+/// around, which is then moved in pieces that no register fits, and the processor waits at each move.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flag(u32);
+
+impl Flag {
+    pub(super) fn get(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl From<bool> for Flag {
+    fn from(value: bool) -> Self {
+        Self(value.into())
+    }
 }
 
 impl View {
@@ -84,15 +101,16 @@ impl View {
             item_bits: dtype.item_bits(padded),
             before: 0,
             after: 0,
-            contiguous: true,
+            contiguous: Flag::from(true),
         };
         view.size = layout::element_count(view.shape())?;
         view.nbytes = byte_size(view.size, view.item_bits)?;
         if view.nbytes > 0 {
             view.after = view.nbytes;
-            view.contiguous =
+            let contiguous =
                 view.given_strides().is_none_or(|given| layout::gap(view.shape(), given).is_none());
-            if !view.contiguous {
+            view.contiguous = contiguous.into();
+            if !contiguous {
                 let (below, above) = layout::span(view.shape(), &view.strides())?;
                 view.before = byte_size(below, view.item_bits)?;
                 view.after = byte_size(above, view.item_bits)?;
@@ -143,7 +161,7 @@ impl View {
             item_bits: itemsize * 8,
             before: 0,
             after: nbytes,
-            contiguous: true,
+            contiguous: Flag::from(true),
         }
     }
 
@@ -247,7 +265,7 @@ impl View {
     }
 
     pub(super) fn is_contiguous(&self) -> bool {
-        self.contiguous
+        self.contiguous.get()
     }
 
     /// What keeps the elements from being one row-major run, if anything does.
