@@ -573,7 +573,12 @@ def _dtype_name(dtype: Dtype, /) -> str: ...
 def _live() -> tuple[int, int]: ...
 def _unpickle_array(schema: Any, data: Any) -> Array: ...
 def _unpickle_tensor(
-    dtype: tuple[int, int, int], is_padded: bool, shape: Sequence[int], data: Buffer
+    dtype: tuple[int, int, int],
+    is_padded: bool,
+    shape: Sequence[int],
+    data: Buffer,
+    field: tuple[Any, ...] | None = None,
+    dictionary: Array | None = None,
 ) -> Tensor: ...
 def _open_batches(
     source: Any,

@@ -198,6 +198,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         if writable and copy is not None and not copy:
             raise TypeError("copy=False shares the source's memory: say writable=False as well")
         self.source = source
+        self._was_read = False
         self.options: dict[str, Any] = {
             "batch_size": batch_size,
             "columns": columns,
@@ -239,11 +240,13 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
                 return
             if options["seed"] is not None:
                 options["seed"] = seed_of(options["seed"], index)
-        if worker is not None and hasattr(source, "read_next_batch") and source is self.source:
-            raise TypeError(
-                "a reader is read once, by the process that opened it: give BatchDataset a "
-                "dataset, or a function of (index, count) that opens a reader"
-            )
+        if source is self.source and _is_read_once(source):
+            if worker is not None or self._was_read:
+                raise TypeError(
+                    "a reader is read once, by the process that opened it: give BatchDataset a "
+                    "dataset or a table, or a function of (index, count) that opens a reader"
+                )
+            self._was_read = True
         # Whoever lets go of this generator lets go of the batches, and does not wait for ever.
         for batch in iter_batches(source, **options):
             yield as_torch(batch)
@@ -258,6 +261,10 @@ def _part(source: Callable[[int, int], Any], index: int, count: int) -> Any:
         raise
     # If the first part has no files, there are none at all, and this is no way to tell that.
     return None if index > 0 and has_no_columns(part) else part
+
+
+def _is_read_once(source: Any) -> bool:
+    return any(hasattr(type(source), name) for name in ("__next__", "read_next_batch", "get_next"))
 
 
 def _is_collated(frame: FrameType | None) -> bool:

@@ -33,6 +33,18 @@ def test_numpy_takes_an_array_as_it_is(column):
     assert np.array([Array(column), Array(column)]).shape == (2, 2)
 
 
+@pytest.mark.parametrize("name", ["int64", "uint64", "int32"])
+def test_numpys_own_class_of_numbers_is_what_comes(name):
+    """Not another one of as many bits, such as numpy.longlong, which is no subclass of np.int64."""
+    column = pa.array([1, 2], name)
+    for found in (
+        np.asarray(Array(column)),
+        np.asarray(to_tensor(column)),
+        pd.Series(to_tensor(column)),
+    ):
+        assert found.dtype.type is np.dtype(name).type
+
+
 def test_numpy_takes_tensors_of_dtypes_that_it_lacks(brains):
     found = np.asarray(Tensor.from_dlpack(brains.T))
     assert found.dtype == ml_dtypes.bfloat16

@@ -237,6 +237,13 @@ def test_what_can_be_read_only_once_is_refused_in_a_worker():
     )
 
 
+def test_what_can_be_read_only_once_has_no_second_epoch():
+    dataset = BatchDataset(TABLE.select(["x"]).to_reader(), batch_size=100)
+    assert len(together(DataLoader(dataset, batch_size=None))) == len(TABLE)
+    with pytest.raises(TypeError, match="a reader is read once"):
+        next(iter(DataLoader(dataset, batch_size=None)))
+
+
 def test_workers_may_be_forked_while_batches_are_read_ahead():
     run(
         """

@@ -100,6 +100,17 @@ def test_copies_have_memory_of_their_own(copied):
     assert pa.array(copied(days).to_arrow(type=copied(days).field)).type == pa.date32()
 
 
+@pytest.mark.parametrize("protocol", range(6))
+def test_a_tensor_still_knows_its_column(protocol):
+    def back(column):
+        return pickle.loads(pickle.dumps(to_tensor(column, physical=True), protocol))
+
+    words = back(pa.array(["b", "a", None, "b"]).dictionary_encode().drop_null())
+    assert (words.tolist(), pa.array(words.dictionary).to_pylist()) == ([0, 1, 0], ["b", "a"])
+    hours = pa.array([3600], pa.timestamp("s", "UTC"))
+    assert pa.array(back(hours).to_arrow(type=back(hours).field)) == hours
+
+
 @pytest.mark.parametrize("flags", [0, PADDED])
 def test_elements_of_under_a_byte_come_back(flags):
     data = b"\x21" if flags == 0 else b"\x01\x02"
@@ -116,6 +127,13 @@ def test_memory_of_a_device_stays_there():
             take(tensor)
 
 
+def test_a_field_that_is_not_the_tensors_own_is_found_when_it_is_asked_for():
+    text = ("u", "", 2, {}, [], None)
+    tensor = _core._unpickle_tensor((0, 64, 1), False, (1,), bytes(8), text)
+    with pytest.raises((BufferError, TypeError, ValueError)):
+        from_dlpack(tensor, type=tensor.field)
+
+
 @pytest.mark.parametrize(
     "state",
     [
@@ -127,10 +145,13 @@ def test_memory_of_a_device_stays_there():
         ((0, 64, 1), False, (1,) * 1000, bytes(8)),
         ((0, 64, 1), False, (1,), None),
         ((0, 999, 1), False, (1,), b""),
+        ((0, 64, 1), False, (1,), bytes(8), ("no format", "", 0, {}, [], None)),
+        ((0, 64, 1), False, (1,), bytes(8), ()),
+        ((0, 64, 1), False, (1,), bytes(8), None, [1]),
     ],
 )
 def test_a_tensor_that_cannot_be_is_refused(state, live):
-    with pytest.raises((BufferError, TypeError, OverflowError)):
+    with pytest.raises((BufferError, TypeError, ValueError, OverflowError)):
         _core._unpickle_tensor(*state)
     assert live() == (0, 0)
 

@@ -4,7 +4,7 @@
 //! module, with `Z` for complex as NumPy and PEP 3118 have it.
 #![expect(unsafe_code, reason = "fills and frees a Py_buffer")]
 
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_int, c_long};
 use std::ptr::{self, NonNull};
 
 use pyo3::exceptions::PyBufferError;
@@ -177,15 +177,18 @@ fn extents(tensor: &ManagedTensor, itemsize: usize) -> Result<Extents, Error> {
 }
 
 fn format(dtype: DLDataType) -> Option<&'static CStr> {
+    // NumPy has a type for each of C's, and its int64 is C's long where that has 64 bits: "q" would be
+    // numpy.longlong, which equals it and is another class.
+    const LONG: (&CStr, &CStr) = if size_of::<c_long>() == 8 { (c"l", c"L") } else { (c"q", c"Q") };
     const FORMATS: &[(DLDataType, &CStr)] = &[
         (DLDataType::INT8, c"b"),
         (DLDataType::INT16, c"h"),
         (DLDataType::INT32, c"i"),
-        (DLDataType::INT64, c"q"),
+        (DLDataType::INT64, LONG.0),
         (DLDataType::UINT8, c"B"),
         (DLDataType::UINT16, c"H"),
         (DLDataType::UINT32, c"I"),
-        (DLDataType::UINT64, c"Q"),
+        (DLDataType::UINT64, LONG.1),
         (DLDataType::FLOAT16, c"e"),
         (DLDataType::FLOAT32, c"f"),
         (DLDataType::FLOAT64, c"d"),

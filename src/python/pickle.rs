@@ -16,6 +16,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 
+use super::dictionary::Meaning;
 use super::lent::{self, Told};
 use super::structure::fenced;
 use super::{PyArray, PyTensor, room, source, unlocked};
@@ -58,24 +59,35 @@ pub(super) fn tensor<'py>(
     let is_padded = dense.flags().contains(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
     let shape = PyTuple::new(py, dense.shape())?;
     let flat = Bound::new(py, PyTensor::received(dense.as_bytes()?))?;
-    let state = ((code.0, bits, lanes), is_padded, shape, bytes(flat, protocol)?);
+    let field = tensor.get().field_ref();
+    let field = field.map(|field| FFI_ArrowSchema::try_from(field.as_ref())).transpose();
+    let field = field.map_err(value_error)?.map(|schema| schema_state(py, &schema)).transpose()?;
+    let dictionary = tensor.get().dictionary(py)?;
+    let state =
+        ((code.0, bits, lanes), is_padded, shape, bytes(flat, protocol)?, field, dictionary);
     let make = py.import("arrow_dlpack._core")?.getattr("_unpickle_tensor")?;
     Ok((make, state.into_pyobject(py)?))
 }
 
 /// The tensor that [`tensor`] took apart, over the memory of `data`, an object with the buffer protocol.
 #[pyfunction]
+#[pyo3(signature = (dtype, is_padded, shape, data, field=None, dictionary=None))]
 pub(super) fn _unpickle_tensor(
     dtype: (u8, u8, u16),
     is_padded: bool,
     shape: Vec<i64>,
     data: &Bound<'_, PyAny>,
+    field: Option<&Bound<'_, PyAny>>,
+    dictionary: Option<&Bound<'_, PyArray>>,
 ) -> PyResult<PyTensor> {
     let (code, bits, lanes) = dtype;
     let dtype = DLDataType { code: DLDataTypeCode(code), bits, lanes };
     let strides = layout::row_major(&shape);
     let told = Told { device: DLDevice::CPU, dtype, is_padded, shape, strides };
-    Ok(PyTensor::received(lent::told_of_buffer(data, 0, &told)?))
+    let tensor = lent::told_of_buffer(data, 0, &told)?;
+    let field = field.map(field_of).transpose()?;
+    let meaning = dictionary.map(|values| Meaning::Array(Arc::clone(values.get().array())));
+    Ok(PyTensor::of_column(tensor, field.as_ref(), meaning))
 }
 
 /// The arguments of [`_unpickle_array`].
@@ -135,13 +147,19 @@ pub(super) fn _unpickle_array(
     schema: &Bound<'_, PyAny>,
     data: &Bound<'_, PyAny>,
 ) -> PyResult<PyArray> {
-    let py = schema.py();
-    let capsule = PyCapsule::new_with_value(py, schema_of(schema, 0)?, c"arrow_schema")?;
-    let field: FieldRef = source::schema_of(&capsule)?;
-    possible::check(field.data_type())?;
+    let field = field_of(schema)?;
     let data = data_of(field.data_type(), data)?;
     let array = fenced(|| Ok(make_array(data)));
     Ok(PyArray::try_new(array.map_err(PyValueError::new_err)?, field)?)
+}
+
+/// The field of a [`schema_state`], of a type that there are arrays of.
+fn field_of(state: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
+    let schema = schema_of(state, 0)?;
+    let capsule = PyCapsule::new_with_value(state.py(), schema, c"arrow_schema")?;
+    let field = source::schema_of(&capsule)?;
+    possible::check(field.data_type())?;
+    Ok(field)
 }
 
 fn schema_of(state: &Bound<'_, PyAny>, depth: usize) -> PyResult<FFI_ArrowSchema> {

@@ -246,7 +246,7 @@ impl PyTensor {
     /// The dictionaries of a stream's batches begin with the same values: each has all those of the one
     /// before it, and maybe more behind them.
     #[getter]
-    fn dictionary(&self, py: Python<'_>) -> PyResult<Option<PyArray>> {
+    pub(super) fn dictionary(&self, py: Python<'_>) -> PyResult<Option<PyArray>> {
         let Some(meaning) = &self.meaning else { return Ok(None) };
         let array = py.detach(|| meaning.array())?;
         let field = Arc::new(Field::new("", array.data_type().clone(), true));
