@@ -1,4 +1,5 @@
-# The two commands are `make demo` and `make test`. Everything they make is in .venv and target.
+# The two commands are `make demo` and `make test`. Everything they make is in .venv and target. What every change
+# has to pass is .ci/run, the fast tier; `make test-all` is the slow one, see CONTRIBUTING.md.
 
 PYTHON ?= python3
 VENV := .venv
@@ -6,9 +7,9 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
-.PHONY: demo test test-rust test-python test-engines models lint lint-engines types compatibility cases bench profile \
-	count count-update docs package free-threaded free-threaded-test supply advisories msrv semver coverage fuzz \
-	fuzz-quick sanitize sanitize-quick build clean
+.PHONY: demo test test-rust test-python test-all test-neighbours test-engines models lint lint-engines release-check types \
+	compatibility cases bench profile count count-update docs wheel package free-threaded free-threaded-test supply \
+	advisories msrv msrv-check semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
 # Real Arrow columns into tensors and back, in front of your eyes.
@@ -21,7 +22,6 @@ test: test-rust test-python
 # The Python rooms need an interpreter around them: they are tested from Python.
 test-rust: $(VENV)/.test models
 	cargo test --features ndarray --all-targets
-	cargo test --package arrow-dlpack-neighbours
 	cargo test --features ndarray --doc
 	cargo run --features ndarray --quiet --example flights
 
@@ -29,18 +29,46 @@ test-rust: $(VENV)/.test models
 models:
 	cargo test --package arrow-dlpack-models
 
+# In processes that each take a file at a time. Without PaddlePaddle and TensorFlow, the largest neighbours: one
+# process cannot hold both for long, and what they alone could show is in the slow tier.
+WORKERS := 2
+PYTEST := $(BIN)/pytest --config-file python/pyproject.toml --numprocesses $(WORKERS) --dist loadfile
 test-python: $(VENV)/.test build
-	. $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
-	$(BIN)/pytest --config-file python/pyproject.toml python/tests
+	$(EXTENSION)
+	LEFT_OUT=paddle,tensorflow $(PYTEST) python/tests
 
+EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
+
+# What takes longer, part by part. A part that has passed with the code as it is does not run again; docs/slow-tier.md
+# is written by the run, and names the last one of each.
+SLOW := test-neighbours test-engines lint-engines sanitize-miri sanitize-address sanitize-thread sanitize-valgrind fuzz \
+	count free-threaded-test coverage supply msrv package
+test-all:
+	$(PYTHON) .ci/slow.py run $(SLOW)
+
+# Before a release: whether all of it has passed with the code as it is.
+release-check:
+	$(PYTHON) .ci/slow.py check $(SLOW)
+
+# The whole Python suite, and the strangers' implementations in Rust. PaddlePaddle and TensorFlow one after the other;
+# the report of `python -m arrow_dlpack` has both in one process of its own.
+test-neighbours: $(VENV)/.heavy build
+	cargo test --package arrow-dlpack-neighbours
+	$(EXTENSION)
+	LEFT_OUT=tensorflow $(PYTEST) python/tests
+	LEFT_OUT=paddle $(PYTEST) python/tests/test_neighbours.py
+	$(PYTEST) python/tests/test_first_aid.py
+
+OURS := .ci python examples benches data fuzz docs/coverage.py
 lint: $(VENV)/.test
+	$(PYTHON) .ci/slow.py warn $(SLOW)
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude arrow-dlpack-datafusion --exclude arrow-dlpack-datafusion-benches \
 		--all-targets --all-features -- --deny warnings
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	cargo clippy --manifest-path fuzz/Cargo.toml --release --all-features --target-dir target/fuzz -- --deny warnings
-	$(BIN)/ruff check --config python/pyproject.toml python examples benches data fuzz docs/coverage.py
-	$(BIN)/ruff format --check --config python/pyproject.toml python examples benches data fuzz docs/coverage.py
+	$(BIN)/ruff check --config python/pyproject.toml $(OURS)
+	$(BIN)/ruff format --check --config python/pyproject.toml $(OURS)
 
 # The crates for query engines, which take minutes to build, and so are not in what is above: their tests
 # and examples against the real ones. onnxruntime's own library is in its Python package. Each example
@@ -68,7 +96,7 @@ types: $(VENV)/.test build
 		--allowlist stubtest-allowlist.txt --ignore-unused-allowlist
 
 # Measures what works with every neighbour, records it, and writes the README's tables.
-compatibility: $(VENV)/.test build
+compatibility: $(VENV)/.heavy build
 	$(BIN)/python python/tests/compatibility.py
 
 # What every Arrow type and every dtype becomes, by pyarrow and NumPy, and the README's tables of it.
@@ -98,6 +126,12 @@ count count-update: $(VENV)/.demo build
 docs: $(VENV)/.test build
 	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --all-features
 	$(BIN)/pdoc arrow_dlpack --output-directory target/doc/python
+
+# The wheel that `build` installs, tried in an empty environment: nothing is built again.
+wheel: $(VENV)/.test build
+	rm -rf target/wheel
+	. $(BIN)/activate && maturin build --quiet --release --manifest-path python/Cargo.toml --out target/wheel
+	$(BIN)/python python/check_package.py target/wheel/*.whl README.md
 
 # What goes to the registries: the crate, the sdist, and the wheel, which is built from the sdist, for
 # any Linux of the last ten years (zig links against an old glibc), and tried in an empty environment. All
@@ -164,9 +198,11 @@ NIGHTLY := nightly-2026-10-30
 
 # The crate and its tests with the oldest Rust that Cargo.toml allows.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-msrv:
-	$(RUSTUP) rustup toolchain install $(MSRV) --profile minimal --no-self-update
+msrv: msrv-check
 	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) test --locked --features ndarray --all-targets
+
+msrv-check:
+	$(RUSTUP) rustup toolchain install $(MSRV) --profile minimal --no-self-update
 	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --locked --all-features \
 		--package arrow-dlpack --package arrow-dlpack-python --package arrow-dlpack-example-extension
 
@@ -183,15 +219,19 @@ coverage: $(VENV)/.test $(LLVM_COV)
 # The fuzz targets, from the inputs in fuzz/corpus on: so many executions of each, `make fuzz RUNS=10000000`
 # for a campaign. See fuzz/README.md.
 RUNS := 300000
-fuzz fuzz-quick: $(VENV)/.demo $(FUZZ)
-	fuzz/run $(if $(findstring quick,$@),20000,$(RUNS))
+fuzz: $(VENV)/.demo $(FUZZ)
+	fuzz/run $(RUNS)
 
-# The tests under Miri, the sanitizers and valgrind; the quick part is for every day.
+# The tests under Miri, the sanitizers and valgrind.
 SANITIZERS := sanitize-miri sanitize-address sanitize-thread sanitize-valgrind
-.PHONY: $(SANITIZERS)
+.PHONY: $(SANITIZERS) sanitize-rooms
 sanitize: $(SANITIZERS)
-$(SANITIZERS) sanitize-quick: $(VENV)/.test target/rustup/.$(NIGHTLY)
+$(SANITIZERS) sanitize-rooms: $(VENV)/.test target/rustup/.$(NIGHTLY)
 	$(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) tests/sanitize.sh $(@:sanitize-%=%)
+
+# What every change has of them, which may be nothing: it says so.
+sanitize-changed: $(VENV)/.test
+	tests/sanitize.sh changed
 
 target/rustup/.$(NIGHTLY):
 	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component miri --component rust-src \
@@ -204,6 +244,10 @@ build: $(VENV)/.demo
 
 $(VENV)/.test: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):test
+	touch $@
+
+$(VENV)/.heavy: $(VENV)/.test
+	$(GROUP):heavy
 	touch $@
 
 $(VENV)/.engines: $(VENV)/.test

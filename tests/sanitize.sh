@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests, with somebody watching the memory: a verb for each tool. `make sanitize` runs all of them with a
-# nightly of its own, `make sanitize-quick` what finds most in a few minutes. Builds are in target/VERB.
+# nightly of its own, `make sanitize-changed` what a change calls for. Builds are in target/VERB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -64,11 +64,29 @@ valgrind() {
         --log-file="$CARGO_TARGET_DIR/report.%p"
 }
 
-# What CI runs: the rooms that are all pointers, step by step, and the Rust tests.
-quick() {
+# The rooms that are all pointers, step by step.
+rooms() {
     miri --lib -- memory:: kernels::strided kernels::lanes
     miri --test adopt
-    address_rust
+}
+
+# What every change has: that, if there is something new in them, or under them, since the commit that Miri passed
+# at in the slow tier.
+changed() {
+    local since files
+    since=$(.venv/bin/python .ci/slow.py commit sanitize-miri)
+    if [ -z "$since" ]; then
+        echo "sanitize-changed: docs/slow-tier.md has no commit at which Miri passed, and which git knows: all of it"
+    else
+        files=$(git diff --name-only "$since" -- src/memory src/kernels/{lanes,strided}.rs \
+            src/{ffi,layout,fence}.rs tests/adopt.rs)
+        if [ -z "$files" ]; then
+            echo "sanitize-changed: nothing to do, no room that is all pointers has changed since $since"
+            return
+        fi
+        echo "sanitize-changed: since $since" $files
+    fi
+    make sanitize-rooms
 }
 
 # Builds the extension module and puts the package together: `package FOLDER OPTIONS...`

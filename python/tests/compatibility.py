@@ -235,9 +235,9 @@ def arrow_table(entries: dict[str, dict]) -> list[str]:
 TEXT = """
 ## Compatibility
 
-Measured: `make test` does all of this again, and fails where a cell is not true. `zc`: zero-copy,
-the address is the same. `copy`: the values lie elsewhere. `no`: refused. `-`: there is nothing of
-the kind.
+Measured: `make test` does all of this again, for paddle and tensorflow `make test-neighbours`, and
+fails where a cell is not true. `zc`: zero-copy, the address is the same. `copy`: the values lie
+elsewhere. `no`: refused. `-`: there is nothing of the kind.
 
 **Arrow to tensors.** A column is an `Array` of each of the eleven numeric types, a slice one that
 does not begin on 64 bytes; the others are of a `Tensor`. A number is the version of the DLPack

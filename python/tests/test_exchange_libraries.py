@@ -142,6 +142,7 @@ PADDLE = {
 }
 
 
+@pytest.mark.library("paddle")
 @pytest.mark.parametrize("case", PADDLE)
 def test_paddle_by_table_is_paddle_by_method(case, live):
     by_table, by_method = both_ways(PADDLE[case]())
