@@ -86,7 +86,7 @@ impl ManagedTensor {
     pub unsafe fn from_raw(tensor: *mut DLManagedTensorVersioned) -> Result<Self, Error> {
         let tensor = at(tensor)?;
         // SAFETY: the caller's promise.
-        unsafe { Self::judge(tensor) }.map_err(|(error, _deleted)| error)
+        unsafe { Self::judge(tensor, drop) }
     }
 
     /// As [`Self::from_raw`], but a tensor that is refused stays the caller's: its deleter has not been
@@ -101,10 +101,7 @@ impl ManagedTensor {
     ) -> Result<Self, Error> {
         let tensor = at(tensor)?;
         // SAFETY: the caller's promise.
-        unsafe { Self::judge(tensor) }.map_err(|(error, owner)| {
-            owner.forget();
-            error
-        })
+        unsafe { Self::judge(tensor, Owner::forget) }
     }
 
     /// Undoes [`Self::from_raw_unless_refused`]: the tensor is again that of whoever handed it over.
@@ -113,19 +110,24 @@ impl ManagedTensor {
         self.owner.forget();
     }
 
-    /// Owns first, then judges; what is refused comes back, and is deleted unless somebody forgets it.
+    /// Owns first, then judges. A tensor is too large to be moved for nothing: what is made here is returned as
+    /// it is by whoever called.
     ///
     /// # Safety
     ///
-    /// As [`Self::from_raw`], for as long as what is returned lives.
-    unsafe fn judge(tensor: NonNull<DLManagedTensorVersioned>) -> Result<Self, (Error, Owner)> {
+    /// As [`Self::from_raw`], unless `refused` forgets the owner.
+    unsafe fn judge(
+        tensor: NonNull<DLManagedTensorVersioned>,
+        refused: impl FnOnce(Owner),
+    ) -> Result<Self, Error> {
         let owner = Owner::foreign(Abi::Versioned(tensor));
         let raw = tensor.as_ptr();
         // SAFETY: the caller's promise. Only the version is read, and no reference made, before the
         // version is known: a later major version may have another layout.
         let DLPackVersion { major, .. } = unsafe { (&raw const (*raw).version).read() };
         if major != DLPackVersion::CURRENT.major {
-            return Err((Error::UnsupportedVersion { major }, owner));
+            refused(owner);
+            return Err(Error::UnsupportedVersion { major });
         }
         let flags = owner.flags();
         // SAFETY: the caller's promise, for the layout of version 1; `owner` outlives the view.
@@ -133,7 +135,10 @@ impl ManagedTensor {
             Ok(view) => {
                 Ok(Self { view, owner, exclusive: flags.contains(DLPackFlags::IS_COPIED).into() })
             }
-            Err(error) => Err((error, owner)),
+            Err(error) => {
+                refused(owner);
+                Err(error)
+            }
         }
     }
 

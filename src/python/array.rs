@@ -223,6 +223,12 @@ impl PyArray {
         r#type: Option<TypeArg>,
         mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
+        if device.is_none() && copy.is_none() && r#type.is_none() && mask.is_none() {
+            // The usual way, which is not much longer than what it leads to.
+            if let Some(tensor) = exchange::take(x)? {
+                return Self::from_tensor(x.py(), tensor, None, None, None);
+            }
+        }
         let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
         let tensor = take(x, device, copy)?;
         let mask = mask.map(|mask| take(mask, None, None)).transpose()?;

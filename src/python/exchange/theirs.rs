@@ -26,10 +26,17 @@ pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTe
     if !meets(x, known, false)? {
         return Ok(None);
     }
-    let tensor = call(x, known)?.filter(|tensor| tensor.device().is_cpu());
+    let (given, raised) = call(x, known)?;
+    // SAFETY: X7. A tensor is ours to delete even if it came with an exception.
+    let tensor = unsafe { ManagedTensor::from_raw(given) };
+    if let Some(error) = raised {
+        return unless_it_raises(x.py(), Err(error));
+    }
     match tensor {
-        Some(tensor) if is_complex(tensor.dtype()) && !meets(x, known, true)? => Ok(None),
-        tensor => Ok(tensor),
+        Ok(tensor) if !tensor.device().is_cpu() => Ok(None),
+        Ok(tensor) if is_complex(tensor.dtype()) && !meets(x, known, true)? => Ok(None),
+        Ok(tensor) => Ok(Some(tensor)),
+        Err(_) => Ok(None),
     }
 }
 
@@ -50,8 +57,12 @@ fn meets(x: &Bound<'_, PyAny>, known: &Known, if_complex: bool) -> PyResult<bool
 type MayUnwind =
     unsafe extern "C-unwind" fn(*mut c_void, *mut *mut DLManagedTensorVersioned) -> c_int;
 
-/// Whatever goes wrong will go wrong again, in better words, when `__dlpack__` is asked.
-fn call(x: &Bound<'_, PyAny>, known: &Known) -> PyResult<Option<ManagedTensor>> {
+/// The tensor, NULL if there is none, and what was raised. Whatever goes wrong will go wrong again, in better
+/// words, when `__dlpack__` is asked.
+fn call(
+    x: &Bound<'_, PyAny>,
+    known: &Known,
+) -> PyResult<(*mut DLManagedTensorVersioned, Option<PyErr>)> {
     let py = x.py();
     let _level = Level::enter(py)?;
     let mut tensor = ptr::null_mut::<DLManagedTensorVersioned>();
@@ -61,9 +72,6 @@ fn call(x: &Bound<'_, PyAny>, known: &Known) -> PyResult<Option<ManagedTensor>> 
     };
     // SAFETY: X5, X7.
     let code = calling(|| unsafe { function(x.as_ptr().cast(), &raw mut tensor) });
-    let raised = PyErr::take(py);
-    let is_there = code == 0;
-    // SAFETY: X7. A tensor is ours to delete even if it came with an exception.
-    let tensor = is_there.then(|| unsafe { ManagedTensor::from_raw(tensor) }.ok()).flatten();
-    raised.map_or(Ok(tensor), |error| unless_it_raises(py, Err(error)))
+    let given = if code == 0 { tensor } else { ptr::null_mut() };
+    Ok((given, PyErr::take(py)))
 }
