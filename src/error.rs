@@ -724,6 +724,16 @@ impl Error {
         }
     }
 
+    /// Whether memory is what is missing, for a column or as it is. `MemoryError` in Python.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn is_out_of_memory(&self) -> bool {
+        match self {
+            Self::Column { error, .. } => error.is_out_of_memory(),
+            Self::Columns { errors } => errors.iter().all(Self::is_out_of_memory),
+            _ => matches!(self, Self::OutOfMemory { .. }),
+        }
+    }
+
     /// Whether an option asks for what the values do not allow: a dtype or a fill value that does not
     /// fit them. `ValueError` in Python; options of `__dlpack__` are never among them.
     #[cfg(feature = "pyo3")]

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 PROGRAM = """
+import pickle
 import arrow_dlpack as ad, numpy as np, pyarrow as pa
 
 ROWS, FAR = 20, (1 << 30) - 7
@@ -89,6 +90,7 @@ PATHS = {
     "ragged, copy": lambda source, array: ad.ragged(array, copy=True),
     "ragged, mask": lambda source, array: ad.ragged(array, nulls="mask"),
     "explain": lambda source, array: ad.explain(array, physical=True),
+    "pickle": lambda source, array: pickle.dumps(array),
     "to_tensor": lambda source, array: ad.to_tensor(array, physical=True),
     "copy": lambda source, array: ad.to_tensor(array, physical=True, copy=True),
 }

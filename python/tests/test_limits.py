@@ -81,6 +81,11 @@ def test_what_cannot_be_copied_can_be_explained_and_looked_at():
             copy()
 
 
+def test_a_column_that_cannot_be_copied_is_out_of_memory_too():
+    with pytest.raises(MemoryError, match='column "x"'):
+        record_batch({"x": Producer(shape=(UNTOLD,), strides=(0,)).capsule()})
+
+
 @pytest.mark.parametrize("strides", [None, (0,), (8,)])
 @pytest.mark.parametrize("extent", [HUGE, UNTOLD])
 def test_an_array_interface_of_a_shape_that_nothing_has_is_refused(extent, strides):

@@ -111,6 +111,12 @@ def test_a_tensor_still_knows_its_column(protocol):
     assert pa.array(back(hours).to_arrow(type=back(hours).field)) == hours
 
 
+def test_a_tensor_of_more_axes_than_numpy_has_comes_back():
+    deep = Tensor.from_dlpack(np.arange(2.0))[(None,) * 99]
+    back = pickle.loads(pickle.dumps(deep))
+    assert (back.shape, back[(0,) * 99].tolist()) == ((1,) * 99 + (2,), [0, 1])
+
+
 @pytest.mark.parametrize("flags", [0, PADDED])
 def test_elements_of_under_a_byte_come_back(flags):
     data = b"\x21" if flags == 0 else b"\x01\x02"

@@ -96,6 +96,52 @@ next(ad.iter_batches(stream(), batch_size=2))
     assert said.startswith("MemoryError"), said
 
 
+def test_structs_of_more_rows_than_there_is_memory_for_are_not_put_together():
+    said = said_by("""
+few = pa.Array.from_buffers(pa.struct([]), 1, [pa.py_buffer(bytes(1))])
+many = pa.Array.from_buffers(few.type, 1 << 60, [None])
+refused(lambda: ad.Array(pa.chunked_array([few, many])))
+outer = pa.struct([("x", few.type)])
+inside = lambda rows: pa.Array.from_buffers(outer, len(rows), [None], children=[rows])
+refused(lambda: ad.Array(pa.chunked_array([inside(few), inside(many)])))
+""").splitlines()
+    assert [line.split()[0] for line in said] == ["MemoryError"] * 2
+
+
+def test_rows_that_take_no_memory_are_too_many_for_a_shuffle():
+    said = said_by("""
+nothing = pa.Array.from_buffers(pa.binary(0), 1 << 60, [None, pa.py_buffer(b"")])
+options = {"batch_size": 5, "local_shuffle_buffer_size": 1 << 50}
+refused(lambda: next(ad.iter_batches(pa.table({"x": nothing}), **options)))
+""")
+    assert said.startswith("MemoryError"), said
+
+
+def test_a_pickle_of_a_type_that_has_itself_in_it_twice_is_refused():
+    said = said_by("""
+from arrow_dlpack import _core
+state = ("i", "x", 2, {}, [], None)
+for _ in range(40):
+    state = ("+s", "x", 2, {}, [state, state], None)
+refused(lambda: _core._unpickle_array(state, (0, None, [], [])))
+""")
+    assert "more than 1048576 fields" in said
+
+
+@pytest.mark.parametrize("shard", [(0, 1), (1, 2)])
+def test_a_shuffle_of_small_batches_takes_what_its_rows_take(shard):
+    """Not a slice of fifty columns for each batch of one row."""
+    said = said_by(f"""
+table = pa.table({{f"c{{index}}": np.zeros(100_000, "int8") for index in range(50)}})
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
+batches = ad.iter_batches(table, batch_size=1, local_shuffle_buffer_size=100_000, shard={shard})
+assert next(batches)["c0"].shape == (1,)
+print(peak() - before)
+""")
+    assert int(said) < 100_000, "KiB, where the table has 5,000"
+
+
 def test_a_few_bytes_end_no_process():
     """Types and arrays at random: more of them with EXAMPLES=100000."""
     seed, count = random.randrange(1 << 32), int(os.environ.get("EXAMPLES", "300")) // 10

@@ -28,7 +28,7 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> 
 impl From<Error> for PyErr {
     fn from(error: Error) -> Self {
         let message = error.to_string();
-        if let Error::OutOfMemory { .. } = error {
+        if error.is_out_of_memory() {
             return PyMemoryError::new_err(message);
         }
         if error.is_wrong_value() {

@@ -54,7 +54,7 @@ fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError>
     };
     let columns = (0..fields.len()).map(column).collect::<Result<_, _>>()?;
     let rows = chunks.iter().map(|chunk| chunk.len()).sum();
-    let nulls = nulls(chunks);
+    let nulls = nulls(chunks)?;
     Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows)?))
 }
 
@@ -72,7 +72,7 @@ fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<Arr
     check_own::<O>(chunks)?;
     let offsets =
         OffsetBuffer::<O>::from_lengths(lists().flat_map(|list| list.offsets().lengths()));
-    let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls(chunks))?;
+    let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls(chunks)?)?;
     Ok(Arc::new(lists))
 }
 
@@ -91,7 +91,7 @@ fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<Arr
     }
     let sizes = lists().flat_map(|list| list.sizes()).copied().collect();
     let item = Arc::clone(item);
-    let lists = GenericListViewArray::try_new(item, offsets.into(), sizes, values, nulls(chunks))?;
+    let lists = GenericListViewArray::try_new(item, offsets.into(), sizes, values, nulls(chunks)?)?;
     Ok(Arc::new(lists))
 }
 
@@ -164,16 +164,19 @@ fn length<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
     (offsets[offsets.len() - 1] - offsets[0]).as_usize()
 }
 
-fn nulls(chunks: &[ArrayRef]) -> Option<NullBuffer> {
+fn nulls(chunks: &[ArrayRef]) -> Result<Option<NullBuffer>, ArrowError> {
     if chunks.iter().all(|chunk| chunk.null_count() == 0) {
-        return None;
+        return Ok(None);
     }
-    let mut valid = BooleanBufferBuilder::new(chunks.iter().map(|chunk| chunk.len()).sum());
+    // Rows of structs without fields take no memory, so that there may be any number of them.
+    let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    memory::room(rows.div_ceil(8)).map_err(external)?;
+    let mut valid = BooleanBufferBuilder::new(rows);
     for chunk in chunks {
         match chunk.nulls() {
             Some(nulls) => valid.append_buffer(nulls.inner()),
             None => valid.append_n(chunk.len(), true),
         }
     }
-    Some(NullBuffer::new(valid.finish()))
+    Ok(Some(NullBuffer::new(valid.finish())))
 }

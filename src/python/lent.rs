@@ -206,7 +206,6 @@ pub(super) fn told_of_address(
 
 fn describe(data: *mut u8, readonly: bool, told: &Told) -> PyResult<Description<'_>> {
     let Told { device, dtype, is_padded, shape, strides } = told;
-    check_ndim(shape.len())?;
     let flags = read_only(readonly);
     Ok(Description {
         data,

@@ -18,8 +18,8 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 
 use super::dictionary::Meaning;
 use super::lent::{self, Told};
-use super::structure::fenced;
-use super::{PyArray, PyTensor, room, source, unlocked};
+use super::structure::{MAX_FIELDS, fenced};
+use super::{PyArray, PyTensor, room, settled, source, unlocked};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::layout;
@@ -98,7 +98,8 @@ pub(super) fn array<'py>(
     protocol: i32,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
     let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
-    // Of a slice only what is in it, without an offset.
+    // What another program may be writing to is read once. Of a slice only what is in it, without an offset.
+    let array = &settled::addresses(array).map_err(PyValueError::new_err)?;
     room::check_appended(std::slice::from_ref(array), array.data_type())?;
     let data = fenced(|| {
         let data = array.to_data();
@@ -155,14 +156,18 @@ pub(super) fn _unpickle_array(
 
 /// The field of a [`schema_state`], of a type that there are arrays of.
 fn field_of(state: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
-    let schema = schema_of(state, 0)?;
+    let schema = schema_of(state, 0, &mut { MAX_FIELDS })?;
     let capsule = PyCapsule::new_with_value(state.py(), schema, c"arrow_schema")?;
     let field = source::schema_of(&capsule)?;
     possible::check(field.data_type())?;
     Ok(field)
 }
 
-fn schema_of(state: &Bound<'_, PyAny>, depth: usize) -> PyResult<FFI_ArrowSchema> {
+fn schema_of(
+    state: &Bound<'_, PyAny>,
+    depth: usize,
+    fields: &mut usize,
+) -> PyResult<FFI_ArrowSchema> {
     type State<'py> = (
         String,
         Option<String>,
@@ -174,10 +179,14 @@ fn schema_of(state: &Bound<'_, PyAny>, depth: usize) -> PyResult<FFI_ArrowSchema
     if depth > possible::MAX_DEPTH {
         return Err(Error::TooDeep.into());
     }
+    // The same state may be a child again and again.
+    *fields = fields.checked_sub(1).ok_or_else(|| {
+        PyValueError::new_err(format!("the Arrow type has more than {MAX_FIELDS} fields"))
+    })?;
     let (format, name, flags, metadata, children, dictionary) = state.extract::<State<'_>>()?;
-    let children = children.iter().map(|child| schema_of(child, depth + 1));
+    let children = children.iter().map(|child| schema_of(child, depth + 1, fields));
     let children = children.collect::<PyResult<Vec<_>>>()?;
-    let dictionary = dictionary.map(|values| schema_of(&values, depth + 1)).transpose()?;
+    let dictionary = dictionary.map(|values| schema_of(&values, depth + 1, fields)).transpose()?;
     let metadata = metadata.extract::<std::collections::HashMap<String, String>>()?;
     let schema = fenced(|| {
         FFI_ArrowSchema::try_new(&format, children, dictionary)?

@@ -12,7 +12,7 @@ use arrow_schema::{FieldRef, Schema};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::shuffle::Pool;
+use super::shuffle::{Pool, joined};
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::plan::CopyReason;
@@ -97,7 +97,7 @@ impl Reader {
         pause: &mut dyn FnMut() -> PyResult<()>,
     ) -> PyResult<Option<Vec<RecordBatch>>> {
         let next = match self.pool.take() {
-            None => self.block(pause)?,
+            None => self.block(self.cut.size, pause)?,
             Some(mut pool) => {
                 let drawn = self.drawn(&mut pool, pause);
                 self.pool = Some(pool);
@@ -118,32 +118,35 @@ impl Reader {
     ) -> PyResult<Option<Vec<RecordBatch>>> {
         let size = self.cut.size.unwrap_or(usize::MAX);
         if pool.is_low() {
-            let (mut blocks, mut room) = (Vec::new(), pool.room());
+            let (mut pieces, mut room) = (Pieces::default(), pool.room());
             while room >= size {
-                let Some(block) = self.block(pause)? else { break };
+                // Where all blocks are for this reader, they come as one.
+                let rows = if self.cut.shard.1 == 1 { room / size * size } else { size };
+                let Some(block) = self.block(Some(rows), pause)? else { break };
                 room -= rows_of(&block);
-                blocks.extend(block);
+                pieces.extend(block)?;
             }
-            pool.refill(blocks)?;
+            pool.refill(pieces.into_batches())?;
         }
         let rows = pool.len().min(size);
         if rows == 0 { Ok(None) } else { Ok(Some(vec![pool.draw(rows)?])) }
     }
 
-    /// The pieces of the next block that is for this reader.
+    /// The pieces of the next block of so many rows, or of a chunk, that is for this reader.
     fn block(
         &mut self,
+        size: Option<usize>,
         pause: &mut dyn FnMut() -> PyResult<()>,
     ) -> PyResult<Option<Vec<RecordBatch>>> {
         let (index, count) = self.cut.shard;
         loop {
-            let wanted = self.cut.size.unwrap_or(1);
+            let wanted = size.unwrap_or(1);
             while self.rows < wanted && self.end.is_none() {
                 pause()?;
                 self.pull();
             }
             let whole = self.pending.front().map_or(0, RecordBatch::num_rows);
-            let rows = self.cut.size.unwrap_or(whole).min(self.rows);
+            let rows = size.unwrap_or(whole).min(self.rows);
             if rows == 0 {
                 return Ok(None);
             }
@@ -230,6 +233,30 @@ impl Reader {
             }
         }
         pieces
+    }
+}
+
+/// Pieces of chunks for a pool. A few rows are less than what it takes to say where they are: so they are put
+/// together from time to time.
+#[derive(Default)]
+struct Pieces {
+    together: Vec<RecordBatch>,
+    small: Vec<RecordBatch>,
+}
+
+impl Pieces {
+    fn extend(&mut self, pieces: Vec<RecordBatch>) -> PyResult<()> {
+        const MANY: usize = 1024;
+        self.small.extend(pieces);
+        if self.small.len() >= MANY {
+            self.together.push(joined(mem::take(&mut self.small))?);
+        }
+        Ok(())
+    }
+
+    fn into_batches(mut self) -> Vec<RecordBatch> {
+        self.together.append(&mut self.small);
+        self.together
     }
 }
 

@@ -86,7 +86,7 @@ fn gathered(rows: &RecordBatch, which: Vec<u64>) -> PyResult<RecordBatch> {
 }
 
 /// One batch, whose rows are found by what nobody else can change.
-fn joined(batches: Vec<RecordBatch>) -> PyResult<RecordBatch> {
+pub(super) fn joined(batches: Vec<RecordBatch>) -> PyResult<RecordBatch> {
     let schema = batches[0].schema();
     if let [batch] = batches.as_slice() {
         let columns = batch.columns().iter().map(settled::addresses);
