@@ -64,6 +64,35 @@ pub(super) fn method<T: Produces>(py: Python<'_>) -> PyResult<Py<PyAny>> {
     }
 }
 
+/// `callable(x)`, without a tuple in between where the interpreter can call it so: `PyObject_Vectorcall` is in the
+/// limited API only from 3.12 on.
+pub(super) fn call1<'py>(
+    callable: &Bound<'py, PyAny>,
+    x: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    type Vectorcall = unsafe extern "C-unwind" fn(
+        callable: *mut ffi::PyObject,
+        args: *const *mut ffi::PyObject,
+        nargsf: usize,
+        kwnames: *mut ffi::PyObject,
+    ) -> *mut ffi::PyObject;
+    static CALL: PyOnceLock<Option<Vectorcall>> = PyOnceLock::new();
+
+    let py = x.py();
+    let call = CALL.get_or_init(py, || {
+        let address = symbol(c"PyObject_Vectorcall");
+        // SAFETY: NULL, or a function that has had this signature since there is one of this name.
+        unsafe { std::mem::transmute::<*mut c_void, Option<Vectorcall>>(address) }
+    });
+    let Some(call) = call else { return callable.call1((x,)) };
+    // SAFETY: attached to Python; one positional argument, which is live, as what is called is. The result is a new
+    // reference, or NULL with an exception set.
+    unsafe {
+        let answer = call(callable.as_ptr(), &x.as_ptr(), 1, std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(py, answer)
+    }
+}
+
 /// `x.__dlpack__(max_version=...)` for the newest version, without a bound method and a dictionary in between.
 /// `None` where the interpreter cannot call it so.
 ///

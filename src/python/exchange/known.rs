@@ -22,6 +22,7 @@ use crate::ffi::{
     DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackManagedTensorFromPyObjectNoSync,
     DLPackVersion,
 };
+use crate::python::fastcall;
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -52,6 +53,8 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Condition {
     name: Py<PyString>,
+    /// The type's own method, if it is one that is written in C.
+    method: Option<Py<PyAny>>,
     what: &'static Candidate,
 }
 
@@ -164,8 +167,10 @@ impl Condition {
         let mut found = Vec::new();
         for what in &CONDITIONS {
             let name = PyString::intern(py, what.name);
-            if unless_it_raises(py, kind.getattr(&name))?.is_some() {
-                found.push(Self { name: name.unbind(), what });
+            if let Some(attribute) = unless_it_raises(py, kind.getattr(&name))? {
+                let is_in_c = what.is_method && attribute.is_exact_instance(&method_of_c(py)?);
+                let method = is_in_c.then(|| attribute.unbind());
+                found.push(Self { name: name.unbind(), method, what });
             }
         }
         Ok(found)
@@ -178,11 +183,22 @@ impl Condition {
 
     /// Whether the object meets it: what cannot be told does not.
     pub(super) fn is_met(&self, x: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let (py, name) = (x.py(), self.name.bind(x.py()));
-        let found = if self.what.is_method { x.call_method0(name) } else { x.getattr(name) };
-        let found = unless_it_raises(py, found)?;
-        Ok(found.is_some_and(|found| found.is(&*PyBool::new(py, self.what.must))))
+        let py = x.py();
+        let found = match &self.method {
+            Some(method) => fastcall::call1(method.bind(py), x),
+            None if self.what.is_method => x.call_method0(&self.name),
+            None => x.getattr(&self.name),
+        };
+        match found {
+            Ok(found) => Ok(found.is(&*PyBool::new(py, self.what.must))),
+            Err(error) => Ok(unless_it_raises(py, Err(error))?.unwrap_or(false)),
+        }
     }
+}
+
+/// The class of methods that are written in C, which need not be looked up by their names each time.
+fn method_of_c(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    py.import("types")?.getattr("MethodDescriptorType")
 }
 
 /// A value, unless there is none for reasons that are nobody's business; Ctrl-C is.
