@@ -224,10 +224,12 @@ impl PyArray {
         mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         if device.is_none() && copy.is_none() && r#type.is_none() && mask.is_none() {
-            // The usual way, which is not much longer than what it leads to.
-            if let Some(tensor) = exchange::take(x)? {
-                return Self::from_tensor(x.py(), tensor, None, None, None);
-            }
+            // Most tensors are handed over by a table, with less work than it would take to move them about here.
+            let tensor = match exchange::take(x)? {
+                Some(tensor) => tensor,
+                None => take_by(x, None, None, Wanted::take_by_method)?,
+            };
+            return Self::from_tensor(x.py(), tensor, None, None, None);
         }
         let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
         let tensor = take(x, device, copy)?;
@@ -453,8 +455,17 @@ pub(super) fn take(
     device: Option<DLDevice>,
     copy: Option<bool>,
 ) -> PyResult<ManagedTensor> {
+    take_by(x, device, copy, Wanted::take)
+}
+
+fn take_by(
+    x: &Bound<'_, PyAny>,
+    device: Option<DLDevice>,
+    copy: Option<bool>,
+    by: impl FnOnce(Wanted, &Bound<'_, PyAny>) -> PyResult<ManagedTensor>,
+) -> PyResult<ManagedTensor> {
     let asked = Wanted { device, copy: copy.filter(|&copy| !copy), host_readable_is_cpu: true };
-    let tensor = asked.take(x)?;
+    let tensor = by(asked, x)?;
     let readable = tensor.device().is_host_readable();
     if !readable && device.is_none() && !x.is_instance_of::<PyCapsule>() {
         if copy == Some(false) {

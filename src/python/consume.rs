@@ -93,14 +93,19 @@ impl Wanted {
     /// API where the object's type has it, and it gives what `__dlpack__` would. If it comes back at
     /// all, it is on the device that was asked for, and copied if that was asked for.
     pub(super) fn take(self, x: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
-        if let Ok(capsule) = x.cast::<PyCapsule>() {
-            return self.fulfil(x.py(), capsule::take(capsule)?, false);
-        }
         // A table takes no options, and its functions do not synchronise: it is for the rest.
         if self.copy.is_none() && self.device.is_none_or(DLDevice::is_cpu) {
             if let Some(tensor) = exchange::take(x)? {
                 return Ok(tensor);
             }
+        }
+        self.take_by_method(x)
+    }
+
+    /// The same without the exchange API.
+    pub(super) fn take_by_method(self, x: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
+        if let Ok(capsule) = x.cast::<PyCapsule>() {
+            return self.fulfil(x.py(), capsule::take(capsule)?, false);
         }
         hidden::refuse(x)?;
         let version = Some(VersionArg(DLPackVersion::CURRENT));
