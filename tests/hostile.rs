@@ -1,6 +1,6 @@
 //! Descriptors that nobody thought of: drawn at random, mostly true with a lie or two, or all lies.
 //!
-//! The oracle below judges them by the words of `dlpack.h`. What it calls false has to be refused, what it
+//! The oracle, `support/truth.rs`, judges them by the words of `dlpack.h`. What it calls false has to be refused, what it
 //! calls true has to be read as it reads it; always the deleter runs once, nothing is written to and
 //! nothing stays open. `PROPTEST_CASES` draws more of them than the usual few.
 #![expect(unsafe_code, reason = "reads tensors element by element")]
@@ -22,10 +22,13 @@ use proptest::sample::{Index, select};
 use support::{
     Abi, Data, Ints, Producer, Random, Watch, delete, delete_legacy, device, dtype, is_dtype,
 };
+use truth::{MOST_AXES, Truth, is_readable, to_usize};
 
 #[path = "support/drawn.rs"]
 mod drawn;
 mod support;
+#[path = "support/truth.rs"]
+mod truth;
 
 /// `live()` counts for the whole process, so that one test at a time runs.
 fn alone() -> MutexGuard<'static, ()> {
@@ -209,9 +212,11 @@ impl Draft {
             Lie::Dtype(dtype) => self.dtype = dtype,
             Lie::Device(device) => self.device = device,
             // Too many to be followed.
-            Lie::Ndim(ndim) if ndim > oracle::MOST_AXES => self.ndim = ndim,
+            Lie::Ndim(ndim) if ndim > MOST_AXES => self.ndim = ndim,
             // There must be as many extents as it says: that they are there cannot be checked.
-            Lie::Ndim(ndim) => self.ndim = ndim.min(self.ndim),
+            Lie::Ndim(ndim) => {
+                self.ndim = ndim.min(i32::try_from(self.shape.len()).expect("few"));
+            }
             Lie::Extent(axis, extent) if !self.shape.is_empty() => {
                 *axis.get_mut(&mut self.shape) = extent;
             }
@@ -227,28 +232,21 @@ impl Draft {
         }
     }
 
-    /// The descriptor, with memory where it has to be true that there is some.
-    fn producer(&self) -> Producer {
+    /// What the descriptor says, but for its memory. The legacy ABI has no place for flags and versions.
+    fn said(&self) -> Producer {
         let ints = |values: &[i64], place| match place {
             Place::Given => Ints::Values(values.to_vec()),
             Place::Null => Ints::Null,
             Place::Misaligned => Ints::Misaligned(values.to_vec()),
         };
-        let data = match (self.memory, self.extent()) {
-            (Memory::Null, _) => Data::Null,
-            (Memory::Address(address), _) => Data::Address(address),
-            (Memory::Given(misalign), Some((before, after))) => {
-                let offset = usize::try_from(self.byte_offset).expect("as extent says");
-                let bytes = Random(self.seed).bytes(offset + before + after);
-                Data::Bytes { bytes, origin: before, misalign }
-            }
-            // Nobody will look: it is false, or not ours to read, or told apart by `is_readable`.
-            (Memory::Given(_), None) => Data::Address(1 << 40),
-        };
+        let legacy = self.abi == Abi::Legacy;
         Producer {
-            version: self.version,
-            flags: self.flags,
-            data,
+            version: DLPackVersion {
+                major: if legacy { 1 } else { self.version.major },
+                ..self.version
+            },
+            flags: if legacy { DLPackFlags(0) } else { self.flags },
+            data: Data::Null,
             device: self.device,
             ndim: self.ndim,
             dtype: self.dtype,
@@ -259,186 +257,64 @@ impl Draft {
         }
     }
 
-    /// Bytes below the first element and from it on, if these are few enough to be there.
-    fn extent(&self) -> Option<(usize, usize)> {
-        const FEW: i128 = 1 << 16;
-        let form = oracle::form(self)?;
-        let (before, after) = form.span()?;
-        let few = before <= FEW && after <= FEW && self.byte_offset <= 1 << 16;
-        (few && form.count > 0).then(|| (index(before), index(after)))
-    }
-
-    fn padded(&self) -> bool {
-        self.abi == Abi::Versioned && self.flags.0 & 4 != 0
-    }
-}
-
-fn index(number: i128) -> usize {
-    usize::try_from(number).expect("small")
-}
-
-/// What the header says of a descriptor, in numbers that do not overflow.
-mod oracle {
-    use super::{Abi, DLDataType, Draft, Memory, Place, is_dtype};
-
-    /// A consistent shape, dtype and strides.
-    pub(super) struct Form {
-        pub(super) count: i128,
-        /// Bits from one element to the next.
-        pub(super) bits: i128,
-        pub(super) shape: Vec<i128>,
-        pub(super) strides: Vec<i128>,
-    }
-
-    /// The most bytes that can be next to each other: `PTRDIFF_MAX`.
-    const MOST: i128 = (1 << 63) - 1;
-
-    /// How far apart two bytes can be: the part of the largest address space that is a program's.
-    const FARTHEST: i128 = 1 << 56;
-
-    /// More than anyone has.
-    pub(super) const MOST_AXES: i32 = 256;
-
-    /// "By default, sub-byte types are packed", unless the flag says otherwise; others take whole bytes.
-    pub(super) fn item_bits(dtype: DLDataType, padded: bool) -> i128 {
-        let bits = i128::from(dtype.bits);
-        let lane = if bits < 8 && !padded { bits } else { (bits + 7) / 8 * 8 };
-        lane * i128::from(dtype.lanes)
-    }
-
-    /// What can be said of the elements without saying where they are; `None` if it is not consistent.
-    pub(super) fn form(draft: &Draft) -> Option<Form> {
-        if !is_dtype(draft.dtype) {
-            return None;
-        }
-        let ndim = usize::try_from(draft.ndim).ok().filter(|_| draft.ndim <= MOST_AXES)?;
-        let there = |place| ndim == 0 || place == Place::Given;
-        // "strides of the tensor (in number of elements, not bytes), can be NULL" until 1.2.
-        if !there(draft.shape_place)
-            || !(there(draft.strides_place) || draft.strides_place == Place::Null)
-        {
-            return None;
-        }
-        let shape: Vec<i128> = draft.shape[..ndim].iter().map(|&extent| extent.into()).collect();
-        if shape.iter().any(|&extent| extent < 0) {
-            return None;
-        }
-        let bits = item_bits(draft.dtype, draft.padded());
-        let empty = shape.contains(&0);
-        let product = |count: i128, extent: &i128| count.checked_mul(*extent);
-        let count = if empty { 0 } else { shape.iter().try_fold(1, product)? };
-        if count > i128::from(u64::MAX) || (count * bits + 7) / 8 > MOST {
-            return None;
-        }
-        let strides = if draft.strides_place == Place::Null || empty {
-            row_major(&shape)
-        } else {
-            draft.strides[..ndim].iter().map(|&stride| stride.into()).collect()
-        };
-        Some(Form { count, bits, shape, strides })
-    }
-
-    /// "When strides is NULL, it indicates the tensor is compact and row-majored."
-    fn row_major(shape: &[i128]) -> Vec<i128> {
-        let inner =
-            |axis: usize| shape[axis + 1..].iter().try_fold(1i128, |p, &e| p.checked_mul(e));
-        (0..shape.len()).map(|axis| inner(axis).unwrap_or(0)).collect()
-    }
-
-    impl Form {
-        /// Bytes below the first element and from it to the end of the highest, if they can be counted.
-        pub(super) fn span(&self) -> Option<(i128, i128)> {
-            let (mut below, mut above) = (0, if self.count == 0 { 0 } else { 1 });
-            let axes = self.shape.iter().zip(&self.strides);
-            for (extent, stride) in axes.filter(|&(&extent, _)| extent > 1 && self.count > 0) {
-                let reach = (extent - 1) * stride;
-                if reach < 0 { below -= reach } else { above += reach }
-            }
-            let bytes = |elements: i128| Some((elements.checked_mul(self.bits)? + 7) / 8);
-            let (below, above) = (bytes(below)?, bytes(above)?);
-            (below <= MOST && above <= MOST).then_some((below, above))
-        }
-
-        /// Whether the elements are one row-major run: that of an axis of one is anywhere.
-        pub(super) fn is_compact(&self) -> bool {
-            let axes = self.shape.iter().zip(self.strides.iter().zip(row_major(&self.shape)));
-            let mut axes = axes.filter(|&(&extent, _)| extent != 1);
-            self.count == 0 || axes.all(|(_, (stride, usual))| *stride == usual)
-        }
-
-        /// Element by element, the last axis fastest: how far each is from the first, in elements.
-        pub(super) fn positions(&self) -> Vec<i128> {
-            let mut positions = vec![0];
-            for (&extent, &stride) in self.shape.iter().zip(&self.strides) {
-                positions = positions
-                    .into_iter()
-                    .flat_map(|at| (0..extent).map(move |index| at + index * stride))
-                    .collect();
-            }
-            positions
-        }
-    }
-
-    /// Elements of under a byte can be so many that 64 bits do not count them, in as little memory as there
-    /// is: true perhaps, and of no use.
-    pub(super) fn is_beyond_counting(draft: &Draft) -> bool {
-        form(draft).is_some_and(|form| {
-            let mut reaches = form.shape.iter().zip(&form.strides).map(|(e, s)| (e - 1) * s);
-            form.bits < 8 && form.count > 0 && reaches.any(|reach| i64::try_from(reach).is_err())
-        })
-    }
-
-    /// kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged.
-    pub(super) fn is_readable(draft: &Draft) -> bool {
-        [1, 3, 11, 13].contains(&draft.device.device_type.0)
+    /// What is to be read out of it; `None` if it contradicts itself.
+    fn truth(&self) -> Option<Truth> {
+        Truth::of(&self.said())
     }
 
     /// Whether all that the descriptor says can be true at once.
-    pub(super) fn is_true(draft: &Draft) -> bool {
-        if draft.abi == Abi::Versioned && draft.version.major != 1 {
-            return false;
-        }
-        let Some(form) = form(draft) else { return false };
-        let Some((before, after)) = form.span() else { return false };
-        if form.count == 0 || !is_readable(draft) {
-            // "If the tensor is of size zero, then the data pointer should be set to NULL"; a handle
-            // of another device may be anything.
-            return true;
-        }
-        let data = match draft.memory {
-            // Where there is room for all of it.
-            Memory::Given(_) if draft.extent().is_some() => return true,
-            Memory::Given(_) => 1 << 40,
-            Memory::Null => return false,
-            Memory::Address(address) => i128::try_from(address).expect("64 bits"),
+    fn is_true(&self) -> bool {
+        self.truth().is_some_and(|truth| {
+            let data = match self.memory {
+                // Somewhere, with room for all of it.
+                Memory::Given(_) => NOWHERE,
+                Memory::Null => 0,
+                Memory::Address(address) => address,
+            };
+            truth.is_believable(&self.said(), data)
+        })
+    }
+
+    /// The descriptor, with memory where it has to be true that there is some.
+    fn producer(&self) -> Producer {
+        let data = match (self.memory, self.extent()) {
+            (Memory::Null, _) => Data::Null,
+            (Memory::Address(address), _) => Data::Address(address),
+            (Memory::Given(misalign), Some((below, above))) => {
+                let offset = to_usize(self.byte_offset.into());
+                let bytes = Random(self.seed).bytes(offset + below + above);
+                Data::Bytes { bytes, origin: below, misalign }
+            }
+            // Nobody will look: it is false, or not ours to read, or told apart by `is_readable`.
+            (Memory::Given(_), None) => Data::Address(NOWHERE),
         };
-        let first = data + i128::from(draft.byte_offset);
-        data > 0
-            && first <= i128::from(u64::MAX)
-            && before + after <= FARTHEST
-            && first - before > 0
-            && first + after <= i128::from(u64::MAX)
+        Producer { data, ..self.said() }
+    }
+
+    /// Bytes below the first element and from it on, if these are few enough to be there.
+    fn extent(&self) -> Option<(usize, usize)> {
+        const FEW: i128 = 1 << 16;
+        let truth = self.truth()?;
+        let (below, above) = (truth.extent.below, truth.extent.above);
+        let few = below <= FEW && above <= FEW && self.byte_offset <= 1 << 16;
+        (few && truth.size > 0).then(|| (to_usize(below), to_usize(above)))
+    }
+
+    fn is_readable(&self) -> bool {
+        is_readable(self.device)
     }
 }
+
+/// An address with nothing behind it, and room around it.
+const NOWHERE: usize = 1 << 40;
 
 // The laws.
 
 /// The elements of a true draft, bit for bit; those that share bytes are in a byte each.
 fn expected(draft: &Draft, producer: &Producer) -> Vec<u8> {
-    let form = oracle::form(draft).expect("true");
     let Data::Bytes { bytes, origin, .. } = &producer.data else { return Vec::new() };
-    let first = 8 * (i128::try_from(*origin).expect("small") + i128::from(draft.byte_offset));
-    let bit = |bit: i128| bytes[index(bit / 8)] >> (bit % 8) & 1;
-    let mut elements = Vec::new();
-    for position in form.positions() {
-        let from = first + position * form.bits;
-        if form.bits % 8 == 0 {
-            elements.extend_from_slice(&bytes[index(from / 8)..index((from + form.bits) / 8)]);
-        } else {
-            elements.push((0..form.bits.min(8)).fold(0, |code, at| code | bit(from + at) << at));
-        }
-    }
-    elements
+    let first = origin + to_usize(draft.byte_offset.into());
+    truth::elements(&draft.truth().expect("true"), bytes, first)
 }
 
 /// The elements of a tensor of whole bytes, one at a time, in row-major order.
@@ -527,21 +403,18 @@ fn check(draft: &Draft) {
 
 fn judge(draft: &Draft) {
     let accepted = with(draft, |tensor, watch| describe(draft, &tensor, watch.data()));
-    if oracle::is_beyond_counting(draft) {
-        return;
-    }
-    assert_eq!(accepted.is_ok(), oracle::is_true(draft), "{accepted:?}");
+    assert_eq!(accepted.is_ok(), draft.is_true(), "{accepted:?}");
     if accepted.is_err() {
         return;
     }
-    let form = oracle::form(draft).expect("true");
-    let is_readable = oracle::is_readable(draft);
+    let truth = draft.truth().expect("true");
+    let is_readable = draft.is_readable();
     let is_there = matches!(draft.memory, Memory::Given(_)) && draft.extent().is_some();
-    if is_readable && form.count > 0 && !is_there {
+    if is_readable && truth.size > 0 && !is_there {
         // It could be true, but is not.
         return;
     }
-    if is_readable && form.count > 1 << 16 && form.count < 1 << 44 {
+    if is_readable && truth.size > 1 << 16 && truth.size < 1 << 44 {
         // A machine may have room for as much.
         return;
     }
@@ -550,33 +423,33 @@ fn judge(draft: &Draft) {
         assert!(raw.is_ok());
     }
     for copy in POLICIES {
-        become_table(draft, &form, copy);
+        become_table(draft, &truth, copy);
     }
     let field = with(draft, |tensor, _| import::field(&tensor, &Import::default()).ok());
     for representation in representations(field.expect("true").as_ref()) {
         for copy in POLICIES {
-            become_array(draft, &form, &Import { copy, representation: representation.clone() });
+            become_array(draft, &truth, &Import { copy, representation: representation.clone() });
         }
     }
 }
 
 /// The accessors say what the descriptor does.
 fn describe(draft: &Draft, tensor: &ManagedTensor, data: usize) {
-    let form = oracle::form(draft).expect("it was accepted");
+    let truth = draft.truth().expect("it was accepted");
     let ndim = usize::try_from(draft.ndim).expect("it was accepted");
     assert_eq!(tensor.shape(), &draft.shape[..ndim]);
     assert_eq!((tensor.ndim(), tensor.dtype(), tensor.device()), (ndim, draft.dtype, draft.device));
-    assert_eq!(i128::try_from(tensor.size()), Ok(form.count));
-    assert_eq!(i128::try_from(tensor.nbytes()), Ok((form.count * form.bits + 7) / 8));
+    assert_eq!(i128::try_from(tensor.size()), Ok(truth.size));
+    assert_eq!(i128::try_from(tensor.nbytes()), Ok(truth.nbytes));
     if draft.strides_place == Place::Given {
         assert_eq!(&*tensor.strides(), &draft.strides[..ndim]);
     }
-    assert_eq!(tensor.is_contiguous(), form.is_compact());
+    assert_eq!(tensor.is_contiguous(), truth.is_contiguous());
     let flags = if draft.abi == Abi::Versioned { draft.flags } else { DLPackFlags::READ_ONLY };
     assert_eq!((tensor.flags(), tensor.is_read_only()), (flags, flags.0 & 1 == 1));
-    let place = match (form.count, oracle::is_readable(draft)) {
+    let place = match (truth.size, draft.is_readable()) {
         (0, _) => (0, 0),
-        (_, true) => (data.wrapping_add(index(draft.byte_offset.into())), 0),
+        (_, true) => (data.wrapping_add(to_usize(draft.byte_offset.into())), 0),
         // The handle may be opaque.
         (_, false) => (data, draft.byte_offset),
     };
@@ -602,7 +475,7 @@ fn hand_on(tensor: ManagedTensor, legacy: bool) {
 }
 
 /// An array, if there can be one, has the elements that the naive reader reads, and gives them back.
-fn become_array(draft: &Draft, form: &oracle::Form, options: &Import) {
+fn become_array(draft: &Draft, truth: &Truth, options: &Import) {
     let outcome = with(draft, |tensor, watch| {
         let copied = tensor.copied();
         let plan = import::explain(&tensor, options);
@@ -613,7 +486,7 @@ fn become_array(draft: &Draft, form: &oracle::Form, options: &Import) {
         }
         if let Ok((array, _)) = &array {
             let plan = plan.expect("what can be done can be explained");
-            let kept = plan.is_zero_copy() && form.count > 0;
+            let kept = plan.is_zero_copy() && truth.size > 0;
             assert_eq!(watch.deletions(), usize::from(!kept && draft.deleter), "{plan}");
             if kept {
                 assert_eq!(address(array), at.addr());
@@ -623,29 +496,29 @@ fn become_array(draft: &Draft, form: &oracle::Form, options: &Import) {
         }
         if let Ok(copied) = copied {
             assert_eq!(copied.shape(), &draft.shape[..copied.ndim()]);
-            if form.count > 0 && copied.itemsize().is_some() {
+            if truth.size > 0 && copied.itemsize().is_some() {
                 assert_eq!(elements(&copied), expected(draft, &draft.producer()));
             }
         }
-        array.map(|(array, field)| values(draft, form, &array, &field, options))
+        array.map(|(array, field)| values(draft, truth, &array, &field, options))
     });
     let outcome = outcome.expect("true");
     let Err(error) = outcome else { return };
     let forbidden =
         options.copy == CopyPolicy::Never && matches!(error, Error::CopyForbidden { .. });
-    let small = form.shape.iter().all(|&extent| extent < 1 << 16);
+    let small = truth.shape.iter().all(|&extent| extent < 1 << 16);
     let is_possible = match &options.representation {
         Representation::Bool8 => draft.dtype.code.0 == 6,
         Representation::Opaque => matches!(draft.dtype.code.0, 4 | 5 | 7..=17),
         _ => true,
     };
-    let no_way = !oracle::is_readable(draft) || !has_array(draft.dtype) || !is_possible;
+    let no_way = !draft.is_readable() || !has_array(draft.dtype) || !is_possible;
     assert!(forbidden || no_way || !small, "{options:?}: {error}");
 }
 
 /// The columns of a matrix are those that the naive reader reads.
-fn become_table(draft: &Draft, form: &oracle::Form, copy: CopyPolicy) {
-    let &[rows, width @ 0..=16] = form.shape.as_slice() else { return };
+fn become_table(draft: &Draft, truth: &Truth, copy: CopyPolicy) {
+    let &[rows, width @ 0..=16] = truth.shape.as_slice() else { return };
     let names: Vec<String> = (0..width).map(|column| column.to_string()).collect();
     let options = Import { copy, ..Import::default() };
     let batch = with(draft, |tensor, _| {
@@ -654,13 +527,13 @@ fn become_table(draft: &Draft, form: &oracle::Form, copy: CopyPolicy) {
     });
     let Err(error) = batch.expect("true") else { return };
     let forbidden = copy == CopyPolicy::Never && matches!(error, Error::CopyForbidden { .. });
-    let no_way = !oracle::is_readable(draft) || !has_array(draft.dtype);
+    let no_way = !draft.is_readable() || !has_array(draft.dtype);
     let apart = matches!(error, Error::PackedStrides { .. });
     assert!(forbidden || no_way || apart || rows > 1 << 16, "{copy:?}: {error}");
 }
 
-fn columns(draft: &Draft, batch: &RecordBatch, rows: i128) {
-    assert_eq!(i128::try_from(batch.num_rows()), Ok(rows));
+fn columns(draft: &Draft, batch: &RecordBatch, rows: i64) {
+    assert_eq!(i64::try_from(batch.num_rows()), Ok(rows));
     if rows == 0 || batch.num_columns() == 0 {
         return;
     }
@@ -685,14 +558,8 @@ fn address(array: &ArrayRef) -> usize {
 }
 
 /// The array is what the naive reader has read, and so is the tensor that is made of it.
-fn values(
-    draft: &Draft,
-    form: &oracle::Form,
-    array: &ArrayRef,
-    field: &FieldRef,
-    options: &Import,
-) {
-    assert!(has_array(draft.dtype) && oracle::is_readable(draft));
+fn values(draft: &Draft, truth: &Truth, array: &ArrayRef, field: &FieldRef, options: &Import) {
+    assert!(has_array(draft.dtype) && draft.is_readable());
     assert_eq!((array.data_type(), array.null_count()), (field.data_type(), 0));
     let back = to_dlpack(array, field, &Export::default()).expect("what was a tensor");
     let mut shape: Vec<i64> = draft.shape[..usize::try_from(draft.ndim).expect("true")].to_vec();
@@ -708,7 +575,7 @@ fn values(
         shape.push(2);
     }
     assert_eq!(back.shape(), shape);
-    if form.count == 0 {
+    if truth.size == 0 {
         return;
     }
     let read = expected(draft, &draft.producer());
@@ -814,7 +681,7 @@ proptest! {
     #[test]
     fn what_is_true_is_read_as_it_says(draft in true_draft()) {
         let _alone = alone();
-        prop_assert!(oracle::is_true(&draft));
+        prop_assert!(draft.is_true());
         check(&draft);
     }
 
@@ -880,7 +747,7 @@ proptest! {
         let options = Import { copy, representation: text };
         let whole = |end| std::str::from_utf8(&bytes[..end]).ok();
         let is_text = rows(&offsets.2, bytes.len()).is_some_and(|rows| {
-            let end = rows.last().map_or(index(offsets.2[0]), |row| row.end);
+            let end = rows.last().map_or(to_usize(offsets.2[0]), |row| row.end);
             whole(end).is_some_and(|text| rows.iter().all(|row| text.is_char_boundary(row.start)))
         });
         become_rows(&Producer::vector(&bytes), &offsets, flags, &options, |rows| {

@@ -12,9 +12,9 @@ use arrow_dlpack::{
 };
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
-use crate::draw::{self, rarely, to_usize};
+use crate::draw::{self, rarely};
 use crate::support::{Abi, Data, Producer, Watch, device};
-use crate::truth::{self, Truth};
+use crate::truth::{self, Truth, is_readable, to_usize};
 
 /// One execution: a descriptor, and one thing that is done with it.
 pub fn descriptor(u: &mut Unstructured<'_>) -> Result<()> {
@@ -53,11 +53,8 @@ fn tensor(u: &mut Unstructured<'_>) -> Result<Option<Taken>> {
     let (abi, dtype, shape) = (draw::abi(u)?, draw::dtype_of(u)?, draw::shape(u)?);
     let producer = draw::producer(u, abi, dtype, shape)?;
     let (tensor, watch) = producer.clone().tensor(abi);
-    let believable = Truth::of(&producer).filter(|truth| {
-        producer.version.major == 1
-            && (!producer.device.is_host_readable()
-                || truth.is_reachable(watch.data(), producer.byte_offset))
-    });
+    let believable =
+        Truth::of(&producer).filter(|truth| truth.is_believable(&producer, watch.data()));
     let (tensor, truth) = match (tensor, believable) {
         (Ok(tensor), Some(truth)) => (tensor, truth),
         (Err(error), None) => {
@@ -75,7 +72,7 @@ fn tensor(u: &mut Unstructured<'_>) -> Result<Option<Taken>> {
     );
     if truth.size > 0 {
         let (data, offset) = (watch.data(), producer.byte_offset);
-        let readable = producer.device.is_host_readable();
+        let readable = is_readable(producer.device);
         let first = if readable { data.wrapping_add(to_usize(offset.into())) } else { data };
         let rest = if readable { 0 } else { offset };
         assert_eq!((tensor.data().addr(), tensor.byte_offset()), (first, rest));
@@ -101,7 +98,7 @@ fn says(tensor: &ManagedTensor, truth: &Truth, producer: &Producer) {
 /// read them.
 fn elements(truth: &Truth, producer: &Producer) -> Option<Vec<u8>> {
     match &producer.data {
-        _ if !producer.device.is_host_readable() || truth.size > 1 << 16 => None,
+        _ if !is_readable(producer.device) || truth.size > 1 << 16 => None,
         Data::Bytes { bytes, .. } => {
             Some(truth::elements(truth, bytes, to_usize(truth.extent.below)))
         }
@@ -130,7 +127,7 @@ fn copy(tensor: ManagedTensor, truth: &Truth, producer: &Producer) {
         }
         (Err(Error::PackedStrides { .. }), Some(_)) => assert!(packed && !truth.is_contiguous()),
         (Err(Error::UnreadableDevice { .. }), None) => {
-            assert!(!producer.device.is_host_readable());
+            assert!(!is_readable(producer.device));
         }
         (Err(Error::OutOfMemory { .. } | Error::Overflow(_)), None) => {
             assert!(truth.size > 1 << 40);

@@ -5,7 +5,7 @@ use arbitrary::{Result, Unstructured};
 use arrow_dlpack::ffi::{DLDataType, DLDevice, DLPackFlags, DLPackVersion};
 
 use crate::support::{Abi, Data, Ints, Producer, device, dtype};
-use crate::truth::{Extent, Truth};
+use crate::truth::{Extent, Truth, is_readable, to_usize};
 
 /// Bytes of a tensor that is worth looking at: bugs show in small ones, and large ones are slow.
 const SMALL: i128 = 1 << 11;
@@ -197,7 +197,7 @@ fn spoil(u: &mut Unstructured<'_>, producer: &mut Producer) -> Result<()> {
 /// nobody will look.
 fn data(u: &mut Unstructured<'_>, producer: &mut Producer) -> Result<Data> {
     let truth = Truth::of(producer);
-    let readable = producer.device.is_host_readable();
+    let readable = is_readable(producer.device);
     let Some(Truth { size, extent: Extent { below, above }, .. }) = truth else {
         return anything(u);
     };
@@ -241,8 +241,4 @@ pub(crate) fn bytes(seed: u16, len: usize, mask: u8) -> Vec<u8> {
     let mut bytes: Vec<u8> = words.collect();
     bytes.truncate(len);
     bytes
-}
-
-pub(crate) fn to_usize(value: i128) -> usize {
-    usize::try_from(value).expect("a small number")
 }

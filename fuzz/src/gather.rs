@@ -17,9 +17,9 @@ use arrow_dlpack::{
 };
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::draw::{self, rarely, to_usize};
+use crate::draw::{self, rarely};
 use crate::support::{Abi, Data, Producer, Watch, bytes_of, dtype};
-use crate::truth::{self, Truth};
+use crate::truth::{self, Truth, to_usize};
 
 /// One execution: a layout, and one way through it.
 pub fn gather(u: &mut Unstructured<'_>) -> Result<()> {

@@ -13,6 +13,7 @@ mod panics;
 mod structures;
 #[path = "../../tests/support/mod.rs"]
 mod support;
+#[path = "../../tests/support/truth.rs"]
 mod truth;
 
 #[cfg(feature = "python")]

@@ -1,6 +1,8 @@
-//! What a descriptor says, by `dlpack.h` and exact arithmetic; nothing here is the library's.
+//! What a descriptor says, by `dlpack.h` and exact arithmetic; nothing here is the library's. The oracle of
+//! `tests/hostile.rs` and of the fuzz targets, in a file of its own for those who need one.
 
-use crate::draw::to_usize;
+use arrow_dlpack::ffi::DLDevice;
+
 use crate::support::{Ints, Producer, is_dtype};
 
 /// What is to be read out of a descriptor that can be believed.
@@ -23,10 +25,19 @@ pub(crate) struct Extent {
     pub(crate) above: i128,
 }
 
-const MAX: i128 = isize::MAX as i128;
+/// The most bytes that can be next to each other: `PTRDIFF_MAX`.
+const MAX: i128 = (1 << 63) - 1;
 
-/// How far apart two bytes can be.
+/// How far apart two bytes can be: the part of the largest address space that is a program's.
 const FARTHEST: i128 = 1 << 56;
+
+/// More than anyone has.
+pub(crate) const MOST_AXES: i32 = 256;
+
+/// kDLCPU, kDLCUDAHost, kDLROCMHost, kDLCUDAManaged.
+pub(crate) fn is_readable(device: DLDevice) -> bool {
+    [1, 3, 11, 13].contains(&device.device_type.0)
+}
 
 impl Truth {
     /// `None` if the descriptor contradicts itself, wherever its memory is.
@@ -35,7 +46,7 @@ impl Truth {
         if !is_dtype(dtype) {
             return None;
         }
-        let ndim = usize::try_from(ndim).ok().filter(|&ndim| ndim <= 256)?;
+        let ndim = usize::try_from(ndim).ok().filter(|_| ndim <= MOST_AXES)?;
         let shape = ints(&producer.shape, ndim)?;
         let strides = ints(&producer.strides, ndim)?;
         let shape = match shape {
@@ -51,6 +62,7 @@ impl Truth {
         } else {
             shape.iter().try_fold(1i128, |size, &extent| size.checked_mul(extent.into()))?
         };
+        // "By default, sub-byte types are packed", unless the flag says otherwise; others take whole bytes.
         let padded = producer.flags.0 & 4 != 0;
         let bits = i128::from(dtype.bits);
         let lane = if bits < 8 && !padded { bits } else { (bits + 7) / 8 * 8 };
@@ -61,6 +73,7 @@ impl Truth {
             return None;
         }
         let row_major = row_major(&shape);
+        // "When strides is NULL, it indicates the tensor is compact and row-majored."
         let strides = strides.unwrap_or_else(|| row_major.clone());
         let mut extent = Extent { below: 0, above: nbytes };
         let means = |axis: usize| shape[axis] > 1;
@@ -84,13 +97,22 @@ impl Truth {
         if self.nbytes == 0 {
             return true;
         }
-        let first = data as i128 + i128::from(byte_offset);
+        let last = i128::from(u64::MAX);
+        let first = i128::try_from(data).expect("64 bits") + i128::from(byte_offset);
         let Extent { below, above } = self.extent;
         data != 0
-            && first <= usize::MAX as i128
+            && first <= last
             && first - below > 0
-            && first + above <= usize::MAX as i128
+            && first + above <= last
             && below + above <= FARTHEST
+    }
+
+    /// Whether a consumer has to believe it, if it says that `data` is at this address.
+    pub(crate) fn is_believable(&self, producer: &Producer, data: usize) -> bool {
+        // "If the tensor is of size zero, then the data pointer should be set to NULL"; a handle of another
+        // device may be anything.
+        producer.version.major == 1
+            && (!is_readable(producer.device) || self.is_reachable(data, producer.byte_offset))
     }
 
     /// Whether the elements lie one behind the other.
@@ -109,7 +131,7 @@ fn ints(ints: &Ints, ndim: usize) -> Option<Option<Vec<i64>>> {
     match ints {
         _ if ndim == 0 => Some(None),
         Ints::Null => Some(None),
-        Ints::Values(values) => Some(Some(values.clone())),
+        Ints::Values(values) => Some(Some(values[..ndim].to_vec())),
         Ints::Misaligned(_) | Ints::Address(_) => None,
     }
 }
@@ -139,7 +161,7 @@ pub(crate) fn elements(truth: &Truth, bytes: &[u8], origin: usize) -> Vec<u8> {
     let mut bit = i64::try_from(origin * 8).expect("small");
     loop {
         let at = usize::try_from(bit).expect("inside the memory");
-        if item_bits.is_multiple_of(8) {
+        if truth.item_bits % 8 == 0 {
             found.extend_from_slice(&bytes[at / 8..at / 8 + item_bits / 8]);
         } else {
             let read = |bit: usize| (bytes[bit / 8] >> (bit % 8)) & 1;
@@ -158,4 +180,8 @@ pub(crate) fn elements(truth: &Truth, bytes: &[u8], origin: usize) -> Vec<u8> {
             return found;
         }
     }
+}
+
+pub(crate) fn to_usize(value: i128) -> usize {
+    usize::try_from(value).expect("a small number")
 }
