@@ -107,15 +107,19 @@ def problems(parts: list[str]) -> list[str]:
     return missing + failed
 
 
+def rows_of(parts: list[str]) -> list[Row]:
+    return [row for row in record().values() if row.part in parts]
+
+
 def warn(parts: list[str]) -> None:
-    rows = record().values()
+    rows = rows_of(parts)
     old = [f"{row.part} ran on {row.ended}, over {OLD} days ago" for row in rows if row.is_old()]
     for problem in problems(parts) + old:
         print(f"warning: slow tier: {problem} (docs/slow-tier.md)", file=sys.stderr)
 
 
 def check(parts: list[str]) -> None:
-    rows = record().values()
+    rows = rows_of(parts)
     other = [f"{row.part} passed with other code" for row in rows if not row.is_of_this_code()]
     old = [f"{row.part} ran on {row.ended}, over {OLD} days ago" for row in rows if row.is_old()]
     if found := problems(parts) + other + old:
