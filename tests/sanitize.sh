@@ -25,7 +25,11 @@ miri() {
 # allocated what; some tests ask for more memory than there is.
 address() {
     address_rust
+    address_python
+}
 
+address_python() {
+    instrumented
     # An extension module looks for the runtime in the interpreter, where LD_PRELOAD puts it. Rust has it as
     # an archive, which takes offence at being a library if that is called libasan.so.
     package "$host/debug" --target "$host"
@@ -38,9 +42,13 @@ address() {
 }
 
 address_rust() {
+    instrumented
+    cargo test --features ndarray --tests --target "$host"
+}
+
+instrumented() {
     export CARGO_TARGET_DIR=target/address RUSTFLAGS="-Zsanitizer=address -Cforce-frame-pointers=yes"
     export ASAN_OPTIONS=allocator_may_return_null=1
-    cargo test --features ndarray --tests --target "$host"
 }
 
 # Memory that two threads use at once. The standard library is built along, because it is what
