@@ -146,6 +146,50 @@ impl fmt::Display for DLDataType {
     }
 }
 
+impl DLDataType {
+    /// The dtype that whoever wrote this may mean: of the same letters, in whatever order and case, behind the
+    /// name of a module or not, or of one letter more, less or another.
+    pub(crate) fn named_like(name: &str) -> Option<Self> {
+        const LONGEST: usize = 30;
+        if name.len() > LONGEST || !name.is_ascii() {
+            return None;
+        }
+        let name = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+        if name == "boolean" {
+            return Some(Self::BOOL);
+        }
+        let known = ["int", "uint", "float"].iter().flat_map(|kind| {
+            [8, 16, 32, 64].map(|bits| format!("{kind}{bits}").parse::<Self>().ok())
+        });
+        let mut known = known.flatten().chain(
+            ["bool", "bfloat16", "complex64", "complex128"].iter().flat_map(|name| name.parse()),
+        );
+        let sorted = |text: &str| {
+            let mut letters = text.as_bytes().to_vec();
+            letters.sort_unstable();
+            letters
+        };
+        name.parse().ok().or_else(|| {
+            known.find(|dtype| {
+                let known = dtype.to_string();
+                sorted(&known) == sorted(&name) || is_one_off(known.as_bytes(), name.as_bytes())
+            })
+        })
+    }
+}
+
+/// Whether one text becomes the other by one letter more, less or another.
+fn is_one_off(one: &[u8], other: &[u8]) -> bool {
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    let same = short.iter().zip(long).take_while(|(one, other)| one == other).count();
+    let (short_end, long_end) = (&short[same..], &long[same..]);
+    match long.len() - short.len() {
+        0 => short_end.get(1..).unwrap_or_default() == long_end.get(1..).unwrap_or_default(),
+        1 => long_end.get(1..) == Some(short_end),
+        _ => false,
+    }
+}
+
 /// The inverse of `Display`, for dtypes of one lane.
 impl FromStr for DLDataType {
     type Err = Error;
@@ -183,6 +227,20 @@ mod tests {
         }
         for name in ["", "float", "float8", "bool8", "int33", "Int8", "float32x4"] {
             assert_eq!(name.parse::<DLDataType>(), Err(Error::UnknownDtype(name.to_owned())));
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_nearly_one_is_recognised() {
+        let meant = |name| DLDataType::named_like(name).map(|dtype| dtype.to_string());
+        for name in
+            ["Float32", "float23", "torch.float32", "flaot32", "float3", "float322", "fooat32"]
+        {
+            assert_eq!(meant(name).as_deref(), Some("float32"), "{name}");
+        }
+        assert_eq!(meant("Boolean").as_deref(), Some("bool"));
+        for name in ["", "f3", "String", "object", "S4", "datetime64[s]", "é8", "text"] {
+            assert_eq!(meant(name), None, "{name}");
         }
     }
 

@@ -32,9 +32,9 @@ pub enum Error {
     // Arrow to tensor.
     /// A tensor has no place for nulls.
     #[error(
-        "{data_type} array has {null_count} {} in {len} values, and a tensor cannot hold nulls: drop \
+        "{data_type} array has {} in {len} values, and a tensor cannot hold nulls: drop \
          them, or pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged",
-        if *null_count == 1 { "null" } else { "nulls" }
+        Count(*null_count, "null")
     )]
     Nulls {
         /// The array's type.
@@ -42,6 +42,20 @@ pub enum Error {
         /// Values within the slice that are null, or in something that is.
         null_count: usize,
         /// Values in the slice; several in a row of a nested type.
+        len: usize,
+    },
+    /// A mask of rows says nothing about the values in them.
+    #[error(
+        "the rows hold {} in {len} values of {data_type}, and a tensor cannot hold nulls: drop them, or pass a \
+         fill value or \"nan\" as nulls= (\"mask\" is of the rows)",
+        Count(*null_count, "null")
+    )]
+    NullsInRows {
+        /// The type of the values.
+        data_type: DataType,
+        /// Values that are null in rows that are not, or in something that is.
+        null_count: usize,
+        /// Values in the rows.
         len: usize,
     },
     /// This Arrow type has no tensor form here.
@@ -90,13 +104,21 @@ pub enum Error {
         to: DLDataType,
     },
     /// No dtype has this name.
-    #[error(
-        "{0:?} is not the name of a dtype: NumPy's and ml_dtypes' are known, such as \"float32\""
-    )]
+    #[error("{name:?} is not the name of a dtype: {known}", name = .0, known = known(.0))]
     UnknownDtype(
         /// What was asked for.
         String,
     ),
+    /// Another error, in the words of whoever was asked.
+    #[cfg(feature = "pyo3")]
+    #[doc(hidden)]
+    #[error("{words}")]
+    Worded {
+        /// What is said of it.
+        words: String,
+        /// The error.
+        error: Box<Error>,
+    },
     /// A column of a table, and what is wrong with it.
     #[error("column {name:?}: {error}")]
     Column {
@@ -303,7 +325,7 @@ pub enum Error {
         device: DLDevice,
     },
     /// A copy is unavoidable and was forbidden.
-    #[error("copying was forbidden, but {reason}: {nbytes} bytes would have to be copied")]
+    #[error("copying was forbidden, but {reason}: {} would have to be copied", Count(*nbytes, "byte"))]
     CopyForbidden {
         /// What makes the copy unavoidable.
         reason: CopyReason,
@@ -341,7 +363,7 @@ pub enum Error {
         row: usize,
     },
     /// The allocator said no.
-    #[error("cannot allocate {nbytes} bytes")]
+    #[error("cannot allocate {}", Count(*nbytes, "byte"))]
     OutOfMemory {
         /// Size that was asked for.
         nbytes: usize,
@@ -445,8 +467,9 @@ pub enum Error {
     },
     /// Strides were given in bytes, and an element of a tensor is its unit.
     #[error(
-        "stride of axis {axis} is {stride} bytes, which is no multiple of the {itemsize} bytes of an \
-         element: copy it first, for instance with numpy.ascontiguousarray"
+        "stride of axis {axis} is {stride} byte{}, which is no multiple of the {itemsize} bytes of an \
+         element: copy it first, for instance with numpy.ascontiguousarray",
+        if stride.unsigned_abs() == 1 { "" } else { "s" }
     )]
     FractionalStride {
         /// Which axis.
@@ -463,7 +486,7 @@ pub enum Error {
         &'static str,
     ),
     /// There are elements, but no memory.
-    #[error("data is NULL although the tensor has {nbytes} bytes")]
+    #[error("data is NULL although the tensor has {}", Count(*nbytes, "byte"))]
     NullData {
         /// Size of the elements.
         nbytes: usize,
@@ -622,6 +645,24 @@ impl Refusals {
     }
 }
 
+/// So many things of a name that ends in s where there are several.
+struct Count(usize, &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, name) = self;
+        write!(f, "{count} {name}{}", if *count == 1 { "" } else { "s" })
+    }
+}
+
+/// Which names there are of dtypes: the one that may be meant by this one, else whose they are.
+fn known(name: &str) -> String {
+    match DLDataType::named_like(name) {
+        Some(meant) => format!("did you mean {:?}?", meant.to_string()),
+        None => "NumPy's and ml_dtypes' are known, such as \"float32\"".to_owned(),
+    }
+}
+
 /// What to do where one dtype cannot become the other.
 fn instead(from: DLDataType, to: DLDataType) -> &'static str {
     use DLDataTypeCode as Code;
@@ -709,11 +750,14 @@ impl Error {
     #[must_use]
     pub fn is_type_refusal(&self) -> bool {
         match self {
+            #[cfg(feature = "pyo3")]
+            Self::Worded { error, .. } => error.is_type_refusal(),
             Self::Column { error, .. } => error.is_type_refusal(),
             Self::Columns { errors } => errors.iter().all(Self::is_type_refusal),
             Self::NoSuchType { .. }
             | Self::TooDeep
             | Self::Nulls { .. }
+            | Self::NullsInRows { .. }
             | Self::UnsupportedType { .. }
             | Self::UnsupportedExtension { .. }
             | Self::NotJustNumbers { .. }
@@ -739,7 +783,7 @@ impl Error {
     #[cfg(feature = "pyo3")]
     pub(crate) fn is_wrong_value(&self) -> bool {
         match self {
-            Self::Column { error, .. } => error.is_wrong_value(),
+            Self::Worded { error, .. } | Self::Column { error, .. } => error.is_wrong_value(),
             Self::Columns { errors } => errors.iter().all(Self::is_wrong_value),
             Self::CannotCast { .. }
             | Self::UnknownDtype(_)

@@ -110,7 +110,7 @@ impl Declared {
             Error::Column { name: column, error } => {
                 return self.failed(&format!("{column:?}"), *error);
             }
-            Error::Nulls { null_count, len, .. } => {
+            Error::Nulls { null_count, len, .. } | Error::NullsInRows { null_count, len, .. } => {
                 let nulls = if null_count == 1 { "null" } else { "nulls" };
                 format!("{what} has {null_count} {nulls} in {len} values, which {name} refuses")
             }

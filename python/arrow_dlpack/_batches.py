@@ -198,12 +198,13 @@ def iter_batches(
     drop_last: True to leave out a last batch of fewer rows.
     local_shuffle_buffer_size: rows are drawn at random from a buffer of at least so many. It holds
     up to twice as many, and both its old and its new rows while it is filled up.
-    seed: for the same order again, whatever the chunks of the source; None for any.
+    seed: for the same order again, in every epoch, whatever the chunks of the source; None for any.
+    For epochs that differ and can be repeated, BatchDataset goes by torch.manual_seed without one.
     prefetch: so many batches are made ahead, by a thread that needs no GIL unless the source does.
     progress: True for a bar of rows, by tqdm.
     physical: as in to_tensor. Codes of dictionaries are int32, and a code stands for one value in
     all batches: Tensor.dictionary only grows at its end, and Batches.dictionaries has it by the
-    name of the column. Sources that are opened apart each have their own codes.
+    name of the column, for matrices too. Sources that are opened apart each have their own codes.
     shard: (index, count) for every count-th batch from that index on: of several readers of the
     same source, each has its part.
     copy: as in to_tensor, for each batch: None shares the source's memory where it can, True gives
@@ -232,7 +233,10 @@ def iter_batches(
     if format not in ("dict", "matrix"):
         raise ValueError(f'format must be "dict" or "matrix", got {format!r}')
     if label is not None and not isinstance(label, str):
-        raise TypeError(f"label must be the name of a column, got {label!r}")
+        raise TypeError(
+            f"label must be the name of a column, got {label!r}: names are texts, and pandas' 0 is "
+            'called "0" in Arrow'
+        )
     if batch_size is None and (drop_last or local_shuffle_buffer_size is not None):
         raise TypeError("drop_last and local_shuffle_buffer_size need a batch_size")
     shuffle = None

@@ -89,7 +89,7 @@ class Array:
         device: Device | None = None,
         copy: bool | None = None,
         type: ArrowType | None = None,
-        mask: SupportsDLPack | CapsuleType | None = None,
+        mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
     ) -> Array:
         """An Arrow array from any object with __dlpack__, or from a DLPack capsule.
 
@@ -99,14 +99,15 @@ class Array:
 
         A tensor of more axes than one becomes arrow.fixed_shape_tensor, a row of it a value.
 
-        device: "cpu" or the standard's (1, 0), which is what None means too.
+        device: "cpu" or the standard's (1, 0), which is what None means too: an Arrow array is on the CPU.
         copy: False to fail rather than copy, True to copy always.
         type: which of the Arrow types that can hold the tensor. "bool8" keeps booleans in a byte each,
         zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
         under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
         that holds the same bytes is taken too, such as the field of the array that the tensor came from.
         mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
-        or one for each element, of which then the rows' items are null. It is copied, to bits.
+        or one for each element, of which then the rows' items are null. It is copied, to bits. Arrow's booleans
+        are taken too.
 
         >>> import arrow_dlpack, numpy as np, pyarrow as pa
         >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
@@ -271,7 +272,8 @@ class Tensor:
         tensors from elsewhere, and for matrices."""
     @property
     def dictionary(self) -> Array | None:
-        """The values that the elements are codes of, as an Array; None if they are no codes.
+        """The values that the elements are codes of, as an Array; None if they are no codes, and for matrices, whose
+        columns have each their own.
 
         The dictionaries of a stream's batches begin with the same values: each has all those of the one
         before it, and maybe more behind them."""
@@ -310,7 +312,7 @@ def from_dlpack(
     device: Device | None = None,
     copy: bool | None = None,
     type: ArrowType | None = None,
-    mask: SupportsDLPack | CapsuleType | None = None,
+    mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
 ) -> Array:
     """The same as Array.from_dlpack: an Arrow array from any object with __dlpack__, or from a DLPack
     capsule. With mask= it is the way back from nulls="mask":
@@ -322,7 +324,11 @@ def from_dlpack(
 
 @overload
 def record_batch(
-    data: Mapping[str, SupportsDLPack | tuple[SupportsDLPack, SupportsDLPack]],
+    data: Mapping[
+        str,
+        SupportsDLPack
+        | tuple[SupportsDLPack, SupportsDLPack | SupportsArrowArray | SupportsArrowStream],
+    ],
     /,
     names: None = None,
     *,
@@ -360,7 +366,7 @@ def from_ragged(
     *,
     type: ArrowType | None = None,
     copy: bool | None = None,
-    mask: SupportsDLPack | CapsuleType | None = None,
+    mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
 ) -> Array:
     """Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
 
@@ -395,16 +401,20 @@ def to_tensor(
     obj: any object with __arrow_c_array__ or __arrow_c_stream__.
     dtype: of the result, if not that of the values; a name, NumPy's code such as "f4", or a dtype of NumPy,
     PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
-    into, as pyarrow's RecordBatch.to_tensor does.
+    into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
+    Floats are rounded to a smaller dtype without a word, and become inf where they are too large for it, as by
+    NumPy's astype; an integer that does not fit is an error, and so is a fraction that is to become one.
     nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
-    pair (values, mask), where the mask is True where a value is valid.
+    pair (values, mask), where the mask is True where a value is valid. NaN in a column of pandas's is a null,
+    as pandas hands it over; in one of pyarrow's or polars' it is a number.
     order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
     be already. What comes from another library is copied: nobody says that its columns are one allocation.
     copy: False to fail rather than copy, True for writable memory of its own.
     columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
     which is no feature of a row. Nothing about the others matters, not even their types.
     physical: True to take times, small decimals and dictionary codes as the integers that they are, and
-    extension types as their storage; Tensor.field and Tensor.dictionary say what they mean.
+    extension types as their storage; Tensor.field and Tensor.dictionary say what they mean. Codes are of the
+    source's own type, which may be unsigned: for nulls=-1 pass dtype="int64".
 
     >>> import arrow_dlpack, numpy as np, pyarrow as pa
     >>> table = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
@@ -470,8 +480,9 @@ def ragged(
     """Lists, texts or binaries as a named tuple (values, offsets) of tensors: row i is
     values[offsets[i]:offsets[i + 1]]. A text's values are its UTF-8 bytes.
 
-    nulls: of the values, as in to_tensor; null rows become empty ones unless it is "error". "mask" adds a
-    mask of the rows, True where they are valid.
+    nulls: "error"; a number that null values become, or "nan", as in to_tensor; or "mask" for a mask of the
+    rows, True where they are valid, as a third tensor. Null rows become empty ones unless it is "error"; nulls
+    inside of rows need the number or "nan", whatever the mask says of rows.
     offset_type: "int32" or "int64", if not the array's own; offsets that do not fit are an error.
     copy: False to fail rather than copy. Values are the array's own memory, but for views; so are the
     offsets of what is no slice.
@@ -500,14 +511,15 @@ def explain(
     copy: bool | None = None,
     type: ArrowType | None = None,
     device: Device | None = None,
-    mask: SupportsDLPack | CapsuleType | None = None,
+    mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
 ) -> Plan:
     """What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
     is explained, or ragged with ragged=True, which takes offset_type too; of tensors from_dlpack, with
     copy, type, device and mask.
 
     It raises what the conversion would raise, but for values that do not fit the dtype. What can be read
-    only once, such as a reader, is refused, because it would be read; a capsule is used afterwards.
+    only once, such as a reader, is refused, because it would be read; a capsule is used afterwards. What the
+    other library copies while it exports, as polars does of categoricals, is not seen.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))

@@ -55,10 +55,10 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
     reads other files than the others, a part or a rank, has codes of their own: number the values
     before, with polars' Enum, DuckDB's ENUM or pyarrow.compute.index_in.
 
-    Shuffling without a seed goes by PyTorch's own: each epoch has another order, and
-    torch.manual_seed makes it the same again, with persistent_workers=True before their first
-    epoch. With shard=(rank, world_size) each process of a distributed training has its part, and
-    its workers theirs of that.
+    With a seed all epochs have the same order. Without one shuffling goes by PyTorch's own: each
+    epoch has another order, and torch.manual_seed makes it the same again, with
+    persistent_workers=True before their first epoch. With shard=(rank, world_size) each process of
+    a distributed training has its part, and its workers theirs of that.
 
     writable: tensors have memory of their own, so that to write to them leaves the source as it is:
     what would share the source's memory is copied, and nothing is copied twice. False shares, and

@@ -170,9 +170,9 @@ def test_what_no_rows_can_be_is_refused_before_any_is_read():
         schema = pa.schema(columns)
         return pa.RecordBatchReader.from_batches(schema, never())
 
-    with pytest.raises(UnsupportedError, match='column "text": .*ragged'):
+    with pytest.raises(UnsupportedError, match='column "text": .*leave it out'):
         iter_batches(source(x=pa.int8(), text=pa.string()))
-    with pytest.raises(UnsupportedError, match='column "text": .*ragged'):
+    with pytest.raises(UnsupportedError, match='column "text": .*leave it out'):
         iter_batches(source(x=pa.int8(), text=pa.string()), label="text")
     with pytest.raises(BufferError, match="one value a row"):
         iter_batches(source(x=pa.list_(pa.int8(), 2)), format="matrix")
@@ -184,7 +184,7 @@ def test_what_no_rows_can_be_is_refused_before_any_is_read():
         iter_batches(source(x=pa.int8()), columns=["y"])
     with pytest.raises(KeyError, match='no column "y" among'):
         iter_batches(source(x=pa.int8()), label="y")
-    with pytest.raises(BufferError, match="without columns"):
+    with pytest.raises(BufferError, match="^no features are left beside the label$"):
         iter_batches(source(x=pa.int8()), label="x", format="matrix")
 
 
@@ -194,7 +194,7 @@ def test_names_tell_the_columns_of_a_dict_apart():
         iter_batches(twice)
     assert rows_of(iter_batches(twice, format="matrix")) == [[[1, 2, 3]]]
     assert rows_of(iter_batches(twice, columns=["b"])) == [{"b": [3]}]
-    with pytest.raises(KeyError, match='2 columns are called "b"'):
+    with pytest.raises(KeyError, match='columns= names "b" twice'):
         iter_batches(twice, columns=["b", "b"])
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.dataset
 import pytest
 import torch
 from arrow_dlpack import (
+    Array,
     Tensor,
     explain,
     from_dlpack,
@@ -30,11 +32,13 @@ DTYPES = {
         "float32", "f4", "<f4", "=f4", "f", np.float32, np.dtype("f4"), np.single, pa.float32(),
         torch.float32, torch.float, jnp.float32, pl.Float32, pl.Float32(), pd.Float32Dtype(),
         pd.ArrowDtype(pa.float32()), pa.field("x", pa.float32()), nanoarrow.float32(),
-        arro3.core.DataType.float32(), jnp.dtype("float32"),
+        arro3.core.DataType.float32(), jnp.dtype("float32"), "single",
     ],
-    "float64": [float, "f8", "d", np.float64, np.double, pa.float64(), torch.double, pl.Float64],
-    "float16": ["f2", "e", np.half, pa.float16(), torch.half],
-    "int64": [int, "i8", "q", np.int64, np.longlong, pa.int64(), torch.long, pl.Int64,
+    "float64": [float, "f8", "d", np.float64, np.double, pa.float64(), torch.double, pl.Float64,
+                "double"],
+    "float16": ["half", "f2", "e", np.half, pa.float16(), torch.half],
+    "int32": ["intc"],
+    "int64": ["longlong", int, "i8", "q", np.int64, np.longlong, pa.int64(), torch.long, pl.Int64,
               pd.Int64Dtype()],
     "int8": ["i1", "|i1", ">i1", "b", np.byte, pa.int8(), torch.int8, pl.Int8],
     "uint16": ["u2", "H", np.uint16, pa.uint16(), torch.uint16, pl.UInt16, pd.UInt16Dtype()],
@@ -48,7 +52,7 @@ def test_a_dtype_is_spelled_as_any_library_does(name, dtype):
     assert to_tensor(TABLE, dtype=dtype).dtype == name
 
 
-BOOLEANS = ["bool", "b1", "?", bool, np.bool_, pa.bool_(), pa.bool8(), torch.bool]
+BOOLEANS = ["bool_", "bool", "b1", "?", bool, np.bool_, pa.bool_(), pa.bool8(), torch.bool]
 
 
 @pytest.mark.parametrize("dtype", [*BOOLEANS, pl.Boolean, pl.Boolean(), pd.BooleanDtype()])
@@ -105,6 +109,24 @@ def test_what_is_no_dtype_is_refused_with_its_name(dtype, words):
 
 
 @pytest.mark.parametrize(
+    ("dtype", "meant"),
+    [
+        ("Float32", "float32"),
+        ("float23", "float32"),
+        ("floaat32", "float32"),
+        ("torch.float32", "float32"),
+        ("np.int8", "int8"),
+        ("uint_16", "uint16"),
+        ("boolean", "bool"),
+        ("bfloat61", "bfloat16"),
+    ],
+)
+def test_what_is_nearly_a_dtype_is_recognised(dtype, meant):
+    with pytest.raises(ValueError, match=rf"name of a dtype: did you mean \"{meant}\"\?"):
+        to_tensor(TABLE, dtype=dtype)
+
+
+@pytest.mark.parametrize(
     ("values", "dtype", "words"),
     [
         (pa.array([1]), "bfloat16", r"int64 .* bfloat16: ask for float32 .*torch\.bfloat16"),
@@ -139,6 +161,22 @@ def test_another_device_is_asked_of_the_producer(device):
             convert(np.ones(2), device=device)
 
 
+@pytest.mark.parametrize("tensor", [np.ones(2), jnp.ones(2), Tensor.from_dlpack(np.ones(2))],
+                         ids=lambda tensor: type(tensor).__name__)  # fmt: skip
+def test_it_is_said_who_does_not_copy_where(tensor):
+    name = type(tensor).__name__
+    with pytest.raises(BufferError, match=rf"^{name} does not copy to cuda:0, and says ") as error:
+        Tensor.from_dlpack(tensor, device="cuda:0")
+    assert isinstance(error.value.__cause__, (BufferError, ValueError, RuntimeError))
+    assert str(error.value.__cause__) in str(error.value)
+
+
+@pytest.mark.parametrize("convert", [from_dlpack, Array.from_dlpack, explain])
+def test_an_arrow_array_is_on_the_cpu(convert):
+    with pytest.raises(BufferError, match="^an Arrow array is on the CPU, so .*cannot be cuda:0"):
+        convert(np.ones(2), device="cuda:0")
+
+
 NO_DEVICES = ["there", "cuda:", "cuda:-1", "cuda:99999999999", "", 0, [], b"cpu", object()]
 
 
@@ -154,3 +192,49 @@ def test_functions_in_queries_take_them_too(dtype):
     assert (made.inputs[0].dtype, made.output.dtype) == ("float32", "float32")
     with pytest.raises(ValueError, match="not bfloat16"):
         tensor_udf([udf.Input("x", dtype=torch.bfloat16)])(lambda x: x)
+
+
+def test_a_flag_is_named():
+    array = Array(pa.array([1]))
+    for convert in (to_tensor, to_tensor_dict, explain, iter_batches):
+        with pytest.raises(TypeError, match="^physical must be True or False, got 1\n"):
+            convert(TABLE, physical=1)
+    for convert in (array.to_tensor, lambda **options: array.row(0, **options)):
+        with pytest.raises(TypeError, match="^physical must be True or False, got 1\n"):
+            convert(physical=1)
+    with pytest.raises(TypeError, match="^physical must be True or False, got 'x'\n"):
+        ragged(pa.array([[1]]), physical="x")
+    with pytest.raises(TypeError, match="^ragged must be True or False, got 1\n"):
+        explain(TABLE, ragged=1)
+    assert to_tensor(TABLE, physical=np.True_).shape == (3, 1)
+
+
+def test_names_are_texts():
+    frame = pd.DataFrame({0: [1], 2: [3]})
+    words = (
+        r"^columns must be .*names are texts \(pandas' 0 is called \"0\" in Arrow\), got \[0, 2\]\n"
+    )
+    for convert in (to_tensor, to_tensor_dict, explain, iter_batches):
+        with pytest.raises(TypeError, match=words):
+            convert(frame, columns=[0, 2])
+    with pytest.raises(TypeError, match=words):
+        iter_batches(pyarrow.dataset.dataset(TABLE), columns=[0, 2])
+    with pytest.raises(
+        TypeError, match="^label must be .*, got 0: .*pandas' 0 is called .0. in Arrow$"
+    ):
+        iter_batches(frame, label=0)
+    assert to_tensor(frame, columns=["0", "2"]).tolist() == [[1, 3]]
+
+
+def test_a_name_is_said_once_where_it_tells_columns_apart():
+    for convert in (to_tensor_dict, iter_batches):
+        with pytest.raises(KeyError, match='columns= names "x" twice'):
+            convert(TABLE, columns=["x", "x"])
+    assert to_tensor(TABLE, columns=["x", "x"]).shape == (3, 2)
+
+
+def test_a_label_alone_leaves_no_matrix():
+    with pytest.raises(BufferError, match="^no features are left beside the label$"):
+        iter_batches(TABLE, label="x", format="matrix")
+    with pytest.raises(KeyError, match='no column "y"'):
+        iter_batches(pa.table({"x": [1]}).drop_columns(["x"]), label="y", format="matrix")

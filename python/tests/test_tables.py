@@ -197,7 +197,7 @@ def test_columns_are_chosen_and_ordered_by_name():
 def test_a_column_that_cannot_be_is_named():
     for column, words in [
         (pa.array(["x"]), "ragged"),
-        (pa.array([{"x": 1}]), "to_tensor_dict"),
+        (pa.array([{"x": 1}]), "flatten it first"),
         (pa.array([[1, 2]], pa.list_(pa.int8(), 2)), "one value a row"),
         (pa.array([0], pa.date32()), "physical=True"),
     ]:

@@ -44,7 +44,7 @@ def test_of_a_frame_the_order_is_that_of_the_names():
     assert flat(to_tensor(FRAME, columns=["y", "x"], dtype="float64")) == [7, 1, 8, 2, 9, 3]
     assert list(to_tensor_dict(FRAME, columns=["y", "x"])) == ["y", "x"]
     assert flat(to_tensor(FRAME, columns=["y", "y"])) == [7, 7, 8, 8, 9, 9]
-    with pytest.raises(KeyError, match='2 columns are called "y"'):
+    with pytest.raises(KeyError, match='columns= names "y" twice'):
         to_tensor_dict(FRAME, columns=["y", "y"])
     assert explain(FRAME, columns=["x"]).zero_copy
 

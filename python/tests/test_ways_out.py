@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.ipc
@@ -23,12 +24,14 @@ from arrow_dlpack import (
     asdlpack,
     explain,
     from_dlpack,
+    from_ragged,
     iter_batches,
     ragged,
     record_batch,
     to_tensor,
     to_tensor_dict,
 )
+from arrow_dlpack.torch import BatchDataset
 
 TABLE = pa.table({"a": [1, 2, 3]})
 FRAME = pd.DataFrame({"a": [1, 1, 2], "b": [1.0, 2.0, 3.0]})
@@ -68,11 +71,18 @@ ARROW = {
     "batches": (iter(TABLE.to_batches()), r"RecordBatchReader\.from_batches\(schema, x\)",
                 lambda x: pa.RecordBatchReader.from_batches(TABLE.schema, x)),
     "tables": ([TABLE, TABLE], r"pyarrow\.concat_tables\(x\)", pa.concat_tables),
+    "record batches": (TABLE.to_batches(), r"pyarrow\.Table\.from_batches\(x\)",
+                       pa.Table.from_batches),
+    "arrays": ([pa.array([1])], r"pyarrow\.chunked_array\(x\)", pa.chunked_array),
+    "frames": ([FRAME, FRAME], r"pandas\.concat\(x\)", pd.concat),
+    "polars' frames": ([pl.from_arrow(TABLE)] * 2, r"polars\.concat\(x\)", pl.concat),
+    "our arrays": ([Array(pa.array([1]))], "put them together first", None),
     "rows": ([{"a": 1}], r"pyarrow\.Table\.from_pylist\(x\)", pa.Table.from_pylist),
     "a dict": ({"a": [1]}, r"pyarrow\.table\(x\)", pa.table),
     "a dict of tensors": ({"a": np.ones(2)}, r"record_batch\(x\)", record_batch),
     "tensors": ([np.ones(2)], r"numpy\.stack\(x\)", lambda x: from_dlpack(np.stack(x))),
-    "NumPy": (np.ones(2), "from_dlpack", from_dlpack),
+    "NumPy": (np.ones(2), r"asdlpack\(x\) and Tensor\.from_dlpack\(x\) make a Tensor of it, "
+              r"from_dlpack\(x\) an Array", lambda x: asdlpack(x).to_arrow()),
     "PyTorch": (torch.ones(2), "from_dlpack", from_dlpack),
     "a memoryview": (memoryview(b"ab"), r"asdlpack\(x\)", lambda x: asdlpack(x).to_arrow()),
     "array.array": (array.array("f", [1]), r"asdlpack\(x\)", lambda x: asdlpack(x).to_arrow()),
@@ -158,3 +168,192 @@ def test_who_passes_no_tensor_is_told_how_to_make_one(name):
         message = refusal(convert, source)
         assert message.startswith("expected an object with __dlpack__ or a DLPack capsule, got ")
         assert words in message
+
+
+@pytest.mark.parametrize(
+    "convert", [Array, to_tensor, to_tensor_dict, ragged, explain, iter_batches, asdlpack]
+)
+def test_who_passes_a_class_is_told_so(convert):
+    for frame in (pd.DataFrame, pl.DataFrame, pa.RecordBatch):
+        message = refusal(convert, frame)
+        assert message.endswith(f"got the class {frame.__name__}: pass an object of it"), message
+    for tensor in (from_dlpack, Tensor.from_dlpack, asdlpack):
+        assert "got the class ndarray" in refusal(tensor, np.ndarray)
+
+
+def batches_of(source, **options):
+    return list(iter_batches(source, **options))
+
+
+def torch_batches_of(source, **options):
+    return list(BatchDataset(source, **options))
+
+
+BATCHES = [batches_of, torch_batches_of]
+
+
+@pytest.mark.parametrize("convert", [to_tensor, to_tensor_dict, explain, *BATCHES])
+def test_structs_in_tables_are_flattened(convert):
+    table = pa.table({"s": [{"a": 1}]})
+    message = refusal(convert, table)
+    assert message.endswith("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
+    convert(table.flatten())
+    convert(pl.from_arrow(table).unnest("s"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([[[1], [2]]], "the rows' items are lists themselves: flatten one level first"),
+        ([["a"]], "as items of lists such values have none: flatten the lists first"),
+        ([[b"a"]], "as items of lists such values have none: flatten the lists first"),
+    ],
+)
+def test_lists_of_what_is_ragged_itself_are_flattened(rows, words):
+    lists = pa.array(rows)
+    for convert in (ragged, lambda lists: explain(lists, ragged=True), lambda x: Array(x).row(0)):
+        message = refusal(convert, lists)
+        assert words in message
+        assert "pyarrow.compute.list_flatten" in message
+        assert "use ragged, " not in message
+    assert ragged(pc.list_flatten(lists)).values.size > 0
+
+
+def test_lists_of_structs_are_flattened():
+    lists = pa.array([[{"a": 1}, {"a": 2}]])
+    assert "items are structs: flatten one level first" in refusal(ragged, lists)
+    assert to_tensor_dict(pc.list_flatten(lists))["a"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("nulls", ["error", "mask"])
+def test_a_mask_of_rows_is_nothing_for_nulls_in_them(nulls):
+    lists = pa.array([[1, None], None])
+    options = {} if nulls == "error" else {"nulls": nulls}
+    rows = lists if nulls == "mask" else lists[:1]
+    message = refusal(lambda rows: ragged(rows, **options), rows)
+    assert message.startswith("the rows hold 1 null in 2 values of Int64, ")
+    assert message.endswith('a fill value or "nan" as nulls= ("mask" is of the rows)')
+    assert ragged(rows, nulls=0).values.tolist() == [1, 0]
+    assert np.isnan(ragged(rows, nulls="nan").values.tolist()[1])
+    # Of rows it is what the words say.
+    assert refusal(ragged, pa.array([[1], None])).endswith(
+        'pass nulls= (a fill value, "nan" or "mask")'
+    )
+
+
+COLUMNS = {
+    "nulls": (pa.array([1, None]), 'pass nulls= (a fill value, "nan" or "mask")'),
+    "categories": (pa.array(["a"]).dictionary_encode(), "pass physical=True for its int32 values"),
+    "times": (pa.array([1], pa.timestamp("s")), "pass physical=True for its int64 values"),
+    "UUIDs": (pa.array([b"a" * 16], pa.uuid()), "pass physical=True for its storage"),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("convert", [to_tensor, to_tensor_dict, explain, *BATCHES])
+def test_who_takes_a_keyword_says_nothing_but_it(convert, name):
+    column, words = COLUMNS[name]
+    assert refusal(convert, pa.table({"x": column})).endswith(words)
+    if convert not in BATCHES[1:] and convert is not to_tensor_dict:
+        whole = refusal(
+            lambda x: convert(x, format="matrix") if convert in BATCHES else convert(x), column
+        )
+        assert whole.endswith(words)
+    # NumPy takes none of them: there it is told who does.
+    assert "to_tensor" in refusal(np.from_dlpack, Array(column))
+
+
+@pytest.mark.parametrize("convert", BATCHES)
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pa.array([[1.0], [2.0]]), "leave it out with columns=, or cast it to a fixed-size list"),
+        (pa.array(["a", "b"]), "leave it out with columns=, or dictionary_encode it"),
+        (pa.array([b"a", b"b"]), "leave it out with columns="),
+    ],
+)
+def test_batches_have_no_place_for_what_is_ragged(convert, column, words):
+    table = pa.table({"x": [1, 2], "y": column})
+    message = refusal(convert, table)
+    assert words in message
+    assert "ragged" not in message
+    convert(table, columns=["x"])
+    if "cast" in words:
+        convert(table.set_column(1, "y", table["y"].cast(pa.list_(pa.float64(), 1))))
+    if "encode" in words:
+        encoded = table.set_column(1, "y", table["y"].dictionary_encode())
+        convert(encoded, physical=True)
+
+
+def test_lists_of_one_length_may_be_cast():
+    column = pa.array([[1.0, 2.0], [3.0, 4.0]])
+    message = refusal(to_tensor, column)
+    assert "its rows may differ in length: use ragged, or cast it to a fixed-size list" in message
+    assert to_tensor(column.cast(pa.list_(pa.float64(), 2))).shape == (2, 2)
+
+
+def test_of_a_null_row_it_is_said_which():
+    array = Array(pa.array([1, None, 3]))
+    for rows in (list, lambda array: array.row(1), lambda array: array.row(-2)):
+        message = refusal(rows, array)
+        assert message.startswith("row 1 has 1 null, ")
+        assert "pass row nulls= " in message
+    assert array.row(1, nulls=0).tolist() == 0
+    for column in (pa.array([[1], None]), pa.array(["a", None])):
+        message = refusal(list, Array(column))
+        assert message == "row 1 is null, and has no shape: leave it out"
+
+
+def test_columns_of_a_record_batch_are_named():
+    with pytest.raises(TypeError, match=r'^column "b": expected an object with __dlpack__ .*numpy'):
+        record_batch({"a": np.ones(2), "b": [1, 2]})
+    with pytest.raises(TypeError, match=r'^column "a": a column is a tensor or a pair'):
+        record_batch({"a": (np.ones(2),)})
+    with pytest.raises(BufferError, match=r'^column "a": DLPack only supports'):
+        record_batch({"a": np.ones(2, "M8[s]")})
+    with pytest.raises(TypeError, match=r'^column "a": mask: expected'):
+        record_batch({"a": (np.ones(2), [True, False])})
+
+
+class Failing:
+    def __dlpack__(self, **options):
+        raise LookupError("no such tensor")
+
+
+def test_what_a_producer_raises_stays_as_it_is():
+    with pytest.raises(LookupError, match="^'no such tensor'$|^no such tensor$"):
+        record_batch({"a": Failing()})
+
+
+MASKS = [
+    pa.array([True, False]),
+    pa.chunked_array([[True], [False]]),
+    pl.Series([True, False]),
+    Array(pa.array([True, False])),
+    to_tensor(pa.array([True, False])),
+    np.array([True, False]),
+]
+
+
+@pytest.mark.parametrize("mask", MASKS, ids=lambda mask: type(mask).__module__)
+def test_a_mask_may_be_arrows_booleans(mask):
+    assert pa.array(from_dlpack(np.array([1, 2]), mask=mask)).to_pylist() == [1, None]
+    assert explain(np.array([1, 2]), mask=mask).bytes_copied == 1
+    made = record_batch({"x": (np.array([1, 2]), mask)})
+    assert pa.record_batch(made).to_pydict() == {"x": [1, None]}
+    made = from_ragged(np.array([1, 2]), np.array([0, 1, 2]), mask=mask)
+    assert pa.array(made).to_pylist() == [[1], None]
+
+
+def test_what_is_no_mask_is_said_to_be_none():
+    with pytest.raises(TypeError, match=r"^mask: expected .*got list: numpy\.asarray"):
+        from_dlpack(np.ones(2), mask=[True, False])
+    with pytest.raises(TypeError, match="^mask: Boolean array has 1 null"):
+        from_dlpack(np.ones(2), mask=pa.array([True, None]))
+
+
+def test_one_byte_is_one_byte():
+    with pytest.raises(BufferError, match=": 1 byte would have to be copied$"):
+        to_tensor(pa.array([True]), copy=False)
+    with pytest.raises(BufferError, match=": 2 bytes would have to be copied$"):
+        to_tensor(pa.array([True, False]), copy=False)

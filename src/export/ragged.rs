@@ -414,13 +414,15 @@ impl Rows {
         let many = if dropped { CopyReason::NullRows } else { CopyReason::Scattered };
         let chunks = runs.iter().map(|run| self.chunk(run, options.physical));
         let chunks = memory::try_collect(chunks)?;
-        Ok((Prepared::new(chunks, many, &inner)?, runs.len() > 1 || dropped))
+        let values = Prepared::new(chunks, many, &inner).map_err(refusal::in_rows)?;
+        Ok((values, runs.len() > 1 || dropped))
     }
 
     fn chunk(&self, run: &Range<usize>, physical: bool) -> Result<Dense, Error> {
         match &self.values {
             Source::List(values, item) => {
-                Dense::new(&values.slice(run.start, run.len()), item, physical)
+                let values = values.slice(run.start, run.len());
+                Dense::new(&values, item, physical).map_err(refusal::in_rows)
             }
             Source::Bytes(bytes) => Ok(Dense::bytes(bytes.slice_with_length(run.start, run.len()))),
             Source::Views(_) => Ok(Dense::bytes(Buffer::default())),

@@ -16,6 +16,37 @@ pub(super) fn not_ragged(data_type: &DataType) -> Error {
     Error::UnsupportedType { data_type: data_type.clone(), way_out }
 }
 
+/// The error for what is in rows that differ in length.
+pub(super) fn in_rows(error: Error) -> Error {
+    match error {
+        Error::Nulls { data_type, null_count, len } => {
+            Error::NullsInRows { data_type, null_count, len }
+        }
+        Error::UnsupportedType { data_type, way_out } => {
+            let way_out = match &data_type {
+                DataType::Struct(_) => {
+                    "the rows' items are structs: flatten one level first, as pyarrow.compute.list_flatten does, \
+                     for a table of them"
+                }
+                other if !super::ragged::is_ragged(other) => way_out,
+                DataType::List(_)
+                | DataType::LargeList(_)
+                | DataType::ListView(_)
+                | DataType::LargeListView(_) => {
+                    "the rows' items are lists themselves: flatten one level first, as \
+                     pyarrow.compute.list_flatten does"
+                }
+                _ => {
+                    "as items of lists such values have none: flatten the lists first, as \
+                     pyarrow.compute.list_flatten does, and use ragged of that"
+                }
+            };
+            Error::UnsupportedType { data_type, way_out }
+        }
+        error => error,
+    }
+}
+
 /// The error for what [`super::give`] does not take.
 pub(super) fn not_givable(data_type: &DataType) -> Error {
     let way_out = "only arrays of plain numbers can be given away: share or copy it instead";
@@ -52,12 +83,14 @@ fn way_out(data_type: &DataType) -> &'static str {
         | DataType::Utf8View
         | DataType::Binary
         | DataType::LargeBinary
-        | DataType::BinaryView
-        | DataType::List(_)
+        | DataType::BinaryView => {
+            "its rows differ in length: use ragged, for all values and where each row begins"
+        }
+        DataType::List(_)
         | DataType::LargeList(_)
         | DataType::ListView(_)
         | DataType::LargeListView(_) => {
-            "its rows differ in length: use ragged, for all values and where each row begins"
+            "its rows may differ in length: use ragged, or cast it to a fixed-size list if they do not"
         }
         DataType::Struct(_) => {
             "use to_tensor_dict, for a tensor of each field, or to_tensor of the table"

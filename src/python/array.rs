@@ -6,18 +6,19 @@ use std::fmt::{self, Write};
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, FieldRef};
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyBufferError, PyIndexError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::consume::Wanted;
 use super::dictionary::Meaning;
+use super::error::{Asked, placed};
 use super::exchange::{self, Lent};
 use super::expected::Expected;
 use super::fastcall::{self, Produces, Request};
 use super::field::{PyField, type_name};
-use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
 use super::request::{self, CopyArg, DeviceArg};
 use super::source::{self, Imported};
 use super::table::{self, Data};
@@ -135,7 +136,7 @@ impl PyArray {
         mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Plan> {
         let tensor = take(x, device, copy)?;
-        let mask = mask.map(|mask| take(mask, None, None)).transpose()?;
+        let mask = mask.map(take_mask).transpose()?;
         let copy = still_to_copy(&tensor, copy);
         let options = r#type.import([&tensor], copy)?;
         Ok(Masked::prepare(&tensor, mask.as_ref(), &options)?.plan())
@@ -199,14 +200,15 @@ impl PyArray {
     ///
     /// A tensor of more axes than one becomes arrow.fixed_shape_tensor, a row of it a value.
     ///
-    /// device: "cpu" or the standard's (1, 0), which is what None means too.
+    /// device: "cpu" or the standard's (1, 0), which is what None means too: an Arrow array is on the CPU.
     /// copy: False to fail rather than copy, True to copy always.
     /// type: which of the Arrow types that can hold the tensor. "bool8" keeps booleans in a byte each,
     /// zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
     /// under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
     /// that holds the same bytes is taken too, such as the field of the array that the tensor came from.
     /// mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
-    /// or one for each element, of which then the rows' items are null. It is copied, to bits.
+    /// or one for each element, of which then the rows' items are null. It is copied, to bits. Arrow's booleans
+    /// are taken too.
     ///
     /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
     /// >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
@@ -233,7 +235,7 @@ impl PyArray {
         }
         let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
         let tensor = take(x, device, copy)?;
-        let mask = mask.map(|mask| take(mask, None, None)).transpose()?;
+        let mask = mask.map(take_mask).transpose()?;
         let copy = still_to_copy(&tensor, copy);
         Self::from_tensor(x.py(), tensor, mask, copy, r#type)
     }
@@ -257,7 +259,7 @@ impl PyArray {
     }
 
     /// The array as a Tensor; the options are those of the function to_tensor.
-    #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false))]
+    #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default()))]
     #[pyo3(
         text_signature = "($self, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)"
     )]
@@ -270,11 +272,11 @@ impl PyArray {
         order: OrderArg,
         copy: Option<CopyArg>,
         columns: Option<ColumnsArg>,
-        physical: bool,
+        physical: PhysicalArg,
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = options::export(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
-        Data::new(self.imported(), columns)?.to_tensor(py, &options)
+        Data::new(self.imported(), columns)?.to_tensor(py, &options, Some(Asked::Tensor))
     }
 
     /// One row as a Tensor of its own, without the axis of rows: a list's values, a text's bytes, the
@@ -287,7 +289,7 @@ impl PyArray {
     /// >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))
     /// >>> array.row(0)
     /// <arrow_dlpack.Tensor float64, shape (2,), strides (1,), cpu, read-only>
-    #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=false))]
+    #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=PhysicalArg::default()))]
     #[pyo3(
         text_signature = "($self, index, /, *, dtype=None, nulls='error', copy=None, physical=False)"
     )]
@@ -298,7 +300,7 @@ impl PyArray {
         dtype: Option<DtypeArg>,
         nulls: NullsArg,
         copy: Option<CopyArg>,
-        physical: bool,
+        physical: PhysicalArg,
     ) -> PyResult<Bound<'py, PyAny>> {
         let len = self.array.len();
         let from_end = || len.checked_sub(index.unsigned_abs());
@@ -308,7 +310,7 @@ impl PyArray {
         };
         let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
         let source = Source::Row(&self.array, &self.field, row);
-        table::tensor(py, source, None, Some(&self.array), &options)
+        table::tensor(py, source, None, Some(&self.array), &options, Some(Asked::Row(row)))
     }
 
     /// The array's name, type and metadata.
@@ -352,7 +354,7 @@ impl PyArray {
         let copy = copy.map(|copy| copy.0);
         let options = Export { copy: copy.filter(|copy| !copy).into(), ..Default::default() };
         let tensor = exported(py, Source::Array(&self.array, &self.field), &options);
-        let tensor = tensor.map_err(|error| values::numpy_error(py, error, copy))?;
+        let tensor = tensor.map_err(|error| values::numpy_error(py, error.into(), copy))?;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
         values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)
     }
@@ -455,6 +457,12 @@ pub(super) fn take(
     device: Option<DLDevice>,
     copy: Option<bool>,
 ) -> PyResult<ManagedTensor> {
+    if let Some(device) = device.filter(|device| !device.is_host_readable()) {
+        return Err(PyBufferError::new_err(format!(
+            "an Arrow array is on the CPU, so device cannot be {device}: leave it out, or take a tensor with \
+             Tensor.from_dlpack"
+        )));
+    }
     take_by(x, device, copy, Wanted::take)
 }
 
@@ -474,6 +482,17 @@ fn take_by(
         return Wanted { device: Some(DLDevice::CPU), ..asked }.take(x);
     }
     Ok(tensor)
+}
+
+/// A mask: a tensor, or Arrow's booleans.
+pub(super) fn take_mask(mask: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
+    let py = mask.py();
+    let taken = if !mask.is_instance_of::<PyTensor>() && source::is_arrow(mask)? {
+        Data::read(mask, None).and_then(|mask| mask.to_managed(py))
+    } else {
+        take(mask, None, None)
+    };
+    taken.map_err(|error| placed(py, "mask", error))
 }
 
 /// What is left of `copy`: who asked for a copy gets one here, unless the producer made one.

@@ -9,10 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::array;
+use super::error::placed;
+use super::names;
 use super::options::{TypeArg, pointless};
 use super::request::{described, wrong};
 use super::{PyArray, unlocked};
 use crate::import;
+use crate::memory::ManagedTensor;
 
 /// Tensors as the columns of a table.
 pub(super) fn record_batch(
@@ -31,17 +34,10 @@ pub(super) fn record_batch(
                 let name = name.extract::<String>().map_err(|_| {
                     PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
                 })?;
-                let (values, mask) = match column.cast::<PyTuple>() {
-                    Ok(pair) => {
-                        let must =
-                            || wrong(&column, "a column is a tensor or a pair (values, mask)");
-                        let (values, mask) =
-                            pair.extract::<(Bound<'_, PyAny>, _)>().map_err(|_| must())?;
-                        (values, Some(array::take(&mask, None, None)?))
-                    }
-                    Err(_) => (column, None),
-                };
-                tensors.push((name, array::take(&values, None, copy)?, mask));
+                let taken = column_of(column, copy);
+                let place = || format!("column {}", names::shown(&[name.as_str()]));
+                let (values, mask) = taken.map_err(|error| placed(py, &place(), error))?;
+                tensors.push((name, values, mask));
             }
             let options = r#type.import(tensors.iter().map(|(_, tensor, _)| tensor), copy)?;
             let nbytes = tensors.iter().map(|(_, tensor, _)| tensor.nbytes()).sum();
@@ -67,6 +63,23 @@ pub(super) fn record_batch(
     Ok(PyArray::try_new(Arc::new(StructArray::from(batch)), Arc::new(field))?)
 }
 
+/// The values of a column, and the mask of a pair.
+fn column_of(
+    column: Bound<'_, PyAny>,
+    copy: Option<bool>,
+) -> PyResult<(ManagedTensor, Option<ManagedTensor>)> {
+    let (values, mask) = match column.cast::<PyTuple>() {
+        Ok(pair) => {
+            let must = || wrong(&column, "a column is a tensor or a pair (values, mask)");
+            let (values, mask) =
+                pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| must())?;
+            (values, Some(array::take_mask(&mask)?))
+        }
+        Err(_) => (column, None),
+    };
+    Ok((array::take(&values, None, copy)?, mask))
+}
+
 /// Lists, texts or binaries from values and offsets.
 pub(super) fn from_ragged(
     values: &Bound<'_, PyAny>,
@@ -78,7 +91,7 @@ pub(super) fn from_ragged(
     let py = values.py();
     let values = array::take(values, None, copy)?;
     let offsets = array::take(offsets, None, copy)?;
-    let mask = mask.map(|mask| array::take(mask, None, None)).transpose()?;
+    let mask = mask.map(array::take_mask).transpose()?;
     let options = r#type.import([&values], copy)?;
     // The offsets are checked, and perhaps the values are texts.
     let nbytes = values.nbytes().saturating_add(offsets.nbytes());

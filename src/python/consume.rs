@@ -1,9 +1,9 @@
 //! Asking a producer for its tensor.
 
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyType};
 
 use super::expected::Expected;
 use super::foreign::attribute;
@@ -50,7 +50,10 @@ pub(super) fn ask<'py>(
         match first {
             // Or its refusal is a TypeError: then it says it again.
             Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => {
-                (call(&method, None)?, false)
+                let again = call(&method, None);
+                let is_class = x.is_instance_of::<PyType>();
+                let said = |error| if is_class { Expected::Tensor.got(x) } else { error };
+                (again.map_err(said)?, false)
             }
             Some(answer) => (answer?, true),
             None => unreachable!("it has been called"),
@@ -109,8 +112,28 @@ impl Wanted {
         }
         hidden::refuse(x)?;
         let version = Some(VersionArg(DLPackVersion::CURRENT));
-        let answer = ask(x, None, version, self.copy, self.device)?;
+        let answer = ask(x, None, version, self.copy, self.device);
+        let answer = answer.map_err(|error| self.elsewhere(x, error))?;
         self.fulfil(x.py(), capsule::take(&answer.capsule)?, answer.understood)
+    }
+
+    /// The refusal of a producer that was asked for another device than the CPU: who, which and why.
+    fn elsewhere(self, x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+        let py = x.py();
+        let Some(device) = self.device.filter(|device| !device.is_cpu()) else { return error };
+        let is_refusal = error.is_instance_of::<PyBufferError>(py)
+            || error.is_instance_of::<PyValueError>(py)
+            || error.is_instance_of::<PyRuntimeError>(py);
+        if !is_refusal || error.is_instance_of::<PyTypeError>(py) {
+            return error;
+        }
+        let reason: String = error.value(py).to_string().chars().take(200).collect();
+        let told = PyBufferError::new_err(format!(
+            "{} does not copy to {device}, and says {reason:?}: copy it first, with a library of that device",
+            type_name(x)
+        ));
+        told.set_cause(py, Some(error));
+        told
     }
 
     /// Does here what the producer left undone, or says why not.

@@ -71,10 +71,30 @@ impl<'py> FromPyObject<'_, 'py> for DtypeArg {
     }
 }
 
+/// What NumPy calls its dtypes too, if nobody else means another one by it.
+const ALIASES: &[(&str, &str)] = &[
+    ("bool_", "bool"),
+    ("half", "float16"),
+    ("single", "float32"),
+    ("double", "float64"),
+    ("csingle", "complex64"),
+    ("cdouble", "complex128"),
+    ("short", "int16"),
+    ("intc", "int32"),
+    ("longlong", "int64"),
+    ("ubyte", "uint8"),
+    ("ushort", "uint16"),
+    ("uintc", "uint32"),
+    ("ulonglong", "uint64"),
+];
+
 /// A text: the name of a dtype, or NumPy's code for it.
 fn of_text(object: &Bound<'_, PyAny>, text: &str) -> PyResult<DLDataType> {
     if let Ok(dtype) = text.parse() {
         return Ok(dtype);
+    }
+    if let Some((_, name)) = ALIASES.iter().find(|(alias, _)| *alias == text) {
+        return Ok(name.parse()?);
     }
     match item::of_code(text) {
         Some(Ok(dtype)) => Ok(dtype),

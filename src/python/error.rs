@@ -1,5 +1,6 @@
 //! Errors as Python exceptions.
 
+use arrow_schema::DataType;
 use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -39,6 +40,118 @@ impl From<Error> for PyErr {
         }
         unsupported(message)
     }
+}
+
+/// Who was asked: whoever takes `nulls=` and `physical=` need not say whose they are.
+#[derive(Clone, Copy)]
+pub(super) enum Asked {
+    /// `to_tensor` and `to_tensor_dict`.
+    Tensor,
+    /// `ragged`.
+    Ragged,
+    /// `Array.row`, and iteration, for this row.
+    Row(usize),
+    /// `iter_batches`, whose columns are those of tables.
+    Batches,
+}
+
+impl Asked {
+    /// The error in words for whoever was asked.
+    pub(super) fn told(self, error: Error) -> Error {
+        match error {
+            Error::Column { name, error } => {
+                Error::Column { name, error: Box::new(self.told(*error)) }
+            }
+            Error::Columns { errors } => Error::Columns {
+                errors: errors.into_iter().map(|error| self.told(error)).collect(),
+            },
+            Error::UnsupportedType { data_type, way_out } => {
+                let way_out = self.way_out(&data_type).unwrap_or(way_out);
+                Error::UnsupportedType { data_type, way_out }
+            }
+            error => match self.words(&error) {
+                Some(words) => Error::Worded { words, error: Box::new(error) },
+                None => error,
+            },
+        }
+    }
+
+    /// What to do about a type, if it is something else here than for an array by itself.
+    fn way_out(self, data_type: &DataType) -> Option<&'static str> {
+        match (self, data_type) {
+            (Self::Tensor | Self::Batches, DataType::Struct(_)) => {
+                Some("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
+            }
+            (
+                Self::Batches,
+                DataType::List(_)
+                | DataType::LargeList(_)
+                | DataType::ListView(_)
+                | DataType::LargeListView(_),
+            ) => Some(
+                "its rows may differ in length: leave it out with columns=, or cast it to a fixed-size list if \
+                 they do not",
+            ),
+            (Self::Batches, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => Some(
+                "leave it out with columns=, or dictionary_encode it, for codes with physical=True",
+            ),
+            (Self::Batches, DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {
+                Some("leave it out with columns=")
+            }
+            _ => None,
+        }
+    }
+
+    fn words(self, error: &Error) -> Option<String> {
+        match (self, error) {
+            (Self::Row(row), Error::Nulls { data_type, null_count, .. }) => Some(match data_type {
+                DataType::List(_)
+                | DataType::LargeList(_)
+                | DataType::ListView(_)
+                | DataType::LargeListView(_)
+                | DataType::Utf8
+                | DataType::LargeUtf8
+                | DataType::Utf8View
+                | DataType::Binary
+                | DataType::LargeBinary
+                | DataType::BinaryView
+                | DataType::Struct(_) => {
+                    format!("row {row} is null, and has no shape: leave it out")
+                }
+                _ => {
+                    let nulls = if *null_count == 1 { "null" } else { "nulls" };
+                    format!(
+                        "row {row} has {null_count} {nulls}, and a tensor cannot hold nulls: pass row nulls= (a \
+                         fill value, \"nan\" or \"mask\"), or drop them first"
+                    )
+                }
+            }),
+            (_, Error::Nulls { .. }) => {
+                Some(error.to_string().replace(" to to_tensor or ragged", ""))
+            }
+            (_, Error::UnsupportedExtension { .. } | Error::NotJustNumbers { .. }) => {
+                Some(error.to_string().replace(" to to_tensor for its", " for its"))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The error with a place before its words, of the same class if that can be made of words.
+pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
+    let class = error.get_type(py);
+    let is_of_words = [
+        py.get_type::<PyBufferError>(),
+        py.get_type::<PyTypeError>(),
+        py.get_type::<PyValueError>(),
+    ];
+    let ours = unsupported_error(py).is_ok_and(|ours| ours.is(&class));
+    if !ours && !is_of_words.iter().any(|known| known.is(&class)) {
+        return error;
+    }
+    let placed = PyErr::from_type(class, format!("{place}: {}", error.value(py)));
+    placed.set_cause(py, error.cause(py));
+    placed
 }
 
 /// An `UnsupportedError` of these words.

@@ -4,7 +4,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
     PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PyRange, PySet, PyString,
-    PyTuple,
+    PyTuple, PyType,
 };
 
 use super::lent;
@@ -40,6 +40,13 @@ impl Expected {
 
     /// The error for an object that is not what was expected.
     pub(super) fn got(self, object: &Bound<'_, PyAny>) -> PyErr {
+        if let Ok(class) = object.cast::<PyType>() {
+            let name = class.name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+            return PyTypeError::new_err(format!(
+                "expected {}, got the class {name}: pass an object of it",
+                self.words()
+            ));
+        }
         let way_out = match self {
             Self::Tensor | Self::Any => tensor_of(object),
             Self::Arrow | Self::Either => arrow_of(object, self),
@@ -77,7 +84,10 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
     }
     let has_dlpack = object.hasattr("__dlpack__")?;
     if expected == Expected::Arrow && has_dlpack {
-        return Ok(Some("it is a tensor: use from_dlpack"));
+        return Ok(Some(
+            "it is a tensor already: asdlpack(x) and Tensor.from_dlpack(x) make a Tensor of it, from_dlpack(x) \
+             an Array",
+        ));
     }
     if is_path(object)? {
         return Ok(Some(
@@ -136,7 +146,7 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
         return Ok(Some("pyarrow.array(x, type) makes an array of none"));
     };
     Ok(Some(if is_arrow(&first)? {
-        "several are one after pyarrow.concat_tables(x), or pyarrow.chunked_array(x)"
+        return of_arrow(&first).map(Some);
     } else if first.hasattr("__dlpack__")? {
         "several are one after numpy.stack(x) or torch.stack(x), or columns: record_batch(dict(...))"
     } else if first.is_instance_of::<PyDict>() {
@@ -146,6 +156,20 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
     } else {
         "pyarrow.array(x) makes an array of values"
     }))
+}
+
+/// How to make one of several that are Arrow data, as the first of them is, in whose library.
+fn of_arrow(first: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    let module = first.get_type().module()?.to_string();
+    let library = module.split('.').next().unwrap_or_default();
+    Ok(match (library, type_name(first).as_str()) {
+        ("pyarrow", "RecordBatch") => "several are one after pyarrow.Table.from_batches(x)",
+        ("pyarrow", "Table") => "several are one after pyarrow.concat_tables(x)",
+        ("pyarrow", _) => "several are one after pyarrow.chunked_array(x)",
+        ("polars", _) => "several are one after polars.concat(x)",
+        ("pandas", _) => "several are one after pandas.concat(x)",
+        _ => "put them together first, in their own library, or as pyarrow.concat_tables does",
+    })
 }
 
 /// What the libraries have that are close to Arrow, by what only their objects can do. The first that fits is it.

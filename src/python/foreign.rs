@@ -6,7 +6,7 @@ use pyo3::types::{PyCapsule, PyString};
 
 use super::capsule::Level;
 use super::expected::Expected;
-use super::options::{self, NullsArg, OrderArg};
+use super::options::{self, NullsArg, OrderArg, PhysicalArg};
 use super::request::CopyArg;
 use super::table::Data;
 use super::{PyTensor, hidden, interface, lent, source, unlocked};
@@ -53,8 +53,14 @@ pub(super) fn asdlpack<'py>(
     }
     let interface = attribute(obj, intern!(py, "__array_interface__"))?;
     if interface.is_none() && source::is_arrow(obj)? {
-        let options = options::export(copy, NullsArg::default(), None, OrderArg::default(), false);
-        return Ok(Data::read(obj, None)?.to_tensor(py, &options)?.cast_into()?);
+        let options = options::export(
+            copy,
+            NullsArg::default(),
+            None,
+            OrderArg::default(),
+            PhysicalArg::default(),
+        );
+        return Ok(Data::read(obj, None)?.to_tensor(py, &options, None)?.cast_into()?);
     }
     let has_dlpack = attribute(obj, intern!(py, "__dlpack__"))?.is_some();
     if has_dlpack || obj.is_instance_of::<PyCapsule>() {

@@ -87,8 +87,9 @@ pub use field::PyField;
 pub use plan::{PyPlan, PyStep};
 pub use tensor::PyTensor;
 
+use error::Asked;
 use expected::Expected;
-use options::{ColumnsArg, DtypeArg, NullsArg, OrderArg, TypeArg};
+use options::{ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, RaggedArg, TypeArg};
 use request::{CopyArg, DeviceArg};
 use table::Data;
 
@@ -224,16 +225,20 @@ fn from_ragged(
 /// obj: any object with __arrow_c_array__ or __arrow_c_stream__.
 /// dtype: of the result, if not that of the values; a name, NumPy's code such as "f4", or a dtype of NumPy,
 /// PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
-/// into, as pyarrow's RecordBatch.to_tensor does.
+/// into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
+/// Floats are rounded to a smaller dtype without a word, and become inf where they are too large for it, as by
+/// NumPy's astype; an integer that does not fit is an error, and so is a fraction that is to become one.
 /// nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
-/// pair (values, mask), where the mask is True where a value is valid.
+/// pair (values, mask), where the mask is True where a value is valid. NaN in a column of pandas's is a null,
+/// as pandas hands it over; in one of pyarrow's or polars' it is a number.
 /// order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
 /// be already. What comes from another library is copied: nobody says that its columns are one allocation.
 /// copy: False to fail rather than copy, True for writable memory of its own.
 /// columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
 /// which is no feature of a row. Nothing about the others matters, not even their types.
 /// physical: True to take times, small decimals and dictionary codes as the integers that they are, and
-/// extension types as their storage; Tensor.field and Tensor.dictionary say what they mean.
+/// extension types as their storage; Tensor.field and Tensor.dictionary say what they mean. Codes are of the
+/// source's own type, which may be unsigned: for nulls=-1 pass dtype="int64".
 ///
 /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
 /// >>> table = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
@@ -242,7 +247,7 @@ fn from_ragged(
 ///        [0. , 2. ],
 ///        [2.5, 3. ]])
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default()), text_signature = None)]
 fn to_tensor<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<DtypeArg>,
@@ -250,10 +255,11 @@ fn to_tensor<'py>(
     order: OrderArg,
     copy: Option<CopyArg>,
     columns: Option<ColumnsArg>,
-    physical: bool,
+    physical: PhysicalArg,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = options::export(copy, nulls, dtype, order, physical);
-    Data::read(obj, columns.map(|columns| columns.0))?.to_tensor(obj.py(), &options)
+    let data = Data::read(obj, columns.map(|columns| columns.0))?;
+    data.to_tensor(obj.py(), &options, Some(Asked::Tensor))
 }
 
 /// to_tensor_dict(obj, /, *, dtype=None, nulls='error', copy=None, columns=None, physical=False)
@@ -268,16 +274,19 @@ fn to_tensor<'py>(
 /// >>> {name: tensor.dtype for name, tensor in arrow_dlpack.to_tensor_dict(table).items()}
 /// {'x': 'float64', 'y': 'int64'}
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), copy=None, columns=None, physical=false), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), copy=None, columns=None, physical=PhysicalArg::default()), text_signature = None)]
 fn to_tensor_dict<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<DtypeArg>,
     nulls: NullsArg,
     copy: Option<CopyArg>,
     columns: Option<ColumnsArg>,
-    physical: bool,
+    physical: PhysicalArg,
 ) -> PyResult<Bound<'py, PyDict>> {
     let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
+    if let Some(ColumnsArg(columns)) = &columns {
+        names::refuse_twice(columns)?;
+    }
     Data::read(obj, columns.map(|columns| columns.0))?.to_tensor_dict(obj.py(), &options)
 }
 
@@ -287,8 +296,9 @@ fn to_tensor_dict<'py>(
 /// Lists, texts or binaries as a named tuple (values, offsets) of tensors: row i is
 /// values[offsets[i]:offsets[i + 1]]. A text's values are its UTF-8 bytes.
 ///
-/// nulls: of the values, as in to_tensor; null rows become empty ones unless it is "error". "mask" adds a
-/// mask of the rows, True where they are valid.
+/// nulls: "error"; a number that null values become, or "nan", as in to_tensor; or "mask" for a mask of the
+/// rows, True where they are valid, as a third tensor. Null rows become empty ones unless it is "error"; nulls
+/// inside of rows need the number or "nan", whatever the mask says of rows.
 /// offset_type: "int32" or "int64", if not the array's own; offsets that do not fit are an error.
 /// copy: False to fail rather than copy. Values are the array's own memory, but for views; so are the
 /// offsets of what is no slice.
@@ -298,14 +308,14 @@ fn to_tensor_dict<'py>(
 /// >>> memoryview(values).tolist(), memoryview(offsets).tolist()
 /// ([1, 2, 3], [0, 2, 2, 3])
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), offset_type=None, copy=None, physical=false), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), offset_type=None, copy=None, physical=PhysicalArg::default()), text_signature = None)]
 fn ragged<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<DtypeArg>,
     nulls: NullsArg,
     offset_type: Option<DtypeArg>,
     copy: Option<CopyArg>,
-    physical: bool,
+    physical: PhysicalArg,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
     let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
@@ -351,7 +361,8 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
 /// copy, type, device and mask.
 ///
 /// It raises what the conversion would raise, but for values that do not fit the dtype. What can be read
-/// only once, such as a reader, is refused, because it would be read; a capsule is used afterwards.
+/// only once, such as a reader, is refused, because it would be read; a capsule is used afterwards. What the
+/// other library copies while it exports, as polars does of categoricals, is not seen.
 ///
 /// >>> import arrow_dlpack, pyarrow as pa
 /// >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))
@@ -360,7 +371,7 @@ fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
 /// >>> plan.steps[0].reasons
 /// ['int64 becomes float64', '2 columns are put side by side']
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=false, ragged=false, offset_type=None, r#type=None, device=None, mask=None), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default(), ragged=RaggedArg::default(), offset_type=None, r#type=None, device=None, mask=None), text_signature = None)]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 fn explain(
     obj: &Bound<'_, PyAny>,
@@ -369,13 +380,14 @@ fn explain(
     order: OrderArg,
     copy: Option<CopyArg>,
     columns: Option<ColumnsArg>,
-    physical: bool,
-    ragged: bool,
+    physical: PhysicalArg,
+    ragged: RaggedArg,
     offset_type: Option<DtypeArg>,
     r#type: Option<TypeArg>,
     device: Option<DeviceArg>,
     mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyPlan> {
+    let RaggedArg(ragged) = ragged;
     if source::is_arrow(obj)? {
         if r#type.is_some() || device.is_some() || mask.is_some() {
             return Err(options::pointless(
@@ -427,9 +439,9 @@ fn _dtype_name(dtype: DtypeArg) -> String {
 }
 
 /// What [`export::tensor`] makes, without the GIL where that takes long.
-fn exported(py: Python<'_>, source: Source<'_>, options: &Export) -> PyResult<ManagedTensor> {
+fn exported(py: Python<'_>, source: Source<'_>, options: &Export) -> Result<ManagedTensor, Error> {
     match export::share(source, options) {
-        Some(shared) => Ok(shared?),
+        Some(shared) => shared,
         None => made(py, source.nbytes(), || Job::new(source, options)),
     }
 }
@@ -439,9 +451,9 @@ fn made(
     py: Python<'_>,
     nbytes: usize,
     prepare: impl FnOnce() -> Result<Job, Error> + Send,
-) -> PyResult<ManagedTensor> {
+) -> Result<ManagedTensor, Error> {
     let job = unlocked(py, nbytes, prepare)?;
-    Ok(unlocked(py, job.plan().bytes_copied(), || job.run())?)
+    unlocked(py, job.plan().bytes_copied(), || job.run())
 }
 
 /// Runs `work` on so many bytes without the GIL if that is long enough for others to notice.

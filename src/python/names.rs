@@ -1,6 +1,6 @@
 //! Columns by their names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -31,13 +31,24 @@ fn no_columns(missing: &[&str], names: &[&str]) -> PyErr {
     PyKeyError::new_err(format!("there {is} {missing} among [{names}]"))
 }
 
+/// An error if a name comes twice, where columns are told apart by their names.
+pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {
+    let mut seen = HashSet::with_capacity(wanted.len());
+    match wanted.iter().find(|&name| !seen.insert(name)) {
+        Some(name) => {
+            Err(PyKeyError::new_err(format!("columns= names {} twice", shown(&[name.as_str()]))))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The error for a name that several columns have.
 pub(super) fn several(name: &str, count: usize) -> PyErr {
     PyKeyError::new_err(format!("{count} columns are called {}", shown(&[name])))
 }
 
 /// As many names as somebody reads, and as much of each.
-fn shown(names: &[&str]) -> String {
+pub(super) fn shown(names: &[&str]) -> String {
     const SHOWN: usize = 30;
     let name = |name: &&str| match name.char_indices().nth(100) {
         Some((end, _)) => format!("{:?}...", &name[..end]),

@@ -62,6 +62,26 @@ impl<'py> FromPyObject<'_, 'py> for NullsArg {
     }
 }
 
+/// A keyword that is True or False.
+macro_rules! flag {
+    ($name:ident, $keyword:literal) => {
+        #[doc = concat!("`", $keyword, "`: True or False.")]
+        #[derive(Clone, Copy, Default)]
+        pub(super) struct $name(pub(super) bool);
+
+        impl<'py> FromPyObject<'_, 'py> for $name {
+            type Error = PyErr;
+
+            fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+                let must = concat!($keyword, " must be True or False");
+                object.extract().map(Self).map_err(|_| wrong(&object, must))
+            }
+        }
+    };
+}
+flag!(PhysicalArg, "physical");
+flag!(RaggedArg, "ragged");
+
 /// `order`: "C" or "F".
 #[derive(Default)]
 pub(super) struct OrderArg(pub(super) Order);
@@ -78,6 +98,10 @@ impl<'py> FromPyObject<'_, 'py> for OrderArg {
         }
     }
 }
+
+/// What is said to whoever counts columns, or has numbers for names.
+const TEXTS: &str =
+    "columns must be a list of names, and names are texts (pandas' 0 is called \"0\" in Arrow)";
 
 /// `columns`: names, in the order of the result.
 pub(super) struct ColumnsArg(pub(super) Vec<String>);
@@ -97,7 +121,11 @@ impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
         // PyO3's own vectors make room for as many as `__len__` claims, and panic if that is absurd.
         let mut names = Vec::new();
         for name in object.try_iter()? {
-            names.push(name?.extract().map_err(|_| wrong(&object, must))?);
+            let name = name?;
+            names.push(name.extract().map_err(|_| {
+                let is_number = name.hasattr(intern!(name.py(), "__index__")).unwrap_or(false);
+                wrong(&object, if is_number { TEXTS } else { must })
+            })?);
         }
         Ok(Self(names))
     }
@@ -183,12 +211,12 @@ pub(super) fn export(
     nulls: NullsArg,
     dtype: Option<DtypeArg>,
     order: OrderArg,
-    physical: bool,
+    physical: PhysicalArg,
 ) -> Export {
     Export {
         copy: copy.map(|copy| copy.0).into(),
         nulls: nulls.0,
-        physical,
+        physical: physical.0,
         dtype: dtype.map(|dtype| dtype.0),
         order: order.0,
     }

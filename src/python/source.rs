@@ -15,7 +15,7 @@ use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyCapsule, PyString};
+use pyo3::types::{PyCapsule, PyString, PyType};
 
 use super::capsule::Level;
 use super::expected::Expected;
@@ -172,7 +172,7 @@ pub(super) fn import_columns(
         }
     }
     if let Some(method) = attribute(object, array)? {
-        return match call(&method, None) {
+        return match asked(object, &method) {
             Ok(pair) => import_pair(object, &pair, wanted),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
@@ -217,11 +217,22 @@ pub(super) fn open(
     py.detach(|| Stream::open(stream, wanted)).map(Some)
 }
 
+/// What the method returns. A class has the methods of its objects, and cannot be called by itself.
+fn asked<'py>(
+    object: &Bound<'py, PyAny>,
+    method: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    call(method, None).map_err(|error| match object.is_instance_of::<PyType>() {
+        true => Expected::Arrow.got(object),
+        false => error,
+    })
+}
+
 fn taken_stream(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
 ) -> PyResult<FFI_ArrowArrayStream> {
-    let capsule = call(method, None)?.cast_into::<PyCapsule>().map_err(|error| {
+    let capsule = asked(object, method)?.cast_into::<PyCapsule>().map_err(|error| {
         PyTypeError::new_err(format!(
             "{}.__arrow_c_stream__ returned {}, not a capsule",
             type_name(object),

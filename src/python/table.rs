@@ -12,6 +12,7 @@ use pyo3::types::PyDict;
 
 use super::coded;
 use super::dictionary::Meaning;
+use super::error::{Asked, placed};
 use super::names::{self, several};
 use super::options::pointless;
 use super::source::{self, Imported};
@@ -21,6 +22,7 @@ use crate::copy::CopyPolicy;
 use crate::error::{Error, Refusals};
 use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
 use crate::ffi::DLDataType;
+use crate::memory::ManagedTensor;
 use crate::pandas;
 use crate::plan::{CopyReason, Plan, Step};
 
@@ -84,13 +86,19 @@ impl Data {
         &self,
         py: Python<'py>,
         options: &Export,
+        asked: Option<Asked>,
     ) -> PyResult<Bound<'py, PyAny>> {
         check_copies(&self.before, options)?;
         let (field, chunk) = match &self.shape {
             Shape::Column(chunks, field) => (Some(field), chunks.first()),
             Shape::Table(..) => (None, None),
         };
-        tensor(py, self.source(), field, chunk, options)
+        tensor(py, self.source(), field, chunk, options, asked)
+    }
+
+    /// What `to_tensor` makes with no options, and nothing but it.
+    pub(super) fn to_managed(&self, py: Python<'_>) -> PyResult<ManagedTensor> {
+        Ok(exported(py, self.source(), &Export::default())?)
     }
 
     /// A dict from each column's name to what `to_tensor` makes of it.
@@ -106,11 +114,12 @@ impl Data {
         let tensors = PyDict::new(py);
         for (index, field) in schema.fields().iter().enumerate() {
             let made = with_column(batches, index, field, |source, first| {
-                tensor(py, source, Some(field), first, options)
+                tensor(py, source, Some(field), first, options, Some(Asked::Tensor))
             });
             let made = made.map_err(|error| {
                 // What else is wrong belongs to it, and to each its column's name.
-                refused(batches, schema, options).unwrap_or_else(|| named(py, field, error))
+                refused(batches, schema, options)
+                    .unwrap_or_else(|| placed(py, &column_name(field), error))
             });
             tensors.set_item(field.name(), made?)?;
             if tensors.len() == index {
@@ -124,7 +133,8 @@ impl Data {
     pub(super) fn explain(&self, py: Python<'_>, options: &Export) -> PyResult<Plan> {
         check_copies(&self.before, options)?;
         let source = self.source();
-        let plan = unlocked(py, source.nbytes(), || export::explain(source, options))?;
+        let plan = unlocked(py, source.nbytes(), || export::explain(source, options));
+        let plan = plan.map_err(|error| Asked::Tensor.told(error))?;
         Ok(self.before.clone().and(plan))
     }
 
@@ -166,7 +176,9 @@ impl Data {
         check_copies(&joined, options)?;
         let nbytes = array.get_buffer_memory_size();
         let prepare = || PreparedRagged::new(&array, field, options, offset_type);
-        Ok((unlocked(py, nbytes, prepare)?, array, self.before.clone().and(joined)))
+        let prepared = unlocked(py, nbytes, prepare);
+        let prepared = prepared.map_err(|error| Asked::Ragged.told(error))?;
+        Ok((prepared, array, self.before.clone().and(joined)))
     }
 }
 
@@ -181,16 +193,22 @@ pub(super) fn check_copies(before: &Plan, options: &Export) -> PyResult<()> {
 }
 
 /// A `Tensor` of a source, with the field of a column and the dictionary of a chunk of it; with a mask, a pair
-/// of them.
+/// of them. Errors are in the words for whoever was asked, if it takes the options.
 pub(super) fn tensor<'py>(
     py: Python<'py>,
     source: Source<'_>,
     field: Option<&FieldRef>,
     array: Option<&ArrayRef>,
     options: &Export,
+    asked: Option<Asked>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let meaning = array.and_then(Meaning::of);
-    let values = PyTensor::of_column(exported(py, source, options)?, field, meaning);
+    let told = |error| match asked {
+        Some(asked) => asked.told(error),
+        None => error,
+    };
+    let values = exported(py, source, options).map_err(told)?;
+    let values = PyTensor::of_column(values, field, meaning);
     if options.nulls != NullPolicy::Masked {
         return Ok(Bound::new(py, values)?.into_any());
     }
@@ -220,13 +238,11 @@ fn refused(batches: &[RecordBatch], schema: &Schema, options: &Export) -> Option
         let plan = with_column(batches, index, field, |source, _| export::explain(source, options));
         refusals.note(field.name(), plan);
     }
-    refusals.finish().err().map(PyErr::from)
+    refusals.finish().err().map(|error| Asked::Tensor.told(error).into())
 }
 
-/// The error with the column's name before it, of the same class.
-fn named(py: Python<'_>, field: &Field, error: PyErr) -> PyErr {
-    let message = format!("column {:?}: {}", field.name(), error.value(py));
-    PyErr::from_type(error.get_type(py), message)
+fn column_name(field: &Field) -> String {
+    format!("column {:?}", field.name())
 }
 
 /// Chunks as one array, and what that copies.

@@ -241,7 +241,8 @@ impl PyTensor {
         self.field.clone().map(PyField)
     }
 
-    /// The values that the elements are codes of, as an Array; None if they are no codes.
+    /// The values that the elements are codes of, as an Array; None if they are no codes, and for matrices, whose
+    /// columns have each their own.
     ///
     /// The dictionaries of a stream's batches begin with the same values: each has all those of the one
     /// before it, and maybe more behind them.

@@ -14,6 +14,7 @@ use crate::memory::ManagedTensor;
 use crate::python::PyTensor;
 use crate::python::coded::Coded;
 use crate::python::dictionary::Meaning;
+use crate::python::error::Asked;
 use crate::python::structure::fenced;
 
 /// What becomes of the rows of a batch.
@@ -87,11 +88,12 @@ impl Form {
         } else if self.is_table {
             refusals.note_all(self.matrix(&pieces, width)?).map(Features::Matrix)
         } else {
-            Some(Features::Matrix(column(0, &self.features)?))
+            let column = column(0, &self.features);
+            Some(Features::Matrix(column.map_err(|error| Asked::Batches.told(error))?))
         };
         let label = self.has_label.then(|| planned(width, &self.label));
         let label = label.and_then(|label| refusals.note(fields[width].name(), label));
-        refusals.finish()?;
+        refusals.finish().map_err(|error| Asked::Batches.told(error))?;
         let Some(features) = features else { return Err(Error::NoColumns.into()) };
         // Rows that nobody else holds are the tensors' own, where these are to have their own.
         drop(pieces);

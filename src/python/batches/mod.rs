@@ -16,7 +16,7 @@ use std::{mem, process, slice, str};
 
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{Field, FieldRef, Schema};
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -28,7 +28,7 @@ use shuffle::Pool;
 
 use super::coded::Coded;
 use super::names::{self, several};
-use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, pointless};
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
 use super::request::CopyArg;
 use super::{PyArray, source, table};
 use crate::fence::fenced;
@@ -233,9 +233,9 @@ pub(super) fn _index_columns(names: Vec<String>, metadata: Vec<u8>) -> Vec<Strin
 #[pyfunction]
 #[pyo3(signature = (names, wanted, /))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments")]
-pub(super) fn _check_names(names: Vec<String>, wanted: Vec<String>) -> PyResult<()> {
+pub(super) fn _check_names(names: Vec<String>, wanted: ColumnsArg) -> PyResult<()> {
     let among: Vec<&str> = names.iter().map(String::as_str).collect();
-    names::positions(&among, &wanted).map(drop)
+    names::positions(&among, &wanted.0).map(drop)
 }
 
 /// Opens what iter_batches has judged.
@@ -250,7 +250,7 @@ pub(super) fn _open_batches(
     dtype: Option<DtypeArg>,
     nulls: NullsArg,
     copy: Option<CopyArg>,
-    physical: bool,
+    physical: PhysicalArg,
     batch_size: Option<usize>,
     drop_last: bool,
     shuffle: Option<(usize, u64)>,
@@ -274,7 +274,15 @@ pub(super) fn _open_batches(
     let schema = table::table_schema(&field);
     let (positions, read) = match &schema {
         Some(schema) => {
+            if let (Some(wanted), false) = (&wanted, as_matrix) {
+                names::refuse_twice(wanted)?;
+            }
             let mut positions = features(schema, wanted.as_deref(), label.as_deref(), as_matrix)?;
+            if let (true, true, Some(label)) = (as_matrix, positions.is_empty(), &label) {
+                // A name that there is not is told first.
+                table::positions(schema, slice::from_ref(label))?;
+                return Err(PyBufferError::new_err("no features are left beside the label"));
+            }
             if let Some(label) = &label {
                 positions.extend(table::positions(schema, slice::from_ref(label))?);
             }
@@ -291,7 +299,7 @@ pub(super) fn _open_batches(
         None => (Vec::new(), Schema::new(vec![field])),
     };
     // Codes are of one dictionary, that of the stream, and of one type.
-    let of = |field: &FieldRef| match physical {
+    let of = |field: &FieldRef| match physical.0 {
         true => Ok(Coded::new(field)?.map(Arc::new)),
         false => Ok(None),
     };
