@@ -301,7 +301,7 @@ def test_of_a_null_row_it_is_said_which():
     assert array.row(1, nulls=0).tolist() == 0
     for column in (pa.array([[1], None]), pa.array(["a", None])):
         message = refusal(list, Array(column))
-        assert message == "row 1 is null, and has no shape: leave it out"
+        assert message == "row 1 has 1 null where its shape would be: leave it out"
 
 
 def test_columns_of_a_record_batch_are_named():

@@ -25,6 +25,8 @@ pub(crate) use dense::same_values;
 pub(crate) use primitive::vector;
 pub(crate) use ragged::PreparedRagged;
 pub(crate) use refusal::nulls;
+#[cfg(feature = "pyo3")]
+pub(crate) use refusal::way_out;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_schema::{Field, Schema};

@@ -22,7 +22,7 @@ pub(super) fn in_rows(error: Error) -> Error {
         Error::Nulls { data_type, null_count, len } => {
             Error::NullsInRows { data_type, null_count, len }
         }
-        Error::UnsupportedType { data_type, way_out } => {
+        Error::UnsupportedType { data_type, way_out } if way_out == self::way_out(&data_type) => {
             let way_out = match &data_type {
                 DataType::Struct(_) => {
                     "the rows' items are structs: flatten one level first, as pyarrow.compute.list_flatten does, \
@@ -71,7 +71,7 @@ pub(crate) fn nulls(array: &dyn Array, null_count: usize) -> Error {
 }
 
 /// Every type is named, so that one that Arrow adds asks for an answer.
-fn way_out(data_type: &DataType) -> &'static str {
+pub(crate) fn way_out(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::Interval(_) => "split it into numeric columns first",
         DataType::Decimal128(..) | DataType::Decimal256(..) => {

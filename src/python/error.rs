@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
 use crate::error::Error;
+use crate::export;
 
 /// `UnsupportedError(BufferError, TypeError)`: a refusal that no keyword can change. It is a
 /// `TypeError` because pyarrow raises one, and code written for pyarrow catches it.
@@ -65,7 +66,10 @@ impl Asked {
             Error::Columns { errors } => Error::Columns {
                 errors: errors.into_iter().map(|error| self.told(error)).collect(),
             },
-            Error::UnsupportedType { data_type, way_out } => {
+            // What is said of an extension type, say, stays.
+            Error::UnsupportedType { data_type, way_out }
+                if way_out == export::way_out(&data_type) =>
+            {
                 let way_out = self.way_out(&data_type).unwrap_or(way_out);
                 Error::UnsupportedType { data_type, way_out }
             }
@@ -116,7 +120,7 @@ impl Asked {
                 | DataType::LargeBinary
                 | DataType::BinaryView
                 | DataType::Struct(_) => {
-                    format!("row {row} is null, and has no shape: leave it out")
+                    format!("row {row} has 1 null where its shape would be: leave it out")
                 }
                 _ => {
                     let nulls = if *null_count == 1 { "null" } else { "nulls" };
