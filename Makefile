@@ -143,7 +143,7 @@ package: $(VENV)/.test
 	$(BIN)/maturin sdist --manifest-path python/Cargo.toml --out $(DIST)
 	mkdir $(DIST)/sdist && tar -xzf $(DIST)/*.tar.gz -C $(DIST)/sdist --strip-components 1 --touch
 	. $(BIN)/activate && CARGO_TARGET_DIR=$(abspath target/package-build) \
-		maturin build --release --zig --compatibility manylinux2014 \
+		maturin build --release --zig --compatibility manylinux2014 --compression-level 9 \
 		--manifest-path $(DIST)/sdist/python/Cargo.toml --out $(DIST)
 	$(BIN)/python python/check_package.py $(DIST)/*.whl README.md
 
@@ -152,7 +152,7 @@ package: $(VENV)/.test
 free-threaded: $(VENV)/.test
 	. $(BIN)/activate && PYO3_CONFIG_FILE=$(abspath python/free-threaded.cfg) \
 		CARGO_TARGET_DIR=$(abspath target/package-build) \
-		maturin build --release --zig --compatibility manylinux2014 --interpreter python3.14t \
+		maturin build --release --zig --compatibility manylinux2014 --compression-level 9 --interpreter python3.14t \
 		--manifest-path python/Cargo.toml --out $(DIST)
 
 # The suite on an interpreter without a GIL, which is built from Debian's source of CPython (two minutes) as
