@@ -24,6 +24,8 @@ use crate::plan::Plan;
 #[cfg(feature = "pyo3")]
 pub(crate) use mask::Masked;
 pub use mask::masked;
+#[cfg(feature = "pyo3")]
+pub(crate) use prepare::numeric;
 pub(crate) use primitive::{adopt, adopt_as};
 #[cfg(feature = "pyo3")]
 pub(crate) use ragged::masked_ragged;

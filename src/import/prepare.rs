@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, FixedSizeListArray, PrimitiveArray, make_array, types};
-use arrow_buffer::{BooleanBuffer, Buffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
@@ -207,7 +207,7 @@ pub(super) fn build(data_type: &DataType, len: usize, values: Buffer) -> ArrayRe
         let lists = FixedSizeListArray::try_new_with_length(item, *size, values, None, len);
         return Arc::new(lists.unwrap_or_else(impossible));
     }
-    if let Some(array) = numeric(data_type, len, &values) {
+    if let Some(array) = numeric(data_type, 0, len, &values, None) {
         return array;
     }
     let data = ArrayData::builder(data_type.clone()).len(len).add_buffer(values).build();
@@ -216,13 +216,19 @@ pub(super) fn build(data_type: &DataType, len: usize, values: Buffer) -> ArrayRe
 
 macro_rules! numeric {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
-        /// The common case, in a third of the time.
-        fn numeric(data_type: &DataType, len: usize, values: &Buffer) -> Option<ArrayRef> {
-            let values = values.clone();
+        /// The common case, in a third of the time: so many numbers from `start` on; `None` of other types.
+        pub(crate) fn numeric(
+            data_type: &DataType,
+            start: usize,
+            len: usize,
+            values: &Buffer,
+            nulls: Option<&NullBuffer>,
+        ) -> Option<ArrayRef> {
+            let (values, nulls) = (values.clone(), nulls.cloned());
             Some(match data_type {
                 $(DataType::$arrow => Arc::new(PrimitiveArray::<types::$type>::new(
-                    ScalarBuffer::new(values, 0, len),
-                    None,
+                    ScalarBuffer::new(values, start, len),
+                    nulls,
                 )),)*
                 _ => return None,
             })

@@ -13,6 +13,22 @@ pub(crate) struct Fresh(Buffer);
 /// What Arrow recommends, and what JAX, MLX and minarrow need in order to share what they are given.
 const ALIGNMENT: usize = 64;
 
+/// Room for `len` values behind those that it has, where the room is aligned to 64 bytes. This is once for each
+/// type, and not once for each of the many that fill it.
+#[inline(never)]
+fn reserved<T: ArrowNativeType>(len: usize) -> Result<Vec<T>, Error> {
+    let mut values = Vec::<T>::new();
+    // The allocator aligns to 16 bytes or so: leave room to begin further on.
+    let slack = ALIGNMENT / size_of::<T>();
+    values
+        .try_reserve_exact(len.saturating_add(slack))
+        .map_err(|_| Error::OutOfMemory { nbytes: len.saturating_mul(size_of::<T>()) })?;
+    huge::advise(values.spare_capacity_mut());
+    let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
+    values.resize(start, T::default());
+    Ok(values)
+}
+
 impl Fresh {
     /// Memory for `len` values, aligned to 64 bytes, which `fill` appends to the vector it gets.
     pub(crate) fn build<T: ArrowNativeType>(
@@ -30,20 +46,11 @@ impl Fresh {
         len: usize,
         fill: impl FnOnce(&mut Vec<T>) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let nbytes = len.saturating_mul(size_of::<T>());
-        let mut values = Vec::<T>::new();
-        // The allocator aligns to 16 bytes or so: leave room to begin further on.
-        let slack = ALIGNMENT / size_of::<T>();
-        values
-            .try_reserve_exact(len.saturating_add(slack))
-            .map_err(|_| Error::OutOfMemory { nbytes })?;
-        huge::advise(values.spare_capacity_mut());
-        let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
-        values.resize(start, T::default());
+        let mut values = reserved::<T>(len)?;
+        let start = values.len();
         fill(&mut values)?;
         debug_assert_eq!(values.len(), start + len, "filled exactly");
-        let start = start * size_of::<T>();
-        Ok(Self(Buffer::from_vec(values).slice_with_length(start, nbytes)))
+        Ok(Self::of(values, start, len))
     }
 
     /// As [`Self::build`], for a `fill` that writes in an order of its own, to what is 0 until then.
@@ -58,8 +65,14 @@ impl Fresh {
         huge::advise(&mut values);
         let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
         fill(&mut values[start..start + len]);
-        let start = start * size_of::<T>();
-        Ok(Self(Buffer::from_vec(values).slice_with_length(start, nbytes)))
+        Ok(Self::of(values, start, len))
+    }
+
+    /// So many values of a vector, from `start` on.
+    #[inline(never)]
+    fn of<T: ArrowNativeType>(values: Vec<T>, start: usize, len: usize) -> Self {
+        let (start, nbytes) = (start * size_of::<T>(), len * size_of::<T>());
+        Self(Buffer::from_vec(values).slice_with_length(start, nbytes))
     }
 
     /// The memory of a vector, as it is.

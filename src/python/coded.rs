@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, DictionaryArray, FixedSizeListArray, downcast_integer};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, make_array};
 use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
@@ -123,7 +123,7 @@ fn merged(chunks: &[ArrayRef], dictionaries: &[ArrayRef]) -> PyResult<Option<Vec
         let codes = fenced(|| cast(&codes, keys)).map_err(PyValueError::new_err)?;
         within(chunk, chunk.data_type(), &|chunk| {
             let keys = recoded(chunk.as_any_dictionary().keys(), &codes)?;
-            let array = || with_keys(&keys, Arc::clone(&values));
+            let array = || with_keys(&keys, &values);
             fenced(array).map_err(PyValueError::new_err)
         })
     });
@@ -153,16 +153,10 @@ fn are_same(dictionaries: &[ArrayRef]) -> bool {
     fenced(|| Ok(same())).unwrap_or(false)
 }
 
-fn with_keys(keys: &ArrayRef, values: ArrayRef) -> Result<ArrayRef, ArrowError> {
-    macro_rules! dictionary {
-        ($type:ty) => {
-            Arc::new(DictionaryArray::try_new(keys.as_primitive::<$type>().clone(), values)?)
-        };
-    }
-    Ok(downcast_integer! {
-        keys.data_type() => (dictionary),
-        other => return Err(ArrowError::InvalidArgumentError(format!("keys of {other}"))),
-    })
+fn with_keys(keys: &ArrayRef, values: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    let types = (Box::new(keys.data_type().clone()), Box::new(values.data_type().clone()));
+    let data = keys.to_data().into_builder().data_type(DataType::Dictionary(types.0, types.1));
+    Ok(make_array(data.add_child_data(values.to_data()).build()?))
 }
 
 /// How many values have a code of such a type.

@@ -28,6 +28,7 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> 
 /// keyword asked for and the values do not allow (`ValueError`), and memory that is not there
 /// (`MemoryError`).
 impl From<Error> for PyErr {
+    #[cold]
     fn from(error: Error) -> Self {
         let message = error.to_string();
         if error.is_out_of_memory() {

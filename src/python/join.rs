@@ -8,12 +8,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
-    Array, ArrayRef, GenericListArray, GenericListViewArray, OffsetSizeTrait, PrimitiveArray,
-    RunArray, StructArray, make_array,
+    Array, ArrayRef, OffsetSizeTrait, PrimitiveArray, RunArray, StructArray, make_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, NullBuffer, OffsetBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, Buffer, NullBuffer, OffsetBuffer};
 use arrow_data::transform::{Capacities, MutableArrayData};
-use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
+use arrow_data::{ArrayData, ArrayDataBuilder};
+use arrow_schema::{ArrowError, DataType, Fields};
 
 use super::coded::{count, of_one_dictionary};
 use super::room;
@@ -33,10 +33,10 @@ pub(super) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     }
     match first.data_type() {
         DataType::Struct(fields) => structs(chunks, fields),
-        DataType::List(field) => lists::<i32>(chunks, field),
-        DataType::LargeList(field) => lists::<i64>(chunks, field),
-        DataType::ListView(field) => views::<i32>(chunks, field),
-        DataType::LargeListView(field) => views::<i64>(chunks, field),
+        DataType::List(_) => lists::<i32>(chunks),
+        DataType::LargeList(_) => lists::<i64>(chunks),
+        DataType::ListView(_) => views::<i32>(chunks),
+        DataType::LargeListView(_) => views::<i64>(chunks),
         DataType::Dictionary(..) | DataType::FixedSizeList(..) => coded(chunks),
         DataType::RunEndEncoded(ends, _) => match ends.data_type() {
             DataType::Int16 => runs::<Int16Type>(chunks),
@@ -59,7 +59,7 @@ fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError>
 }
 
 /// Of the values only those that are in a list.
-fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<ArrayRef, ArrowError> {
+fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let lists = || chunks.iter().map(|chunk| chunk.as_list::<O>());
     let values = lists().map(|list| {
         let (first, last) = (list.offsets()[0].as_usize(), list.offsets()[list.len()].as_usize());
@@ -72,12 +72,12 @@ fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<Arr
     check_own::<O>(chunks)?;
     let offsets =
         OffsetBuffer::<O>::from_lengths(lists().flat_map(|list| list.offsets().lengths()));
-    let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls(chunks)?)?;
-    Ok(Arc::new(lists))
+    let data = like(chunks)?.add_buffer(offsets.into_inner().into_inner());
+    Ok(make_array(data.add_child_data(values.to_data()).build()?))
 }
 
 /// Of the values all, because rows may share some.
-fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<ArrayRef, ArrowError> {
+fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let lists = || chunks.iter().map(|chunk| chunk.as_list_view::<O>());
     let values = concat(&lists().map(|list| Arc::clone(list.values())).collect::<Vec<_>>())?;
     if O::from_usize(values.len()).is_none() {
@@ -89,10 +89,10 @@ fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef], item: &FieldRef) -> Result<Arr
         offsets.extend(list.offsets().iter().map(|&offset| start + offset));
         start += O::usize_as(list.values().len());
     }
-    let sizes = lists().flat_map(|list| list.sizes()).copied().collect();
-    let item = Arc::clone(item);
-    let lists = GenericListViewArray::try_new(item, offsets.into(), sizes, values, nulls(chunks)?)?;
-    Ok(Arc::new(lists))
+    let sizes = lists().flat_map(|list| list.sizes()).copied().collect::<Vec<_>>();
+    let data =
+        like(chunks)?.add_buffer(Buffer::from_vec(offsets)).add_buffer(Buffer::from_vec(sizes));
+    Ok(make_array(data.add_child_data(values.to_data()).build()?))
 }
 
 /// Runs, however long they are.
@@ -109,8 +109,8 @@ fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError>
         }
         start += chunk.len();
     }
-    let ends = PrimitiveArray::<T>::new(ends.into(), None);
-    Ok(Arc::new(RunArray::try_new(&ends, &values)?))
+    let ends = PrimitiveArray::<T>::new(ends.into(), None).into_data();
+    Ok(make_array(like(chunks)?.child_data(vec![ends, values.to_data()]).build()?))
 }
 
 /// Codes, which are those of one dictionary then. Where values are not told apart, all of them come one behind
@@ -162,6 +162,13 @@ fn external(error: Error) -> ArrowError {
 
 fn length<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
     (offsets[offsets.len() - 1] - offsets[0]).as_usize()
+}
+
+/// What all chunks together are, but for their contents. Arrays are made from that, as a class that is named here
+/// would be another copy of all that arrow-array has of it.
+fn like(chunks: &[ArrayRef]) -> Result<ArrayDataBuilder, ArrowError> {
+    let rows = chunks.iter().map(|chunk| chunk.len()).sum();
+    Ok(ArrayData::builder(chunks[0].data_type().clone()).len(rows).nulls(nulls(chunks)?))
 }
 
 fn nulls(chunks: &[ArrayRef]) -> Result<Option<NullBuffer>, ArrowError> {

@@ -11,15 +11,14 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
-use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, StructArray, downcast_primitive,
-    make_array,
-};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_array::{Array, ArrayRef, StructArray, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields};
 
 use super::repair::repaired;
 use super::structure::{Checked, check_array, child_types, fenced};
+use crate::import;
 use crate::memory::release_foreign;
 
 /// Takes over an array structure, and says how many bytes of it are not aligned to their values, which
@@ -155,16 +154,18 @@ impl Part<'_> {
         // SAFETY: the caller's promise; numbers have a validity and then values, and it has been checked that
         // so many bytes are no overflow.
         let (values, nulls) = unsafe { (self.buffer(1, end * width)?, self.nulls(from, len)) };
+        // No value asks for more than this, and some for less: those go the other way then.
+        if values.as_ptr().align_offset(width.min(16)) != 0 {
+            return None;
+        }
         let start = self.array.offset() + from;
-        macro_rules! array {
-            ($type:ty) => {
-                array_of::<$type>(values, start, len, nulls, data_type)
-            };
+        if let Some(numbers) = import::numeric(data_type, start, len, &values, nulls.as_ref()) {
+            return Some(numbers);
         }
-        downcast_primitive! {
-            data_type => (array),
-            _ => None,
-        }
+        // Times and decimals: a class for each would be another copy of what arrow-array has of it.
+        let data = ArrayData::builder(data_type.clone()).offset(start).len(len).nulls(nulls);
+        // SAFETY: so many values, which are aligned, and as many bits.
+        Some(make_array(unsafe { data.add_buffer(values).build_unchecked() }))
     }
 
     /// The validity of these rows, if any is null.
@@ -227,20 +228,4 @@ impl Part<'_> {
         lent.private_data = Arc::into_raw(Arc::clone(self.lender)).cast_mut().cast::<c_void>();
         lent
     }
-}
-
-/// So many values from one on; `None` if they are not aligned.
-fn array_of<T: ArrowPrimitiveType>(
-    values: Buffer,
-    start: usize,
-    len: usize,
-    nulls: Option<NullBuffer>,
-    data_type: &DataType,
-) -> Option<ArrayRef> {
-    if !values.as_ptr().cast::<T::Native>().is_aligned() {
-        return None;
-    }
-    let values = ScalarBuffer::new(values, start, len);
-    let array = PrimitiveArray::<T>::new(values, nulls);
-    Some(Arc::new(array.with_data_type(data_type.clone())))
 }
