@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 import sys
 import time
 from types import ModuleType
@@ -95,6 +96,14 @@ def live(no_leaks):
         return now[0] - exported, now[1] - imported
 
     return since
+
+
+@pytest.fixture
+def ctrl_c():
+    """Processes that a shell starts in the background ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def pytest_collection_finish():

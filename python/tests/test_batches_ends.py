@@ -545,14 +545,6 @@ def test_a_fork_has_no_part_in_its_parents_batches(prefetch):
     ]
 
 
-@pytest.fixture
-def ctrl_c():
-    """Processes that a shell starts in the background ignore it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @PREFETCH
 @pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_the_waiting(prefetch):

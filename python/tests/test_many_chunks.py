@@ -98,6 +98,7 @@ def test_a_chunk_that_is_wrong_is_refused_among_many():
             arrow_dlpack.to_tensor(pa.Table.from_batches(batches))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_a_long_import():
     """The source is read no further, so that there are rows left in it."""
     table = pa.table({"x": pa.chunked_array([pa.array([1.0])] * 1_000_000)})
