@@ -228,9 +228,9 @@ fuzz: $(VENV)/.demo $(FUZZ)
 
 # The tests under Miri, the sanitizers and valgrind.
 SANITIZERS := sanitize-miri sanitize-address sanitize-thread sanitize-valgrind
-.PHONY: $(SANITIZERS) sanitize-rooms
+.PHONY: $(SANITIZERS) sanitize-rooms sanitize-python
 sanitize: $(SANITIZERS)
-$(SANITIZERS) sanitize-rooms: $(VENV)/.test target/rustup/.$(NIGHTLY)
+$(SANITIZERS) sanitize-rooms sanitize-python: $(VENV)/.test target/rustup/.$(NIGHTLY)
 	$(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) tests/sanitize.sh $(@:sanitize-%=%)
 
 # What every change has of them, which may be nothing: it says so.

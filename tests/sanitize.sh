@@ -25,10 +25,10 @@ miri() {
 # allocated what; some tests ask for more memory than there is.
 address() {
     address_rust
-    address_python
+    python
 }
 
-address_python() {
+python() {
     instrumented
     # An extension module looks for the runtime in the interpreter, where LD_PRELOAD puts it. Rust has it as
     # an archive, which takes offence at being a library if that is called libasan.so.
@@ -78,23 +78,33 @@ rooms() {
     miri --test adopt
 }
 
-# What every change has: that, if there is something new in them, or under them, since the commit that Miri passed
-# at in the slow tier.
+# What every change has: the tools that look at unsafe rooms, where something in them, or under them, is new since
+# the commit that the slow tier's part passed at.
 changed() {
-    local since files
-    since=$(.venv/bin/python .ci/slow.py commit sanitize-miri)
-    if [ -z "$since" ]; then
-        echo "sanitize-changed: docs/slow-tier.md has no commit at which Miri passed, and which git knows: all of it"
-    else
-        files=$(git diff --name-only "$since" -- src/memory src/kernels/{lanes,strided}.rs \
-            src/{ffi,layout,fence}.rs tests/adopt.rs)
-        if [ -z "$files" ]; then
-            echo "sanitize-changed: nothing to do, no room that is all pointers has changed since $since"
-            return
-        fi
-        echo "sanitize-changed: since $since" $files
+    if is_new sanitize-miri src/memory src/kernels/{lanes,strided}.rs src/{ffi,layout,fence}.rs tests/adopt.rs; then
+        make sanitize-rooms
     fi
-    make sanitize-rooms
+    local unsafe
+    mapfile -t unsafe < <(grep -rl --include=*.rs 'expect(unsafe_code' src/python)
+    if is_new sanitize-address "${unsafe[@]}"; then
+        make sanitize-python
+    fi
+}
+
+# is_new PART PATH...: it says why, or why not.
+is_new() {
+    local since files
+    since=$(.venv/bin/python .ci/slow.py commit "$1")
+    if [ -z "$since" ]; then
+        echo "sanitize-changed: docs/slow-tier.md has no commit that $1 passed at and git knows: all of it"
+        return 0
+    fi
+    files=$(git diff --name-only "$since" -- "${@:2}") || files="what git does not say"
+    if [ -z "$files" ]; then
+        echo "sanitize-changed: nothing new for $1 since $since"
+        return 1
+    fi
+    echo "sanitize-changed: new for $1 since $since:" $files
 }
 
 # Builds the extension module and puts the package together: `package FOLDER OPTIONS...`
