@@ -167,6 +167,7 @@ impl<'a, 'py> Interface<'a, 'py> {
         let text = text.map_err(|_| self.wrong("typestr", "a str", &typestr))?;
         let dtype = item::of_typestr(&text.to_string_lossy())?;
         let shape = self.integers("shape", &self.required("shape")?)?;
+        lent::check_ndim(shape.len())?;
         layout::element_count(&shape)?;
         let strides = match self.get("strides")? {
             None => layout::row_major(&shape),

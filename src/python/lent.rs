@@ -218,7 +218,7 @@ fn describe(data: *mut u8, readonly: bool, told: &Told) -> PyResult<Description<
     })
 }
 
-fn check_ndim(ndim: usize) -> PyResult<()> {
+pub(super) fn check_ndim(ndim: usize) -> PyResult<()> {
     if ndim <= MAX_NDIM {
         return Ok(());
     }
