@@ -130,7 +130,8 @@ docs: $(VENV)/.test build
 # The wheel that `build` installs, tried in an empty environment: nothing is built again.
 wheel: $(VENV)/.test build
 	rm -rf target/wheel
-	. $(BIN)/activate && maturin build --quiet --release --manifest-path python/Cargo.toml --out target/wheel
+	. $(BIN)/activate && maturin build --quiet --release --compression-level 9 \
+		--manifest-path python/Cargo.toml --out target/wheel
 	$(BIN)/python python/check_package.py target/wheel/*.whl README.md
 
 # What goes to the registries: the crate, the sdist, and the wheel, which is built from the sdist, for

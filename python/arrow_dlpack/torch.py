@@ -224,7 +224,8 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         return self._batches()
 
     def _batches(self) -> Iterator[Any]:
-        worker, source, options = get_worker_info(), self.source, dict(self.options)
+        source: Any = self.source
+        worker, options = get_worker_info(), dict(self.options)
         index, count = options.pop("shard")
         if worker is not None:
             index, count = index * worker.num_workers + worker.id, count * worker.num_workers
