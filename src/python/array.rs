@@ -227,10 +227,10 @@ impl PyArray {
     ) -> PyResult<Self> {
         if device.is_none() && copy.is_none() && r#type.is_none() && mask.is_none() {
             // Most tensors are handed over by a table, with less work than it would take to move them about here.
-            let tensor = match exchange::take(x)? {
-                Some(tensor) => tensor,
-                None => take_by(x, None, None, Wanted::take_by_method)?,
-            };
+            if let Some(tensor) = exchange::take(x)? {
+                return Self::from_tensor(x.py(), tensor, None, None, None);
+            }
+            let tensor = take_by(x, None, None, Wanted::take_by_method)?;
             return Self::from_tensor(x.py(), tensor, None, None, None);
         }
         let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));

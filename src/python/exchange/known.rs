@@ -6,8 +6,11 @@
 //! - **X6** A capsule named [`NAME`] has a pointer to a `DLPackExchangeAPIHeader`, which begins a
 //!   `DLPackExchangeAPI` where it says major version 1; and so for every `prev_api` that is not NULL. All
 //!   are there for as long as the process.
+//! - **X8** What `InC::Getter` has was found together, in the type that it is used for.
 #![expect(unsafe_code, reason = "reads the tables of other libraries")]
 
+use std::ffi::c_void;
+use std::mem;
 use std::ptr::NonNull;
 
 use pyo3::exceptions::PyException;
@@ -53,9 +56,49 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Condition {
     name: Py<PyString>,
-    /// The type's own method, if it is one that is written in C.
-    method: Option<Py<PyAny>>,
+    in_c: Option<InC>,
     what: &'static Candidate,
+}
+
+/// A type's own attribute that is written in C. It need not be looked up by its name each time.
+#[derive(Debug)]
+enum InC {
+    Method(Py<PyAny>),
+    /// X8: the function gets the attribute, by the descriptor beside it, of an instance of the type.
+    Getter(Py<PyAny>, ffi::descrgetfunc),
+}
+
+impl InC {
+    /// `None` for any other attribute.
+    fn of(attribute: &Bound<'_, PyAny>, is_method: bool) -> PyResult<Option<Self>> {
+        let types = attribute.py().import("types")?;
+        if is_method {
+            let is = attribute.is_exact_instance(&types.getattr("MethodDescriptorType")?);
+            return Ok(is.then(|| Self::Method(attribute.clone().unbind())));
+        }
+        if !attribute.is_exact_instance(&types.getattr("GetSetDescriptorType")?) {
+            return Ok(None);
+        }
+        // SAFETY: attached to Python, and a type, which has such a function in this place if it has any.
+        let get = unsafe {
+            let slot = ffi::PyType_GetSlot(attribute.get_type_ptr(), ffi::Py_tp_descr_get);
+            mem::transmute::<*mut c_void, Option<ffi::descrgetfunc>>(slot)
+        };
+        Ok(get.map(|get| Self::Getter(attribute.clone().unbind(), get)))
+    }
+
+    /// What it has to say of an instance of its type.
+    fn ask<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::Method(method) => fastcall::call1(method.bind(x.py()), x),
+            // SAFETY: X8, attached to Python, with live objects. The result is a new reference, or NULL with an
+            // exception set.
+            Self::Getter(descriptor, get) => unsafe {
+                let found = get(descriptor.as_ptr(), x.as_ptr(), x.get_type_ptr().cast());
+                Bound::from_owned_ptr_or_err(x.py(), found)
+            },
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -168,9 +211,8 @@ impl Condition {
         for what in &CONDITIONS {
             let name = PyString::intern(py, what.name);
             if let Some(attribute) = unless_it_raises(py, kind.getattr(&name))? {
-                let is_in_c = what.is_method && attribute.is_exact_instance(&method_of_c(py)?);
-                let method = is_in_c.then(|| attribute.unbind());
-                found.push(Self { name: name.unbind(), method, what });
+                let in_c = InC::of(&attribute, what.is_method)?;
+                found.push(Self { name: name.unbind(), in_c, what });
             }
         }
         Ok(found)
@@ -184,8 +226,8 @@ impl Condition {
     /// Whether the object meets it: what cannot be told does not.
     pub(super) fn is_met(&self, x: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = x.py();
-        let found = match &self.method {
-            Some(method) => fastcall::call1(method.bind(py), x),
+        let found = match &self.in_c {
+            Some(attribute) => attribute.ask(x),
             None if self.what.is_method => x.call_method0(&self.name),
             None => x.getattr(&self.name),
         };
@@ -194,11 +236,6 @@ impl Condition {
             Err(error) => Ok(unless_it_raises(py, Err(error))?.unwrap_or(false)),
         }
     }
-}
-
-/// The class of methods that are written in C, which need not be looked up by their names each time.
-fn method_of_c(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    py.import("types")?.getattr("MethodDescriptorType")
 }
 
 /// A value, unless there is none for reasons that are nobody's business; Ctrl-C is.
