@@ -38,6 +38,8 @@ python() {
     ar d $archive asan_preinit.cpp.o # is for executables
     cc -shared -o "$runtime" -Wl,--whole-archive $archive -Wl,--no-whole-archive -lm -lgcc_s
     ASAN_OPTIONS+=:abort_on_error=1:exitcode=0:log_path=$PWD/$CARGO_TARGET_DIR/report
+    # A test calls itself a thousand levels deep, and these frames have margins around everything.
+    ulimit -s 65536
     suite env LD_PRELOAD="$runtime"
 }
 
