@@ -147,7 +147,7 @@ impl fmt::Display for DLDataType {
 }
 
 impl DLDataType {
-    /// The dtype that whoever wrote this may mean: of the same letters, in whatever order and case, behind the
+    /// The dtype that may be meant by a name that is none: of the same letters, in whatever order and case, behind the
     /// name of a module or not, or of one letter more, less or another.
     pub(crate) fn named_like(name: &str) -> Option<Self> {
         const LONGEST: usize = 30;

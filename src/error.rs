@@ -109,7 +109,7 @@ pub enum Error {
         /// What was asked for.
         String,
     ),
-    /// Another error, in the words of whoever was asked.
+    /// Another error, in words that fit the function that was asked.
     #[cfg(feature = "pyo3")]
     #[doc(hidden)]
     #[error("{words}")]
@@ -646,7 +646,7 @@ impl Refusals {
 }
 
 /// So many things of a name that ends in s where there are several.
-struct Count(usize, &'static str);
+pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
 
 impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -23,7 +23,7 @@ mod row;
 pub(crate) use dense::same_values;
 #[cfg(feature = "pyo3")]
 pub(crate) use primitive::vector;
-pub(crate) use ragged::PreparedRagged;
+pub(crate) use ragged::{PreparedRagged, is_ragged};
 pub(crate) use refusal::nulls;
 #[cfg(feature = "pyo3")]
 pub(crate) use refusal::way_out;

@@ -541,7 +541,7 @@ fn sums<O: OffsetSizeTrait>(bounds: &Bounds, nulls: Option<&NullBuffer>, out: &m
 }
 
 /// Whether rows of the type differ in length.
-pub(super) fn is_ragged(data_type: &DataType) -> bool {
+pub(crate) fn is_ragged(data_type: &DataType) -> bool {
     matches!(
         data_type,
         DataType::List(_)

@@ -28,7 +28,7 @@ pub(super) fn in_rows(error: Error) -> Error {
                     "the rows' items are structs: flatten one level first, as pyarrow.compute.list_flatten does, \
                      for a table of them"
                 }
-                other if !super::ragged::is_ragged(other) => way_out,
+                other if !super::is_ragged(other) => way_out,
                 DataType::List(_)
                 | DataType::LargeList(_)
                 | DataType::ListView(_)

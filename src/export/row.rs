@@ -6,7 +6,8 @@ use arrow_array::types::Int32Type;
 use arrow_schema::Field;
 
 use super::dense::Dense;
-use super::ragged::{Rows, is_ragged};
+use super::is_ragged;
+use super::ragged::Rows;
 use super::refusal;
 use crate::error::Error;
 use crate::extension::{Dimensions, Extension};

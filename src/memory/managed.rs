@@ -111,7 +111,7 @@ impl ManagedTensor {
     }
 
     /// Owns first, then judges. A tensor is too large to be moved for nothing: what is made here is returned as
-    /// it is by whoever called.
+    /// it is by the callers.
     ///
     /// # Safety
     ///

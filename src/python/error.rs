@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
-use crate::error::Error;
+use crate::error::{Count, Error};
 use crate::export;
 
 /// `UnsupportedError(BufferError, TypeError)`: a refusal that no keyword can change. It is a
@@ -44,7 +44,7 @@ impl From<Error> for PyErr {
     }
 }
 
-/// Who was asked: whoever takes `nulls=` and `physical=` need not say whose they are.
+/// Which function was asked: those that take `nulls=` and `physical=` need not say whose they are.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
     /// `to_tensor` and `to_tensor_dict`.
@@ -58,7 +58,7 @@ pub(super) enum Asked {
 }
 
 impl Asked {
-    /// The error in words for whoever was asked.
+    /// The error in words that fit the function that was asked.
     pub(super) fn told(self, error: Error) -> Error {
         match error {
             Error::Column { name, error } => {
@@ -109,28 +109,16 @@ impl Asked {
 
     fn words(self, error: &Error) -> Option<String> {
         match (self, error) {
-            (Self::Row(row), Error::Nulls { data_type, null_count, .. }) => Some(match data_type {
-                DataType::List(_)
-                | DataType::LargeList(_)
-                | DataType::ListView(_)
-                | DataType::LargeListView(_)
-                | DataType::Utf8
-                | DataType::LargeUtf8
-                | DataType::Utf8View
-                | DataType::Binary
-                | DataType::LargeBinary
-                | DataType::BinaryView
-                | DataType::Struct(_) => {
-                    format!("row {row} has 1 null where its shape would be: leave it out")
-                }
-                _ => {
-                    let nulls = if *null_count == 1 { "null" } else { "nulls" };
-                    format!(
-                        "row {row} has {null_count} {nulls}, and a tensor cannot hold nulls: pass row nulls= (a \
-                         fill value, \"nan\" or \"mask\"), or drop them first"
-                    )
-                }
-            }),
+            (Self::Row(row), Error::Nulls { data_type, .. })
+                if export::is_ragged(data_type) || matches!(data_type, DataType::Struct(_)) =>
+            {
+                Some(format!("row {row} has 1 null where its shape would be: leave it out"))
+            }
+            (Self::Row(row), Error::Nulls { null_count, .. }) => Some(format!(
+                "row {row} has {}, and a tensor cannot hold nulls: pass row nulls= (a fill value, \"nan\" or \
+                 \"mask\"), or drop them first",
+                Count(*null_count, "null")
+            )),
             (_, Error::Nulls { .. }) => {
                 Some(error.to_string().replace(" to to_tensor or ragged", ""))
             }

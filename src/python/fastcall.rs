@@ -64,18 +64,21 @@ pub(super) fn method<T: Produces>(py: Python<'_>) -> PyResult<Py<PyAny>> {
     }
 }
 
+/// What `PyObject_Vectorcall` takes, and `PyObject_VectorcallMethod`, which has the method's name first. The end of
+/// the interpreter unwinds them where they run Python code.
+type Vectorcall = unsafe extern "C-unwind" fn(
+    callable_or_name: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargsf: usize,
+    kwnames: *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
 /// `callable(x)`, without a tuple in between where the interpreter can call it so: `PyObject_Vectorcall` is in the
 /// limited API only from 3.12 on.
 pub(super) fn call1<'py>(
     callable: &Bound<'py, PyAny>,
     x: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    type Vectorcall = unsafe extern "C-unwind" fn(
-        callable: *mut ffi::PyObject,
-        args: *const *mut ffi::PyObject,
-        nargsf: usize,
-        kwnames: *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject;
     static CALL: PyOnceLock<Option<Vectorcall>> = PyOnceLock::new();
 
     let py = x.py();
@@ -99,12 +102,6 @@ pub(super) fn call1<'py>(
 /// `PyObject_VectorcallMethod` is public since Python 3.9, and in the limited API only from 3.12 on: so it is
 /// asked for when the program runs.
 pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
-    type Vectorcall = unsafe extern "C-unwind" fn(
-        name: *mut ffi::PyObject,
-        args: *const *mut ffi::PyObject,
-        nargsf: usize,
-        kwnames: *mut ffi::PyObject,
-    ) -> *mut ffi::PyObject;
     struct Usual {
         call: Vectorcall,
         name: Py<PyString>,
