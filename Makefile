@@ -62,6 +62,7 @@ test-neighbours: $(VENV)/.heavy build
 OURS := .ci python examples benches data fuzz docs/coverage.py
 lint: $(VENV)/.test
 	$(PYTHON) .ci/slow.py warn $(SLOW)
+	$(PYTHON) .ci/imports.py
 	cargo fmt --all --check
 	cargo clippy --workspace --exclude arrow-dlpack-datafusion --exclude arrow-dlpack-datafusion-benches \
 		--all-targets --all-features -- --deny warnings

@@ -5,8 +5,8 @@ use core::fmt;
 
 use arrow_schema::{DataType, Field, FieldRef};
 
+use crate::copy::CopyReason;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice};
-use crate::plan::CopyReason;
 use crate::scalar::Scalar;
 
 /// Why a conversion was refused or a tensor rejected.
@@ -23,11 +23,11 @@ pub enum Error {
         data_type: DataType,
     },
     /// Types within types are followed so far and no further.
-    #[error(
-        "the type is nested more than {} levels deep: flatten it first",
-        crate::possible::MAX_DEPTH
-    )]
-    TooDeep,
+    #[error("the type is nested more than {most} levels deep: flatten it first")]
+    TooDeep {
+        /// As many are followed.
+        most: usize,
+    },
 
     // Arrow to tensor.
     /// A tensor has no place for nulls.
@@ -755,7 +755,7 @@ impl Error {
             Self::Column { error, .. } => error.is_type_refusal(),
             Self::Columns { errors } => errors.iter().all(Self::is_type_refusal),
             Self::NoSuchType { .. }
-            | Self::TooDeep
+            | Self::TooDeep { .. }
             | Self::Nulls { .. }
             | Self::NullsInRows { .. }
             | Self::UnsupportedType { .. }

@@ -3,8 +3,8 @@
 //! Strides are in elements. The stride of an axis of extent 1 means nothing, nor does any stride of
 //! a tensor without elements; both are ignored here, as NumPy ignores them.
 
+use crate::copy::CopyReason;
 use crate::error::Error;
-use crate::plan::CopyReason;
 
 /// The most axes that a tensor may have: far more than anyone makes (NumPy and PyTorch have 64 at most; JAX has no
 /// limit, and compilers that take no time for so many). `dlpack.h` has none, and would have 2^31 of them followed.

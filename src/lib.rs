@@ -36,11 +36,11 @@ mod typed;
 // Atomics and locks go by this name where `tests/models` puts loom's in their place.
 use std::sync;
 
-pub use copy::CopyPolicy;
+pub use copy::{CopyPolicy, CopyReason};
 pub use dtype::Element;
 pub use error::{Error, GiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
 pub use export::{Export, NullPolicy, Order, to_dlpack};
 pub use import::{Import, Representation, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};
-pub use plan::{CopyReason, Plan, Step};
+pub use plan::{Plan, Step};
 pub use scalar::Scalar;

@@ -9,6 +9,9 @@ use crate::error::Error;
 /// follows a type calls itself, so that there has to be an end.
 pub(crate) const MAX_DEPTH: usize = 64;
 
+/// The error for more of them.
+pub(crate) const TOO_DEEP: Error = Error::TooDeep { most: MAX_DEPTH };
+
 /// Whether there can be arrays of a type.
 ///
 /// # Errors
@@ -19,7 +22,7 @@ pub(crate) fn check(data_type: &DataType) -> Result<(), Error> {
 }
 
 fn within(data_type: &DataType, levels: usize) -> Result<(), Error> {
-    let Some(levels) = levels.checked_sub(1) else { return Err(Error::TooDeep) };
+    let Some(levels) = levels.checked_sub(1) else { return Err(TOO_DEEP) };
     let possible = match data_type {
         DataType::Time32(unit) => matches!(unit, TimeUnit::Second | TimeUnit::Millisecond),
         DataType::Time64(unit) => matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond),

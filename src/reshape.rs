@@ -1,11 +1,34 @@
-//! The same elements, along other axes.
+//! The same elements in another place, or along other axes.
 
 use crate::copy::CopyPolicy;
 use crate::error::Error;
+use crate::ffi::DLPackFlags;
+use crate::kernels;
 use crate::layout;
 use crate::memory::ManagedTensor;
 
 impl ManagedTensor {
+    /// The same elements in fresh CPU memory: row-major, aligned to 64 bytes, writable, flagged
+    /// `IS_COPIED`. Any rank, strides and dtype; any memory that the CPU can read.
+    ///
+    /// # Errors
+    ///
+    /// `UnreadableDevice`; `OutOfMemory`, which a broadcast axis can reach with a few bytes of input;
+    /// `PackedStrides` for strided elements of under 8 bits.
+    pub fn copied(&self) -> Result<Self, Error> {
+        let memory = kernels::gather(self)?;
+        let padding = self.flags().intersection(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
+        let flags = DLPackFlags::IS_COPIED.union(padding);
+        Self::over_fresh(
+            memory,
+            0,
+            self.dtype(),
+            flags,
+            self.shape(),
+            &layout::row_major(self.shape()),
+        )
+    }
+
     /// The elements in the same row-major order, in another shape, in which one extent may be -1: whatever is left
     /// for it. Zero-copy where the strides allow it; what can be written to, or given away, still can.
     ///

@@ -1,13 +1,13 @@
 //! One column: what it takes to make a tensor of its chunks, decided and then done.
 
 use super::dense::{Dense, Storage};
-use super::{Export, NullPolicy};
-use crate::copy::CopyPolicy;
+use super::options::{Export, NullPolicy};
+use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, Item};
 use crate::memory::{self, Fresh, ManagedTensor};
-use crate::plan::{CopyReason, Plan};
+use crate::plan::Plan;
 use crate::scalar::Scalar;
 
 /// What the values become: decided for all columns of a tensor together.
@@ -83,7 +83,7 @@ pub(super) fn with_nan(dtype: DLDataType) -> DLDataType {
 }
 
 /// A tensor that could be made, and what it would cost.
-pub(crate) struct Prepared {
+pub(super) struct Column {
     pub(super) plan: Plan,
     target: Target,
     chunks: Vec<Dense>,
@@ -91,7 +91,7 @@ pub(crate) struct Prepared {
     has_rows: bool,
 }
 
-impl Prepared {
+impl Column {
     /// Decides what becomes of chunks of one type, of which there is at least one; `many` says why
     /// several of them cannot stay where they are.
     pub(super) fn new(
@@ -130,11 +130,11 @@ impl Prepared {
     /// [`Self::new`] for the validity of the chunks.
     pub(super) fn mask(chunks: &[Dense], copy: CopyPolicy) -> Result<Self, Error> {
         let masks = memory::try_collect(chunks.iter().map(Dense::mask))?;
-        let mut prepared = Self::new(masks, CopyReason::Mask, &Export::default())?;
-        let nbytes = prepared.plan.bytes_copied();
+        let mut column = Self::new(masks, CopyReason::Mask, &Export::default())?;
+        let nbytes = column.plan.bytes_copied();
         let reasons = if nbytes == 0 { Vec::new() } else { vec![CopyReason::Mask] };
-        prepared.plan = Plan::of(reasons, nbytes, copy)?;
-        Ok(prepared)
+        column.plan = Plan::of(reasons, nbytes, copy)?;
+        Ok(column)
     }
 
     /// The same cells without the axis of rows, of which there is one.
@@ -176,7 +176,7 @@ pub(super) fn claim(plan: &Plan, storage: &mut Storage) -> Option<Fresh> {
     if !plan.is_just_requested() {
         return None;
     }
-    match Fresh::claim(std::mem::take(buffer)) {
+    match memory::claim(std::mem::take(buffer)) {
         Ok(memory) => Some(memory),
         Err((shared, _)) => {
             *buffer = shared;
@@ -211,7 +211,7 @@ mod tests {
     use arrow_array::{ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
     use arrow_schema::{DataType, Field};
 
-    use super::super::{Export, Job, Source};
+    use super::super::{Export, Source, prepare};
     use crate::copy::CopyPolicy;
     use crate::ffi::DLPackFlags;
 
@@ -224,9 +224,9 @@ mod tests {
             let array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
             let address = array.as_primitive::<Int64Type>().values().as_ptr().addr();
             let holder = is_held.then(|| array.clone());
-            let job = Job::new(Source::Array(&array, &field), &options).unwrap();
+            let prepared = prepare(Source::Array(&array, &field), &options).unwrap();
             drop(array);
-            let tensor = job.run().unwrap();
+            let tensor = prepared.run().unwrap();
             assert_eq!(tensor.data().addr() == address, !is_held);
             assert_eq!(tensor.as_slice::<i64>(), Some(&[1, 2, 3][..]));
             assert_eq!(tensor.flags(), DLPackFlags::IS_COPIED);

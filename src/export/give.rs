@@ -8,10 +8,11 @@ use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, Field};
 
 use super::refusal;
+use super::source::check_type;
 use crate::dtype::for_each_numeric;
 use crate::error::{Error, GiveObstacle};
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::memory::{Fresh, ManagedTensor};
+use crate::memory::{self, ManagedTensor};
 
 /// Hands the array over as a writable tensor, without copying.
 ///
@@ -61,7 +62,7 @@ use crate::memory::{Fresh, ManagedTensor};
 ///
 /// [`GiveError`], with the array: what [`to_dlpack`](crate::to_dlpack) refuses, and `NotGivable`.
 pub fn give(array: ArrayRef, field: &Field) -> Result<ManagedTensor, GiveError> {
-    let checked = super::check_type(&array, field);
+    let checked = check_type(&array, field);
     match checked.and_then(|()| {
         field.extension_type_name().map_or(Ok(()), |_| Err(refusal::extension(field)))
     }) {
@@ -118,7 +119,7 @@ fn give_as<T: ArrowPrimitiveType>(
     // The clone outlives the original, so that its buffer has one owner if no one else has it.
     let (data_type, values, nulls) = typed.clone().into_parts();
     drop(array);
-    match Fresh::claim(values.into_inner()) {
+    match memory::claim(values.into_inner()) {
         Ok(memory) => {
             let flags = DLPackFlags::default();
             ManagedTensor::over_fresh(memory, 0, dtype, flags, &shape, &[1])

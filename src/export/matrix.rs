@@ -6,12 +6,14 @@ use arrow_schema::{Field, Fields, Schema};
 
 use super::column::{Target, claim, merge};
 use super::dense::{Dense, Storage};
-use super::{Export, NullPolicy, Order};
+use super::options::{Export, NullPolicy, Order};
+use super::source::{check_type, empty};
+use crate::copy::CopyReason;
 use crate::error::{Error, Refusals};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels;
 use crate::memory::{self, ManagedTensor};
-use crate::plan::{CopyReason, Plan};
+use crate::plan::Plan;
 
 /// A matrix that could be made, and what it would cost.
 pub(crate) struct Matrix {
@@ -184,7 +186,7 @@ fn columns(
     let mut chunks = Vec::with_capacity(fields * each);
     let mut column = |index: usize, field: &Field| {
         let read = |array: &dyn Array| {
-            super::check_type(array, field)?;
+            check_type(array, field)?;
             let dense = Dense::new(array, field, physical)?;
             if dense.item().is_empty() {
                 return Ok(dense);
@@ -197,7 +199,7 @@ fn columns(
             chunks.push(read(batch.column(index))?);
         }
         if batches.is_empty() {
-            chunks.push(read(&super::empty(field)?)?);
+            chunks.push(read(&empty(field)?)?);
         }
         check(&chunks[before..])
     };

@@ -7,15 +7,16 @@ use arrow_array::{Array, ArrayRef, GenericByteArray, GenericListArray, OffsetSiz
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::column::Prepared;
+use super::column::Column;
 use super::dense::Dense;
-use super::{Export, NullPolicy, refusal};
-use crate::copy::CopyPolicy;
+use super::options::{Export, NullPolicy};
+use super::refusal;
+use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, OffsetsProblem};
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::memory::{self, Fresh, ManagedTensor};
-use crate::plan::{CopyReason, Plan};
+use crate::plan::Plan;
 
 /// Rows of different lengths as tensors: row `i` is `values[offsets[i]..offsets[i + 1]]`.
 ///
@@ -33,9 +34,9 @@ pub struct Ragged {
 /// A ragged tensor that could be made, and what it would cost.
 pub(crate) struct PreparedRagged {
     pub(crate) plan: Plan,
-    values: Prepared,
+    values: Column,
     offsets: Offsets,
-    mask: Option<Prepared>,
+    mask: Option<Column>,
 }
 
 /// Where the offsets come from.
@@ -230,7 +231,7 @@ impl PreparedRagged {
         let mask = match options.nulls {
             NullPolicy::Masked => {
                 let mask = Dense::of_rows(array)?;
-                Some(Prepared::mask(&[mask], options.copy)?)
+                Some(Column::mask(&[mask], options.copy)?)
             }
             _ => None,
         };
@@ -245,7 +246,7 @@ impl PreparedRagged {
         Ok(Ragged {
             values: self.values.run()?,
             offsets: self.offsets.run()?,
-            mask: self.mask.map(Prepared::run).transpose()?,
+            mask: self.mask.map(Column::run).transpose()?,
         })
     }
 }
@@ -394,7 +395,7 @@ impl Rows {
     }
 
     /// The values, and whether they come to lie elsewhere relative to each other.
-    fn values(&self, options: &Export) -> Result<(Prepared, bool), Error> {
+    fn values(&self, options: &Export) -> Result<(Column, bool), Error> {
         let inner = Export {
             // Masks are of rows: what is in them has none.
             nulls: match options.nulls {
@@ -408,13 +409,13 @@ impl Rows {
             if chunks.is_empty() {
                 chunks.push(Dense::bytes(Buffer::default()));
             }
-            return Ok((Prepared::new(chunks, CopyReason::Scattered, &inner)?, true));
+            return Ok((Column::new(chunks, CopyReason::Scattered, &inner)?, true));
         }
         let (runs, dropped) = self.runs()?;
         let many = if dropped { CopyReason::NullRows } else { CopyReason::Scattered };
         let chunks = runs.iter().map(|run| self.chunk(run, options.physical));
         let chunks = memory::try_collect(chunks)?;
-        let values = Prepared::new(chunks, many, &inner).map_err(refusal::in_rows)?;
+        let values = Column::new(chunks, many, &inner).map_err(refusal::in_rows)?;
         Ok((values, runs.len() > 1 || dropped))
     }
 
@@ -538,21 +539,4 @@ fn sums<O: OffsetSizeTrait>(bounds: &Bounds, nulls: Option<&NullBuffer>, out: &m
         end += length;
         O::usize_as(end)
     }));
-}
-
-/// Whether rows of the type differ in length.
-pub(crate) fn is_ragged(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::List(_)
-            | DataType::LargeList(_)
-            | DataType::ListView(_)
-            | DataType::LargeListView(_)
-            | DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-    )
 }

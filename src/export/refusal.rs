@@ -28,7 +28,7 @@ pub(super) fn in_rows(error: Error) -> Error {
                     "the rows' items are structs: flatten one level first, as pyarrow.compute.list_flatten does, \
                      for a table of them"
                 }
-                other if !super::is_ragged(other) => way_out,
+                other if !is_ragged(other) => way_out,
                 DataType::List(_)
                 | DataType::LargeList(_)
                 | DataType::ListView(_)
@@ -121,4 +121,21 @@ pub(crate) fn way_out(data_type: &DataType) -> &'static str {
         | DataType::Float32
         | DataType::Float64 => "an array of this type is not stored as arrow-rs stores it",
     }
+}
+
+/// Whether rows of the type differ in length.
+pub(crate) fn is_ragged(data_type: &DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::ListView(_)
+            | DataType::LargeListView(_)
+            | DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+    )
 }

@@ -6,9 +6,8 @@ use arrow_array::types::Int32Type;
 use arrow_schema::Field;
 
 use super::dense::Dense;
-use super::is_ragged;
 use super::ragged::Rows;
-use super::refusal;
+use super::refusal::{self, is_ragged};
 use crate::error::Error;
 use crate::extension::{Dimensions, Extension};
 use crate::layout;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::Representation;
-use super::prepare::Form;
-use super::storage::Conversion;
+use super::conversion::{Conversion, natural};
+use super::form::Form;
+use super::options::Representation;
 use crate::error::Error;
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -24,7 +24,7 @@ pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<
 
     let flat = form.shape.len() < 2 || *representation == Representation::FixedSizeList;
     if flat && extents.len() >= possible::MAX_DEPTH {
-        return Err(Error::TooDeep);
+        return Err(possible::TOO_DEEP);
     }
     let field = if flat {
         extents.iter().rev().try_fold(item, |item, &extent| list(item, &[extent]))?
@@ -65,35 +65,6 @@ fn item(dtype: DLDataType, representation: &Representation) -> Result<(Field, bo
         }
         Representation::Opaque => Ok(opaque(DataType::UInt8)),
         _ => Ok((natural(data_type), is_pair)),
-    }
-}
-
-/// The Arrow type that holds the values of a dtype, and whether each of them is a pair.
-pub(super) fn natural(dtype: DLDataType) -> Result<(DataType, bool), Error> {
-    if let Some(data_type) = dtype.to_arrow() {
-        return Ok((data_type, false));
-    }
-    let data_type = match (dtype.lanes, dtype.code, dtype.bits) {
-        (1, DLDataTypeCode::BOOL, _) => DataType::Boolean,
-        (1, DLDataTypeCode::COMPLEX, 32) => return Ok((DataType::Float16, true)),
-        (1, DLDataTypeCode::COMPLEX, 64) => return Ok((DataType::Float32, true)),
-        (1, DLDataTypeCode::COMPLEX, 128) => return Ok((DataType::Float64, true)),
-        (1, DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => DataType::Float32,
-        (1, DLDataTypeCode::INT, ..8) => DataType::Int8,
-        (1, DLDataTypeCode::UINT, ..8) => DataType::UInt8,
-        _ => return Err(Error::UnsupportedDtype { dtype, way_out: way_out(dtype) }),
-    };
-    Ok((data_type, false))
-}
-
-fn way_out(dtype: DLDataType) -> &'static str {
-    match (dtype.code, dtype.lanes) {
-        (_, 2..) => "view it with its lanes as one more axis first",
-        (DLDataTypeCode::FLOAT, _) => "convert it to float32 or float64 first",
-        (DLDataTypeCode::INT | DLDataTypeCode::UINT, _) => {
-            "convert it to 8, 16, 32 or 64 bits first"
-        }
-        _ => "convert it to a numeric type first",
     }
 }
 

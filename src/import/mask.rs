@@ -7,14 +7,14 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::Import;
+use super::options::Import;
 use super::prepare::{self, Prepared};
-use crate::copy::CopyPolicy;
+use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
-use crate::plan::{CopyReason, Plan};
+use crate::plan::Plan;
 
 /// [`from_dlpack`](super::from_dlpack) with nulls where a mask is false.
 ///

@@ -6,7 +6,10 @@
 //! `table` and `ragged` do so with several tensors, `mask` with one that says what is null.
 
 mod choose;
+mod conversion;
+mod form;
 mod mask;
+mod options;
 mod prepare;
 mod primitive;
 mod ragged;
@@ -24,6 +27,7 @@ use crate::plan::Plan;
 #[cfg(feature = "pyo3")]
 pub(crate) use mask::Masked;
 pub use mask::masked;
+pub use options::{Import, Representation};
 #[cfg(feature = "pyo3")]
 pub(crate) use prepare::numeric;
 pub(crate) use primitive::{adopt, adopt_as};
@@ -33,40 +37,6 @@ pub use ragged::ragged;
 #[cfg(feature = "pyo3")]
 pub(crate) use table::masked_record_batch;
 pub use table::{columns, record_batch};
-
-/// How to import. Later options will have defaults that change nothing.
-///
-/// ```
-/// use arrow_dlpack::{Import, Representation};
-/// let options = Import { representation: Representation::Opaque, ..Default::default() };
-/// # assert_ne!(options, Import::default());
-/// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Import {
-    /// Whether the array may or must have memory of its own.
-    pub copy: CopyPolicy,
-    /// Which of the Arrow types that can hold the tensor it becomes.
-    pub representation: Representation,
-}
-
-/// Which of the Arrow types that can hold a tensor it becomes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Representation {
-    /// The one that Arrow's users expect, as [`from_dlpack`] lists them.
-    #[default]
-    Natural,
-    /// Booleans as `arrow.bool8`: a byte each, zero-copy, whatever the bytes are.
-    Bool8,
-    /// What Arrow has no type for as `arrow.opaque`, bit for bit: bfloat16, the floats of 8, 6 and 4
-    /// bits, integers of under 8 bits, complex numbers.
-    Opaque,
-    /// Axes after the first as nested lists, row-major, rather than as `arrow.fixed_shape_tensor`.
-    FixedSizeList,
-    /// This very field, name, nullability and metadata included. Its storage must hold the bytes that
-    /// the tensor has; nothing is converted that [`Self::Natural`] would not convert.
-    Field(FieldRef),
-}
 
 /// A tensor as an Arrow array, and the field that describes it (nullable, as Arrow's default is, and
 /// nameless).
@@ -148,7 +118,7 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
 ///
 /// As [`from_dlpack`], less those of memory.
 pub fn field(tensor: &ManagedTensor, options: &Import) -> Result<FieldRef, Error> {
-    let form = prepare::Form::of(tensor);
+    let form = form::Form::of(tensor);
     let field = choose::field(&form, &options.representation)?;
     prepare::Fit::new(&form, &field)?;
     Ok(field)

@@ -1,6 +1,5 @@
 //! What is decided before anything is done, and doing just that.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, FixedSizeListArray, PrimitiveArray, make_array, types};
@@ -8,52 +7,19 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
-use super::storage::{Conversion, Storage, alignment};
-use super::{Import, choose};
+use super::choose;
+use super::conversion::{Conversion, natural};
+use super::form::Form;
+use super::options::Import;
+use super::storage::{Storage, alignment};
+use crate::copy::CopyReason;
 use crate::dtype::for_each_numeric;
 use crate::error::Error;
-use crate::ffi::DLDataType;
 use crate::kernels;
 use crate::layout;
 use crate::memory::{self, ManagedTensor};
-use crate::plan::{CopyReason, Plan};
+use crate::plan::Plan;
 use crate::possible;
-
-/// What there is to know of a tensor, or of a part of one, without looking at its memory.
-pub(super) struct Form<'a> {
-    pub(super) dtype: DLDataType,
-    /// Whether several elements share a byte.
-    pub(super) is_packed: bool,
-    pub(super) shape: &'a [i64],
-    pub(super) strides: Cow<'a, [i64]>,
-}
-
-impl<'a> Form<'a> {
-    pub(super) fn of(tensor: &'a ManagedTensor) -> Self {
-        Self {
-            dtype: tensor.dtype(),
-            is_packed: tensor.itemsize().is_none(),
-            shape: tensor.shape(),
-            strides: tensor.strides(),
-        }
-    }
-
-    /// Extents of what is one value of the array: all of them but the first.
-    pub(super) fn row_shape(&self) -> &'a [i64] {
-        self.shape.get(1..).unwrap_or_default()
-    }
-
-    /// Number of rows; a tensor without axes is one.
-    pub(super) fn rows(&self) -> Result<usize, Error> {
-        let rows = self.shape.first().copied().unwrap_or(1);
-        usize::try_from(rows).map_err(|_| Error::Overflow("number of rows"))
-    }
-
-    fn cannot_become(&self, field: &FieldRef) -> Error {
-        let (dtype, shape, field) = (self.dtype, self.shape.to_vec(), Arc::clone(field));
-        Error::CannotBecome { dtype, shape, field }
-    }
-}
 
 /// How a tensor fits into a field.
 pub(super) struct Fit {
@@ -78,7 +44,7 @@ impl Fit {
             Conversion::between(form.dtype, storage.element, storage.extension.as_ref());
         let Some(conversion) = conversion.filter(|_| is_possible) else {
             // What nothing can be done about is said first.
-            choose::natural(form.dtype)?;
+            natural(form.dtype)?;
             return Err(form.cannot_become(field));
         };
         let (mut order, extents) = (storage.order, storage.extents);

@@ -8,14 +8,15 @@ use arrow_array::{ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait}
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
+use super::mask;
+use super::options::{Import, Representation};
 use super::prepare::{self, Prepared};
-use super::{Import, Representation, mask};
-use crate::copy::CopyPolicy;
+use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
 use crate::memory::{Fresh, ManagedTensor};
-use crate::plan::{CopyReason, Plan};
+use crate::plan::Plan;
 use crate::possible;
 
 /// Lists, strings or binaries from all their values and the offsets at which rows begin and end: row `i`

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema};
 
+use super::choose;
+use super::form::Form;
 use super::mask::Masked;
-use super::prepare::{self, Fit, Form};
-use super::{Import, choose};
+use super::options::Import;
+use super::prepare::{self, Fit};
 use crate::error::Error;
 use crate::memory::ManagedTensor;
 

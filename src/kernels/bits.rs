@@ -3,7 +3,8 @@
 use arrow_buffer::BooleanBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;
 
-use super::gather::{Walk, append_run, array, readable};
+use super::bytes::array;
+use super::gather::{Walk, append_run, readable};
 use super::lanes::Lanes;
 use crate::error::Error;
 use crate::memory::{Fresh, ManagedTensor};

@@ -3,7 +3,7 @@
 
 use half::{bf16, f16};
 
-use super::gather::array;
+use super::bytes::array;
 use crate::dtype::for_each_numeric;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 

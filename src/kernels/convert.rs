@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use super::bits::{normalise, unpack_bits};
+use super::bytes::array;
 use super::cast::{self, BFLOAT16, Cast};
 use super::fill::{Item, append_filled, fill};
-use super::gather::array;
 use super::minifloat::{self, Table};
 use super::widen::from_bfloat;
 use crate::error::Error;

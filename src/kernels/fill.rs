@@ -3,7 +3,7 @@
 use arrow_buffer::NullBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;
 
-use super::gather::array;
+use super::bytes::array;
 use super::lanes::Lanes;
 
 /// The bits of one item of some dtype, at the front.

@@ -1,5 +1,6 @@
 //! The elements of any strided tensor, one behind the other.
 
+use super::bytes::array;
 use super::strided::strided;
 use super::transpose::Tiles;
 use crate::error::Error;
@@ -161,12 +162,4 @@ pub(super) fn append_run<const N: usize, U>(
         let len = isize::try_from(len).unwrap_or_default();
         at.wrapping_add_signed(step.wrapping_mul(len))
     }
-}
-
-/// `bytes`, which has this length, as an array.
-#[inline]
-pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
-    let mut array = [0; N];
-    array.copy_from_slice(bytes);
-    array
 }

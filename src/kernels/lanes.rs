@@ -67,7 +67,7 @@ mod registers {
 
 #[cfg(any(not(target_feature = "sse2"), test))]
 mod arrays {
-    use super::super::gather::array;
+    use super::super::bytes::array;
 
     #[derive(Clone, Copy)]
     pub(in super::super) struct Lanes([u8; 16]);

@@ -1,5 +1,6 @@
 //! The loops, with no policy in them: safe code over slices, but for what `lanes` and `strided` do.
 mod bits;
+mod bytes;
 mod cast;
 mod columns;
 mod convert;

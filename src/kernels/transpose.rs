@@ -3,7 +3,7 @@
 //! Whoever goes along the last axis then reads a whole cache line for each element, or writes one. In
 //! tiles, what is read and written stays in the nearest cache until all of it has been used.
 
-use super::gather::array;
+use super::bytes::array;
 
 /// Steps along the last axis that are taken before going on along the run.
 const TILE: usize = 128;

@@ -2,7 +2,7 @@
 
 use std::array::from_fn;
 
-use super::gather::array;
+use super::bytes::array;
 use super::lanes::Lanes;
 
 /// Rows that are woven at once: few enough to stay in the nearest cache while their columns come by,

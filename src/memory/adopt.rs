@@ -1,4 +1,4 @@
-//! Foreign memory becomes an Arrow `Buffer`: the only call of `Buffer::from_custom_allocation`.
+//! Foreign memory becomes an Arrow `Buffer`.
 #![expect(unsafe_code, reason = "promises Arrow that foreign memory is readable")]
 
 use std::ptr::NonNull;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_buffer::Buffer;
 
 use super::ManagedTensor;
-use super::own::{self, Lent};
+use super::own;
 
 /// A `Buffer` over the bytes that the tensor spans; the tensor's deleter runs when the last slice of
 /// it goes, on whichever thread that is. `None`, and the tensor released, where the CPU cannot read.
@@ -31,15 +31,4 @@ pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
     let owner = Arc::new(tensor.owner);
     // SAFETY: I2, the span is readable until the deleter runs, and the buffer has the owner.
     Some(unsafe { Buffer::from_custom_allocation(start, len, owner) })
-}
-
-/// A `Buffer` over memory of our own.
-pub(super) fn lend(owner: Arc<Lent>) -> Buffer {
-    let (memory, len) = (owner.memory(), owner.memory().len());
-    // SAFETY: the buffer has the owner, which has the memory. The pointer comes from the allocation: the one that
-    // the memory's buffer reads by is no more, since somebody has written.
-    unsafe {
-        let start = memory.data_ptr().add(memory.ptr_offset());
-        Buffer::from_custom_allocation(start, len, owner)
-    }
 }

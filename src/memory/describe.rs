@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::fmt;
 
 use super::ManagedTensor;
+use crate::copy::CopyReason;
 #[cfg(feature = "pyo3")]
 use crate::ffi::DLTensor;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
-use crate::plan::CopyReason;
 
 impl ManagedTensor {
     /// Extents, in elements.

@@ -3,9 +3,8 @@
 use arrow_buffer::{ArrowNativeType, Buffer};
 
 use super::huge;
-use super::own;
 use super::zeroed::zeroed;
-use crate::error::{Error, GiveObstacle};
+use crate::error::Error;
 
 /// A buffer of Rust's allocator with one owner, which may therefore be written to by whoever gets it.
 pub(crate) struct Fresh(Buffer);
@@ -81,17 +80,6 @@ impl Fresh {
         Self(Buffer::from_vec(values))
     }
 
-    /// The buffer's own memory, if it has one owner and came from Rust's allocator, or from here; else the
-    /// buffer back, and what stands in the way.
-    pub(crate) fn claim(buffer: Buffer) -> Result<Self, (Buffer, GiveObstacle)> {
-        match buffer.into_mutable() {
-            Ok(memory) => Ok(Self(memory.into())),
-            Err(buffer) if buffer.ptr_offset() > 0 => Err((buffer, GiveObstacle::Sliced)),
-            Err(buffer) if buffer.strong_count() > 1 => Err((buffer, GiveObstacle::Shared)),
-            Err(buffer) => own::take_back(buffer),
-        }
-    }
-
     pub(super) fn none() -> Self {
         Self(Buffer::default())
     }
@@ -105,8 +93,8 @@ impl Fresh {
         Self(self.0.slice_with_length(start, len))
     }
 
-    /// What [`Self::into_buffer`] gave, if it still has no other holder.
-    pub(super) fn again(buffer: Buffer) -> Self {
+    /// Memory whose buffer has no other holder.
+    pub(super) fn alone(buffer: Buffer) -> Self {
         Self(buffer)
     }
 

@@ -62,7 +62,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         LOCAL.with(|local| {
             local.slot.set(None);
-            local.spare.clear();
+            local.blocks.clear();
         });
         COUNTS.give_back(self.0);
     }

@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
+use super::block_cache::BlockCache;
 use super::counts::Slot;
-use super::spare::Spare;
 
 pub(super) struct Local {
     /// Where it counts its tensors, from the first one on, until it ends; see `live`.
@@ -13,7 +13,7 @@ pub(super) struct Local {
     pub(super) releases: Cell<usize>,
     pub(super) any_waiting: Cell<bool>,
     /// For the next tensor. Empty while there is no slot.
-    pub(super) spare: Spare,
+    pub(super) blocks: BlockCache,
 }
 
 thread_local! {
@@ -23,7 +23,7 @@ thread_local! {
             slot: Cell::new(None),
             releases: Cell::new(0),
             any_waiting: Cell::new(false),
-            spare: Spare::new(),
+            blocks: BlockCache::new(),
         }
     };
 }

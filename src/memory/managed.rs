@@ -246,7 +246,7 @@ impl ManagedTensor {
         }
         self.owner.forget();
         // SAFETY: I1, and the owner of the block is what `Abi::Fresh` says.
-        let memory = Fresh::again(unsafe { packed.into_owner::<Buffer>() });
+        let memory = Fresh::alone(unsafe { packed.into_owner::<Buffer>() });
         let before = start - memory.buffer().as_ptr().addr();
         Ok(memory.part(before, len))
     }

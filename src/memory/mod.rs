@@ -5,11 +5,13 @@
 //! Arrow `Buffer`; `fresh` is memory of our own, `huge` has it in large pages, `zeroed` has it full of zeros,
 //! `room` asks for it first, `grid` has it written strip by strip, `run` knows neighbours in one allocation, `own` knows our memory again when it is
 //! given away, `prototype` has memory for a shape in C's terms, `part` is a tensor over the memory of another
-//! one. `release` lets go without going ever deeper, `live` counts what is open, in `counts`, `spare` keeps a
+//! one. `release` lets go without going ever deeper, `live` counts what is open, in `counts`, `block_cache` keeps a
 //! tensor's block for the next one; what they have for each thread is in `local`. `keep` is the Python package's
 //! allocator and has its blocks in `slots`, `pending` puts its exceptions aside.
 
 mod adopt;
+mod block_cache;
+mod blocks;
 mod counts;
 mod describe;
 mod elements;
@@ -36,7 +38,6 @@ mod room;
 mod run;
 #[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
 mod slots;
-mod spare;
 mod vector;
 mod view;
 mod zeroed;
@@ -48,6 +49,7 @@ pub(crate) use grid::Grid;
 pub use keep::KeepingAllocator;
 pub use live::{Live, live};
 pub use managed::ManagedTensor;
+pub(crate) use own::claim;
 #[cfg(feature = "pyo3")]
 pub(crate) use owner::{delete_legacy, delete_versioned};
 #[cfg(feature = "pyo3")]

@@ -4,13 +4,14 @@
 //! allocation does; ours begins at the next multiple of 64 bytes. So it is lent to Arrow by an owner that is
 //! looked up here by its address.
 
+#![expect(unsafe_code, reason = "promises Arrow that memory is readable")]
+
 use std::collections::BTreeMap;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow_buffer::Buffer;
 
-use super::adopt;
 use super::fresh::Fresh;
 use crate::error::GiveObstacle;
 
@@ -41,16 +42,27 @@ fn address(buffer: &Buffer) -> usize {
     buffer.as_ptr().addr()
 }
 
-/// A buffer of memory, which [`take_back`] knows.
+/// A buffer of memory, which [`claim`] knows.
 pub(super) fn lend(memory: Fresh) -> Buffer {
     let owner = Arc::new(Lent(memory));
     lent().insert(address(owner.memory()), Arc::downgrade(&owner));
-    adopt::lend(owner)
+    buffer_of(owner)
+}
+
+/// A buffer's memory, if nobody else holds it and it came from Rust's allocator, or from here; else the buffer back,
+/// and what stands in the way.
+pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, GiveObstacle)> {
+    match buffer.into_mutable() {
+        Ok(memory) => Ok(Fresh::alone(memory.into())),
+        Err(buffer) if buffer.ptr_offset() > 0 => Err((buffer, GiveObstacle::Sliced)),
+        Err(buffer) if buffer.strong_count() > 1 => Err((buffer, GiveObstacle::Shared)),
+        Err(buffer) => take_back(buffer),
+    }
 }
 
 /// The memory that was lent as this buffer, if nobody else holds it; else the buffer back, and what stands in
 /// the way. It is the buffer's only holder who asks.
-pub(super) fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, GiveObstacle)> {
+fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, GiveObstacle)> {
     // Where a buffer is, nothing else is, as long as it lives: the memory must be the owner's.
     let found = lent().get(&address(&buffer)).and_then(Weak::upgrade);
     let Some(owner) = found.filter(|owner| buffer.len() <= owner.memory().len()) else {
@@ -65,6 +77,17 @@ pub(super) fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, GiveObstacle)>
             lent().remove(&address(owner.memory()));
             Ok(mem::replace(&mut owner.0, Fresh::none()))
         }
-        Err(owner) => Err((adopt::lend(owner).slice_with_length(0, len), GiveObstacle::Shared)),
+        Err(owner) => Err((buffer_of(owner).slice_with_length(0, len), GiveObstacle::Shared)),
+    }
+}
+
+/// A `Buffer` over memory of our own.
+fn buffer_of(owner: Arc<Lent>) -> Buffer {
+    let (memory, len) = (owner.memory(), owner.memory().len());
+    // SAFETY: the buffer has the owner, which has the memory. The pointer comes from the allocation: the one that
+    // the memory's buffer reads by is no more, since somebody has written.
+    unsafe {
+        let start = memory.data_ptr().add(memory.ptr_offset());
+        Buffer::from_custom_allocation(start, len, owner)
     }
 }

@@ -4,9 +4,10 @@
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
+use super::block_cache::KEEP;
+use super::blocks;
 use super::live;
 use super::release::release;
-use super::spare::{self, KEEP};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -79,7 +80,7 @@ impl<O: 'static> Block<O> {
         let (ndim, owner) = unsafe { ((*block).prefix.ndim, (&raw mut (*block).owner).read()) };
         let (layout, _) = Self::layout(ndim);
         // SAFETY: P1, and the owner has been moved out.
-        unsafe { spare::free::<KEEP>(block.cast(), layout) };
+        unsafe { blocks::free::<KEEP>(block.cast(), layout) };
         live::exported(-1);
         owner
     }
@@ -117,7 +118,7 @@ pub(super) fn pack<O: Send + Sync + 'static>(
     let ndim = shape.len();
     let (layout, arrays_at) = Block::<O>::layout(ndim);
     // SAFETY: the layout is not empty, a block has a header.
-    let Some(start) = NonNull::new(unsafe { spare::block::<KEEP>(layout) }) else {
+    let Some(start) = NonNull::new(unsafe { blocks::block::<KEEP>(layout) }) else {
         handle_alloc_error(layout)
     };
     let block = start.cast::<Block<O>>();
@@ -192,11 +193,12 @@ impl Packed {
 mod tests {
     use arrow_buffer::Buffer;
 
-    use super::{Block, spare};
+    use super::Block;
+    use crate::memory::block_cache::SMALL;
 
     #[test]
     fn a_tensor_over_a_buffer_is_one_small_allocation() {
-        assert_eq!(Block::<Buffer>::layout(1).0, spare::SMALL);
+        assert_eq!(Block::<Buffer>::layout(1).0, SMALL);
         assert!(Block::<Buffer>::layout(4).0.size() < 256);
     }
 }

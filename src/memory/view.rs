@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use std::ptr::{self, NonNull};
 use std::slice;
 
+use crate::copy::CopyReason;
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLTensor};
 use crate::layout;
-use crate::plan::CopyReason;
 
 /// A descriptor that has been read once and found consistent.
 ///

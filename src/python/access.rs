@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 use arrow_schema::FieldRef;
 use pyo3::Python;
 
-use super::PyTensor;
+use super::tensor::PyTensor;
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice};

@@ -8,12 +8,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::array;
+use super::array::PyArray;
 use super::error::placed;
 use super::names;
 use super::options::{TypeArg, pointless};
 use super::request::{described, wrong};
-use super::{PyArray, unlocked};
+use super::run::unlocked;
+use super::take;
 use crate::import;
 use crate::memory::ManagedTensor;
 
@@ -44,7 +45,7 @@ pub(super) fn record_batch(
             unlocked(py, nbytes, || import::masked_record_batch(tensors, &options))?
         }
         (Err(_), Some(names)) => {
-            let matrix = array::take(data, None, copy)?;
+            let matrix = take::take(data, None, copy)?;
             let options = r#type.import([&matrix], copy)?;
             unlocked(py, matrix.nbytes(), || import::columns(matrix, &names, &options))?
         }
@@ -73,11 +74,11 @@ fn column_of(
             let must = || wrong(&column, "a column is a tensor or a pair (values, mask)");
             let (values, mask) =
                 pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| must())?;
-            (values, Some(array::take_mask(&mask)?))
+            (values, Some(take::take_mask(&mask)?))
         }
         Err(_) => (column, None),
     };
-    Ok((array::take(&values, None, copy)?, mask))
+    Ok((take::take(&values, None, copy)?, mask))
 }
 
 /// Lists, texts or binaries from values and offsets.
@@ -89,9 +90,9 @@ pub(super) fn from_ragged(
     r#type: TypeArg,
 ) -> PyResult<PyArray> {
     let py = values.py();
-    let values = array::take(values, None, copy)?;
-    let offsets = array::take(offsets, None, copy)?;
-    let mask = mask.map(array::take_mask).transpose()?;
+    let values = take::take(values, None, copy)?;
+    let offsets = take::take(offsets, None, copy)?;
+    let mask = mask.map(take::take_mask).transpose()?;
     let options = r#type.import([&values], copy)?;
     // The offsets are checked, and perhaps the values are texts.
     let nbytes = values.nbytes().saturating_add(offsets.nbytes());

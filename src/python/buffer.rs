@@ -11,7 +11,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_buffer, Py_ssize_t};
 use pyo3::prelude::*;
 
-use super::PyTensor;
+use super::tensor::PyTensor;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::layout;

@@ -6,10 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
 use super::expected::Expected;
-use super::foreign::attribute;
 use super::interpreter::{call, calling};
+use super::protocols::attribute;
 use super::request::{self, DlDeviceArg, VersionArg, described, type_name};
-use super::{capsule, exchange, fastcall, hidden, unlocked};
+use super::run::unlocked;
+use super::{capsule, exchange, fastcall, hidden};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;

@@ -13,10 +13,9 @@ use pyo3::prelude::*;
 use super::distinct::Distinct;
 use super::settled;
 use super::structure::fenced;
-use crate::copy::CopyPolicy;
+use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::DLDataType;
-use crate::plan::CopyReason;
 use crate::{export, memory};
 
 /// The dictionary of a stream: it grows as chunks are read, and only at its end.

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyList};
 
-use super::unlocked;
+use super::run::unlocked;
 use crate::dtype::for_each_numeric;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};

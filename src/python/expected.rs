@@ -8,8 +8,8 @@ use pyo3::types::{
 };
 
 use super::lent;
+use super::protocols::is_arrow;
 use super::request::type_name;
-use super::source::is_arrow;
 
 /// What would have been taken.
 #[derive(Clone, Copy, PartialEq)]

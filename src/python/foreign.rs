@@ -2,14 +2,17 @@
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyString};
+use pyo3::types::PyCapsule;
 
 use super::capsule::Level;
 use super::expected::Expected;
 use super::options::{self, NullsArg, OrderArg, PhysicalArg};
+use super::protocols::{attribute, is_arrow};
 use super::request::CopyArg;
+use super::run::unlocked;
 use super::table::Data;
-use super::{PyTensor, hidden, interface, lent, source, unlocked};
+use super::tensor::PyTensor;
+use super::{hidden, interface, lent};
 
 /// asdlpack(obj, /, *, copy=None)
 /// --
@@ -52,7 +55,7 @@ pub(super) fn asdlpack<'py>(
         return Bound::new(py, tensor.get().share(py));
     }
     let interface = attribute(obj, intern!(py, "__array_interface__"))?;
-    if interface.is_none() && source::is_arrow(obj)? {
+    if interface.is_none() && is_arrow(obj)? {
         let options = options::export(
             copy,
             NullsArg::default(),
@@ -81,12 +84,4 @@ pub(super) fn asdlpack<'py>(
         return Bound::new(py, PyTensor::from(copy));
     }
     Bound::new(py, PyTensor::synchronised(tensor))
-}
-
-/// An attribute of the object; one that is None is none.
-pub(super) fn attribute<'py>(
-    object: &Bound<'py, PyAny>,
-    name: &Bound<'py, PyString>,
-) -> PyResult<Option<Bound<'py, PyAny>>> {
-    Ok(object.getattr_opt(name)?.filter(|value| !value.is_none()))
 }

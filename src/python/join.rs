@@ -14,14 +14,39 @@ use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, Buffer, NullBuffer, Of
 use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType, Fields};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
 
 use super::coded::{count, of_one_dictionary};
-use super::room;
+use super::{room, settled};
 use crate::error::Error;
+use crate::fence;
 use crate::memory;
 
+/// Chunks as one array.
+pub(super) fn joined(chunks: &[ArrayRef]) -> PyResult<ArrayRef> {
+    room::check_joined(chunks)?;
+    let chunks = match chunks {
+        [_] => chunks.to_vec(),
+        _ => settled::chunks(chunks).map_err(PyValueError::new_err)?,
+    };
+    let chunks = chunks.as_slice();
+    match fence::fenced(|| concat(chunks)) {
+        Ok(Ok(array)) => Ok(array),
+        Ok(Err(ArrowError::ExternalError(error))) => match error.downcast::<Error>() {
+            Ok(error) => Err((*error).into()),
+            Err(error) => Err(match error.downcast::<PyErr>() {
+                Ok(error) => *error,
+                Err(error) => PyValueError::new_err(error.to_string()),
+            }),
+        },
+        Ok(Err(error)) => Err(PyValueError::new_err(error.to_string())),
+        Err(_) => Err(PyValueError::new_err("the Arrow arrays are malformed")),
+    }
+}
+
 /// All chunks as one array; there is at least one, and they are of one type.
-pub(super) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let [first, others @ ..] = chunks else {
         return Err(ArrowError::InvalidArgumentError("no chunks".to_owned()));
     };

@@ -32,6 +32,7 @@
 
 mod access;
 mod array;
+mod array_methods;
 mod assemble;
 mod batches;
 mod bound;
@@ -50,8 +51,10 @@ mod expected;
 mod fastcall;
 mod field;
 mod foreign;
+mod functions;
 mod gather;
 mod hidden;
+mod imported;
 mod index;
 mod interface;
 mod interpreter;
@@ -64,21 +67,24 @@ mod options;
 mod pick;
 mod pickle;
 mod plan;
+mod preview;
+mod protocols;
 mod repair;
 mod request;
 mod room;
+mod run;
 mod settled;
 mod size;
 mod source;
 mod structure;
 mod table;
+mod take;
 mod takeover;
 mod tensor;
+mod tensor_methods;
 mod values;
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
 use pyo3::wrap_pyfunction;
 
 pub use access::ReadOnlyCell;
@@ -87,17 +93,8 @@ pub use field::PyField;
 pub use plan::{PyPlan, PyStep};
 pub use tensor::PyTensor;
 
-use error::Asked;
-use expected::Expected;
-use options::{ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, RaggedArg, TypeArg};
-use request::{CopyArg, DeviceArg};
-use table::Data;
-
-use crate::error::Error;
-use crate::export::{self, Export, Job, Ragged, Source};
 #[cfg(target_os = "linux")]
 pub use crate::memory::KeepingAllocator;
-use crate::memory::ManagedTensor;
 
 /// Adds the classes and functions of the package `arrow_dlpack` to a module, in the main interpreter.
 ///
@@ -113,15 +110,15 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyField>()?;
     module.add_class::<PyPlan>()?;
     module.add_class::<PyStep>()?;
-    module.add_function(wrap_pyfunction!(from_dlpack, module)?)?;
-    module.add_function(wrap_pyfunction!(to_tensor, module)?)?;
-    module.add_function(wrap_pyfunction!(to_tensor_dict, module)?)?;
-    module.add_function(wrap_pyfunction!(record_batch, module)?)?;
-    module.add_function(wrap_pyfunction!(ragged, module)?)?;
-    module.add_function(wrap_pyfunction!(from_ragged, module)?)?;
-    module.add_function(wrap_pyfunction!(explain, module)?)?;
-    module.add("Ragged", ragged_class(module.py(), false)?)?;
-    module.add("MaskedRagged", ragged_class(module.py(), true)?)?;
+    module.add_function(wrap_pyfunction!(functions::from_dlpack, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::to_tensor, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::to_tensor_dict, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::record_batch, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::ragged, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::from_ragged, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::explain, module)?)?;
+    module.add("Ragged", functions::ragged_class(module.py(), false)?)?;
+    module.add("MaskedRagged", functions::ragged_class(module.py(), true)?)?;
     module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
@@ -130,334 +127,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batches::_check_names, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;
-    module.add_function(wrap_pyfunction!(_live, module)?)?;
-    module.add_function(wrap_pyfunction!(_dtype_name, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::_live, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::_dtype_name, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
-}
-
-/// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
-/// --
-///
-/// The same as Array.from_dlpack: an Arrow array from any object with __dlpack__, or from a DLPack
-/// capsule. With mask= it is the way back from nulls="mask":
-///
-/// >>> import arrow_dlpack, pyarrow as pa
-/// >>> values, mask = arrow_dlpack.to_tensor(pa.array([1, None, 3]), nulls="mask")
-/// >>> pa.array(arrow_dlpack.from_dlpack(values, mask=mask)).to_pylist()
-/// [1, None, 3]
-#[pyfunction]
-#[pyo3(signature = (x, /, *, device=None, copy=None, r#type=None, mask=None), text_signature = None)]
-fn from_dlpack(
-    x: &Bound<'_, PyAny>,
-    device: Option<DeviceArg>,
-    copy: Option<CopyArg>,
-    r#type: Option<TypeArg>,
-    mask: Option<&Bound<'_, PyAny>>,
-) -> PyResult<PyArray> {
-    PyArray::from_dlpack(x, device, copy, r#type, mask)
-}
-
-/// record_batch(data, /, names=None, *, copy=None, type=None)
-/// --
-///
-/// Tensors as the columns of a table: an Array of structs, which Arrow libraries take as a record batch.
-///
-/// data: a dict from names to tensors whose rows lie along their first axis, or with names, a matrix, each
-/// column of which is one of the table. A pair (values, mask) in a dict, as to_tensor_dict gives them for
-/// nulls="mask", is a column with nulls. A matrix in column-major order is shared, others are copied once.
-/// copy, type: those of Array.from_dlpack, for each column.
-///
-/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
-/// >>> columns = {"x": np.arange(2), "image": np.zeros((2, 8, 8), "uint8")}
-/// >>> pa.record_batch(arrow_dlpack.record_batch(columns)).schema.names
-/// ['x', 'image']
-/// >>> matrix = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
-/// >>> pa.record_batch(arrow_dlpack.record_batch(matrix, names=["a", "b"])).to_pydict()
-/// {'a': [1.0, 3.0], 'b': [2.0, 4.0]}
-#[pyfunction]
-#[pyo3(signature = (data, /, names=None, *, copy=None, r#type=None), text_signature = None)]
-fn record_batch(
-    data: &Bound<'_, PyAny>,
-    names: Option<ColumnsArg>,
-    copy: Option<CopyArg>,
-    r#type: Option<TypeArg>,
-) -> PyResult<PyArray> {
-    let copy = copy.map(|copy| copy.0);
-    assemble::record_batch(data, names.map(|names| names.0), copy, r#type.unwrap_or_default())
-}
-
-/// from_ragged(values, offsets, /, *, type=None, copy=None, mask=None)
-/// --
-///
-/// Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
-///
-/// type: an Arrow type, such as pa.string() for values of uint8, or a representation of the lists' items;
-/// None for lists of what Array.from_dlpack makes of the values.
-/// copy: as in Array.from_dlpack. Offsets and texts are checked, and so that nobody can change them
-/// afterwards they are copied, unless their producer says that they are a copy already.
-/// mask: a tensor of booleans, False for the rows that are null.
-///
-/// Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
-///
-/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
-/// >>> values, offsets = np.array([1, 2, 3]), np.array([0, 2, 2, 3], "int32")
-/// >>> pa.array(arrow_dlpack.from_ragged(values, offsets)).to_pylist()
-/// [[1, 2], [], [3]]
-#[pyfunction]
-#[pyo3(signature = (values, offsets, /, *, r#type=None, copy=None, mask=None), text_signature = None)]
-fn from_ragged(
-    values: &Bound<'_, PyAny>,
-    offsets: &Bound<'_, PyAny>,
-    r#type: Option<TypeArg>,
-    copy: Option<CopyArg>,
-    mask: Option<&Bound<'_, PyAny>>,
-) -> PyResult<PyArray> {
-    let copy = copy.map(|copy| copy.0);
-    assemble::from_ragged(values, offsets, mask, copy, r#type.unwrap_or_default())
-}
-
-/// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
-/// --
-///
-/// Arrow data of any kind as one Tensor: an array, chunks put together, or a table as a matrix (rows,
-/// columns).
-///
-/// obj: any object with __arrow_c_array__ or __arrow_c_stream__.
-/// dtype: of the result, if not that of the values; a name, NumPy's code such as "f4", or a dtype of NumPy,
-/// PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
-/// into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
-/// Floats are rounded to a smaller dtype without a word, and become inf where they are too large for it, as by
-/// NumPy's astype; an integer that does not fit is an error, and so is a fraction that is to become one.
-/// nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
-/// pair (values, mask), where the mask is True where a value is valid. NaN in a column of pandas's is a null,
-/// as pandas hands it over; in one of pyarrow's or polars' it is a number.
-/// order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
-/// be already. What comes from another library is copied: nobody says that its columns are one allocation.
-/// copy: False to fail rather than copy, True for writable memory of its own.
-/// columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
-/// which is no feature of a row. Nothing about the others matters, not even their types.
-/// physical: True to take times, small decimals and dictionary codes as the integers that they are, and
-/// extension types as their storage; Tensor.field and Tensor.dictionary say what they mean. Codes are of the
-/// source's own type, which may be unsigned: for nulls=-1 pass dtype="int64".
-///
-/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
-/// >>> table = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
-/// >>> np.asarray(arrow_dlpack.to_tensor(table, nulls=0))
-/// array([[1.5, 1. ],
-///        [0. , 2. ],
-///        [2.5, 3. ]])
-#[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default()), text_signature = None)]
-fn to_tensor<'py>(
-    obj: &Bound<'py, PyAny>,
-    dtype: Option<DtypeArg>,
-    nulls: NullsArg,
-    order: OrderArg,
-    copy: Option<CopyArg>,
-    columns: Option<ColumnsArg>,
-    physical: PhysicalArg,
-) -> PyResult<Bound<'py, PyAny>> {
-    let options = options::export(copy, nulls, dtype, order, physical);
-    let data = Data::read(obj, columns.map(|columns| columns.0))?;
-    data.to_tensor(obj.py(), &options, Some(Asked::Tensor))
-}
-
-/// to_tensor_dict(obj, /, *, dtype=None, nulls='error', copy=None, columns=None, physical=False)
-/// --
-///
-/// A table as a dict of tensors, one for each column, zero-copy where to_tensor of the column is.
-///
-/// The options are those of to_tensor; with nulls="mask" each value is a pair (values, mask).
-///
-/// >>> import arrow_dlpack, pyarrow as pa
-/// >>> table = pa.table({"x": [1.5, 2.5], "y": [1, 2]})
-/// >>> {name: tensor.dtype for name, tensor in arrow_dlpack.to_tensor_dict(table).items()}
-/// {'x': 'float64', 'y': 'int64'}
-#[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), copy=None, columns=None, physical=PhysicalArg::default()), text_signature = None)]
-fn to_tensor_dict<'py>(
-    obj: &Bound<'py, PyAny>,
-    dtype: Option<DtypeArg>,
-    nulls: NullsArg,
-    copy: Option<CopyArg>,
-    columns: Option<ColumnsArg>,
-    physical: PhysicalArg,
-) -> PyResult<Bound<'py, PyDict>> {
-    let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
-    if let Some(ColumnsArg(columns)) = &columns {
-        names::refuse_twice(columns)?;
-    }
-    Data::read(obj, columns.map(|columns| columns.0))?.to_tensor_dict(obj.py(), &options)
-}
-
-/// ragged(obj, /, *, dtype=None, nulls='error', offset_type=None, copy=None, physical=False)
-/// --
-///
-/// Lists, texts or binaries as a named tuple (values, offsets) of tensors: row i is
-/// values[offsets[i]:offsets[i + 1]]. A text's values are its UTF-8 bytes.
-///
-/// nulls: "error"; a number that null values become, or "nan", as in to_tensor; or "mask" for a mask of the
-/// rows, True where they are valid, as a third tensor. Null rows become empty ones unless it is "error"; nulls
-/// inside of rows need the number or "nan", whatever the mask says of rows.
-/// offset_type: "int32" or "int64", if not the array's own; offsets that do not fit are an error.
-/// copy: False to fail rather than copy. Values are the array's own memory, but for views; so are the
-/// offsets of what is no slice.
-///
-/// >>> import arrow_dlpack, pyarrow as pa
-/// >>> values, offsets = arrow_dlpack.ragged(pa.array([[1, 2], [], [3]]))
-/// >>> memoryview(values).tolist(), memoryview(offsets).tolist()
-/// ([1, 2, 3], [0, 2, 2, 3])
-#[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), offset_type=None, copy=None, physical=PhysicalArg::default()), text_signature = None)]
-fn ragged<'py>(
-    obj: &Bound<'py, PyAny>,
-    dtype: Option<DtypeArg>,
-    nulls: NullsArg,
-    offset_type: Option<DtypeArg>,
-    copy: Option<CopyArg>,
-    physical: PhysicalArg,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = obj.py();
-    let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
-    let data = Data::read(obj, None)?;
-    let (Ragged { values, offsets, mask }, meaning) =
-        data.ragged(py, &options, offset_type.map(|dtype| dtype.0))?;
-    let class = ragged_class(py, mask.is_some())?;
-    let values = PyTensor::of_column(values, None, meaning);
-    let offsets = PyTensor::from(offsets);
-    match mask {
-        None => class.call1((values, offsets)),
-        Some(mask) => class.call1((values, offsets, PyTensor::from(mask))),
-    }
-}
-
-/// `Ragged(values, offsets)` or `MaskedRagged(values, offsets, mask)`, named tuples.
-fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
-    static CLASSES: [PyOnceLock<Py<PyType>>; 2] = [PyOnceLock::new(), PyOnceLock::new()];
-    let (name, fields) = match masked {
-        false => ("Ragged", "values offsets"),
-        true => ("MaskedRagged", "values offsets mask"),
-    };
-    let class = CLASSES[usize::from(masked)].get_or_try_init(py, || {
-        let namedtuple = py.import("collections")?.getattr("namedtuple")?;
-        let keywords = PyDict::new(py);
-        keywords.set_item("module", "arrow_dlpack")?;
-        let class = namedtuple.call((name, fields), Some(&keywords))?;
-        class.setattr(
-            "__doc__",
-            "Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which rows \
-             are valid.",
-        )?;
-        PyResult::Ok(class.cast_into::<PyType>()?.unbind())
-    })?;
-    Ok(class.bind(py))
-}
-
-/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None)
-/// --
-///
-/// What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
-/// is explained, or ragged with ragged=True, which takes offset_type too; of tensors from_dlpack, with
-/// copy, type, device and mask.
-///
-/// It raises what the conversion would raise, but for values that do not fit the dtype. What can be read
-/// only once, such as a reader, is refused, because it would be read; a capsule is used afterwards. What the
-/// other library copies while it exports, as polars does of categoricals, is not seen.
-///
-/// >>> import arrow_dlpack, pyarrow as pa
-/// >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))
-/// >>> plan.zero_copy, plan.bytes_copied
-/// (False, 32)
-/// >>> plan.steps[0].reasons
-/// ['int64 becomes float64', '2 columns are put side by side']
-#[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default(), ragged=RaggedArg::default(), offset_type=None, r#type=None, device=None, mask=None), text_signature = None)]
-#[expect(clippy::too_many_arguments, reason = "keywords")]
-fn explain(
-    obj: &Bound<'_, PyAny>,
-    dtype: Option<DtypeArg>,
-    nulls: NullsArg,
-    order: OrderArg,
-    copy: Option<CopyArg>,
-    columns: Option<ColumnsArg>,
-    physical: PhysicalArg,
-    ragged: RaggedArg,
-    offset_type: Option<DtypeArg>,
-    r#type: Option<TypeArg>,
-    device: Option<DeviceArg>,
-    mask: Option<&Bound<'_, PyAny>>,
-) -> PyResult<PyPlan> {
-    let RaggedArg(ragged) = ragged;
-    if source::is_arrow(obj)? {
-        if r#type.is_some() || device.is_some() || mask.is_some() {
-            return Err(options::pointless(
-                "type, device and mask",
-                "are for tensors, and this is Arrow data",
-            ));
-        }
-        if let Some(obstacle) = options::misplaced(ragged, &order, offset_type.is_some()) {
-            return Err(obstacle);
-        }
-        source::refuse_read_once(obj)?;
-        let options = options::export(copy, nulls, dtype, order, physical);
-        let data = Data::read(obj, columns.map(|columns| columns.0))?;
-        return Ok(PyPlan(match ragged {
-            true => data.explain_ragged(obj.py(), &options, offset_type.map(|dtype| dtype.0))?,
-            false => data.explain(obj.py(), &options)?,
-        }));
-    }
-    if !array::is_tensor(obj)? {
-        return Err(Expected::Either.got(obj));
-    }
-    if options::export(None, nulls, dtype, order, physical) != Export::default()
-        || columns.is_some()
-        || ragged
-        || offset_type.is_some()
-    {
-        return Err(options::pointless(
-            "dtype, nulls, order, columns, physical, ragged and offset_type",
-            "are for Arrow data, and this is a tensor",
-        ));
-    }
-    let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
-    PyArray::explain(obj, device, copy, r#type.unwrap_or_default(), mask).map(PyPlan)
-}
-
-/// Tensors open right now, as (exported, imported); for leak tests.
-#[pyfunction]
-fn _live() -> (usize, usize) {
-    let live = crate::live();
-    (live.exported, live.imported)
-}
-
-/// The name of a dtype, however it is spelled.
-#[pyfunction]
-#[pyo3(signature = (dtype, /))]
-#[expect(clippy::needless_pass_by_value, reason = "an argument")]
-fn _dtype_name(dtype: DtypeArg) -> String {
-    dtype.0.to_string()
-}
-
-/// What [`export::tensor`] makes, without the GIL where that takes long.
-fn exported(py: Python<'_>, source: Source<'_>, options: &Export) -> Result<ManagedTensor, Error> {
-    match export::share(source, options) {
-        Some(shared) => shared,
-        None => made(py, source.nbytes(), || Job::new(source, options)),
-    }
-}
-
-/// What a job makes, that looks at `nbytes` before it knows what to do.
-fn made(
-    py: Python<'_>,
-    nbytes: usize,
-    prepare: impl FnOnce() -> Result<Job, Error> + Send,
-) -> Result<ManagedTensor, Error> {
-    let job = unlocked(py, nbytes, prepare)?;
-    unlocked(py, job.plan().bytes_copied(), || job.run())
-}
-
-/// Runs `work` on so many bytes without the GIL if that is long enough for others to notice.
-fn unlocked<T: Send>(py: Python<'_>, nbytes: usize, work: impl FnOnce() -> T + Send) -> T {
-    const NOTICEABLE: usize = 1 << 18;
-    if nbytes < NOTICEABLE { work() } else { py.detach(work) }
 }

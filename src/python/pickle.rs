@@ -16,10 +16,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 
+use super::array::PyArray;
 use super::dictionary::Meaning;
 use super::lent::{self, Told};
+use super::run::unlocked;
 use super::structure::{MAX_FIELDS, fenced};
-use super::{PyArray, PyTensor, room, settled, source, unlocked};
+use super::tensor::PyTensor;
+use super::{room, settled, source};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::layout;
@@ -177,7 +180,7 @@ fn schema_of(
         Option<Bound<'py, PyAny>>,
     );
     if depth > possible::MAX_DEPTH {
-        return Err(Error::TooDeep.into());
+        return Err(possible::TOO_DEEP.into());
     }
     // The same state may be a child again and again.
     *fields = fields.checked_sub(1).ok_or_else(|| {

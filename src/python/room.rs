@@ -6,40 +6,15 @@ use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::take::take;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 
 use super::structure::{Checked, fenced};
-use super::{bound, join, settled, size};
+use super::{bound, settled, size};
 use crate::error::Error;
-use crate::fence;
 use crate::memory;
 
 /// An error unless there is room for so many bytes; `None` are more than can be counted.
 fn reserve(nbytes: Option<usize>) -> Result<(), Error> {
     memory::room(nbytes.unwrap_or(usize::MAX))
-}
-
-/// Chunks as one array.
-pub(super) fn joined(chunks: &[ArrayRef]) -> PyResult<ArrayRef> {
-    check_joined(chunks)?;
-    let chunks = match chunks {
-        [_] => chunks.to_vec(),
-        _ => settled::chunks(chunks).map_err(PyValueError::new_err)?,
-    };
-    let chunks = chunks.as_slice();
-    match fence::fenced(|| join::concat(chunks)) {
-        Ok(Ok(array)) => Ok(array),
-        Ok(Err(ArrowError::ExternalError(error))) => match error.downcast::<Error>() {
-            Ok(error) => Err((*error).into()),
-            Err(error) => Err(match error.downcast::<PyErr>() {
-                Ok(error) => *error,
-                Err(error) => PyValueError::new_err(error.to_string()),
-            }),
-        },
-        Ok(Err(error)) => Err(PyValueError::new_err(error.to_string())),
-        Err(_) => Err(PyValueError::new_err("the Arrow arrays are malformed")),
-    }
 }
 
 /// An error unless the rows of several chunks can be counted.

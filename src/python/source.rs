@@ -3,51 +3,33 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 #![expect(unsafe_code, reason = "moves C structures out of capsules and calls streams")]
 
-use std::ffi::{CStr, c_void};
-use std::sync::{Arc, OnceLock};
+use std::ffi::CStr;
+use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_array::{ArrayRef, new_empty_array};
 use arrow_schema::{DataType, FieldRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::{PyCapsule, PyString, PyType};
+use pyo3::types::{PyCapsule, PyType};
 
+use super::array::PyArray;
 use super::capsule::Level;
 use super::expected::Expected;
-use super::foreign::attribute;
 use super::gather::Gather;
+use super::imported::Imported;
 use super::interpreter::call;
 use super::interrupt::Interrupt;
 use super::pick::{Pick, field_of};
+use super::protocols::{attribute, class_has, class_is_arrow, methods};
 use super::request::{described, type_name};
+use super::run::unlocked;
 use super::structure::{Checked, fenced, field_from};
 use super::takeover::array_from;
-use super::{PyArray, unlocked};
-use super::{room, settled};
-use crate::error::Error;
-use crate::memory::{release_foreign, symbol};
-use crate::plan::CopyReason;
-
-/// Whether the object speaks the Arrow PyCapsule interface.
-pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let [array, stream] = methods(object.py());
-    Ok(class_is_arrow(object) || object.hasattr(array)? || object.hasattr(stream)?)
-}
-
-/// The same of its class, which is quicker to ask.
-fn class_is_arrow(object: &Bound<'_, PyAny>) -> bool {
-    methods(object.py()).into_iter().any(|name| class_has(object, name) == Some(true))
-}
-
-/// The methods of the interface, of which an object has at least one.
-fn methods(py: Python<'_>) -> [&Bound<'_, PyString>; 2] {
-    [intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__")]
-}
+use crate::memory::release_foreign;
 
 /// An error for what can be read only once: who asks about it does not want it to be gone.
 ///
@@ -67,73 +49,6 @@ pub(super) fn refuse_read_once(object: &Bound<'_, PyAny>) -> PyResult<()> {
         }
     }
     Ok(())
-}
-
-/// Whether the object's class has such an attribute, `None` where the interpreter has no way to tell.
-///
-/// To ask an object for what it has not can take microseconds: polars answers in Python. The class is a look
-/// into a cache, so it is asked first; what an object has beyond its class, only the object knows.
-fn class_has(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Option<bool> {
-    type Lookup =
-        unsafe extern "C" fn(*mut ffi::PyTypeObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
-    static LOOKUP: OnceLock<Option<Lookup>> = OnceLock::new();
-
-    let lookup = LOOKUP.get_or_init(|| {
-        let address = symbol(c"_PyType_Lookup");
-        // SAFETY: a function of this name has had this signature since there is one.
-        let lookup = || unsafe { std::mem::transmute::<*mut c_void, Lookup>(address) };
-        (!address.is_null()).then(lookup)
-    });
-    // SAFETY: attached to Python, with a live class and a text; no exception comes of it. The answer is
-    // borrowed, and only whether there is one is of interest.
-    lookup.map(|lookup| unsafe { !lookup(object.get_type_ptr(), name.as_ptr()).is_null() })
-}
-
-/// Arrow data as it came.
-pub(super) struct Imported {
-    /// At least one; of a stream, those that are not empty, if there are any.
-    pub(super) chunks: Vec<ArrayRef>,
-    pub(super) field: FieldRef,
-    /// Bytes that had to be moved because they were not aligned to their values.
-    pub(super) moved: usize,
-    /// How many chunks of a stream are part of larger ones now, and their bytes.
-    pub(super) gathered: (usize, usize),
-}
-
-impl Imported {
-    /// All chunks as one; a single one is not copied.
-    pub(super) fn into_array(self, py: Python<'_>) -> PyResult<(ArrayRef, FieldRef)> {
-        if let [chunk] = self.chunks.as_slice() {
-            return Ok((Arc::clone(chunk), self.field));
-        }
-        let array = unlocked(py, self.nbytes(), || room::joined(&self.chunks))?;
-        Ok((array, self.field))
-    }
-
-    /// The same in memory that nobody else knows, checked there.
-    pub(super) fn copied(self, py: Python<'_>) -> PyResult<Self> {
-        let chunks = unlocked(py, self.nbytes(), || {
-            self.chunks.iter().map(|chunk| settled::everything(chunk)).collect::<Checked<_>>()
-        });
-        let chunks = chunks.map_err(PyValueError::new_err)?;
-        Ok(Self { chunks, field: self.field, moved: 0, gathered: (0, 0) })
-    }
-
-    /// The same, if nothing has to be copied for it to be one array, nor was.
-    pub(super) fn uncopied(self) -> PyResult<Self> {
-        let reason = match self.chunks.len() {
-            1 if self.moved == 0 => return Ok(self),
-            1 => CopyReason::Realigned,
-            count => CopyReason::Chunks(count),
-        };
-        let nbytes = if self.moved > 0 { self.moved } else { self.nbytes() };
-        Err(Error::CopyForbidden { reason, nbytes }.into())
-    }
-
-    /// What the chunks hold.
-    pub(super) fn nbytes(&self) -> usize {
-        self.chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
-    }
 }
 
 /// The object, if it is an `Array` that hands out what is in it. What comes from our own class is shared as it is:

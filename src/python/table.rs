@@ -13,18 +13,20 @@ use pyo3::types::PyDict;
 use super::coded;
 use super::dictionary::Meaning;
 use super::error::{Asked, placed};
+use super::imported::Imported;
 use super::names::{self, several};
 use super::options::pointless;
-use super::source::{self, Imported};
+use super::run::{exported, made, unlocked};
+use super::source;
 use super::structure::fenced;
-use super::{PyTensor, exported, made, unlocked};
-use crate::copy::CopyPolicy;
+use super::tensor::PyTensor;
+use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, Refusals};
-use crate::export::{self, Export, Job, NullPolicy, PreparedRagged, Source};
+use crate::export::{self, Export, NullPolicy, Prepared, PreparedRagged, Source};
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::pandas;
-use crate::plan::{CopyReason, Plan, Step};
+use crate::plan::{Plan, Step};
 
 /// What a Python object holds, and what it took to get at it.
 pub(super) struct Data {
@@ -212,7 +214,7 @@ pub(super) fn tensor<'py>(
     if options.nulls != NullPolicy::Masked {
         return Ok(Bound::new(py, values)?.into_any());
     }
-    let mask = PyTensor::from(made(py, source.nbytes(), || Job::mask(source, options))?);
+    let mask = PyTensor::from(made(py, source.nbytes(), || Prepared::mask(source, options))?);
     Ok((values, mask).into_pyobject(py)?.into_any())
 }
 

@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyString};
 
 use super::error::unsupported;
-use super::{PyTensor, unlocked};
+use super::run::unlocked;
+use super::tensor::PyTensor;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels;

@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{Error, Refusals};
-use crate::export::{self, Export, Job, NullPolicy, Source};
+use crate::export::{self, Export, NullPolicy, Prepared, Source};
 use crate::memory::ManagedTensor;
-use crate::python::PyTensor;
 use crate::python::coded::Coded;
 use crate::python::dictionary::Meaning;
 use crate::python::error::Asked;
 use crate::python::structure::fenced;
+use crate::python::tensor::PyTensor;
 
 /// What becomes of the rows of a batch.
 pub(super) struct Form {
@@ -50,14 +50,14 @@ struct Made {
 /// What is decided, before it is done: of the rows it holds nothing but the memory that the tensor needs.
 struct Planned {
     values: Values,
-    mask: Option<Job>,
+    mask: Option<Prepared>,
     field: Option<FieldRef>,
     meaning: Option<Meaning>,
 }
 
 enum Values {
     Shared(ManagedTensor),
-    ToMake(Job),
+    ToMake(Prepared),
 }
 
 impl Form {
@@ -148,10 +148,10 @@ struct Told<'a>(&'a FieldRef, Option<Meaning>);
 fn planned(source: Source<'_>, told: Option<Told<'_>>, options: &Export) -> Result<Planned, Error> {
     let values = match export::share(source, options) {
         Some(shared) => Values::Shared(shared?),
-        None => Values::ToMake(Job::new(source, options)?),
+        None => Values::ToMake(export::prepare(source, options)?),
     };
     let mask = match options.nulls {
-        NullPolicy::Masked => Some(Job::mask(source, options)?),
+        NullPolicy::Masked => Some(Prepared::mask(source, options)?),
         _ => None,
     };
     let (field, meaning) = match told {
@@ -164,7 +164,7 @@ fn planned(source: Source<'_>, told: Option<Told<'_>>, options: &Export) -> Resu
 impl Planned {
     fn make(self) -> Result<Made, Error> {
         let Self { values, mask, field, meaning } = self;
-        let mask = mask.map(Job::run).transpose()?.map(PyTensor::from);
+        let mask = mask.map(Prepared::run).transpose()?.map(PyTensor::from);
         let values = match values {
             Values::Shared(tensor) => tensor,
             Values::ToMake(job) => job.run()?,

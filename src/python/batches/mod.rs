@@ -26,15 +26,16 @@ use convert::{Batch, Form};
 use reader::{Cut, Origin, Reader};
 use shuffle::Pool;
 
+use super::array::PyArray;
 use super::coded::Coded;
 use super::names::{self, several};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
 use super::request::CopyArg;
-use super::{PyArray, source, table};
+use super::{source, table};
 use crate::fence::fenced;
 use crate::memory::PendingException;
 use crate::pandas;
-use crate::python::source::Imported;
+use crate::python::imported::Imported;
 
 /// An iterator over batches, from iter_batches. It is read once.
 ///

@@ -13,9 +13,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::shuffle::{Pool, joined};
-use crate::copy::CopyPolicy;
+use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
-use crate::plan::CopyReason;
 use crate::python::coded::Coded;
 use crate::python::source::Stream;
 use crate::python::structure::fenced;

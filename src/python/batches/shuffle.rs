@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 
 use crate::memory;
 use crate::python::structure::fenced;
-use crate::python::{room, settled};
+use crate::python::{join, room, settled};
 
 pub(super) struct Pool {
     /// A row is drawn from no fewer than these, as long as the source has more.
@@ -96,7 +96,7 @@ pub(super) fn joined(batches: Vec<RecordBatch>) -> PyResult<RecordBatch> {
     let columns = (0..schema.fields().len()).map(|index| {
         let chunks: Vec<ArrayRef> =
             batches.iter().map(|batch| batch.column(index).clone()).collect();
-        room::joined(&chunks)
+        join::joined(&chunks)
     });
     let columns = columns.collect::<PyResult<Vec<_>>>()?;
     fenced(|| RecordBatch::try_new(schema, columns)).map_err(PyValueError::new_err)

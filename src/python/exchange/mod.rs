@@ -10,6 +10,7 @@
 //! that is what `__dlpack__` is for, and who needs it asks there.
 
 mod known;
+mod lent;
 mod ours;
 mod table;
 mod theirs;
@@ -17,7 +18,8 @@ mod theirs;
 use std::ffi::CStr;
 
 pub(super) use known::{is_builtin, unless_it_raises};
-pub(super) use ours::{Lent, capsule};
+pub(super) use lent::Lent;
+pub(super) use ours::capsule;
 pub(super) use theirs::take;
 
 /// The capsule's name, which says that its pointer is a table.

@@ -12,7 +12,7 @@
 
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
@@ -29,9 +29,11 @@ use crate::ffi::{
     DLPackSetError, DLPackVersion, DLTensor,
 };
 use crate::memory::ManagedTensor;
+use crate::python::array::PyArray;
 use crate::python::fastcall::Produces;
 use crate::python::request::described;
-use crate::python::{PyArray, PyTensor, exported};
+use crate::python::run::exported;
+use crate::python::tensor::PyTensor;
 
 struct Table(DLPackExchangeAPI);
 
@@ -54,25 +56,6 @@ pub(in crate::python) fn capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let capsule = unsafe { ffi::PyCapsule_New(table, NAME.as_ptr(), None) };
     // SAFETY: a new reference, or NULL with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
-}
-
-/// A tensor that an object keeps for as long as it lives, once somebody has asked for a borrowed one: what
-/// that one points to. It counts as exported ([`crate::live`]) until the object goes.
-#[derive(Debug, Default)]
-pub(in crate::python) struct Lent(OnceLock<Box<ManagedTensor>>);
-
-impl Lent {
-    fn get_or_make(
-        &self,
-        make: impl FnOnce() -> PyResult<ManagedTensor>,
-    ) -> PyResult<&ManagedTensor> {
-        if let Some(tensor) = self.0.get() {
-            return Ok(tensor);
-        }
-        let tensor = Box::new(make()?);
-        // If another thread was faster, this one's is dropped, and nobody has seen it.
-        Ok(self.0.get_or_init(|| tensor))
-    }
 }
 
 unsafe extern "C" fn from_py_object(

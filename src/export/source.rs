@@ -1,0 +1,65 @@
+//! What is exported.
+
+use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
+use arrow_schema::{Field, Schema};
+
+use crate::error::Error;
+use crate::possible;
+
+/// What is exported.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    /// An array, as its field says.
+    Array(&'a dyn Array, &'a Field),
+    /// Arrays one behind the other.
+    Chunks(&'a [ArrayRef], &'a Field),
+    /// One row of an array, without the axis of rows: the only way for rows that differ in shape.
+    Row(&'a dyn Array, &'a Field, usize),
+    /// A table, as a matrix (rows, columns).
+    Table(&'a [RecordBatch], &'a Schema),
+}
+
+impl<'a, A: Array> From<(&'a A, &'a Field)> for Source<'a> {
+    fn from((array, field): (&'a A, &'a Field)) -> Self {
+        Self::Array(array, field)
+    }
+}
+
+impl<'a> From<&'a RecordBatch> for Source<'a> {
+    fn from(batch: &'a RecordBatch) -> Self {
+        Self::Table(std::slice::from_ref(batch), batch.schema_ref())
+    }
+}
+
+#[cfg(feature = "pyo3")]
+impl Source<'_> {
+    /// What there may be to look at, in bytes.
+    pub(crate) fn nbytes(self) -> usize {
+        match self {
+            Self::Array(array, _) | Self::Row(array, ..) => array.get_buffer_memory_size(),
+            Self::Chunks(chunks, _) => {
+                chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
+            }
+            Self::Table(batches, _) => {
+                let columns = batches.iter().flat_map(RecordBatch::columns);
+                columns.map(|column| column.get_buffer_memory_size()).sum()
+            }
+        }
+    }
+}
+
+/// An array of the field's type, if there can be one.
+pub(super) fn empty(field: &Field) -> Result<ArrayRef, Error> {
+    possible::check(field.data_type())?;
+    Ok(new_empty_array(field.data_type()))
+}
+
+/// Whether the field is the array's, and its type one that can be followed to the end.
+pub(crate) fn check_type(array: &dyn Array, field: &Field) -> Result<(), Error> {
+    possible::check(array.data_type())?;
+    let (data_type, claimed) = (array.data_type(), field.data_type());
+    if data_type == claimed {
+        return Ok(());
+    }
+    Err(Error::FieldMismatch { field: claimed.clone(), array: data_type.clone() })
+}

@@ -1,0 +1,143 @@
+//! Which elements can be stored as which, and how.
+
+use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_schema::DataType;
+
+use crate::copy::CopyReason;
+use crate::dtype;
+use crate::error::Error;
+use crate::extension::Extension;
+use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::kernels;
+use crate::memory::{Fresh, ManagedTensor};
+
+/// The Arrow type that holds the values of a dtype, and whether each of them is a pair.
+pub(super) fn natural(dtype: DLDataType) -> Result<(DataType, bool), Error> {
+    if let Some(data_type) = dtype.to_arrow() {
+        return Ok((data_type, false));
+    }
+    let data_type = match (dtype.lanes, dtype.code, dtype.bits) {
+        (1, DLDataTypeCode::BOOL, _) => DataType::Boolean,
+        (1, DLDataTypeCode::COMPLEX, 32) => return Ok((DataType::Float16, true)),
+        (1, DLDataTypeCode::COMPLEX, 64) => return Ok((DataType::Float32, true)),
+        (1, DLDataTypeCode::COMPLEX, 128) => return Ok((DataType::Float64, true)),
+        (1, DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => DataType::Float32,
+        (1, DLDataTypeCode::INT, ..8) => DataType::Int8,
+        (1, DLDataTypeCode::UINT, ..8) => DataType::UInt8,
+        _ => return Err(Error::UnsupportedDtype { dtype, way_out: way_out(dtype) }),
+    };
+    Ok((data_type, false))
+}
+
+fn way_out(dtype: DLDataType) -> &'static str {
+    match (dtype.code, dtype.lanes) {
+        (_, 2..) => "view it with its lanes as one more axis first",
+        (DLDataTypeCode::FLOAT, _) => "convert it to float32 or float64 first",
+        (DLDataTypeCode::INT | DLDataTypeCode::UINT, _) => {
+            "convert it to 8, 16, 32 or 64 bits first"
+        }
+        _ => "convert it to a numeric type first",
+    }
+}
+
+/// How the elements of a tensor become those of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Conversion {
+    /// They are the same bytes.
+    Keep,
+    /// They are the same bytes, but two elements each.
+    Split,
+    /// Bytes become bits.
+    Bits,
+    /// Floats that Arrow lacks become float32.
+    Floats,
+    /// Integers of under 8 bits become those of 8.
+    Integers,
+}
+
+impl Conversion {
+    /// The one that an element type of Arrow, perhaps of an extension type, asks for.
+    pub(super) fn between(
+        dtype: DLDataType,
+        element: &DataType,
+        extension: Option<&Extension>,
+    ) -> Option<Self> {
+        if let Some(Extension::Bool8) = extension {
+            return (dtype.code == DLDataTypeCode::BOOL).then_some(Self::Keep);
+        }
+        if let Some(named) = extension.and_then(Extension::dtype) {
+            return (named == dtype && stores(element, dtype)).then_some(Self::Keep);
+        }
+        if physical(element) == Some(dtype) {
+            return Some(Self::Keep);
+        }
+        match natural(dtype) {
+            Ok((natural, is_pair)) if natural == *element => Some(match dtype.code {
+                _ if is_pair => Self::Split,
+                DLDataTypeCode::BOOL => Self::Bits,
+                DLDataTypeCode::INT | DLDataTypeCode::UINT => Self::Integers,
+                _ => Self::Floats,
+            }),
+            _ => None,
+        }
+    }
+
+    /// Whether a tensor that lies as it should can stay where it is.
+    pub(super) fn keeps_bytes(self) -> bool {
+        matches!(self, Self::Keep | Self::Split)
+    }
+
+    /// Why the elements themselves have to be copied, if they have to.
+    pub(super) fn reason(self, dtype: DLDataType, is_packed: bool) -> Option<CopyReason> {
+        let cast = |to| Some(CopyReason::Cast { from: dtype, to });
+        match self {
+            Self::Keep | Self::Split => is_packed.then_some(CopyReason::Packed(dtype)),
+            Self::Bits => Some(CopyReason::Bits),
+            Self::Floats => cast(DLDataType::FLOAT32),
+            Self::Integers => cast(DLDataType::scalar(dtype.code, 8)),
+        }
+    }
+
+    /// Bytes that `size` elements take afterwards.
+    pub(super) fn nbytes(self, dtype: DLDataType, size: usize) -> usize {
+        match self {
+            Self::Keep | Self::Split => size.saturating_mul(dtype.item_bits(true) / 8),
+            Self::Bits => size.div_ceil(8),
+            Self::Floats => size.saturating_mul(4),
+            Self::Integers => size,
+        }
+    }
+
+    /// The elements in row-major order.
+    pub(super) fn run(self, tensor: &ManagedTensor) -> Result<Buffer, Error> {
+        let fresh = match self {
+            Self::Bits => return kernels::pack_bools(tensor).map(BooleanBuffer::into_inner),
+            Self::Keep | Self::Split if tensor.itemsize().is_none() => kernels::unpack(tensor),
+            Self::Keep | Self::Split => kernels::gather(tensor),
+            Self::Floats => kernels::widen(tensor),
+            Self::Integers => kernels::widen_integers(tensor),
+        };
+        fresh.map(Fresh::into_buffer)
+    }
+}
+
+/// The dtype of the integers that Arrow stores under another name, or of a numeric type.
+fn physical(element: &DataType) -> Option<DLDataType> {
+    match element {
+        // Its codes are not enough to make one.
+        DataType::Dictionary(..) => None,
+        _ => DLDataType::from_arrow(element).or_else(|| dtype::physical(element)),
+    }
+}
+
+/// Whether each value of a type is the bytes of one element: a complex number can be its two parts.
+fn stores(element: &DataType, dtype: DLDataType) -> bool {
+    let width = match element {
+        DataType::FixedSizeList(part, 2) => {
+            return natural(dtype) == Ok((part.data_type().clone(), true));
+        }
+        DataType::FixedSizeBinary(size) => usize::try_from(*size).ok(),
+        other => other.primitive_width(),
+    };
+    width == Some(dtype.item_bits(true) / 8)
+}

@@ -1,0 +1,370 @@
+//! What `Array` does.
+
+use std::ffi::CStr;
+
+use arrow_array::Array;
+use arrow_schema::DataType;
+use pyo3::exceptions::PyIndexError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+use super::array::PyArray;
+use super::consume::Wanted;
+use super::dictionary::Meaning;
+use super::error::Asked;
+use super::exchange;
+use super::expected::Expected;
+use super::fastcall::{self, Produces, Request};
+use super::field::{PyField, type_name};
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
+use super::preview::preview;
+use super::protocols::{is_arrow, is_tensor};
+use super::request::{self, CopyArg, DeviceArg};
+use super::run::{exported, unlocked};
+use super::source;
+use super::table::{self, Data};
+use super::take::{still_to_copy, take, take_by, take_mask};
+use super::tensor::PyTensor;
+use super::{capsule, destination, pickle, values};
+use crate::error::Error;
+use crate::export::{self, Export, Source};
+use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
+use crate::import::{self, Masked};
+use crate::memory::{ManagedTensor, Vector};
+use crate::plan::Plan;
+
+impl PyArray {
+    /// [`crate::to_dlpack`] with default options, as an object for Python.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::to_dlpack`].
+    pub fn to_dlpack(&self) -> Result<PyTensor, Error> {
+        let tensor = export::to_dlpack(&self.array, &self.field, &Export::default())?;
+        Ok(PyTensor::of_column(tensor, Some(&self.field), Meaning::of(&self.array)))
+    }
+
+    pub(super) fn from_tensor(
+        py: Python<'_>,
+        tensor: ManagedTensor,
+        mask: Option<ManagedTensor>,
+        copy: Option<bool>,
+        r#type: Option<TypeArg>,
+    ) -> PyResult<Self> {
+        let tensor = if copy == Some(true) || r#type.is_some() || mask.is_some() {
+            tensor
+        } else {
+            match import::adopt(tensor) {
+                Ok((array, field)) => return Ok(Self::of(array, field)),
+                Err(tensor) => tensor,
+            }
+        };
+        let options = r#type.unwrap_or_default().import([&tensor], copy)?;
+        let prepared = Masked::prepare(&tensor, mask.as_ref(), &options)?;
+        let nbytes = prepared.plan().bytes_copied();
+        let (array, field) = unlocked(py, nbytes, || prepared.run(tensor, mask))?;
+        Ok(Self::of(array, field))
+    }
+
+    /// What [`Self::from_dlpack`] would copy.
+    pub(super) fn explain(
+        x: &Bound<'_, PyAny>,
+        device: Option<DLDevice>,
+        copy: Option<bool>,
+        r#type: TypeArg,
+        mask: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Plan> {
+        let tensor = take(x, device, copy)?;
+        let mask = mask.map(take_mask).transpose()?;
+        let copy = still_to_copy(&tensor, copy);
+        let options = r#type.import([&tensor], copy)?;
+        Ok(Masked::prepare(&tensor, mask.as_ref(), &options)?.plan())
+    }
+}
+
+/// Any Arrow array, or any tensor. Arrow's interface says that nobody writes to what it hands over, so that is
+/// shared; DLPack does not, and a tensor is copied.
+impl<'py> FromPyObject<'_, 'py> for PyArray {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(array) = object.cast::<Self>() {
+            let Self { array, field, .. } = array.get();
+            return Ok(Self::of(array.clone(), field.clone()));
+        }
+        if is_arrow(&object)? {
+            return Self::new(&object, None);
+        }
+        if !is_tensor(&object)? {
+            return Err(Expected::Either.got(&object));
+        }
+        Self::from_dlpack(&object, None, Some(CopyArg(true)), None, None)
+    }
+}
+
+#[pymethods]
+impl PyArray {
+    #[new]
+    #[pyo3(signature = (obj, /, *, copy=None))]
+    fn new(obj: &Bound<'_, PyAny>, copy: Option<CopyArg>) -> PyResult<Self> {
+        let (array, field) = match copy.map(|copy| copy.0) {
+            None => source::import(obj)?.into_array(obj.py())?,
+            Some(true) => source::import(obj)?.copied(obj.py())?.into_array(obj.py())?,
+            Some(false) => source::import(obj)?.uncopied()?.into_array(obj.py())?,
+        };
+        Ok(Self::of(array, field))
+    }
+
+    /// An Arrow array from any object with __dlpack__, or from a DLPack capsule.
+    ///
+    /// Memory is shared if it is contiguous, aligned and readable by the CPU, and gathered into a new
+    /// buffer if not. A tensor on another device is asked to copy itself to the CPU. What is shared
+    /// can still be written to by its producer: copy=True is the way to be safe from that.
+    ///
+    /// A tensor of more axes than one becomes arrow.fixed_shape_tensor, a row of it a value.
+    ///
+    /// device: "cpu" or the standard's (1, 0), which is what None means too: an Arrow array is on the CPU.
+    /// copy: False to fail rather than copy, True to copy always.
+    /// type: which of the Arrow types that can hold the tensor. "bool8" keeps booleans in a byte each,
+    /// zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
+    /// under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
+    /// that holds the same bytes is taken too, such as the field of the array that the tensor came from.
+    /// mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
+    /// or one for each element, of which then the rows' items are null. It is copied, to bits. Arrow's booleans
+    /// are taken too.
+    ///
+    /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+    /// >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
+    /// FixedShapeTensorType(extension<arrow.fixed_shape_tensor[value_type=float, shape=[3]]>)
+    /// >>> days = np.array([0, 1], "int32")
+    /// >>> arrow_dlpack.Array.from_dlpack(days, type=pa.date32())
+    /// <arrow_dlpack.Array Date32, 2 values: [1970-01-01, 1970-01-02]>
+    #[staticmethod]
+    #[pyo3(signature = (x, /, *, device=None, copy=None, r#type=None, mask=None))]
+    pub(super) fn from_dlpack(
+        x: &Bound<'_, PyAny>,
+        device: Option<DeviceArg>,
+        copy: Option<CopyArg>,
+        r#type: Option<TypeArg>,
+        mask: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        if device.is_none() && copy.is_none() && r#type.is_none() && mask.is_none() {
+            // Most tensors are handed over by a table, with less work than it would take to move them about here.
+            if let Some(tensor) = exchange::take(x)? {
+                return Self::from_tensor(x.py(), tensor, None, None, None);
+            }
+            let tensor = take_by(x, None, None, Wanted::take_by_method)?;
+            return Self::from_tensor(x.py(), tensor, None, None, None);
+        }
+        let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
+        let tensor = take(x, device, copy)?;
+        let mask = mask.map(take_mask).transpose()?;
+        let copy = still_to_copy(&tensor, copy);
+        Self::from_tensor(x.py(), tensor, mask, copy, r#type)
+    }
+
+    #[classattr]
+    fn __dlpack__(py: Python<'_>) -> PyResult<Py<PyAny>> {
+        fastcall::method::<Self>(py)
+    }
+
+    /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
+    /// DLPack 1.3. Its memory is read-only, though a DLTensor cannot say so.
+    #[classattr]
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        exchange::capsule(py)
+    }
+
+    /// (1, 0): the CPU.
+    fn __dlpack_device__(&self) -> (i32, i32) {
+        let DLDevice { device_type, device_id } = DLDevice::CPU;
+        (device_type.0, device_id)
+    }
+
+    /// The array as a Tensor; the options are those of the function to_tensor.
+    #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default()))]
+    #[pyo3(
+        text_signature = "($self, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)"
+    )]
+    #[expect(clippy::too_many_arguments, reason = "the keywords of to_tensor")]
+    fn to_tensor<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<DtypeArg>,
+        nulls: NullsArg,
+        order: OrderArg,
+        copy: Option<CopyArg>,
+        columns: Option<ColumnsArg>,
+        physical: PhysicalArg,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let options = options::export(copy, nulls, dtype, order, physical);
+        let columns = columns.map(|columns| columns.0);
+        Data::new(self.imported(), columns)?.to_tensor(py, &options, Some(Asked::Tensor))
+    }
+
+    /// One row as a Tensor of its own, without the axis of rows: a list's values, a text's bytes, the
+    /// tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
+    ///
+    /// A negative index counts from the end. A null row of a type whose rows differ in length or shape is
+    /// refused, whatever nulls says.
+    ///
+    /// >>> import arrow_dlpack, pyarrow as pa
+    /// >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))
+    /// >>> array.row(0)
+    /// <arrow_dlpack.Tensor float64, shape (2,), strides (1,), cpu, read-only>
+    #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=PhysicalArg::default()))]
+    #[pyo3(
+        text_signature = "($self, index, /, *, dtype=None, nulls='error', copy=None, physical=False)"
+    )]
+    fn row<'py>(
+        &self,
+        py: Python<'py>,
+        index: isize,
+        dtype: Option<DtypeArg>,
+        nulls: NullsArg,
+        copy: Option<CopyArg>,
+        physical: PhysicalArg,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let len = self.array.len();
+        let from_end = || len.checked_sub(index.unsigned_abs());
+        let found = usize::try_from(index).ok().or_else(from_end).filter(|&row| row < len);
+        let Some(row) = found else {
+            return Err(PyIndexError::new_err(format!("there is no row {index} among {len}")));
+        };
+        let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
+        let source = Source::Row(&self.array, &self.field, row);
+        table::tensor(py, source, None, Some(&self.array), &options, Some(Asked::Row(row)))
+    }
+
+    /// The array's name, type and metadata.
+    #[getter(field)]
+    fn field_object(&self) -> PyField {
+        PyField(self.field.clone())
+    }
+
+    /// The array as a pair of Arrow C capsules (schema, array); Arrow libraries call this.
+    ///
+    /// A requested type other than the array's own is given if no value changes on the way there and
+    /// back; a ValueError says that one does, or that there is no way.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyCapsule>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        let Some(requested) = requested_schema else {
+            return destination::array_capsules(py, &self.array, &self.field);
+        };
+        let requested = source::schema_of(&requested)?;
+        let (array, field) = destination::as_requested(&self.array, &self.field, &requested)?;
+        destination::array_capsules(py, &array, &field)
+    }
+
+    /// The array's type as an Arrow C schema capsule; Arrow libraries call this.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        destination::schema_capsule(py, &self.field)
+    }
+
+    /// The array as a NumPy array, over the same memory where that is possible; NumPy, pandas and matplotlib
+    /// call this. What __dlpack__ refuses is refused here: nulls, texts, times.
+    #[pyo3(signature = (dtype=None, *, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<CopyArg>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let copy = copy.map(|copy| copy.0);
+        let options = Export { copy: copy.filter(|copy| !copy).into(), ..Default::default() };
+        let tensor = exported(py, Source::Array(&self.array, &self.field), &options);
+        let tensor = tensor.map_err(|error| values::numpy_error(py, error.into(), copy))?;
+        let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
+        values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)
+    }
+
+    /// For pickle: the type, and what is in the array, without what a slice leaves out.
+    fn __reduce_ex__<'py>(
+        &self,
+        py: Python<'py>,
+        protocol: i32,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        pickle::array(py, &self.array, &self.field, protocol)
+    }
+
+    /// The rows, one after the other, as row makes them.
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        values::each(slf, intern!(slf.py(), "row"), slf.get().array.len())
+    }
+
+    fn __len__(&self) -> usize {
+        self.array.len()
+    }
+
+    /// The Arrow type, in arrow-rs's words: "Int32", "Float64", "Timestamp(ms, \"UTC\")".
+    #[getter]
+    fn r#type(&self) -> String {
+        type_name(&self.field)
+    }
+
+    /// How many values are null.
+    #[getter]
+    fn null_count(&self) -> usize {
+        match self.array.data_type() {
+            DataType::Null => self.array.len(), // without a validity buffer
+            _ => self.array.null_count(),
+        }
+    }
+
+    fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
+        let this = slf.get();
+        let class = slf.get_type().getattr(intern!(slf.py(), "__qualname__"))?;
+        let plural = |count: usize, word: &str| {
+            format!("{count} {word}{}", if count == 1 { "" } else { "s" })
+        };
+        let mut text = format!(
+            "<arrow_dlpack.{class} {}, {}",
+            this.r#type(),
+            plural(this.array.len(), "value")
+        );
+        if this.null_count() > 0 {
+            text += &format!(", {}", plural(this.null_count(), "null"));
+        }
+        if let Some(values) = preview(&this.array) {
+            text += &format!(": [{values}]");
+        }
+        Ok(text + ">")
+    }
+}
+
+impl Produces for PyArray {
+    const METHOD_DOC: &'static CStr =
+        c"__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
+--
+
+The array as a DLPack capsule; consumers call this.
+
+Shares the memory, read-only, unless copy=True: then the consumer gets writable memory of its
+own, as it does of booleans, which only a copy can hand over. A consumer that passes no max_version
+gets a legacy capsule, which cannot say \"read-only\" and must not be written to all the same.
+
+Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
+or a device that is not the CPU's.";
+
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+        self.vector().map(|vector| vector.lend(newest))
+    }
+
+    fn share(&self) -> Option<ManagedTensor> {
+        self.vector().map(Vector::share)
+    }
+
+    fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Request { stream, max_version, dl_device, copy } = request;
+        request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
+        request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
+        let options = Export { copy: copy.into(), ..Default::default() };
+        let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
+        capsule::new(py, tensor, max_version)
+    }
+}

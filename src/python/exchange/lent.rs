@@ -1,0 +1,25 @@
+//! What an object lends by the exchange API.
+
+use pyo3::prelude::*;
+
+use crate::memory::ManagedTensor;
+use crate::sync::OnceLock;
+
+/// A tensor that an object keeps for as long as it lives, once somebody has asked for a borrowed one: what
+/// that one points to. It counts as exported ([`crate::live`]) until the object goes.
+#[derive(Debug, Default)]
+pub(in crate::python) struct Lent(OnceLock<Box<ManagedTensor>>);
+
+impl Lent {
+    pub(super) fn get_or_make(
+        &self,
+        make: impl FnOnce() -> PyResult<ManagedTensor>,
+    ) -> PyResult<&ManagedTensor> {
+        if let Some(tensor) = self.0.get() {
+            return Ok(tensor);
+        }
+        let tensor = Box::new(make()?);
+        // If another thread was faster, this one's is dropped, and nobody has seen it.
+        Ok(self.0.get_or_init(|| tensor))
+    }
+}

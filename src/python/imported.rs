@@ -1,0 +1,61 @@
+//! Arrow data as it came from Python.
+
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::FieldRef;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::run::unlocked;
+use super::structure::Checked;
+use super::{join, settled};
+use crate::copy::CopyReason;
+use crate::error::Error;
+
+/// Arrow data as it came.
+pub(super) struct Imported {
+    /// At least one; of a stream, those that are not empty, if there are any.
+    pub(super) chunks: Vec<ArrayRef>,
+    pub(super) field: FieldRef,
+    /// Bytes that had to be moved because they were not aligned to their values.
+    pub(super) moved: usize,
+    /// How many chunks of a stream are part of larger ones now, and their bytes.
+    pub(super) gathered: (usize, usize),
+}
+
+impl Imported {
+    /// All chunks as one; a single one is not copied.
+    pub(super) fn into_array(self, py: Python<'_>) -> PyResult<(ArrayRef, FieldRef)> {
+        if let [chunk] = self.chunks.as_slice() {
+            return Ok((Arc::clone(chunk), self.field));
+        }
+        let array = unlocked(py, self.nbytes(), || join::joined(&self.chunks))?;
+        Ok((array, self.field))
+    }
+
+    /// The same in memory that nobody else knows, checked there.
+    pub(super) fn copied(self, py: Python<'_>) -> PyResult<Self> {
+        let chunks = unlocked(py, self.nbytes(), || {
+            self.chunks.iter().map(|chunk| settled::everything(chunk)).collect::<Checked<_>>()
+        });
+        let chunks = chunks.map_err(PyValueError::new_err)?;
+        Ok(Self { chunks, field: self.field, moved: 0, gathered: (0, 0) })
+    }
+
+    /// The same, if nothing has to be copied for it to be one array, nor was.
+    pub(super) fn uncopied(self) -> PyResult<Self> {
+        let reason = match self.chunks.len() {
+            1 if self.moved == 0 => return Ok(self),
+            1 => CopyReason::Realigned,
+            count => CopyReason::Chunks(count),
+        };
+        let nbytes = if self.moved > 0 { self.moved } else { self.nbytes() };
+        Err(Error::CopyForbidden { reason, nbytes }.into())
+    }
+
+    /// What the chunks hold.
+    pub(super) fn nbytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
+    }
+}

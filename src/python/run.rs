@@ -1,0 +1,39 @@
+//! Conversions, without the GIL where they take long enough for other threads to notice.
+
+use pyo3::prelude::*;
+
+use crate::error::Error;
+use crate::export::{self, Export, Prepared, Source};
+use crate::memory::ManagedTensor;
+
+/// What [`export::tensor`] makes, without the GIL where that takes long.
+pub(super) fn exported(
+    py: Python<'_>,
+    source: Source<'_>,
+    options: &Export,
+) -> Result<ManagedTensor, Error> {
+    match export::share(source, options) {
+        Some(shared) => shared,
+        None => made(py, source.nbytes(), || export::prepare(source, options)),
+    }
+}
+
+/// What is prepared and then run, where preparing looks at `nbytes`.
+pub(super) fn made(
+    py: Python<'_>,
+    nbytes: usize,
+    prepare: impl FnOnce() -> Result<Prepared, Error> + Send,
+) -> Result<ManagedTensor, Error> {
+    let prepared = unlocked(py, nbytes, prepare)?;
+    unlocked(py, prepared.plan().bytes_copied(), || prepared.run())
+}
+
+/// Runs `work` on so many bytes without the GIL if that is long enough for others to notice.
+pub(super) fn unlocked<T: Send>(
+    py: Python<'_>,
+    nbytes: usize,
+    work: impl FnOnce() -> T + Send,
+) -> T {
+    const NOTICEABLE: usize = 1 << 18;
+    if nbytes < NOTICEABLE { work() } else { py.detach(work) }
+}
