@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, explain, to_tensor_dict
+from arrow_dlpack import Array, explain, to_tensor, to_tensor_dict
 from hostile_trees import Node, Tree
 
 NUMBERS = Node("i", 8, [None, np.arange(8, dtype="int32").tobytes()], name="numbers")
@@ -147,3 +147,93 @@ def start(array):
     if pa.types.is_struct(array.type):
         (array,) = array.flatten()
     return array.buffers()[1].address + array.offset * array.type.bit_width // 8
+
+
+def column(kind="g", dtype="float64", rows=24, **said):
+    values = (np.arange(32) + len(said)).astype(dtype).tobytes()
+    return Node(kind, rows, said.pop("buffers", [None, values]), **said)
+
+
+def table(*columns, length=16, **said):
+    named = [replace(column, name=f"c{index}") for index, column in enumerate(columns)]
+    return struct(*named, length=length, **said)
+
+
+def array_of(**said):
+    return column(said_of_array=said)
+
+
+def type_of(**said):
+    return column(said_of_type=said)
+
+
+TABLES = {
+    "of each type": [table(column(*kind), column(*kind)) for kind in (
+        ("c", "int8"), ("C", "uint8"), ("s", "int16"), ("S", "uint16"), ("i", "int32"),
+        ("I", "uint32"), ("l", "int64"), ("L", "uint64"), ("e", "float16"), ("f", "float32"),
+        ("g", "float64"),
+    )],
+    "wide": [table(*[column(offset=index % 3) for index in range(200)])],
+    "a slice": [table(column(), column(offset=3), offset=2)],
+    "none null": [
+        table(column(buffers=[b"\xff" * 4, bytes(256)]), column(), validity=b"\xff\xff"),
+        table(column(null_count=0), column(null_count=0), null_count=0),
+    ],
+    "nulls": [
+        table(column(buffers=[b"\x7f" * 4, bytes(256)]), column()),
+        table(column(), column(), validity=b"\x01"),
+    ],
+    "not of one type": [table(column(), column("f", "float32")), table(column(), NULLS, length=8)],
+    "no numbers": [table(TEXTS, TEXTS, length=4), table(column("b"), column("b"))],
+    "one column": [table(column())],
+    "no column": [table()],
+    "no row": [table(column(), column(), length=0)],
+    "not aligned": [table(array_of(buffers={1: shift}), column()) for shift in (1, 4)],
+    "with metadata": [table(type_of(metadata=b"\0" * 4), column())],
+    "in wrong types": [
+        table(type_of(name=b"\xff"), column()),
+        table(type_of(format=None), column()),
+        table(type_of(format=b"x"), column()),
+        table(type_of(n_children=1), column()),
+        table(type_of(n_children=-1), column()),
+        table(column(), column(), said_of_type={"children": {1}}),
+        table(column(), column(), said_of_type={"n_children": -2}),
+    ],
+    "in wrong arrays": [
+        *(table(column(), array_of(length=length)) for length in (-1, 0, 15, 1 << 62)),
+        *(table(column(), array_of(offset=offset)) for offset in (-1, 1 << 62)),
+        *(table(column(), array_of(null_count=count)) for count in (-2, 25)),
+        *(table(column(), array_of(n_buffers=count)) for count in (-1, 0, 1, 3)),
+        *(table(column(), array_of(n_children=count)) for count in (-1, 1)),
+        table(column(), array_of(buffers=None)),
+        table(column(), array_of(buffers={1: None})),
+        table(column(), column(), said_of_array={"children": {0}}),
+        table(column(), column(), said_of_array={"children": None}),
+        *(table(column(), column(), said_of_array={"n_children": count}) for count in (-1, 1, 3)),
+        *(table(column(), column(), said_of_array={"n_buffers": count}) for count in (-1, 0, 2)),
+        table(column(), column(), said_of_array={"buffers": None}),
+        *(table(column(), column(), length=length) for length in (-1, 25, 1 << 62)),
+        *(table(column(), column(), offset=offset) for offset in (-1, 9, 1 << 62, (1 << 63) - 1)),
+    ],
+}  # fmt: skip
+
+
+def outcome(node, **options):
+    tree = Tree(node)
+    try:
+        tensor = to_tensor(tree, **options)
+    except (BufferError, TypeError, ValueError) as error:
+        found = type(error), str(error)
+    else:
+        found = tensor.dtype, tensor.shape, tensor.strides, tensor.readonly, tensor.tolist()
+        del tensor
+    gc.collect()
+    tree.settle()
+    return found
+
+
+@pytest.mark.parametrize("nodes", TABLES.values(), ids=TABLES)
+def test_a_matrix_straight_from_the_structures_is_the_one_by_way_of_arrays(nodes):
+    for node in nodes:
+        # Of numbers it says nothing, but it is an option, and with options there are arrays.
+        assert outcome(node) == outcome(node, physical=True)

@@ -58,6 +58,8 @@ pub(crate) use pack::Description;
 pub(crate) use pending::{PendingException, symbol};
 #[cfg(feature = "pyo3")]
 pub(crate) use release::release_foreign;
+#[cfg(feature = "pyo3")]
+pub(crate) use room::reserved;
 pub(crate) use room::{collect, room, try_collect};
 pub(crate) use run::follows;
 pub(crate) use vector::Vector;

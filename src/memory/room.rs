@@ -8,11 +8,18 @@ pub(crate) fn room(nbytes: usize) -> Result<(), Error> {
     room.map_err(|_| Error::OutOfMemory { nbytes })
 }
 
+/// A vector with room for so many items.
+pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Error> {
+    let mut vector = Vec::new();
+    match vector.try_reserve_exact(count) {
+        Ok(()) => Ok(vector),
+        Err(_) => Err(Error::OutOfMemory { nbytes: count.saturating_mul(size_of::<T>()) }),
+    }
+}
+
 /// All items in a vector.
 pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Error> {
-    let nbytes = items.len().saturating_mul(size_of::<T>());
-    let mut vector = Vec::new();
-    vector.try_reserve_exact(items.len()).map_err(|_| Error::OutOfMemory { nbytes })?;
+    let mut vector = reserved(items.len())?;
     vector.extend(items);
     Ok(vector)
 }
@@ -21,9 +28,7 @@ pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<
 pub(crate) fn try_collect<T>(
     items: impl ExactSizeIterator<Item = Result<T, Error>>,
 ) -> Result<Vec<T>, Error> {
-    let nbytes = items.len().saturating_mul(size_of::<T>());
-    let mut vector = Vec::new();
-    vector.try_reserve_exact(items.len()).map_err(|_| Error::OutOfMemory { nbytes })?;
+    let mut vector = reserved(items.len())?;
     for item in items {
         vector.push(item?);
     }

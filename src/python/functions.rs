@@ -5,7 +5,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
 
 use super::array::PyArray;
-use super::error::Asked;
 use super::expected::Expected;
 use super::options::{
     self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, RaggedArg, TypeArg,
@@ -14,7 +13,7 @@ use super::plan::PyPlan;
 use super::protocols::{is_arrow, is_tensor};
 use super::request::{CopyArg, DeviceArg};
 use super::source;
-use super::table::Data;
+use super::table::{self, Data};
 use super::tensor::PyTensor;
 use super::{assemble, names};
 use crate::export::{Export, Ragged};
@@ -142,8 +141,7 @@ pub(super) fn to_tensor<'py>(
     physical: PhysicalArg,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = options::export(copy, nulls, dtype, order, physical);
-    let data = Data::read(obj, columns.map(|columns| columns.0))?;
-    data.to_tensor(obj.py(), &options, Some(Asked::Tensor))
+    table::to_tensor(obj, columns.map(|columns| columns.0), &options)
 }
 
 /// to_tensor_dict(obj, /, *, dtype=None, nulls='error', copy=None, columns=None, physical=False)

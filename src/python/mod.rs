@@ -62,6 +62,7 @@ mod interrupt;
 mod item;
 mod join;
 mod lent;
+mod matrix;
 mod names;
 mod options;
 mod pick;

@@ -23,13 +23,14 @@ use super::gather::Gather;
 use super::imported::Imported;
 use super::interpreter::call;
 use super::interrupt::Interrupt;
+use super::matrix;
 use super::pick::{Pick, field_of};
 use super::protocols::{attribute, class_has, class_is_arrow, methods};
 use super::request::{described, type_name};
 use super::run::unlocked;
 use super::structure::{Checked, fenced, field_from};
 use super::takeover::array_from;
-use crate::memory::release_foreign;
+use crate::memory::{ManagedTensor, release_foreign};
 
 /// An error for what can be read only once: who asks about it does not want it to be gone.
 ///
@@ -75,25 +76,46 @@ pub(super) fn import_columns(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
 ) -> PyResult<Imported> {
+    match export(object, wanted)? {
+        Exported::Pair(pair) => pair.import(wanted),
+        Exported::Imported(imported) => Ok(imported),
+    }
+}
+
+/// What an object exports.
+pub(super) enum Exported<'py> {
+    /// By `__arrow_c_array__`, and nothing has been made of it.
+    Pair(Pair<'py>),
+    /// In any other way.
+    Imported(Imported),
+}
+
+/// [`import_columns`], but for what `__arrow_c_array__` returns, which stays as it is.
+pub(super) fn export<'py>(
+    object: &Bound<'py, PyAny>,
+    wanted: Option<&[String]>,
+) -> PyResult<Exported<'py>> {
     if let Some(array) = ours(object)? {
-        return Ok(array.imported());
+        return Ok(Exported::Imported(array.imported()));
     }
     let py = object.py();
     let _level = Level::enter(py)?;
+    let stream_of = |method: &_| import_stream(object, method, wanted).map(Exported::Imported);
     let [array, stream] = methods(py);
     if (class_has(object, array), class_has(object, stream)) == (Some(false), Some(true)) {
         if let Some(method) = attribute(object, stream)? {
-            return import_stream(object, &method, wanted);
+            return stream_of(&method);
         }
     }
     if let Some(method) = attribute(object, array)? {
         return match asked(object, &method) {
-            Ok(pair) => import_pair(object, &pair, wanted),
+            Ok(pair) => Pair::of(object, &pair).map(Exported::Pair),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
                 match attribute(object, stream)? {
-                    Some(stream) => import_stream(object, &stream, wanted)
-                        .inspect_err(|second| second.set_cause(py, Some(error))),
+                    Some(stream) => {
+                        stream_of(&stream).inspect_err(|second| second.set_cause(py, Some(error)))
+                    }
                     None => Err(error),
                 }
             }
@@ -101,7 +123,7 @@ pub(super) fn import_columns(
         };
     }
     if let Some(stream) = attribute(object, stream)? {
-        return import_stream(object, &stream, wanted);
+        return stream_of(&stream);
     }
     Err(Expected::Arrow.got(object))
 }
@@ -157,27 +179,59 @@ fn taken_stream(
     move_stream(&capsule)
 }
 
-/// The array of a pair of capsules (schema, array).
-fn import_pair(
-    object: &Bound<'_, PyAny>,
-    pair: &Bound<'_, PyAny>,
-    wanted: Option<&[String]>,
-) -> PyResult<Imported> {
-    let Ok((schema, array)) = pair.extract::<(Bound<'_, PyCapsule>, Bound<'_, PyCapsule>)>() else {
-        return Err(PyTypeError::new_err(format!(
-            "{}.__arrow_c_array__ returned {}, not a pair of capsules",
-            type_name(object),
-            described(pair)
-        )));
-    };
-    let schema = pointer::<FFI_ArrowSchema>(&schema, c"arrow_schema")?;
-    // SAFETY: S1, and the capsule, which the pair has, outlives this call.
-    let (field, pick) = unsafe { field_of(schema, wanted) }?;
-    let array = picked(pick.as_ref(), move_array(&array)?).map_err(PyValueError::new_err)?;
-    let work = most_work(&array, field.data_type());
-    let array = unlocked(object.py(), work, || array_from(array, field.data_type()));
-    let (array, moved) = array.map_err(PyValueError::new_err)?;
-    Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })
+/// A pair of capsules (schema, array).
+pub(super) struct Pair<'py> {
+    schema: Bound<'py, PyCapsule>,
+    array: Bound<'py, PyCapsule>,
+}
+
+impl<'py> Pair<'py> {
+    fn of(object: &Bound<'py, PyAny>, pair: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let Ok((schema, array)) = pair.extract() else {
+            return Err(PyTypeError::new_err(format!(
+                "{}.__arrow_c_array__ returned {}, not a pair of capsules",
+                type_name(object),
+                described(pair)
+            )));
+        };
+        Ok(Self { schema, array })
+    }
+
+    /// The matrix of a table of plain numbers of one type; of anything else the array.
+    pub(super) fn matrix(&self) -> PyResult<Result<ManagedTensor, Imported>> {
+        let schema = pointer::<FFI_ArrowSchema>(&self.schema, c"arrow_schema")?;
+        // SAFETY: S1, and the capsule outlives this call.
+        let Some(columns) = (unsafe { matrix::columns_of(schema) }) else {
+            return self.import(None).map(Err);
+        };
+        let array = move_array(&self.array)?;
+        let work = most_work(&array, &columns.data_type).saturating_mul(columns.count);
+        match unlocked(self.array.py(), work, || matrix::made(array, &columns))? {
+            Ok(matrix) => Ok(Ok(matrix)),
+            Err(array) => self.import_as(None, || Ok(array)).map(Err),
+        }
+    }
+
+    /// The array.
+    pub(super) fn import(&self, wanted: Option<&[String]>) -> PyResult<Imported> {
+        self.import_as(wanted, || move_array(&self.array))
+    }
+
+    /// The array, which is moved out of its capsule once its type is known.
+    fn import_as(
+        &self,
+        wanted: Option<&[String]>,
+        array: impl FnOnce() -> PyResult<FFI_ArrowArray>,
+    ) -> PyResult<Imported> {
+        let schema = pointer::<FFI_ArrowSchema>(&self.schema, c"arrow_schema")?;
+        // SAFETY: S1, and the capsule outlives this call.
+        let (field, pick) = unsafe { field_of(schema, wanted) }?;
+        let array = picked(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
+        let work = most_work(&array, field.data_type());
+        let array = unlocked(self.array.py(), work, || array_from(array, field.data_type()));
+        let (array, moved) = array.map_err(PyValueError::new_err)?;
+        Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })
+    }
 }
 
 /// Of an array what is wanted.

@@ -36,10 +36,62 @@ pub(super) type Checked<T = ()> = Result<T, String>;
 ///
 /// `schema` points to a structure that meets S1.
 pub(super) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Checked<FieldRef> {
-    let mut fields = MAX_FIELDS;
     // SAFETY: the caller's promise.
-    let schema = unsafe { check_schema(schema, MAX_DEPTH, &mut fields)? };
-    fenced(|| Field::try_from(schema).map(Arc::new))
+    unsafe { field_at(schema, MAX_DEPTH, &mut { MAX_FIELDS }) }
+}
+
+/// The same. Numbers and structs, which is what tables are made of, are put together here, where their texts
+/// have just been looked at: of thousands of columns arrow-rs's way takes twice the time.
+///
+/// # Safety
+///
+/// `schema` is NULL or points to a structure that meets S1.
+unsafe fn field_at(
+    schema: *const FFI_ArrowSchema,
+    depth: usize,
+    fields: &mut usize,
+) -> Checked<FieldRef> {
+    // SAFETY: the caller's promise.
+    let Node { schema, format, name, depth } = unsafe { check_node(schema, depth, fields) }?;
+    let data_type = match (format, schema.dictionary.is_null()) {
+        ("+s", true) => {
+            let fields = children(schema.n_children, schema.children)?
+                // SAFETY: S1 holds for children.
+                .map(|child| unsafe { field_at(child, depth, fields) })
+                .collect::<Checked<Vec<_>>>()?;
+            Some(DataType::Struct(fields.into()))
+        }
+        (_, true) if schema.n_children == 0 => number(format),
+        _ => None,
+    };
+    let Some(data_type) = data_type else {
+        // SAFETY: the caller's promise; it has been checked itself.
+        unsafe { check_below(schema, depth, fields) }?;
+        return fenced(|| Field::try_from(schema).map(Arc::new));
+    };
+    let field = Field::new(name, data_type, schema.nullable());
+    Ok(Arc::new(match schema.metadata.is_null() {
+        true => field,
+        false => field.with_metadata(fenced(|| schema.metadata())?),
+    }))
+}
+
+/// The type of numbers of this format.
+pub(super) fn number(format: &str) -> Option<DataType> {
+    Some(match format {
+        "c" => DataType::Int8,
+        "C" => DataType::UInt8,
+        "s" => DataType::Int16,
+        "S" => DataType::UInt16,
+        "i" => DataType::Int32,
+        "I" => DataType::UInt32,
+        "l" => DataType::Int64,
+        "L" => DataType::UInt64,
+        "e" => DataType::Float16,
+        "f" => DataType::Float32,
+        "g" => DataType::Float64,
+        _ => return None,
+    })
 }
 
 /// arrow-rs asserts some of what it imports: what the checks here miss is an error all the same.
@@ -49,25 +101,36 @@ pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked
         .map_err(|error| error.to_string())
 }
 
-/// Everything that arrow-rs takes for granted about a schema.
+/// A schema structure that has been looked at, but for what is below it.
+pub(super) struct Node<'a> {
+    pub(super) schema: &'a FFI_ArrowSchema,
+    pub(super) format: &'a str,
+    name: &'a str,
+    /// Levels that there may be below it.
+    pub(super) depth: usize,
+}
+
+/// What arrow-rs takes for granted about a schema, all but what is below it.
 ///
 /// # Safety
 ///
 /// `schema` is NULL or points to a structure that meets S1, for as long as the result is used.
-unsafe fn check_schema<'a>(
+pub(super) unsafe fn check_node<'a>(
     schema: *const FFI_ArrowSchema,
     depth: usize,
     fields: &mut usize,
-) -> Checked<&'a FFI_ArrowSchema> {
+) -> Checked<Node<'a>> {
     // SAFETY: the caller's promise.
     let schema = unsafe { schema_at(schema) }?;
     let text = |text: *const c_char| {
         // SAFETY: S1, texts end with a NUL.
-        text.is_null() || unsafe { CStr::from_ptr(text) }.to_str().is_ok()
+        if text.is_null() { Some("") } else { unsafe { CStr::from_ptr(text) }.to_str().ok() }
     };
-    if schema.format.is_null() || !text(schema.format) || !text(schema.name) {
+    let (Some(format), Some(name), false) =
+        (text(schema.format), text(schema.name), schema.format.is_null())
+    else {
         return Err("the Arrow schema's format or name is not a text".to_owned());
-    }
+    };
     let Some(depth) = depth.checked_sub(1) else {
         return Err(format!("the Arrow type is nested more than {MAX_DEPTH} levels deep"));
     };
@@ -75,14 +138,13 @@ unsafe fn check_schema<'a>(
         Some(left) => *fields = left,
         None => return Err(format!("the Arrow type has more than {MAX_FIELDS} fields")),
     }
-    // SAFETY: S1, and it is a text.
-    let format = unsafe { CStr::from_ptr(schema.format) }.to_bytes();
-    if format.starts_with(b"w:-") || format.starts_with(b"+w:-") {
+    if format.starts_with("w:-") || format.starts_with("+w:-") {
         return Err("the Arrow schema has a negative size".to_owned());
     }
     let needed = match format {
-        b"+l" | b"+L" | b"+vl" | b"+vL" | b"+m" | [b'+', b'w', ..] => 1,
-        b"+r" => 2,
+        "+l" | "+L" | "+vl" | "+vL" | "+m" => 1,
+        "+r" => 2,
+        _ if format.starts_with("+w") => 1,
         _ => 0,
     };
     if schema.n_children < needed {
@@ -94,15 +156,24 @@ unsafe fn check_schema<'a>(
     }
     // SAFETY: S1.
     unsafe { check_metadata(schema.metadata) }?;
-    for child in children(schema.n_children, schema.children)? {
-        // SAFETY: S1 holds for children.
-        unsafe { check_schema(child, depth, fields)? };
+    Ok(Node { schema, format, name, depth })
+}
+
+/// The same of what is below a schema, at all levels.
+///
+/// # Safety
+///
+/// The schema meets S1.
+unsafe fn check_below(schema: &FFI_ArrowSchema, depth: usize, fields: &mut usize) -> Checked {
+    let dictionary = Some(schema.dictionary.cast_const()).filter(|below| !below.is_null());
+    for below in children(schema.n_children, schema.children)?.chain(dictionary) {
+        // SAFETY: S1 holds for children and for the dictionary.
+        unsafe {
+            let Node { schema, depth, .. } = check_node(below, depth, fields)?;
+            check_below(schema, depth, fields)?;
+        }
     }
-    if !schema.dictionary.is_null() {
-        // SAFETY: S1 holds for the dictionary.
-        unsafe { check_schema(schema.dictionary, depth, fields)? };
-    }
-    Ok(schema)
+    Ok(())
 }
 
 /// A schema structure that is there.
@@ -176,14 +247,24 @@ pub(super) fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Check
     if nulls < -1 || nulls > length {
         return wrong(format!("null_count {nulls} of length {length}"));
     }
-    let spec = layout(data_type);
-    let fixed = spec.buffers.len() + usize::from(spec.can_contain_null_mask);
+    let (number, other);
+    let (buffers, has_validity, is_variadic) = match values_of_number(data_type) {
+        Some(values) => {
+            number = [values];
+            (number.as_slice(), true, false)
+        }
+        None => {
+            other = layout(data_type);
+            (other.buffers.as_slice(), other.can_contain_null_mask, other.variadic)
+        }
+    };
+    let fixed = buffers.len() + usize::from(has_validity);
     let count = usize::try_from(array.n_buffers).unwrap_or(usize::MAX);
     // Views carry any number of buffers that a view has a number for, and then the sizes of these.
     let expected = match data_type {
         // By the interface it has none; polars gives it one, which nobody needs to look at.
         DataType::Null => count <= 1,
-        _ if spec.variadic => count > fixed && count - fixed <= MAX_VARIADIC,
+        _ if is_variadic => count > fixed && count - fixed <= MAX_VARIADIC,
         _ => count == fixed,
     };
     if !expected {
@@ -192,7 +273,7 @@ pub(super) fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Check
     if count > 0 && (array.buffers.is_null() || !array.buffers.is_aligned()) {
         return wrong("no pointer to its buffers".to_owned());
     }
-    let widest = spec.buffers.iter().map(|buffer| match buffer {
+    let widest = buffers.iter().map(|buffer| match buffer {
         BufferSpec::FixedWidth { byte_width, .. } => *byte_width,
         _ => 1,
     });
@@ -204,9 +285,9 @@ pub(super) fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Check
         return wrong(problem);
     }
     let mut moved = 0;
-    for (index, buffer) in spec.buffers.iter().enumerate() {
+    for (index, buffer) in buffers.iter().enumerate() {
         if let BufferSpec::FixedWidth { byte_width, alignment } = buffer {
-            let index = index + usize::from(spec.can_contain_null_mask);
+            let index = index + usize::from(has_validity);
             // SAFETY: S1, `count` pointers are there.
             let start = unsafe { array.buffers.add(index).read() };
             if start.addr() % alignment != 0 {
@@ -239,7 +320,18 @@ pub(super) fn check_array(array: &FFI_ArrowArray, data_type: &DataType) -> Check
     }
 }
 
-fn child_of<'a>(child: *const FFI_ArrowArray) -> Checked<&'a FFI_ArrowArray> {
+/// The buffer of values of numbers, which [`layout`] allocates a vector for.
+fn values_of_number(data_type: &DataType) -> Option<BufferSpec> {
+    let byte_width = data_type.primitive_width().filter(|_| data_type.is_numeric())?;
+    let alignment = match byte_width {
+        8 => align_of::<u64>(),
+        1 | 2 | 4 => byte_width,
+        _ => return None,
+    };
+    Some(BufferSpec::FixedWidth { byte_width, alignment })
+}
+
+pub(super) fn child_of<'a>(child: *const FFI_ArrowArray) -> Checked<&'a FFI_ArrowArray> {
     if child.is_null() || !child.is_aligned() {
         return Err("the Arrow array has a child or a dictionary that is not there".to_owned());
     }

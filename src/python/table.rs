@@ -17,7 +17,7 @@ use super::imported::Imported;
 use super::names::{self, several};
 use super::options::pointless;
 use super::run::{exported, made, unlocked};
-use super::source;
+use super::source::{self, Exported};
 use super::structure::fenced;
 use super::tensor::PyTensor;
 use crate::copy::{CopyPolicy, CopyReason};
@@ -40,13 +40,37 @@ enum Shape {
     Table(Vec<RecordBatch>, SchemaRef),
 }
 
+/// A `Tensor` of an object's Arrow data, or with a mask a pair of them.
+pub(super) fn to_tensor<'py>(
+    object: &Bound<'py, PyAny>,
+    columns: Option<Vec<String>>,
+    options: &Export,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let imported = match source::export(object, columns.as_deref())? {
+        Exported::Pair(pair) if columns.is_none() && *options == Export::default() => {
+            match pair.matrix()? {
+                Ok(matrix) => return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any()),
+                Err(imported) => imported,
+            }
+        }
+        Exported::Pair(pair) => pair.import(columns.as_deref())?,
+        Exported::Imported(imported) => imported,
+    };
+    Data::of(py, imported, columns)?.to_tensor(py, options, Some(Asked::Tensor))
+}
+
 impl Data {
     /// The Arrow data of an object, less the columns that were not asked for.
     pub(super) fn read(object: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
         let imported = source::import_columns(object, columns.as_deref())?;
+        Self::of(object.py(), imported, columns)
+    }
+
+    fn of(py: Python<'_>, imported: Imported, columns: Option<Vec<String>>) -> PyResult<Self> {
         // Chunks of a dictionary may need a new one.
         let nbytes = if imported.chunks.len() > 1 { imported.nbytes() } else { 0 };
-        unlocked(object.py(), nbytes, || Self::new(imported, columns))
+        unlocked(py, nbytes, || Self::new(imported, columns))
     }
 
     pub(super) fn new(imported: Imported, columns: Option<Vec<String>>) -> PyResult<Self> {

@@ -62,7 +62,14 @@ unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
 }
 
 /// A structure that is released when the last of those who look at it has gone.
-struct Lender(FFI_ArrowArray);
+pub(super) struct Lender(pub(super) FFI_ArrowArray);
+
+impl Lender {
+    /// The structure, which is not released.
+    pub(super) fn into_inner(mut self) -> FFI_ArrowArray {
+        mem::replace(&mut self.0, FFI_ArrowArray::empty())
+    }
+}
 
 impl Drop for Lender {
     fn drop(&mut self) {

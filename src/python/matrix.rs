@@ -1,0 +1,121 @@
+//! A record batch of plain numbers of one type as a matrix, straight from Arrow's C structures.
+//!
+//! A field and an array of arrow-rs's for each of thousands of columns take as long as the matrix itself. What is
+//! not as plain as this, or not well-formed, goes the usual way, which has the same result or the error.
+#![expect(unsafe_code, reason = "looks into foreign structures")]
+
+use std::slice;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_schema::DataType;
+
+use super::structure::{MAX_FIELDS, check_array, check_node, child_of, children, number};
+use super::takeover::Lender;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLPackFlags};
+use crate::kernels::{self, Cells, Values};
+use crate::memory::{self, ManagedTensor};
+use crate::possible::MAX_DEPTH;
+
+/// What the columns of a table are.
+pub(super) struct Columns {
+    pub(super) data_type: DataType,
+    dtype: DLDataType,
+    pub(super) count: usize,
+}
+
+/// The columns of a table, if there are several, all numbers of one type, and nothing more is said of
+/// them or of the table than their names.
+///
+/// # Safety
+///
+/// `schema` points to a structure that meets S1.
+pub(super) unsafe fn columns_of(schema: *const FFI_ArrowSchema) -> Option<Columns> {
+    let mut fields = MAX_FIELDS;
+    // SAFETY: the caller's promise.
+    let table = unsafe { check_node(schema, MAX_DEPTH, &mut fields) }.ok()?;
+    let is_plain =
+        |schema: &FFI_ArrowSchema| schema.metadata.is_null() && schema.dictionary.is_null();
+    if table.format != "+s" || !is_plain(table.schema) || table.schema.n_children < 2 {
+        return None;
+    }
+    let mut columns =
+        children(table.schema.n_children, table.schema.children).ok()?.map(|column| {
+            // SAFETY: S1 holds for children.
+            let column = unsafe { check_node(column, table.depth, &mut fields) }.ok()?;
+            (is_plain(column.schema) && column.schema.n_children == 0).then_some(column.format)
+        });
+    let format = columns.next()??;
+    let data_type = columns.all(|column| column == Some(format)).then(|| number(format))??;
+    let count = usize::try_from(table.schema.n_children).ok()?;
+    Some(Columns { dtype: DLDataType::from_arrow(&data_type)?, data_type, count })
+}
+
+/// The matrix of a table with such columns; the array back where it is not as plain as its type.
+pub(super) fn made(
+    array: FFI_ArrowArray,
+    columns: &Columns,
+) -> Result<Result<ManagedTensor, FFI_ArrowArray>, Error> {
+    let array = Lender(array);
+    let Some(cells) = cells_of(&array.0, columns)? else {
+        return Ok(Err(array.into_inner()));
+    };
+    let overflow = |_| Error::Overflow("length");
+    let rows = i64::try_from(array.0.len()).map_err(overflow)?;
+    let width = i64::try_from(columns.count).map_err(overflow)?;
+    let dtype = columns.dtype;
+    let memory = kernels::interleave(&cells, array.0.len(), dtype, None)?;
+    let tensor = ManagedTensor::over_fresh(
+        memory,
+        0,
+        dtype,
+        DLPackFlags::IS_COPIED,
+        &[rows, width],
+        &[width, 1],
+    );
+    tensor.map(Ok)
+}
+
+/// The cells of each column, if all are there and none is null; arrays of other tables have no such columns.
+fn cells_of<'a>(
+    table: &'a FFI_ArrowArray,
+    &Columns { ref data_type, dtype, count }: &Columns,
+) -> Result<Option<Vec<[Cells<'a>; 1]>>, Error> {
+    let rows = usize::try_from(table.length).ok().filter(|&rows| rows > 0);
+    let (Some(rows), Ok(start)) = (rows, usize::try_from(table.offset)) else { return Ok(None) };
+    let (end, width) = (start.saturating_add(rows), dtype.item_bits(true) / 8);
+    let is_table = table.n_buffers == 1 && table.dictionary.is_null();
+    if !is_table || table.buffers.is_null() || !table.buffers.is_aligned() || has_nulls(table) {
+        return Ok(None);
+    }
+    if usize::try_from(table.n_children) != Ok(count) {
+        return Ok(None);
+    }
+    let Ok(columns) = children(table.n_children, table.children) else { return Ok(None) };
+    let mut cells = memory::reserved(count)?;
+    for column in columns {
+        let is_whole = |column: &&FFI_ArrowArray| {
+            check_array(column, data_type) == Ok(0) && column.len() >= end && !has_nulls(column)
+        };
+        let Some(column) = child_of(column).ok().filter(is_whole) else { return Ok(None) };
+        // SAFETY: S1; it has been checked that there are the two buffers of numbers.
+        let values = unsafe { column.buffers.add(1).read() }.cast::<u8>();
+        if values.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: S1; so many values from the array's offset on are no overflow and are there, as long as the
+        // array is, and Arrow's are not written to.
+        let bytes = unsafe {
+            let first = values.add((column.offset() + start) * width);
+            slice::from_raw_parts(first, rows * width)
+        };
+        cells.push([Cells { values: Values::Words { bytes, dtype }, nulls: None }]);
+    }
+    Ok(Some(cells))
+}
+
+/// Whether there may be nulls in an array whose first buffer, which is there, is its validity.
+fn has_nulls(array: &FFI_ArrowArray) -> bool {
+    // SAFETY: S1, there is a pointer to it.
+    array.null_count != 0 && !unsafe { array.buffers.read() }.is_null()
+}
