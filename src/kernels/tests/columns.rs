@@ -127,8 +127,12 @@ fn columns_lie_side_by_side() {
 fn columns_lie_side_by_side_in_wide_rows() {
     let mut random = Random(15);
     for (dtype, size) in dtypes() {
-        let sizes = [(512_usize, 15), (513, 16), (575, 31), (520, 2049)];
-        for (bytes, rows) in sizes.into_iter().take(if cfg!(miri) { 3 } else { 4 }) {
+        // Miri takes seconds for each hundred cells, and this is safe code: one size is enough.
+        if cfg!(miri) && size != 8 {
+            continue;
+        }
+        let sizes = [(520_usize, 17), (512, 15), (513, 16), (575, 31), (520, 2049)];
+        for (bytes, rows) in sizes.into_iter().take(if cfg!(miri) { 1 } else { 5 }) {
             side_by_side(&mut random, (dtype, size), bytes.div_ceil(size), rows);
         }
     }
@@ -198,6 +202,7 @@ fn columns_of_several_dtypes_become_one() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes, and looks at numbers, not at memory")]
 fn a_value_that_does_not_fit_is_found_in_wide_rows() {
     let good = [1i16; 40].map(i16::to_ne_bytes).concat();
     let mut bad = good.clone();
