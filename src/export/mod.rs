@@ -138,7 +138,8 @@ pub fn tensor<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Man
 ///
 /// # Errors
 ///
-/// As [`tensor`]. A mask is always made: `CopyForbidden` with [`CopyPolicy::Never`].
+/// As [`tensor`]. A mask is always made: `CopyForbidden` with
+/// [`CopyPolicy::Never`](crate::CopyPolicy::Never).
 pub fn mask<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<ManagedTensor, Error> {
     Prepared::mask(source.into(), options)?.run()
 }

@@ -46,7 +46,7 @@ pub enum NullPolicy {
     /// They become NaN. Integers and booleans become floats for it, whether there are nulls or not: of 32
     /// bits, of 64 for integers of 32 and 64, as pyarrow's `null_to_nan` does.
     Nan,
-    /// They keep whatever value lies under them: [`mask`] tells which these are.
+    /// They keep whatever value lies under them: [`mask`](super::mask) tells which these are.
     Masked,
 }
 

@@ -15,7 +15,7 @@
 //!
 //! Python may write to a tensor at any time, and a `&[f64]` promises that nobody does. So the line is drawn at
 //! [`PyTensor`]. Safe code has of it what it says of itself, addresses, copies ([`PyTensor::to_vec`],
-//! [`PyTensor::copied`]), and its elements as [`ReadOnlyCell`]s; the [`ManagedTensor`] itself, with
+//! [`PyTensor::copied`]), and its elements as [`ReadOnlyCell`]s; the [`ManagedTensor`](crate::ManagedTensor) itself, with
 //! slices and Arrow arrays of the same memory, is `unsafe` to get at ([`PyTensor::tensor`]), because only you can know
 //! that nobody writes.
 //!
