@@ -11,7 +11,7 @@ use std::fs::File;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, Float32Array, RecordBatch, StringArray};
-use arrow_dlpack::{CopyPolicy, Export, Import, from_dlpack, to_dlpack};
+use arrow_dlpack::{CopyPolicy, ExportOptions, ImportOptions, from_dlpack, to_dlpack};
 use arrow_schema::{DataType, Field};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
@@ -44,7 +44,7 @@ fn show_columns(batch: &RecordBatch) -> Result<(), arrow_dlpack::Error> {
     println!("{}", row("column", "Arrow type", "tensor", "memory"));
     for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
         let arrow_type = field.data_type().to_string();
-        match to_dlpack(column, field, &Export::default()) {
+        match to_dlpack(column, field, &ExportOptions::default()) {
             Ok(tensor) => {
                 let text = format!("{} {:?}", tensor.dtype(), tensor.shape());
                 let shared = tensor.data().cast_const() == first_value(column);
@@ -83,14 +83,14 @@ fn show_delays(batch: &RecordBatch) -> Result<(), Box<dyn Error>> {
     // `Never` makes both ways fail where they would have to copy.
     let field = Field::new("arr_delay", DataType::Float32, false);
     let tensor =
-        to_dlpack(&delays, &field, &Export { copy: CopyPolicy::Never, ..Default::default() })?;
+        to_dlpack(&delays, &field, &ExportOptions::default().with_copy(CopyPolicy::Never))?;
     println!(
         "\n{} {:?} of arrival delays, handed over and taken back:",
         tensor.dtype(),
         tensor.shape()
     );
     let (returned, _) =
-        from_dlpack(tensor, &Import { copy: CopyPolicy::Never, ..Default::default() })?;
+        from_dlpack(tensor, &ImportOptions::default().with_copy(CopyPolicy::Never))?;
     let returned = returned.as_primitive::<Float32Type>();
     assert_eq!(returned, &delays);
     assert_eq!(first_value(returned), first_value(&delays), "the delays were copied");

@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 /// ```
 /// use std::sync::Arc;
 /// use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch};
-/// use arrow_dlpack::{Export, export, pandas};
+/// use arrow_dlpack::{ExportOptions, export, pandas};
 ///
 /// let x: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5]));
 /// let index: ArrayRef = Arc::new(Int64Array::from(vec![7, 9]));
@@ -29,7 +29,7 @@ use serde_json::value::RawValue;
 /// let index = pandas::index_columns(&batch.schema());
 /// assert_eq!(index, [1]);
 /// let features: Vec<usize> = (0..batch.num_columns()).filter(|at| !index.contains(at)).collect();
-/// let matrix = export::tensor(&batch.project(&features)?, &Export::default())?;
+/// let matrix = export::tensor(&batch.project(&features)?, &ExportOptions::default())?;
 /// assert_eq!(matrix.shape(), [2, 1]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -10,7 +10,7 @@ use crate::copy::CopyPolicy;
 use crate::dtype::{Element, for_each_numeric};
 use crate::error::Error;
 use crate::export;
-use crate::import::{self, Import, Representation};
+use crate::import::{self, ImportOptions, Representation};
 use crate::memory::{ManagedTensor, Vector};
 
 macro_rules! conversions {
@@ -92,6 +92,7 @@ fn adopt<T: ArrowPrimitiveType<Native: Element>>(
         _ => tensor,
     };
     let representation = Representation::Field(Arc::new(Field::new("", T::DATA_TYPE, true)));
-    let (array, _) = import::from_dlpack(tensor, &Import { representation, ..Default::default() })?;
+    let (array, _) =
+        import::from_dlpack(tensor, &ImportOptions::default().with_representation(representation))?;
     Ok(array.as_primitive::<T>().clone())
 }

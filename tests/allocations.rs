@@ -15,8 +15,8 @@ use arrow_array::{
 use arrow_dlpack::export::Source;
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, Export, Import, ManagedTensor, NullPolicy, Order, export, from_dlpack,
-    import, to_dlpack,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order, export,
+    from_dlpack, import, to_dlpack,
 };
 use arrow_schema::Field;
 
@@ -126,7 +126,7 @@ fn nested(rank: usize) -> ArrayRef {
 fn sharing_a_column_is_one_allocation_under_256_bytes() {
     let column = Float32Array::from(vec![0.5; 1000]);
     let (column, sliced) = (column.clone(), column.slice(3, 500));
-    let (field, options) = (field(&column), Export::default());
+    let (field, options) = (field(&column), ExportOptions::default());
     for array in [&column, &sliced] {
         let (tensor, asked) = allocations(|| to_dlpack(array, &field, &options));
         assert_eq!(asked.allocations, 1);
@@ -144,7 +144,7 @@ fn what_remains_of_a_share_of_any_rank_up_to_4_is_under_256_bytes() {
     for rank in 1..=4 {
         let array = nested(rank);
         let field = field(&array);
-        let (tensor, asked) = allocations(|| to_dlpack(&array, &field, &Export::default()));
+        let (tensor, asked) = allocations(|| to_dlpack(&array, &field, &ExportOptions::default()));
         assert_eq!(tensor.as_ref().map(ManagedTensor::ndim).ok(), Some(rank));
         assert!((1..256).contains(&asked.held), "rank {rank}: {} bytes", asked.held);
     }
@@ -155,7 +155,7 @@ fn sharing_a_nested_column_is_one_allocation() {
     for rank in 2..=4 {
         let array = nested(rank);
         let field = field(&array);
-        let (_tensor, asked) = allocations(|| to_dlpack(&array, &field, &Export::default()));
+        let (_tensor, asked) = allocations(|| to_dlpack(&array, &field, &ExportOptions::default()));
         assert_eq!(asked.allocations, 1, "rank {rank}");
     }
 }
@@ -167,7 +167,7 @@ fn an_import_is_three_allocations_under_512_bytes() {
     // The field of each type is made once, with the first array of it.
     drop(import::array(export::array(&column).unwrap()));
     let tensor = export::array(&column).unwrap();
-    let (imported, asked) = allocations(|| from_dlpack(tensor, &Import::default()));
+    let (imported, asked) = allocations(|| from_dlpack(tensor, &ImportOptions::default()));
     assert!(imported.is_ok());
     assert_eq!(asked.allocations, 3);
     assert!(asked.peak < 512, "{} bytes", asked.peak);
@@ -197,7 +197,7 @@ fn allocates_its_result<Source, Result, E>(
 fn exports<A: Array + 'static>(
     prepare: impl Fn(usize) -> A,
     bytes: impl Fn(usize) -> usize,
-    options: &Export,
+    options: &ExportOptions,
 ) {
     let convert = |array: A| to_dlpack(&array, &field(&array), options);
     let [few, many] = allocates_its_result(prepare, bytes, convert);
@@ -220,16 +220,16 @@ fn floats(rows: usize) -> ArrayRef {
 #[test]
 fn booleans_are_unpacked_into_the_result() {
     let booleans = |rows: usize| BooleanArray::from(vec![true; rows]);
-    exports(booleans, |rows| rows, &Export::default());
-    exports(|rows| booleans(rows + 3).slice(3, rows), |rows| rows, &Export::default());
+    exports(booleans, |rows| rows, &ExportOptions::default());
+    exports(|rows| booleans(rows + 3).slice(3, rows), |rows| rows, &ExportOptions::default());
 }
 
 #[test]
 fn nulls_are_filled_in_the_result() {
     let nulls = NullPolicy::Fill(0.0_f32.into());
-    exports(with_nulls, |rows| 4 * rows, &Export { nulls, ..Export::default() });
+    exports(with_nulls, |rows| 4 * rows, &ExportOptions::default().with_nulls(nulls));
     let nulls = NullPolicy::Nan;
-    exports(with_nulls, |rows| 4 * rows, &Export { nulls, ..Export::default() });
+    exports(with_nulls, |rows| 4 * rows, &ExportOptions::default().with_nulls(nulls));
 }
 
 #[test]
@@ -237,16 +237,16 @@ fn a_mask_is_made_in_the_result() {
     allocates_its_result(
         with_nulls,
         |rows| rows,
-        |array| export::mask((&array, &field(&array)), &Export::default()),
+        |array| export::mask((&array, &field(&array)), &ExportOptions::default()),
     );
 }
 
 #[test]
 fn values_are_cast_into_the_result() {
     let dtype = Some(FLOAT32);
-    let options = Export { dtype, ..Export::default() };
+    let options = ExportOptions::default().with_dtype(dtype);
     exports(|rows| Int16Array::from(vec![1; rows]), |rows| 4 * rows, &options);
-    let options = Export { nulls: NullPolicy::Fill(0.into()), dtype, ..Export::default() };
+    let options = ExportOptions::default().with_nulls(NullPolicy::Fill(0.into())).with_dtype(dtype);
     let integers = |rows| (0..rows).map(|row| (row % 10 > 0).then_some(1)).collect::<Int16Array>();
     exports(integers, |rows| 4 * rows, &options);
 }
@@ -254,11 +254,11 @@ fn values_are_cast_into_the_result() {
 #[test]
 fn columns_are_woven_into_the_result() {
     for order in [Order::RowMajor, Order::ColumnMajor] {
-        let options = Export { order, ..Export::default() };
+        let options = ExportOptions::default().with_order(order);
         let four = |rows| batch(std::array::from_fn::<_, 4, _>(|_| floats(rows)));
         allocates_its_result(four, |rows| 16 * rows, |batch| export::tensor(&batch, &options));
 
-        let options = Export { dtype: Some(FLOAT32), ..options };
+        let options = options.with_dtype(FLOAT32);
         let mixed = |rows| {
             let bytes: ArrayRef = Arc::new(Int8Array::from(vec![1; rows]));
             let shorts: ArrayRef = Arc::new(Int16Array::from(vec![1; rows]));
@@ -274,7 +274,7 @@ fn weaving_takes_as_many_allocations_for_more_rows() {
     let [few, many] = allocates_its_result(
         four,
         |rows| 16 * rows,
-        |batch| export::tensor(&batch, &Export::default()),
+        |batch| export::tensor(&batch, &ExportOptions::default()),
     );
     assert_eq!(few, many);
 }
@@ -287,7 +287,7 @@ fn chunks_are_put_together_in_the_result() {
         |rows| 4 * rows,
         |chunks| {
             let field = field(&chunks[0]);
-            export::tensor(Source::Chunks(&chunks, &field), &Export::default())
+            export::tensor(Source::Chunks(&chunks, &field), &ExportOptions::default())
         },
     );
 }
@@ -336,8 +336,9 @@ fn extent(rows: usize) -> i64 {
 }
 
 fn imports(tensor: impl Fn(usize) -> ManagedTensor, bytes: impl Fn(usize) -> usize) {
-    let [few, many] =
-        allocates_its_result(tensor, bytes, |tensor| from_dlpack(tensor, &Import::default()));
+    let [few, many] = allocates_its_result(tensor, bytes, |tensor| {
+        from_dlpack(tensor, &ImportOptions::default())
+    });
     assert_eq!(few, many, "allocations");
 }
 
@@ -364,7 +365,7 @@ fn a_matrix_is_taken_apart_into_the_result() {
     allocates_its_result(
         matrix,
         |rows| 16 * rows,
-        |matrix| import::columns(matrix, &["a", "b", "c", "d"], &Import::default()),
+        |matrix| import::columns(matrix, &["a", "b", "c", "d"], &ImportOptions::default()),
     );
 }
 
@@ -379,7 +380,7 @@ fn what_goes_round_as_tensor_and_array_is_allocated_once() {
         let (tensor, asked) = allocations(|| {
             for round in 0..8_u8 {
                 tensor.as_slice_mut::<f32>().expect("its only holder")[0] = f32::from(round);
-                let (array, _) = from_dlpack(tensor, &Import::default()).expect("an array");
+                let (array, _) = from_dlpack(tensor, &ImportOptions::default()).expect("an array");
                 tensor = export::give(array, &field).expect("its only holder");
             }
             tensor

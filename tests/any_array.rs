@@ -16,8 +16,8 @@ use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, Export, Import, ManagedTensor, NullPolicy, Order, Representation, Scalar,
-    from_dlpack, to_dlpack,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order,
+    Representation, Scalar, from_dlpack, to_dlpack,
 };
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use proptest::prelude::*;
@@ -327,8 +327,8 @@ prop_compose! {
 
 const POLICIES: [CopyPolicy; 3] = [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always];
 
-fn options(copy: CopyPolicy, nulls: NullPolicy) -> Export {
-    Export { copy, nulls, physical: true, ..Export::default() }
+fn options(copy: CopyPolicy, nulls: NullPolicy) -> ExportOptions {
+    ExportOptions::default().with_copy(copy).with_nulls(nulls).with_physical(true)
 }
 
 const ZERO: NullPolicy = NullPolicy::Fill(Scalar::Int(0));
@@ -352,7 +352,7 @@ impl Column {
             Ok(tensor) => tensor,
             Err(Error::CopyForbidden { .. }) => {
                 assert_eq!(copy, CopyPolicy::Never);
-                let if_needed = Export { copy: CopyPolicy::IfNeeded, ..options };
+                let if_needed = options.with_copy(CopyPolicy::IfNeeded);
                 let plan = export::explain(Source::Array(&self.array, &field), &if_needed);
                 assert!(!plan.expect("a plan").is_zero_copy());
                 return;
@@ -386,7 +386,7 @@ impl Column {
         let field = Arc::new(self.kind.field());
         let at = tensor.data().addr();
         let representation = Representation::Field(Arc::clone(&field));
-        let options = Import { representation, ..Import::default() };
+        let options = ImportOptions::default().with_representation(representation);
         let (array, back) = from_dlpack(tensor, &options).expect("what it was");
         assert_eq!(back, field);
         array.to_data().validate_full().expect("a valid array");
@@ -494,7 +494,7 @@ proptest! {
         let batches = [batch.slice(0, cut), batch.slice(cut, rows - cut)];
         for order in [Order::RowMajor, Order::ColumnMajor] {
             for batches in [&[batch.clone()][..], &batches] {
-                let options = Export { order, ..options(CopyPolicy::IfNeeded, ZERO) };
+                let options = options(CopyPolicy::IfNeeded, ZERO).with_order(order);
                 let matrix = export::tensor(Source::Table(batches, &schema), &options);
                 let matrix = matrix.expect("a matrix");
                 let side_by_side: Vec<_> =

@@ -16,8 +16,8 @@ use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use arrow_dlpack::{
-    CopyPolicy, Error, Export, Import, ManagedTensor, NullPolicy, Plan, Representation, Scalar,
-    from_dlpack, import,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Plan,
+    Representation, Scalar, from_dlpack, import,
 };
 use arrow_ipc::reader::FileReader;
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit};
@@ -127,7 +127,7 @@ fn convert(chunks: &[ArrayRef], field: &Field, case: &Value) -> Option<Result<Fo
     })
 }
 
-fn options(case: &Value) -> Export {
+fn options(case: &Value) -> ExportOptions {
     let asked = &case["options"];
     let nulls = match &asked["nulls"] {
         Value::Null => NullPolicy::Refuse,
@@ -140,13 +140,11 @@ fn options(case: &Value) -> Export {
         }),
         other => panic!("no nulls are treated as {other}"),
     };
-    Export {
-        copy: CopyPolicy::from(asked["copy"].as_bool()),
-        nulls,
-        physical: asked["physical"].as_bool().unwrap_or_default(),
-        dtype: dtype(&asked["dtype"]),
-        ..Export::default()
-    }
+    ExportOptions::default()
+        .with_copy(CopyPolicy::from(asked["copy"].as_bool()))
+        .with_nulls(nulls)
+        .with_physical(asked["physical"].as_bool().unwrap_or_default())
+        .with_dtype(dtype(&asked["dtype"]))
 }
 
 /// As what Python raises an error.
@@ -386,7 +384,7 @@ fn tensor_to_arrow() {
     let mut failures = Failures::default();
     for case in record()["to_arrow"].as_array().unwrap() {
         let representation = match text(&case["options"], "type", "") {
-            "" => Representation::Natural,
+            "" => Representation::Canonical,
             "bool8" => Representation::Bool8,
             "opaque" => Representation::Opaque,
             "fixed_size_list" => Representation::FixedSizeList,
@@ -394,14 +392,14 @@ fn tensor_to_arrow() {
             _ => continue,
         };
         let copy = CopyPolicy::from(case["options"]["copy"].as_bool());
-        let options = Import { copy, representation };
+        let options = ImportOptions::default().with_copy(copy).with_representation(representation);
         let context = format!("{}, {}, {}", case["dtype"], case["shape"], case["options"]);
         failures.check(context, || check_import(case, &options));
     }
     failures.report();
 }
 
-fn check_import(case: &Value, options: &Import) {
+fn check_import(case: &Value, options: &ImportOptions) {
     let (tensor, watch) = producer(case).tensor(Abi::Versioned);
     let (tensor, expect) = (tensor.expect("a true descriptor"), &case["expect"]);
     let plan = import::explain(&tensor, options);
@@ -555,7 +553,7 @@ fn intervals_of_all_units_are_refused() {
         let array = new_empty_array(&DataType::Interval(unit));
         let field = Field::new("x", array.data_type().clone(), true);
         for physical in [false, true] {
-            let options = Export { physical, ..Export::default() };
+            let options = ExportOptions::default().with_physical(physical);
             let error = export::tensor(Source::Array(&array, &field), &options).unwrap_err();
             assert!(error.is_type_refusal() && error.to_string().contains("split"), "{error}");
         }

@@ -8,7 +8,7 @@ use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode};
-use arrow_dlpack::{CopyPolicy, Error, Export, NullPolicy, Scalar, to_dlpack};
+use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy, Scalar, to_dlpack};
 use arrow_schema::{DataType, Field};
 
 /// So many lists of nothing, which take no memory.
@@ -24,12 +24,12 @@ fn rows_that_cannot_be_counted_are_refused() {
     let field = Field::new("x", many.data_type().clone(), true);
     for count in [2, 3, 4, 5] {
         let chunks = vec![Arc::clone(&many); count];
-        let options = Export { nulls: NullPolicy::Masked, ..Export::default() };
-        for options in [Export::default(), options] {
+        let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
+        for options in [ExportOptions::default(), options] {
             let refused = export::tensor(Source::Chunks(&chunks, &field), &options);
             assert_eq!(refused.unwrap_err(), Error::Overflow("length"));
         }
-        let refused = export::mask(Source::Chunks(&chunks, &field), &Export::default());
+        let refused = export::mask(Source::Chunks(&chunks, &field), &ExportOptions::default());
         assert_eq!(refused.unwrap_err(), Error::Overflow("length"));
     }
 }
@@ -41,7 +41,7 @@ fn rows_too_large_to_count_are_shapes_where_there_are_none() {
         let item = Arc::new(Field::new_list_field(data_type, true));
         data_type = DataType::FixedSizeList(item, i32::MAX);
         let field = Field::new("x", data_type.clone(), true);
-        let tensor = to_dlpack(&new_empty_array(&data_type), &field, &Export::default());
+        let tensor = to_dlpack(&new_empty_array(&data_type), &field, &ExportOptions::default());
         let tensor = tensor.expect("a tensor of nothing");
         let row = vec![i64::from(i32::MAX); axes];
         assert_eq!((tensor.shape()[0], &tensor.shape()[1..]), (0, &row[..]));
@@ -58,10 +58,10 @@ fn the_parts_of_a_null_complex_number_may_be_null_and_no_others() {
     };
     let (array, field) = numbers(vec![Some(vec![Some(1.0), Some(2.0)]), None]);
     assert_eq!(array.values().null_count(), 2);
-    let options = Export { nulls: NullPolicy::Fill(7.into()), ..Export::default() };
+    let options = ExportOptions::default().with_nulls(NullPolicy::Fill(7.into()));
     let tensor = to_dlpack(&array, &field, &options).expect("filled");
     assert_eq!((tensor.shape(), tensor.dtype()), (&[2][..], complex64));
-    let refused = to_dlpack(&array, &field, &Export::default()).unwrap_err();
+    let refused = to_dlpack(&array, &field, &ExportOptions::default()).unwrap_err();
     assert!(matches!(refused, Error::Nulls { null_count: 1, len: 2, .. }), "{refused}");
 
     let (array, field) = numbers(vec![Some(vec![Some(1.0), None]), None]);
@@ -73,7 +73,7 @@ fn the_parts_of_a_null_complex_number_may_be_null_and_no_others() {
 fn null_rows_are_counted_even_where_they_have_no_values() {
     let lists = lists_of_nothing(3, Some(NullBuffer::from(vec![true, false, false])));
     let field = Field::new("x", lists.data_type().clone(), true);
-    let refused = to_dlpack(&lists, &field, &Export::default()).unwrap_err();
+    let refused = to_dlpack(&lists, &field, &ExportOptions::default()).unwrap_err();
     assert!(matches!(refused, Error::Nulls { null_count: 2, len: 3, .. }), "{refused}");
 }
 
@@ -88,19 +88,19 @@ fn a_buffer_may_end_within_a_value() {
     let given = export::give(Arc::new(array()), &field).expect("given");
     assert_eq!(given.as_slice::<i32>(), values);
     for copy in [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always] {
-        let options = Export { copy, ..Export::default() };
+        let options = ExportOptions::default().with_copy(copy);
         let tensor = to_dlpack(&array(), &field, &options).expect("a tensor");
         assert_eq!(tensor.as_slice::<i32>(), values);
     }
     let chunks: Vec<ArrayRef> = vec![Arc::new(array()), Arc::new(array().slice(1, 1))];
-    let tensor = export::tensor(Source::Chunks(&chunks, &field), &Export::default());
+    let tensor = export::tensor(Source::Chunks(&chunks, &field), &ExportOptions::default());
     assert_eq!(tensor.expect("a tensor").as_slice::<i32>(), Some(&[1, 2, 2][..]));
 }
 
 #[test]
 fn without_chunks_there_are_no_values_but_a_type() -> Result<(), Error> {
     let field = Field::new("x", DataType::Float32, true);
-    let tensor = export::tensor(Source::Chunks(&[], &field), &Export::default())?;
+    let tensor = export::tensor(Source::Chunks(&[], &field), &ExportOptions::default())?;
     assert_eq!((tensor.shape(), tensor.dtype()), (&[0][..], DLDataType::FLOAT32));
     Ok(())
 }
@@ -110,7 +110,7 @@ fn a_row_that_is_not_there_is_refused() {
     let array: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0]));
     let field = Field::new("x", DataType::Float32, true);
     let row = Source::Row(&array, &field, 2);
-    let refused = export::tensor(row, &Export::default()).err();
+    let refused = export::tensor(row, &ExportOptions::default()).err();
     assert_eq!(refused, Some(Error::NoSuchRow { index: 2, len: 2 }));
 }
 

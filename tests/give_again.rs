@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Int32Type};
 use arrow_array::{Array, ArrayRef, Float32Array, Int32Array};
 use arrow_dlpack::{
-    CopyPolicy, Error, GiveObstacle, Import, ManagedTensor, export, from_dlpack, import,
+    CopyPolicy, Error, GiveObstacle, ImportOptions, ManagedTensor, export, from_dlpack, import,
 };
 use arrow_schema::{DataType, Field};
 
@@ -43,7 +43,7 @@ fn goes_round(mut array: ArrayRef, home: usize) {
         let mut tensor = export::give(array, &field()).expect("it has one holder");
         add_one(&mut tensor);
         assert_eq!(tensor.data().addr(), home);
-        array = from_dlpack(tensor, &Import::default()).expect("an array").0;
+        array = from_dlpack(tensor, &ImportOptions::default()).expect("an array").0;
     }
     let expected: Float32Array = numbers(100).iter().map(|x| x.map(|x| x + 3.0)).collect();
     assert_eq!(array.as_primitive::<Float32Type>(), &expected);

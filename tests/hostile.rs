@@ -12,8 +12,8 @@ use arrow_array::types::Int32Type;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_dlpack::ffi::{DLDataType, DLDevice, DLPackFlags, DLPackVersion};
 use arrow_dlpack::{
-    CopyPolicy, Error, Export, Import, ManagedTensor, Representation, from_dlpack, import, live,
-    to_dlpack,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, Representation, from_dlpack,
+    import, live, to_dlpack,
 };
 use arrow_schema::{DataType, Field, FieldRef};
 use proptest::prelude::*;
@@ -384,7 +384,7 @@ fn with<T>(draft: &Draft, work: impl FnOnce(ManagedTensor, &Watch) -> T) -> Resu
 
 fn representations(field: Option<&FieldRef>) -> Vec<Representation> {
     let mut all = vec![
-        Representation::Natural,
+        Representation::Canonical,
         Representation::Bool8,
         Representation::Opaque,
         Representation::FixedSizeList,
@@ -425,10 +425,16 @@ fn judge(draft: &Draft) {
     for copy in POLICIES {
         become_table(draft, &truth, copy);
     }
-    let field = with(draft, |tensor, _| import::field(&tensor, &Import::default()).ok());
+    let field = with(draft, |tensor, _| import::field(&tensor, &ImportOptions::default()).ok());
     for representation in representations(field.expect("true").as_ref()) {
         for copy in POLICIES {
-            become_array(draft, &truth, &Import { copy, representation: representation.clone() });
+            become_array(
+                draft,
+                &truth,
+                &ImportOptions::default()
+                    .with_copy(copy)
+                    .with_representation(representation.clone()),
+            );
         }
     }
 }
@@ -475,7 +481,7 @@ fn hand_on(tensor: ManagedTensor, legacy: bool) {
 }
 
 /// An array, if there can be one, has the elements that the naive reader reads, and gives them back.
-fn become_array(draft: &Draft, truth: &Truth, options: &Import) {
+fn become_array(draft: &Draft, truth: &Truth, options: &ImportOptions) {
     let outcome = with(draft, |tensor, watch| {
         let copied = tensor.copied();
         let plan = import::explain(&tensor, options);
@@ -520,7 +526,7 @@ fn become_array(draft: &Draft, truth: &Truth, options: &Import) {
 fn become_table(draft: &Draft, truth: &Truth, copy: CopyPolicy) {
     let &[rows, width @ 0..=16] = truth.shape.as_slice() else { return };
     let names: Vec<String> = (0..width).map(|column| column.to_string()).collect();
-    let options = Import { copy, ..Import::default() };
+    let options = ImportOptions::default().with_copy(copy);
     let batch = with(draft, |tensor, _| {
         let batch = import::columns(tensor, &names, &options);
         batch.map(|batch| columns(draft, &batch, rows))
@@ -543,7 +549,8 @@ fn columns(draft: &Draft, batch: &RecordBatch, rows: i64) {
     for (index, (column, field)) in batch.columns().iter().zip(batch.schema().fields()).enumerate()
     {
         column.to_data().validate_full().expect("a valid column");
-        let tensor = to_dlpack(column, field, &Export::default()).expect("what was a tensor");
+        let tensor =
+            to_dlpack(column, field, &ExportOptions::default()).expect("what was a tensor");
         let cells = all.chunks(item).skip(index).step_by(batch.num_columns());
         assert_eq!(elements(&tensor), cells.collect::<Vec<_>>().concat());
     }
@@ -558,10 +565,16 @@ fn address(array: &ArrayRef) -> usize {
 }
 
 /// The array is what the naive reader has read, and so is the tensor that is made of it.
-fn values(draft: &Draft, truth: &Truth, array: &ArrayRef, field: &FieldRef, options: &Import) {
+fn values(
+    draft: &Draft,
+    truth: &Truth,
+    array: &ArrayRef,
+    field: &FieldRef,
+    options: &ImportOptions,
+) {
     assert!(has_array(draft.dtype) && draft.is_readable());
     assert_eq!((array.data_type(), array.null_count()), (field.data_type(), 0));
-    let back = to_dlpack(array, field, &Export::default()).expect("what was a tensor");
+    let back = to_dlpack(array, field, &ExportOptions::default()).expect("what was a tensor");
     let mut shape: Vec<i64> = draft.shape[..usize::try_from(draft.ndim).expect("true")].to_vec();
     if shape.is_empty() {
         shape.push(1);
@@ -646,7 +659,7 @@ fn become_rows(
     values: &Producer,
     (dtype, bytes, offsets): &(DLDataType, Vec<u8>, Vec<i128>),
     flags: u64,
-    options: &Import,
+    options: &ImportOptions,
     is_expected: impl FnOnce(Option<(&ArrayRef, &[std::ops::Range<usize>])>),
 ) {
     let Data::Bytes { bytes: all, .. } = &values.data else { unreachable!("as made") };
@@ -720,7 +733,7 @@ proptest! {
     ) {
         let _alone = alone();
         let before = live();
-        let options = Import { copy, ..Import::default() };
+        let options = ImportOptions::default().with_copy(copy);
         become_rows(&Producer::vector(&values), &offsets, flags, &options, |rows| {
             let (array, rows) = rows.expect("these are no texts");
             for (row, range) in rows.iter().enumerate() {
@@ -744,7 +757,7 @@ proptest! {
         let _alone = alone();
         let before = live();
         let text = Representation::Field(Arc::new(Field::new("x", DataType::LargeUtf8, true)));
-        let options = Import { copy, representation: text };
+        let options = ImportOptions::default().with_copy(copy).with_representation(text);
         let whole = |end| std::str::from_utf8(&bytes[..end]).ok();
         let is_text = rows(&offsets.2, bytes.len()).is_some_and(|rows| {
             let end = rows.last().map_or(to_usize(offsets.2[0]), |row| row.end);

@@ -7,7 +7,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, types};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::{DLDataType, DLPackFlags};
-use arrow_dlpack::{CopyPolicy, CopyReason, Error, Import, Representation, from_dlpack, import};
+use arrow_dlpack::{
+    CopyPolicy, CopyReason, Error, ImportOptions, Representation, from_dlpack, import,
+};
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit, TimeUnit};
 
 use logical::{leaf, logical};
@@ -16,8 +18,10 @@ use support::{Abi, Producer, Watch, dtype};
 mod logical;
 mod support;
 
-fn asking_for(field: &Field, copy: CopyPolicy) -> Import {
-    Import { copy, representation: Representation::Field(Arc::new(field.clone())) }
+fn asking_for(field: &Field, copy: CopyPolicy) -> ImportOptions {
+    ImportOptions::default()
+        .with_copy(copy)
+        .with_representation(Representation::Field(Arc::new(field.clone())))
 }
 
 fn ask(

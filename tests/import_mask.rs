@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, BooleanArray, Int64Array};
-use arrow_dlpack::{CopyPolicy, Error, Import, ManagedTensor, MaskProblem, export, import};
+use arrow_dlpack::{CopyPolicy, Error, ImportOptions, ManagedTensor, MaskProblem, export, import};
 
 /// `live()` counts for the whole process, so that one test at a time runs.
 fn alone() -> MutexGuard<'static, ()> {
@@ -26,7 +26,7 @@ fn mask(of: Vec<bool>) -> ManagedTensor {
 #[test]
 fn values_under_false_are_null() {
     let _alone = alone();
-    let options = Import::default();
+    let options = ImportOptions::default();
     let (array, field) = import::masked(values(), mask(vec![true, false, true]), &options).unwrap();
     assert_eq!(array.as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(1), None, Some(3)]));
     assert!(field.is_nullable());
@@ -37,7 +37,7 @@ fn values_under_false_are_null() {
 #[test]
 fn a_mask_is_bool_and_of_the_rows_or_of_the_elements() {
     let _alone = alone();
-    let refused = |mask| import::masked(values(), mask, &Import::default()).unwrap_err();
+    let refused = |mask| import::masked(values(), mask, &ImportOptions::default()).unwrap_err();
     assert!(matches!(refused(values()), Error::BadMask(MaskProblem::Dtype(_))));
     for mask in [mask(vec![true]), mask(vec![true; 3]).broadcast_to(&[3, 3]).unwrap()] {
         assert!(matches!(refused(mask), Error::BadMask(MaskProblem::Shape { .. })));
@@ -49,7 +49,7 @@ fn a_mask_is_bool_and_of_the_rows_or_of_the_elements() {
 #[test]
 fn a_mask_takes_a_copy() {
     let _alone = alone();
-    let options = Import { copy: CopyPolicy::Never, ..Default::default() };
+    let options = ImportOptions::default().with_copy(CopyPolicy::Never);
     let error = import::masked(values(), mask(vec![true; 3]), &options).unwrap_err();
     assert!(matches!(error, Error::CopyForbidden { nbytes: 1, .. }));
 }

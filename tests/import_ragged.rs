@@ -6,7 +6,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, types};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::{DLDataType, DLPackFlags};
-use arrow_dlpack::{CopyPolicy, CopyReason, Error, Import, OffsetsProblem, Representation, import};
+use arrow_dlpack::{
+    CopyPolicy, CopyReason, Error, ImportOptions, OffsetsProblem, Representation, import,
+};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use support::{Abi, Producer, Watch, device, dtype};
@@ -18,7 +20,7 @@ type Rows = (ArrayRef, FieldRef);
 fn ragged(
     values: &Producer,
     offsets: &Producer,
-    options: &Import,
+    options: &ImportOptions,
 ) -> (Result<Rows, Error>, [Watch; 2]) {
     let (values, first) = values.clone().tensor(Abi::Versioned);
     let (offsets, second) = offsets.clone().tensor(Abi::Versioned);
@@ -27,13 +29,13 @@ fn ragged(
 }
 
 #[track_caller]
-fn becomes(values: &Producer, offsets: &Producer, options: &Import) -> Rows {
+fn becomes(values: &Producer, offsets: &Producer, options: &ImportOptions) -> Rows {
     let (rows, watches) = ragged(values, offsets, options);
     let (array, field) = rows.expect("an array");
     array.to_data().validate_full().expect("a valid array");
     assert_eq!(array.data_type(), field.data_type());
     // The rows outlive the tensors only as a copy.
-    let copy = Import { copy: CopyPolicy::Always, ..options.clone() };
+    let copy = options.clone().with_copy(CopyPolicy::Always);
     let (copied, released) = ragged(values, offsets, &copy);
     released.into_iter().for_each(Watch::released_once);
     let copied = copied.expect("an array");
@@ -44,15 +46,15 @@ fn becomes(values: &Producer, offsets: &Producer, options: &Import) -> Rows {
 }
 
 #[track_caller]
-fn is_refused(values: &Producer, offsets: &Producer, options: &Import) -> Error {
+fn is_refused(values: &Producer, offsets: &Producer, options: &ImportOptions) -> Error {
     let (rows, watches) = ragged(values, offsets, options);
     watches.into_iter().for_each(Watch::released_once);
     rows.expect_err("a refusal")
 }
 
-fn asking_for(data_type: DataType) -> Import {
+fn asking_for(data_type: DataType) -> ImportOptions {
     let field = Arc::new(Field::new("rows", data_type, false));
-    Import { representation: Representation::Field(field), ..Import::default() }
+    ImportOptions::default().with_representation(Representation::Field(field))
 }
 
 fn lengths(array: &ArrayRef) -> Vec<usize> {
@@ -62,20 +64,24 @@ fn lengths(array: &ArrayRef) -> Vec<usize> {
 #[test]
 fn rows_lie_between_their_offsets() {
     let values = Producer::vector(&[1.0f32, 2.0, 3.0, 4.0]);
-    let (array, field) = becomes(&values, &Producer::vector(&[0, 2, 2, 3]), &Import::default());
+    let (array, field) =
+        becomes(&values, &Producer::vector(&[0, 2, 2, 3]), &ImportOptions::default());
     assert_eq!(lengths(&array), [2, 0, 1]);
     assert_eq!(field.data_type(), &DataType::new_list(DataType::Float32, true));
     assert!(field.is_nullable() && field.name().is_empty());
     // They need not begin with the first value, nor be any.
-    let (array, _) = becomes(&values, &Producer::vector(&[1, 4]), &Import::default());
+    let (array, _) = becomes(&values, &Producer::vector(&[1, 4]), &ImportOptions::default());
     let row = array.as_list::<i32>().value(0);
     assert_eq!(row.as_primitive::<types::Float32Type>().values(), &[2.0, 3.0, 4.0]);
     for start in [0, 4] {
-        let (array, _) = becomes(&values, &Producer::vector(&[start]), &Import::default());
+        let (array, _) = becomes(&values, &Producer::vector(&[start]), &ImportOptions::default());
         assert_eq!(array.len(), 0);
     }
-    let (array, _) =
-        becomes(&Producer::vector::<u8>(&[]), &Producer::vector(&[0; 3]), &Import::default());
+    let (array, _) = becomes(
+        &Producer::vector::<u8>(&[]),
+        &Producer::vector(&[0; 3]),
+        &ImportOptions::default(),
+    );
     assert_eq!(lengths(&array), [0, 0]);
 }
 
@@ -90,7 +96,7 @@ fn what_can_stay_where_it_is_does() {
         (DataType::new_list(DataType::UInt8, false), Producer::vector(&[0i32, 1, 3])),
         (DataType::new_large_list(DataType::UInt8, true), Producer::vector(&[0i64, 1, 3])),
     ] {
-        let never = Import { copy: CopyPolicy::Never, ..asking_for(data_type.clone()) };
+        let never = asking_for(data_type.clone()).with_copy(CopyPolicy::Never);
         let (rows, watches) = ragged(&values, &alone(offsets), &never);
         let (array, field) = rows.unwrap();
         assert_eq!((field.name().as_str(), field.is_nullable()), ("rows", false));
@@ -129,14 +135,14 @@ fn what_was_checked_cannot_be_written_to() {
     ] {
         let asked = asking_for(data_type);
         becomes(&values, &offsets, &asked);
-        let never = Import { copy: CopyPolicy::Never, ..asked };
+        let never = asked.with_copy(CopyPolicy::Never);
         let (rows, watches) = ragged(&values, &offsets, &never);
         let error = rows.expect_err("it would have to be copied");
         assert!(matches!(error, Error::CopyForbidden { reason: CopyReason::Checked, .. }));
         watches.into_iter().for_each(Watch::released_once);
     }
     // Bytes are anything already.
-    let asked = Import { copy: CopyPolicy::Never, ..asking_for(DataType::Binary) };
+    let asked = asking_for(DataType::Binary).with_copy(CopyPolicy::Never);
     let (rows, watches) = ragged(&values, &alone(offsets), &asked);
     drop(rows.expect("nothing to check in the values"));
     watches.into_iter().for_each(Watch::released_once);
@@ -146,20 +152,20 @@ fn what_was_checked_cannot_be_written_to() {
 fn items_are_what_the_values_become() {
     let offsets = Producer::vector(&[0i64, 1, 2]);
     let matrix = Producer::bytes(DLDataType::INT8, &[1, 2, 3, 4, 5, 6], &[2, 3], &[3, 1]);
-    let (_, field) = becomes(&matrix, &offsets, &Import::default());
+    let (_, field) = becomes(&matrix, &offsets, &ImportOptions::default());
     let DataType::LargeList(item) = field.data_type() else { panic!("{field}") };
     assert_eq!(item.name(), "item");
     assert_eq!(item.extension_type_name(), Some("arrow.fixed_shape_tensor"));
     let bools = Producer::bytes(dtype(6, 8, 1), &[1, 0], &[2], &[1]);
-    let bool8 = Import { representation: Representation::Bool8, ..Import::default() };
+    let bool8 = ImportOptions::default().with_representation(Representation::Bool8);
     let (_, field) = becomes(&bools, &offsets, &bool8);
     let DataType::LargeList(item) = field.data_type() else { panic!("{field}") };
     assert_eq!(Extension::of(item), Ok(Some(Extension::Bool8)));
-    let (array, _) = becomes(&bools, &offsets, &Import::default());
+    let (array, _) = becomes(&bools, &offsets, &ImportOptions::default());
     assert!(array.as_list::<i64>().value(0).as_boolean().value(0));
     // One value, without an axis for it.
     let scalar = Producer { ndim: 0, ..Producer::vector(&[5u8]) };
-    let (array, _) = becomes(&scalar, &Producer::vector(&[0i64, 1]), &Import::default());
+    let (array, _) = becomes(&scalar, &Producer::vector(&[0i64, 1]), &ImportOptions::default());
     assert_eq!(array.as_list::<i64>().value_length(0), 1);
 }
 
@@ -167,14 +173,14 @@ fn items_are_what_the_values_become() {
 fn offsets_of_any_integers_are_converted_if_they_fit() {
     let values = Producer::vector(&[0u8; 4]);
     let law = |offsets: Producer, is_large| {
-        let (array, field) = becomes(&values, &offsets, &Import::default());
+        let (array, field) = becomes(&values, &offsets, &ImportOptions::default());
         assert_eq!(matches!(field.data_type(), DataType::LargeList(_)), is_large);
         assert_eq!(array.len(), 2);
         for large in [false, true] {
             let list = if large { DataType::new_large_list } else { DataType::new_list };
             let asked = asking_for(list(DataType::UInt8, true));
             becomes(&values, &offsets, &asked);
-            let never = Import { copy: CopyPolicy::Never, ..asked };
+            let never = asked.with_copy(CopyPolicy::Never);
             let (rows, watches) = ragged(&values, &alone(offsets.clone()), &never);
             let wanted = if large { DLDataType::INT64 } else { DLDataType::INT32 };
             if offsets.dtype == wanted {
@@ -199,21 +205,21 @@ fn offsets_of_any_integers_are_converted_if_they_fit() {
     // Strided, backwards and misaligned offsets are gathered.
     let sparse =
         Producer { strides: [2].into(), shape: [2].into(), ..Producer::vector(&[1, 9, 4]) };
-    assert_eq!(lengths(&becomes(&values, &sparse, &Import::default()).0), [3]);
+    assert_eq!(lengths(&becomes(&values, &sparse, &ImportOptions::default()).0), [3]);
     let shifted = Producer::bytes(DLDataType::INT32, &[9, 1, 0, 0, 0, 4, 0, 0, 0], &[2], &[1]);
     let shifted = Producer { byte_offset: 1, ..shifted };
-    assert_eq!(lengths(&becomes(&values, &shifted, &Import::default()).0), [3]);
+    assert_eq!(lengths(&becomes(&values, &shifted, &ImportOptions::default()).0), [3]);
 }
 
 #[test]
 fn offsets_that_are_none_are_refused() {
     let values = Producer::vector(&[0u8; 4]);
-    let problem = |offsets: Producer, options: &Import| match is_refused(&values, &offsets, options)
-    {
-        Error::BadOffsets(problem) => problem,
-        other => panic!("{other}"),
-    };
-    let any = Import::default();
+    let problem =
+        |offsets: Producer, options: &ImportOptions| match is_refused(&values, &offsets, options) {
+            Error::BadOffsets(problem) => problem,
+            other => panic!("{other}"),
+        };
+    let any = ImportOptions::default();
     let small = asking_for(DataType::Binary);
     let large = asking_for(DataType::LargeBinary);
     let none = Producer::vector::<i32>(&[]);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch, types};
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{CopyPolicy, CopyReason, Error, Import, Representation, import};
+use arrow_dlpack::{CopyPolicy, CopyReason, Error, ImportOptions, Representation, import};
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use logical::{leaf, logical};
@@ -16,7 +16,7 @@ mod support;
 
 fn batch_of(
     producers: Vec<(&str, Producer)>,
-    options: &Import,
+    options: &ImportOptions,
 ) -> (Result<RecordBatch, Error>, Vec<Watch>) {
     let (mut columns, mut watches) = (Vec::new(), Vec::new());
     for (name, producer) in producers {
@@ -30,7 +30,7 @@ fn batch_of(
 fn columns_of(
     producer: &Producer,
     names: &[&str],
-    options: &Import,
+    options: &ImportOptions,
 ) -> (Result<RecordBatch, Error>, Watch) {
     let (tensor, watch) = producer.clone().tensor(Abi::Versioned);
     (import::columns(tensor.expect("a true descriptor"), names, options), watch)
@@ -60,7 +60,7 @@ fn each_tensor_is_a_column_under_its_name() {
         ("flag", Producer::bytes(dtype(6, 8, 1), &[1, 0], &[2], &[1])),
         ("", Producer { shape: [2].into(), strides: [0].into(), ..Producer::vector(&[0.5f32]) }),
     ];
-    let (batch, watches) = batch_of(producers, &Import::default());
+    let (batch, watches) = batch_of(producers, &ImportOptions::default());
     let batch = batch.unwrap();
     let schema = batch.schema();
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
@@ -114,7 +114,7 @@ fn a_table_is_made_of_all_its_tensors_or_of_none() {
 
 #[test]
 fn a_table_of_nothing_is_one() {
-    let batch = import::record_batch(Vec::new(), &Import::default()).unwrap();
+    let batch = import::record_batch(Vec::new(), &ImportOptions::default()).unwrap();
     assert_eq!((batch.num_rows(), batch.num_columns()), (0, 0));
     let none = matrix([5, 0], [1, 1], 0);
     let (batch, watch) = columns_of(&none, &[], &options(CopyPolicy::Never));
@@ -235,7 +235,7 @@ fn columns_of_any_dtype_are_those_of_its_slices() {
         }
     }
     let int4 = Producer::bytes(dtype(0, 4, 1), &[0x10, 0x32, 0xF4], &[3, 2], &[2, 1]);
-    let (batch, watch) = columns_of(&int4, &NAMES[..2], &Import::default());
+    let (batch, watch) = columns_of(&int4, &NAMES[..2], &ImportOptions::default());
     let batch = batch.unwrap();
     assert_eq!(batch.column(0).as_primitive::<types::Int8Type>().values(), &[0, 2, 4]);
     assert_eq!(batch.column(1).as_primitive::<types::Int8Type>().values(), &[1, 3, -1]);
@@ -247,7 +247,8 @@ fn columns_become_the_type_that_was_asked_for() {
     let date = Field::new("ignored", DataType::Timestamp(TimeUnit::Second, None), false);
     let representation = Representation::Field(Arc::new(date));
     let times = Producer::bytes(DLDataType::INT64, &[1; 48], &[2, 3], &[1, 2]);
-    let asked = Import { representation, copy: CopyPolicy::Never };
+    let asked =
+        ImportOptions::default().with_representation(representation).with_copy(CopyPolicy::Never);
     let (batch, watch) = columns_of(&times, &NAMES[..3], &asked);
     let batch = batch.unwrap();
     for (field, name) in batch.schema().fields().iter().zip(NAMES) {
@@ -258,7 +259,9 @@ fn columns_become_the_type_that_was_asked_for() {
     watch.released_once();
 
     let bools = Producer::bytes(dtype(6, 8, 1), &[0, 1, 1, 0], &[2, 2], &[1, 2]);
-    let asked = Import { representation: Representation::Bool8, copy: CopyPolicy::Never };
+    let asked = ImportOptions::default()
+        .with_representation(Representation::Bool8)
+        .with_copy(CopyPolicy::Never);
     let (batch, watch) = columns_of(&bools, &NAMES[..2], &asked);
     let batch = batch.unwrap();
     assert_eq!(logical(batch.column(1), batch.schema().field(1)).bytes, [1, 0]);
@@ -270,7 +273,7 @@ fn columns_become_the_type_that_was_asked_for() {
 #[test]
 fn a_matrix_has_a_name_for_each_column() {
     let fails = |producer: &Producer, names: &[&str]| {
-        let (batch, watch) = columns_of(producer, names, &Import::default());
+        let (batch, watch) = columns_of(producer, names, &ImportOptions::default());
         watch.released_once();
         batch.unwrap_err()
     };

@@ -7,7 +7,9 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, types};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::{DLDataType, DLPackFlags};
-use arrow_dlpack::{CopyPolicy, CopyReason, Error, Import, Representation, from_dlpack, import};
+use arrow_dlpack::{
+    CopyPolicy, CopyReason, Error, ImportOptions, Representation, from_dlpack, import,
+};
 use arrow_schema::{DataType, Field};
 
 use logical::{Logical, leaf, logical};
@@ -147,8 +149,8 @@ fn plain(dtype: DLDataType, elements: &[u8]) -> Vec<u8> {
     let extent = i64::try_from(elements.len() / item_size(dtype)).expect("small");
     let producer = Producer::bytes(dtype, elements, &[extent], &[1]);
     let (tensor, watch) = Producer { flags: PADDED, ..producer }.tensor(Abi::Versioned);
-    let (array, field) =
-        from_dlpack(tensor.expect("a true descriptor"), &Import::default()).expect("an array");
+    let (array, field) = from_dlpack(tensor.expect("a true descriptor"), &ImportOptions::default())
+        .expect("an array");
     let Logical { bytes, .. } = logical(&array, &field);
     drop(array);
     watch.released_once();
@@ -156,7 +158,7 @@ fn plain(dtype: DLDataType, elements: &[u8]) -> Vec<u8> {
 }
 
 fn representations(dtype: DLDataType) -> Vec<Representation> {
-    let mut all = vec![Representation::Natural, Representation::FixedSizeList];
+    let mut all = vec![Representation::Canonical, Representation::FixedSizeList];
     match (dtype.code.0, dtype.bits) {
         (6, _) => all.push(Representation::Bool8),
         (0..=2, 8..) => {}
@@ -168,7 +170,7 @@ fn representations(dtype: DLDataType) -> Vec<Representation> {
 /// Imports, and asserts that the plan was followed: what is zero-copy is the producer's memory, what is
 /// not is new, of the size that was said, and the producer's is let go at once.
 #[track_caller]
-fn imported(producer: &Producer, options: &Import) -> (Logical, Field) {
+fn imported(producer: &Producer, options: &ImportOptions) -> (Logical, Field) {
     let (tensor, watch) = producer.clone().tensor(Abi::Versioned);
     let tensor = tensor.expect("a true descriptor");
     let plan = import::explain(&tensor, options).expect("a plan");
@@ -209,7 +211,7 @@ fn every_element_is_where_it_was_and_the_plan_is_kept() {
             let is_pair = dtype.code.0 == 5;
             let mut shape = if layout.shape.is_empty() { vec![1] } else { layout.shape.clone() };
             shape.extend(is_pair.then_some(2));
-            let options = Import { representation, ..Import::default() };
+            let options = ImportOptions::default().with_representation(representation);
             let (found, field) = imported(&producer, &options);
             assert_eq!(
                 (&found.shape, &found.bytes),
@@ -219,9 +221,9 @@ fn every_element_is_where_it_was_and_the_plan_is_kept() {
             );
 
             // A copy has the same type and elements, and forbidding one changes only whether.
-            let copy = Import { copy: CopyPolicy::Always, ..options.clone() };
+            let copy = options.clone().with_copy(CopyPolicy::Always);
             assert_eq!(imported(&producer, &copy), (found, field));
-            let never = Import { copy: CopyPolicy::Never, ..options.clone() };
+            let never = options.clone().with_copy(CopyPolicy::Never);
             let (tensor, watch) = producer.clone().tensor(Abi::Legacy);
             let tensor = tensor.unwrap();
             if layout.padded && dtype.bits < 8 {
@@ -257,9 +259,9 @@ fn what_can_stay_where_it_is_does() {
         (vec![2, 1, 1, 4], vec![4, -1, i64::MIN, 1], None),
     ] {
         let producer = Producer::bytes(f4, &[7; 48 * 4], &shape, &strides);
-        let (found, field) = imported(&producer, &Import::default());
+        let (found, field) = imported(&producer, &ImportOptions::default());
         let (tensor, watch) = producer.tensor(Abi::Versioned);
-        let plan = import::explain(&tensor.unwrap(), &Import::default()).unwrap();
+        let plan = import::explain(&tensor.unwrap(), &ImportOptions::default()).unwrap();
         assert!(plan.is_zero_copy(), "{shape:?} {strides:?}: {plan}");
         watch.released_once();
         assert_eq!(found.shape.len(), shape.len().max(1));
@@ -279,7 +281,7 @@ fn types_are_those_that_arrows_users_expect() {
         let strides = vec![1; shape.len()];
         let (tensor, watch) =
             Producer::bytes(dtype, &[0; 999], shape, &strides).tensor(Abi::Legacy);
-        let options = Import { representation, ..Import::default() };
+        let options = ImportOptions::default().with_representation(representation);
         let field = import::field(&tensor.unwrap(), &options).unwrap();
         assert!(field.is_nullable() && field.name().is_empty());
         watch.released_once();
@@ -287,7 +289,7 @@ fn types_are_those_that_arrows_users_expect() {
     };
     let item = |data_type| Field::new("item", data_type, true);
     let pair = |data_type| DataType::new_fixed_size_list(data_type, 2, true);
-    let natural = Representation::Natural;
+    let natural = Representation::Canonical;
     for (dtype, expected) in [
         (dtype(0, 64, 1), DataType::Int64),
         (dtype(0, 4, 1), DataType::Int8),
@@ -321,7 +323,7 @@ fn types_are_those_that_arrows_users_expect() {
     let nested = field(dtype(0, 8, 1), &[4, 3, 2], Representation::FixedSizeList);
     let rows = DataType::FixedSizeList(item(pair(DataType::Int8)).into(), 3);
     assert_eq!((nested.data_type(), nested.metadata().len()), (&rows, 0));
-    let complex = field(dtype(5, 64, 1), &[4, 3], Representation::Natural);
+    let complex = field(dtype(5, 64, 1), &[4, 3], Representation::Canonical);
     assert_eq!(complex.extension_type_metadata(), Some(r#"{"shape":[3,2]}"#));
     assert!(matches!(complex.data_type(), DataType::FixedSizeList(_, 6)));
 }
@@ -369,26 +371,26 @@ fn booleans_of_every_number_are_packed() {
 fn reasons_are_all_said_and_the_first_is_the_elements() {
     let reasons = |producer: Producer, representation| {
         let (tensor, watch) = producer.tensor(Abi::Versioned);
-        let options = Import { representation, ..Import::default() };
+        let options = ImportOptions::default().with_representation(representation);
         let plan = import::explain(&tensor.unwrap(), &options).unwrap();
         watch.released_once();
         plan.steps.into_iter().flat_map(|step| step.reasons).collect::<Vec<_>>()
     };
     let strided = CopyReason::Strided { axis: 0, stride: 2, expected: 1 };
     let bools = Producer::bytes(dtype(6, 8, 1), &[0; 6], &[3], &[2]);
-    assert_eq!(reasons(bools.clone(), Representation::Natural), [CopyReason::Bits, strided]);
+    assert_eq!(reasons(bools.clone(), Representation::Canonical), [CopyReason::Bits, strided]);
     assert_eq!(reasons(bools, Representation::Bool8), [strided]);
     let int4 = dtype(0, 4, 1);
     let nibbles = Producer::bytes(int4, &[0; 6], &[3], &[1]);
     let cast = CopyReason::Cast { from: int4, to: DLDataType::INT8 };
-    assert_eq!(reasons(nibbles.clone(), Representation::Natural), [cast]);
+    assert_eq!(reasons(nibbles.clone(), Representation::Canonical), [cast]);
     assert_eq!(reasons(nibbles.clone(), Representation::Opaque), [CopyReason::Packed(int4)]);
     let padded = Producer { flags: PADDED, ..nibbles };
     assert_eq!(reasons(padded, Representation::Opaque), []);
     // The axis is the tensor's, wherever the array has it.
     let wide = Producer::bytes(DLDataType::INT8, &[0; 99], &[2, 3, 4], &[13, 1, 3]);
     let strided = CopyReason::Strided { axis: 2, stride: 3, expected: 1 };
-    assert_eq!(reasons(wide, Representation::Natural), [strided]);
+    assert_eq!(reasons(wide, Representation::Canonical), [strided]);
 }
 
 #[test]
@@ -399,7 +401,7 @@ fn a_representation_is_for_the_dtypes_that_have_it() {
         (dtype(6, 8, 1), Representation::Opaque),
     ] {
         let (tensor, watch) = Producer::bytes(dtype, &[0; 8], &[2], &[1]).tensor(Abi::Versioned);
-        let options = Import { representation, ..Import::default() };
+        let options = ImportOptions::default().with_representation(representation);
         let error = from_dlpack(tensor.unwrap(), &options).unwrap_err();
         assert!(matches!(error, Error::NoRepresentation { .. }), "{error}");
         assert!(error.to_string().contains(&dtype.to_string()) && !error.is_type_refusal());
@@ -435,12 +437,12 @@ fn a_row_has_no_more_values_than_arrow_can_count() {
     let refused = |shape: &[i64], dtype, representation: &Representation| {
         let strides = vec![0; shape.len()];
         let (tensor, watch) = Producer::bytes(dtype, &[0; 16], shape, &strides).tensor(Abi::Legacy);
-        let options = Import { representation: representation.clone(), ..Import::default() };
+        let options = ImportOptions::default().with_representation(representation.clone());
         let error = from_dlpack(tensor.unwrap(), &options).unwrap_err();
         watch.released_once();
         error
     };
-    let (int8, natural) = (DLDataType::INT8, Representation::Natural);
+    let (int8, natural) = (DLDataType::INT8, Representation::Canonical);
     let wide = 1 << 31;
     assert_eq!(refused(&[1, wide], int8, &natural), Error::RowTooLarge { shape: vec![wide] });
     let shape = vec![1 << 16, 1 << 15];

@@ -20,8 +20,8 @@ use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_dlpack::export::Source;
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, Export, Import, ManagedTensor, NullPolicy, Order, Representation, export,
-    from_dlpack, import, to_dlpack,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order,
+    Representation, export, from_dlpack, import, to_dlpack,
 };
 use arrow_schema::{DataType, Field, FieldRef};
 
@@ -100,7 +100,7 @@ const HUGE: i64 = 1 << 62;
 
 /// Everything that can be asked of a tensor, which nobody can give.
 fn asked(make: impl Fn() -> (Result<ManagedTensor, Error>, Watch)) {
-    let options = |representation| Import { representation, ..Import::default() };
+    let options = |representation| ImportOptions::default().with_representation(representation);
     let with = |convert: &dyn Fn(ManagedTensor) -> Result<(), Error>| {
         let ((error, watch), asked_for) = largest(|| {
             let (tensor, watch) = make();
@@ -113,24 +113,24 @@ fn asked(make: impl Fn() -> (Result<ManagedTensor, Error>, Watch)) {
             assert!(asked_for < 4096, "{asked_for} bytes");
         }
     };
-    with(&|tensor| from_dlpack(tensor, &Import::default()).map(drop));
+    with(&|tensor| from_dlpack(tensor, &ImportOptions::default()).map(drop));
     with(&|tensor| from_dlpack(tensor, &options(Representation::FixedSizeList)).map(drop));
     with(&|tensor| {
-        let always = Import { copy: CopyPolicy::Always, ..Import::default() };
+        let always = ImportOptions::default().with_copy(CopyPolicy::Always);
         from_dlpack(tensor, &always).map(drop)
     });
     with(&|tensor| tensor.copied().map(drop));
-    with(&|tensor| import::columns(tensor, &["a", "b"], &Import::default()).map(drop));
+    with(&|tensor| import::columns(tensor, &["a", "b"], &ImportOptions::default()).map(drop));
     with(&|tensor| {
-        import::record_batch(vec![("x".to_owned(), tensor)], &Import::default()).map(drop)
+        import::record_batch(vec![("x".to_owned(), tensor)], &ImportOptions::default()).map(drop)
     });
     with(&|tensor| {
         let offsets = export::array(&Int64Array::from(vec![0, 1])).expect("a share");
-        import::ragged(tensor, offsets, &Import::default()).map(drop)
+        import::ragged(tensor, offsets, &ImportOptions::default()).map(drop)
     });
     with(&|tensor| {
         let values = export::array(&Int8Array::from(vec![0, 1])).expect("a share");
-        import::ragged(values, tensor, &Import::default()).map(drop)
+        import::ragged(values, tensor, &ImportOptions::default()).map(drop)
     });
 }
 
@@ -165,7 +165,7 @@ fn to_explain_what_nobody_can_do_takes_no_memory() {
     let dtype = support::dtype(0, 8, 1);
     let (tensor, watch) = Producer::bytes(dtype, &[0; 8], &[1 << 60], &[0]).tensor(Abi::Versioned);
     let tensor = tensor.expect("it is consistent");
-    let (plan, asked_for) = largest(|| import::explain(&tensor, &Import::default()));
+    let (plan, asked_for) = largest(|| import::explain(&tensor, &ImportOptions::default()));
     assert_eq!(plan.expect("a plan").bytes_copied(), 1 << 60);
     assert!(asked_for < 4096, "{asked_for} bytes");
     drop(tensor);
@@ -185,9 +185,9 @@ fn rows_of_no_size_can_be_any_number() {
     let empty: ArrayRef = Arc::new(empty.expect("an array"));
     let field = Field::new("x", empty.data_type().clone(), true);
     for options in [
-        Export::default(),
-        Export { copy: CopyPolicy::Always, ..Export::default() },
-        Export { nulls: NullPolicy::Fill(0.into()), ..Export::default() },
+        ExportOptions::default(),
+        ExportOptions::default().with_copy(CopyPolicy::Always),
+        ExportOptions::default().with_nulls(NullPolicy::Fill(0.into())),
     ] {
         let (tensor, asked_for) = largest(|| to_dlpack(&empty, &field, &options));
         let tensor = tensor.expect("a tensor");
@@ -198,7 +198,7 @@ fn rows_of_no_size_can_be_any_number() {
         assert_eq!(back.expect("an array").len(), rows);
         assert!(asked_for < 4096, "{asked_for} bytes");
     }
-    let (mask, asked_for) = largest(|| export::mask((&empty, &field), &Export::default()));
+    let (mask, asked_for) = largest(|| export::mask((&empty, &field), &ExportOptions::default()));
     assert_eq!(mask.expect("a mask").shape(), [HUGE, 0]);
     assert!(asked_for < 4096, "{asked_for} bytes");
 
@@ -206,8 +206,11 @@ fn rows_of_no_size_can_be_any_number() {
     for count in [2, 4] {
         let chunks = vec![Arc::clone(&empty); count];
         let source = || Source::Chunks(&chunks, &field);
-        assert!(matches!(export::explain(source(), &Export::default()), Err(Error::Overflow(_))));
-        let (tensor, asked_for) = largest(|| export::tensor(source(), &Export::default()));
+        assert!(matches!(
+            export::explain(source(), &ExportOptions::default()),
+            Err(Error::Overflow(_))
+        ));
+        let (tensor, asked_for) = largest(|| export::tensor(source(), &ExportOptions::default()));
         assert!(matches!(tensor, Err(Error::Overflow(_))));
         assert!(asked_for < 4096, "{asked_for} bytes");
     }
@@ -225,8 +228,8 @@ fn rows_that_nothing_stands_behind_are_refused_at_once() {
         let field = Field::new("x", array.data_type().clone(), true);
         let chunks = [Arc::clone(&array), Arc::clone(&array)];
         for options in [
-            Export { physical: true, ..Export::default() },
-            Export { nulls: NullPolicy::Masked, ..Export::default() },
+            ExportOptions::default().with_physical(true),
+            ExportOptions::default().with_nulls(NullPolicy::Masked),
         ] {
             let all = || {
                 [
@@ -284,8 +287,8 @@ fn exports_without_memory_are_errors() {
     for (what, array) in arrays() {
         let field = Field::new("x", array.data_type().clone(), true);
         let (nulls, copy) = (NullPolicy::Fill(0.into()), CopyPolicy::Always);
-        let fill = Export { nulls, copy, ..Export::default() };
-        let cast = Export { dtype: Some(DLDataType::FLOAT64), ..fill.clone() };
+        let fill = ExportOptions::default().with_nulls(nulls).with_copy(copy);
+        let cast = fill.clone().with_dtype(DLDataType::FLOAT64);
         for options in [&fill, &cast] {
             runs_out_of_memory(what, ROWS / 4, || to_dlpack(&array, &field, options));
             let chunks = [array.slice(0, ROWS / 8), array.slice(ROWS / 8, array.len() - ROWS / 8)];
@@ -303,7 +306,7 @@ fn tables_without_memory_are_errors() {
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     for order in [Order::RowMajor, Order::ColumnMajor] {
         let nulls = NullPolicy::Fill(0.into());
-        let options = Export { nulls, order, ..Export::default() };
+        let options = ExportOptions::default().with_nulls(nulls).with_order(order);
         runs_out_of_memory("a matrix", 2 * ROWS, || export::tensor(&batch, &options));
         runs_out_of_memory("its mask", 2 * ROWS, || export::mask(&batch, &options));
     }
@@ -333,7 +336,7 @@ fn ragged_exports_without_memory_are_errors() {
     for array in arrays {
         let field = Field::new("x", array.data_type().clone(), true);
         let nulls = NullPolicy::Masked;
-        let options = Export { nulls, copy: CopyPolicy::Always, ..Export::default() };
+        let options = ExportOptions::default().with_nulls(nulls).with_copy(CopyPolicy::Always);
         let what = array.data_type().to_string();
         runs_out_of_memory(&what, 4 * (ROWS / 16), || {
             export::ragged(&array, &field, &options, None)
@@ -356,7 +359,7 @@ fn imports_without_memory_are_errors() {
     let all_released = || watches.take().into_iter().for_each(Watch::released_once);
     for (code, bits) in [(0, 16), (2, 32), (6, 8), (4, 16), (5, 32), (17, 4)] {
         let what = format!("code {code}, {bits} bits");
-        let run = |shape: &[i64], strides: &[i64], options: &Import| {
+        let run = |shape: &[i64], strides: &[i64], options: &ImportOptions| {
             runs_out_of_memory(&what, ROWS / 8, || {
                 // The producer's memory is not the library's.
                 let limit = REFUSED_FROM.replace(usize::MAX);
@@ -366,19 +369,19 @@ fn imports_without_memory_are_errors() {
             });
             all_released();
         };
-        run(&[rows], &[2], &Import::default());
+        run(&[rows], &[2], &ImportOptions::default());
         run(
             &[rows / 2, 2],
             &[1, rows / 2],
-            &Import { representation: Representation::FixedSizeList, ..Import::default() },
+            &ImportOptions::default().with_representation(Representation::FixedSizeList),
         );
-        run(&[rows], &[1], &Import { copy: CopyPolicy::Always, ..Import::default() });
+        run(&[rows], &[1], &ImportOptions::default().with_copy(CopyPolicy::Always));
     }
     let ragged = || {
         let limit = REFUSED_FROM.replace(usize::MAX);
         let (values, offsets) = (tensor(1, 8, &[rows], &[1]), tensor(1, 8, &[rows], &[0]));
         REFUSED_FROM.set(limit);
-        import::ragged(values, offsets, &Import::default())
+        import::ragged(values, offsets, &ImportOptions::default())
     };
     runs_out_of_memory("ragged", ROWS, ragged);
     all_released();
@@ -405,9 +408,9 @@ fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
 fn types_of_64_levels_go_through_a_small_stack_and_deeper_ones_do_not() {
     on_a_small_stack(|| {
         let (array, field) = nested(64);
-        let tensor = to_dlpack(&array, &field, &Export::default()).expect("64 levels");
+        let tensor = to_dlpack(&array, &field, &ExportOptions::default()).expect("64 levels");
         assert_eq!(tensor.ndim(), 64);
-        let options = Import { representation: Representation::FixedSizeList, ..Import::default() };
+        let options = ImportOptions::default().with_representation(Representation::FixedSizeList);
         let (back, _) = from_dlpack(tensor, &options).expect("64 levels");
         assert!(back.as_fixed_size_list().value(0).len() == 1);
     });
@@ -417,30 +420,26 @@ fn types_of_64_levels_go_through_a_small_stack_and_deeper_ones_do_not() {
             let too_deep = |error: Option<Error>| {
                 assert_eq!(error, Some(Error::TooDeep { most: 64 }), "{levels} levels");
             };
-            too_deep(to_dlpack(&array, &field, &Export::default()).err());
-            too_deep(export::explain((&array, &*field), &Export::default()).err());
-            too_deep(export::mask((&array, &*field), &Export::default()).err());
-            too_deep(export::ragged(&array, &field, &Export::default(), None).err());
+            too_deep(to_dlpack(&array, &field, &ExportOptions::default()).err());
+            too_deep(export::explain((&array, &*field), &ExportOptions::default()).err());
+            too_deep(export::mask((&array, &*field), &ExportOptions::default()).err());
+            too_deep(export::ragged(&array, &field, &ExportOptions::default(), None).err());
             too_deep(export::give(Arc::clone(&array), &field).err().map(|refused| refused.error));
             let none: &[ArrayRef] = &[];
-            too_deep(export::tensor(Source::Chunks(none, &field), &Export::default()).err());
+            too_deep(export::tensor(Source::Chunks(none, &field), &ExportOptions::default()).err());
             let batch = RecordBatch::try_from_iter([("x", Arc::clone(&array))]).expect("a column");
-            let error = export::tensor(&batch, &Export::default()).err();
+            let error = export::tensor(&batch, &ExportOptions::default()).err();
             assert!(
                 matches!(error, Some(Error::Column { error, .. }) if *error == Error::TooDeep { most: 64 })
             );
 
-            let options = Import {
-                representation: Representation::Field(Arc::clone(&field)),
-                ..Import::default()
-            };
+            let options = ImportOptions::default()
+                .with_representation(Representation::Field(Arc::clone(&field)));
             let vector = || export::array(&Int8Array::from(vec![1])).expect("a share");
             too_deep(from_dlpack(vector(), &options).err());
             let lists = Field::new("x", DataType::List(Arc::clone(&field)), true);
-            let options = Import {
-                representation: Representation::Field(Arc::new(lists)),
-                ..Import::default()
-            };
+            let options = ImportOptions::default()
+                .with_representation(Representation::Field(Arc::new(lists)));
             too_deep(import::ragged(vector(), vector(), &options).err());
         }
     });
@@ -457,13 +456,14 @@ fn a_tensor_of_many_axes_is_no_deep_type() {
             (tensor.expect("a tensor"), watch)
         };
         let (lists, watch) = tensor();
-        let options = Import { representation: Representation::FixedSizeList, ..Import::default() };
+        let options = ImportOptions::default().with_representation(Representation::FixedSizeList);
         assert_eq!(from_dlpack(lists, &options).err(), Some(Error::TooDeep { most: 64 }));
         watch.released_once();
 
         let (flat, watch) = tensor();
-        let (array, field) = from_dlpack(flat, &Import::default()).expect("a fixed_shape_tensor");
-        let back = to_dlpack(&array, &field, &Export::default()).expect("a share");
+        let (array, field) =
+            from_dlpack(flat, &ImportOptions::default()).expect("a fixed_shape_tensor");
+        let back = to_dlpack(&array, &field, &ExportOptions::default()).expect("a share");
         assert_eq!(back.ndim(), axes);
         drop((array, back));
         watch.released_once();
@@ -489,7 +489,7 @@ fn metadata_that_is_nested_deeply_is_malformed() {
             ];
             let field =
                 Field::new("x", array.data_type().clone(), true).with_metadata(metadata.into());
-            let error = to_dlpack(&array, &field, &Export::default()).err();
+            let error = to_dlpack(&array, &field, &ExportOptions::default()).err();
             assert!(matches!(error, Some(Error::MalformedExtension { .. })), "{error:?}");
         }
     });

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch};
 use arrow_buffer::{Buffer, ScalarBuffer};
-use arrow_dlpack::{CopyPolicy, CopyReason, Error, Export, ManagedTensor, Order, export};
+use arrow_dlpack::{CopyPolicy, CopyReason, Error, ExportOptions, ManagedTensor, Order, export};
 
 const PAGE: usize = 4096;
 const PAGES: usize = 256;
@@ -74,7 +74,7 @@ fn matrix(columns: &[Float64Array], copy: CopyPolicy) -> Result<ManagedTensor, E
         (format!("c{i}"), column)
     });
     let batch = RecordBatch::try_from_iter(named).expect("columns of one length");
-    let options = Export { copy, order: Order::ColumnMajor, ..Export::default() };
+    let options = ExportOptions::default().with_copy(copy).with_order(Order::ColumnMajor);
     export::tensor(&batch, &options)
 }
 

@@ -12,8 +12,8 @@ use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, Export, Import, ManagedTensor, NullPolicy, Order, Representation, Scalar,
-    from_dlpack, import, to_dlpack,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order,
+    Representation, Scalar, from_dlpack, import, to_dlpack,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit, UnionFields, UnionMode};
 
@@ -74,7 +74,7 @@ fn impossible_at_any_level() -> Vec<DataType> {
         .collect()
 }
 
-fn every_option() -> Vec<Export> {
+fn every_option() -> Vec<ExportOptions> {
     let mut all = Vec::new();
     for copy in [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always] {
         for nulls in [
@@ -85,7 +85,14 @@ fn every_option() -> Vec<Export> {
         ] {
             for physical in [false, true] {
                 for order in [Order::RowMajor, Order::ColumnMajor] {
-                    all.push(Export { copy, nulls, physical, dtype: None, order });
+                    all.push(
+                        ExportOptions::default()
+                            .with_copy(copy)
+                            .with_nulls(nulls)
+                            .with_physical(physical)
+                            .with_dtype(None)
+                            .with_order(order),
+                    );
                 }
             }
         }
@@ -131,7 +138,7 @@ fn a_field_of_no_possible_type_is_nothing_to_become() {
                 (dtype(5, 32, 1), &[2]),
             ] {
                 let representation = Representation::Field(Arc::new(field.clone()));
-                let options = Import { representation, ..Import::default() };
+                let options = ImportOptions::default().with_representation(representation);
                 let tensor = || {
                     let strides: Vec<i64> = shape.iter().map(|_| 1).collect();
                     Producer::bytes(dtype, &bytes, shape, &strides).tensor(Abi::Versioned)
@@ -210,7 +217,7 @@ fn types_are_followed_only_so_deep() {
             None,
         );
         let list = Field::new("x", lists.data_type().clone(), true);
-        let options = Export::default();
+        let options = ExportOptions::default();
         for outcome in [
             to_dlpack(&array, &field, &options).map(|tensor| tensor.ndim()),
             export::tensor(Source::Row(&array, &field, 0), &options).map(|row| row.ndim() + 1),
@@ -232,7 +239,7 @@ fn types_are_followed_only_so_deep() {
         for representation in [as_lists, Representation::Field(Arc::new(field))] {
             let (tensor, watch) =
                 Producer::bytes(DLDataType::FLOAT32, &[0; 4], &ones, &ones).tensor(Abi::Versioned);
-            let options = Import { representation, ..Import::default() };
+            let options = ImportOptions::default().with_representation(representation);
             let outcome = from_dlpack(tensor.unwrap(), &options).map(|(array, _)| array.len());
             assert_eq!(outcome, if followed { Ok(1) } else { Err(Error::TooDeep { most: 64 }) });
             watch.released_once();
@@ -245,12 +252,13 @@ fn a_tensor_may_have_more_axes_than_types_have_levels() {
     let many = 256;
     let ones = vec![1; many];
     let lists = Representation::FixedSizeList;
-    for (representation, rank) in [(Representation::Natural, Some(many)), (lists, None)] {
+    for (representation, rank) in [(Representation::Canonical, Some(many)), (lists, None)] {
         let (tensor, watch) =
             Producer::bytes(DLDataType::FLOAT32, &[0; 4], &ones, &ones).tensor(Abi::Versioned);
-        let options = Import { representation, ..Import::default() };
+        let options = ImportOptions::default().with_representation(representation);
         let array = from_dlpack(tensor.unwrap(), &options);
-        let back = array.and_then(|(array, field)| to_dlpack(&array, &field, &Export::default()));
+        let back =
+            array.and_then(|(array, field)| to_dlpack(&array, &field, &ExportOptions::default()));
         assert_eq!(back.as_ref().ok().map(ManagedTensor::ndim), rank);
         drop(back);
         watch.released_once();
@@ -266,7 +274,7 @@ fn more_axes_than_a_tensor_may_have_are_refused_on_the_way_out() {
         let (shape, dimensions) = (vec![1; axes], Dimensions::default());
         let extension = Extension::FixedShapeTensor { shape, dimensions };
         let field = extension.annotate(Field::new("x", lists, true));
-        let tensor = to_dlpack(&values, &field, &Export::default());
+        let tensor = to_dlpack(&values, &field, &ExportOptions::default());
         let refused = Err(Error::TooManyAxes { ndim: axes + 1, most: 256 });
         assert_eq!(tensor.map(|tensor| tensor.ndim()), if taken { Ok(axes + 1) } else { refused });
     }
@@ -307,7 +315,7 @@ fn any_dtype_can_be_asked_for_and_is_there_or_refused() {
     ];
     for dtype in dtypes() {
         for nulls in policies.iter().copied() {
-            let options = Export { nulls, dtype: Some(dtype), ..Export::default() };
+            let options = ExportOptions::default().with_nulls(nulls).with_dtype(dtype);
             for column in &columns {
                 let field = Field::new("x", column.data_type().clone(), true);
                 let batch = RecordBatch::try_from_iter([("x", Arc::clone(column))]);
@@ -329,7 +337,7 @@ fn offsets_are_of_the_two_types_that_there_are() {
     let field = Field::new("x", DataType::Utf8, true);
     let nulls = NullPolicy::Masked;
     for dtype in dtypes() {
-        let options = Export { nulls, ..Export::default() };
+        let options = ExportOptions::default().with_nulls(nulls);
         let ragged = export::ragged(&texts, &field, &options, Some(dtype));
         if dtype == DLDataType::INT32 || dtype == DLDataType::INT64 {
             assert_eq!(ragged.unwrap().offsets.dtype(), dtype);
@@ -390,7 +398,7 @@ fn a_field_that_is_another_arrays_is_refused() {
                 assert_eq!(export::tensor(table, &options).unwrap_err(), refused);
                 assert_eq!(export::mask(table, &options).unwrap_err(), refused);
             }
-            let ragged = export::ragged(&array, &field, &Export::default(), None);
+            let ragged = export::ragged(&array, &field, &ExportOptions::default(), None);
             assert_eq!(ragged.unwrap_err(), refused);
             let given = export::give(Arc::new(Int32Array::from(vec![1])), &field);
             assert_eq!(given.unwrap_err().error, refused);

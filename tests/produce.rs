@@ -17,7 +17,7 @@ use arrow_dlpack::ffi::{
     DLTensor,
 };
 use arrow_dlpack::{
-    CopyPolicy, Error, Export, GiveObstacle, ManagedTensor, NullPolicy, export, to_dlpack,
+    CopyPolicy, Error, ExportOptions, GiveObstacle, ManagedTensor, NullPolicy, export, to_dlpack,
 };
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, TimeUnit, UnionFields, UnionMode};
 
@@ -93,7 +93,7 @@ fn sharing_copies_nothing() {
                 export::array(&array),
                 exported(&array, CopyPolicy::IfNeeded),
                 exported(&array, CopyPolicy::Never),
-                to_dlpack(&array, &field_of(&array), &Export::default()),
+                to_dlpack(&array, &field_of(&array), &ExportOptions::default()),
             ] {
                 let tensor = tensor.unwrap();
                 assert_eq!(tensor.data().addr(), address(&array), "{name}");
@@ -535,13 +535,13 @@ fn what_is_refused_is_not_held() {
     let (nulls, dtype) = (NullPolicy::Fill(0.into()), Some(DLDataType::UINT8));
     let copy = CopyPolicy::Never;
     for options in [
-        Export::default(),
-        Export { nulls: NullPolicy::Nan, dtype, ..Export::default() },
-        Export { nulls: NullPolicy::Fill((-1).into()), dtype, ..Export::default() },
-        Export { nulls, dtype, ..Export::default() },
-        Export { nulls, dtype: Some(DLDataType::BOOL), ..Export::default() },
-        Export { nulls, copy, ..Export::default() },
-        Export { nulls: NullPolicy::Nan, copy, ..Export::default() },
+        ExportOptions::default(),
+        ExportOptions::default().with_nulls(NullPolicy::Nan).with_dtype(dtype),
+        ExportOptions::default().with_nulls(NullPolicy::Fill((-1).into())).with_dtype(dtype),
+        ExportOptions::default().with_nulls(nulls).with_dtype(dtype),
+        ExportOptions::default().with_nulls(nulls).with_dtype(DLDataType::BOOL),
+        ExportOptions::default().with_nulls(nulls).with_copy(copy),
+        ExportOptions::default().with_nulls(NullPolicy::Nan).with_copy(copy),
     ] {
         assert!(to_dlpack(&array, &field_of(&array), &options).is_err(), "{options:?}");
         assert_eq!(holders(&array), before, "{options:?}");
@@ -552,9 +552,9 @@ fn what_is_refused_is_not_held() {
         assert_eq!(holders(&array), before, "{options:?}");
     }
     let other = Field::new("x", DataType::UInt64, true);
-    assert!(to_dlpack(&array, &other, &Export::default()).is_err());
-    assert!(to_dlpack(&array, &extension(DataType::Int64), &Export::default()).is_err());
-    assert!(export::ragged(&array, &field_of(&array), &Export::default(), None).is_err());
+    assert!(to_dlpack(&array, &other, &ExportOptions::default()).is_err());
+    assert!(to_dlpack(&array, &extension(DataType::Int64), &ExportOptions::default()).is_err());
+    assert!(export::ragged(&array, &field_of(&array), &ExportOptions::default(), None).is_err());
     assert!(export::give(Arc::new(array.clone()), &field_of(&array)).is_err());
     assert_eq!(holders(&array), before);
 }
@@ -562,7 +562,8 @@ fn what_is_refused_is_not_held() {
 #[test]
 fn an_unknown_extension_type_is_refused_rather_than_stripped() {
     let array = Int64Array::from(vec![1, 2]);
-    let error = to_dlpack(&array, &extension(DataType::Int64), &Export::default()).unwrap_err();
+    let error =
+        to_dlpack(&array, &extension(DataType::Int64), &ExportOptions::default()).unwrap_err();
     let (name, data_type) = ("example.money".to_owned(), DataType::Int64);
     assert_eq!(error, Error::UnsupportedExtension { name, data_type });
     let words = error.to_string();
@@ -578,7 +579,7 @@ fn other_metadata_and_nullability_of_a_field_do_not_matter() {
         Field::new("", DataType::Int64, false),
         Field::new("x", DataType::Int64, true).with_metadata(note),
     ] {
-        assert!(to_dlpack(&array, &field, &Export::default()).is_ok());
+        assert!(to_dlpack(&array, &field, &ExportOptions::default()).is_ok());
     }
 }
 
@@ -586,14 +587,14 @@ fn other_metadata_and_nullability_of_a_field_do_not_matter() {
 fn a_field_of_another_type_is_refused() {
     let array = UInt8Array::from(vec![1, 2]);
     let field = Field::new("x", DataType::Int8, true);
-    let error = to_dlpack(&array, &field, &Export::default()).unwrap_err();
+    let error = to_dlpack(&array, &field, &ExportOptions::default()).unwrap_err();
     let (field, array) = (DataType::Int8, DataType::UInt8);
     assert_eq!(error, Error::FieldMismatch { field, array });
 
     // Even where the array alone would be refused: the mismatch is the caller's mistake.
     let array = BooleanArray::from(vec![true]);
     let field = Field::new("x", DataType::UInt8, true);
-    let error = to_dlpack(&array, &field, &Export::default()).unwrap_err();
+    let error = to_dlpack(&array, &field, &ExportOptions::default()).unwrap_err();
     let (field, array) = (DataType::UInt8, DataType::Boolean);
     assert_eq!(error, Error::FieldMismatch { field, array });
 }

@@ -8,7 +8,9 @@ use std::thread;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, cast::AsArray, types::Int32Type};
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{Export, Import, ManagedTensor, NullPolicy, export, from_dlpack, import, live};
+use arrow_dlpack::{
+    ExportOptions, ImportOptions, ManagedTensor, NullPolicy, export, from_dlpack, import, live,
+};
 use arrow_schema::{DataType, Field};
 
 use support::{Abi, Producer, Watch};
@@ -50,11 +52,9 @@ fn at_once<T: Clone + Send>(mut make: impl FnMut(usize) -> T, work: impl Fn(usiz
 fn one_array_goes_to_and_fro_in_many_threads() {
     let array = Int32Array::from_iter((0..100).map(|value| (value % 7 > 0).then_some(value)));
     let field = Field::new("x", DataType::Int32, true);
-    let filled = Export {
-        nulls: NullPolicy::Fill(0.into()),
-        dtype: Some(DLDataType::FLOAT64),
-        ..Export::default()
-    };
+    let filled = ExportOptions::default()
+        .with_nulls(NullPolicy::Fill(0.into()))
+        .with_dtype(DLDataType::FLOAT64);
     let booleans = BooleanArray::from_iter((0..100).map(|value| Some(value % 3 == 0)));
     at_once(
         |_| (),
@@ -67,9 +67,11 @@ fn one_array_goes_to_and_fro_in_many_threads() {
                 );
             }
             1 => {
-                let (back, _) =
-                    from_dlpack(export::array(&booleans).expect("a copy"), &Import::default())
-                        .expect("an array");
+                let (back, _) = from_dlpack(
+                    export::array(&booleans).expect("a copy"),
+                    &ImportOptions::default(),
+                )
+                .expect("an array");
                 assert_eq!(back.as_boolean(), &booleans);
             }
             2 => {

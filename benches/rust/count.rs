@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use arrow_array::Float32Array;
 use arrow_dlpack::ffi::DLManagedTensorVersioned;
-use arrow_dlpack::{Export, Import, ManagedTensor, export, from_dlpack, to_dlpack};
+use arrow_dlpack::{ExportOptions, ImportOptions, ManagedTensor, export, from_dlpack, to_dlpack};
 use arrow_schema::{DataType, Field};
 
 fn main() {
@@ -22,7 +22,8 @@ fn main() {
     for _ in 0..count {
         match what.as_str() {
             "export" => {
-                let tensor = to_dlpack(black_box(&array), black_box(&field), &Export::default());
+                let tensor =
+                    to_dlpack(black_box(&array), black_box(&field), &ExportOptions::default());
                 drop(black_box(tensor));
             }
             "export-by-type" => {
@@ -31,7 +32,7 @@ fn main() {
             "import" => {
                 // SAFETY: a true tensor, and its deleter leaves it as it is.
                 let tensor = unsafe { ManagedTensor::from_raw(raw) }.expect("a true tensor");
-                drop(black_box(from_dlpack(tensor, black_box(&Import::default()))));
+                drop(black_box(from_dlpack(tensor, black_box(&ImportOptions::default()))));
             }
             "import-by-type" => {
                 // SAFETY: as above.

@@ -10,7 +10,9 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, Float32Array};
 use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_dlpack::ffi::DLManagedTensorVersioned;
-use arrow_dlpack::{Error, Export, Import, ManagedTensor, export, from_dlpack, import, to_dlpack};
+use arrow_dlpack::{
+    Error, ExportOptions, ImportOptions, ManagedTensor, export, from_dlpack, import, to_dlpack,
+};
 use arrow_schema::{DataType, Field};
 use criterion::measurement::WallTime;
 use criterion::{Bencher, BenchmarkGroup, BenchmarkId, Criterion};
@@ -47,7 +49,7 @@ fn exports(group: &mut BenchmarkGroup<'_, WallTime>, rows: usize) {
     // Zeros that nobody touches take no memory.
     let array = Float32Array::from(vec![0.0; rows]);
     let field = Field::new("column", DataType::Float32, false);
-    let options = Export::default();
+    let options = ExportOptions::default();
     let mut bench = |name: &str, run: &mut dyn FnMut(&mut Bencher<'_>)| {
         group.bench_function(BenchmarkId::new(name, rows), |bencher| run(bencher));
     };
@@ -69,7 +71,7 @@ fn exports(group: &mut BenchmarkGroup<'_, WallTime>, rows: usize) {
 /// A tensor that is there already, taken over again and again: its deleter does nothing.
 fn imports(group: &mut BenchmarkGroup<'_, WallTime>, rows: usize) {
     let array = Float32Array::from(vec![0.0; rows]);
-    let options = Import::default();
+    let options = ImportOptions::default();
     let raw = to_dlpack_raw(&array);
     // SAFETY: made just now, and nobody else looks.
     let deleter = unsafe { (*raw).deleter.replace(keep) };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
-use arrow_dlpack::{Error, Export, ManagedTensor, NullPolicy};
+use arrow_dlpack::{Error, ExportOptions, ManagedTensor, NullPolicy};
 use arrow_schema::{Field, FieldRef, Schema};
 use arrow_select::filter::FilterPredicate;
 use datafusion_common::Result;
@@ -117,8 +117,8 @@ fn shaped(field: Field, input: &Input) -> Field {
 impl Columns {
     fn tensor(
         &self,
-        export: impl Fn(Source<'_>, &Export) -> Result<ManagedTensor, Error>,
-        options: &Export,
+        export: impl Fn(Source<'_>, &ExportOptions) -> Result<ManagedTensor, Error>,
+        options: &ExportOptions,
         rows: &Range<usize>,
     ) -> Result<ManagedTensor, Error> {
         let range = if self.constant { 0..1 } else { rows.clone() };

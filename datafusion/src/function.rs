@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, new_empty_array, new_null_array};
-use arrow_dlpack::{Import, ManagedTensor, Representation, from_dlpack};
+use arrow_dlpack::{ImportOptions, ManagedTensor, Representation, from_dlpack};
 use arrow_schema::{DataType, FieldRef};
 use arrow_select::concat::concat;
 use datafusion_common::{DataFusionError, Result, ScalarValue, exec_err, internal_err};
@@ -134,7 +134,8 @@ impl TensorFunction {
             return exec_err!("{name} returned {dtype} {shape:?}, not {declared} {expected:?}");
         }
         let representation = Representation::Field(Arc::clone(&self.declared.output));
-        let column = from_dlpack(result, &Import { representation, ..Default::default() });
+        let column =
+            from_dlpack(result, &ImportOptions::default().with_representation(representation));
         column.map(|(array, _)| array).map_err(|error| self.declared.failed("its result", error))
     }
 }

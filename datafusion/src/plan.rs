@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode as Code};
-use arrow_dlpack::{Error, Export, Import, ManagedTensor, NullPolicy, import};
+use arrow_dlpack::{Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, import};
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion_common::{DataFusionError, Result, plan_datafusion_err, plan_err};
 use datafusion_expr::Signature;
@@ -51,9 +51,9 @@ impl Declared {
             }
         }
         let output = storage(udf.output.dtype, &udf.output.shape).and_then(|data_type| {
-            let tensor = no_rows(&Field::new("", data_type, false), &Export::default())?;
+            let tensor = no_rows(&Field::new("", data_type, false), &ExportOptions::default())?;
             let representation = udf.output.representation.clone();
-            import::field(&tensor, &Import { representation, ..Default::default() })
+            import::field(&tensor, &ImportOptions::default().with_representation(representation))
         });
         let output = output.map_err(|error| plan_datafusion_err!("{name}: its output: {error}"))?;
         let arguments: Vec<_> = udf.inputs.iter().flat_map(Input::arguments).cloned().collect();
@@ -122,12 +122,12 @@ impl Declared {
 
 impl Nulls {
     /// How an input becomes a tensor.
-    pub(crate) fn export(self, dtype: DLDataType) -> Export {
+    pub(crate) fn export(self, dtype: DLDataType) -> ExportOptions {
         let nulls = match self {
             Self::Propagate => NullPolicy::Refuse,
             Self::Tensor(policy) => policy,
         };
-        Export { nulls, dtype: Some(dtype), ..Default::default() }
+        ExportOptions::default().with_nulls(nulls).with_dtype(dtype)
     }
 }
 
@@ -137,13 +137,13 @@ fn row_of(input: &Input) -> &[i64] {
 }
 
 /// A tensor of the field's type without rows.
-fn no_rows(field: &Field, options: &Export) -> Result<ManagedTensor, Error> {
+fn no_rows(field: &Field, options: &ExportOptions) -> Result<ManagedTensor, Error> {
     export::tensor(Source::Chunks(&[], field), options)
 }
 
 /// Why values of a field are not an input's argument.
 fn check(field: &Field, input: &Input, nulls: Nulls) -> Result<(), String> {
-    let natural = Export { nulls: NullPolicy::Masked, ..Default::default() };
+    let natural = ExportOptions::default().with_nulls(NullPolicy::Masked);
     let Ok(tensor) = no_rows(field, &natural) else {
         return Err("cast it to numbers".to_owned());
     };

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use arbitrary::{Result, Unstructured};
 use arrow_array::{Array, ArrayRef};
-use arrow_dlpack::export::Export;
+use arrow_dlpack::export::ExportOptions;
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::{DLDataTypeCode, DLPackFlags};
 use arrow_dlpack::{
-    CopyPolicy, Error, Import, ManagedTensor, Plan, Representation, from_dlpack, import, to_dlpack,
+    CopyPolicy, Error, ImportOptions, ManagedTensor, Plan, Representation, from_dlpack, import,
+    to_dlpack,
 };
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 
@@ -200,7 +201,7 @@ fn columns(
     let representation = representation(u, &tensor)?;
     let width = truth.shape.get(1).map_or(0, |&width| width.min(64));
     let names: Vec<String> = (0..width).map(|name| name.to_string()).collect();
-    let options = Import { copy, representation };
+    let options = ImportOptions::default().with_copy(copy).with_representation(representation);
     let is_matrix = truth.shape.len() == 2 && truth.shape[1] == width;
     let zero_copy = tensor.data();
     match import::columns(tensor, &names, &options) {
@@ -228,7 +229,8 @@ fn table(u: &mut Unstructured<'_>, one: ManagedTensor, copy: CopyPolicy) -> Resu
     let Some((other, _, producer, watch)) = tensor(u)? else { return Ok(()) };
     let rows = |tensor: &ManagedTensor| tensor.shape().first().copied().unwrap_or(1);
     let same = rows(&one) == rows(&other);
-    let options = Import { copy, representation: representation(u, &one)? };
+    let options =
+        ImportOptions::default().with_copy(copy).with_representation(representation(u, &one)?);
     let columns = vec![("one".to_owned(), one), ("other".to_owned(), other)];
     match import::record_batch(columns, &options) {
         Ok(batch) => {
@@ -270,7 +272,7 @@ fn ragged(
         (other.expect("a true one"), producer, watch)
     };
     let representation = match u.int_in_range(0..=5)? {
-        0 => Representation::Natural,
+        0 => Representation::Canonical,
         1 => representation(u, &values)?,
         n => {
             let types =
@@ -278,7 +280,11 @@ fn ragged(
             Representation::Field(Arc::new(Field::new("x", types[n - 2].clone(), true)))
         }
     };
-    if let Ok((rows, field)) = import::ragged(values, other, &Import { copy, representation }) {
+    if let Ok((rows, field)) = import::ragged(
+        values,
+        other,
+        &ImportOptions::default().with_copy(copy).with_representation(representation),
+    ) {
         assert_eq!(rows.data_type(), field.data_type());
         assert!(rows.is_empty() || count > 0 || truth.size == 0);
         rows.to_data().validate_full().expect("a valid array");
@@ -302,7 +308,7 @@ fn leaf(data: &arrow_data::ArrayData) -> usize {
 /// One that might do, and some that never will.
 fn representation(u: &mut Unstructured<'_>, tensor: &ManagedTensor) -> Result<Representation> {
     Ok(match u.int_in_range(0..=9)? {
-        0..=3 => Representation::Natural,
+        0..=3 => Representation::Canonical,
         4 => Representation::Bool8,
         5 => Representation::Opaque,
         6 => Representation::FixedSizeList,
@@ -313,7 +319,7 @@ fn representation(u: &mut Unstructured<'_>, tensor: &ManagedTensor) -> Result<Re
 /// A field whose storage might be what the tensor has.
 fn field(u: &mut Unstructured<'_>, tensor: &ManagedTensor) -> Result<FieldRef> {
     if rarely(u, 3)? {
-        let options = Import { representation: representation(u, tensor)?, ..Import::default() };
+        let options = ImportOptions::default().with_representation(representation(u, tensor)?);
         if let Ok(field) = import::field(tensor, &options) {
             return Ok(Arc::new(field.as_ref().clone().with_name("again").with_nullable(false)));
         }
@@ -375,7 +381,8 @@ fn to_arrow(
     watch: &Watch,
     copy: CopyPolicy,
 ) -> Result<()> {
-    let options = Import { copy, representation: representation(u, &tensor)? };
+    let options =
+        ImportOptions::default().with_copy(copy).with_representation(representation(u, &tensor)?);
     let (plan, field) = (import::explain(&tensor, &options), import::field(&tensor, &options));
     let data = tensor.data().addr();
     let expected = elements(truth, producer);
@@ -407,7 +414,7 @@ fn to_arrow(
 fn kept(
     array: &ArrayRef,
     plan: &Plan,
-    options: &Import,
+    options: &ImportOptions,
     producer: &Producer,
     watch: &Watch,
     truth: &Truth,
@@ -438,7 +445,7 @@ fn back(
     truth: &Truth,
     producer: &Producer,
 ) {
-    let options = Export { physical: true, ..Export::default() };
+    let options = ExportOptions::default().with_physical(true);
     let tensor = match to_dlpack(array, field, &options) {
         Ok(tensor) => tensor,
         Err(error) => panic!("{error} on the way back to {producer:?} from {field:?}"),

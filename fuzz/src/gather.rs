@@ -8,12 +8,12 @@ use arrow_array::{
     Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, RecordBatch, types,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
-use arrow_dlpack::export::{self, Export, Order, Source};
+use arrow_dlpack::export::{self, ExportOptions, Order, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, Import, ManagedTensor, NullPolicy, Representation, Scalar, from_dlpack,
-    import,
+    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Representation, Scalar,
+    from_dlpack, import,
 };
 use arrow_schema::{DataType, Field, Schema};
 
@@ -165,7 +165,8 @@ fn lists(u: &mut Unstructured<'_>) -> Result<()> {
         let extension = Extension::FixedShapeTensor { shape, dimensions };
         Representation::Field(Arc::new(extension.annotate(field)))
     };
-    let options = Import { copy: CopyPolicy::Always, representation };
+    let options =
+        ImportOptions::default().with_copy(CopyPolicy::Always).with_representation(representation);
     let (array, _) = from_dlpack(tensor, &options).expect("numbers");
     let expected = truth::elements(&wanted, &bytes, to_usize(truth.extent.below));
     assert_eq!(leaf(&array), expected);
@@ -200,7 +201,11 @@ fn narrow(u: &mut Unstructured<'_>) -> Result<()> {
     let representation =
         if is_bool || is_integer { Representation::FixedSizeList } else { Representation::Opaque };
     let copy = if is_bool { CopyPolicy::IfNeeded } else { CopyPolicy::Always };
-    let (array, _) = from_dlpack(tensor, &Import { copy, representation }).expect("a narrow type");
+    let (array, _) = from_dlpack(
+        tensor,
+        &ImportOptions::default().with_copy(copy).with_representation(representation),
+    )
+    .expect("a narrow type");
     watch.released_once();
     let mut values = Arc::clone(&array);
     while let Some(list) = values.as_fixed_size_list_opt() {
@@ -227,7 +232,7 @@ fn columns(u: &mut Unstructured<'_>) -> Result<()> {
     let dtype = number(u)?;
     let Strided { tensor, watch, truth, bytes } = Strided::draw(u, dtype, 2)?;
     let names: Vec<String> = (0..truth.shape[1]).map(|name| name.to_string()).collect();
-    let options = Import { copy: crate::descriptor::copied(u)?, ..Import::default() };
+    let options = ImportOptions::default().with_copy(crate::descriptor::copied(u)?);
     match import::columns(tensor, &names, &options) {
         Ok(batch) => {
             let mut by_column = truth.clone();
@@ -317,12 +322,10 @@ fn cell(array: &ArrayRef, row: usize, to: DLDataType, out: &mut Vec<u8>) -> bool
     (low..=high).contains(&integer)
 }
 
-fn options(u: &mut Unstructured<'_>) -> Result<Export> {
-    Ok(Export {
-        nulls: NullPolicy::Fill(Scalar::Int(1)),
-        order: *u.choose(&[Order::RowMajor, Order::ColumnMajor])?,
-        ..Export::default()
-    })
+fn options(u: &mut Unstructured<'_>) -> Result<ExportOptions> {
+    Ok(ExportOptions::default()
+        .with_nulls(NullPolicy::Fill(Scalar::Int(1)))
+        .with_order(*u.choose(&[Order::RowMajor, Order::ColumnMajor])?))
 }
 
 /// What one type cannot be read as by way of integers.

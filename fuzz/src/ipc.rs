@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arbitrary::{Result, Unstructured};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
-use arrow_dlpack::export::{self, Export, Order, Ragged, Source};
+use arrow_dlpack::export::{self, ExportOptions, Order, Ragged, Source};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, Import, ManagedTensor, NullPolicy, Plan, Representation, Scalar,
+    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Plan, Representation, Scalar,
     from_dlpack, import, to_dlpack,
 };
 use arrow_ipc::reader::{FileReader, StreamDecoder, StreamReader};
@@ -131,7 +131,7 @@ fn blocks_are_sane(data: &[u8]) -> std::result::Result<(), ArrowError> {
     Ok(())
 }
 
-fn options(u: &mut Unstructured<'_>) -> Result<Export> {
+fn options(u: &mut Unstructured<'_>) -> Result<ExportOptions> {
     let nulls = match u.int_in_range(0..=9)? {
         0..=3 => NullPolicy::Refuse,
         4 => NullPolicy::Nan,
@@ -144,13 +144,12 @@ fn options(u: &mut Unstructured<'_>) -> Result<Export> {
         ])?),
         _ => NullPolicy::Fill(Scalar::Int(1)),
     };
-    Ok(Export {
-        copy: crate::descriptor::copied(u)?,
-        nulls,
-        physical: u.arbitrary()?,
-        dtype: if rarely(u, 4)? { Some(dtype_of(u)?) } else { None },
-        order: *u.choose(&[Order::RowMajor, Order::ColumnMajor])?,
-    })
+    Ok(ExportOptions::default()
+        .with_copy(crate::descriptor::copied(u)?)
+        .with_nulls(nulls)
+        .with_physical(u.arbitrary()?)
+        .with_dtype(if rarely(u, 4)? { Some(dtype_of(u)?) } else { None })
+        .with_order(*u.choose(&[Order::RowMajor, Order::ColumnMajor])?))
 }
 
 fn column(u: &mut Unstructured<'_>, array: &ArrayRef, field: &Field) -> Result<()> {
@@ -213,7 +212,7 @@ fn is_same(one: &Error, other: &Error) -> bool {
 }
 
 /// A tensor of anything that is not ragged; `whole` is the array that it should be the cells of.
-fn dense(source: Source<'_>, options: &Export, whole: Option<(&ArrayRef, &Field)>) {
+fn dense(source: Source<'_>, options: &ExportOptions, whole: Option<(&ArrayRef, &Field)>) {
     let (plan, found) = (export::explain(source, options), export::tensor(source, options));
     let is_masked = options.nulls == NullPolicy::Masked;
     let tensor = match (&plan, found) {
@@ -243,7 +242,7 @@ fn dense(source: Source<'_>, options: &Export, whole: Option<(&ArrayRef, &Field)
     assert_eq!(usize::try_from(tensor.shape()[0]), Ok(array.len()));
     let Some(expected) = cells::of(array, field) else { return };
     if is_masked {
-        let mask = export::mask(source, &Export { copy: CopyPolicy::IfNeeded, ..options.clone() });
+        let mask = export::mask(source, &options.clone().with_copy(CopyPolicy::IfNeeded));
         let mask = mask.expect("where there is a tensor there is a mask");
         assert_eq!((mask.shape(), mask.strides()), (tensor.shape(), tensor.strides()));
         let valid: Vec<u8> = expected.valid.iter().map(|&valid| valid.into()).collect();
@@ -310,7 +309,7 @@ fn kept(plan: &Plan, tensor: &ManagedTensor, copy: CopyPolicy) {
 /// The tensor as the field that it came from.
 fn back(tensor: ManagedTensor, array: &ArrayRef, field: &Field) {
     let representation = Representation::Field(Arc::new(field.clone()));
-    let options = Import { representation, ..Import::default() };
+    let options = ImportOptions::default().with_representation(representation);
     match from_dlpack(tensor, &options) {
         Ok((again, _)) => {
             // In bool8 they may come back as other bytes.
@@ -357,7 +356,12 @@ fn is_ragged(data_type: &DataType) -> bool {
     )
 }
 
-fn ragged(array: &ArrayRef, field: &Field, options: &Export, offset_type: Option<DLDataType>) {
+fn ragged(
+    array: &ArrayRef,
+    field: &Field,
+    options: &ExportOptions,
+    offset_type: Option<DLDataType>,
+) {
     let found = export::ragged(array, field, options, offset_type);
     if !is_ragged(field.data_type()) {
         assert!(found.is_err());
@@ -420,7 +424,7 @@ fn ragged(array: &ArrayRef, field: &Field, options: &Export, offset_type: Option
     );
     if is_whole && (nested || simple) {
         let representation = Representation::Field(Arc::new(field.clone()));
-        let options = Import { representation, ..Import::default() };
+        let options = ImportOptions::default().with_representation(representation);
         match import::ragged(values, offsets, &options) {
             Ok((again, _)) if simple => assert_eq!(&again, array),
             Ok((again, _)) => assert_eq!(again.len(), array.len()),
@@ -464,7 +468,7 @@ fn table(u: &mut Unstructured<'_>, schema: &Schema, batches: &[RecordBatch]) -> 
             if to_dlpack(
                 &array.slice(0, 0),
                 schema.field(index),
-                &Export { physical: true, ..Export::default() },
+                &ExportOptions::default().with_physical(true),
             )
             .is_ok_and(|column| column.dtype() != tensor.dtype())
             {

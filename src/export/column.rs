@@ -1,7 +1,7 @@
 //! One column: what it takes to make a tensor of its chunks, decided and then done.
 
 use super::dense::{Dense, Storage};
-use super::options::{Export, NullPolicy};
+use super::options::{ExportOptions, NullPolicy};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
@@ -19,7 +19,7 @@ pub(super) struct Target {
 
 impl Target {
     /// For values of `source`, if `options` do not say otherwise.
-    pub(super) fn new(source: DLDataType, options: &Export) -> Result<Self, Error> {
+    pub(super) fn new(source: DLDataType, options: &ExportOptions) -> Result<Self, Error> {
         let natural = if options.nulls == NullPolicy::Nan { with_nan(source) } else { source };
         let dtype = options.dtype.unwrap_or(natural);
         let value = match options.nulls {
@@ -97,7 +97,7 @@ impl Column {
     pub(super) fn new(
         mut chunks: Vec<Dense>,
         many: CopyReason,
-        options: &Export,
+        options: &ExportOptions,
     ) -> Result<Self, Error> {
         // Rows without cells take no memory, so that there may be any number of them.
         let rows = chunks.iter().try_fold(0usize, |rows, chunk| rows.checked_add(chunk.rows));
@@ -130,7 +130,7 @@ impl Column {
     /// [`Self::new`] for the validity of the chunks.
     pub(super) fn mask(chunks: &[Dense], copy: CopyPolicy) -> Result<Self, Error> {
         let masks = memory::try_collect(chunks.iter().map(Dense::mask))?;
-        let mut column = Self::new(masks, CopyReason::Mask, &Export::default())?;
+        let mut column = Self::new(masks, CopyReason::Mask, &ExportOptions::default())?;
         let nbytes = column.plan.bytes_copied();
         let reasons = if nbytes == 0 { Vec::new() } else { vec![CopyReason::Mask] };
         column.plan = Plan::of(reasons, nbytes, copy)?;
@@ -211,7 +211,7 @@ mod tests {
     use arrow_array::{ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
     use arrow_schema::{DataType, Field};
 
-    use super::super::{Export, Source, prepare};
+    use super::super::{ExportOptions, Source, prepare};
     use crate::copy::CopyPolicy;
     use crate::ffi::DLPackFlags;
 
@@ -219,7 +219,7 @@ mod tests {
     #[test]
     fn what_nobody_else_holds_is_not_copied_to_be_somebodys_own() {
         let field = Field::new("x", DataType::Int64, false);
-        let options = Export { copy: CopyPolicy::Always, ..Export::default() };
+        let options = ExportOptions::default().with_copy(CopyPolicy::Always);
         for is_held in [false, true] {
             let array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
             let address = array.as_primitive::<Int64Type>().values().as_ptr().addr();

@@ -6,7 +6,7 @@ use arrow_schema::{Field, Fields, Schema};
 
 use super::column::{Target, claim, merge};
 use super::dense::{Dense, Storage};
-use super::options::{Export, NullPolicy, Order};
+use super::options::{ExportOptions, NullPolicy, Order};
 use super::source::{check_type, empty};
 use crate::copy::CopyReason;
 use crate::error::{Error, Refusals};
@@ -47,7 +47,7 @@ impl Matrix {
     pub(super) fn new(
         batches: &[RecordBatch],
         schema: &Schema,
-        options: &Export,
+        options: &ExportOptions,
     ) -> Result<Self, Error> {
         let columns = columns(batches, schema, options.physical, |chunks| {
             if options.nulls == NullPolicy::Refuse {
@@ -86,7 +86,7 @@ impl Matrix {
     pub(super) fn mask(
         batches: &[RecordBatch],
         schema: &Schema,
-        options: &Export,
+        options: &ExportOptions,
     ) -> Result<Self, Error> {
         let columns = columns(batches, schema, options.physical, |_| Ok(()))?;
         let masks = columns.chunks.iter().map(Dense::mask).collect::<Result<_, Error>>()?;
@@ -100,7 +100,7 @@ impl Matrix {
         mut reasons: Vec<CopyReason>,
         columns: Columns,
         fields: &Fields,
-        options: &Export,
+        options: &ExportOptions,
     ) -> Result<Self, Error> {
         let first = columns.iter().next().ok_or(Error::NoColumns)?;
         let rows: usize = first.iter().map(|chunk| chunk.rows).sum();

@@ -33,7 +33,7 @@ use crate::plan::Plan;
 #[cfg(feature = "pyo3")]
 pub(crate) use dense::same_values;
 pub use give::{GiveError, give};
-pub use options::{Export, NullPolicy, Order};
+pub use options::{ExportOptions, NullPolicy, Order};
 #[cfg(feature = "pyo3")]
 pub(crate) use prepare::share;
 pub use prepare::{Prepared, prepare};
@@ -55,12 +55,12 @@ pub(crate) use source::check_type;
 ///
 /// ```
 /// use arrow_array::{Array, Int32Array};
-/// use arrow_dlpack::{Export, to_dlpack};
+/// use arrow_dlpack::{ExportOptions, to_dlpack};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let column = Int32Array::from(vec![10, 20, 30, 40]);
 /// let field = Field::new("column", DataType::Int32, false);
-/// let tensor = to_dlpack(&column.slice(1, 2), &field, &Export::default())?;
+/// let tensor = to_dlpack(&column.slice(1, 2), &field, &ExportOptions::default())?;
 /// assert_eq!(tensor.shape(), [2]);
 /// assert_eq!(tensor.data(), column.values()[1..].as_ptr().cast_mut().cast());
 /// assert!(tensor.is_read_only());
@@ -76,7 +76,7 @@ pub(crate) use source::check_type;
 pub fn to_dlpack(
     array: &dyn Array,
     field: &Field,
-    options: &Export,
+    options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
     tensor(Source::Array(array, field), options)
 }
@@ -91,7 +91,7 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
         return Ok(vector.share());
     }
     let field = Field::new("", array.data_type().clone(), true);
-    to_dlpack(array, &field, &Export::default())
+    to_dlpack(array, &field, &ExportOptions::default())
 }
 
 /// [`to_dlpack`] for any source: an array, chunks, one row, a table.
@@ -99,12 +99,12 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 /// ```
 /// use std::sync::Arc;
 /// use arrow_array::{ArrayRef, Float32Array, Int8Array, RecordBatch};
-/// use arrow_dlpack::{Export, export};
+/// use arrow_dlpack::{ExportOptions, export};
 ///
 /// let x: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5]));
 /// let y: ArrayRef = Arc::new(Int8Array::from(vec![1, 2]));
 /// let batch = RecordBatch::try_from_iter([("x", x), ("y", y)])?;
-/// let matrix = export::tensor(&batch, &Export::default())?;
+/// let matrix = export::tensor(&batch, &ExportOptions::default())?;
 /// assert_eq!(matrix.shape(), [2, 2]);
 /// assert_eq!(matrix.as_slice::<f32>(), Some(&[0.5, 1.0, 1.5, 2.0][..]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -114,7 +114,10 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 ///
 /// As [`to_dlpack`]; for tables within `Column`, with `ManyValues` for columns of more than one value a
 /// row, and `NoColumns`; `NoSuchRow`.
-pub fn tensor<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<ManagedTensor, Error> {
+pub fn tensor<'a>(
+    source: impl Into<Source<'a>>,
+    options: &ExportOptions,
+) -> Result<ManagedTensor, Error> {
     let source = source.into();
     if let Some(shared) = prepare::share(source, options) {
         return shared;
@@ -126,12 +129,12 @@ pub fn tensor<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Man
 ///
 /// ```
 /// use arrow_array::Int32Array;
-/// use arrow_dlpack::{Export, export};
+/// use arrow_dlpack::{ExportOptions, export};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let column = Int32Array::from(vec![Some(1), None, Some(3)]);
 /// let field = Field::new("column", DataType::Int32, true);
-/// let mask = export::mask((&column, &field), &Export::default())?;
+/// let mask = export::mask((&column, &field), &ExportOptions::default())?;
 /// assert_eq!((mask.dtype().to_string(), mask.shape()), ("bool".to_owned(), &[3][..]));
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -140,7 +143,10 @@ pub fn tensor<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Man
 ///
 /// As [`tensor`]. A mask is always made: `CopyForbidden` with
 /// [`CopyPolicy::Never`](crate::CopyPolicy::Never).
-pub fn mask<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<ManagedTensor, Error> {
+pub fn mask<'a>(
+    source: impl Into<Source<'a>>,
+    options: &ExportOptions,
+) -> Result<ManagedTensor, Error> {
     Prepared::mask(source.into(), options)?.run()
 }
 
@@ -149,7 +155,7 @@ pub fn mask<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Manag
 /// # Errors
 ///
 /// As those, but for values that do not fit.
-pub fn explain<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Plan, Error> {
+pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Result<Plan, Error> {
     let source = source.into();
     let plan = prepare(source, options)?.plan().clone();
     Ok(match options.nulls {
@@ -169,18 +175,18 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Pl
 ///
 /// ```
 /// use arrow_array::StringArray;
-/// use arrow_dlpack::{Export, NullPolicy, export};
+/// use arrow_dlpack::{ExportOptions, NullPolicy, export};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let texts = StringArray::from(vec!["to", "be", "", "not"]);
 /// let field = Field::new("text", DataType::Utf8, false);
-/// let ragged = export::ragged(&texts, &field, &Export::default(), None)?;
+/// let ragged = export::ragged(&texts, &field, &ExportOptions::default(), None)?;
 /// assert_eq!(ragged.values.as_slice::<u8>(), Some(&b"tobenot"[..]));
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 4, 4, 7][..]));
 ///
 /// let texts = StringArray::from(vec![Some("to"), None, Some("be")]);
-/// assert!(export::ragged(&texts, &field, &Export::default(), None).is_err());
-/// let options = Export { nulls: NullPolicy::Masked, ..Default::default() };
+/// assert!(export::ragged(&texts, &field, &ExportOptions::default(), None).is_err());
+/// let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
 /// let ragged = export::ragged(&texts, &field, &options, None)?;
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 2, 4][..]));
 /// assert!(ragged.mask.is_some());
@@ -193,7 +199,7 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Pl
 pub fn ragged(
     array: &dyn Array,
     field: &Field,
-    options: &Export,
+    options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) -> Result<Ragged, Error> {
     source::check_type(array, field)?;
@@ -204,14 +210,14 @@ pub fn ragged(
 ///
 /// ```
 /// use arrow_array::StringArray;
-/// use arrow_dlpack::{Export, export};
+/// use arrow_dlpack::{ExportOptions, export};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let texts = StringArray::from(vec!["to", "be", "", "not"]);
 /// let field = Field::new("text", DataType::Utf8, false);
-/// assert!(export::explain_ragged(&texts, &field, &Export::default(), None)?.is_zero_copy());
+/// assert!(export::explain_ragged(&texts, &field, &ExportOptions::default(), None)?.is_zero_copy());
 /// let slice = texts.slice(1, 3);
-/// let plan = export::explain_ragged(&slice, &field, &Export::default(), None)?;
+/// let plan = export::explain_ragged(&slice, &field, &ExportOptions::default(), None)?;
 /// assert_eq!(plan.to_string(), "copies 16 bytes: the offsets begin at 2, not at 0");
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -222,7 +228,7 @@ pub fn ragged(
 pub fn explain_ragged(
     array: &dyn Array,
     field: &Field,
-    options: &Export,
+    options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) -> Result<Plan, Error> {
     source::check_type(array, field)?;

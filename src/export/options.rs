@@ -4,22 +4,23 @@ use crate::copy::CopyPolicy;
 use crate::ffi::DLDataType;
 use crate::scalar::Scalar;
 
-/// How to export.
+/// How to export. Later options will have defaults that change nothing.
 ///
 /// ```
 /// use arrow_array::Int32Array;
-/// use arrow_dlpack::{Export, NullPolicy, to_dlpack};
+/// use arrow_dlpack::{ExportOptions, NullPolicy, to_dlpack};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let column = Int32Array::from(vec![Some(1), None, Some(3)]);
 /// let field = Field::new("column", DataType::Int32, true);
-/// let options = Export { nulls: NullPolicy::Fill((-1).into()), ..Default::default() };
+/// let options = ExportOptions::default().with_nulls(NullPolicy::Fill((-1).into()));
 /// let tensor = to_dlpack(&column, &field, &options)?;
 /// assert_eq!(tensor.as_slice::<i32>(), Some(&[1, -1, 3][..]));
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Export {
+#[non_exhaustive]
+pub struct ExportOptions {
     /// Whether the tensor may or must have memory of its own.
     pub copy: CopyPolicy,
     /// What becomes of nulls.
@@ -32,6 +33,43 @@ pub struct Export {
     pub dtype: Option<DLDataType>,
     /// How a table's matrix lies in memory.
     pub order: Order,
+}
+
+impl ExportOptions {
+    /// These options with another [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
+    #[must_use]
+    pub fn with_copy(mut self, copy: impl Into<CopyPolicy>) -> Self {
+        self.copy = copy.into();
+        self
+    }
+
+    /// These options with another [`nulls`](Self::nulls).
+    #[must_use]
+    pub fn with_nulls(mut self, nulls: NullPolicy) -> Self {
+        self.nulls = nulls;
+        self
+    }
+
+    /// These options with another [`physical`](Self::physical).
+    #[must_use]
+    pub fn with_physical(mut self, physical: bool) -> Self {
+        self.physical = physical;
+        self
+    }
+
+    /// These options with another [`dtype`](Self::dtype).
+    #[must_use]
+    pub fn with_dtype(mut self, dtype: impl Into<Option<DLDataType>>) -> Self {
+        self.dtype = dtype.into();
+        self
+    }
+
+    /// These options with another [`order`](Self::order).
+    #[must_use]
+    pub fn with_order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
 }
 
 /// What becomes of nulls, at all levels of nested types; those outside of a slice do not count.

@@ -6,7 +6,7 @@ use arrow_schema::Field;
 use super::column::Column;
 use super::dense::Dense;
 use super::matrix::Matrix;
-use super::options::Export;
+use super::options::ExportOptions;
 use super::source::{Source, check_type, empty};
 use super::{primitive, row};
 use crate::copy::CopyReason;
@@ -29,12 +29,12 @@ enum Kind {
 ///
 /// ```
 /// use arrow_array::BooleanArray;
-/// use arrow_dlpack::{Export, export};
+/// use arrow_dlpack::{ExportOptions, export};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let array = BooleanArray::from(vec![true, false, true]);
 /// let field = Field::new("x", DataType::Boolean, false);
-/// let prepared = export::prepare((&array, &field), &Export::default())?;
+/// let prepared = export::prepare((&array, &field), &ExportOptions::default())?;
 /// assert_eq!(prepared.plan().to_string(), "copies 3 bytes: Arrow stores booleans as bits");
 /// assert_eq!(prepared.run()?.shape(), [3]);
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -43,7 +43,10 @@ enum Kind {
 /// # Errors
 ///
 /// As [`tensor`](super::tensor), but for values that do not fit and for memory.
-pub fn prepare<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Prepared, Error> {
+pub fn prepare<'a>(
+    source: impl Into<Source<'a>>,
+    options: &ExportOptions,
+) -> Result<Prepared, Error> {
     let source = source.into();
     Ok(Prepared(match source {
         Source::Table(batches, schema) => Kind::Matrix(Matrix::new(batches, schema, options)?),
@@ -57,7 +60,7 @@ pub fn prepare<'a>(source: impl Into<Source<'a>>, options: &Export) -> Result<Pr
 
 impl Prepared {
     /// Decides what [`mask`](super::mask) does.
-    pub(crate) fn mask(source: Source<'_>, options: &Export) -> Result<Self, Error> {
+    pub(crate) fn mask(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
         Ok(Self(match source {
             Source::Table(batches, schema) => Kind::Matrix(Matrix::mask(batches, schema, options)?),
             _ => {
@@ -90,10 +93,13 @@ impl Prepared {
 
 /// Most arrays are numbers to be shared, for which there is nothing to prepare: these, `None` for others.
 #[inline]
-pub(crate) fn share(source: Source<'_>, options: &Export) -> Option<Result<ManagedTensor, Error>> {
+pub(crate) fn share(
+    source: Source<'_>,
+    options: &ExportOptions,
+) -> Option<Result<ManagedTensor, Error>> {
     let Source::Array(array, field) = source else { return None };
     let plain = field.metadata().is_empty() && array.data_type() == field.data_type();
-    if !plain || *options != Export::default() {
+    if !plain || *options != ExportOptions::default() {
         return None;
     }
     match primitive::vector(array) {
@@ -103,7 +109,7 @@ pub(crate) fn share(source: Source<'_>, options: &Export) -> Option<Result<Manag
 }
 
 /// The chunks of what is no table, at least one.
-fn chunks(source: Source<'_>, options: &Export) -> Result<Vec<Dense>, Error> {
+fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Error> {
     let dense = |array: &dyn Array, field: &Field| {
         check_type(array, field)?;
         Dense::new(array, field, options.physical)

@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 
 use super::column::Column;
 use super::dense::Dense;
-use super::options::{Export, NullPolicy};
+use super::options::{ExportOptions, NullPolicy};
 use super::refusal;
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, OffsetsProblem};
@@ -216,7 +216,7 @@ impl PreparedRagged {
     pub(crate) fn new(
         array: &dyn Array,
         field: &Field,
-        options: &Export,
+        options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> Result<Self, Error> {
         let rows = Rows::read(array, field, options.physical)?;
@@ -395,15 +395,14 @@ impl Rows {
     }
 
     /// The values, and whether they come to lie elsewhere relative to each other.
-    fn values(&self, options: &Export) -> Result<(Column, bool), Error> {
-        let inner = Export {
+    fn values(&self, options: &ExportOptions) -> Result<(Column, bool), Error> {
+        let inner = options
+            .clone()
             // Masks are of rows: what is in them has none.
-            nulls: match options.nulls {
+            .with_nulls(match options.nulls {
                 NullPolicy::Masked => NullPolicy::Refuse,
                 policy => policy,
-            },
-            ..options.clone()
-        };
+            });
         if let Source::Views(buffers) = &self.values {
             let mut chunks = memory::collect(buffers.iter().cloned().map(Dense::bytes))?;
             if chunks.is_empty() {

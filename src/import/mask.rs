@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::options::Import;
+use super::options::ImportOptions;
 use super::prepare::{self, Prepared};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem};
@@ -24,11 +24,11 @@ use crate::plan::Plan;
 ///
 /// ```
 /// use arrow_array::{Array, BooleanArray, Int64Array, cast::AsArray, types::Int64Type};
-/// use arrow_dlpack::{Import, export, import};
+/// use arrow_dlpack::{ImportOptions, export, import};
 ///
 /// let values = export::array(&Int64Array::from(vec![7, 0]))?;
 /// let mask = export::array(&BooleanArray::from(vec![true, false]))?;
-/// let (array, _) = import::masked(values, mask, &Import::default())?;
+/// let (array, _) = import::masked(values, mask, &ImportOptions::default())?;
 /// assert_eq!(array.as_primitive::<Int64Type>(), &Int64Array::from(vec![Some(7), None]));
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -39,7 +39,7 @@ use crate::plan::Plan;
 pub fn masked(
     tensor: ManagedTensor,
     mask: ManagedTensor,
-    options: &Import,
+    options: &ImportOptions,
 ) -> Result<(ArrayRef, FieldRef), Error> {
     Masked::prepare(&tensor, Some(&mask), options)?.run(tensor, Some(mask))
 }
@@ -60,7 +60,7 @@ impl Masked {
     pub(crate) fn prepare(
         tensor: &ManagedTensor,
         mask: Option<&ManagedTensor>,
-        options: &Import,
+        options: &ImportOptions,
     ) -> Result<Self, Error> {
         let values = prepare::prepare(tensor, options)?;
         let Some(mask) = mask else {

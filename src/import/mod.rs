@@ -27,7 +27,7 @@ use crate::plan::Plan;
 #[cfg(feature = "pyo3")]
 pub(crate) use mask::Masked;
 pub use mask::masked;
-pub use options::{Import, Representation};
+pub use options::{ImportOptions, Representation};
 #[cfg(feature = "pyo3")]
 pub(crate) use prepare::numeric;
 pub(crate) use primitive::{adopt, adopt_as};
@@ -59,10 +59,10 @@ pub use table::{columns, record_batch};
 ///
 /// ```
 /// use arrow_array::{Array, Float32Array, cast::AsArray, types::Float32Type};
-/// use arrow_dlpack::{Import, export, from_dlpack};
+/// use arrow_dlpack::{ImportOptions, export, from_dlpack};
 ///
 /// let source = Float32Array::from(vec![0.5, 1.5]);
-/// let (array, field) = from_dlpack(export::array(&source)?, &Import::default())?;
+/// let (array, field) = from_dlpack(export::array(&source)?, &ImportOptions::default())?;
 /// assert_eq!(array.as_primitive::<Float32Type>(), &source);
 /// assert_eq!(array.data_type(), field.data_type());
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -73,8 +73,11 @@ pub use table::{columns, record_batch};
 /// `UnsupportedDtype`, `UnreadableDevice`; `NoRepresentation` and `CannotBecome` if another type was
 /// asked for than the elements can have; `RowTooLarge`; `CopyForbidden` if only a copy would do;
 /// `OutOfMemory`. The tensor has been released by then.
-pub fn from_dlpack(tensor: ManagedTensor, options: &Import) -> Result<(ArrayRef, FieldRef), Error> {
-    if options.copy == CopyPolicy::Always || options.representation != Representation::Natural {
+pub fn from_dlpack(
+    tensor: ManagedTensor,
+    options: &ImportOptions,
+) -> Result<(ArrayRef, FieldRef), Error> {
+    if options.copy == CopyPolicy::Always || options.representation != Representation::Canonical {
         return prepare::prepare(&tensor, options)?.run(tensor);
     }
     match adopt(tensor) {
@@ -98,18 +101,18 @@ pub fn from_dlpack(tensor: ManagedTensor, options: &Import) -> Result<(ArrayRef,
 ///
 /// As [`from_dlpack`].
 pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
-    from_dlpack(tensor, &Import::default()).map(|(array, _)| array)
+    from_dlpack(tensor, &ImportOptions::default()).map(|(array, _)| array)
 }
 
 /// The field of what [`from_dlpack`] would return, whether or not the CPU can read the tensor.
 ///
 /// ```
 /// use arrow_array::Int16Array;
-/// use arrow_dlpack::{Import, export, import};
+/// use arrow_dlpack::{ImportOptions, export, import};
 /// use arrow_schema::DataType;
 ///
 /// let tensor = export::array(&Int16Array::from(vec![1, 2, 3]))?;
-/// let field = import::field(&tensor, &Import::default())?;
+/// let field = import::field(&tensor, &ImportOptions::default())?;
 /// assert_eq!(field.data_type(), &DataType::Int16);
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -117,7 +120,7 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
 /// # Errors
 ///
 /// As [`from_dlpack`], less those of memory.
-pub fn field(tensor: &ManagedTensor, options: &Import) -> Result<FieldRef, Error> {
+pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef, Error> {
     let form = form::Form::of(tensor);
     let field = choose::field(&form, &options.representation)?;
     prepare::Fit::new(&form, &field)?;
@@ -128,12 +131,12 @@ pub fn field(tensor: &ManagedTensor, options: &Import) -> Result<FieldRef, Error
 ///
 /// ```
 /// use arrow_array::Int16Array;
-/// use arrow_dlpack::{CopyPolicy, Import, export, import};
+/// use arrow_dlpack::{CopyPolicy, ImportOptions, export, import};
 ///
 /// let tensor = export::array(&Int16Array::from(vec![1, 2, 3]))?;
-/// assert!(import::explain(&tensor, &Import::default())?.is_zero_copy());
+/// assert!(import::explain(&tensor, &ImportOptions::default())?.is_zero_copy());
 ///
-/// let copy = Import { copy: CopyPolicy::Always, ..Default::default() };
+/// let copy = ImportOptions::default().with_copy(CopyPolicy::Always);
 /// assert_eq!(import::explain(&tensor, &copy)?.to_string(), "copies 6 bytes: a copy was asked for");
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -141,6 +144,6 @@ pub fn field(tensor: &ManagedTensor, options: &Import) -> Result<FieldRef, Error
 /// # Errors
 ///
 /// As [`from_dlpack`], less `OutOfMemory`.
-pub fn explain(tensor: &ManagedTensor, options: &Import) -> Result<Plan, Error> {
+pub fn explain(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Plan, Error> {
     prepare::prepare(tensor, options).map(|prepared| prepared.plan)
 }

@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use super::choose;
 use super::conversion::{Conversion, natural};
 use super::form::Form;
-use super::options::Import;
+use super::options::ImportOptions;
 use super::storage::{Storage, alignment};
 use crate::copy::CopyReason;
 use crate::dtype::for_each_numeric;
@@ -83,7 +83,7 @@ impl Fit {
         &self,
         form: &Form<'_>,
         tensor: &ManagedTensor,
-        options: &Import,
+        options: &ImportOptions,
     ) -> Result<Plan, Error> {
         let device = tensor.device();
         if !device.is_host_readable() {
@@ -133,7 +133,7 @@ pub(crate) struct Prepared {
 }
 
 /// Decides, without doing anything, what becomes of a tensor.
-pub(crate) fn prepare(tensor: &ManagedTensor, options: &Import) -> Result<Prepared, Error> {
+pub(crate) fn prepare(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Prepared, Error> {
     let form = Form::of(tensor);
     let field = choose::field(&form, &options.representation)?;
     let fit = Fit::new(&form, &field)?;

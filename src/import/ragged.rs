@@ -9,7 +9,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuff
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::mask;
-use super::options::{Import, Representation};
+use super::options::{ImportOptions, Representation};
 use super::prepare::{self, Prepared};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem, OffsetsProblem};
@@ -32,11 +32,11 @@ use crate::possible;
 ///
 /// ```
 /// use arrow_array::{Array, Float32Array, Int32Array, cast::AsArray};
-/// use arrow_dlpack::{Import, export, import};
+/// use arrow_dlpack::{ImportOptions, export, import};
 ///
 /// let values = export::array(&Float32Array::from(vec![1.0, 2.0, 3.0]))?;
 /// let offsets = export::array(&Int32Array::from(vec![0, 2, 2, 3]))?;
-/// let (rows, _) = import::ragged(values, offsets, &Import::default())?;
+/// let (rows, _) = import::ragged(values, offsets, &ImportOptions::default())?;
 /// let lengths: Vec<usize> = rows.as_list::<i32>().iter().flatten().map(|row| row.len()).collect();
 /// assert_eq!(lengths, [2, 0, 1]);
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -49,7 +49,7 @@ use crate::possible;
 pub fn ragged(
     values: ManagedTensor,
     offsets: ManagedTensor,
-    options: &Import,
+    options: &ImportOptions,
 ) -> Result<(ArrayRef, FieldRef), Error> {
     masked_ragged(values, offsets, None, options)
 }
@@ -59,7 +59,7 @@ pub(crate) fn masked_ragged(
     values: ManagedTensor,
     offsets: ManagedTensor,
     mask: Option<ManagedTensor>,
-    options: &Import,
+    options: &ImportOptions,
 ) -> Result<(ArrayRef, FieldRef), Error> {
     let rows = Rows::prepare(&values, &offsets, options)?;
     let field = Arc::clone(&rows.field);
@@ -95,7 +95,7 @@ impl Rows {
     fn prepare(
         values: &ManagedTensor,
         offsets: &ManagedTensor,
-        options: &Import,
+        options: &ImportOptions,
     ) -> Result<Self, Error> {
         let dtype = offsets.dtype();
         let is_integer = matches!(dtype.code, DLDataTypeCode::INT | DLDataTypeCode::UINT);
@@ -148,7 +148,11 @@ impl Rows {
 }
 
 /// The values as what rows of this type consist of.
-fn of_type(values: &ManagedTensor, field: &FieldRef, options: &Import) -> Result<Prepared, Error> {
+fn of_type(
+    values: &ManagedTensor,
+    field: &FieldRef,
+    options: &ImportOptions,
+) -> Result<Prepared, Error> {
     let refused = || {
         let (dtype, shape, field) = (values.dtype(), values.shape().to_vec(), Arc::clone(field));
         Error::CannotBecome { dtype, shape, field }
@@ -160,7 +164,7 @@ fn of_type(values: &ManagedTensor, field: &FieldRef, options: &Import) -> Result
         }
         _ => return Err(refused()),
     };
-    let options = Import { representation: Representation::Field(item), ..options.clone() };
+    let options = options.clone().with_representation(Representation::Field(item));
     let mut prepared = prepare::prepare(values, &options).map_err(|error| match error {
         // It is the rows that were asked for.
         Error::CannotBecome { .. } => refused(),

@@ -9,7 +9,7 @@ use arrow_schema::{FieldRef, Schema};
 use super::choose;
 use super::form::Form;
 use super::mask::Masked;
-use super::options::Import;
+use super::options::ImportOptions;
 use super::prepare::{self, Fit};
 use crate::error::Error;
 use crate::memory::ManagedTensor;
@@ -19,13 +19,13 @@ use crate::memory::ManagedTensor;
 ///
 /// ```
 /// use arrow_array::{Float32Array, Int64Array};
-/// use arrow_dlpack::{Import, export, import};
+/// use arrow_dlpack::{ImportOptions, export, import};
 ///
 /// let ids = export::array(&Int64Array::from(vec![1, 2]))?;
 /// let scores = export::array(&Float32Array::from(vec![0.5, 0.25]))?;
 /// let batch = import::record_batch(
 ///     vec![("id".to_owned(), ids), ("score".to_owned(), scores)],
-///     &Import::default(),
+///     &ImportOptions::default(),
 /// )?;
 /// assert_eq!((batch.num_rows(), batch.num_columns()), (2, 2));
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -37,7 +37,7 @@ use crate::memory::ManagedTensor;
 /// before every column has been found to be convertible, and all tensors have been released by then.
 pub fn record_batch(
     columns: Vec<(String, ManagedTensor)>,
-    options: &Import,
+    options: &ImportOptions,
 ) -> Result<RecordBatch, Error> {
     let columns = columns.into_iter().map(|(name, tensor)| (name, tensor, None));
     masked_record_batch(columns.collect(), options)
@@ -46,7 +46,7 @@ pub fn record_batch(
 /// [`record_batch`] of columns that may have masks, as in [`masked`](super::masked).
 pub(crate) fn masked_record_batch(
     columns: Vec<(String, ManagedTensor, Option<ManagedTensor>)>,
-    options: &Import,
+    options: &ImportOptions,
 ) -> Result<RecordBatch, Error> {
     let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
     check_unique(&names)?;
@@ -82,11 +82,11 @@ pub(crate) fn masked_record_batch(
 /// ```
 /// # #[cfg(feature = "ndarray")]
 /// # {
-/// use arrow_dlpack::{Import, import, ndarray};
+/// use arrow_dlpack::{ImportOptions, import, ndarray};
 ///
 /// // Two columns, one behind the other.
 /// let matrix = ::ndarray::array![[1.0_f32, 2.0], [10.0, 20.0]].reversed_axes();
-/// let batch = import::columns(ndarray::tensor(matrix), &["x", "y"], &Import::default())?;
+/// let batch = import::columns(ndarray::tensor(matrix), &["x", "y"], &ImportOptions::default())?;
 /// assert_eq!(batch.column(1).len(), 2);
 /// # }
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -99,7 +99,7 @@ pub(crate) fn masked_record_batch(
 pub fn columns(
     tensor: ManagedTensor,
     names: &[impl AsRef<str>],
-    options: &Import,
+    options: &ImportOptions,
 ) -> Result<RecordBatch, Error> {
     let &[_, width] = tensor.shape() else {
         return Err(Error::WrongRank { what: "a matrix", expected: 2, ndim: tensor.ndim() });

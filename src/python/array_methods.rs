@@ -28,7 +28,7 @@ use super::take::{still_to_copy, take, take_by, take_mask};
 use super::tensor::PyTensor;
 use super::{capsule, destination, pickle, values};
 use crate::error::Error;
-use crate::export::{self, Export, Source};
+use crate::export::{self, ExportOptions, Source};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 use crate::import::{self, Masked};
 use crate::memory::{ManagedTensor, Vector};
@@ -41,7 +41,7 @@ impl PyArray {
     ///
     /// As [`crate::to_dlpack`].
     pub fn to_dlpack(&self) -> Result<PyTensor, Error> {
-        let tensor = export::to_dlpack(&self.array, &self.field, &Export::default())?;
+        let tensor = export::to_dlpack(&self.array, &self.field, &ExportOptions::default())?;
         Ok(PyTensor::of_column(tensor, Some(&self.field), Meaning::of(&self.array)))
     }
 
@@ -276,7 +276,7 @@ impl PyArray {
         copy: Option<CopyArg>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let copy = copy.map(|copy| copy.0);
-        let options = Export { copy: copy.filter(|copy| !copy).into(), ..Default::default() };
+        let options = ExportOptions::default().with_copy(copy.filter(|copy| !copy));
         let tensor = exported(py, Source::Array(&self.array, &self.field), &options);
         let tensor = tensor.map_err(|error| values::numpy_error(py, error.into(), copy))?;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
@@ -363,7 +363,7 @@ or a device that is not the CPU's.";
         let Request { stream, max_version, dl_device, copy } = request;
         request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
         request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
-        let options = Export { copy: copy.into(), ..Default::default() };
+        let options = ExportOptions::default().with_copy(copy);
         let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
         capsule::new(py, tensor, max_version)
     }

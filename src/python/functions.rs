@@ -16,7 +16,7 @@ use super::source;
 use super::table::{self, Data};
 use super::tensor::PyTensor;
 use super::{assemble, names};
-use crate::export::{Export, Ragged};
+use crate::export::{ExportOptions, Ragged};
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
@@ -291,7 +291,7 @@ pub(super) fn explain(
     if !is_tensor(obj)? {
         return Err(Expected::Either.got(obj));
     }
-    if options::export(None, nulls, dtype, order, physical) != Export::default()
+    if options::export(None, nulls, dtype, order, physical) != ExportOptions::default()
         || columns.is_some()
         || ragged
         || offset_type.is_some()

@@ -10,8 +10,8 @@ pub(super) use super::dtype::DtypeArg;
 use super::field::type_name;
 use super::request::{CopyArg, wrong};
 use super::source;
-use crate::export::{Export, NullPolicy, Order};
-use crate::import::{self, Import, Representation};
+use crate::export::{ExportOptions, NullPolicy, Order};
+use crate::import::{self, ImportOptions, Representation};
 use crate::memory::ManagedTensor;
 use crate::scalar::Scalar;
 
@@ -140,7 +140,7 @@ pub(super) struct TypeArg {
 
 impl Default for TypeArg {
     fn default() -> Self {
-        Self { representation: Representation::Natural, expected: None }
+        Self { representation: Representation::Canonical, expected: None }
     }
 }
 
@@ -155,9 +155,9 @@ impl<'py> FromPyObject<'_, 'py> for TypeArg {
                 "bool8" => (Representation::Bool8, None),
                 "opaque" => (Representation::Opaque, None),
                 "fixed_size_list" => (Representation::FixedSizeList, None),
-                "bool" => (Representation::Natural, Some("bool")),
-                "float32" => (Representation::Natural, Some("float32")),
-                "fixed_shape_tensor" => (Representation::Natural, Some("fixed_shape_tensor")),
+                "bool" => (Representation::Canonical, Some("bool")),
+                "float32" => (Representation::Canonical, Some("float32")),
+                "fixed_shape_tensor" => (Representation::Canonical, Some("fixed_shape_tensor")),
                 _ => return Err(PyValueError::new_err(format!("{must}, got {name:?}"))),
             };
             return Ok(Self { representation, expected });
@@ -177,9 +177,9 @@ impl TypeArg {
         self,
         tensors: impl IntoIterator<Item = &'a ManagedTensor>,
         copy: Option<bool>,
-    ) -> PyResult<Import> {
+    ) -> PyResult<ImportOptions> {
         let Self { representation, expected } = self;
-        let options = Import { copy: copy.into(), representation };
+        let options = ImportOptions::default().with_copy(copy).with_representation(representation);
         let Some(name) = expected else { return Ok(options) };
         for tensor in tensors {
             let field = import::field(tensor, &options)?;
@@ -212,14 +212,13 @@ pub(super) fn export(
     dtype: Option<DtypeArg>,
     order: OrderArg,
     physical: PhysicalArg,
-) -> Export {
-    Export {
-        copy: copy.map(|copy| copy.0).into(),
-        nulls: nulls.0,
-        physical: physical.0,
-        dtype: dtype.map(|dtype| dtype.0),
-        order: order.0,
-    }
+) -> ExportOptions {
+    ExportOptions::default()
+        .with_copy(copy.map(|copy| copy.0))
+        .with_nulls(nulls.0)
+        .with_physical(physical.0)
+        .with_dtype(dtype.map(|dtype| dtype.0))
+        .with_order(order.0)
 }
 
 /// The error for keywords of `explain` that do not go together.

@@ -3,14 +3,14 @@
 use pyo3::prelude::*;
 
 use crate::error::Error;
-use crate::export::{self, Export, Prepared, Source};
+use crate::export::{self, ExportOptions, Prepared, Source};
 use crate::memory::ManagedTensor;
 
 /// What [`export::tensor`] makes, without the GIL where that takes long.
 pub(super) fn exported(
     py: Python<'_>,
     source: Source<'_>,
-    options: &Export,
+    options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
     match export::share(source, options) {
         Some(shared) => shared,

@@ -22,7 +22,7 @@ use super::structure::fenced;
 use super::tensor::PyTensor;
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, Refusals};
-use crate::export::{self, Export, NullPolicy, Prepared, PreparedRagged, Source};
+use crate::export::{self, ExportOptions, NullPolicy, Prepared, PreparedRagged, Source};
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::pandas;
@@ -44,11 +44,11 @@ enum Shape {
 pub(super) fn to_tensor<'py>(
     object: &Bound<'py, PyAny>,
     columns: Option<Vec<String>>,
-    options: &Export,
+    options: &ExportOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let imported = match source::export(object, columns.as_deref())? {
-        Exported::Pair(pair) if columns.is_none() && *options == Export::default() => {
+        Exported::Pair(pair) if columns.is_none() && *options == ExportOptions::default() => {
             match pair.matrix()? {
                 Ok(matrix) => return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any()),
                 Err(imported) => imported,
@@ -111,7 +111,7 @@ impl Data {
     pub(super) fn to_tensor<'py>(
         &self,
         py: Python<'py>,
-        options: &Export,
+        options: &ExportOptions,
         asked: Option<Asked>,
     ) -> PyResult<Bound<'py, PyAny>> {
         check_copies(&self.before, options)?;
@@ -124,14 +124,14 @@ impl Data {
 
     /// What `to_tensor` makes with no options, and nothing but it.
     pub(super) fn to_managed(&self, py: Python<'_>) -> PyResult<ManagedTensor> {
-        Ok(exported(py, self.source(), &Export::default())?)
+        Ok(exported(py, self.source(), &ExportOptions::default())?)
     }
 
     /// A dict from each column's name to what `to_tensor` makes of it.
     pub(super) fn to_tensor_dict<'py>(
         &self,
         py: Python<'py>,
-        options: &Export,
+        options: &ExportOptions,
     ) -> PyResult<Bound<'py, PyDict>> {
         let Shape::Table(batches, schema) = &self.shape else {
             return Err(PyTypeError::new_err("to_tensor_dict takes a table: use to_tensor"));
@@ -156,7 +156,7 @@ impl Data {
     }
 
     /// What the conversion to a tensor would copy.
-    pub(super) fn explain(&self, py: Python<'_>, options: &Export) -> PyResult<Plan> {
+    pub(super) fn explain(&self, py: Python<'_>, options: &ExportOptions) -> PyResult<Plan> {
         check_copies(&self.before, options)?;
         let source = self.source();
         let plan = unlocked(py, source.nbytes(), || export::explain(source, options));
@@ -168,7 +168,7 @@ impl Data {
     pub(super) fn explain_ragged(
         &self,
         py: Python<'_>,
-        options: &Export,
+        options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<Plan> {
         let (prepared, _, before) = self.prepare_ragged(py, options, offset_type)?;
@@ -179,7 +179,7 @@ impl Data {
     pub(super) fn ragged(
         &self,
         py: Python<'_>,
-        options: &Export,
+        options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<(export::Ragged, Option<Meaning>)> {
         let (prepared, array, _) = self.prepare_ragged(py, options, offset_type)?;
@@ -191,7 +191,7 @@ impl Data {
     fn prepare_ragged(
         &self,
         py: Python<'_>,
-        options: &Export,
+        options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<(PreparedRagged, ArrayRef, Plan)> {
         check_copies(&self.before, options)?;
@@ -209,7 +209,7 @@ impl Data {
 }
 
 /// `copy=False` forbids what was done before it could be known, too.
-pub(super) fn check_copies(before: &Plan, options: &Export) -> PyResult<()> {
+pub(super) fn check_copies(before: &Plan, options: &ExportOptions) -> PyResult<()> {
     match before.steps.first() {
         Some(Step { nbytes, reasons }) if options.copy == CopyPolicy::Never => {
             Err(Error::CopyForbidden { reason: reasons[0], nbytes: *nbytes }.into())
@@ -225,7 +225,7 @@ pub(super) fn tensor<'py>(
     source: Source<'_>,
     field: Option<&FieldRef>,
     array: Option<&ArrayRef>,
-    options: &Export,
+    options: &ExportOptions,
     asked: Option<Asked>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let meaning = array.and_then(Meaning::of);
@@ -258,7 +258,7 @@ fn with_column<T>(
 }
 
 /// The error for all columns that would be refused by themselves.
-fn refused(batches: &[RecordBatch], schema: &Schema, options: &Export) -> Option<PyErr> {
+fn refused(batches: &[RecordBatch], schema: &Schema, options: &ExportOptions) -> Option<PyErr> {
     let mut refusals = Refusals::default();
     for (index, field) in schema.fields().iter().enumerate() {
         let plan = with_column(batches, index, field, |source, _| export::explain(source, options));

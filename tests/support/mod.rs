@@ -20,7 +20,7 @@ use arrow_dlpack::ffi::{
     DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned,
     DLPackFlags, DLPackVersion, DLTensor,
 };
-use arrow_dlpack::{CopyPolicy, Error, Export, Import, ManagedTensor, from_dlpack};
+use arrow_dlpack::{CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, from_dlpack};
 
 /// Calls a law once for each of the eleven numeric types, with the dtype that dlpack.h gives it:
 /// written out here, so that the library's own table has something to be compared with.
@@ -66,12 +66,12 @@ pub(crate) const fn device(kind: i32, id: i32) -> DLDevice {
 }
 
 #[allow(clippy::needless_update, reason = "more options will come")]
-pub(crate) fn import(copy: CopyPolicy) -> Import {
-    Import { copy, ..Import::default() }
+pub(crate) fn import(copy: CopyPolicy) -> ImportOptions {
+    ImportOptions::default().with_copy(copy)
 }
 
-pub(crate) fn export(copy: CopyPolicy) -> Export {
-    Export { copy, ..Export::default() }
+pub(crate) fn export(copy: CopyPolicy) -> ExportOptions {
+    ExportOptions::default().with_copy(copy)
 }
 
 /// Which of the two managed structs.

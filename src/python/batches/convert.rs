@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::error::{Error, Refusals};
-use crate::export::{self, Export, NullPolicy, Prepared, Source};
+use crate::export::{self, ExportOptions, NullPolicy, Prepared, Source};
 use crate::memory::ManagedTensor;
 use crate::python::coded::Coded;
 use crate::python::dictionary::Meaning;
@@ -26,8 +26,8 @@ pub(super) struct Form {
     pub(super) is_table: bool,
     pub(super) has_label: bool,
     pub(super) as_matrix: bool,
-    pub(super) features: Export,
-    pub(super) label: Export,
+    pub(super) features: ExportOptions,
+    pub(super) label: ExportOptions,
 }
 
 /// A batch that is made, but no Python objects yet.
@@ -132,7 +132,7 @@ fn column(
     pieces: &[RecordBatch],
     index: usize,
     field: &FieldRef,
-    options: &Export,
+    options: &ExportOptions,
     told: Told<'_>,
 ) -> Result<Planned, Error> {
     if let [piece] = pieces {
@@ -145,7 +145,11 @@ fn column(
 /// What a tensor says of its column.
 struct Told<'a>(&'a FieldRef, Option<Meaning>);
 
-fn planned(source: Source<'_>, told: Option<Told<'_>>, options: &Export) -> Result<Planned, Error> {
+fn planned(
+    source: Source<'_>,
+    told: Option<Told<'_>>,
+    options: &ExportOptions,
+) -> Result<Planned, Error> {
     let values = match export::share(source, options) {
         Some(shared) => Values::Shared(shared?),
         None => Values::ToMake(export::prepare(source, options)?),

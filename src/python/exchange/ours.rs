@@ -22,7 +22,7 @@ use pyo3::prelude::*;
 use super::NAME;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
-use crate::export::{self, Export, Source};
+use crate::export::{self, ExportOptions, Source};
 use crate::fence::fenced;
 use crate::ffi::{
     DLDevice, DLDeviceType, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
@@ -232,7 +232,7 @@ fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTen
         return Ok(lent);
     }
     let source = Source::Array(array.array(), array.field());
-    Ok(exported(py, source, &Export::default())?.into_raw())
+    Ok(exported(py, source, &ExportOptions::default())?.into_raw())
 }
 
 /// A tensor in C's terms, whose memory, shape and strides are the object's (X3).
@@ -245,7 +245,7 @@ fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
         lent.get_or_make(|| Ok(tensor.share()))?
     } else if let Ok(array) = object.cast::<PyArray>() {
         let array = array.get();
-        let options = Export { copy: CopyPolicy::Never, ..Default::default() };
+        let options = ExportOptions::default().with_copy(CopyPolicy::Never);
         let make = || Ok(export::to_dlpack(array.array(), array.field(), &options)?);
         array.lent().get_or_make(make)?
     } else {
