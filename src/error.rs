@@ -385,6 +385,14 @@ pub enum Error {
         WriteObstacle,
     ),
 
+    /// The owner of a tensor's memory has more of it, or less.
+    #[error("the elements take {}, and their owner has {found}", Count(*needed, "byte"))]
+    WrongLength {
+        /// Bytes that the elements take.
+        needed: usize,
+        /// Bytes that the owner has.
+        found: usize,
+    },
     /// There are not as many elements in one shape as in the other.
     #[error("shape {from:?} cannot be reshaped to {to:?}")]
     CannotReshape {

@@ -75,7 +75,6 @@ impl Fresh {
     }
 
     /// The memory of a vector, as it is.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn from_vec<T: ArrowNativeType>(values: Vec<T>) -> Self {
         Self(Buffer::from_vec(values))
     }

@@ -404,7 +404,6 @@ impl ManagedTensor {
     /// `description` is truthful, in the sense of [`Self::from_raw`], for as long as `owner` lives, on
     /// whatever thread and wherever it is moved to, or the tensor is dropped before anyone reads its
     /// memory (a caller may first ask [`Self::extends_beyond`]).
-    #[cfg(feature = "pyo3")]
     pub(crate) unsafe fn over_foreign<O: Send + Sync + 'static>(
         owner: O,
         description: &Description<'_>,

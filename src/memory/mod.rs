@@ -16,6 +16,7 @@ mod counts;
 mod describe;
 mod elements;
 mod fresh;
+mod from_owner;
 mod grid;
 mod huge;
 #[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
