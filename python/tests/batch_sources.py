@@ -6,6 +6,7 @@ import weakref
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 SCHEMA = pa.schema([("x", pa.int64())])
 
@@ -56,6 +57,15 @@ def part(index, count):
     """One of so many parts of a table."""
     share = ROWS // count
     return TABLE.slice(index * share, share if index < count - 1 else None)
+
+
+def first_file(index, count):
+    """As one writes it, of a single file."""
+    return ds.dataset(pa.table({"x": [1, 2, 3]})) if index == 0 else ds.dataset([])
+
+
+def first_table(index, count):
+    return pa.table({"x": [1, 2, 3]}) if index == 0 else None
 
 
 def until(condition):

@@ -17,7 +17,7 @@ import torch
 from arrow_dlpack import Batches, Tensor, iter_batches
 from arrow_dlpack._batches import IterOptions
 from arrow_dlpack.torch import BatchDataset, DatasetOptions
-from batch_sources import ROWS, TABLE, part
+from batch_sources import ROWS, TABLE, first_file, first_table, part
 from torch.utils.data import DataLoader
 
 # This process has had every library in it, with their threads, and must not be forked: its workers
@@ -155,15 +155,6 @@ def test_spawned_workers_are_handed_the_source(folder):
 def test_a_function_gives_each_worker_its_part(workers):
     found = loaded(BatchDataset(part, batch_size=100, label="y"), workers)
     assert sorted(itertools.chain(*found)) == list(range(ROWS))
-
-
-def first_file(index, count):
-    """As one writes it, of a single file."""
-    return ds.dataset(pa.table({"x": [1, 2, 3]})) if index == 0 else ds.dataset([])
-
-
-def first_table(index, count):
-    return pa.table({"x": [1, 2, 3]}) if index == 0 else None
 
 
 @pytest.mark.parametrize(("source", "columns"), [(first_file, ["x"]), (first_table, None)])
