@@ -41,8 +41,8 @@ EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path e
 
 # What takes longer, part by part. A part that has passed with the code as it is does not run again; docs/slow-tier.md
 # is written by the run, and names the last one of each.
-SLOW := test-neighbours test-engines lint-engines sanitize-miri sanitize-address sanitize-thread sanitize-valgrind fuzz \
-	count free-threaded-test coverage supply msrv package
+SLOW := test-neighbours test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
+	sanitize-address sanitize-thread sanitize-valgrind fuzz count free-threaded-test coverage supply msrv package
 test-all:
 	$(PYTHON) .ci/slow.py run $(SLOW)
 
@@ -229,10 +229,12 @@ fuzz: $(VENV)/.demo $(FUZZ)
 	fuzz/run $(RUNS)
 
 # The tests under Miri, the sanitizers and valgrind.
-SANITIZERS := sanitize-miri sanitize-address sanitize-thread sanitize-valgrind
-.PHONY: $(SANITIZERS) sanitize-rooms sanitize-python
+MIRI := sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs
+SANITIZERS := $(MIRI) sanitize-address sanitize-thread sanitize-valgrind
+.PHONY: $(SANITIZERS) sanitize-miri sanitize-memory sanitize-python
 sanitize: $(SANITIZERS)
-$(SANITIZERS) sanitize-rooms sanitize-python: $(VENV)/.test target/rustup/.$(NIGHTLY)
+sanitize-miri: $(MIRI)
+$(SANITIZERS) sanitize-memory sanitize-python: $(VENV)/.test target/rustup/.$(NIGHTLY)
 	$(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) tests/sanitize.sh $(@:sanitize-%=%)
 
 # What every change has of them, which may be nothing: it says so.

@@ -8,7 +8,7 @@ host=$(rustc -vV | sed -n 's/^host: //p')
 # Backtraces of the panics that tests expect cost Miri minutes; in reports, files and lines are enough.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only RUST_BACKTRACE=0
 
-# The core of the Python suite: what knocks at the unsafe rooms. None of it imports PyTorch or its like, for
+# The core of the Python suite: what reaches the unsafe modules. None of it imports PyTorch or its like, for
 # which valgrind would take half an hour.
 core=(python/tests/test_{capsules,exchange,malformed,protocol,sources,takeover}.py)
 
@@ -19,6 +19,18 @@ miri() {
     export MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-disable-isolation"
     [ -d "$MIRI_SYSROOT" ] || cargo miri setup --quiet
     cargo miri test --features ndarray "$@"
+}
+
+miri-lib() {
+    miri --lib
+}
+
+miri-tests() {
+    miri --test '*'
+}
+
+miri-docs() {
+    miri --doc
 }
 
 # Out of bounds, use after free, freed twice, left behind: in Rust and from Python. Frame pointers tell who
@@ -74,17 +86,17 @@ valgrind() {
         --log-file="$CARGO_TARGET_DIR/report.%p"
 }
 
-# The rooms that are all pointers, step by step.
-rooms() {
+# The modules that are all pointers, step by step.
+memory() {
     miri --lib -- memory:: kernels::strided kernels::lanes
     miri --test adopt
 }
 
-# What every change has: the tools that look at unsafe rooms, where something in them, or under them, is new since
+# What every change has: the tools that look at unsafe modules, where something in them, or under them, is new since
 # the commit that the slow tier's part passed at.
 changed() {
-    if is_new sanitize-miri src/memory src/kernels/{lanes,strided}.rs src/{ffi,layout,fence}.rs tests/adopt.rs; then
-        make sanitize-rooms
+    if is_new sanitize-miri-lib src/memory src/kernels/{lanes,strided}.rs src/{ffi,layout,fence}.rs tests/adopt.rs; then
+        make sanitize-memory
     fi
     local unsafe
     mapfile -t unsafe < <(grep -rl --include=*.rs 'expect(unsafe_code' src/python)
