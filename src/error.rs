@@ -3,7 +3,7 @@
 
 use core::fmt;
 
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 
 use crate::copy::CopyReason;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice};
@@ -743,6 +743,22 @@ pub enum WriteObstacle {
         /// The least stride that steps over everything that axes of smaller strides reach.
         needed: u64,
     },
+}
+
+/// [`ArrowError::ExternalError`], with this error in it.
+///
+/// ```
+/// use std::error::Error as _;
+/// use arrow_dlpack::Error;
+/// use arrow_schema::ArrowError;
+///
+/// let error = ArrowError::from(Error::NoColumns);
+/// assert_eq!(error.source().and_then(|source| source.downcast_ref()), Some(&Error::NoColumns));
+/// ```
+impl From<Error> for ArrowError {
+    fn from(error: Error) -> Self {
+        Self::ExternalError(Box::new(error))
+    }
 }
 
 impl Error {

@@ -1,15 +1,17 @@
-//! The shortest way, where the type is known when the program is compiled: arrays of the eleven numeric
-//! types become tensors, and tensors such arrays, by `try_from`, without a field or options.
+//! The shortest way, by `try_from`, without a field or options: arrays of the eleven numeric types and record
+//! batches become tensors, tensors become such arrays, or whichever array fits.
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray, cast::AsArray, types};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, cast::AsArray, types,
+};
 use arrow_schema::Field;
 
 use crate::copy::CopyPolicy;
 use crate::dtype::{Element, for_each_numeric};
 use crate::error::Error;
-use crate::export;
+use crate::export::{self, ExportOptions};
 use crate::import::{self, ImportOptions, Representation};
 use crate::memory::{ManagedTensor, Vector};
 
@@ -65,6 +67,53 @@ macro_rules! conversions {
     )* };
 }
 for_each_numeric!(conversions);
+
+/// A matrix (rows, columns), as [`export::tensor`](crate::export::tensor) with default options: a copy, but of a single
+/// column.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Float32Array, RecordBatch};
+/// use arrow_dlpack::ManagedTensor;
+///
+/// let x: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5]));
+/// let batch = RecordBatch::try_from_iter([("x", Arc::clone(&x)), ("y", x)])?;
+/// assert_eq!(ManagedTensor::try_from(&batch)?.shape(), [2, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`export::tensor`](crate::export::tensor).
+impl TryFrom<&RecordBatch> for ManagedTensor {
+    type Error = Error;
+
+    fn try_from(batch: &RecordBatch) -> Result<Self, Error> {
+        export::tensor(batch, &ExportOptions::default())
+    }
+}
+
+/// As [`import::array`](crate::import::array).
+///
+/// ```
+/// use arrow_array::{Array, ArrayRef};
+/// use arrow_dlpack::ManagedTensor;
+///
+/// let array = ArrayRef::try_from(ManagedTensor::from_vec(vec![1_i16, 2, 3], &[3])?)?;
+/// assert_eq!(array.len(), 3);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`from_dlpack`](crate::from_dlpack).
+impl TryFrom<ManagedTensor> for ArrayRef {
+    type Error = Error;
+
+    fn try_from(tensor: ManagedTensor) -> Result<Self, Error> {
+        import::array(tensor)
+    }
+}
 
 fn share<T: ArrowPrimitiveType<Native: Element>>(
     array: &PrimitiveArray<T>,

@@ -1,10 +1,14 @@
 //! Arrays of numbers to tensors and back by `try_from`: what the ways with options give, in fewer steps.
 
 use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::{BooleanArray, Float32Array, Int8Array, PrimitiveArray};
+use std::sync::Arc;
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Float32Array, Int8Array, PrimitiveArray, RecordBatch,
+};
 use arrow_buffer::ArrowNativeType;
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{Error, ManagedTensor, export};
+use arrow_dlpack::{Error, ExportOptions, ManagedTensor, export};
 
 use support::{Abi, Data, Ints, Producer, device, dtype, for_each_numeric};
 
@@ -116,4 +120,19 @@ fn what_is_not_such_an_array_is_refused_and_released() {
     let booleans = export::array(&BooleanArray::from(vec![true]));
     let bits = Int8Array::try_from(booleans.expect("a copy"));
     assert!(matches!(bits, Err(Error::CannotBecome { .. })), "{bits:?}");
+}
+
+#[test]
+fn chunks_with_a_field_and_batches_with_a_schema_are_sources() {
+    let chunk: ArrayRef = Arc::new(Int8Array::from(vec![1, 2]));
+    let batch = RecordBatch::try_from_iter([("x", Arc::clone(&chunk)), ("y", chunk)]).unwrap();
+    let (options, schema) = (ExportOptions::default(), batch.schema());
+    let (batches, chunks) = (vec![batch.clone(), batch.clone()], batch.columns());
+    let chunked = export::tensor((chunks, schema.field(0)), &options).unwrap();
+    assert_eq!(chunked.as_slice::<i8>(), Some(&[1, 2, 1, 2][..]));
+    let matrix = export::tensor((batches.as_slice(), &*schema), &options).unwrap();
+    assert_eq!(matrix.shape(), [4, 2]);
+    let matrix = ManagedTensor::try_from(&batch).unwrap();
+    assert_eq!(matrix.as_slice::<i8>(), Some(&[1, 1, 2, 2][..]));
+    assert_eq!(ArrayRef::try_from(matrix).unwrap().len(), 2);
 }

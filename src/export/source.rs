@@ -25,6 +25,18 @@ impl<'a, A: Array> From<(&'a A, &'a Field)> for Source<'a> {
     }
 }
 
+impl<'a> From<(&'a [ArrayRef], &'a Field)> for Source<'a> {
+    fn from((chunks, field): (&'a [ArrayRef], &'a Field)) -> Self {
+        Self::Chunks(chunks, field)
+    }
+}
+
+impl<'a> From<(&'a [RecordBatch], &'a Schema)> for Source<'a> {
+    fn from((batches, schema): (&'a [RecordBatch], &'a Schema)) -> Self {
+        Self::Table(batches, schema)
+    }
+}
+
 impl<'a> From<&'a RecordBatch> for Source<'a> {
     fn from(batch: &'a RecordBatch) -> Self {
         Self::Table(std::slice::from_ref(batch), batch.schema_ref())

@@ -91,3 +91,12 @@ impl PyArray {
         &self.lent
     }
 }
+
+/// As [`PyArray::try_new`].
+impl TryFrom<(ArrayRef, FieldRef)> for PyArray {
+    type Error = Error;
+
+    fn try_from((array, field): (ArrayRef, FieldRef)) -> Result<Self, Error> {
+        Self::try_new(array, field)
+    }
+}
