@@ -212,6 +212,7 @@ TABLES = {
         *(table(column(), column(), said_of_array={"n_children": count}) for count in (-1, 1, 3)),
         *(table(column(), column(), said_of_array={"n_buffers": count}) for count in (-1, 0, 2)),
         table(column(), column(), said_of_array={"buffers": None}),
+        *(table(column(), column(), said_of_array={"null_count": count}) for count in (-2, 17)),
         *(table(column(), column(), length=length) for length in (-1, 25, 1 << 62)),
         *(table(column(), column(), offset=offset) for offset in (-1, 9, 1 << 62, (1 << 63) - 1)),
     ],

@@ -84,7 +84,9 @@ fn cells_of<'a>(
     let rows = usize::try_from(table.length).ok().filter(|&rows| rows > 0);
     let (Some(rows), Ok(start)) = (rows, usize::try_from(table.offset)) else { return Ok(None) };
     let (end, width) = (start.saturating_add(rows), dtype.item_bits(true) / 8);
-    let is_table = table.n_buffers == 1 && table.dictionary.is_null();
+    let is_table = table.n_buffers == 1
+        && table.dictionary.is_null()
+        && (-1..=table.length).contains(&table.null_count);
     if !is_table || table.buffers.is_null() || !table.buffers.is_aligned() || has_nulls(table) {
         return Ok(None);
     }
