@@ -127,7 +127,7 @@ pub fn tensor<T: Element, D: Dimension>(array: Array<T, D>) -> ManagedTensor {
     let (values, origin) = array.into_raw_vec_and_offset();
     let origin = origin.unwrap_or(0) * size_of::<T>();
     let (memory, flags) = (Fresh::from_vec(values), DLPackFlags::default());
-    ManagedTensor::over_fresh(memory, origin, T::DTYPE, flags, &shape, &strides)
+    ManagedTensor::from_fresh(memory, origin, T::DTYPE, flags, &shape, &strides)
         .unwrap_or_else(|_| unreachable!("the elements of an array lie in its memory"))
 }
 

@@ -19,7 +19,7 @@ impl ManagedTensor {
         let memory = kernels::gather(self)?;
         let padding = self.flags().intersection(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
         let flags = DLPackFlags::IS_COPIED.union(padding);
-        Self::over_fresh(
+        Self::from_fresh(
             memory,
             0,
             self.dtype(),

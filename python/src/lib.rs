@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 
 #[cfg(target_os = "linux")]
 #[global_allocator]
-static ALLOCATOR: arrow_dlpack::python::KeepingAllocator =
-    arrow_dlpack::python::KeepingAllocator::new();
+static ALLOCATOR: arrow_dlpack::python::RetainingAllocator =
+    arrow_dlpack::python::RetainingAllocator::new();
 
 #[pymodule(gil_used = false)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {

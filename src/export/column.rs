@@ -156,16 +156,16 @@ impl Column {
                 // Without cells; else there would have been a reason.
                 Storage::Bits(_) => arrow_buffer::Buffer::default(),
             };
-            return ManagedTensor::over_shared(buffer, dtype, flags, shape, strides);
+            return ManagedTensor::from_shared(buffer, dtype, flags, shape, strides);
         }
         if let Some(memory) = claim(&plan, &mut chunks[0].storage) {
-            return ManagedTensor::over_fresh(memory, 0, dtype, copied, shape, strides);
+            return ManagedTensor::from_fresh(memory, 0, dtype, copied, shape, strides);
         }
         let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
         let cells = chunks.iter().zip(&validities);
         let cells = memory::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
         let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref())?;
-        ManagedTensor::over_fresh(memory, 0, dtype, copied, shape, strides)
+        ManagedTensor::from_fresh(memory, 0, dtype, copied, shape, strides)
     }
 }
 

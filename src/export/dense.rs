@@ -158,7 +158,9 @@ impl Dense {
         let mut dense = Self::words(array, dtype);
         let dictionary = array.as_any_dictionary().values();
         if dictionary.is_nullable() {
-            memory::room(array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)))?;
+            memory::probe_alloc(
+                array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)),
+            )?;
             dense.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();
         }
         dense.dictionary = Some(Arc::clone(dictionary));
@@ -210,7 +212,7 @@ impl Dense {
 
     /// The rows of an array, each of which is one cell of no value: for their validity.
     pub(super) fn of_rows(array: &dyn Array) -> Result<Self, Error> {
-        memory::room(array.len().div_ceil(8))?;
+        memory::probe_alloc(array.len().div_ceil(8))?;
         let bits = BooleanBuffer::new_unset(array.len());
         Ok(Self::flat(array, Storage::Bits(bits), DLDataType::BOOL))
     }
@@ -300,7 +302,7 @@ impl Dense {
     pub(super) fn validity(&self) -> Result<Option<NullBuffer>, Error> {
         match self.levels.as_slice() {
             [] | [Level { cells: 1, .. }] => {}
-            _ => memory::room(self.len().div_ceil(8))?,
+            _ => memory::probe_alloc(self.len().div_ceil(8))?,
         }
         let levels = self.levels.iter().map(|level| match level.cells {
             1 => level.nulls.clone(),
@@ -315,7 +317,7 @@ impl Dense {
         let bits = match self.validity()? {
             Some(nulls) => nulls.into_inner(),
             None => {
-                memory::room(self.len().div_ceil(8))?;
+                memory::probe_alloc(self.len().div_ceil(8))?;
                 BooleanBuffer::new_set(self.len())
             }
         };

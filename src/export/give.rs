@@ -122,7 +122,7 @@ fn give_as<T: ArrowPrimitiveType>(
     match memory::claim(values.into_inner()) {
         Ok(memory) => {
             let flags = DLPackFlags::default();
-            ManagedTensor::over_fresh(memory, 0, dtype, flags, &shape, &[1])
+            ManagedTensor::from_fresh(memory, 0, dtype, flags, &shape, &[1])
                 .map_err(|_| unreachable!("an array's extent fits its buffer"))
         }
         Err((buffer, obstacle)) => {

@@ -136,12 +136,12 @@ impl Matrix {
                 Storage::Words(buffer) => Some(buffer),
                 Storage::Bits(_) => None,
             });
-            return ManagedTensor::over_run(run.collect(), dtype, flags, &shape, &strides);
+            return ManagedTensor::from_run(run.collect(), dtype, flags, &shape, &strides);
         }
         let copied = flags.union(DLPackFlags::IS_COPIED);
         if columns.len() == 1 {
             if let Some(memory) = claim(&plan, &mut columns.chunks[0].storage) {
-                return ManagedTensor::over_fresh(memory, 0, dtype, copied, &shape, &strides);
+                return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
             }
         }
         let validities = columns.chunks.iter().map(Dense::validity);
@@ -165,7 +165,7 @@ impl Matrix {
             }
             error => error,
         })?;
-        ManagedTensor::over_fresh(memory, 0, dtype, copied, &shape, &strides)
+        ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides)
     }
 }
 

@@ -299,7 +299,7 @@ impl Rows {
     pub(super) fn settled(self) -> Result<Self, Error> {
         let Self { bounds, own, nulls, values, .. } = self;
         let nulls = nulls.map(|nulls| {
-            memory::room(nulls.len().div_ceil(8))?;
+            memory::probe_alloc(nulls.len().div_ceil(8))?;
             let bits = nulls.inner().sliced();
             let bits = BooleanBuffer::new(Buffer::from_slice_ref(bits.as_slice()), 0, nulls.len());
             Ok::<_, Error>(NullBuffer::new(bits))
@@ -513,7 +513,7 @@ impl Offsets {
         match self {
             Self::Share(buffer, dtype) => {
                 let extent = shape(buffer.len() * 8 / dtype.item_bits(false))?;
-                ManagedTensor::over_shared(buffer, dtype, DLPackFlags::default(), &[extent], &[1])
+                ManagedTensor::from_shared(buffer, dtype, DLPackFlags::default(), &[extent], &[1])
             }
             Self::Make(bounds, nulls, dtype) => {
                 let count = bounds.rows() + 1;
@@ -523,7 +523,7 @@ impl Offsets {
                     Fresh::build::<i64>(count, |out| sums(&bounds, nulls.as_ref(), out))?
                 };
                 let (extent, flags) = (shape(count)?, DLPackFlags::IS_COPIED);
-                ManagedTensor::over_fresh(memory, 0, dtype, flags, &[extent], &[1])
+                ManagedTensor::from_fresh(memory, 0, dtype, flags, &[extent], &[1])
             }
         }
     }

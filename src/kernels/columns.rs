@@ -3,7 +3,7 @@
 use super::bits::append_bits;
 use super::convert::{Cells, Chunk, Misfit, item_size};
 use super::fill::Item;
-use super::weave::{LINE, lines, weave};
+use super::transpose_tile::{LINE, lines, transpose_tile};
 use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory::{self, Fresh, Grid};
@@ -105,7 +105,7 @@ pub(crate) fn interleave<'a>(
         }
         let tile = (TILE / row).next_multiple_of(64).clamp(64, 4096);
         let staged = (STAGE / row).next_multiple_of(16).clamp(64, tile).min(rows.max(1));
-        memory::room(product(tile.min(rows) + staged, row)?)?;
+        memory::probe_alloc(product(tile.min(rows) + staged, row)?)?;
         let mut scratch = vec![0; tile.min(rows) * row];
         let mut stage = vec![0; staged * row];
         let mut spare = Vec::with_capacity(columns.len());
@@ -119,7 +119,7 @@ pub(crate) fn interleave<'a>(
             }
             for start in (0..rows).step_by(stage.len() / row) {
                 let rows = (stage.len() / row).min(rows - start);
-                weave(&items, start, &mut stage[..rows * row], size);
+                transpose_tile(&items, start, &mut stage[..rows * row], size);
                 out.extend_from_slice(&stage[..rows * row]);
             }
             spare = emptied(items);
@@ -231,7 +231,7 @@ fn prepare<'a>(
     fill: Option<&'a Item>,
 ) -> Result<Vec<Chunk<'a>>, Error> {
     let count = columns.iter().map(|chunks| chunks.as_ref().len()).sum();
-    memory::room(product(count, size_of::<Chunk<'_>>())?)?;
+    memory::probe_alloc(product(count, size_of::<Chunk<'_>>())?)?;
     let mut prepared = Vec::with_capacity(count);
     for cells in columns.iter().flat_map(AsRef::as_ref) {
         prepared.push(Chunk::new(*cells, dtype, fill)?);

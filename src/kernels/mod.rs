@@ -13,7 +13,7 @@ mod strided;
 #[cfg(test)]
 mod tests;
 mod transpose;
-mod weave;
+mod transpose_tile;
 mod widen;
 
 pub(crate) use bits::{are_bools, pack_bools};

@@ -29,7 +29,7 @@ impl ManagedTensor {
     pub fn from_vec<T: Element>(values: Vec<T>, shape: &[i64]) -> Result<Self, Error> {
         check_count(values.len(), shape)?;
         let (memory, strides) = (Fresh::from_vec(values), layout::row_major(shape));
-        Self::over_fresh(memory, 0, T::DTYPE, DLPackFlags::default(), shape, &strides)
+        Self::from_fresh(memory, 0, T::DTYPE, DLPackFlags::default(), shape, &strides)
     }
 
     /// A tensor of elements that an owner holds, row-major, in the owner's memory: read-only, since others may look
@@ -61,7 +61,7 @@ impl ManagedTensor {
         let data = values.as_ptr().cast_mut().cast();
         // SAFETY: so many elements, borrowed from an owner that nobody else has: until the tensor drops it, it
         // stays where it is and nobody has it mutably.
-        unsafe { Self::from_shared(owner, data, T::DTYPE, shape) }
+        unsafe { Self::read_only_parts(owner, data, T::DTYPE, shape) }
     }
 
     /// [`Self::from_owner`] for elements of any dtype, in an owner of bytes: the header's `byte_offset` is 0, and the
@@ -93,7 +93,7 @@ impl ManagedTensor {
         let bytes: &[u8] = (*owner).as_ref();
         let (data, found) = (bytes.as_ptr().cast_mut(), bytes.len());
         // SAFETY: as in `from_owner`; that the elements are these bytes is checked next, before anyone can look.
-        let tensor = unsafe { Self::from_shared(owner, data, dtype, shape) }?;
+        let tensor = unsafe { Self::read_only_parts(owner, data, dtype, shape) }?;
         match tensor.nbytes() {
             needed if needed == found => Ok(tensor),
             needed => Err(Error::WrongLength { needed, found }),
@@ -148,13 +148,13 @@ impl ManagedTensor {
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
         // SAFETY: the caller's promise.
-        unsafe { Self::over_foreign(owner, &description) }
+        unsafe { Self::from_foreign(owner, &description) }
     }
 
     /// # Safety
     ///
     /// As [`Self::from_raw_parts`], or the tensor is dropped before anyone reads its memory.
-    unsafe fn from_shared(
+    unsafe fn read_only_parts(
         owner: impl Send + Sync + 'static,
         data: *mut u8,
         dtype: DLDataType,
@@ -165,7 +165,7 @@ impl ManagedTensor {
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
         // SAFETY: the caller's promise.
-        unsafe { Self::over_foreign(owner, &description) }
+        unsafe { Self::from_foreign(owner, &description) }
     }
 }
 

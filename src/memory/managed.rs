@@ -176,7 +176,7 @@ impl ManagedTensor {
     }
 
     /// A tensor over memory that others may hold too: read-only, whatever else `flags` say.
-    pub(crate) fn over_shared(
+    pub(crate) fn from_shared(
         buffer: Buffer,
         dtype: DLDataType,
         flags: DLPackFlags,
@@ -187,13 +187,13 @@ impl ManagedTensor {
         Self::over(buffer, whole, 0, dtype, flags, shape, strides)
     }
 
-    /// [`Self::over_shared`] for what reaches from the start of the first buffer to the end of the last:
+    /// [`Self::from_shared`] for what reaches from the start of the first buffer to the end of the last:
     /// slices of one allocation, each of which [`follows`] the one before it.
     ///
     /// # Panics
     ///
     /// If one does not.
-    pub(crate) fn over_run(
+    pub(crate) fn from_run(
         mut buffers: Vec<Buffer>,
         dtype: DLDataType,
         flags: DLPackFlags,
@@ -201,7 +201,7 @@ impl ManagedTensor {
         strides: &[i64],
     ) -> Result<Self, Error> {
         if shape.contains(&0) {
-            return Self::over_shared(Buffer::default(), dtype, flags, shape, strides);
+            return Self::from_shared(Buffer::default(), dtype, flags, shape, strides);
         }
         assert!(buffers.windows(2).all(|pair| follows(&pair[0], &pair[1])), "one run");
         let start = buffers.first().map_or(0, Buffer::ptr_offset);
@@ -213,7 +213,7 @@ impl ManagedTensor {
 
     /// A tensor over memory that nobody else holds, whose first element is `origin` bytes into it:
     /// writable. `flags` say how that came to be.
-    pub(crate) fn over_fresh(
+    pub(crate) fn from_fresh(
         memory: Fresh,
         origin: usize,
         dtype: DLDataType,
@@ -347,7 +347,7 @@ impl ManagedTensor {
         let this = match self.into_fresh() {
             Ok(memory) => {
                 let origin = reach.map_or(0, |(origin, _)| origin);
-                return Self::over_fresh(memory, origin, dtype, flags, shape, strides);
+                return Self::from_fresh(memory, origin, dtype, flags, shape, strides);
             }
             Err(this) => Arc::new(this),
         };
@@ -404,7 +404,7 @@ impl ManagedTensor {
     /// `description` is truthful, in the sense of [`Self::from_raw`], for as long as `owner` lives, on
     /// whatever thread and wherever it is moved to, or the tensor is dropped before anyone reads its
     /// memory (a caller may first ask [`Self::extends_beyond`]).
-    pub(crate) unsafe fn over_foreign<O: Send + Sync + 'static>(
+    pub(crate) unsafe fn from_foreign<O: Send + Sync + 'static>(
         owner: O,
         description: &Description<'_>,
     ) -> Result<Self, Error> {
@@ -510,12 +510,12 @@ mod tests {
         let whole = Buffer::from_vec(vec![0_i32; 4]);
         let shared = |shape: &[i64], strides: &[i64]| {
             let flags = DLPackFlags::default();
-            ManagedTensor::over_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
+            ManagedTensor::from_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
         };
         let run = |shape: &[i64], strides: &[i64]| {
             let halves = vec![whole.slice_with_length(0, 8), whole.slice_with_length(8, 8)];
             let flags = DLPackFlags::default();
-            ManagedTensor::over_run(halves, DLDataType::INT32, flags, shape, strides)
+            ManagedTensor::from_run(halves, DLDataType::INT32, flags, shape, strides)
         };
         let beyond = Error::Overflow("extent beyond its buffer");
         let ways: [Way<'_>; 2] = [&shared, &run];

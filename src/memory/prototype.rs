@@ -38,6 +38,6 @@ impl ManagedTensor {
         let memory = Fresh::write::<u8>(view.nbytes(), |_zeros| ())?;
         let strides = layout::row_major(view.shape());
         let flags = DLPackFlags::default();
-        Self::over_fresh(memory, 0, view.dtype(), flags, view.shape(), &strides)
+        Self::from_fresh(memory, 0, view.dtype(), flags, view.shape(), &strides)
     }
 }

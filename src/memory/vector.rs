@@ -50,7 +50,7 @@ impl<'a> Vector<'a> {
     /// As a read-only tensor of other axes.
     pub(crate) fn share_as(self, shape: &[i64], strides: &[i64]) -> Result<ManagedTensor, Error> {
         let flags = DLPackFlags::default();
-        ManagedTensor::over_shared(self.buffer.clone(), self.dtype, flags, shape, strides)
+        ManagedTensor::from_shared(self.buffer.clone(), self.dtype, flags, shape, strides)
     }
 
     /// [`Self::share`] for a C consumer that understands `newest`, who must call the deleter.

@@ -4,7 +4,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
-use super::exchange::Lent;
+use super::exchange::BorrowedTensor;
 use super::imported::Imported;
 use crate::error::Error;
 use crate::export;
@@ -39,7 +39,7 @@ use crate::memory::Vector;
 pub struct PyArray {
     pub(super) array: ArrayRef,
     pub(super) field: FieldRef,
-    pub(super) lent: Lent,
+    pub(super) borrowed: BorrowedTensor,
 }
 
 impl PyArray {
@@ -54,7 +54,7 @@ impl PyArray {
     }
 
     pub(super) fn of(array: ArrayRef, field: FieldRef) -> Self {
-        Self { array, field, lent: Lent::default() }
+        Self { array, field, borrowed: BorrowedTensor::default() }
     }
 
     /// The array.
@@ -87,8 +87,8 @@ impl PyArray {
     }
 
     /// What is lent by the exchange API.
-    pub(super) fn lent(&self) -> &Lent {
-        &self.lent
+    pub(super) fn borrowed(&self) -> &BorrowedTensor {
+        &self.borrowed
     }
 }
 

@@ -83,7 +83,7 @@ pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
             let written = if values.is_empty() {
                 0
             } else {
-                memory::room(own).ok()?;
+                memory::probe_alloc(own).ok()?;
                 let keys = dictionary.normalized_keys();
                 keys.into_iter().try_fold(0_usize, |sum, key| sum.checked_add(sizes.of(key)?))?
             };

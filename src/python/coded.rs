@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use super::dictionary::{Dictionary, Meaning, dictionary_of, recoded};
 use super::distinct::Distinct;
-use super::structure::fenced;
+use super::ffi_validate::fenced;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export;

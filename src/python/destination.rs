@@ -11,8 +11,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::room;
-use super::structure::fenced;
+use super::arrow_kernels;
+use super::ffi_validate::fenced;
 
 /// The pair of capsules that `__arrow_c_array__` returns.
 pub(super) fn array_capsules<'py>(
@@ -54,14 +54,14 @@ pub(super) fn as_requested(
     let there = match stored {
         _ if stored == wanted => Arc::clone(array),
         // There are no values that could change, nor a way back.
-        DataType::Null => room::cast(array, wanted).map_err(refuse)?,
+        DataType::Null => arrow_kernels::cast(array, wanted).map_err(refuse)?,
         _ if is_other_zone(stored, wanted) => {
             let relabelled = array.to_data().into_builder().data_type(wanted.clone());
             fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)?
         }
         _ => {
-            let there = room::cast(array, wanted).map_err(refuse)?;
-            if &room::cast(&there, stored).map_err(refuse)? != array {
+            let there = arrow_kernels::cast(array, wanted).map_err(refuse)?;
+            if &arrow_kernels::cast(&there, stored).map_err(refuse)? != array {
                 return Err(refuse("values would change".to_owned()));
             }
             there

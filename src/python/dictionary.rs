@@ -11,8 +11,8 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use super::distinct::Distinct;
+use super::ffi_validate::fenced;
 use super::settled;
-use super::structure::fenced;
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::DLDataType;
@@ -160,7 +160,7 @@ impl State {
                     );
                 }
                 let len = i32::try_from(values.len()).map_err(|_| Error::Overflow("length"))?;
-                memory::room(values.len().saturating_mul(size_of::<i32>()))?;
+                memory::probe_alloc(values.len().saturating_mul(size_of::<i32>()))?;
                 Int32Array::new((0..len).collect(), values.logical_nulls())
             }
         });
@@ -172,7 +172,7 @@ impl State {
 /// For each key the one that takes its place, or null.
 pub(super) fn recoded(keys: &dyn Array, codes: &dyn Array) -> PyResult<ArrayRef> {
     let width = codes.data_type().primitive_width().unwrap_or(8);
-    memory::room(keys.len().saturating_mul(width))?;
+    memory::probe_alloc(keys.len().saturating_mul(width))?;
     fenced(|| take(codes, keys, None)).map_err(PyValueError::new_err)
 }
 

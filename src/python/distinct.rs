@@ -19,7 +19,7 @@ use hashbrown::HashTable;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::structure::fenced;
+use super::ffi_validate::fenced;
 use crate::error::Error;
 use crate::memory;
 
@@ -83,7 +83,7 @@ impl Distinct {
     /// The codes of values of the type, null where they are; those that were not there yet are now.
     pub(super) fn codes(&mut self, values: &dyn Array) -> Result<Int32Array, Error> {
         let len = values.len();
-        memory::room(len.saturating_mul(size_of::<i32>() + 1))?;
+        memory::probe_alloc(len.saturating_mul(size_of::<i32>() + 1))?;
         let nulls = values.logical_nulls();
         let data = values.to_data();
         let value = reader(values, &data);
@@ -138,7 +138,7 @@ impl Distinct {
             Width::Same(width) => len * width,
             Width::Different => len.checked_sub(1).map_or(0, |last| self.ends[last]),
         };
-        memory::room(nbytes.saturating_add(len.saturating_mul(size_of::<i64>())))?;
+        memory::probe_alloc(nbytes.saturating_add(len.saturating_mul(size_of::<i64>())))?;
         let bytes = Buffer::from(&self.bytes[..nbytes]);
         let ends = &self.ends[..len.min(self.ends.len())];
         let offsets = std::iter::once(0).chain(ends.iter().copied());

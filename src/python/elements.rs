@@ -27,7 +27,7 @@ pub(super) fn lists<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Bo
     };
     for axis in (1..=outer).rev() {
         let count = layout::element_count(&shape[..axis])?;
-        memory::room(count.saturating_mul(LIST))?;
+        memory::probe_alloc(count.saturating_mul(LIST))?;
         let extent = usize::try_from(shape[axis]).map_err(|_| Error::Overflow("size in bytes"))?;
         let lists = (0..count).map(|list| {
             let items = &level[list * extent..(list + 1) * extent];
@@ -71,7 +71,7 @@ pub(super) fn index<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Bo
 
 /// All elements in row-major order.
 fn all<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    memory::room(tensor.size().saturating_mul(NUMBER))?;
+    memory::probe_alloc(tensor.size().saturating_mul(NUMBER))?;
     let (dtype, nbytes) = (tensor.dtype(), tensor.nbytes());
     let widened = |widen: fn(&ManagedTensor) -> Result<memory::Fresh, Error>| {
         unlocked(py, nbytes, || widen(tensor)).map(memory::Fresh::into_buffer)

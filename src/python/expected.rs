@@ -7,7 +7,7 @@ use pyo3::types::{
     PyTuple, PyType,
 };
 
-use super::lent;
+use super::buffer_import;
 use super::protocols::is_arrow;
 use super::request::type_name;
 
@@ -65,7 +65,7 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     if is_arrow(object)? {
         return Ok(Some("it is Arrow data: use to_tensor, or Array"));
     }
-    if object.hasattr("__array_interface__")? || lent::has_buffer(object) {
+    if object.hasattr("__array_interface__")? || buffer_import::has_buffer(object) {
         return Ok(Some("asdlpack(x) takes its memory as it is"));
     }
     if is_path(object)? {
@@ -103,7 +103,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
     }
     if object.hasattr("__array_interface__")?
         || object.is_instance_of::<PyMemoryView>()
-        || lent::has_buffer(object)
+        || buffer_import::has_buffer(object)
     {
         return Ok(Some("asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array"));
     }

@@ -12,7 +12,7 @@ use super::request::CopyArg;
 use super::run::unlocked;
 use super::table::Data;
 use super::tensor::PyTensor;
-use super::{hidden, interface, lent};
+use super::{buffer_import, hidden, interface};
 
 /// asdlpack(obj, /, *, copy=None)
 /// --
@@ -74,8 +74,8 @@ pub(super) fn asdlpack<'py>(
         interface::tensor(obj, &interface)?
     } else if let Some(interface) = attribute(obj, intern!(py, "__cuda_array_interface__"))? {
         interface::cuda_tensor(obj, &interface)?
-    } else if lent::has_buffer(obj) {
-        lent::buffer(obj)?
+    } else if buffer_import::has_buffer(obj) {
+        buffer_import::buffer(obj)?
     } else {
         return Err(Expected::Any.got(obj));
     };

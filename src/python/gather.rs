@@ -13,7 +13,7 @@ use arrow_buffer::{BooleanBufferBuilder, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 
-use super::structure::{Checked, check_array, fenced};
+use super::ffi_validate::{Checked, check_array, fenced};
 use crate::memory::{self, release_foreign};
 
 /// So many small chunks in a row are arrays each, as chunks usually are; those that come then are put together.
@@ -81,7 +81,7 @@ impl<'a> Gather<'a> {
         let column = match &mut self.column {
             Some(column) => column,
             None => {
-                memory::room(2 * BLOCK).map_err(|error| error.to_string())?;
+                memory::probe_alloc(2 * BLOCK).map_err(|error| error.to_string())?;
                 self.column.insert(Column::new(self.data_type))
             }
         };

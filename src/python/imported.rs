@@ -7,8 +7,8 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::ffi_validate::Checked;
 use super::run::unlocked;
-use super::structure::Checked;
 use super::{join, settled};
 use crate::copy::CopyReason;
 use crate::error::Error;

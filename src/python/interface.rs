@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
+use super::buffer_import::{self, ArraySpec};
 use super::item;
-use super::lent::{self, Told};
 use super::request::{described, type_name, wrong};
 use crate::ffi::{DLDevice, DLDeviceType};
 use crate::layout;
@@ -40,15 +40,15 @@ pub(super) fn tensor(
             return interface.refuse(format!("offset is {offset}, which is for buffers only"));
         }
         let (address, readonly) = interface.address(pair)?;
-        return lent::told_of_address(interface.objects(), address, readonly, &told);
+        return buffer_import::told_of_address(interface.objects(), address, readonly, &told);
     }
     let buffer = data.as_ref().unwrap_or(object);
-    if !lent::has_buffer(buffer) {
+    if !buffer_import::has_buffer(buffer) {
         let must = "a tuple (address, readonly), an object with the buffer protocol, or absent if the \
                     object has it";
         return Err(interface.wrong("data", must, buffer));
     }
-    lent::told_of_buffer(buffer, origin, &told)
+    buffer_import::told_of_buffer(buffer, origin, &told)
 }
 
 /// The tensor of `object.__cuda_array_interface__`. The memory is not looked at.
@@ -75,7 +75,7 @@ pub(super) fn cuda_tensor(
     let pair = data.cast::<PyTuple>();
     let pair = pair.map_err(|_| interface.wrong("data", "a tuple (address, readonly)", &data))?;
     let (address, readonly) = interface.address(pair)?;
-    lent::told_of_address(interface.objects(), address, readonly, &told)
+    buffer_import::told_of_address(interface.objects(), address, readonly, &told)
 }
 
 /// The dictionary, and whose it is: for messages, and to keep both.
@@ -161,13 +161,13 @@ impl<'a, 'py> Interface<'a, 'py> {
     }
 
     /// Element type, shape and strides.
-    fn told(&self, device: DLDevice) -> PyResult<Told> {
+    fn told(&self, device: DLDevice) -> PyResult<ArraySpec> {
         let typestr = self.required("typestr")?;
         let text = typestr.cast::<PyString>();
         let text = text.map_err(|_| self.wrong("typestr", "a str", &typestr))?;
         let dtype = item::of_typestr(&text.to_string_lossy())?;
         let shape = self.integers("shape", &self.required("shape")?)?;
-        lent::check_ndim(shape.len())?;
+        buffer_import::check_ndim(shape.len())?;
         layout::element_count(&shape)?;
         let strides = match self.get("strides")? {
             None => layout::row_major(&shape),
@@ -183,7 +183,7 @@ impl<'a, 'py> Interface<'a, 'py> {
                 layout::from_bytes(&shape, &strides, dtype.item_bits(false) / 8)?
             }
         };
-        Ok(Told { device, dtype, is_padded: false, shape, strides })
+        Ok(ArraySpec { device, dtype, is_padded: false, shape, strides })
     }
 
     fn address(&self, given: &Bound<'py, PyTuple>) -> PyResult<(usize, bool)> {

@@ -18,14 +18,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::coded::{count, of_one_dictionary};
-use super::{room, settled};
+use super::{arrow_kernels, settled};
 use crate::error::Error;
 use crate::fence;
 use crate::memory;
 
 /// Chunks as one array.
 pub(super) fn joined(chunks: &[ArrayRef]) -> PyResult<ArrayRef> {
-    room::check_joined(chunks)?;
+    arrow_kernels::check_joined(chunks)?;
     let chunks = match chunks {
         [_] => chunks.to_vec(),
         _ => settled::chunks(chunks).map_err(PyValueError::new_err)?,
@@ -124,7 +124,7 @@ fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError
 fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let runs = || chunks.iter().filter_map(|chunk| chunk.as_run_opt::<T>());
     let values = concat(&runs().map(RunArray::values_slice).collect::<Vec<_>>())?;
-    memory::room(values.len().saturating_mul(size_of::<T::Native>())).map_err(external)?;
+    memory::probe_alloc(values.len().saturating_mul(size_of::<T::Native>())).map_err(external)?;
     let (mut ends, mut start) = (Vec::with_capacity(values.len()), 0_usize);
     for chunk in runs() {
         for end in chunk.run_ends().sliced_values() {
@@ -155,7 +155,7 @@ fn coded(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 }
 
 fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
-    room::check_appended(chunks, chunks[0].data_type()).map_err(external)?;
+    arrow_kernels::check_appended(chunks, chunks[0].data_type()).map_err(external)?;
     let data: Vec<_> = chunks.iter().map(|chunk| chunk.to_data()).collect();
     let rows = data.iter().map(|data| data.len()).sum();
     let bytes =
@@ -178,7 +178,7 @@ fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 fn check_own<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<(), ArrowError> {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let nbytes = rows.saturating_add(1).saturating_mul(4 * size_of::<O>());
-    memory::room(nbytes).map_err(external)
+    memory::probe_alloc(nbytes).map_err(external)
 }
 
 fn external(error: Error) -> ArrowError {
@@ -202,7 +202,7 @@ fn nulls(chunks: &[ArrayRef]) -> Result<Option<NullBuffer>, ArrowError> {
     }
     // Rows of structs without fields take no memory, so that there may be any number of them.
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    memory::room(rows.div_ceil(8)).map_err(external)?;
+    memory::probe_alloc(rows.div_ceil(8)).map_err(external)?;
     let mut valid = BooleanBufferBuilder::new(rows);
     for chunk in chunks {
         match chunk.nulls() {

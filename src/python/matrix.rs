@@ -9,8 +9,8 @@ use std::slice;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_schema::DataType;
 
-use super::structure::{MAX_FIELDS, check_array, check_node, child_of, children, number};
-use super::takeover::Lender;
+use super::ffi_import::OwnedArray;
+use super::ffi_validate::{MAX_FIELDS, check_array, check_node, child_of, children, number};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, Cells, Values};
@@ -56,7 +56,7 @@ pub(super) fn made(
     array: FFI_ArrowArray,
     columns: &Columns,
 ) -> Result<Result<ManagedTensor, FFI_ArrowArray>, Error> {
-    let array = Lender(array);
+    let array = OwnedArray(array);
     let Some(cells) = cells_of(&array.0, columns)? else {
         return Ok(Err(array.into_inner()));
     };
@@ -65,7 +65,7 @@ pub(super) fn made(
     let width = i64::try_from(columns.count).map_err(overflow)?;
     let dtype = columns.dtype;
     let memory = kernels::interleave(&cells, array.0.len(), dtype, None)?;
-    let tensor = ManagedTensor::over_fresh(
+    let tensor = ManagedTensor::from_fresh(
         memory,
         0,
         dtype,

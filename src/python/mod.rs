@@ -33,10 +33,13 @@
 mod access;
 mod array;
 mod array_methods;
+mod arrow_kernels;
+mod arrow_workarounds;
 mod assemble;
 mod batches;
 mod bound;
 mod buffer;
+mod buffer_import;
 mod capsule;
 mod coded;
 mod consume;
@@ -49,6 +52,8 @@ mod error;
 mod exchange;
 mod expected;
 mod fastcall;
+mod ffi_import;
+mod ffi_validate;
 mod field;
 mod foreign;
 mod functions;
@@ -61,7 +66,6 @@ mod interpreter;
 mod interrupt;
 mod item;
 mod join;
-mod lent;
 mod matrix;
 mod names;
 mod options;
@@ -70,17 +74,13 @@ mod pickle;
 mod plan;
 mod preview;
 mod protocols;
-mod repair;
 mod request;
-mod room;
 mod run;
 mod settled;
 mod size;
 mod source;
-mod structure;
 mod table;
 mod take;
-mod takeover;
 mod tensor;
 mod tensor_methods;
 mod values;
@@ -95,7 +95,7 @@ pub use plan::{PyPlan, PyStep};
 pub use tensor::PyTensor;
 
 #[cfg(target_os = "linux")]
-pub use crate::memory::KeepingAllocator;
+pub use crate::memory::RetainingAllocator;
 
 /// Adds the classes and functions of the package `arrow_dlpack` to a module, in the main interpreter.
 ///

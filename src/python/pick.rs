@@ -15,10 +15,10 @@ use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::names;
-use super::structure::{
+use super::ffi_validate::{
     Checked, MAX_FIELDS, check_metadata, children, fenced, field_from, schema_at,
 };
+use super::names;
 
 /// The field of a schema, and of a table no more of it than the columns of these names, if some are said; and
 /// which of the children these are, if they are not all.

@@ -17,12 +17,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 
 use super::array::PyArray;
+use super::buffer_import::{self, ArraySpec};
 use super::dictionary::Meaning;
-use super::lent::{self, Told};
+use super::ffi_validate::{MAX_FIELDS, fenced};
 use super::run::unlocked;
-use super::structure::{MAX_FIELDS, fenced};
 use super::tensor::PyTensor;
-use super::{room, settled, source};
+use super::{arrow_kernels, settled, source};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::layout;
@@ -41,7 +41,7 @@ fn bytes<'py>(tensor: Bound<'py, PyTensor>, protocol: i32) -> PyResult<Bound<'py
 fn of_buffer(py: Python<'_>, buffer: Buffer, protocol: i32) -> PyResult<Bound<'_, PyAny>> {
     let len = i64::try_from(buffer.len()).map_err(|_| Error::Overflow("size in bytes"))?;
     let (dtype, flags) = (DLDataType::UINT8, DLPackFlags::default());
-    let tensor = ManagedTensor::over_shared(buffer, dtype, flags, &[len], &[1])?;
+    let tensor = ManagedTensor::from_shared(buffer, dtype, flags, &[len], &[1])?;
     bytes(Bound::new(py, PyTensor::received(tensor))?, protocol)
 }
 
@@ -86,8 +86,8 @@ pub(super) fn _unpickle_tensor(
     let (code, bits, lanes) = dtype;
     let dtype = DLDataType { code: DLDataTypeCode(code), bits, lanes };
     let strides = layout::row_major(&shape);
-    let told = Told { device: DLDevice::CPU, dtype, is_padded, shape, strides };
-    let tensor = lent::told_of_buffer(data, 0, &told)?;
+    let told = ArraySpec { device: DLDevice::CPU, dtype, is_padded, shape, strides };
+    let tensor = buffer_import::told_of_buffer(data, 0, &told)?;
     let field = field.map(field_of).transpose()?;
     let meaning = dictionary.map(|values| Meaning::Array(Arc::clone(values.get().array())));
     Ok(PyTensor::of_column(tensor, field.as_ref(), meaning))
@@ -103,7 +103,7 @@ pub(super) fn array<'py>(
     let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
     // What another program may be writing to is read once. Of a slice only what is in it, without an offset.
     let array = &settled::addresses(array).map_err(PyValueError::new_err)?;
-    room::check_appended(std::slice::from_ref(array), array.data_type())?;
+    arrow_kernels::check_appended(std::slice::from_ref(array), array.data_type())?;
     let data = fenced(|| {
         let data = array.to_data();
         let mut whole = MutableArrayData::new(vec![&data], false, data.len());
@@ -229,7 +229,7 @@ fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData
 
 /// The bytes of any object with the buffer protocol, in memory of their own.
 fn buffer_of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
-    let tensor = lent::buffer(object)?;
+    let tensor = buffer_import::buffer(object)?;
     if tensor.dtype().item_bits(true) != 8 {
         return Err(PyValueError::new_err("a buffer of an array is bytes"));
     }

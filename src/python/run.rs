@@ -14,12 +14,12 @@ pub(super) fn exported(
 ) -> Result<ManagedTensor, Error> {
     match export::share(source, options) {
         Some(shared) => shared,
-        None => made(py, source.nbytes(), || export::prepare(source, options)),
+        None => run_unlocked(py, source.nbytes(), || export::prepare(source, options)),
     }
 }
 
 /// What is prepared and then run, where preparing looks at `nbytes`.
-pub(super) fn made(
+pub(super) fn run_unlocked(
     py: Python<'_>,
     nbytes: usize,
     prepare: impl FnOnce() -> Result<Prepared, Error> + Send,

@@ -14,7 +14,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{ArrowError, DataType, UnionMode};
 
-use super::structure::{Checked, fenced};
+use super::ffi_validate::{Checked, fenced};
 use crate::memory;
 
 type Settled<T> = Result<T, ArrowError>;
@@ -205,7 +205,7 @@ fn lists<O: OffsetSizeTrait>(
 /// All offsets; the first of them, and how many of so many values lie between it and the last.
 fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<O>, O, usize)> {
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
-    memory::room(size_of_val(offsets)).map_err(external)?;
+    memory::probe_alloc(size_of_val(offsets)).map_err(external)?;
     let offsets = offsets.to_vec();
     let wrong =
         || ArrowError::InvalidArgumentError("the offsets are not offsets of rows".to_owned());
@@ -241,7 +241,7 @@ fn views(
         let blocks = blocks.iter().map(whole).collect::<Settled<Vec<_>>>()?;
         return Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffers(blocks));
     }
-    memory::room(needed).map_err(external)?;
+    memory::probe_alloc(needed).map_err(external)?;
     let mut bytes = Vec::with_capacity(needed);
     for (row, bits) in views.iter_mut().enumerate() {
         if !is_long(row, bits) {
@@ -279,7 +279,7 @@ fn section(buffer: &Buffer, start: usize, len: usize) -> Settled<Buffer> {
 }
 
 fn whole(buffer: &Buffer) -> Settled<Buffer> {
-    memory::room(buffer.len()).map_err(external)?;
+    memory::probe_alloc(buffer.len()).map_err(external)?;
     Ok(Buffer::from_slice_ref(buffer.as_slice()))
 }
 

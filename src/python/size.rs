@@ -187,7 +187,7 @@ pub(super) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
             match values {
                 Sizes::Same(size) => Some(Sizes::Same(size.checked_add(9)?)),
                 values => {
-                    memory::room(rows.checked_mul(8)?).ok()?;
+                    memory::probe_alloc(rows.checked_mul(8)?).ok()?;
                     let keys = dictionary.normalized_keys();
                     Sizes::collect(rows, keys.iter().map(|&key| values.of(key)?.checked_add(9)))
                 }

@@ -19,6 +19,8 @@ use pyo3::types::{PyCapsule, PyType};
 use super::array::PyArray;
 use super::capsule::Level;
 use super::expected::Expected;
+use super::ffi_import::array_from;
+use super::ffi_validate::{Checked, fenced, field_from};
 use super::gather::Gather;
 use super::imported::Imported;
 use super::interpreter::call;
@@ -28,8 +30,6 @@ use super::pick::{Pick, field_of};
 use super::protocols::{attribute, class_has, class_is_arrow, methods};
 use super::request::{described, type_name};
 use super::run::unlocked;
-use super::structure::{Checked, fenced, field_from};
-use super::takeover::array_from;
 use crate::memory::{ManagedTensor, release_foreign};
 
 /// An error for what can be read only once: who asks about it does not want it to be gone.

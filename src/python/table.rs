@@ -13,12 +13,12 @@ use pyo3::types::PyDict;
 use super::coded;
 use super::dictionary::Meaning;
 use super::error::{Asked, placed};
+use super::ffi_validate::fenced;
 use super::imported::Imported;
 use super::names::{self, several};
 use super::options::pointless;
-use super::run::{exported, made, unlocked};
+use super::run::{exported, run_unlocked, unlocked};
 use super::source::{self, Exported};
-use super::structure::fenced;
 use super::tensor::PyTensor;
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, Refusals};
@@ -238,7 +238,8 @@ pub(super) fn tensor<'py>(
     if options.nulls != NullPolicy::Masked {
         return Ok(Bound::new(py, values)?.into_any());
     }
-    let mask = PyTensor::from(made(py, source.nbytes(), || Prepared::mask(source, options))?);
+    let mask =
+        PyTensor::from(run_unlocked(py, source.nbytes(), || Prepared::mask(source, options))?);
     Ok((values, mask).into_pyobject(py)?.into_any())
 }
 

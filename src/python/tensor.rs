@@ -6,7 +6,7 @@ use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
 use super::dictionary::Meaning;
-use super::exchange::Lent;
+use super::exchange::BorrowedTensor;
 use crate::memory::{ManagedTensor, release_foreign};
 
 /// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
@@ -36,7 +36,7 @@ pub struct PyTensor {
     pub(super) synchronised: bool,
     /// Whether it has some of its producer's elements only.
     pub(super) is_part: bool,
-    pub(super) lent: Lent,
+    pub(super) borrowed: BorrowedTensor,
 }
 
 /// An object that is let go of as tensors are: it may hold another one that has a producer.
@@ -70,7 +70,7 @@ impl PyTensor {
             meaning: None,
             synchronised: false,
             is_part: false,
-            lent: Lent::default(),
+            borrowed: BorrowedTensor::default(),
         }
     }
 
@@ -84,8 +84,8 @@ impl PyTensor {
     }
 
     /// What is lent by the exchange API.
-    pub(super) fn lent(&self) -> &Lent {
-        &self.lent
+    pub(super) fn borrowed(&self) -> &BorrowedTensor {
+        &self.borrowed
     }
 
     /// The same tensor, as another object.
@@ -97,7 +97,7 @@ impl PyTensor {
             meaning: self.meaning.clone(),
             synchronised: self.synchronised,
             is_part: self.is_part,
-            lent: Lent::default(),
+            borrowed: BorrowedTensor::default(),
         }
     }
 

@@ -79,7 +79,7 @@ fn as_it_is<'py>(
         let code = if is_float { DLDataTypeCode::UINT } else { dtype.code };
         let (byte, flags) = (DLDataType::scalar(code, 8), DLPackFlags::IS_COPIED);
         let (shape, strides) = (this.shape(), layout::row_major(this.shape()));
-        ManagedTensor::over_fresh(bytes?, 0, byte, flags, shape, &strides)
+        ManagedTensor::from_fresh(bytes?, 0, byte, flags, shape, &strides)
     });
     let bytes = viewed(&Bound::new(py, PyTensor::received(bytes?))?)?;
     let name = if is_float { intern!(py, "view") } else { intern!(py, "astype") };

@@ -15,11 +15,15 @@ mod memory {
 
     #[path = "../../../src/memory/counts.rs"]
     mod counts;
-    #[path = "../../../src/memory/slots.rs"]
-    mod slots;
 
     mod test_counts;
-    mod test_slots;
+
+    mod retaining_allocator {
+        #[path = "../../../../src/memory/retaining_allocator/slots.rs"]
+        mod slots;
+
+        mod test_slots;
+    }
 }
 
 mod exchange {

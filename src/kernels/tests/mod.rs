@@ -73,7 +73,7 @@ fn tensor(
     let memory = Fresh::build::<u8>(bytes.len(), |out| out.extend_from_slice(bytes));
     let flags = if padded { DLPackFlags::IS_SUBBYTE_TYPE_PADDED } else { DLPackFlags::default() };
     let memory = memory.expect("a few bytes");
-    ManagedTensor::over_fresh(memory, origin, dtype, flags, shape, strides).expect("it is true")
+    ManagedTensor::from_fresh(memory, origin, dtype, flags, shape, strides).expect("it is true")
 }
 
 /// How many elements each index is away from the first one, in row-major order.

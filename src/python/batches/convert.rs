@@ -14,7 +14,7 @@ use crate::memory::ManagedTensor;
 use crate::python::coded::Coded;
 use crate::python::dictionary::Meaning;
 use crate::python::error::Asked;
-use crate::python::structure::fenced;
+use crate::python::ffi_validate::fenced;
 use crate::python::tensor::PyTensor;
 
 /// What becomes of the rows of a batch.
@@ -72,7 +72,7 @@ impl Form {
         let column = |index: usize, options| {
             let field = &fields[index];
             let told = self.coded[index].as_ref().map_or(field, |coded| &coded.field);
-            column(&pieces, index, field, options, Told(told, meanings[index].clone()))
+            column(&pieces, index, field, options, ArraySpec(told, meanings[index].clone()))
         };
         let planned = |index: usize, options| -> Result<_, Error> {
             Ok((Arc::clone(&fields[index]), column(index, options)?))
@@ -133,7 +133,7 @@ fn column(
     index: usize,
     field: &FieldRef,
     options: &ExportOptions,
-    told: Told<'_>,
+    told: ArraySpec<'_>,
 ) -> Result<Planned, Error> {
     if let [piece] = pieces {
         return planned(Source::Array(piece.column(index), field), Some(told), options);
@@ -143,11 +143,11 @@ fn column(
 }
 
 /// What a tensor says of its column.
-struct Told<'a>(&'a FieldRef, Option<Meaning>);
+struct ArraySpec<'a>(&'a FieldRef, Option<Meaning>);
 
 fn planned(
     source: Source<'_>,
-    told: Option<Told<'_>>,
+    told: Option<ArraySpec<'_>>,
     options: &ExportOptions,
 ) -> Result<Planned, Error> {
     let values = match export::share(source, options) {
@@ -159,7 +159,7 @@ fn planned(
         _ => None,
     };
     let (field, meaning) = match told {
-        Some(Told(field, meaning)) => (Some(Arc::clone(field)), meaning),
+        Some(ArraySpec(field, meaning)) => (Some(Arc::clone(field)), meaning),
         None => (None, None),
     };
     Ok(Planned { values, mask, field, meaning })

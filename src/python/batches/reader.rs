@@ -16,8 +16,8 @@ use super::shuffle::{Pool, joined};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::python::coded::Coded;
+use crate::python::ffi_validate::fenced;
 use crate::python::source::Stream;
-use crate::python::structure::fenced;
 use crate::python::table::batch;
 
 /// What a batch is to be like.

@@ -9,8 +9,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::memory;
-use crate::python::structure::fenced;
-use crate::python::{join, room, settled};
+use crate::python::ffi_validate::fenced;
+use crate::python::{arrow_kernels, join, settled};
 
 pub(super) struct Pool {
     /// A row is drawn from no fewer than these, as long as the source has more.
@@ -48,7 +48,7 @@ impl Pool {
         let rows =
             more.iter().map(RecordBatch::num_rows).fold(self.left.len(), usize::saturating_add);
         // The rows themselves may take no memory at all, but each of them has a number here, when it is drawn too.
-        memory::room(rows.saturating_mul(2 * size_of::<u64>()))?;
+        memory::probe_alloc(rows.saturating_mul(2 * size_of::<u64>()))?;
         let left = mem::take(&mut self.left);
         let mut batches = Vec::with_capacity(more.len() + 1);
         if let Some(rows) = self.rows.take().filter(|_| !left.is_empty()) {
@@ -57,7 +57,7 @@ impl Pool {
         batches.extend(more);
         let rows = joined(batches)?;
         for column in rows.columns() {
-            room::check_taken(column)?;
+            arrow_kernels::check_taken(column)?;
         }
         self.left = (0..).take(rows.num_rows()).collect();
         self.rows = Some(rows);
@@ -79,7 +79,7 @@ impl Pool {
 fn gathered(rows: &RecordBatch, which: Vec<u64>) -> PyResult<RecordBatch> {
     let which = UInt64Array::from(which);
     fenced(|| {
-        let columns = rows.columns().iter().map(|column| room::taken(column, &which));
+        let columns = rows.columns().iter().map(|column| arrow_kernels::taken(column, &which));
         RecordBatch::try_new(rows.schema(), columns.collect::<Result<_, _>>()?)
     })
     .map_err(PyValueError::new_err)

@@ -9,16 +9,16 @@
 //! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
 //! that is what `__dlpack__` is for, and who needs it asks there.
 
+mod borrowed;
 mod known;
-mod lent;
 mod ours;
 mod table;
 mod theirs;
 
 use std::ffi::CStr;
 
+pub(super) use borrowed::BorrowedTensor;
 pub(super) use known::{is_builtin, unless_it_raises};
-pub(super) use lent::Lent;
 pub(super) use ours::capsule;
 pub(super) use theirs::take;
 

@@ -6,7 +6,7 @@
 //! - **X2** A pointer to an object is NULL or a live object. A pointer for a result is NULL or good for
 //!   writing it.
 //! - **X3** A `DLTensor` that was filled in is used only while the object that it came from lives.
-//!   Its pointers are into the object's own tensor, or into the one in its [`Lent`].
+//!   Its pointers are into the object's own tensor, or into the one in its [`BorrowedTensor`].
 //! - **X4** The table is never written to, by whoever has a pointer to it.
 #![expect(unsafe_code, reason = "is called from C")]
 
@@ -105,13 +105,13 @@ unsafe extern "C" fn allocate(
     unsafe {
         clear(out);
         let no_out = out.is_null() || !out.is_aligned();
-        let work = || if no_out { Err(Trouble::no_out()) } else { allocated(prototype) };
-        match fenced(work).unwrap_or_else(|words| Err(Trouble::new(c"SystemError", words))) {
+        let work = || if no_out { Err(CError::no_out()) } else { allocated(prototype) };
+        match fenced(work).unwrap_or_else(|words| Err(CError::new(c"SystemError", words))) {
             Ok(tensor) => {
                 out.write(tensor.into_raw());
                 0
             }
-            Err(Trouble { kind, message }) => {
+            Err(CError { kind, message }) => {
                 if let Some(set_error) = set_error {
                     set_error(error_ctx, kind.as_ptr(), message.as_ptr());
                 }
@@ -122,12 +122,12 @@ unsafe extern "C" fn allocate(
 }
 
 /// What C is told of a failure without Python: an exception's name, and words.
-struct Trouble {
+struct CError {
     kind: &'static CStr,
     message: CString,
 }
 
-impl Trouble {
+impl CError {
     fn new(kind: &'static CStr, message: String) -> Self {
         Self { kind, message: CString::new(message).unwrap_or_default() }
     }
@@ -137,7 +137,7 @@ impl Trouble {
     }
 }
 
-impl From<Error> for Trouble {
+impl From<Error> for CError {
     fn from(error: Error) -> Self {
         let is_memory = matches!(error, Error::OutOfMemory { .. });
         Self::new(if is_memory { c"MemoryError" } else { c"BufferError" }, error.to_string())
@@ -149,9 +149,9 @@ const NO_OUT: &str = "the pointer for the result is NULL or misaligned";
 /// # Safety
 ///
 /// `prototype` is NULL, or as [`ManagedTensor::like`] asks.
-unsafe fn allocated(prototype: *const DLTensor) -> Result<ManagedTensor, Trouble> {
+unsafe fn allocated(prototype: *const DLTensor) -> Result<ManagedTensor, CError> {
     if prototype.is_null() {
-        return Err(Trouble::new(c"BufferError", "the prototype is NULL".to_owned()));
+        return Err(CError::new(c"BufferError", "the prototype is NULL".to_owned()));
     }
     // SAFETY: the caller's promise.
     let (device, tensor) = unsafe {
@@ -159,7 +159,7 @@ unsafe fn allocated(prototype: *const DLTensor) -> Result<ManagedTensor, Trouble
         (device, device.is_cpu().then(|| ManagedTensor::like(prototype)))
     };
     let message = || format!("cannot allocate on {device}, only on the CPU");
-    Ok(tensor.ok_or_else(|| Trouble::new(c"BufferError", message()))??)
+    Ok(tensor.ok_or_else(|| CError::new(c"BufferError", message()))??)
 }
 
 /// Nothing, for a result that may not come.
@@ -223,7 +223,7 @@ fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned>
     }
     match object.cast::<PyArray>() {
         Ok(array) => exported_array(object.py(), array.get()),
-        Err(_) => Err(stranger(object)),
+        Err(_) => Err(wrong_type(object)),
     }
 }
 
@@ -238,7 +238,7 @@ fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTen
 /// A tensor in C's terms, whose memory, shape and strides are the object's (X3).
 fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
     let kept = if let Ok(tensor) = object.cast::<PyTensor>() {
-        let (tensor, lent) = (tensor.get().managed(), tensor.get().lent());
+        let (tensor, lent) = (tensor.get().managed(), tensor.get().borrowed());
         if let Some(description) = tensor.dl_tensor() {
             return Ok(description);
         }
@@ -247,14 +247,14 @@ fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
         let array = array.get();
         let options = ExportOptions::default().with_copy(CopyPolicy::Never);
         let make = || Ok(export::to_dlpack(array.array(), array.field(), &options)?);
-        array.lent().get_or_make(make)?
+        array.borrowed().get_or_make(make)?
     } else {
-        return Err(stranger(object));
+        return Err(wrong_type(object));
     };
     kept.dl_tensor().ok_or_else(|| PyBufferError::new_err("a tensor of ours has strides"))
 }
 
-fn stranger(object: &Bound<'_, PyAny>) -> PyErr {
+fn wrong_type(object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("expected an Array or a Tensor, got {}", described(object)))
 }
 

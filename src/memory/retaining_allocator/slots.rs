@@ -7,7 +7,7 @@
 
 use std::ptr;
 
-use super::huge::PAGE;
+use super::super::huge::PAGE;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The most that is kept, in pages: 128 MiB.

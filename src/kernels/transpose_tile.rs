@@ -5,22 +5,22 @@ use std::array::from_fn;
 use super::bytes::array;
 use super::lanes::Lanes;
 
-/// Rows that are woven at once: few enough to stay in the nearest cache while their columns come by,
+/// Rows that are transposed at once: few enough to stay in the nearest cache while their columns come by,
 /// enough for each column to be read by the cache line.
 const ROWS: usize = 64;
 
-/// Bytes of a row that are woven at once where rows are wide: a cache line.
+/// Bytes of a row that are transposed at once where rows are wide: a cache line.
 pub(super) const LINE: usize = 64;
 
 /// Writes the items of each column, which lie one behind the other, from the item `start` on as rows, which
 /// do so in `tile`.
-pub(super) fn weave(columns: &[&[u8]], start: usize, tile: &mut [u8], size: usize) {
+pub(super) fn transpose_tile(columns: &[&[u8]], start: usize, tile: &mut [u8], size: usize) {
     match size {
-        1 => weave_words::<1, 16>(columns, start, tile),
-        2 => weave_words::<2, 8>(columns, start, tile),
-        4 => weave_words::<4, 4>(columns, start, tile),
-        8 => weave_words::<8, 2>(columns, start, tile),
-        _ => weave_words::<16, 1>(columns, start, tile),
+        1 => transpose_words::<1, 16>(columns, start, tile),
+        2 => transpose_words::<2, 8>(columns, start, tile),
+        4 => transpose_words::<4, 4>(columns, start, tile),
+        8 => transpose_words::<8, 2>(columns, start, tile),
+        _ => transpose_words::<16, 1>(columns, start, tile),
     }
 }
 
@@ -42,7 +42,7 @@ pub(super) fn lines<const N: usize, const K: usize>(
 }
 
 /// `K` items of `N` bytes fill a register.
-fn weave_words<const N: usize, const K: usize>(
+fn transpose_words<const N: usize, const K: usize>(
     columns: &[&[u8]],
     mut start: usize,
     tile: &mut [u8],
@@ -51,11 +51,11 @@ fn weave_words<const N: usize, const K: usize>(
     let (whole, rest) = columns.split_at(columns.len() / K * K);
     for tile in tile.chunks_mut(ROWS * row) {
         let rows = tile.len() / row;
-        weave_rest::<N, K>(rest, start, tile, row);
+        transpose_rest::<N, K>(rest, start, tile, row);
         let (mut groups, mut at) = (whole, 0);
         while let Some((group, others)) = groups.split_first_chunk::<K>() {
             let group = group.map(|column| &column[start * N..(start + rows) * N]);
-            weave_squares::<N, K>(&group, tile, row, at);
+            transpose_squares::<N, K>(&group, tile, row, at);
             (groups, at) = (others, at + K * N);
         }
         start += rows;
@@ -63,7 +63,7 @@ fn weave_words<const N: usize, const K: usize>(
 }
 
 /// `K` rows of `K` columns at once: what was beside each other is then below each other.
-fn weave_squares<const N: usize, const K: usize>(
+fn transpose_squares<const N: usize, const K: usize>(
     columns: &[&[u8]; K],
     tile: &mut [u8],
     row: usize,
@@ -78,13 +78,18 @@ fn weave_squares<const N: usize, const K: usize>(
         }
         start += 16;
     }
-    weave_items::<N, K>(&columns.map(|column| &column[start..]), squares.into_remainder(), row, at);
+    transpose_items::<N, K>(
+        &columns.map(|column| &column[start..]),
+        squares.into_remainder(),
+        row,
+        at,
+    );
 }
 
 /// The last columns, which fill no register. Of two or three columns of four bytes, whole registers are
 /// written all the same: what is beyond a row is written over, by the next row or by the columns before
 /// these. The other sizes would gain too, but are rare, and code.
-fn weave_rest<const N: usize, const K: usize>(
+fn transpose_rest<const N: usize, const K: usize>(
     columns: &[&[u8]],
     mut start: usize,
     mut tile: &mut [u8],
@@ -102,11 +107,11 @@ fn weave_rest<const N: usize, const K: usize>(
     }
     let mut rest = columns;
     while let Some((group, others)) = rest.split_first_chunk::<4>() {
-        weave_items::<N, 4>(&group.map(|column| &column[start * N..]), tile, row, at);
+        transpose_items::<N, 4>(&group.map(|column| &column[start * N..]), tile, row, at);
         (rest, at) = (others, at + 4 * N);
     }
     for column in rest {
-        weave_items::<N, 1>(&[&column[start * N..]], tile, row, at);
+        transpose_items::<N, 1>(&[&column[start * N..]], tile, row, at);
         at += N;
     }
 }
@@ -136,7 +141,7 @@ fn square<const N: usize, const K: usize>(columns: &[&[u8]; K], start: usize) ->
 }
 
 /// Item by item, of several columns at once: more of each row is written before it is left.
-fn weave_items<const N: usize, const G: usize>(
+fn transpose_items<const N: usize, const G: usize>(
     columns: &[&[u8]; G],
     tile: &mut [u8],
     row: usize,

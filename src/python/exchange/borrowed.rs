@@ -8,9 +8,9 @@ use crate::sync::OnceLock;
 /// A tensor that an object keeps for as long as it lives, once somebody has asked for a borrowed one: what
 /// that one points to. It counts as exported ([`crate::live`]) until the object goes.
 #[derive(Debug, Default)]
-pub(in crate::python) struct Lent(OnceLock<Box<ManagedTensor>>);
+pub(in crate::python) struct BorrowedTensor(OnceLock<Box<ManagedTensor>>);
 
-impl Lent {
+impl BorrowedTensor {
     pub(super) fn get_or_make(
         &self,
         make: impl FnOnce() -> PyResult<ManagedTensor>,

@@ -7,14 +7,14 @@ use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{ArrowError, DataType};
 use arrow_select::take::take;
 
-use super::structure::{Checked, fenced};
+use super::ffi_validate::{Checked, fenced};
 use super::{bound, settled, size};
 use crate::error::Error;
 use crate::memory;
 
 /// An error unless there is room for so many bytes; `None` are more than can be counted.
 fn reserve(nbytes: Option<usize>) -> Result<(), Error> {
-    memory::room(nbytes.unwrap_or(usize::MAX))
+    memory::probe_alloc(nbytes.unwrap_or(usize::MAX))
 }
 
 /// An error unless the rows of several chunks can be counted.

@@ -10,7 +10,7 @@ pub(super) fn repaired(data: ArrayData) -> Result<ArrayData, ArrowError> {
         true => cut(&data, 0, data.len())?,
         false => data,
     };
-    without_offsets_of_nothing(data)
+    normalize_empty_bytes(data)
 }
 
 /// So many elements from one on, where structs begin with the first of their children's.
@@ -45,14 +45,14 @@ fn cut(data: &ArrayData, from: usize, len: usize) -> Result<ArrayData, ArrowErro
 
 /// arrow-rs takes texts and binaries without rows to be without bytes, and then finds that the offset of
 /// such a slice lies behind these: here they are new ones, at any depth.
-fn without_offsets_of_nothing(data: ArrayData) -> Result<ArrayData, ArrowError> {
+fn normalize_empty_bytes(data: ArrayData) -> Result<ArrayData, ArrowError> {
     if !has_offsets_of_nothing(&data) {
         return Ok(data);
     }
     if data.is_empty() {
         return Ok(ArrayData::new_empty(data.data_type()));
     }
-    let children = data.child_data().iter().cloned().map(without_offsets_of_nothing);
+    let children = data.child_data().iter().cloned().map(normalize_empty_bytes);
     let children = children.collect::<Result<_, _>>()?;
     data.into_builder().child_data(children).build()
 }

@@ -16,8 +16,8 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields};
 
-use super::repair::repaired;
-use super::structure::{Checked, check_array, child_types, fenced};
+use super::arrow_workarounds::repaired;
+use super::ffi_validate::{Checked, check_array, child_types, fenced};
 use crate::import;
 use crate::memory::release_foreign;
 
@@ -31,9 +31,9 @@ pub(super) fn array_from(
     let moved = check_array(&array, data_type)?;
     // SAFETY: it has been checked, so there is a child for each type.
     unsafe { correct(&raw mut array, data_type) };
-    let lender = Arc::new(Lender(array));
-    let part = Part { array: &lender.0, lender: &lender };
-    // SAFETY: checked, corrected, and its own lender.
+    let owner = Arc::new(OwnedArray(array));
+    let part = Part { array: &owner.0, owner: &owner };
+    // SAFETY: checked, corrected, and its own owner.
     let array = fenced(|| unsafe { part.rows(data_type, 0, part.array.len()) })?;
     Ok((array, moved))
 }
@@ -62,16 +62,16 @@ unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
 }
 
 /// A structure that is released when the last of those who look at it has gone.
-pub(super) struct Lender(pub(super) FFI_ArrowArray);
+pub(super) struct OwnedArray(pub(super) FFI_ArrowArray);
 
-impl Lender {
+impl OwnedArray {
     /// The structure, which is not released.
     pub(super) fn into_inner(mut self) -> FFI_ArrowArray {
         mem::replace(&mut self.0, FFI_ArrowArray::empty())
     }
 }
 
-impl Drop for Lender {
+impl Drop for OwnedArray {
     fn drop(&mut self) {
         let array = mem::replace(&mut self.0, FFI_ArrowArray::empty());
         release_foreign(move || drop(array));
@@ -82,7 +82,7 @@ impl Drop for Lender {
 #[derive(Clone, Copy)]
 struct Part<'a> {
     array: &'a FFI_ArrowArray,
-    lender: &'a Arc<Lender>,
+    owner: &'a Arc<OwnedArray>,
 }
 
 impl Part<'_> {
@@ -90,7 +90,7 @@ impl Part<'_> {
     ///
     /// # Safety
     ///
-    /// The structure is the lender's or below it, meets S1, has passed [`check_array`] for this type and is
+    /// The structure is the owner's or below it, meets S1, has passed [`check_array`] for this type and is
     /// [`correct`]; it has these rows.
     unsafe fn rows(
         self,
@@ -127,7 +127,7 @@ impl Part<'_> {
         let start = self.array.offset() + from;
         let mut columns = Vec::with_capacity(fields.len());
         for (index, field) in fields.iter().enumerate() {
-            let child = Part { array: self.array.child(index), lender: self.lender };
+            let child = Part { array: self.array.child(index), owner: self.owner };
             // SAFETY: the caller's promise holds for children, which are as long as their parent's end.
             let column = unsafe { child.rows(field.data_type(), start, len) }?;
             let is_hidden = |inner| nulls.as_ref().is_some_and(|outer| outer.contains(inner));
@@ -197,11 +197,11 @@ impl Part<'_> {
     ///
     /// S1; there is such a buffer, and it has so many bytes.
     unsafe fn buffer(self, index: usize, len: usize) -> Option<Buffer> {
-        // SAFETY: the caller's promise; the lender releases them when the last buffer has gone.
+        // SAFETY: the caller's promise; the owner releases them when the last buffer has gone.
         unsafe {
             let start = self.array.buffers.add(index).read().cast_mut().cast();
-            let lender = Arc::clone(self.lender);
-            Some(Buffer::from_custom_allocation(NonNull::new(start)?, len, lender))
+            let owner = Arc::clone(self.owner);
+            Some(Buffer::from_custom_allocation(NonNull::new(start)?, len, owner))
         }
     }
 
@@ -220,19 +220,19 @@ impl Part<'_> {
         Ok(make_array(data))
     }
 
-    /// The same structure; it is released by giving back a share of the lender.
+    /// The same structure; it is released by giving back a share of the owner.
     fn lent(self) -> FFI_ArrowArray {
         unsafe extern "C" fn release(array: *mut FFI_ArrowArray) {
             // SAFETY: called once, by the interface, with the array that was made below.
             unsafe {
-                drop(Arc::from_raw((*array).private_data.cast::<Lender>()));
+                drop(Arc::from_raw((*array).private_data.cast::<OwnedArray>()));
                 (*array).release = None;
             }
         }
-        // SAFETY: of the two, only the lender's is released as its producer wants it.
+        // SAFETY: of the two, only the owner's is released as its producer wants it.
         let mut lent = unsafe { ptr::from_ref(self.array).read() };
         lent.release = Some(release);
-        lent.private_data = Arc::into_raw(Arc::clone(self.lender)).cast_mut().cast::<c_void>();
+        lent.private_data = Arc::into_raw(Arc::clone(self.owner)).cast_mut().cast::<c_void>();
         lent
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 
 /// An error unless so many bytes could be had now, for those who cannot be told that they could not.
-pub(crate) fn room(nbytes: usize) -> Result<(), Error> {
+pub(crate) fn probe_alloc(nbytes: usize) -> Result<(), Error> {
     let room = Vec::<u8>::new().try_reserve_exact(nbytes);
     room.map_err(|_| Error::OutOfMemory { nbytes })
 }

@@ -7,7 +7,7 @@ use loom::cell::Cell;
 use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use loom::thread;
 
-use super::huge::PAGE;
+use super::super::huge::PAGE;
 use super::slots::{MOST, Slots};
 use crate::in_every_order;
 

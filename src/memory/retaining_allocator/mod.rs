@@ -5,11 +5,14 @@
 //! the one asked for, whether it is new, in use or kept.
 #![expect(unsafe_code, reason = "is an allocator")]
 
+mod slots;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr;
 
+use slots::{MOST, Slots};
+
 use super::huge::{self, PAGE};
-use super::slots::{MOST, Slots};
 use crate::sync::atomic::{AtomicPtr, AtomicUsize};
 
 /// From here on blocks take whole large pages.
@@ -25,11 +28,11 @@ const SLOTS: usize = 4;
 /// 128 MiB in all, are not freed but kept for the next result of that size, and offered to the kernel
 /// (`MADV_FREE`): it takes them when memory runs short. Until then they count as this process's.
 #[derive(Debug)]
-pub struct KeepingAllocator {
+pub struct RetainingAllocator {
     slots: Slots<SLOTS>,
 }
 
-impl KeepingAllocator {
+impl RetainingAllocator {
     /// An allocator that has kept nothing yet.
     #[must_use]
     pub const fn new() -> Self {
@@ -47,13 +50,13 @@ unsafe fn free(block: *mut u8, pages: usize) {
     unsafe { System.dealloc(block, Layout::from_size_align_unchecked(pages * PAGE, PAGE)) };
 }
 
-impl Default for KeepingAllocator {
+impl Default for RetainingAllocator {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for KeepingAllocator {
+impl Drop for RetainingAllocator {
     fn drop(&mut self) {
         // SAFETY: K2.
         self.slots.clear(|block, pages| unsafe { free(block, pages) });
@@ -69,7 +72,7 @@ fn large(layout: Layout) -> Option<Layout> {
 
 // SAFETY: blocks are the system's; a large one has at least the size and the alignment asked for, is
 // freed as it was allocated (K1), and is never in two hands (K2). Nothing here allocates or panics.
-unsafe impl GlobalAlloc for KeepingAllocator {
+unsafe impl GlobalAlloc for RetainingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(large) = large(layout) else {
             // SAFETY: the caller's promise.
@@ -138,7 +141,7 @@ mod tests {
     }
 
     /// Allocates, looks at both ends, and leaves a mark there.
-    fn alloc(allocator: &KeepingAllocator, size: usize) -> *mut u8 {
+    fn alloc(allocator: &RetainingAllocator, size: usize) -> *mut u8 {
         // SAFETY: it is not empty, and so many bytes are there.
         unsafe {
             let block = allocator.alloc(layout(size));
@@ -149,7 +152,7 @@ mod tests {
         }
     }
 
-    fn free(allocator: &KeepingAllocator, block: *mut u8, size: usize) {
+    fn free(allocator: &RetainingAllocator, block: *mut u8, size: usize) {
         // SAFETY: every block in these tests is freed once, with its size.
         unsafe {
             assert_eq!((block.read(), block.add(size - 1).read()), (1, 2));
@@ -157,7 +160,7 @@ mod tests {
         }
     }
 
-    fn kept(allocator: &KeepingAllocator) -> usize {
+    fn kept(allocator: &RetainingAllocator) -> usize {
         let Slots { blocks, pages, .. } = &allocator.slots;
         let in_slots = blocks.iter().map(|slot| slot.load(Ordering::Relaxed).addr() % PAGE).sum();
         assert_eq!(pages.load(Ordering::Relaxed), in_slots);
@@ -166,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_block_is_kept_for_the_next_of_its_size() {
-        let allocator = KeepingAllocator::new();
+        let allocator = RetainingAllocator::new();
         let block = alloc(&allocator, 10_000_000);
         assert!(block.addr() % PAGE == 0);
         free(&allocator, block, 10_000_000);
@@ -185,7 +188,7 @@ mod tests {
 
     #[test]
     fn no_more_is_kept_than_is_said() {
-        let allocator = KeepingAllocator::new();
+        let allocator = RetainingAllocator::new();
         for size in [1000, LARGE - 1, 200 << 20] {
             free(&allocator, alloc(&allocator, size), size);
             assert_eq!(kept(&allocator), 0);
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn reallocated_blocks_hold_what_they_held() {
-        let allocator = KeepingAllocator::default();
+        let allocator = RetainingAllocator::default();
         let mut size = 1000;
         let mut block = alloc(&allocator, size);
         for next in [2000, LARGE, LARGE + 1, 5 << 20, 20 << 20, 6 << 20, 500] {
@@ -221,7 +224,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
     fn a_block_that_cannot_grow_stays_as_it_was() {
-        let allocator = KeepingAllocator::new();
+        let allocator = RetainingAllocator::new();
         let block = alloc(&allocator, 1000);
         // SAFETY: the block is there, with this size; no machine has so much memory.
         let grown = unsafe { allocator.realloc(block, layout(1000), 1 << 60) };
@@ -231,7 +234,7 @@ mod tests {
 
     #[test]
     fn zeroed_is_zero_wherever_it_comes_from() {
-        let allocator = KeepingAllocator::new();
+        let allocator = RetainingAllocator::new();
         free(&allocator, alloc(&allocator, LARGE), LARGE);
         // SAFETY: as above.
         unsafe {
@@ -243,7 +246,7 @@ mod tests {
 
     #[test]
     fn threads_never_share_a_block() {
-        let allocator = KeepingAllocator::new();
+        let allocator = RetainingAllocator::new();
         std::thread::scope(|scope| {
             for own in 0..4_u8 {
                 let allocator = &allocator;

@@ -146,11 +146,11 @@ pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
         strides: &strides,
     };
     // SAFETY: L1, for as long as the lender lives.
-    Ok(unsafe { ManagedTensor::over_foreign(lender, &description) }?)
+    Ok(unsafe { ManagedTensor::from_foreign(lender, &description) }?)
 }
 
 /// What an array interface says of its memory, in a tensor's terms.
-pub(super) struct Told {
+pub(super) struct ArraySpec {
     pub(super) device: DLDevice,
     pub(super) dtype: DLDataType,
     /// Whether elements of under 8 bits have a byte each.
@@ -163,7 +163,7 @@ pub(super) struct Told {
 pub(super) fn told_of_buffer(
     object: &Bound<'_, PyAny>,
     origin: usize,
-    told: &Told,
+    told: &ArraySpec,
 ) -> PyResult<ManagedTensor> {
     let (lender, view) = Lender::buffer_of(object, ffi::PyBUF_SIMPLE)?;
     // SAFETY: L1, the lender outlives the borrow.
@@ -173,7 +173,7 @@ pub(super) fn told_of_buffer(
         describe(view.buf.cast::<u8>().wrapping_add(origin), view.readonly != 0, told)?;
     // SAFETY: L1, for as long as the lender lives; that the elements lie within is checked next, before
     // anyone can look.
-    let tensor = unsafe { ManagedTensor::over_foreign(lender, &description) }?;
+    let tensor = unsafe { ManagedTensor::from_foreign(lender, &description) }?;
     if tensor.size() > 0 && tensor.extends_beyond(origin, len) {
         return Err(PyBufferError::new_err(format!(
             "shape {:?} and strides {:?} reach beyond the {len} bytes of the buffer, from offset \
@@ -190,13 +190,13 @@ pub(super) fn told_of_address(
     objects: Vec<Py<PyAny>>,
     address: usize,
     readonly: bool,
-    told: &Told,
+    told: &ArraySpec,
 ) -> PyResult<ManagedTensor> {
     // Python tells addresses as integers.
     let description = describe(ptr::with_exposed_provenance_mut(address), readonly, told)?;
     let lender = Lender { buffer: None, objects };
     // SAFETY: L2.
-    let tensor = unsafe { ManagedTensor::over_foreign(lender, &description) }?;
+    let tensor = unsafe { ManagedTensor::from_foreign(lender, &description) }?;
     // The core leaves this to other devices, where NULL may be an address.
     if address == 0 && tensor.nbytes() > 0 {
         return Err(Error::NullData { nbytes: tensor.nbytes() }.into());
@@ -204,8 +204,8 @@ pub(super) fn told_of_address(
     Ok(tensor)
 }
 
-fn describe(data: *mut u8, readonly: bool, told: &Told) -> PyResult<Description<'_>> {
-    let Told { device, dtype, is_padded, shape, strides } = told;
+fn describe(data: *mut u8, readonly: bool, told: &ArraySpec) -> PyResult<Description<'_>> {
+    let ArraySpec { device, dtype, is_padded, shape, strides } = told;
     let flags = read_only(readonly);
     Ok(Description {
         data,
