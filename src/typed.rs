@@ -68,7 +68,7 @@ macro_rules! conversions {
 }
 for_each_numeric!(conversions);
 
-/// A matrix (rows, columns), as [`export::tensor`](crate::export::tensor) with default options: a copy, but of a single
+/// A matrix (rows, columns), as [`export::tensor`] with default options: a copy, but of a single
 /// column.
 ///
 /// ```
@@ -84,7 +84,7 @@ for_each_numeric!(conversions);
 ///
 /// # Errors
 ///
-/// As [`export::tensor`](crate::export::tensor).
+/// As [`export::tensor`].
 impl TryFrom<&RecordBatch> for ManagedTensor {
     type Error = Error;
 
@@ -93,7 +93,7 @@ impl TryFrom<&RecordBatch> for ManagedTensor {
     }
 }
 
-/// As [`import::array`](crate::import::array).
+/// As [`import::array`].
 ///
 /// ```
 /// use arrow_array::{Array, ArrayRef};
