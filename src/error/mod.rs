@@ -1,13 +1,19 @@
 //! The one error type: every variant is a fact with its numbers, and says what to do next where
 //! there is something to do.
 
-use core::fmt;
+mod problems;
+mod refusals;
+mod words;
 
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use crate::copy::CopyReason;
-use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice};
+use crate::ffi::{DLDataType, DLDevice};
 use crate::scalar::Scalar;
+pub use problems::{GiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
+pub(crate) use refusals::Refusals;
+pub(crate) use words::Count;
+use words::{Described, OnePerLine, instead, known};
 
 /// Why a conversion was refused or a tensor rejected.
 ///
@@ -505,244 +511,6 @@ pub enum Error {
         /// The element type found.
         DLDataType,
     ),
-}
-
-/// What is wrong with a mask; the words of [`Error::BadMask`].
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum MaskProblem {
-    /// It is not bool.
-    #[error("a mask is bool, true where a value is valid, not {0}")]
-    Dtype(
-        /// Its element type.
-        DLDataType,
-    ),
-    /// It is neither for the rows nor for the elements.
-    #[error(
-        "a mask of shape {mask:?} fits neither the rows nor the elements of a tensor of shape {shape:?}"
-    )]
-    Shape {
-        /// The mask's extents.
-        mask: Vec<i64>,
-        /// The tensor's extents.
-        shape: Vec<i64>,
-    },
-    /// The elements of a row are no values of their own.
-    #[error(
-        "in {} no element can be null, only a row: pass a mask of one value for each row",
-        Described(field)
-    )]
-    NoItems {
-        /// What the tensor becomes.
-        field: FieldRef,
-    },
-    /// The field that was asked for rules nulls out.
-    #[error("the field {name:?} is not nullable, and the mask hides {hidden} of {len} values")]
-    NotNullable {
-        /// The field's name.
-        name: String,
-        /// Values that the mask hides.
-        hidden: usize,
-        /// All of them.
-        len: usize,
-    },
-}
-
-/// What is wrong with offsets; the words of [`Error::BadOffsets`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum OffsetsProblem {
-    /// They are no integers of 8 to 64 bits.
-    #[error("they are {0}, not integers")]
-    Dtype(
-        /// Their element type.
-        DLDataType,
-    ),
-    /// Even without rows there is one.
-    #[error("there are none, where there must be one more than rows")]
-    None,
-    /// Offsets count from the first value.
-    #[error("offset {index} is {offset}")]
-    Negative {
-        /// Which offset.
-        index: usize,
-        /// The value found.
-        offset: i64,
-    },
-    /// A row cannot end before it begins.
-    #[error("offset {index} is {offset}, less than the {previous} before it")]
-    Decreasing {
-        /// Which offset.
-        index: usize,
-        /// The value found.
-        offset: i64,
-        /// The one before.
-        previous: i64,
-    },
-    /// A row cannot end behind the last value.
-    #[error("the last one is {offset}, but there are {values} values")]
-    Beyond {
-        /// The last offset.
-        offset: i64,
-        /// Number of values.
-        values: usize,
-    },
-    /// The array's offsets are of a narrower type. Nothing is ever truncated.
-    #[error(
-        "offset {index} is {offset}, which does not fit {} bits{}", if *is_large { 64 } else { 32 },
-        if *is_large { "" } else { ": ask for a large type, such as LargeList" }
-    )]
-    TooLarge {
-        /// Which offset.
-        index: usize,
-        /// The value found.
-        offset: u64,
-        /// Whether the array's offsets have 64 bits, rather than 32.
-        is_large: bool,
-    },
-}
-
-/// As many as somebody reads, none of them longer than a few lines.
-struct OnePerLine<'a>(&'a [Error]);
-
-impl fmt::Display for OnePerLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 20;
-        const LONGEST: usize = 300;
-        for error in self.0.iter().take(SHOWN) {
-            let text = error.to_string();
-            let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
-            let more = if end < text.len() { "..." } else { "" };
-            write!(f, "\n  {}{more}", &text[..end])?;
-        }
-        match self.0.len().saturating_sub(SHOWN) {
-            0 => Ok(()),
-            more => write!(f, "\n  and {more} more"),
-        }
-    }
-}
-
-/// What is wrong with the columns of a table, gathered until all have been looked at.
-#[derive(Default)]
-pub(crate) struct Refusals(Vec<Error>);
-
-impl Refusals {
-    /// What became of a column, if it was not refused.
-    pub(crate) fn note<T>(&mut self, name: &str, result: Result<T, Error>) -> Option<T> {
-        let in_column = |error| Error::Column { name: name.to_owned(), error: Box::new(error) };
-        self.note_all(result.map_err(in_column))
-    }
-
-    /// What became of several columns, whose errors have their names.
-    pub(crate) fn note_all<T>(&mut self, result: Result<T, Error>) -> Option<T> {
-        match result {
-            Ok(made) => return Some(made),
-            Err(Error::Columns { errors }) => self.0.extend(errors),
-            Err(error) => self.0.push(error),
-        }
-        None
-    }
-
-    /// One error for all.
-    pub(crate) fn finish(mut self) -> Result<(), Error> {
-        match self.0.len() {
-            0 => Ok(()),
-            1 => Err(self.0.remove(0)),
-            _ => Err(Error::Columns { errors: self.0 }),
-        }
-    }
-}
-
-/// So many things of a name that ends in s where there are several.
-pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
-
-impl fmt::Display for Count {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(count, name) = self;
-        write!(f, "{count} {name}{}", if *count == 1 { "" } else { "s" })
-    }
-}
-
-/// Which names there are of dtypes: the one that may be meant by this one, else whose they are.
-fn known(name: &str) -> String {
-    match DLDataType::named_like(name) {
-        Some(meant) => format!("did you mean {:?}?", meant.to_string()),
-        None => "NumPy's and ml_dtypes' are known, such as \"float32\"".to_owned(),
-    }
-}
-
-/// What to do where one dtype cannot become the other.
-fn instead(from: DLDataType, to: DLDataType) -> &'static str {
-    use DLDataTypeCode as Code;
-    let is_small = |dtype: DLDataType| dtype.code == Code::BFLOAT || dtype.code.0 > Code::BOOL.0;
-    match to.code {
-        Code::BOOL => "compare it with 0 first, say",
-        _ if is_small(from) => "ask for float32 or float64, which hold its values",
-        _ if is_small(to) => {
-            "ask for float32 and let the framework round it, as PyTorch's x.to(torch.bfloat16) does"
-        }
-        _ if from.code == Code::COMPLEX || to.code == Code::COMPLEX => {
-            "convert it in the framework, which knows what becomes of the imaginary part"
-        }
-        _ => "ask for an integer of 8 to 64 bits or a float of 16 to 64",
-    }
-}
-
-/// A field as its type: of an extension type if it is one.
-struct Described<'a>(&'a Field);
-
-impl fmt::Display for Described<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let storage = self.0.data_type();
-        match self.0.extension_type_name() {
-            None => storage.fmt(f),
-            Some(name) => {
-                let metadata = self.0.extension_type_metadata().unwrap_or_default();
-                write!(f, "{name}{metadata} stored as {storage}")
-            }
-        }
-    }
-}
-
-/// What keeps memory from being given away; the words of [`Error::NotGivable`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum GiveObstacle {
-    /// The array or its buffer has another holder.
-    #[error("others hold its memory too")]
-    Shared,
-    /// The array is a slice that begins further on than its buffer does.
-    #[error("it does not begin where its buffer begins")]
-    Sliced,
-    /// The memory is not from Rust's allocator, or came through C, which does not say so.
-    #[error("its memory is not known to be from Rust's allocator")]
-    Foreign,
-}
-
-/// What keeps a tensor from being written to; the words of [`Error::NotWritable`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteObstacle {
-    /// The producer said so, or could not say anything, which the legacy ABI cannot.
-    #[error("it is read-only")]
-    ReadOnly,
-    /// Nothing says that this tensor is the only way to its memory; see
-    /// [`crate::ManagedTensor::assume_exclusive`].
-    #[error("others may hold its memory too")]
-    Shared,
-    /// Two positions may be the same element, as along a broadcast axis.
-    #[error(
-        "its elements may overlap, the stride of axis {axis} being {stride} where {needed} would \
-         keep them apart"
-    )]
-    Overlapping {
-        /// The axis whose stride is too small.
-        axis: usize,
-        /// Its stride, in elements.
-        stride: i64,
-        /// The least stride that steps over everything that axes of smaller strides reach.
-        needed: u64,
-    },
 }
 
 /// [`ArrowError::ExternalError`], with this error in it.

@@ -1,0 +1,78 @@
+//! Parts of what errors say.
+
+use core::fmt;
+
+use arrow_schema::Field;
+
+use crate::ffi::{DLDataType, DLDataTypeCode};
+
+/// As many as somebody reads, none of them longer than a few lines.
+pub(super) struct OnePerLine<'a, E>(pub(super) &'a [E]);
+
+impl<E: fmt::Display> fmt::Display for OnePerLine<'_, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 20;
+        const LONGEST: usize = 300;
+        for error in self.0.iter().take(SHOWN) {
+            let text = error.to_string();
+            let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
+            let more = if end < text.len() { "..." } else { "" };
+            write!(f, "\n  {}{more}", &text[..end])?;
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, "\n  and {more} more"),
+        }
+    }
+}
+
+/// So many things of a name that ends in s where there are several.
+pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
+
+impl fmt::Display for Count {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(count, name) = self;
+        write!(f, "{count} {name}{}", if *count == 1 { "" } else { "s" })
+    }
+}
+
+/// Which names there are of dtypes: the one that may be meant by this one, else whose they are.
+pub(super) fn known(name: &str) -> String {
+    match DLDataType::named_like(name) {
+        Some(meant) => format!("did you mean {:?}?", meant.to_string()),
+        None => "NumPy's and ml_dtypes' are known, such as \"float32\"".to_owned(),
+    }
+}
+
+/// What to do where one dtype cannot become the other.
+pub(super) fn instead(from: DLDataType, to: DLDataType) -> &'static str {
+    use DLDataTypeCode as Code;
+    let is_small = |dtype: DLDataType| dtype.code == Code::BFLOAT || dtype.code.0 > Code::BOOL.0;
+    match to.code {
+        Code::BOOL => "compare it with 0 first, say",
+        _ if is_small(from) => "ask for float32 or float64, which hold its values",
+        _ if is_small(to) => {
+            "ask for float32 and let the framework round it, as PyTorch's x.to(torch.bfloat16) does"
+        }
+        _ if from.code == Code::COMPLEX || to.code == Code::COMPLEX => {
+            "convert it in the framework, which knows what becomes of the imaginary part"
+        }
+        _ => "ask for an integer of 8 to 64 bits or a float of 16 to 64",
+    }
+}
+
+/// A field as its type: of an extension type if it is one.
+pub(super) struct Described<'a>(pub(super) &'a Field);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let storage = self.0.data_type();
+        match self.0.extension_type_name() {
+            None => storage.fmt(f),
+            Some(name) => {
+                let metadata = self.0.extension_type_metadata().unwrap_or_default();
+                write!(f, "{name}{metadata} stored as {storage}")
+            }
+        }
+    }
+}
