@@ -101,8 +101,8 @@ impl ManagedTensor {
     }
 
     /// A tensor of memory that `owner` keeps where it is, on any device, with any strides in elements (`None` for
-    /// row-major): writable, unless its holders are known to write, which is for them to agree on. The owner is
-    /// dropped with the last tensor, on whatever thread that is.
+    /// row-major). It is not flagged as read-only, so that consumers may write to it; Rust may, after
+    /// [`Self::assume_exclusive`]. The owner is dropped with the last tensor, on any thread.
     ///
     /// ```
     /// use arrow_dlpack::ManagedTensor;
