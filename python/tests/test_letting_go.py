@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, Tensor, asdlpack, from_dlpack, iter_batches, to_tensor
 from arrow_dlpack._core import _live
-from conftest import environment
+from conftest import LEFT_OUT, environment
 
 STACK = 128 << 10
 LONG = 1000
@@ -103,6 +103,10 @@ GROUPS = {
 }
 
 
+def chains(group):
+    return {name: steps for name, steps in GROUPS[group].items() if name not in LEFT_OUT}
+
+
 def chain(start, step):
     last = start()
     for _ in range(LONG):
@@ -160,7 +164,7 @@ def on_a_thread_that_python_has_never_seen(held):
 
 def let_go(group):
     """Every chain of a group, in two ways; its name comes before its crash."""
-    for name, (start, step) in GROUPS[group].items():
+    for name, (start, step) in chains(group).items():
         print(name, flush=True)
         on_a_small_stack(with_an_exception_in_flight, chain(start, step))
         assert _live() == (0, 0), name
@@ -178,7 +182,7 @@ def test_chains_of_owners_are_let_go_on_any_stack(group):
         check=False,
         env=environment(Path(__file__).parent),
     )
-    assert (done.returncode, done.stdout.splitlines()) == (0, [*GROUPS[group], "done"]), done.stderr
+    assert (done.returncode, done.stdout.splitlines()) == (0, [*chains(group), "done"]), done.stderr
 
 
 class Gpu:

@@ -119,8 +119,13 @@ def refusal(convert, source):
     return str(refused.value)
 
 
+def of_its_library(name):
+    """Names begin with their library's, if they are of one, such as "polars' frames"."""
+    return pytest.param(name, marks=pytest.mark.library(re.match(r"\w*", name)[0]))
+
+
 @pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
-@pytest.mark.parametrize("name", ARROW)
+@pytest.mark.parametrize("name", [of_its_library(name) for name in ARROW])
 def test_who_passes_no_arrow_data_is_told_how_to_make_some(name):
     source, words, way_out = ARROW[name]
     if words is None:
