@@ -11,7 +11,7 @@ use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 use crate::layout;
 
 impl ManagedTensor {
-    /// A tensor of a vector's elements, row-major, in the vector's memory: writable, since nobody else holds it.
+    /// A tensor of a vector's elements, row-major, in the vector's memory: writable, since the tensor is its only holder.
     ///
     /// ```
     /// use arrow_dlpack::ManagedTensor;
@@ -59,8 +59,8 @@ impl ManagedTensor {
         let values: &[T] = (*owner).as_ref();
         check_count(values.len(), shape)?;
         let data = values.as_ptr().cast_mut().cast();
-        // SAFETY: so many elements, borrowed from an owner that nobody else has: until the tensor drops it, it
-        // stays where it is and nobody has it mutably.
+        // SAFETY: so many elements, borrowed from an owner that only the tensor has: until the tensor drops it, it
+        // stays where it is and is not borrowed mutably.
         unsafe { Self::read_only_parts(owner, data, T::DTYPE, shape) }
     }
 
@@ -110,7 +110,7 @@ impl ManagedTensor {
     ///
     /// let mut owner = vec![1_i32, 2, 3, 4, 5, 6];
     /// let data = owner.as_mut_ptr().cast();
-    /// // SAFETY: the vector's elements stay where they are when it is moved, and nobody else has it.
+    /// // SAFETY: the vector's elements stay where they are when it is moved, and the tensor is its only holder.
     /// let column = unsafe {
     ///     let (dtype, strides) = (DLDataType::INT32, Some(&[2][..]));
     ///     ManagedTensor::from_raw_parts(owner, data, dtype, &[3], strides, DLDevice::CPU)?
@@ -127,7 +127,7 @@ impl ManagedTensor {
     /// # Safety
     ///
     /// As [`Self::from_raw`]: until the owner is dropped, on whatever thread and wherever it is moved to, the elements
-    /// are at `data`, on that device; if it is the CPU, they can be read, and nobody writes to them while they are
+    /// are at `data`, on that device; if it is the CPU, they can be read, and are not written to while they are
     /// looked at.
     pub unsafe fn from_raw_parts(
         owner: impl Send + Sync + 'static,
@@ -179,7 +179,7 @@ fn check_count(count: usize, shape: &[i64]) -> Result<(), Error> {
     Err(Error::CannotReshape { from, to: shape.to_vec() })
 }
 
-/// Whether there can be so many axes, before room is made for them.
+/// Whether there can be so many axes, before memory is allocated for them.
 fn check_axes(shape: &[i64]) -> Result<(), Error> {
     match shape.len() {
         ndim if ndim > layout::MAX_NDIM => Err(Error::TooManyAxes { ndim, most: layout::MAX_NDIM }),

@@ -4,11 +4,10 @@ use crate::error::Error;
 
 /// An error unless so many bytes could be had now, for those who cannot be told that they could not.
 pub(crate) fn probe_alloc(nbytes: usize) -> Result<(), Error> {
-    let room = Vec::<u8>::new().try_reserve_exact(nbytes);
-    room.map_err(|_| Error::OutOfMemory { nbytes })
+    reserved::<u8>(nbytes).map(drop)
 }
 
-/// A vector with room for so many items.
+/// An empty vector with capacity for so many items.
 pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Error> {
     let mut vector = Vec::new();
     match vector.try_reserve_exact(count) {
