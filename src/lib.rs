@@ -38,7 +38,7 @@ use std::sync;
 
 pub use copy::{CopyPolicy, CopyReason};
 pub use dtype::Element;
-pub use error::{Error, GiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
+pub use error::{Error, ExclusiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
 pub use export::{ExportOptions, NullPolicy, Order, to_dlpack};
 pub use import::{ImportOptions, Representation, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};

@@ -26,7 +26,7 @@
 //! enough for
 //!
 //! - a tensor made here of memory that nobody else holds: [`tensor`],
-//!   [`export::give`](crate::export::give), [`ManagedTensor::copied`](crate::ManagedTensor::copied);
+//!   [`export::into_tensor`](crate::export::into_tensor), [`ManagedTensor::copied`](crate::ManagedTensor::copied);
 //! - a tensor of another library that is flagged `IS_COPIED`, which says just that;
 //! - a tensor that [`ManagedTensor::assume_exclusive`](crate::ManagedTensor::assume_exclusive) vouches
 //!   for. It is unsafe, because nothing can check it.

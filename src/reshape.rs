@@ -30,7 +30,7 @@ impl ManagedTensor {
     }
 
     /// The elements in the same row-major order, in another shape, in which one extent may be -1: whatever is left
-    /// for it. Zero-copy where the strides allow it; what can be written to, or given away, still can.
+    /// for it. Zero-copy where the strides allow it; what can be written to, or handed over, still can.
     ///
     /// Source: [`reshape`](https://data-apis.org/array-api/latest/API_specification/generated/array_api.reshape.html)
     /// of the array API, `copy` included.

@@ -369,19 +369,21 @@ fn a_matrix_is_taken_apart_into_the_result() {
     );
 }
 
-/// The loop of a worker: a tensor is written to, read as an array, and given away for the next round.
+/// The loop of a worker: a tensor is written to, read as an array, and handed over for the next round.
 #[test]
 fn what_goes_round_as_tensor_and_array_is_allocated_once() {
     const ROWS: usize = 1 << 20;
     let column = Float32Array::from(vec![0.5; ROWS]);
     let field = field(&column);
     let copy = export::array(&column).and_then(|tensor| tensor.copied()).expect("a copy");
-    for mut tensor in [copy, export::give(Arc::new(column), &field).expect("its only holder")] {
+    for mut tensor in
+        [copy, export::into_tensor_with_field(Arc::new(column), &field).expect("its only holder")]
+    {
         let (tensor, asked) = allocations(|| {
             for round in 0..8_u8 {
                 tensor.as_slice_mut::<f32>().expect("its only holder")[0] = f32::from(round);
                 let (array, _) = from_dlpack(tensor, &ImportOptions::default()).expect("an array");
-                tensor = export::give(array, &field).expect("its only holder");
+                tensor = export::into_tensor_with_field(array, &field).expect("its only holder");
             }
             tensor
         });

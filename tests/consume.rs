@@ -8,7 +8,7 @@ use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array, ArrayRef, Int32Array, Int64Array, PrimitiveArray, UInt8Array};
 use arrow_buffer::{Buffer, ScalarBuffer};
 use arrow_dlpack::ffi::{DLDataType, DLDevice, DLDeviceType, DLPackFlags, DLPackVersion};
-use arrow_dlpack::{CopyPolicy, CopyReason, Error, GiveObstacle, from_dlpack};
+use arrow_dlpack::{CopyPolicy, CopyReason, Error, ExclusiveObstacle, from_dlpack};
 
 use support::{
     Abi, Data, Ints, Producer, Random, bytes_of, device, dtype, for_each_numeric, import,
@@ -718,7 +718,7 @@ fn what_an_option_could_change_is_never_a_type_refusal() {
         Error::LegacyCannotPad(dtype),
         Error::UnsupportedVersion { major: 2 },
         Error::OutOfMemory { nbytes: 8 },
-        Error::NotGivable(GiveObstacle::Shared),
+        Error::NotExclusive(ExclusiveObstacle::Shared),
     ] {
         assert!(!error.is_type_refusal(), "{error}");
     }

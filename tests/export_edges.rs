@@ -85,7 +85,7 @@ fn a_buffer_may_end_within_a_value() {
     };
     let (field, values) = (Field::new("x", DataType::Int32, true), Some(&[1, 2][..]));
     assert_eq!(export::array(&array()).expect("a tensor").as_slice::<i32>(), values);
-    let given = export::give(Arc::new(array()), &field).expect("given");
+    let given = export::into_tensor_with_field(Arc::new(array()), &field).expect("given");
     assert_eq!(given.as_slice::<i32>(), values);
     for copy in [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always] {
         let options = ExportOptions::default().with_copy(copy);

@@ -424,7 +424,11 @@ fn types_of_64_levels_go_through_a_small_stack_and_deeper_ones_do_not() {
             too_deep(export::explain((&array, &*field), &ExportOptions::default()).err());
             too_deep(export::mask((&array, &*field), &ExportOptions::default()).err());
             too_deep(export::ragged(&array, &field, &ExportOptions::default(), None).err());
-            too_deep(export::give(Arc::clone(&array), &field).err().map(|refused| refused.error));
+            too_deep(
+                export::into_tensor_with_field(Arc::clone(&array), &field)
+                    .err()
+                    .map(|refused| refused.error),
+            );
             let none: &[ArrayRef] = &[];
             too_deep(export::tensor(Source::Chunks(none, &field), &ExportOptions::default()).err());
             let batch = RecordBatch::try_from_iter([("x", Arc::clone(&array))]).expect("a column");

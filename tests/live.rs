@@ -91,7 +91,7 @@ fn the_counts_return_to_where_they_were() {
     let nulls = Int32Array::from(vec![None, Some(1)]);
     assert!(export::array(&nulls).is_err());
     let field = Field::new("", DataType::Int32, true);
-    assert!(export::give(Arc::new(array.clone()), &field).is_err());
+    assert!(export::into_tensor_with_field(Arc::new(array.clone()), &field).is_err());
     open(0, 0);
 
     // Many threads at once: none has ended when another begins, which would synchronise them.

@@ -211,7 +211,9 @@ fn only_a_tensor_that_is_alone_with_its_memory_can_be_written_to() {
     let mut copy = share.copied().unwrap();
     assert_eq!(obstacle(&mut copy), writable);
     assert_eq!(obstacle(&mut raw(copy)), writable, "a copy says so, through C too");
-    let give = || export::give(Arc::new(Int32Array::from(vec![1, 2, 3])), &field).unwrap();
+    let give = || {
+        export::into_tensor_with_field(Arc::new(Int32Array::from(vec![1, 2, 3])), &field).unwrap()
+    };
     assert_eq!(obstacle(&mut give()), writable);
     assert_eq!(obstacle(&mut raw(give())), shared, "given memory cannot say so through C");
     assert_eq!(obstacle(&mut vouch(raw(give()))), writable);

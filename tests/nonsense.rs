@@ -400,7 +400,7 @@ fn a_field_that_is_another_arrays_is_refused() {
             }
             let ragged = export::ragged(&array, &field, &ExportOptions::default(), None);
             assert_eq!(ragged.unwrap_err(), refused);
-            let given = export::give(Arc::new(Int32Array::from(vec![1])), &field);
+            let given = export::into_tensor_with_field(Arc::new(Int32Array::from(vec![1])), &field);
             assert_eq!(given.unwrap_err().error, refused);
         }
     }

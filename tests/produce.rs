@@ -17,7 +17,8 @@ use arrow_dlpack::ffi::{
     DLTensor,
 };
 use arrow_dlpack::{
-    CopyPolicy, Error, ExportOptions, GiveObstacle, ManagedTensor, NullPolicy, export, to_dlpack,
+    CopyPolicy, Error, ExclusiveObstacle, ExportOptions, ManagedTensor, NullPolicy, export,
+    to_dlpack,
 };
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, TimeUnit, UnionFields, UnionMode};
 
@@ -263,15 +264,15 @@ fn a_copy_is_the_consumers_own() {
     for_each_numeric!(law);
 }
 
-// Give.
+// Hand over.
 
 #[test]
-fn giving_copies_nothing_and_lets_the_consumer_write() {
+fn handing_over_copies_nothing_and_lets_the_consumer_write() {
     fn law<T: ArrowPrimitiveType>(dtype: DLDataType) {
         let given = |array: PrimitiveArray<T>| {
             let (at, values) = (address(&array), values_of(&array).to_vec());
             let (extent, field) = (len(&array), field_of(&array));
-            let tensor = export::give(Arc::new(array), &field).unwrap();
+            let tensor = export::into_tensor_with_field(Arc::new(array), &field).unwrap();
             assert_eq!(tensor.data().addr(), at);
             assert_eq!((tensor.flags(), tensor.is_read_only()), (DLPackFlags(0), false));
             assert_eq!((tensor.dtype(), tensor.shape()), (dtype, &[extent][..]));
@@ -300,11 +301,11 @@ fn giving_copies_nothing_and_lets_the_consumer_write() {
     for_each_numeric!(law);
 }
 
-/// `give` refuses, and the array that comes back is the one that was passed.
+/// `into_tensor` refuses, and the array that comes back is the one that was passed.
 #[track_caller]
 fn comes_back(array: ArrayRef, field: &Field) -> (ArrayRef, Error) {
     let before = array.to_data();
-    let refused = export::give(array, field).expect_err("cannot be given");
+    let refused = export::into_tensor_with_field(array, field).expect_err("cannot be handed over");
     let after = refused.array.to_data();
     assert_eq!(before, after);
     assert!(before.ptr_eq(&after), "the array's memory has moved");
@@ -318,34 +319,34 @@ fn an_array_with_two_holders_comes_back() {
     let (held, field) = (Arc::clone(&array), field_of(&array));
     let (back, error) = comes_back(array, &field);
     assert!(Arc::ptr_eq(&back, &held));
-    assert_eq!(error, Error::NotGivable(GiveObstacle::Shared));
+    assert_eq!(error, Error::NotExclusive(ExclusiveObstacle::Shared));
 
     drop(held);
-    assert!(export::give(back, &field).is_ok());
+    assert!(export::into_tensor_with_field(back, &field).is_ok());
 }
 
 #[test]
 fn an_array_whose_buffer_has_two_holders_comes_back() {
     let array = Int32Array::from(vec![1, 2, 3]);
     let buffer = array.values().clone();
-    // Handed to `give` directly: `comes_back` would hold the buffer itself.
+    // Passed to `into_tensor` directly: `comes_back` would hold the buffer itself.
     let (field, at) = (field_of(&array), address(&array));
-    let refused = export::give(Arc::new(array), &field).unwrap_err();
-    assert_eq!(refused.error, Error::NotGivable(GiveObstacle::Shared));
+    let refused = export::into_tensor_with_field(Arc::new(array), &field).unwrap_err();
+    assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Shared));
     assert_eq!(values_of(&refused.array).as_ptr().addr(), at);
 
     drop(buffer);
-    assert_eq!(export::give(refused.array, &field).unwrap().data().addr(), at);
+    assert_eq!(export::into_tensor_with_field(refused.array, &field).unwrap().data().addr(), at);
 }
 
 #[test]
 fn an_array_that_is_lent_out_comes_back() {
     let array = Int32Array::from(vec![1, 2, 3]);
     let (field, lent) = (field_of(&array), export::array(&array).unwrap());
-    let refused = export::give(Arc::new(array), &field).unwrap_err();
-    assert_eq!(refused.error, Error::NotGivable(GiveObstacle::Shared));
+    let refused = export::into_tensor_with_field(Arc::new(array), &field).unwrap_err();
+    assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Shared));
     drop(lent);
-    assert!(export::give(refused.array, &field).is_ok());
+    assert!(export::into_tensor_with_field(refused.array, &field).is_ok());
 }
 
 #[test]
@@ -355,8 +356,8 @@ fn a_slice_that_begins_further_on_comes_back() {
     let slice = whole.slice(1, 3);
     drop(whole);
     let (field, at) = (field_of(&slice), address(&slice));
-    let refused = export::give(Arc::new(slice), &field).unwrap_err();
-    assert_eq!(refused.error, Error::NotGivable(GiveObstacle::Sliced));
+    let refused = export::into_tensor_with_field(Arc::new(slice), &field).unwrap_err();
+    assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Sliced));
     let back = refused.array.as_any().downcast_ref::<Float32Array>().unwrap();
     assert_eq!((address(back), back.values().as_ref()), (at, &[2.0, 3.0, 4.0][..]));
     assert!(back.nulls().is_some(), "the validity buffer comes back too");
@@ -368,8 +369,8 @@ fn foreign_memory_comes_back_and_is_not_released() {
         let (array, watch) = Producer::vector(&[1i32, 2, 3]).array(abi, CopyPolicy::Never);
         let array = array.unwrap();
         let field = field_of(&array);
-        let refused = export::give(array, &field).unwrap_err();
-        assert_eq!(refused.error, Error::NotGivable(GiveObstacle::Foreign));
+        let refused = export::into_tensor_with_field(array, &field).unwrap_err();
+        assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Foreign));
         assert_eq!(values_of(&refused.array).as_ptr().addr(), watch.data());
         assert_eq!(watch.deletions(), 0);
         drop(refused);
@@ -378,7 +379,7 @@ fn foreign_memory_comes_back_and_is_not_released() {
 }
 
 #[test]
-fn what_cannot_be_shared_cannot_be_given_and_comes_back() {
+fn what_cannot_be_shared_cannot_be_handed_over_and_comes_back() {
     let nulls: ArrayRef = Arc::new(Int32Array::from(vec![Some(1), None]));
     let field = field_of(&nulls);
     let (_, error) = comes_back(nulls, &field);
@@ -516,8 +517,9 @@ fn every_other_type_is_refused_by_name_with_a_way_out() {
                 }
             }
             let field = field_of(&array);
-            let refused = export::give(Arc::clone(&array), &field).expect_err("no tensor form");
-            assert!(matches!(refused.error, Error::UnsupportedType { .. }));
+            let refused = export::into_tensor_with_field(Arc::clone(&array), &field)
+                .expect_err("no tensor form");
+            assert_eq!(Some(refused.error), exported(&array, CopyPolicy::Never).err());
             assert!(Arc::ptr_eq(&refused.array, &array));
         }
     }
@@ -555,7 +557,7 @@ fn what_is_refused_is_not_held() {
     assert!(to_dlpack(&array, &other, &ExportOptions::default()).is_err());
     assert!(to_dlpack(&array, &extension(DataType::Int64), &ExportOptions::default()).is_err());
     assert!(export::ragged(&array, &field_of(&array), &ExportOptions::default(), None).is_err());
-    assert!(export::give(Arc::new(array.clone()), &field_of(&array)).is_err());
+    assert!(export::into_tensor_with_field(Arc::new(array.clone()), &field_of(&array)).is_err());
     assert_eq!(holders(&array), before);
 }
 

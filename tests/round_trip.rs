@@ -116,11 +116,15 @@ fn what_was_given_comes_back_to_be_given_no_more() {
     fn law<T: ArrowPrimitiveType>(_: DLDataType) {
         let array = PrimitiveArray::<T>::from_iter_values(vec![T::default_value(); 3]);
         let (at, field) = (array.values().as_ptr().addr(), Field::new("x", T::DATA_TYPE, true));
-        let tensor = versioned(export::give(Arc::new(array), &field).unwrap()).unwrap();
+        let tensor =
+            versioned(export::into_tensor_with_field(Arc::new(array), &field).unwrap()).unwrap();
         assert!(!tensor.is_read_only());
         let (back, _) = from_dlpack(tensor, &support::import(CopyPolicy::Never)).unwrap();
         assert_eq!(values_of(&back).as_ptr().addr(), at);
-        assert!(export::give(back, &field).is_err(), "a consumer cannot tell whose memory it is");
+        assert!(
+            export::into_tensor_with_field(back, &field).is_err(),
+            "a consumer cannot tell whose memory it is"
+        );
     }
     for_each_numeric!(law);
 }

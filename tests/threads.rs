@@ -139,7 +139,7 @@ fn of_several_who_give_the_same_memory_away_at_most_one_may_write_to_it() {
     };
     at_once(make, |index, (array, given)| {
         let number = i32::try_from(index).expect("few threads");
-        match export::give(array, &field) {
+        match export::into_tensor_with_field(array, &field) {
             Ok(mut tensor) => {
                 let values = tensor.as_slice_mut::<i32>().expect("it was given");
                 assert_eq!(values, [7; 64]);

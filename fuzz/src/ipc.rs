@@ -177,7 +177,7 @@ fn column(u: &mut Unstructured<'_>, array: &ArrayRef, field: &Field) -> Result<(
             let chunks = [array.slice(0, at), array.slice(at, array.len() - at)];
             dense(Source::Chunks(&chunks, field), &options, Some((&array, field)));
         }
-        3 => give(&array, field),
+        3 => hand_over(&array, field),
         _ => dense(Source::Array(&array, field), &options, Some((&array, field))),
     }
     if way == 7 || matches!(array.data_type(), DataType::Utf8 | DataType::List(_)) {
@@ -324,11 +324,11 @@ fn back(tensor: ManagedTensor, array: &ArrayRef, field: &Field) {
     }
 }
 
-fn give(array: &ArrayRef, field: &Field) {
+fn hand_over(array: &ArrayRef, field: &Field) {
     let (before, len) = (array.to_data(), array.len());
     // Mostly shared: the copy of its data is not.
     let own = arrow_array::make_array(before.clone());
-    match export::give(own, field) {
+    match export::into_tensor_with_field(own, field) {
         Ok(mut tensor) => {
             assert_eq!(usize::try_from(tensor.shape()[0]), Ok(len));
             if let Some(bytes) = tensor.as_slice_mut::<u8>() {

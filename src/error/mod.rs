@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use crate::copy::CopyReason;
 use crate::ffi::{DLDataType, DLDevice};
 use crate::scalar::Scalar;
-pub use problems::{GiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
+pub use problems::{ExclusiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
 pub(crate) use refusals::Refusals;
 pub(crate) use words::Count;
 use words::{Described, OnePerLine, instead, known};
@@ -221,11 +221,11 @@ pub enum Error {
         /// Columns of the first batch that has another number of them.
         columns: usize,
     },
-    /// [`crate::export::give`] could not have the memory to itself.
-    #[error("cannot give this array away: {0}; share or copy it instead")]
-    NotGivable(
+    /// [`crate::export::into_tensor`] could not have the memory to itself.
+    #[error("this array cannot be handed over: {0}; share or copy it instead")]
+    NotExclusive(
         /// What stands in the way.
-        GiveObstacle,
+        ExclusiveObstacle,
     ),
 
     // Tensor to Arrow.

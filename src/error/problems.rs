@@ -1,4 +1,4 @@
-//! What is wrong with a mask or with offsets, and what keeps memory from being given away or written to.
+//! What is wrong with a mask or with offsets, and what keeps memory from being handed over or written to.
 
 use arrow_schema::FieldRef;
 
@@ -100,10 +100,10 @@ pub enum OffsetsProblem {
     },
 }
 
-/// What keeps memory from being given away; the words of [`Error::NotGivable`](super::Error::NotGivable).
+/// What keeps an array from being handed over; the words of [`Error::NotExclusive`](super::Error::NotExclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum GiveObstacle {
+pub enum ExclusiveObstacle {
     /// The array or its buffer has another holder.
     #[error("others hold its memory too")]
     Shared,

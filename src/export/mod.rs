@@ -5,14 +5,14 @@
 //! - **share** ([`to_dlpack`], the default): zero-copy and read-only, because others may hold the
 //!   array too;
 //! - **copy** ([`CopyPolicy::Always`](crate::CopyPolicy::Always)): the consumer's own memory, writable, flagged `IS_COPIED`;
-//! - **give** ([`give`]): the array is handed over, zero-copy and writable, if nobody else holds it.
+//! - **hand over** ([`into_tensor`]): the array itself goes, zero-copy and writable, if nobody else holds it.
 //!
 //! Whatever cannot be shared as it is (booleans, filled nulls, chunks, tables) is copied once, if that is
 //! allowed; [`explain`] tells before.
 
 mod column;
 mod dense;
-mod give;
+mod into_tensor;
 mod matrix;
 mod options;
 mod prepare;
@@ -32,7 +32,7 @@ use crate::plan::Plan;
 
 #[cfg(feature = "pyo3")]
 pub(crate) use dense::same_values;
-pub use give::{GiveError, give};
+pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 #[cfg(feature = "pyo3")]
 pub(crate) use prepare::share;

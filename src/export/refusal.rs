@@ -47,12 +47,6 @@ pub(super) fn in_rows(error: Error) -> Error {
     }
 }
 
-/// The error for what [`super::give`] does not take.
-pub(super) fn not_givable(data_type: &DataType) -> Error {
-    let way_out = "only arrays of plain numbers can be given away: share or copy it instead";
-    Error::UnsupportedType { data_type: data_type.clone(), way_out }
-}
-
 /// The error for rows that are tensors of different shapes.
 pub(super) fn variable_shape(data_type: &DataType) -> Error {
     let way_out = "its rows differ in shape: take the tensors one by one, with row";

@@ -158,7 +158,7 @@ fn append_wide<const N: usize, const K: usize, const G: usize>(
                 }
                 grid.strip::<LINE, K>(first * N, |row| lines::<N, K>(&items, row));
                 if first == last {
-                    return Ok(());
+                    return Ok::<(), Error>(());
                 }
                 first = next;
             }

@@ -22,7 +22,7 @@ impl ManagedTensor {
     }
 
     /// As [`Self::as_slice`], to write to, if nobody has said that the tensor is read-only and nobody
-    /// else holds its memory: a copy, memory that was given away, or what
+    /// else holds its memory: a copy, memory that was handed over, or what
     /// [`Self::assume_exclusive`] vouches for.
     ///
     /// ```

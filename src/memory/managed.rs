@@ -162,7 +162,7 @@ impl ManagedTensor {
     /// The same tensor, known to be the only way to its memory: it may now be written to through
     /// [`Self::as_slice_mut`] and its kin, unless it is read-only.
     ///
-    /// Copies and tensors of memory that was given away are known to be so from the start, and those
+    /// Copies and tensors of memory that was handed over are known to be so from the start, and those
     /// of other libraries that are flagged `IS_COPIED`. That one is merely writable says nothing about
     /// who else holds it: NumPy and PyTorch keep a reference to all that they share.
     ///

@@ -1,4 +1,4 @@
-//! Memory of our own that has become an Arrow array, and how it is known again when the array is given away.
+//! Memory of our own that has become an Arrow array, and how it is known again when the array is handed over.
 //!
 //! A `Buffer` tells nobody who its owner is, and gives itself up to be written to only if it begins where its
 //! allocation does; ours begins at the next multiple of 64 bytes. So it is lent to Arrow by an owner that is
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow_buffer::Buffer;
 
 use super::fresh::Fresh;
-use crate::error::GiveObstacle;
+use crate::error::ExclusiveObstacle;
 
 /// What is lent, by the address of its first byte. Nobody forks a process with this lock held for longer than
 /// it takes to insert or remove: no code of others runs under it.
@@ -51,22 +51,22 @@ pub(super) fn lend(memory: Fresh) -> Buffer {
 
 /// A buffer's memory, if nobody else holds it and it came from Rust's allocator, or from here; else the buffer back,
 /// and what stands in the way.
-pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, GiveObstacle)> {
+pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     match buffer.into_mutable() {
         Ok(memory) => Ok(Fresh::alone(memory.into())),
-        Err(buffer) if buffer.ptr_offset() > 0 => Err((buffer, GiveObstacle::Sliced)),
-        Err(buffer) if buffer.strong_count() > 1 => Err((buffer, GiveObstacle::Shared)),
+        Err(buffer) if buffer.ptr_offset() > 0 => Err((buffer, ExclusiveObstacle::Sliced)),
+        Err(buffer) if buffer.strong_count() > 1 => Err((buffer, ExclusiveObstacle::Shared)),
         Err(buffer) => take_back(buffer),
     }
 }
 
 /// The memory that was lent as this buffer, if nobody else holds it; else the buffer back, and what stands in
 /// the way. It is the buffer's only holder who asks.
-fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, GiveObstacle)> {
+fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     // Where a buffer is, nothing else is, as long as it lives: the memory must be the owner's.
     let found = lent().get(&address(&buffer)).and_then(Weak::upgrade);
     let Some(owner) = found.filter(|owner| buffer.len() <= owner.memory().len()) else {
-        return Err((buffer, GiveObstacle::Foreign));
+        return Err((buffer, ExclusiveObstacle::Foreign));
     };
     // It may be the owner's own buffer, or came through C and holds that one. If others do, the array is
     // made anew, of the same memory.
@@ -77,7 +77,7 @@ fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, GiveObstacle)> {
             lent().remove(&address(owner.memory()));
             Ok(mem::replace(&mut owner.0, Fresh::none()))
         }
-        Err(owner) => Err((buffer_of(owner).slice_with_length(0, len), GiveObstacle::Shared)),
+        Err(owner) => Err((buffer_of(owner).slice_with_length(0, len), ExclusiveObstacle::Shared)),
     }
 }
 

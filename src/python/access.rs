@@ -116,7 +116,7 @@ impl PyTensor {
 }
 
 /// Python may write to the tensor only if nobody in Rust can look on: it does if the tensor is known to be the only
-/// way to its memory (a copy, memory that was given away), or came through C from somebody who says that it is
+/// way to its memory (a copy, memory that was handed over), or came through C from somebody who says that it is
 /// writable. All else is read-only there.
 impl From<ManagedTensor> for PyTensor {
     fn from(tensor: ManagedTensor) -> Self {

@@ -24,7 +24,7 @@
 //!   broken this promise, in Python.
 //! - **DLPack says no such thing**: a [`PyArray`] argument that gets a tensor is a copy of it.
 //! - **What Rust keeps is read-only in Python**: a `PyTensor` made of an `Arc`, or of a share of a tensor. One that is
-//!   made of a copy, or of memory that was given away, by value, is writable there. (PyTorch writes through
+//!   made of a copy, or of memory that was handed over, by value, is writable there. (PyTorch writes through
 //!   `READ_ONLY` all the same: give it a copy.)
 //! - **With a GIL** no Python code writes while you hold `py` and call nothing of Python's. NumPy and PyTorch do, in
 //!   threads that have let go of it, and on a free-threaded build everybody does. A cell is then read as it was
