@@ -6,6 +6,7 @@ compile_error!(
     "arrow-dlpack is for little-endian machines: on big-endian ones nested nulls come out wrong, in arrow-rs too"
 );
 
+mod chunks;
 mod dtype;
 pub mod export;
 pub mod extension;

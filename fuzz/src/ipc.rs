@@ -368,7 +368,7 @@ fn ragged(
         return;
     }
     let plan = export::explain_ragged(array, field, options, offset_type);
-    let Ragged { values, offsets, mask } = match (plan, found) {
+    let Ragged { values, offsets, mask, .. } = match (plan, found) {
         (Ok(plan), Ok(found)) => {
             if offset_type.is_none() {
                 let shared = |tensor: &ManagedTensor| tensor.flags().0 & 1 == 1;

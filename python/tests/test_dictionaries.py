@@ -44,7 +44,9 @@ def test_codes_of_one_dictionary_are_shared():
     assert plan.bytes_copied == 20
     other = pa.DictionaryArray.from_arrays(pa.array([0], "int32"), pa.array(["w"]))
     plan = explain(pa.chunked_array([first, other]), physical=True)
-    assert plan.steps[0].reasons == ["the dictionaries of its chunks are unified"]
+    unified = ["the dictionaries of its chunks are unified", "2 chunks are put together"]
+    assert [step.reasons for step in plan.steps] == [unified]
+    assert plan.bytes_copied == 16
     with pytest.raises(BufferError, match="the dictionaries of its chunks are unified"):
         to_tensor(pa.chunked_array([first, other]), physical=True, copy=False)
     with pytest.raises(TypeError, match="physical=True"):

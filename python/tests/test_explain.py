@@ -134,9 +134,7 @@ def test_what_leaves_arrow_is_copied_as_explained(name):
             shared = any(start <= address < end for start, end in spans)
             assert tensor.readonly == shared
     own = [tensor.nbytes for tensor in tensors if not tensor.readonly]
-    # Unified codes are copied before anybody counts what comes of them.
-    unified = "dictionaries" in str(plan)
-    assert plan.bytes_copied == sum(own) or (unified and plan.bytes_copied > sum(own))
+    assert plan.bytes_copied == sum(own)
 
     if options.get("copy") is None:
         forbidden = options | {"copy": False}

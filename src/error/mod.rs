@@ -139,7 +139,7 @@ pub enum Error {
         /// A [`Self::Column`] for each.
         errors: Vec<Error>,
     },
-    /// Codes of different dictionaries say nothing together.
+    /// Codes of different dictionaries say nothing together, and nested values are not told apart.
     #[error("the chunks of {data_type} have different dictionaries: unify them first")]
     DifferentDictionaries {
         /// The array's type.
@@ -368,6 +368,15 @@ pub enum Error {
         /// Which row, counted from 0 over all chunks; which value, where a row has several.
         row: usize,
     },
+    /// An array that contradicts itself, or that an arrow-rs kernel refuses.
+    #[error("{0}")]
+    InvalidArray(
+        /// What is wrong with it.
+        String,
+    ),
+    /// The process was forked while another thread used what a stream has in common.
+    #[error("this dictionary grew while the process was forked: ask for it before that")]
+    Forked,
     /// The allocator said no.
     #[error("cannot allocate {}", Count(*nbytes, "byte"))]
     OutOfMemory {
@@ -583,6 +592,7 @@ impl Error {
             | Self::ValueDoesNotFit { .. }
             | Self::NoOffsets(_)
             | Self::TooManyValues { .. }
+            | Self::InvalidArray(_)
             | Self::OffsetDoesNotFit { .. } => true,
             _ => false,
         }

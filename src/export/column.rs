@@ -1,5 +1,7 @@
 //! One column: what it takes to make a tensor of its chunks, decided and then done.
 
+use arrow_array::ArrayRef;
+
 use super::dense::{Dense, Storage};
 use super::options::{ExportOptions, NullPolicy};
 use crate::copy::{CopyPolicy, CopyReason};
@@ -106,7 +108,6 @@ impl Column {
         if options.nulls == NullPolicy::Refuse {
             Dense::refuse_nulls(&chunks)?;
         }
-        Dense::refuse_dictionaries(&chunks)?;
         let target = Target::new(chunks[0].dtype, options)?;
         let mut reasons = Vec::new();
         for chunk in &chunks {
@@ -114,6 +115,9 @@ impl Column {
         }
         let cells = chunks.iter().map(Dense::len).sum();
         if chunks.iter().filter(|chunk| chunk.len() > 0).count() > 1 {
+            if Dense::is_of_several_dictionaries(&chunks)? {
+                reasons.push(CopyReason::Dictionaries);
+            }
             reasons.push(many);
         } else if let Some(only) = chunks.iter().position(|chunk| chunk.len() > 0) {
             chunks.swap(0, only);
@@ -142,8 +146,13 @@ impl Column {
         Self { has_rows: false, ..self }
     }
 
-    /// Does what the plan says.
-    pub(super) fn run(self) -> Result<ManagedTensor, Error> {
+    /// Does what the plan says; and what the values stand for, if they are codes.
+    pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
+        let dictionary = Dense::unify(&mut self.chunks)?;
+        Ok((self.made()?, dictionary))
+    }
+
+    fn made(self) -> Result<ManagedTensor, Error> {
         let Self { plan, target, mut chunks, rows, has_rows } = self;
         let axes = usize::from(!has_rows)..;
         let (shape, strides) = (chunks[0].shape(rows), chunks[0].strides(rows));
@@ -226,7 +235,7 @@ mod tests {
             let holder = is_held.then(|| array.clone());
             let prepared = prepare(Source::Array(&array, &field), &options).unwrap();
             drop(array);
-            let tensor = prepared.run().unwrap();
+            let tensor = prepared.run().unwrap().values;
             assert_eq!(tensor.data().addr() == address, !is_held);
             assert_eq!(tensor.as_slice::<i64>(), Some(&[1, 2, 3][..]));
             assert_eq!(tensor.flags(), DLPackFlags::IS_COPIED);

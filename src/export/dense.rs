@@ -8,6 +8,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{primitive, refusal};
+use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
 use crate::dtype;
 use crate::error::Error;
 use crate::extension::Extension;
@@ -257,19 +258,44 @@ impl Dense {
             .collect()
     }
 
-    /// The error for chunks of one column whose codes stand for different values, if some do.
-    pub(super) fn refuse_dictionaries(chunks: &[Self]) -> Result<(), Error> {
-        let Some((Self { data_type, dictionary: Some(first), .. }, rest)) = chunks.split_first()
-        else {
-            return Ok(());
-        };
-        let same = |chunk: &Self| {
-            chunk.dictionary.as_ref().is_some_and(|dictionary| same_values(first, dictionary))
-        };
-        if rest.iter().all(same) {
-            return Ok(());
+    /// Whether the codes of chunks stand for different values, which then become those of one dictionary.
+    ///
+    /// # Errors
+    ///
+    /// `DifferentDictionaries` of values that are not told apart.
+    pub(super) fn is_of_several_dictionaries(chunks: &[Self]) -> Result<bool, Error> {
+        let dictionaries = dictionaries(chunks);
+        if are_same(&dictionaries) {
+            return Ok(false);
         }
-        Err(Error::DifferentDictionaries { data_type: data_type.clone() })
+        if tells_apart(dictionaries[0].data_type()) {
+            return Ok(true);
+        }
+        Err(Error::DifferentDictionaries { data_type: chunks[0].data_type.clone() })
+    }
+
+    /// Gives the codes of chunks one dictionary, which comes back; `None` for what has no codes.
+    pub(super) fn unify(chunks: &mut [Self]) -> Result<Option<ArrayRef>, Error> {
+        let of_one = !Self::is_of_several_dictionaries(chunks)?;
+        let Some(Self { data_type, dictionary: Some(first), dtype, .. }) = chunks.first() else {
+            return Ok(None);
+        };
+        if of_one {
+            return Ok(Some(Arc::clone(first)));
+        }
+        let all = Dictionary::new(first.data_type())?;
+        let of_values = dictionaries(chunks);
+        let of_values = of_values.iter().map(|values| all.of_values(values, data_type));
+        let of_values = of_values.collect::<Result<Vec<_>, _>>()?;
+        let keys_type = dtype.to_arrow().unwrap_or(DataType::Int32);
+        let values = all.of_keys(&keys_type)?;
+        for (chunk, codes) in chunks.iter_mut().zip(of_values) {
+            if let Storage::Words(keys) = &mut chunk.storage {
+                *keys = recoded(keys, &keys_type, &codes, &keys_type)?;
+            }
+            chunk.dictionary = Some(Arc::clone(&values));
+        }
+        Ok(Some(values))
     }
 
     /// The error for nulls in chunks of one column, if there are any.
@@ -343,6 +369,10 @@ impl Dense {
     }
 }
 
+fn dictionaries(chunks: &[Dense]) -> Vec<ArrayRef> {
+    chunks.iter().filter_map(|chunk| chunk.dictionary.clone()).collect()
+}
+
 fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<Level> {
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0)?.clone();
     Some(Level { nulls, cells })
@@ -358,11 +388,6 @@ fn values(array: &dyn Array, width: usize) -> Buffer {
         [buffer, ..] => buffer.slice_with_length(data.offset() * width, data.len() * width),
         [] => Buffer::default(),
     }
-}
-
-/// Whether two dictionaries are the same, by address where that tells.
-pub(crate) fn same_values(one: &ArrayRef, other: &ArrayRef) -> bool {
-    one.to_data().ptr_eq(&other.to_data()) || one == other
 }
 
 fn malformed(field: &Field, problem: String) -> Error {

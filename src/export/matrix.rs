@@ -49,11 +49,15 @@ impl Matrix {
         schema: &Schema,
         options: &ExportOptions,
     ) -> Result<Self, Error> {
+        let mut reasons = Vec::new();
         let columns = columns(batches, schema, options.physical, |chunks| {
             if options.nulls == NullPolicy::Refuse {
                 Dense::refuse_nulls(chunks)?;
             }
-            Dense::refuse_dictionaries(chunks)
+            if Dense::is_of_several_dictionaries(chunks)? {
+                merge(&mut reasons, vec![CopyReason::Dictionaries]);
+            }
+            Ok(())
         })?;
         let mut refusals = Refusals::default();
         let mut common: Option<DLDataType> = None;
@@ -69,7 +73,7 @@ impl Matrix {
         }
         refusals.finish()?;
         let target = Target::new(common.ok_or(Error::NoColumns)?, options)?;
-        let (mut reasons, mut refusals) = (Vec::new(), Refusals::default());
+        let mut refusals = Refusals::default();
         for (field, chunks) in schema.fields().iter().zip(columns.iter()) {
             for chunk in chunks {
                 match refusals.note(field.name(), target.reasons(chunk)) {
@@ -144,6 +148,9 @@ impl Matrix {
                 return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
             }
         }
+        for (chunks, field) in columns.chunks.chunks_exact_mut(columns.each).zip(&fields) {
+            Dense::unify(chunks).map_err(|error| in_column(field.name(), error))?;
+        }
         let validities = columns.chunks.iter().map(Dense::validity);
         let validities = validities.collect::<Result<Vec<_>, Error>>()?;
         let cells = columns.chunks.iter().zip(&validities);
@@ -175,7 +182,7 @@ fn columns(
     batches: &[RecordBatch],
     schema: &Schema,
     physical: bool,
-    check: impl Fn(&[Dense]) -> Result<(), Error>,
+    mut check: impl FnMut(&[Dense]) -> Result<(), Error>,
 ) -> Result<Columns, Error> {
     let fields = schema.fields().len();
     if let Some(batch) = batches.iter().find(|batch| batch.num_columns() != fields) {

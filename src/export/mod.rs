@@ -30,13 +30,9 @@ use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
-#[cfg(feature = "pyo3")]
-pub(crate) use dense::same_values;
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
-#[cfg(feature = "pyo3")]
-pub(crate) use prepare::share;
-pub use prepare::{Prepared, prepare};
+pub use prepare::{Exported, Prepared, prepare};
 #[cfg(feature = "pyo3")]
 pub(crate) use primitive::vector;
 pub(crate) use ragged::PreparedRagged;
@@ -122,7 +118,7 @@ pub fn tensor<'a>(
     if let Some(shared) = prepare::share(source, options) {
         return shared;
     }
-    prepare(source, options)?.run()
+    Ok(Prepared::values(source, options)?.run()?.values)
 }
 
 /// Which values of [`tensor`] are valid: booleans, True where they are, of the same shape.
@@ -147,7 +143,7 @@ pub fn mask<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    Prepared::mask(source.into(), options)?.run()
+    Ok(Prepared::mask(source.into(), options)?.run()?.values)
 }
 
 /// What [`tensor`] will copy, and [`mask`] too with [`NullPolicy::Masked`].
@@ -156,12 +152,7 @@ pub fn mask<'a>(
 ///
 /// As those, but for values that do not fit.
 pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Result<Plan, Error> {
-    let source = source.into();
-    let plan = prepare(source, options)?.plan().clone();
-    Ok(match options.nulls {
-        NullPolicy::Masked => plan.and(Prepared::mask(source, options)?.plan().clone()),
-        _ => plan,
-    })
+    Ok(prepare(source, options)?.plan())
 }
 
 /// Lists, texts and binaries as values and offsets.

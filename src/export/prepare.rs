@@ -1,12 +1,12 @@
 //! A tensor that could be made: what it takes is decided here, and done when it is run.
 
-use arrow_array::Array;
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::Field;
 
 use super::column::Column;
 use super::dense::Dense;
 use super::matrix::Matrix;
-use super::options::ExportOptions;
+use super::options::{ExportOptions, NullPolicy};
 use super::source::{Source, check_type, empty};
 use super::{primitive, row};
 use crate::copy::CopyReason;
@@ -18,14 +18,32 @@ use crate::plan::Plan;
 ///
 /// It holds what it converts, and nothing of what it will make.
 #[must_use]
-pub struct Prepared(Kind);
+pub struct Prepared {
+    values: Kind,
+    mask: Option<Kind>,
+}
 
 enum Kind {
+    /// Nothing is to be done.
+    Shared(ManagedTensor),
     Column(Column),
     Matrix(Matrix),
 }
 
-/// Decides what [`tensor`](super::tensor) does, and does none of it.
+/// What [`Prepared::run`] makes.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Exported {
+    /// The values.
+    pub values: ManagedTensor,
+    /// Which of them are valid, as booleans of the same shape; with [`NullPolicy::Masked`] only.
+    pub mask: Option<ManagedTensor>,
+    /// What the values stand for, if they are the codes of a dictionary.
+    pub dictionary: Option<ArrayRef>,
+}
+
+/// Decides what [`tensor`](super::tensor) does, and [`mask`](super::mask) too with [`NullPolicy::Masked`], and
+/// does none of it.
 ///
 /// ```
 /// use arrow_array::BooleanArray;
@@ -36,7 +54,27 @@ enum Kind {
 /// let field = Field::new("x", DataType::Boolean, false);
 /// let prepared = export::prepare((&array, &field), &ExportOptions::default())?;
 /// assert_eq!(prepared.plan().to_string(), "copies 3 bytes: Arrow stores booleans as bits");
-/// assert_eq!(prepared.run()?.shape(), [3]);
+/// assert_eq!(prepared.run()?.values.shape(), [3]);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// Chunks of codes whose dictionaries differ get codes of one dictionary:
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{Array, ArrayRef, DictionaryArray, types::Int8Type};
+/// use arrow_dlpack::{ExportOptions, export};
+/// use arrow_schema::Field;
+///
+/// let chunk = |words: Vec<&str>| -> ArrayRef {
+///     Arc::new(words.into_iter().collect::<DictionaryArray<Int8Type>>())
+/// };
+/// let chunks = [chunk(vec!["to", "be"]), chunk(vec!["be", "or"])];
+/// let field = Field::new("word", chunks[0].data_type().clone(), true);
+/// let options = ExportOptions::default().with_physical(true);
+/// let words = export::prepare((&chunks[..], &field), &options)?.run()?;
+/// assert_eq!(words.values.as_slice::<i8>(), Some(&[0, 1, 1, 2][..]));
+/// assert_eq!(words.dictionary.map(|words| words.len()), Some(3));
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
@@ -48,56 +86,104 @@ pub fn prepare<'a>(
     options: &ExportOptions,
 ) -> Result<Prepared, Error> {
     let source = source.into();
-    Ok(Prepared(match source {
-        Source::Table(batches, schema) => Kind::Matrix(Matrix::new(batches, schema, options)?),
-        _ => {
-            let chunks = chunks(source, options)?;
-            let many = CopyReason::Chunks(chunks.len());
-            Kind::Column(axes_of(source, Column::new(chunks, many, options)?))
-        }
-    }))
+    let values = values_of(source, options)?;
+    let mask = match options.nulls {
+        NullPolicy::Masked => Some(mask_of(source, options)?),
+        _ => None,
+    };
+    Ok(Prepared { values, mask })
 }
 
 impl Prepared {
-    /// Decides what [`mask`](super::mask) does.
-    pub(crate) fn mask(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
-        Ok(Self(match source {
-            Source::Table(batches, schema) => Kind::Matrix(Matrix::mask(batches, schema, options)?),
-            _ => {
-                let chunks = chunks(source, options)?;
-                Kind::Column(axes_of(source, Column::mask(&chunks, options.copy)?))
-            }
-        }))
+    /// What [`tensor`](super::tensor) does.
+    pub(super) fn values(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
+        Ok(Self { values: values_of(source, options)?, mask: None })
+    }
+
+    /// What [`mask`](super::mask) does.
+    pub(super) fn mask(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
+        Ok(Self { values: mask_of(source, options)?, mask: None })
     }
 
     /// What [`run`](Self::run) will copy, and why.
-    pub fn plan(&self) -> &Plan {
-        match &self.0 {
-            Kind::Column(column) => &column.plan,
-            Kind::Matrix(matrix) => &matrix.plan,
-        }
+    pub fn plan(&self) -> Plan {
+        let plans = [Some(&self.values), self.mask.as_ref()];
+        let steps = plans.into_iter().flatten().filter_map(Kind::plan);
+        Plan { steps: steps.flat_map(|plan| &plan.steps).cloned().collect() }
+    }
+
+    /// Bytes of the plan.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn bytes_copied(&self) -> usize {
+        let bytes = |kind: &Kind| kind.plan().map_or(0, Plan::bytes_copied);
+        bytes(&self.values).saturating_add(self.mask.as_ref().map_or(0, bytes))
     }
 
     /// Does what was decided.
     ///
     /// # Errors
     ///
-    /// `ValueDoesNotFit`, within `Column` for tables; `OutOfMemory`.
-    pub fn run(self) -> Result<ManagedTensor, Error> {
-        match self.0 {
-            Kind::Column(column) => column.run(),
-            Kind::Matrix(matrix) => matrix.run(),
+    /// `ValueDoesNotFit` and `TooManyValues`, within `Column` for tables; `OutOfMemory`.
+    pub fn run(self) -> Result<Exported, Error> {
+        let (values, dictionary) = self.values.run()?;
+        let mask = self.mask.map(|mask| mask.run()).transpose()?.map(|(mask, _)| mask);
+        Ok(Exported { values, mask, dictionary })
+    }
+}
+
+impl Kind {
+    fn plan(&self) -> Option<&Plan> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Column(column) => Some(&column.plan),
+            Self::Matrix(matrix) => Some(&matrix.plan),
+        }
+    }
+
+    fn run(self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
+        match self {
+            Self::Shared(tensor) => Ok((tensor, None)),
+            Self::Column(column) => column.run(),
+            Self::Matrix(matrix) => Ok((matrix.run()?, None)),
         }
     }
 }
 
+fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
+    if let Some(shared) = share(source, options) {
+        return shared.map(Kind::Shared);
+    }
+    Ok(match source {
+        Source::Table(batches, schema) => Kind::Matrix(Matrix::new(batches, schema, options)?),
+        _ => {
+            let chunks = chunks(source, options)?;
+            let many = CopyReason::Chunks(chunks.len());
+            Kind::Column(axes_of(source, Column::new(chunks, many, options)?))
+        }
+    })
+}
+
+fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
+    Ok(match source {
+        Source::Table(batches, schema) => Kind::Matrix(Matrix::mask(batches, schema, options)?),
+        _ => {
+            let chunks = chunks(source, options)?;
+            Kind::Column(axes_of(source, Column::mask(&chunks, options.copy)?))
+        }
+    })
+}
+
 /// Most arrays are numbers to be shared, for which there is nothing to prepare: these, `None` for others.
 #[inline]
-pub(crate) fn share(
+pub(super) fn share(
     source: Source<'_>,
     options: &ExportOptions,
 ) -> Option<Result<ManagedTensor, Error>> {
-    let Source::Array(array, field) = source else { return None };
+    let (array, field) = match source {
+        Source::Array(array, field) => (array, field),
+        Source::Chunks([chunk], field) => (&**chunk, field),
+        _ => return None,
+    };
     let plain = field.metadata().is_empty() && array.data_type() == field.data_type();
     if !plain || *options != ExportOptions::default() {
         return None;

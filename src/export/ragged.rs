@@ -22,6 +22,7 @@ use crate::plan::Plan;
 ///
 /// This is what `torch.nested.nested_tensor_from_jagged` takes, and CSR's two arrays.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Ragged {
     /// The values of all rows: 1-D, or n-D if each value is a tensor.
     pub values: ManagedTensor,
@@ -29,6 +30,8 @@ pub struct Ragged {
     pub offsets: ManagedTensor,
     /// Which rows are not null, as booleans; only if they were asked for.
     pub mask: Option<ManagedTensor>,
+    /// What the values stand for, if they are the codes of a dictionary.
+    pub dictionary: Option<ArrayRef>,
 }
 
 /// A ragged tensor that could be made, and what it would cost.
@@ -243,11 +246,10 @@ impl PreparedRagged {
 
     /// Does what the plan says.
     pub(crate) fn run(self) -> Result<Ragged, Error> {
-        Ok(Ragged {
-            values: self.values.run()?,
-            offsets: self.offsets.run()?,
-            mask: self.mask.map(Column::run).transpose()?,
-        })
+        let (values, dictionary) = self.values.run()?;
+        let offsets = self.offsets.run()?;
+        let mask = self.mask.map(Column::run).transpose()?.map(|(mask, _)| mask);
+        Ok(Ragged { values, offsets, mask, dictionary })
     }
 }
 

@@ -11,7 +11,6 @@ use pyo3::types::{PyCapsule, PyTuple};
 
 use super::array::PyArray;
 use super::consume::Wanted;
-use super::dictionary::Meaning;
 use super::error::Asked;
 use super::exchange;
 use super::expected::Expected;
@@ -42,7 +41,7 @@ impl PyArray {
     /// As [`crate::to_dlpack`].
     pub fn to_dlpack(&self) -> Result<PyTensor, Error> {
         let tensor = export::to_dlpack(&self.array, &self.field, &ExportOptions::default())?;
-        Ok(PyTensor::of_column(tensor, Some(&self.field), Meaning::of(&self.array)))
+        Ok(PyTensor::of_column(tensor, Some(&self.field), None))
     }
 
     pub(super) fn from_tensor(
@@ -234,7 +233,7 @@ impl PyArray {
         };
         let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
         let source = Source::Row(&self.array, &self.field, row);
-        table::tensor(py, source, None, Some(&self.array), &options, Some(Asked::Row(row)))
+        table::tensor(py, source, None, &options, Some(Asked::Row(row)))
     }
 
     /// The array's name, type and metadata.
@@ -278,7 +277,7 @@ impl PyArray {
         let copy = copy.map(|copy| copy.0);
         let options = ExportOptions::default().with_copy(copy.filter(|copy| !copy));
         let tensor = exported(py, Source::Array(&self.array, &self.field), &options);
-        let tensor = tensor.map_err(|error| values::numpy_error(py, error.into(), copy))?;
+        let tensor = tensor.map_err(|error| values::numpy_error(py, error.into(), copy))?.values;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
         values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)
     }
@@ -365,6 +364,6 @@ or a device that is not the CPU's.";
         request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
         let options = ExportOptions::default().with_copy(copy);
         let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
-        capsule::new(py, tensor, max_version)
+        capsule::new(py, tensor.values, max_version)
     }
 }

@@ -9,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::{DataType, FieldRef, Fields};
 
-use super::size::{self, Sizes};
+use crate::chunks::size::{self, Sizes};
 use crate::memory;
 
 /// The longest text of a number, a time or an interval: a decimal of 76 digits with 128 zeros behind them is 205

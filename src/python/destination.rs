@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::arrow_kernels;
+use super::cast::cast;
 use super::ffi_validate::fenced;
 
 /// The pair of capsules that `__arrow_c_array__` returns.
@@ -54,14 +54,14 @@ pub(super) fn as_requested(
     let there = match stored {
         _ if stored == wanted => Arc::clone(array),
         // There are no values that could change, nor a way back.
-        DataType::Null => arrow_kernels::cast(array, wanted).map_err(refuse)?,
+        DataType::Null => cast(array, wanted).map_err(refuse)?,
         _ if is_other_zone(stored, wanted) => {
             let relabelled = array.to_data().into_builder().data_type(wanted.clone());
             fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)?
         }
         _ => {
-            let there = arrow_kernels::cast(array, wanted).map_err(refuse)?;
-            if &arrow_kernels::cast(&there, stored).map_err(refuse)? != array {
+            let there = cast(array, wanted).map_err(refuse)?;
+            if &cast(&there, stored).map_err(refuse)? != array {
                 return Err(refuse("values would change".to_owned()));
             }
             there

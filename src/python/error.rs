@@ -1,7 +1,7 @@
 //! Errors as Python exceptions.
 
 use arrow_schema::DataType;
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyBufferError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
@@ -33,6 +33,9 @@ impl From<Error> for PyErr {
         let message = error.to_string();
         if error.is_out_of_memory() {
             return PyMemoryError::new_err(message);
+        }
+        if error == Error::Forked {
+            return PyRuntimeError::new_err(message);
         }
         if error.is_wrong_value() {
             return PyValueError::new_err(message);

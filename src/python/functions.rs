@@ -16,6 +16,7 @@ use super::source;
 use super::table::{self, Data};
 use super::tensor::PyTensor;
 use super::{assemble, names};
+use crate::chunks::Meaning;
 use crate::export::{ExportOptions, Ragged};
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
@@ -202,10 +203,10 @@ pub(super) fn ragged<'py>(
     let py = obj.py();
     let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
     let data = Data::read(obj, None)?;
-    let (Ragged { values, offsets, mask }, meaning) =
+    let Ragged { values, offsets, mask, dictionary, .. } =
         data.ragged(py, &options, offset_type.map(|dtype| dtype.0))?;
     let class = ragged_class(py, mask.is_some())?;
-    let values = PyTensor::of_column(values, None, meaning);
+    let values = PyTensor::of_column(values, None, dictionary.map(Meaning::Array));
     let offsets = PyTensor::from(offsets);
     match mask {
         None => class.call1((values, offsets)),

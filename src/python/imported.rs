@@ -4,12 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::FieldRef;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::ffi_validate::Checked;
 use super::run::unlocked;
-use super::{join, settled};
+use crate::chunks;
 use crate::copy::CopyReason;
 use crate::error::Error;
 
@@ -30,17 +28,16 @@ impl Imported {
         if let [chunk] = self.chunks.as_slice() {
             return Ok((Arc::clone(chunk), self.field));
         }
-        let array = unlocked(py, self.nbytes(), || join::joined(&self.chunks))?;
+        let array = unlocked(py, self.nbytes(), || chunks::joined(&self.chunks))?;
         Ok((array, self.field))
     }
 
     /// The same in memory that nobody else knows, checked there.
     pub(super) fn copied(self, py: Python<'_>) -> PyResult<Self> {
         let chunks = unlocked(py, self.nbytes(), || {
-            self.chunks.iter().map(|chunk| settled::everything(chunk)).collect::<Checked<_>>()
+            self.chunks.iter().map(|chunk| chunks::everything(chunk)).collect::<Result<_, _>>()
         });
-        let chunks = chunks.map_err(PyValueError::new_err)?;
-        Ok(Self { chunks, field: self.field, moved: 0, gathered: (0, 0) })
+        Ok(Self { chunks: chunks?, field: self.field, moved: 0, gathered: (0, 0) })
     }
 
     /// The same, if nothing has to be copied for it to be one array, nor was.

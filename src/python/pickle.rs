@@ -18,11 +18,11 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 
 use super::array::PyArray;
 use super::buffer_import::{self, ArraySpec};
-use super::dictionary::Meaning;
 use super::ffi_validate::{MAX_FIELDS, fenced};
 use super::run::unlocked;
+use super::source;
 use super::tensor::PyTensor;
-use super::{arrow_kernels, settled, source};
+use crate::chunks::{self, Meaning};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::layout;
@@ -102,8 +102,8 @@ pub(super) fn array<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
     let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
     // What another program may be writing to is read once. Of a slice only what is in it, without an offset.
-    let array = &settled::addresses(array).map_err(PyValueError::new_err)?;
-    arrow_kernels::check_appended(std::slice::from_ref(array), array.data_type())?;
+    let array = &chunks::addresses(array)?;
+    chunks::check_appended(std::slice::from_ref(array), array.data_type())?;
     let data = fenced(|| {
         let data = array.to_data();
         let mut whole = MutableArrayData::new(vec![&data], false, data.len());

@@ -6,7 +6,7 @@ use arrow_array::Array;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 
-use super::settled;
+use crate::chunks;
 
 /// The first values as text, as they are now; `None` for nested types, whose text has no bound.
 pub(super) fn preview(array: &dyn Array) -> Option<String> {
@@ -16,7 +16,7 @@ pub(super) fn preview(array: &dyn Array) -> Option<String> {
     }
     let options = FormatOptions::new().with_display_error(true).with_null("null");
     let value = |row| {
-        let cell = settled::cell(array, row).ok()?;
+        let cell = chunks::cell(array, row).ok()?;
         if cell.is_null(0) || cell.data_type() == &DataType::Null {
             return Some("null".to_owned());
         }

@@ -3,29 +3,16 @@
 use pyo3::prelude::*;
 
 use crate::error::Error;
-use crate::export::{self, ExportOptions, Prepared, Source};
-use crate::memory::ManagedTensor;
+use crate::export::{self, ExportOptions, Exported, Source};
 
-/// What [`export::tensor`] makes, without the GIL where that takes long.
+/// What is prepared and then run, without the GIL where that takes long.
 pub(super) fn exported(
     py: Python<'_>,
     source: Source<'_>,
     options: &ExportOptions,
-) -> Result<ManagedTensor, Error> {
-    match export::share(source, options) {
-        Some(shared) => shared,
-        None => run_unlocked(py, source.nbytes(), || export::prepare(source, options)),
-    }
-}
-
-/// What is prepared and then run, where preparing looks at `nbytes`.
-pub(super) fn run_unlocked(
-    py: Python<'_>,
-    nbytes: usize,
-    prepare: impl FnOnce() -> Result<Prepared, Error> + Send,
-) -> Result<ManagedTensor, Error> {
-    let prepared = unlocked(py, nbytes, prepare)?;
-    unlocked(py, prepared.plan().bytes_copied(), || prepared.run())
+) -> Result<Exported, Error> {
+    let prepared = unlocked(py, source.nbytes(), || export::prepare(source, options))?;
+    unlocked(py, prepared.bytes_copied(), || prepared.run())
 }
 
 /// Runs `work` on so many bytes without the GIL if that is long enough for others to notice.

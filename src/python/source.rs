@@ -77,13 +77,13 @@ pub(super) fn import_columns(
     wanted: Option<&[String]>,
 ) -> PyResult<Imported> {
     match export(object, wanted)? {
-        Exported::Pair(pair) => pair.import(wanted),
-        Exported::Imported(imported) => Ok(imported),
+        Received::Pair(pair) => pair.import(wanted),
+        Received::Imported(imported) => Ok(imported),
     }
 }
 
 /// What an object exports.
-pub(super) enum Exported<'py> {
+pub(super) enum Received<'py> {
     /// By `__arrow_c_array__`, and nothing has been made of it.
     Pair(Pair<'py>),
     /// In any other way.
@@ -94,13 +94,13 @@ pub(super) enum Exported<'py> {
 pub(super) fn export<'py>(
     object: &Bound<'py, PyAny>,
     wanted: Option<&[String]>,
-) -> PyResult<Exported<'py>> {
+) -> PyResult<Received<'py>> {
     if let Some(array) = ours(object)? {
-        return Ok(Exported::Imported(array.imported()));
+        return Ok(Received::Imported(array.imported()));
     }
     let py = object.py();
     let _level = Level::enter(py)?;
-    let stream_of = |method: &_| import_stream(object, method, wanted).map(Exported::Imported);
+    let stream_of = |method: &_| import_stream(object, method, wanted).map(Received::Imported);
     let [array, stream] = methods(py);
     if (class_has(object, array), class_has(object, stream)) == (Some(false), Some(true)) {
         if let Some(method) = attribute(object, stream)? {
@@ -109,7 +109,7 @@ pub(super) fn export<'py>(
     }
     if let Some(method) = attribute(object, array)? {
         return match asked(object, &method) {
-            Ok(pair) => Pair::of(object, &pair).map(Exported::Pair),
+            Ok(pair) => Pair::of(object, &pair).map(Received::Pair),
             // nanoarrow's chunked arrays have both methods, and only the other one works.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
                 match attribute(object, stream)? {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
-use super::dictionary::Meaning;
 use super::exchange::BorrowedTensor;
+use crate::chunks::Meaning;
 use crate::memory::{ManagedTensor, release_foreign};
 
 /// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.

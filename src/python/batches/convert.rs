@@ -4,17 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, Schema, SchemaRef};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use crate::chunks::{Coded, Meaning, checked};
 use crate::error::{Error, Refusals};
-use crate::export::{self, ExportOptions, NullPolicy, Prepared, Source};
-use crate::memory::ManagedTensor;
-use crate::python::coded::Coded;
-use crate::python::dictionary::Meaning;
+use crate::export::{self, ExportOptions, Exported, Prepared, Source};
 use crate::python::error::Asked;
-use crate::python::ffi_validate::fenced;
 use crate::python::tensor::PyTensor;
 
 /// What becomes of the rows of a batch.
@@ -49,15 +45,9 @@ struct Made {
 
 /// What is decided, before it is done: of the rows it holds nothing but the memory that the tensor needs.
 struct Planned {
-    values: Values,
-    mask: Option<Prepared>,
+    prepared: Prepared,
     field: Option<FieldRef>,
     meaning: Option<Meaning>,
-}
-
-enum Values {
-    Shared(ManagedTensor),
-    ToMake(Prepared),
 }
 
 impl Form {
@@ -68,7 +58,7 @@ impl Form {
         let width = fields.len() - usize::from(self.has_label);
         let meaning = |index: usize| self.coded[index].as_ref().map(|coded| coded.meaning());
         let meanings = (0..fields.len()).map(meaning).map(Option::transpose);
-        let meanings = meanings.collect::<PyResult<Vec<_>>>()?;
+        let meanings = meanings.collect::<Result<Vec<_>, Error>>()?;
         let column = |index: usize, options| {
             let field = &fields[index];
             let told = self.coded[index].as_ref().map_or(field, |coded| &coded.field);
@@ -119,11 +109,11 @@ impl Form {
             return Ok(planned(pieces, &self.schema));
         }
         let features: Vec<usize> = (0..width).collect();
-        let projected = fenced(|| {
+        let projected = checked(|| {
             let pieces = pieces.iter().map(|piece| piece.project(&features));
             Ok((pieces.collect::<Result<Vec<_>, _>>()?, self.schema.project(&features)?))
         });
-        let (pieces, schema) = projected.map_err(PyValueError::new_err)?;
+        let (pieces, schema) = projected?;
         Ok(planned(&pieces, &schema))
     }
 }
@@ -150,31 +140,19 @@ fn planned(
     told: Option<ArraySpec<'_>>,
     options: &ExportOptions,
 ) -> Result<Planned, Error> {
-    let values = match export::share(source, options) {
-        Some(shared) => Values::Shared(shared?),
-        None => Values::ToMake(export::prepare(source, options)?),
-    };
-    let mask = match options.nulls {
-        NullPolicy::Masked => Some(Prepared::mask(source, options)?),
-        _ => None,
-    };
+    let prepared = export::prepare(source, options)?;
     let (field, meaning) = match told {
         Some(ArraySpec(field, meaning)) => (Some(Arc::clone(field)), meaning),
         None => (None, None),
     };
-    Ok(Planned { values, mask, field, meaning })
+    Ok(Planned { prepared, field, meaning })
 }
 
 impl Planned {
     fn make(self) -> Result<Made, Error> {
-        let Self { values, mask, field, meaning } = self;
-        let mask = mask.map(Prepared::run).transpose()?.map(PyTensor::from);
-        let values = match values {
-            Values::Shared(tensor) => tensor,
-            Values::ToMake(job) => job.run()?,
-        };
-        let values = PyTensor::of_column(values, field.as_ref(), meaning);
-        Ok(Made { values, mask })
+        let Exported { values, mask, .. } = self.prepared.run()?;
+        let values = PyTensor::of_column(values, self.field.as_ref(), self.meaning);
+        Ok(Made { values, mask: mask.map(PyTensor::from) })
     }
 }
 

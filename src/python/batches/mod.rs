@@ -27,11 +27,11 @@ use reader::{Cut, Origin, Reader};
 use shuffle::Pool;
 
 use super::array::PyArray;
-use super::coded::Coded;
 use super::names::{self, several};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
 use super::request::CopyArg;
 use super::{source, table};
+use crate::chunks::Coded;
 use crate::fence::fenced;
 use crate::memory::PendingException;
 use crate::pandas;

@@ -13,12 +13,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::shuffle::{Pool, joined};
+use crate::chunks::{Coded, batch, checked};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
-use crate::python::coded::Coded;
-use crate::python::ffi_validate::fenced;
 use crate::python::source::Stream;
-use crate::python::table::batch;
 
 /// What a batch is to be like.
 pub(super) struct Cut {
@@ -176,7 +174,7 @@ impl Reader {
         // Rows may take no memory at all.
         let rows = self.rows.checked_add(chunk.len());
         let rows = rows.ok_or_else(|| PyValueError::new_err("the number of rows overflows"))?;
-        let batch = self.batch(&chunk).map_err(PyValueError::new_err)?;
+        let batch = self.batch(&chunk)?;
         if nbytes > 0 && batch.num_rows() > 0 && self.cut.copy == CopyPolicy::Never {
             let reason = CopyReason::Realigned;
             return Err(Error::CopyForbidden { reason, nbytes }.into());
@@ -184,14 +182,14 @@ impl Reader {
         Ok(Some((self.with_codes(batch)?, rows)))
     }
 
-    fn batch(&self, chunk: &ArrayRef) -> Result<RecordBatch, String> {
+    fn batch(&self, chunk: &ArrayRef) -> Result<RecordBatch, Error> {
         match &self.schema {
             Some(schema) => {
                 let batch = batch(chunk, schema)?;
-                fenced(|| batch.project(&self.columns))
+                checked(|| batch.project(&self.columns))
             }
             None => {
-                fenced(|| RecordBatch::try_from_iter_with_nullable([("", chunk.clone(), true)]))
+                checked(|| RecordBatch::try_from_iter_with_nullable([("", chunk.clone(), true)]))
             }
         }
     }
@@ -213,7 +211,7 @@ impl Reader {
         let (columns, fields): (_, Vec<_>) =
             columns.collect::<PyResult<Vec<_>>>()?.into_iter().unzip();
         let schema = Arc::new(Schema::new(fields));
-        fenced(|| RecordBatch::try_new(schema, columns)).map_err(PyValueError::new_err)
+        Ok(checked(|| RecordBatch::try_new(schema, columns))?)
     }
 
     /// So many of the rows that are there.

@@ -5,12 +5,11 @@
 use std::mem;
 
 use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
+use arrow_select::take::take;
 
+use crate::chunks::{self, addresses, check_taken, checked};
+use crate::error::Error;
 use crate::memory;
-use crate::python::ffi_validate::fenced;
-use crate::python::{arrow_kernels, join, settled};
 
 pub(super) struct Pool {
     /// A row is drawn from no fewer than these, as long as the source has more.
@@ -41,7 +40,7 @@ impl Pool {
     }
 
     /// Puts more rows in.
-    pub(super) fn refill(&mut self, more: Vec<RecordBatch>) -> PyResult<()> {
+    pub(super) fn refill(&mut self, more: Vec<RecordBatch>) -> Result<(), Error> {
         if more.is_empty() {
             return Ok(());
         }
@@ -57,7 +56,7 @@ impl Pool {
         batches.extend(more);
         let rows = joined(batches)?;
         for column in rows.columns() {
-            arrow_kernels::check_taken(column)?;
+            check_taken(column)?;
         }
         self.left = (0..).take(rows.num_rows()).collect();
         self.rows = Some(rows);
@@ -65,41 +64,40 @@ impl Pool {
     }
 
     /// So many of the rows, of which there are as many.
-    pub(super) fn draw(&mut self, rows: usize) -> PyResult<RecordBatch> {
+    pub(super) fn draw(&mut self, rows: usize) -> Result<RecordBatch, Error> {
         let mut drawn = Vec::with_capacity(rows);
         for _ in 0..rows {
             let at = self.random.below(self.left.len());
             drawn.push(self.left.swap_remove(at));
         }
-        let rows = self.rows.as_ref().ok_or_else(|| PyValueError::new_err("no rows"))?;
+        let rows = self.rows.as_ref().ok_or(Error::Overflow("number of rows"))?;
         gathered(rows, drawn)
     }
 }
 
-fn gathered(rows: &RecordBatch, which: Vec<u64>) -> PyResult<RecordBatch> {
+fn gathered(rows: &RecordBatch, which: Vec<u64>) -> Result<RecordBatch, Error> {
     let which = UInt64Array::from(which);
-    fenced(|| {
-        let columns = rows.columns().iter().map(|column| arrow_kernels::taken(column, &which));
+    checked(|| {
+        let columns = rows.columns().iter().map(|column| take(column, &which, None));
         RecordBatch::try_new(rows.schema(), columns.collect::<Result<_, _>>()?)
     })
-    .map_err(PyValueError::new_err)
 }
 
 /// One batch, whose rows are found by what nobody else can change.
-pub(super) fn joined(batches: Vec<RecordBatch>) -> PyResult<RecordBatch> {
+pub(super) fn joined(batches: Vec<RecordBatch>) -> Result<RecordBatch, Error> {
     let schema = batches[0].schema();
     if let [batch] = batches.as_slice() {
-        let columns = batch.columns().iter().map(settled::addresses);
-        let columns = columns.collect::<Result<_, _>>().map_err(PyValueError::new_err)?;
-        return fenced(|| RecordBatch::try_new(schema, columns)).map_err(PyValueError::new_err);
+        let columns = batch.columns().iter().map(addresses);
+        let columns = columns.collect::<Result<_, _>>()?;
+        return checked(|| RecordBatch::try_new(schema, columns));
     }
     let columns = (0..schema.fields().len()).map(|index| {
         let chunks: Vec<ArrayRef> =
             batches.iter().map(|batch| batch.column(index).clone()).collect();
-        join::joined(&chunks)
+        chunks::joined(&chunks)
     });
-    let columns = columns.collect::<PyResult<Vec<_>>>()?;
-    fenced(|| RecordBatch::try_new(schema, columns)).map_err(PyValueError::new_err)
+    let columns = columns.collect::<Result<Vec<_>, Error>>()?;
+    checked(|| RecordBatch::try_new(schema, columns))
 }
 
 /// SplitMix64, by Steele, Lea and Flood, 2014: small, and good enough for what is no secret.

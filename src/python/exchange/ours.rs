@@ -232,7 +232,7 @@ fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTen
         return Ok(lent);
     }
     let source = Source::Array(array.array(), array.field());
-    Ok(exported(py, source, &ExportOptions::default())?.into_raw())
+    Ok(exported(py, source, &ExportOptions::default())?.values.into_raw())
 }
 
 /// A tensor in C's terms, whose memory, shape and strides are the object's (X3).

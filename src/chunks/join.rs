@@ -14,35 +14,23 @@ use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, Buffer, NullBuffer, Of
 use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType, Fields};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 
-use super::coded::{count, of_one_dictionary};
-use super::{arrow_kernels, settled};
+use super::checked::checked;
+use super::coded::of_one_dictionary;
+use super::dictionary::most;
+use super::{fit, settled};
 use crate::error::Error;
-use crate::fence;
 use crate::memory;
 
 /// Chunks as one array.
-pub(super) fn joined(chunks: &[ArrayRef]) -> PyResult<ArrayRef> {
-    arrow_kernels::check_joined(chunks)?;
+pub(crate) fn joined(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {
+    fit::check_joined(chunks)?;
     let chunks = match chunks {
         [_] => chunks.to_vec(),
-        _ => settled::chunks(chunks).map_err(PyValueError::new_err)?,
+        _ => settled::chunks(chunks)?,
     };
     let chunks = chunks.as_slice();
-    match fence::fenced(|| concat(chunks)) {
-        Ok(Ok(array)) => Ok(array),
-        Ok(Err(ArrowError::ExternalError(error))) => match error.downcast::<Error>() {
-            Ok(error) => Err((*error).into()),
-            Err(error) => Err(match error.downcast::<PyErr>() {
-                Ok(error) => *error,
-                Err(error) => PyValueError::new_err(error.to_string()),
-            }),
-        },
-        Ok(Err(error)) => Err(PyValueError::new_err(error.to_string())),
-        Err(_) => Err(PyValueError::new_err("the Arrow arrays are malformed")),
-    }
+    checked(|| concat(chunks))
 }
 
 /// All chunks as one array; there is at least one, and they are of one type.
@@ -124,7 +112,7 @@ fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError
 fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let runs = || chunks.iter().filter_map(|chunk| chunk.as_run_opt::<T>());
     let values = concat(&runs().map(RunArray::values_slice).collect::<Vec<_>>())?;
-    memory::probe_alloc(values.len().saturating_mul(size_of::<T::Native>())).map_err(external)?;
+    memory::probe_alloc(values.len().saturating_mul(size_of::<T::Native>()))?;
     let (mut ends, mut start) = (Vec::with_capacity(values.len()), 0_usize);
     for chunk in runs() {
         for end in chunk.run_ends().sliced_values() {
@@ -142,12 +130,12 @@ fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError>
 /// the other, if there are keys for so many.
 fn coded(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let of_one = of_one_dictionary(chunks);
-    if let Some(of_one) = of_one.map_err(|error| ArrowError::ExternalError(error.into()))? {
+    if let Some(of_one) = of_one? {
         return appended(&of_one);
     }
     if let DataType::Dictionary(keys, _) = chunks[0].data_type() {
         let values = chunks.iter().map(|chunk| chunk.as_any_dictionary().values().len());
-        if values.sum::<usize>() > count(keys) {
+        if values.sum::<usize>() > most(keys) {
             return Err(ArrowError::DictionaryKeyOverflowError);
         }
     }
@@ -155,7 +143,7 @@ fn coded(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 }
 
 fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
-    arrow_kernels::check_appended(chunks, chunks[0].data_type()).map_err(external)?;
+    fit::check_appended(chunks, chunks[0].data_type())?;
     let data: Vec<_> = chunks.iter().map(|chunk| chunk.to_data()).collect();
     let rows = data.iter().map(|data| data.len()).sum();
     let bytes =
@@ -178,11 +166,7 @@ fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 fn check_own<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<(), ArrowError> {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let nbytes = rows.saturating_add(1).saturating_mul(4 * size_of::<O>());
-    memory::probe_alloc(nbytes).map_err(external)
-}
-
-fn external(error: Error) -> ArrowError {
-    ArrowError::ExternalError(Box::new(error))
+    Ok(memory::probe_alloc(nbytes)?)
 }
 
 fn length<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
@@ -202,7 +186,7 @@ fn nulls(chunks: &[ArrayRef]) -> Result<Option<NullBuffer>, ArrowError> {
     }
     // Rows of structs without fields take no memory, so that there may be any number of them.
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    memory::probe_alloc(rows.div_ceil(8)).map_err(external)?;
+    memory::probe_alloc(rows.div_ceil(8))?;
     let mut valid = BooleanBufferBuilder::new(rows);
     for chunk in chunks {
         match chunk.nulls() {

@@ -14,26 +14,27 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{ArrowError, DataType, UnionMode};
 
-use super::ffi_validate::{Checked, fenced};
+use super::checked::checked;
+use crate::error::Error;
 use crate::memory;
 
 type Settled<T> = Result<T, ArrowError>;
 
 /// The same values at the same addresses, but found by offsets, codes and the like that nobody else can change.
-pub(super) fn addresses(array: &ArrayRef) -> Checked<ArrayRef> {
+pub(crate) fn addresses(array: &ArrayRef) -> Result<ArrayRef, Error> {
     if has_addresses(array.data_type()) {
-        fenced(|| Ok(make_array(copy(&array.to_data(), false)?)))
+        checked(|| Ok(make_array(copy(&array.to_data(), false)?)))
     } else {
         Ok(Arc::clone(array))
     }
 }
 
 /// [`addresses`] of chunks; those that share a dictionary share it afterwards.
-pub(super) fn chunks(chunks: &[ArrayRef]) -> Checked<Vec<ArrayRef>> {
+pub(crate) fn chunks(chunks: &[ArrayRef]) -> Result<Vec<ArrayRef>, Error> {
     let mut last: Option<(ArrayData, ArrayData)> = None;
     let each = chunks.iter().map(|chunk| {
         let DataType::Dictionary(key, _) = chunk.data_type() else { return addresses(chunk) };
-        fenced(|| {
+        checked(|| {
             let data = chunk.to_data();
             let values = &data.child_data()[0];
             let known = last.take().filter(|(known, _)| known.ptr_eq(values));
@@ -52,20 +53,20 @@ pub(super) fn chunks(chunks: &[ArrayRef]) -> Checked<Vec<ArrayRef>> {
 }
 
 /// The same values, all of them in new memory.
-pub(super) fn everything(array: &dyn Array) -> Checked<ArrayRef> {
-    fenced(|| Ok(make_array(copy(&array.to_data(), true)?)))
+pub(crate) fn everything(array: &dyn Array) -> Result<ArrayRef, Error> {
+    checked(|| Ok(make_array(copy(&array.to_data(), true)?)))
 }
 
 /// A row of an array that is not nested, by itself, with everything: what its code stands for, or its run.
-pub(super) fn cell(array: &dyn Array, row: usize) -> Checked<ArrayRef> {
+pub(crate) fn cell(array: &dyn Array, row: usize) -> Result<ArrayRef, Error> {
     let beyond = |index: usize, values: &dyn Array| match index < values.len() {
         true => cell(values, index),
-        false => Err(format!("there is no value {index} among {}", values.len())),
+        false => Err(Error::NoSuchRow { index, len: values.len() }),
     };
     match array.data_type() {
         DataType::Dictionary(..) => {
             let Some(dictionary) = array.as_any_dictionary_opt() else {
-                return Err("not a dictionary".to_owned());
+                return Err(Error::InvalidArray("not a dictionary".to_owned()));
             };
             let key = everything(&dictionary.keys().slice(row, 1))?;
             if key.is_null(0) {
@@ -92,7 +93,7 @@ pub(super) fn cell(array: &dyn Array, row: usize) -> Checked<ArrayRef> {
             of!(Int16Type);
             of!(Int32Type);
             of!(Int64Type);
-            Err("not run-end encoded".to_owned())
+            Err(Error::InvalidArray("not run-end encoded".to_owned()))
         }
         _ => everything(&array.slice(row, 1)),
     }

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, FieldRef, UnionMode};
 use crate::memory;
 
 /// Bytes of each row, as sums, so that runs of rows are as quick as rows.
-pub(super) enum Sizes {
+pub(crate) enum Sizes {
     /// All rows are of one size.
     Same(usize),
     /// What the rows before each row take, and at the end all of them.
@@ -20,7 +20,7 @@ pub(super) enum Sizes {
 
 impl Sizes {
     /// Those of so many rows, in this order.
-    pub(super) fn collect(len: usize, sizes: impl Iterator<Item = Option<usize>>) -> Option<Self> {
+    pub(crate) fn collect(len: usize, sizes: impl Iterator<Item = Option<usize>>) -> Option<Self> {
         let mut ends = Vec::new();
         ends.try_reserve_exact(len.checked_add(1)?).ok()?;
         let mut end = 0_usize;
@@ -33,7 +33,7 @@ impl Sizes {
     }
 
     /// What the rows take from one on to before another.
-    pub(super) fn between(&self, from: usize, to: usize) -> Option<usize> {
+    pub(crate) fn between(&self, from: usize, to: usize) -> Option<usize> {
         match self {
             Self::Same(size) => to.checked_sub(from)?.checked_mul(*size),
             Self::Ends(ends) => ends.get(to)?.checked_sub(*ends.get(from)?),
@@ -41,14 +41,14 @@ impl Sizes {
     }
 
     /// What one row takes.
-    pub(super) fn of(&self, row: usize) -> Option<usize> {
+    pub(crate) fn of(&self, row: usize) -> Option<usize> {
         self.between(row, row.checked_add(1)?)
     }
 }
 
 /// What so many rows of a type reserve at every depth, before one is written. No row is free: who makes rows
 /// looks at each of them.
-pub(super) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
+pub(crate) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
     let each = |width: usize| rows.checked_mul(width);
     let and =
         |own: usize, field: &FieldRef| each(own)?.checked_add(of_type(field.data_type(), rows)?);
@@ -73,7 +73,7 @@ pub(super) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
 }
 
 /// What all rows of an array take, written one behind the other.
-pub(super) fn of_rows(array: &dyn Array) -> Option<usize> {
+pub(crate) fn of_rows(array: &dyn Array) -> Option<usize> {
     let rows = array.len();
     let own = |width: usize| rows.checked_mul(width);
     match array.data_type() {
@@ -116,7 +116,7 @@ pub(super) fn of_rows(array: &dyn Array) -> Option<usize> {
 
 /// What each row of an array takes where it shares nothing with another, which is also what there is to look at
 /// where rows are compared.
-pub(super) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
+pub(crate) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
     let rows = array.len();
     match array.data_type() {
         DataType::Utf8 => lengths(array.as_string::<i32>().value_offsets(), &Sizes::Same(1)),
@@ -210,7 +210,7 @@ pub(super) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
 }
 
 /// What arrow's `take` of so many rows reserves before it has seen one: for lists it goes by their mean length.
-pub(super) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
+pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
     let mean = |values: &dyn Array| {
         let items = values.len().checked_div(array.len()).unwrap_or(0).checked_mul(rows)?;
         of_type(values.data_type(), items)
@@ -236,7 +236,7 @@ pub(super) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
 }
 
 /// The lengths of the runs of a run-end encoded array, and their values.
-pub(super) fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
+pub(crate) fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
     fn of<T: RunEndIndexType>(runs: &RunArray<T>) -> Option<(Vec<usize>, ArrayRef)> {
         let (values, mut start) = (runs.values_slice(), 0);
         let mut lengths = Vec::new();

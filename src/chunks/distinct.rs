@@ -4,27 +4,26 @@
 //! and what memory runs out for is an error.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{self, ByteArrayType, ByteViewType};
 use arrow_array::{
-    Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int32Array, make_array,
+    Array, ArrayRef, BinaryViewArray, GenericByteArray, GenericByteViewArray, Int32Array,
+    StringViewArray, make_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
-use arrow_cast::cast;
 use arrow_data::{ArrayData, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::DataType;
 use half::f16;
 use hashbrown::HashTable;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 
-use super::ffi_validate::fenced;
+use super::checked::checked;
 use crate::error::Error;
 use crate::memory;
 
 /// Values of one type, each of them once. Floats are one value if they have the same bits, or are both NaN.
-pub(super) struct Distinct {
+pub(crate) struct Distinct {
     data_type: DataType,
     width: Width,
     /// The values, one behind the other.
@@ -58,12 +57,12 @@ impl Width {
 
 impl Distinct {
     /// Whether there is such a thing for a type: values of nested ones are not told apart.
-    pub(super) fn tells_apart(data_type: &DataType) -> bool {
+    pub(crate) fn tells_apart(data_type: &DataType) -> bool {
         Width::of(data_type).is_some()
     }
 
     /// None yet; `None` for types whose values are not told apart.
-    pub(super) fn new(data_type: &DataType) -> Option<Self> {
+    pub(crate) fn new(data_type: &DataType) -> Option<Self> {
         let width = Width::of(data_type)?;
         Some(Self {
             data_type: data_type.clone(),
@@ -76,12 +75,12 @@ impl Distinct {
         })
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
     }
 
     /// The codes of values of the type, null where they are; those that were not there yet are now.
-    pub(super) fn codes(&mut self, values: &dyn Array) -> Result<Int32Array, Error> {
+    pub(crate) fn codes(&mut self, values: &dyn Array) -> Result<Int32Array, Error> {
         let len = values.len();
         memory::probe_alloc(len.saturating_mul(size_of::<i32>() + 1))?;
         let nulls = values.logical_nulls();
@@ -132,7 +131,7 @@ impl Distinct {
     }
 
     /// The first so many values as an array.
-    pub(super) fn array(&self, len: usize) -> PyResult<ArrayRef> {
+    pub(crate) fn array(&self, len: usize) -> Result<ArrayRef, Error> {
         let len = len.min(self.len);
         let nbytes = match self.width {
             Width::Same(width) => len * width,
@@ -167,10 +166,16 @@ impl Distinct {
         };
         let made = || {
             let array = ArrayData::builder(stored).len(len).buffers(buffers).build()?;
-            cast(&make_array(array), &self.data_type)
+            let array = make_array(array);
+            let array: ArrayRef = match self.data_type {
+                DataType::Utf8View => Arc::new(StringViewArray::from(array.as_string::<i64>())),
+                DataType::BinaryView => Arc::new(BinaryViewArray::from(array.as_binary::<i64>())),
+                _ => array,
+            };
+            Ok(array)
         };
         // Somebody may have written to texts between the check of them and the copy.
-        fenced(made).map_err(PyValueError::new_err)
+        checked(made)
     }
 }
 

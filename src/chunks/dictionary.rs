@@ -4,22 +4,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{fmt, process};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, Int32Array, make_array, new_empty_array};
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, Int32Array, downcast_integer, make_array, new_empty_array,
+};
+use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
-use arrow_select::take::take;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::prelude::*;
 
+use super::checked::checked;
 use super::distinct::Distinct;
-use super::ffi_validate::fenced;
 use super::settled;
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::DLDataType;
-use crate::{export, memory};
+use crate::memory;
 
 /// The dictionary of a stream: it grows as chunks are read, and only at its end.
-pub(super) struct Dictionary {
+pub(crate) struct Dictionary {
     state: Mutex<State>,
     /// A process that was forked off has the lock, but maybe not the thread that holds it.
     process: u32,
@@ -62,33 +62,31 @@ impl fmt::Debug for Dictionary {
 }
 
 impl Dictionary {
-    pub(super) fn new(values: &DataType) -> PyResult<Self> {
+    pub(crate) fn new(values: &DataType) -> Result<Self, Error> {
         let values = match Distinct::new(values) {
             Some(distinct) => Values::Distinct(distinct),
             None => {
-                let none = fenced(|| Ok(new_empty_array(values)));
-                Values::Whole(none.map_err(PyValueError::new_err)?)
+                let none = checked(|| Ok(new_empty_array(values)));
+                Values::Whole(none?)
             }
         };
         let state = State { values, last: None, made: None };
         Ok(Self { state: Mutex::new(state), process: process::id() })
     }
 
-    fn lock(&self) -> PyResult<MutexGuard<'_, State>> {
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
         if self.process == process::id() {
             return Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner));
         }
         match self.state.try_lock() {
             Ok(state) => Ok(state),
             Err(TryLockError::Poisoned(state)) => Ok(state.into_inner()),
-            Err(TryLockError::WouldBlock) => Err(PyRuntimeError::new_err(
-                "this dictionary grew while the process was forked: ask for it before that",
-            )),
+            Err(TryLockError::WouldBlock) => Err(Error::Forked),
         }
     }
 
     /// How many values there are by now.
-    pub(super) fn len(&self) -> PyResult<usize> {
+    pub(crate) fn len(&self) -> Result<usize, Error> {
         Ok(match &self.lock()?.values {
             Values::Distinct(values) => values.len(),
             Values::Whole(values) => values.len(),
@@ -96,7 +94,7 @@ impl Dictionary {
     }
 
     /// The first so many of them.
-    pub(super) fn array(&self, len: usize) -> PyResult<ArrayRef> {
+    pub(crate) fn array(&self, len: usize) -> Result<ArrayRef, Error> {
         let mut state = self.lock()?;
         let State { values, made, .. } = &mut *state;
         let made = match (values, made) {
@@ -111,17 +109,25 @@ impl Dictionary {
         Ok(made.slice(0, len))
     }
 
+    /// All of them, if keys of the type have a code for each.
+    pub(crate) fn of_keys(&self, keys: &DataType) -> Result<ArrayRef, Error> {
+        match self.len()? {
+            count if count > most(keys) => Err(Error::TooManyValues { count, keys: keys.clone() }),
+            len => self.array(len),
+        }
+    }
+
     /// The codes of these values, the dictionary of a chunk of the type; values that are new come in.
-    pub(super) fn of_values(
+    pub(crate) fn of_values(
         &self,
         values: &ArrayRef,
         data_type: &DataType,
-    ) -> PyResult<Int32Array> {
+    ) -> Result<Int32Array, Error> {
         Ok(self.lock()?.codes(values, data_type)?.codes)
     }
 
     /// The codes of a chunk as those of this dictionary, which grows by values that are new.
-    pub(super) fn codes(&self, chunk: &dyn Array, copy: CopyPolicy) -> PyResult<ArrayRef> {
+    pub(crate) fn codes(&self, chunk: &dyn Array, copy: CopyPolicy) -> Result<ArrayRef, Error> {
         let chunk = chunk.as_any_dictionary();
         let of_values = self.lock()?.codes(chunk.values(), chunk.data_type())?;
         if of_values.is_same && chunk.keys().data_type() == &DataType::Int32 {
@@ -133,31 +139,32 @@ impl Dictionary {
                 Some(from) if of_values.is_same => CopyReason::Cast { from, to: DLDataType::INT32 },
                 _ => CopyReason::Dictionaries,
             };
-            return Err(Error::CopyForbidden { reason, nbytes }.into());
+            return Err(Error::CopyForbidden { reason, nbytes });
         }
-        recoded(chunk.keys(), &of_values.codes)
+        let codes = &of_values.codes;
+        let nulls = checked(|| Ok(chunk.logical_nulls()))?;
+        let keys = recoded(&keys_of(chunk), chunk.keys().data_type(), codes, &DataType::Int32)?;
+        Ok(Arc::new(checked(|| Int32Array::try_new(keys.into(), nulls))?))
     }
 }
 
 impl State {
-    fn codes(&mut self, values: &ArrayRef, data_type: &DataType) -> PyResult<Codes> {
+    fn codes(&mut self, values: &ArrayRef, data_type: &DataType) -> Result<Codes, Error> {
         if let Some((last, codes)) = &self.last {
             if last.to_data().ptr_eq(&values.to_data()) {
                 return Ok(codes.clone());
             }
         }
         // Somebody may have written to what says where the values are.
-        let own = &settled::addresses(values).map_err(PyValueError::new_err)?;
+        let own = &settled::addresses(values)?;
         let codes = Codes::from(match &mut self.values {
             Values::Distinct(distinct) => distinct.codes(own)?,
             Values::Whole(whole) => {
                 if whole.is_empty() {
                     *whole = Arc::clone(own);
                 }
-                if !export::same_values(whole, own) {
-                    return Err(
-                        Error::DifferentDictionaries { data_type: data_type.clone() }.into()
-                    );
+                if !is_same(whole, own) {
+                    return Err(Error::DifferentDictionaries { data_type: data_type.clone() });
                 }
                 let len = i32::try_from(values.len()).map_err(|_| Error::Overflow("length"))?;
                 memory::probe_alloc(values.len().saturating_mul(size_of::<i32>()))?;
@@ -169,28 +176,57 @@ impl State {
     }
 }
 
-/// For each key the one that takes its place, or null.
-pub(super) fn recoded(keys: &dyn Array, codes: &dyn Array) -> PyResult<ArrayRef> {
-    let width = codes.data_type().primitive_width().unwrap_or(8);
-    memory::probe_alloc(keys.len().saturating_mul(width))?;
-    fenced(|| take(codes, keys, None)).map_err(PyValueError::new_err)
+/// For each key of one integer type the one of another that takes its place. Keys that stand for nothing, as they may
+/// under a null, become 0.
+pub(crate) fn recoded(
+    keys: &Buffer,
+    from: &DataType,
+    codes: &Int32Array,
+    to: &DataType,
+) -> Result<Buffer, Error> {
+    fn mapped<K: ArrowNativeType, T: ArrowNativeType>(keys: &[K], codes: &[i32]) -> Buffer {
+        let code = |key: &K| codes.get(key.as_usize()).map_or(0, |code| code.as_usize());
+        keys.iter().map(|key| T::usize_as(code(key))).collect()
+    }
+    macro_rules! of {
+        ($type:ty) => {{
+            type Key = <$type as ArrowPrimitiveType>::Native;
+            let keys = keys.typed_data::<Key>();
+            memory::probe_alloc(keys.len().saturating_mul(size_of::<Key>().max(4)))?;
+            match from == to {
+                true => mapped::<Key, Key>(keys, codes.values()),
+                false => mapped::<Key, i32>(keys, codes.values()),
+            }
+        }};
+    }
+    Ok(downcast_integer! {
+        from => (of),
+        _ => unreachable!("keys are integers"),
+    })
+}
+
+/// The keys of an array's rows.
+pub(crate) fn keys_of(chunk: &dyn Array) -> Buffer {
+    let data = chunk.as_any_dictionary().keys().to_data();
+    let width = data.data_type().primitive_width().unwrap_or(0);
+    data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
+}
+
+/// Whether there can be one dictionary of several with values of a type: nested ones are not told apart.
+pub(crate) fn tells_apart(values: &DataType) -> bool {
+    Distinct::tells_apart(values)
 }
 
 /// What the codes of a tensor stand for.
 #[derive(Clone, Debug)]
-pub(super) enum Meaning {
+pub(crate) enum Meaning {
     Array(ArrayRef),
     /// So many values of a dictionary that may have more by now.
     Growing(Arc<Dictionary>, usize),
 }
 
 impl Meaning {
-    /// That of an array's codes, if it has any: its own, or in its lists.
-    pub(super) fn of(array: &ArrayRef) -> Option<Self> {
-        dictionary_of(array).map(Self::Array)
-    }
-
-    pub(super) fn array(&self) -> PyResult<ArrayRef> {
+    pub(crate) fn array(&self) -> Result<ArrayRef, Error> {
         match self {
             Self::Array(values) => Ok(Arc::clone(values)),
             Self::Growing(values, len) => values.array(*len),
@@ -199,14 +235,35 @@ impl Meaning {
 }
 
 /// The values of the dictionary that an array has, itself or in its lists.
-pub(super) fn dictionary_of(array: &ArrayRef) -> Option<ArrayRef> {
+pub(crate) fn dictionary_of(array: &ArrayRef) -> Option<ArrayRef> {
     let values = match array.data_type() {
         DataType::FixedSizeList(..) => array.as_fixed_size_list().values(),
-        DataType::List(_) => array.as_list::<i32>().values(),
-        DataType::LargeList(_) => array.as_list::<i64>().values(),
-        DataType::ListView(_) => array.as_list_view::<i32>().values(),
-        DataType::LargeListView(_) => array.as_list_view::<i64>().values(),
         _ => return Some(Arc::clone(array.as_any_dictionary_opt()?.values())),
     };
     dictionary_of(values)
+}
+
+/// Whether all dictionaries are the same, by address where that tells. Offsets that another language has written to
+/// make them differ, and are an error where they are unified.
+pub(crate) fn are_same(dictionaries: &[ArrayRef]) -> bool {
+    let same = || dictionaries.iter().all(|other| is_same(&dictionaries[0], other));
+    checked(|| Ok(same())).unwrap_or(false)
+}
+
+fn is_same(one: &ArrayRef, other: &ArrayRef) -> bool {
+    one.to_data().ptr_eq(&other.to_data()) || one == other
+}
+
+/// How many values have a code of such a type.
+pub(crate) fn most(keys: &DataType) -> usize {
+    let bits = match keys {
+        DataType::Int8 => 7,
+        DataType::UInt8 => 8,
+        DataType::Int16 => 15,
+        DataType::UInt16 => 16,
+        DataType::Int32 => 31,
+        DataType::UInt32 => 32,
+        _ => 63,
+    };
+    1_usize.checked_shl(bits).unwrap_or(usize::MAX)
 }

@@ -1,0 +1,42 @@
+//! A struct array as the record batch that it is in Arrow's C interface.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_buffer::NullBuffer;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
+
+use super::checked::checked;
+use crate::error::Error;
+
+/// A struct array as a batch: what is null in it is null in all its fields.
+pub(crate) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, Error> {
+    let array = array.as_struct();
+    let nullable = |field: &FieldRef| match field.is_nullable() {
+        true => Arc::clone(field),
+        false => Arc::new(Field::clone(field).with_nullable(true)),
+    };
+    let fields: Fields = schema.fields().iter().map(nullable).collect();
+    let columns = array.columns().iter().map(|column| match array.nulls() {
+        Some(nulls) if nulls.null_count() > 0 => with_nulls(column, nulls),
+        _ => Ok(Arc::clone(column)),
+    });
+    checked(|| {
+        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(array.len()));
+        let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+        RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
+    })
+}
+
+fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, ArrowError> {
+    let nulls = NullBuffer::union(column.nulls(), Some(nulls));
+    match column.data_type() {
+        // They have no validity of their own, and no tensor form either.
+        DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => {
+            Ok(Arc::clone(column))
+        }
+        _ => Ok(make_array(column.to_data().into_builder().nulls(nulls).build()?)),
+    }
+}
