@@ -87,8 +87,7 @@ EXPORTS = {
     "codes": case(lambda: dictionary(["a", "b"]), physical=True),
     "codes of two dictionaries": case(
         lambda: pa.chunked_array([dictionary(["a"]), dictionary(["b"])]),
-        "the dictionaries of its chunks are unified",
-        TOGETHER,
+        ["the dictionaries of its chunks are unified", TOGETHER],
         physical=True,
     ),
     "bytes": case(lambda: pa.array([b"ab", b"cd"], pa.binary(2))),
