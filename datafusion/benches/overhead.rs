@@ -54,7 +54,7 @@ impl Mlp {
 
     fn predict(&self, features: ArrayView2<'_, f32>) -> Array1<f32> {
         let rows = features.nrows();
-        let mut values = self.values.lock().expect("nobody panics");
+        let mut values = self.values.lock().expect("no panic");
         let mut input = features;
         for (layer, values) in self.hidden.iter().zip(values.iter_mut()) {
             let mut outputs = values.slice_mut(s![..rows, ..]);
@@ -170,20 +170,16 @@ struct Call {
 
 impl Call {
     fn new(model: &Arc<Mlp>, columns: bool, width: usize, arrays: Vec<ArrayRef>) -> Result<Self> {
-        let shape = i64::try_from(width)?;
-        let mut input = Input::column("x", DLDataType::FLOAT32, [shape]);
-        if columns {
-            input.columns = (0..width).map(|index| format!("x{index}")).collect();
-        }
-        let udf = TensorUdf { name: "score".into(), inputs: vec![input], ..Default::default() };
+        let input = if columns {
+            let names = (0..width).map(|index| format!("x{index}"));
+            Input::columns("x", DLDataType::FLOAT32, names)
+        } else {
+            Input::column("x", DLDataType::FLOAT32, [i64::try_from(width)?])
+        };
         let model = Arc::clone(model);
-        let udf = udf.build(
-            move || Ok(Arc::clone(&model)),
-            |model, batch| {
-                let x = ndarray::view::<f32>(&batch.tensors[0])?.into_dimensionality::<Ix2>()?;
-                Ok(ndarray::tensor(model.predict(x)))
-            },
-        )?;
+        let udf = TensorUdf::new("score")
+            .input(input)
+            .build(move |batch| Ok(ndarray::tensor(model.predict(batch.view::<f32, Ix2>(0)?))))?;
         let field = |array: &ArrayRef| Arc::new(Field::new("x", array.data_type().clone(), true));
         let arg_fields: Vec<FieldRef> = arrays.iter().map(field).collect();
         let scalars = vec![None; arg_fields.len()];

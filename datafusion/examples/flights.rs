@@ -12,12 +12,9 @@ mod delay;
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let context = delay::flights().await?;
-    context.register_udf(delay::predict_delay().build(
+    context.register_udf(delay::predict_delay().build_with_state(
         || Mlp::load(delay::path("delay.json")),
-        |model, batch| {
-            let features = ndarray::view::<f32>(&batch.tensors[0])?.into_dimensionality::<Ix2>()?;
-            Ok(ndarray::tensor(model.predict(features)))
-        },
+        |model, batch| Ok(ndarray::tensor(model.predict(batch.view::<f32, Ix2>(0)?))),
     )?);
     delay::check(&context).await
 }

@@ -45,9 +45,12 @@ impl Model {
 #[tokio::main]
 async fn main() -> Result<(), BoxError> {
     let context = delay::flights().await?;
-    context.register_udf(delay::predict_delay().build(Model::load, |model, batch| {
-        let features = batch.tensors[0].as_slice::<f32>().ok_or("a matrix is row after row")?;
-        Ok(ndarray::tensor(model.predict(features)?))
-    })?);
+    context.register_udf(delay::predict_delay().build_with_state(
+        Model::load,
+        |model, batch| {
+            let features = batch.tensors[0].as_slice::<f32>().ok_or("a matrix is row after row")?;
+            Ok(ndarray::tensor(model.predict(features)?))
+        },
+    )?);
     delay::check(&context).await
 }

@@ -1,68 +1,52 @@
-//! What a function takes and returns, in plain structs.
+//! What a function takes and returns.
 
 use std::error::Error;
 
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{ManagedTensor, NullPolicy, Representation};
-use datafusion_common::Result;
-use datafusion_expr::{ScalarUDF, Volatility};
+use arrow_dlpack::{NullPolicy, Representation};
+use datafusion_expr::Volatility;
 
-use crate::function::TensorFunction;
-use crate::once::WithState;
-use crate::plan::Declared;
-
-/// Whatever goes wrong in a function of yours: `?` makes it of any error.
+/// Any error of a function: `?` makes it of all others.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A scalar function over tensors: what it is called, what it takes, what it returns.
+/// A scalar function over tensors: its name, its inputs, its output, and the closure that [`build`](Self::build)
+/// adds.
 ///
 /// ```
 /// use arrow_dlpack::ffi::DLDataType;
 /// use arrow_dlpack::ndarray;
 /// use arrow_dlpack_datafusion::{Input, Output, TensorUdf};
+/// use ::ndarray::{Array1, Ix2};
 ///
-/// let norm = TensorUdf {
-///     name: "norm".into(),
-///     inputs: vec![Input::column("x", DLDataType::FLOAT32, [384])],
-///     output: Output { dtype: DLDataType::FLOAT32, ..Default::default() },
-///     ..Default::default()
-/// };
-/// let udf = norm.build(
-///     || Ok(()),
-///     |(), batch| {
-///         let rows = ndarray::view::<f32>(&batch.tensors[0])?;
+/// let norm = TensorUdf::new("norm")
+///     .input(Input::column("x", DLDataType::FLOAT32, [384]))
+///     .output(Output::new(DLDataType::FLOAT32, []))
+///     .build(|batch| {
+///         let rows = batch.view::<f32, Ix2>(0)?;
 ///         let norms = rows.rows().into_iter().map(|row| row.dot(&row).sqrt());
-///         Ok(ndarray::tensor(::ndarray::Array1::from_iter(norms)))
-///     },
-/// )?;
-/// assert_eq!(udf.name(), "norm");
+///         Ok(ndarray::tensor(Array1::from_iter(norms)))
+///     })?;
+/// assert_eq!(norm.name(), "norm");
 /// # Ok::<(), datafusion::error::DataFusionError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "it is a description until `build` makes a function of it"]
 pub struct TensorUdf {
-    /// Its name in SQL, which writes in lower case what is not quoted.
-    pub name: String,
-    /// What it takes, in the order of its arguments; at least one.
-    pub inputs: Vec<Input>,
-    /// What it returns.
-    pub output: Output,
-    /// What becomes of rows with nulls.
-    pub nulls: Nulls,
-    /// How many rows it is called with at most. Larger batches come in slices, whose results are put
-    /// together, which is a copy; smaller ones come as they are, because rows are never held back for
-    /// more of them. How large batches are is DataFusion's `datafusion.execution.batch_size`.
-    pub batch_rows: Option<usize>,
-    /// Whether the same rows have the same result. If so, which is the default, a call of constants
-    /// alone is computed once a query, when that is planned, and its error is the query's, if a row needs
-    /// the result; if it is volatile, for each row. Until the optimizer has seen a call, DataFusion is told
-    /// that the function is volatile, so that it does not try the constants over and over.
-    pub volatility: Volatility,
+    pub(crate) name: String,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) output: Output,
+    pub(crate) nulls: Nulls,
+    pub(crate) batch_rows: Option<usize>,
+    pub(crate) volatility: Volatility,
 }
 
-impl Default for TensorUdf {
-    fn default() -> Self {
+impl TensorUdf {
+    /// A function of this name, which returns a float32 a row, and to which [`Self::input`] adds at least one input.
+    ///
+    /// SQL writes in lower case what is not quoted.
+    pub fn new(name: impl Into<String>) -> Self {
         Self {
-            name: String::new(),
+            name: name.into(),
             inputs: Vec::new(),
             output: Output::default(),
             nulls: Nulls::default(),
@@ -70,105 +54,139 @@ impl Default for TensorUdf {
             volatility: Volatility::Immutable,
         }
     }
-}
 
-impl TensorUdf {
-    /// The function, to be registered. It calls `call` with each batch's tensors and what `state` made:
-    /// a model, say. That is made when the first batch comes, once for all threads and all queries; if it
-    /// fails, the query does, and the next query tries again.
+    /// Adds an input: the next argument or, for [`Input::columns`], the next several.
+    pub fn input(mut self, input: Input) -> Self {
+        self.inputs.push(input);
+        self
+    }
+
+    /// What it returns, in place of a float32 a row.
+    pub fn output(mut self, output: Output) -> Self {
+        self.output = output;
+        self
+    }
+
+    /// What becomes of rows with nulls: a [`Nulls`] or, for all that is not [`Nulls::Propagate`], a [`NullPolicy`].
+    pub fn nulls(mut self, nulls: impl Into<Nulls>) -> Self {
+        self.nulls = nulls.into();
+        self
+    }
+
+    /// How many rows it is called with at most; otherwise with as many as a batch has.
     ///
-    /// `call` returns a tensor of as many rows as the batch has, in the dtype and the shape that
-    /// [`Self::output`] says. It runs on several threads at once, one for each partition. It may panic:
-    /// that is an error like any other.
+    /// Larger batches come in slices, whose results are put together, which is a copy. Smaller ones come as they are,
+    /// because rows are never held back for more of them. DataFusion's `datafusion.execution.batch_size` says how large
+    /// batches are.
+    pub fn batch_rows(mut self, rows: usize) -> Self {
+        self.batch_rows = Some(rows);
+        self
+    }
+
+    /// Whether the same rows have the same result: [`Volatility::Immutable`] unless this says otherwise.
     ///
-    /// # Errors
-    ///
-    /// A plan error if the description contradicts itself: no name or no input, two arguments of one
-    /// name, dtypes and shapes that no Arrow type has, a fill value that an input cannot hold.
-    pub fn build<S: Send + Sync + 'static>(
-        self,
-        state: impl Fn() -> Result<S, BoxError> + Send + Sync + 'static,
-        call: impl Fn(&S, Batch) -> Result<ManagedTensor, BoxError> + Send + Sync + 'static,
-    ) -> Result<ScalarUDF> {
-        let declared = Declared::new(self)?;
-        Ok(TensorFunction::new(declared, Box::new(WithState::new(state, call))).into())
+    /// If they have, a call of constants alone is computed once a query, when that is planned, and its error is the
+    /// query's, if a row needs the result. A volatile function is called for each row. Until the optimizer has seen a
+    /// call, the function calls itself volatile, so that DataFusion does not try the constants over and over.
+    pub fn volatility(mut self, volatility: Volatility) -> Self {
+        self.volatility = volatility;
+        self
     }
 }
 
-/// One tensor that a function takes, and the arguments that it is made of: float32 unless it says otherwise.
+/// One tensor that a function takes, and the arguments that it is made of.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "`TensorUdf::input` takes it"]
 pub struct Input {
-    /// What errors call it, and SQL too: `norm(x => embedding)`.
-    pub name: String,
-    /// The elements. Arguments of other types are converted where nothing but precision can be lost:
-    /// to floats from any number, to integers from integers that fit.
-    pub dtype: DLDataType,
-    /// The extents of one row. The tensor has an axis of rows before these. Of several axes, the argument may
-    /// also be a list of fixed size of as many numbers, row-major, without metadata: what DataFusion leaves
-    /// of a tensor column in `CASE`, `coalesce`, `max` or a Parquet file.
-    pub shape: Vec<i64>,
-    /// If not empty, the input is as many arguments as it has names: numbers, put side by side to a
-    /// matrix, which is a copy. `shape` is their number, then. If empty, it is one argument: a number,
-    /// for an empty shape, or a list of fixed size or an `arrow.fixed_shape_tensor`, zero-copy.
-    pub columns: Vec<String>,
-    /// Whether a constant may come as one row with stride 0, rather than as many equal ones. What
-    /// reads by strides, such as `ndarray`, does not mind.
-    pub broadcast: bool,
-}
-
-impl Default for Input {
-    fn default() -> Self {
-        Self {
-            name: String::new(),
-            dtype: DLDataType::FLOAT32,
-            shape: Vec::new(),
-            columns: Vec::new(),
-            broadcast: false,
-        }
-    }
-}
-
-impl Default for Output {
-    fn default() -> Self {
-        Self {
-            dtype: DLDataType::FLOAT32,
-            shape: Vec::new(),
-            representation: Representation::default(),
-        }
-    }
+    pub(crate) name: String,
+    pub(crate) dtype: DLDataType,
+    /// The extents of one row of the tensor.
+    pub(crate) shape: Vec<i64>,
+    /// The names of the arguments, where they are columns side by side.
+    pub(crate) columns: Option<Vec<String>>,
+    pub(crate) broadcast: bool,
 }
 
 impl Input {
-    /// One argument: a number for an empty shape, else a list of fixed size or a tensor a row.
-    #[must_use]
-    pub fn column(name: &str, dtype: DLDataType, shape: impl Into<Vec<i64>>) -> Self {
-        Self { name: name.to_owned(), dtype, shape: shape.into(), ..Default::default() }
+    /// One argument: a number for an empty shape, and otherwise a list of fixed size or an `arrow.fixed_shape_tensor`.
+    /// The tensor lies over its memory, and has an axis of rows before the shape.
+    ///
+    /// Errors have its name, and SQL too: `norm(x => embedding)`. Elements of other types are converted where nothing
+    /// but precision can be lost: to floats from any number, to integers from integers that fit. For a shape of several
+    /// axes the argument may also be a list of fixed size of as many numbers, row-major, without metadata: what
+    /// DataFusion leaves of a tensor column in `CASE`, `coalesce`, `max` or a Parquet file.
+    pub fn column(name: impl Into<String>, dtype: DLDataType, shape: impl Into<Vec<i64>>) -> Self {
+        let (name, shape) = (name.into(), shape.into());
+        Self { name, dtype, shape, columns: None, broadcast: false }
     }
 
-    /// Several arguments, numbers all of them, side by side as one matrix.
-    #[must_use]
-    pub fn columns<const N: usize>(name: &str, dtype: DLDataType, columns: [&str; N]) -> Self {
-        let shape = i64::try_from(N).map_or_else(|_| Vec::new(), |width| vec![width]);
-        let columns = columns.map(str::to_owned).to_vec();
-        Self { columns, ..Self::column(name, dtype, shape) }
+    /// Several arguments, numbers all of them, at least one: side by side they are a matrix of (rows, arguments), which
+    /// is a copy.
+    ///
+    /// ```
+    /// use arrow_dlpack::ffi::DLDataType;
+    /// use arrow_dlpack_datafusion::Input;
+    ///
+    /// let pixels = (0..784).map(|index| format!("pixel{index}"));
+    /// let image = Input::columns("image", DLDataType::FLOAT32, pixels);
+    /// ```
+    pub fn columns(
+        name: impl Into<String>,
+        dtype: DLDataType,
+        columns: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let columns: Vec<_> = columns.into_iter().map(Into::into).collect();
+        let width = i64::try_from(columns.len()).unwrap_or(i64::MAX);
+        Self { columns: Some(columns), ..Self::column(name, dtype, [width]) }
+    }
+
+    /// Whether a constant may come as one row with stride 0, rather than as many equal ones. What reads by strides, such
+    /// as `ndarray`, takes either.
+    pub fn broadcast(mut self, broadcast: bool) -> Self {
+        self.broadcast = broadcast;
+        self
     }
 
     /// The names of its arguments.
     pub(crate) fn arguments(&self) -> &[String] {
-        if self.columns.is_empty() { std::slice::from_ref(&self.name) } else { &self.columns }
+        self.columns.as_deref().unwrap_or(std::slice::from_ref(&self.name))
+    }
+
+    /// The extents of one row of an argument.
+    pub(crate) fn row(&self) -> &[i64] {
+        if self.columns.is_none() { &self.shape } else { &[] }
     }
 }
 
-/// The tensor that a function returns, and what becomes of it: a float32 a row unless it says otherwise.
+/// The tensor that a function returns, and the column that it becomes: by default a float32 a row.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "`TensorUdf::output` takes it"]
 pub struct Output {
-    /// The elements. Nothing is converted: another dtype is an error.
-    pub dtype: DLDataType,
-    /// The extents of one row; none if a row is one value.
-    pub shape: Vec<i64>,
-    /// The Arrow type of the result: by default an `arrow.fixed_shape_tensor` if a row has a shape, with
-    /// the extension's metadata on the column, and else a plain number.
-    pub representation: Representation,
+    pub(crate) dtype: DLDataType,
+    pub(crate) shape: Vec<i64>,
+    pub(crate) representation: Representation,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::new(DLDataType::FLOAT32, [])
+    }
+}
+
+impl Output {
+    /// A tensor of this dtype, whose rows have this shape: none if a row is one value.
+    ///
+    /// Nothing is converted: a result of another dtype or shape is an error.
+    pub fn new(dtype: DLDataType, shape: impl Into<Vec<i64>>) -> Self {
+        Self { dtype, shape: shape.into(), representation: Representation::default() }
+    }
+
+    /// The Arrow type of the result. By default it is an `arrow.fixed_shape_tensor` if a row has a shape, with the
+    /// extension's metadata on the column, and else a plain number.
+    pub fn representation(mut self, representation: Representation) -> Self {
+        self.representation = representation;
+        self
+    }
 }
 
 /// What becomes of rows with nulls.
@@ -188,16 +206,4 @@ impl From<NullPolicy> for Nulls {
     fn from(policy: NullPolicy) -> Self {
         Self::Tensor(policy)
     }
-}
-
-/// What a function is called with.
-#[derive(Debug)]
-pub struct Batch {
-    /// How many rows the tensors have; never none.
-    pub rows: usize,
-    /// A tensor for each input. They share the batch's memory where that is possible: read-only.
-    pub tensors: Vec<ManagedTensor>,
-    /// With [`NullPolicy::Masked`], a tensor of booleans for each input, True where it is valid; else
-    /// none.
-    pub masks: Vec<ManagedTensor>,
 }

@@ -23,10 +23,60 @@ use datafusion_expr::{
 };
 
 use crate::arguments::Arguments;
-use crate::once::Callee;
+use crate::once::{Callee, WithState};
 use crate::plan::Declared;
 use crate::query::{Constants, Queries, Query};
-use crate::{Batch, BoxError, Nulls};
+use crate::{Batch, BoxError, Nulls, TensorUdf};
+
+impl TensorUdf {
+    /// The function, to be registered. It calls `call` with the tensors of each batch.
+    ///
+    /// `call` returns a tensor of as many rows as the batch has, in the dtype and the shape that [`Self::output`]
+    /// declares. It runs on several threads at once, one for each partition. It may panic: that is an error like any
+    /// other.
+    ///
+    /// # Errors
+    ///
+    /// A plan error if the description contradicts itself: no name or no input, two arguments of one name, a matrix
+    /// without columns, batches of no rows, dtypes and shapes that no Arrow type has, a fill value that an input cannot
+    /// hold.
+    pub fn build(
+        self,
+        call: impl Fn(Batch) -> Result<ManagedTensor, BoxError> + Send + Sync + 'static,
+    ) -> Result<ScalarUDF> {
+        self.build_with_state(|| Ok(()), move |(), batch| call(batch))
+    }
+
+    /// As [`Self::build`], and `call` gets what `state` made, too: a model, say.
+    ///
+    /// `state` runs when the first batch comes, once for all threads and all queries. If it fails, the query does, and
+    /// the next query tries again.
+    ///
+    /// ```
+    /// use arrow_dlpack::{ffi::DLDataType, ndarray};
+    /// use arrow_dlpack_datafusion::{Input, TensorUdf};
+    /// use ::ndarray::{Array1, Ix2};
+    ///
+    /// let features = Input::columns("features", DLDataType::FLOAT32, ["distance", "hour"]);
+    /// let score = TensorUdf::new("score").input(features).build_with_state(
+    ///     || Ok(Array1::from(vec![0.01_f32, 0.5])),
+    ///     |weights, batch| Ok(ndarray::tensor(batch.view::<f32, Ix2>(0)?.dot(weights))),
+    /// )?;
+    /// # Ok::<(), datafusion::error::DataFusionError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::build`].
+    pub fn build_with_state<S: Send + Sync + 'static>(
+        self,
+        state: impl Fn() -> Result<S, BoxError> + Send + Sync + 'static,
+        call: impl Fn(&S, Batch) -> Result<ManagedTensor, BoxError> + Send + Sync + 'static,
+    ) -> Result<ScalarUDF> {
+        let declared = Declared::new(self)?;
+        Ok(TensorFunction::new(declared, Box::new(WithState::new(state, call))).into())
+    }
+}
 
 pub(crate) struct TensorFunction {
     shared: Arc<Shared>,
@@ -92,7 +142,7 @@ impl TensorFunction {
         for start in (0..rows).step_by(step) {
             let slice = start..rows.min(start.saturating_add(step));
             let (batch, count) = (arguments.batch(&self.declared, slice.clone())?, slice.len());
-            results.push(self.adopt(self.call(batch)?, count)?);
+            results.push(self.import(self.call(batch)?, count)?);
         }
         match &*results {
             [only] => Ok(Arc::clone(only)),
@@ -116,15 +166,13 @@ impl TensorFunction {
         // What a panic may leave half done is the function's own, and its locks are poisoned.
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(result)) => Ok(result),
-            Ok(Err(error)) => {
-                Err(DataFusionError::External(error).context(format!("{name} failed")))
-            }
+            Ok(Err(error)) => Err(DataFusionError::from(error).context(format!("{name} failed"))),
             Err(panic) => exec_err!("{name} panicked: {}", message(&*panic)),
         }
     }
 
     /// A result as an Arrow array, if it is what was declared.
-    fn adopt(&self, result: ManagedTensor, rows: usize) -> Result<ArrayRef> {
+    fn import(&self, result: ManagedTensor, rows: usize) -> Result<ArrayRef> {
         let (name, output) = (&self.declared.udf.name, &self.declared.udf.output);
         let mut expected = vec![i64::try_from(rows).unwrap_or(i64::MAX)];
         expected.extend(&output.shape);

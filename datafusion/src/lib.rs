@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod batch;
 mod describe;
 mod function;
 mod nulls;
@@ -13,4 +14,5 @@ mod query;
 #[doc = include_str!("../../docs/tensors-in-queries.md")]
 pub mod tensors_in_queries {}
 
-pub use describe::{Batch, BoxError, Input, Nulls, Output, TensorUdf};
+pub use batch::Batch;
+pub use describe::{BoxError, Input, Nulls, Output, TensorUdf};

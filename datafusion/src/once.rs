@@ -9,7 +9,7 @@ use crate::{Batch, BoxError};
 /// A closure and its state, whatever type that has.
 pub(crate) trait Callee: Send + Sync {
     fn is_ready(&self) -> bool;
-    /// Makes the state, if it is not there; after an error whoever asks next tries again.
+    /// Makes the state, if it is not there; after an error the next call tries again.
     fn make_ready(&self) -> Result<(), BoxError>;
     fn call(&self, batch: Batch) -> Result<ManagedTensor, BoxError>;
 }
@@ -33,7 +33,7 @@ where
         if let Some(made) = self.made.get() {
             return Ok(made);
         }
-        // Whoever panicked here has left nothing behind.
+        // A panic while it is made leaves nothing behind.
         let _one_at_a_time = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = self.made.get() {
             return Ok(made);

@@ -1,6 +1,6 @@
 //! What is decided before a row is read: which types the arguments may have and the result has.
 //!
-//! Whether an argument is the tensor that was declared is found out by making one, of no rows.
+//! Whether an argument is the tensor that was declared shows in a tensor of its type without rows.
 
 use std::sync::Arc;
 
@@ -12,12 +12,11 @@ use datafusion_common::{DataFusionError, Result, plan_datafusion_err, plan_err};
 use datafusion_expr::Signature;
 
 use crate::nulls::may_have_nulls;
-use crate::{Input, Nulls, TensorUdf};
+use crate::{Input, Nulls, Output, TensorUdf};
 
 /// A description that is sound.
-#[derive(Debug, PartialEq)]
 pub(crate) struct Declared {
-    pub(crate) udf: TensorUdf,
+    pub(crate) udf: Arc<TensorUdf>,
     pub(crate) signature: Signature,
     /// What results become, but for the name and whether there are nulls.
     pub(crate) output: FieldRef,
@@ -36,29 +35,14 @@ impl Declared {
             return plan_err!("{name}: batches of no rows come to no end");
         }
         for input in &udf.inputs {
-            let declared = storage(input.dtype, &input.shape).and_then(|data_type| {
-                let field = Field::new("", data_type, true);
-                no_rows(&field, &udf.nulls.export(input.dtype))
-            });
-            declared.map_err(|error| plan_datafusion_err!("{name}: {:?}: {error}", input.name))?;
-            let width = i64::try_from(input.columns.len()).unwrap_or(i64::MAX);
-            if width > 0 && input.shape != [width] {
-                let shape = &input.shape;
-                return plan_err!(
-                    "{name}: {:?} has shape {shape:?}, but {width} columns have [{width}]",
-                    input.name
-                );
-            }
+            check_input(input, udf.nulls)
+                .map_err(|problem| plan_datafusion_err!("{name}: {:?}: {problem}", input.name))?;
         }
-        let output = storage(udf.output.dtype, &udf.output.shape).and_then(|data_type| {
-            let tensor = no_rows(&Field::new("", data_type, false), &ExportOptions::default())?;
-            let representation = udf.output.representation.clone();
-            import::field(&tensor, &ImportOptions::default().with_representation(representation))
-        });
-        let output = output.map_err(|error| plan_datafusion_err!("{name}: its output: {error}"))?;
+        let output = output_field(&udf.output)
+            .map_err(|error| plan_datafusion_err!("{name}: its output: {error}"))?;
         let arguments: Vec<_> = udf.inputs.iter().flat_map(Input::arguments).cloned().collect();
         let signature = Signature::user_defined(udf.volatility).with_parameter_names(arguments)?;
-        Ok(Self { udf, signature, output })
+        Ok(Self { udf: Arc::new(udf), signature, output })
     }
 
     /// Each argument with the input that it belongs to; the name is the argument's.
@@ -75,7 +59,7 @@ impl Declared {
         let coerced = given.iter().map(|data_type| {
             let coerced = arguments
                 .next()
-                .and_then(|(_, input)| coerced(data_type, input.dtype, row_of(input)));
+                .and_then(|(_, input)| coerced(data_type, input.dtype, input.row()));
             coerced.unwrap_or_else(|| data_type.clone())
         });
         coerced.collect()
@@ -92,7 +76,7 @@ impl Declared {
         }
         for ((argument, input), field) in self.arguments().zip(given) {
             check(field, input, self.udf.nulls).map_err(|problem| {
-                let (dtype, shape, data_type) = (input.dtype, row_of(input), field.data_type());
+                let (dtype, shape, data_type) = (input.dtype, input.row(), field.data_type());
                 let rows = if shape.is_empty() { String::new() } else { format!(" {shape:?}") };
                 plan_datafusion_err!(
                     "{name}: argument {argument:?} takes {dtype}{rows} a row, not {data_type}: {problem}"
@@ -131,14 +115,28 @@ impl Nulls {
     }
 }
 
-/// The extents of one row of an argument.
-fn row_of(input: &Input) -> &[i64] {
-    if input.columns.is_empty() { &input.shape } else { &[] }
-}
-
 /// A tensor of the field's type without rows.
 fn no_rows(field: &Field, options: &ExportOptions) -> Result<ManagedTensor, Error> {
     export::tensor(Source::Chunks(&[], field), options)
+}
+
+/// Why there can be no such input.
+fn check_input(input: &Input, nulls: Nulls) -> Result<(), String> {
+    if input.arguments().is_empty() {
+        return Err("a matrix needs a column".to_owned());
+    }
+    let tensor = storage(input.dtype, &input.shape).and_then(|data_type| {
+        no_rows(&Field::new("", data_type, true), &nulls.export(input.dtype))
+    });
+    tensor.map(drop).map_err(|error| error.to_string())
+}
+
+/// What results become, but for the name and whether there are nulls.
+fn output_field(output: &Output) -> Result<FieldRef, Error> {
+    let data_type = storage(output.dtype, &output.shape)?;
+    let tensor = no_rows(&Field::new("", data_type, false), &ExportOptions::default())?;
+    let representation = output.representation.clone();
+    import::field(&tensor, &ImportOptions::default().with_representation(representation))
 }
 
 /// Why values of a field are not an input's argument.
@@ -151,7 +149,7 @@ fn check(field: &Field, input: &Input, nulls: Nulls) -> Result<(), String> {
         return Err("cast it, to say what becomes of values that do not fit".to_owned());
     }
     let shape = tensor.shape().get(1..).unwrap_or_default();
-    if shape != row_of(input) && !is_flat(field, input) {
+    if shape != input.row() && !is_flat(field, input) {
         return Err(match shape {
             [] => "it has one value a row".to_owned(),
             shape => format!("its rows have shape {shape:?}"),
@@ -164,7 +162,7 @@ fn check(field: &Field, input: &Input, nulls: Nulls) -> Result<(), String> {
 /// a tensor column whose metadata is lost, as `CASE`, `max` or a Parquet file lose it: the input says the shape.
 pub(crate) fn is_flat(field: &Field, input: &Input) -> bool {
     let DataType::FixedSizeList(item, size) = field.data_type() else { return false };
-    let row = row_of(input);
+    let row = input.row();
     row.len() > 1
         && !item.data_type().is_nested()
         && field.extension_type_name().is_none()

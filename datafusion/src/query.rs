@@ -13,7 +13,7 @@ use datafusion_expr::ColumnarValue;
 
 /// One query, or one plan of it.
 pub(crate) struct Query {
-    /// When it began, in nanoseconds; nobody says so when a statement is prepared.
+    /// When it began, in nanoseconds; `None` when a statement is prepared.
     began: Option<i64>,
     /// Why there is no state.
     stateless: Mutex<Option<Arc<DataFusionError>>>,
@@ -57,7 +57,7 @@ impl Query {
         outcome.map_err(DataFusionError::Shared)
     }
 
-    /// The outcome of a call of these constants; whoever asks meanwhile waits for it.
+    /// The outcome of a call of these constants; other threads wait for it.
     pub(crate) fn constant(
         &self,
         constants: Constants,
@@ -97,7 +97,7 @@ impl Queries {
     }
 }
 
-/// Whoever panicked with the lock has left nothing half done.
+/// The lock's content, after a panic too: that leaves nothing half done.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ::ndarray::{Ix1, Ix2, IxDyn};
 use arrow_array::types::{Float32Type, Int8Type, Int32Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeListArray,
@@ -10,7 +11,7 @@ use arrow_array::{
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::ndarray;
-use arrow_dlpack_datafusion::{Input, Output, TensorUdf};
+use arrow_dlpack_datafusion::{Batch, Input, Output, TensorUdf};
 use arrow_schema::Field;
 use datafusion::logical_expr::Volatility;
 use support::{
@@ -108,12 +109,10 @@ async fn each_input_has_the_shape_of_its_own_column() {
         (number, array(Float32Array::from(vec![10.0]))),
         column("tall", [4, 1]),
     ]);
-    let inputs = vec![
-        Input::column("w", F32, [1, 4]),
-        Input::columns("pair", F32, ["n", "m"]),
-        Input::column("t", F32, [4, 1]),
-    ];
-    let udf = TensorUdf { name: "total".into(), inputs, ..Default::default() };
+    let udf = TensorUdf::new("total")
+        .input(Input::column("w", F32, [1, 4]))
+        .input(Input::columns("pair", F32, ["n", "m"]))
+        .input(Input::column("t", F32, [4, 1]));
     context.register_udf(stateless(udf, |batch| {
         let shapes: Vec<_> = batch.tensors.iter().map(|tensor| tensor.shape().to_vec()).collect();
         assert_eq!(shapes, [vec![1, 1, 4], vec![1, 2], vec![1, 4, 1]]);
@@ -171,9 +170,8 @@ async fn casts_are_in_the_plan() {
 
 /// `total(a, b)` of a function that takes either as it comes.
 fn pair(broadcast: bool, volatility: Volatility) -> TensorUdf {
-    let input = |name| Input { broadcast, ..Input::column(name, F32, []) };
-    let inputs = vec![input("a"), input("b")];
-    TensorUdf { name: "total".into(), inputs, volatility, ..Default::default() }
+    let input = |name| Input::column(name, F32, []).broadcast(broadcast);
+    TensorUdf::new("total").input(input("a")).input(input("b")).volatility(volatility)
 }
 
 #[tokio::test]
@@ -214,15 +212,10 @@ async fn integers_and_booleans_are_tensors_too() {
         ("token", array(Int64Array::from(vec![2, 0, 1]))),
         ("flag", array(BooleanArray::from(vec![true, false, true]))),
     ]);
-    let udf = TensorUdf {
-        name: "next".into(),
-        inputs: vec![
-            Input::column("token", DLDataType::INT32, []),
-            Input::column("flag", DLDataType::BOOL, []),
-        ],
-        output: Output { dtype: DLDataType::INT64, ..Default::default() },
-        ..Default::default()
-    };
+    let udf = TensorUdf::new("next")
+        .input(Input::column("token", DLDataType::INT32, []))
+        .input(Input::column("flag", DLDataType::BOOL, []))
+        .output(Output::new(DLDataType::INT64, []));
     context.register_udf(stateless(udf, |batch| {
         assert_eq!(batch.tensors[1].dtype(), DLDataType::BOOL);
         let tokens = vector::<i32>(&batch.tensors[0]);
@@ -266,4 +259,61 @@ async fn what_does_not_fit_is_refused_when_planning() {
         ask("total()").await,
         "Error during planning: total takes 2 arguments (a, b), not 0"
     );
+}
+
+#[tokio::test]
+async fn names_of_columns_come_from_any_iterator() {
+    let context = with([("n", array(Float32Array::from(vec![1.0, 2.0])))]);
+    let names = (0..3).map(|index| format!("x{index}"));
+    context.register_udf(summing(sum_of(Input::columns(String::from("x"), F32, names))));
+    let named = "SELECT total(x1 => 10, x0 => n, x2 => 100) FROM t";
+    assert_eq!(rows(&context, named).await, ["111.0", "112.0"]);
+}
+
+#[tokio::test]
+async fn a_matrix_of_one_column_is_a_matrix() {
+    let context = with([("n", array(Float32Array::from(vec![1.0, 2.0])))]);
+    context.register_udf(stateless(sum_of(Input::columns("x", F32, ["n"])), |batch| {
+        assert_eq!(batch.tensors[0].shape(), [2, 1]);
+        Ok(each_row(&batch, |row| row.sum()))
+    }));
+    assert_eq!(rows(&context, "SELECT total(n) FROM t").await, ["1.0", "2.0"]);
+}
+
+#[tokio::test]
+async fn a_view_is_of_the_type_and_rank_that_are_asked_for_over_the_same_memory() {
+    let context = with([("x", two_rows()), ("n", array(Float32Array::from(vec![0.5, 1.5])))]);
+    let udf = sum_of(Input::column("x", F32, [2])).input(Input::column("n", F32, []));
+    context.register_udf(stateless(udf, |batch| {
+        let (x, n) = (batch.view::<f32, Ix2>(0)?, batch.view::<f32, Ix1>(1)?);
+        assert_eq!(x.as_ptr().addr(), batch.tensors[0].data().addr());
+        assert_eq!(batch.view::<f32, IxDyn>(0)?.shape(), [2, 2]);
+        Ok(ndarray::tensor(&x.column(1) + &n))
+    }));
+    assert_eq!(rows(&context, "SELECT total(x, n) FROM t").await, ["2.5", "5.5"]);
+}
+
+#[tokio::test]
+async fn a_view_of_something_else_is_an_error_that_names_the_input() {
+    type View = fn(&Batch) -> datafusion::error::Result<()>;
+    let views: [(View, &str); 4] = [
+        (|batch| batch.view::<f64, Ix2>(0).map(drop), "\"x\" is float32 [2, 2], not float64"),
+        (|batch| batch.view::<f32, Ix1>(0).map(drop), "\"x\" is float32 [2, 2], of rank 2, not 1"),
+        (|batch| batch.view::<i32, Ix2>(1).map(drop), "\"pair\" is float32 [2, 2], not int32"),
+        (
+            |batch| batch.view::<f32, Ix2>(2).map(drop),
+            "there is no input 2 among 2, counted from 0",
+        ),
+    ];
+    let context = with([("x", two_rows()), ("n", array(Float32Array::from(vec![0.5, 1.5])))]);
+    for (view, expected) in views {
+        let pair = Input::columns("pair", F32, ["a", "b"]);
+        let udf = sum_of(Input::column("x", F32, [2])).input(pair);
+        context.register_udf(stateless(udf, move |batch| {
+            view(&batch)?;
+            unreachable!()
+        }));
+        let error = failed(&context, "SELECT total(x, n, n) FROM t").await;
+        assert_eq!(error, format!("total failed\ncaused by\nExecution error: {expected}"));
+    }
 }

@@ -7,24 +7,21 @@ use arrow_array::Float32Array;
 use arrow_dlpack_datafusion::{Input, TensorUdf};
 use datafusion::logical_expr::{ScalarUDF, Volatility};
 use datafusion::prelude::SessionContext;
-use support::{F32, array, each_row, failed, rows, run, sum_of, with};
+use support::{F32, array, each_row, failed, rows, run, with};
 
 mod support;
 
 fn double() -> TensorUdf {
-    TensorUdf { name: "double".into(), ..sum_of(Input::columns("x", F32, ["n", "again"])) }
+    TensorUdf::new("double").input(Input::columns("x", F32, ["n", "again"]))
 }
 
 /// `double`, which counts its calls and fails in those that `fails` says.
 fn counted(calls: &Arc<AtomicUsize>, fails: fn(usize) -> bool) -> ScalarUDF {
     let calls = Arc::clone(calls);
-    let udf = double().build(
-        || Ok(()),
-        move |(), batch| match calls.fetch_add(1, Ordering::SeqCst) {
-            call if fails(call) => Err(format!("call {call}").into()),
-            _ => Ok(each_row(&batch, |row| row.sum())),
-        },
-    );
+    let udf = double().build(move |batch| match calls.fetch_add(1, Ordering::SeqCst) {
+        call if fails(call) => Err(format!("call {call}").into()),
+        _ => Ok(each_row(&batch, |row| row.sum())),
+    });
     udf.expect("a sound description")
 }
 
@@ -89,7 +86,7 @@ async fn a_state_that_fails_once_fails_its_query_and_no_other() {
     {
         let attempts = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&attempts);
-        let udf = double().build(
+        let udf = double().build_with_state(
             move || match counter.fetch_add(1, Ordering::SeqCst) {
                 0 => Err("no such file".into()),
                 _ => Ok(()),
@@ -146,8 +143,8 @@ async fn a_prepared_statement_asks_anew_each_time() {
 #[tokio::test]
 async fn the_plan_says_what_is_volatile_and_what_is_not() {
     for (volatility, is_pushed) in [(Volatility::Immutable, true), (Volatility::Volatile, false)] {
-        let udf = TensorUdf { volatility, ..double() };
-        let udf = udf.build(|| Ok(()), |(), batch| Ok(each_row(&batch, |row| row.sum())));
+        let udf = double().volatility(volatility);
+        let udf = udf.build(|batch| Ok(each_row(&batch, |row| row.sum())));
         let context = three_rows();
         context.register_udf(udf.expect("a sound description"));
         let sql = "SELECT * FROM (SELECT double(n, 2) AS d FROM t) WHERE d > 3";

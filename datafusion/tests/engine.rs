@@ -10,12 +10,12 @@ use arrow_schema::{DataType, Field, Schema};
 use datafusion::functions_aggregate::expr_fn::avg;
 use datafusion::logical_expr::{Volatility, col};
 use datafusion::prelude::SessionContext;
-use support::{F32, each_row, failed, rows, stateless, sum_of, summing, with_partitions};
+use support::{F32, each_row, failed, rows, stateless, summing, with_partitions};
 
 mod support;
 
 fn double() -> TensorUdf {
-    TensorUdf { name: "double".into(), ..sum_of(Input::columns("x", F32, ["n", "again"])) }
+    TensorUdf::new("double").input(Input::columns("x", F32, ["n", "again"]))
 }
 
 /// Partitions of batches, numbered through: `key` is `odd` or `even`, `n` the number.
@@ -40,7 +40,7 @@ async fn the_state_is_made_once_for_all_partitions_and_queries() {
     let threads = Arc::new(Mutex::new(BTreeSet::new()));
     let context = batches(4, 5, 3);
     let (counter, seen) = (Arc::clone(&made), Arc::clone(&threads));
-    let udf = double().build(
+    let udf = double().build_with_state(
         move || {
             std::thread::sleep(std::time::Duration::from_millis(50));
             Ok(counter.fetch_add(1, Ordering::SeqCst) + 2)
@@ -63,7 +63,8 @@ async fn the_state_is_made_once_for_all_partitions_and_queries() {
 #[tokio::test]
 async fn no_state_is_made_for_a_query_that_is_only_planned() {
     let context = batches(1, 1, 3);
-    let udf = double().build(|| -> Result<(), _> { panic!("made") }, |(), _| unreachable!());
+    let udf =
+        double().build_with_state(|| -> Result<(), _> { panic!("made") }, |(), _| unreachable!());
     context.register_udf(udf.expect("a sound description"));
     let explained = rows(&context, "EXPLAIN SELECT double(n, n) FROM t").await.join("\n");
     assert!(explained.contains("double(n@0, n@0)"), "{explained}");
@@ -73,7 +74,7 @@ async fn no_state_is_made_for_a_query_that_is_only_planned() {
 async fn a_state_that_fails_is_tried_again_by_the_next_query() {
     let context = batches(1, 1, 3);
     let attempts = AtomicUsize::new(0);
-    let udf = double().build(
+    let udf = double().build_with_state(
         move || match attempts.fetch_add(1, Ordering::SeqCst) {
             0 => Err("no such file".into()),
             1 => panic!("a bad file"),
@@ -96,7 +97,7 @@ async fn batches_larger_than_asked_for_come_in_slices() {
     let sizes = Arc::new(Mutex::new(Vec::new()));
     let context = batches(1, 2, 5);
     let seen = Arc::clone(&sizes);
-    let udf = TensorUdf { batch_rows: Some(2), ..double() };
+    let udf = double().batch_rows(2);
     context.register_udf(stateless(udf, move |batch| {
         seen.lock().expect("no panic").push(batch.rows);
         Ok(each_row(&batch, |row| row.sum()))
@@ -149,7 +150,7 @@ async fn equal_calls_are_one() {
         let calls = Arc::new(AtomicUsize::new(0));
         let context = batches(1, 1, 3);
         let counter = Arc::clone(&calls);
-        context.register_udf(stateless(TensorUdf { volatility, ..double() }, move |batch| {
+        context.register_udf(stateless(double().volatility(volatility), move |batch| {
             counter.fetch_add(1, Ordering::SeqCst);
             Ok(each_row(&batch, |row| row.sum()))
         }));

@@ -44,16 +44,15 @@ fn session() -> SessionContext {
 
 /// `last(x)`: the value in the last row and column of tensors of two by three; `twice(x)`: such tensors.
 fn register(context: &SessionContext) {
-    let input = || vec![Input::column("x", F32, [2, 3])];
-    let last = TensorUdf { name: "last".into(), inputs: input(), ..Default::default() };
+    let input = || Input::column("x", F32, [2, 3]);
+    let last = TensorUdf::new("last").input(input());
     context.register_udf(stateless(last, |batch| {
         let x = ndarray::view::<f32>(&batch.tensors[0])?;
         assert_eq!(x.shape(), [batch.rows, 2, 3]);
         let last = x.outer_iter().map(|row| row[[1, 2]]);
         Ok(ndarray::tensor(last.collect::<::ndarray::Array1<f32>>()))
     }));
-    let output = Output { shape: vec![2, 3], ..Default::default() };
-    let twice = TensorUdf { name: "twice".into(), inputs: input(), output, ..Default::default() };
+    let twice = TensorUdf::new("twice").input(input()).output(Output::new(F32, [2, 3]));
     context.register_udf(stateless(twice, |batch| {
         Ok(ndarray::tensor(&ndarray::view::<f32>(&batch.tensors[0])? * 2.0))
     }));
@@ -137,8 +136,7 @@ async fn the_tensor_lies_over_the_lists_memory() {
 async fn shapes_that_are_there_are_not_read_as_others() {
     let context = session();
     for (name, shape) in [("turned", [3, 2]), ("wide", [1, 6])] {
-        let input = Input::column("x", F32, shape);
-        let udf = TensorUdf { name: name.into(), ..sum_of(input) };
+        let udf = TensorUdf::new(name).input(Input::column("x", F32, shape));
         context.register_udf(stateless(udf, |batch| Ok(each_row(&batch, |row| row.sum()))));
     }
     for call in ["turned(x)", "wide(x)"] {

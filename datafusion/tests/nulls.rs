@@ -17,7 +17,7 @@ fn holes() -> ArrayRef {
 }
 
 fn policy(nulls: impl Into<Nulls>) -> TensorUdf {
-    TensorUdf { nulls: nulls.into(), ..sum_of(Input::column("x", F32, [2])) }
+    sum_of(Input::column("x", F32, [2])).nulls(nulls)
 }
 
 #[tokio::test]
@@ -60,8 +60,8 @@ async fn nulls_within_a_slice_are_those_that_count() {
 #[tokio::test]
 async fn results_with_a_shape_can_be_null_too() {
     let context = with([("x", holes())]);
-    let output = Output { shape: vec![2], ..Default::default() };
-    context.register_udf(stateless(TensorUdf { output, ..policy(Nulls::default()) }, |batch| {
+    let udf = policy(Nulls::default()).output(Output::new(F32, [2]));
+    context.register_udf(stateless(udf, |batch| {
         Ok(ndarray::tensor(matrix::<f32>(&batch.tensors[0]).mapv(|value| -value)))
     }));
     assert_eq!(rows(&context, "SELECT total(x) FROM t").await, ["", "", "[-3.0, -4.0]"]);
@@ -84,9 +84,8 @@ async fn nulls_are_refused_filled_or_nan_if_asked_for() {
 #[tokio::test]
 async fn refused_nulls_have_the_name_of_their_column() {
     let context = with([("n", array(Int64Array::from(vec![Some(1), None])))]);
-    let nulls = NullPolicy::Refuse.into();
     let input = Input::columns("x", F32, ["a", "b"]);
-    context.register_udf(summing(TensorUdf { nulls, ..sum_of(input) }));
+    context.register_udf(summing(sum_of(input).nulls(NullPolicy::Refuse)));
     assert_eq!(
         failed(&context, "SELECT total(1, n) FROM t").await,
         "Execution error: \"b\" has 1 null in 2 values, which total refuses"
@@ -110,13 +109,8 @@ async fn masks_tell_which_values_are_valid() {
 #[tokio::test]
 async fn a_constant_has_a_mask_of_as_many_rows() {
     let context = with([("n", array(Float32Array::from(vec![Some(1.0), None])))]);
-    let input = |name| Input { broadcast: true, ..Input::column(name, F32, []) };
-    let udf = TensorUdf {
-        name: "total".into(),
-        inputs: vec![input("a"), input("b")],
-        nulls: NullPolicy::Masked.into(),
-        ..Default::default()
-    };
+    let input = |name| Input::column(name, F32, []).broadcast(true);
+    let udf = TensorUdf::new("total").input(input("a")).input(input("b")).nulls(NullPolicy::Masked);
     context.register_udf(stateless(udf, |batch| {
         let strides: Vec<_> = batch.masks.iter().map(|mask| mask.strides().into_owned()).collect();
         assert_eq!((strides, batch.masks[1].shape()), (vec![vec![1], vec![0]], &[2][..]));
@@ -129,10 +123,8 @@ async fn a_constant_has_a_mask_of_as_many_rows() {
 async fn results_are_nullable_only_if_something_can_be_null() {
     let nullable = async |nulls: Nulls, sql: &str| {
         let context = with([("n", array(Int64Array::from(vec![1])))]);
-        context.register_udf(summing(TensorUdf {
-            nulls,
-            ..sum_of(Input::columns("x", F32, ["a", "b"]))
-        }));
+        let input = Input::columns("x", F32, ["a", "b"]);
+        context.register_udf(summing(sum_of(input).nulls(nulls)));
         let plan = context.sql(sql).await.expect("a plan");
         plan.schema().field(0).is_nullable()
     };
@@ -144,9 +136,8 @@ async fn results_are_nullable_only_if_something_can_be_null() {
 
 #[test]
 fn a_fill_value_must_be_one() {
-    let nulls = NullPolicy::Nan.into();
     let integers = Input::column("x", DLDataType::INT32, []);
-    let udf = TensorUdf { nulls, ..sum_of(integers) }.build(|| Ok(()), |(), _| unreachable!());
+    let udf = sum_of(integers).nulls(NullPolicy::Nan).build(|_| unreachable!());
     assert_eq!(
         udf.expect_err("NaN is no integer").strip_backtrace(),
         "Error during planning: total: \"x\": nulls cannot be filled with NaN: int32 does not hold it"

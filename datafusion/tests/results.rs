@@ -21,7 +21,7 @@ fn numbers() -> ArrayRef {
 }
 
 fn returning(output: Output) -> TensorUdf {
-    TensorUdf { output, ..sum_of(Input::column("n", F32, [])) }
+    sum_of(Input::column("n", F32, [])).output(output)
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn a_result_is_adopted_without_a_copy() {
 #[tokio::test]
 async fn a_result_with_a_shape_is_a_tensor_column_through_the_plan() {
     let context = with([("n", numbers())]);
-    let output = Output { dtype: DLDataType::FLOAT64, shape: vec![2, 2], ..Default::default() };
+    let output = Output::new(DLDataType::FLOAT64, [2, 2]);
     let udf = stateless(returning(output), |batch| {
         Ok(ndarray::tensor(Array3::<f64>::ones((batch.rows, 2, 2))))
     });
@@ -58,12 +58,9 @@ async fn a_result_with_a_shape_is_a_tensor_column_through_the_plan() {
     assert_eq!(batches[0].column(0).as_fixed_size_list().value(0).len(), 4);
 
     // And by the DataFrame API, into a function that takes such a tensor.
-    let trace = TensorUdf {
-        name: "trace".into(),
-        inputs: vec![Input::column("m", DLDataType::FLOAT64, [2, 2])],
-        output: Output { dtype: DLDataType::FLOAT64, ..Default::default() },
-        ..Default::default()
-    };
+    let trace = TensorUdf::new("trace")
+        .input(Input::column("m", DLDataType::FLOAT64, [2, 2]))
+        .output(Output::new(DLDataType::FLOAT64, []));
     let trace = stateless(trace, |batch| {
         let view = ndarray::view::<f64>(&batch.tensors[0])?;
         let traces = view.outer_iter().map(|m| m[[0, 0]] + m[[1, 1]]);
@@ -78,7 +75,7 @@ async fn a_result_with_a_shape_is_a_tensor_column_through_the_plan() {
 
 #[tokio::test]
 async fn a_constant_result_is_a_tensor_column_too() {
-    let output = Output { shape: vec![1, 2], ..Default::default() };
+    let output = Output::new(F32, [1, 2]);
     let udf = stateless(returning(output), |_| Ok(ndarray::tensor(array![[[1.0_f32, 2.0]]])));
     let context = session();
     context.register_udf(udf);
@@ -95,11 +92,7 @@ async fn a_constant_result_is_a_tensor_column_too() {
 #[tokio::test]
 async fn a_result_is_of_the_type_that_was_asked_for() {
     let context = with([("n", numbers())]);
-    let list = Output {
-        shape: vec![2],
-        representation: Representation::FixedSizeList,
-        ..Default::default()
-    };
+    let list = Output::new(F32, [2]).representation(Representation::FixedSizeList);
     let ones = |batch: arrow_dlpack_datafusion::Batch| -> Result<ManagedTensor, arrow_dlpack_datafusion::BoxError> {
         Ok(ndarray::tensor(Array2::<f32>::ones((batch.rows, 2))))
     };
@@ -111,7 +104,7 @@ async fn a_result_is_of_the_type_that_was_asked_for() {
 
     let when = DataType::Timestamp(TimeUnit::Second, None);
     let field = Representation::Field(Arc::new(Field::new("", when.clone(), false)));
-    let output = Output { dtype: DLDataType::INT64, representation: field, ..Default::default() };
+    let output = Output::new(DLDataType::INT64, []).representation(field);
     context.register_udf(stateless(returning(output), |batch| {
         Ok(ndarray::tensor(Array1::<i64>::zeros(batch.rows)))
     }));
@@ -122,7 +115,7 @@ async fn a_result_is_of_the_type_that_was_asked_for() {
 #[tokio::test]
 async fn a_result_in_another_order_of_memory_is_the_same() {
     let context = with([("n", numbers())]);
-    let output = Output { shape: vec![2], ..Default::default() };
+    let output = Output::new(F32, [2]);
     context.register_udf(stateless(returning(output), |_| {
         let by_column = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]].reversed_axes();
         Ok(ndarray::tensor(by_column))
@@ -179,20 +172,20 @@ async fn a_panic_of_the_function_is_an_error_of_the_query() {
 fn a_description_that_contradicts_itself_is_an_error() {
     let input = || Input::column("x", F32, [2]);
     let refused = |udf: TensorUdf| {
-        let built = udf.build(|| Ok(()), |(), _| unreachable!());
+        let built = udf.build(|_| unreachable!());
         let error = built.map(|_| ()).expect_err("an error").strip_backtrace();
         error.strip_prefix("Error during planning: ").unwrap_or(&error).to_owned()
     };
     let with_input = |input| sum_of(input);
-    assert_eq!(refused(TensorUdf::default()), "a function needs a name");
-    let no_input = TensorUdf { name: "f".into(), ..Default::default() };
+    assert_eq!(refused(TensorUdf::new("")), "a function needs a name");
+    let no_input = TensorUdf::new("f");
     assert_eq!(refused(no_input), "f: a function of tensors needs an input");
-    let stopped = TensorUdf { batch_rows: Some(0), ..sum_of(input()) };
+    let stopped = sum_of(input()).batch_rows(0);
     assert_eq!(refused(stopped), "total: batches of no rows come to no end");
-    let twice = TensorUdf { inputs: vec![input(), input()], ..sum_of(input()) };
+    let twice = sum_of(input()).input(input());
     assert_eq!(refused(twice), "Duplicate parameter name: 'x'");
-    let wide = Input { shape: vec![3], ..Input::columns("x", F32, ["a", "b"]) };
-    assert_eq!(refused(with_input(wide)), "total: \"x\" has shape [3], but 2 columns have [2]");
+    let no_columns = Input::columns("x", F32, [""; 0]);
+    assert_eq!(refused(with_input(no_columns)), "total: \"x\": a matrix needs a column");
     let negative = refused(with_input(Input::column("x", F32, [-1])));
     assert!(negative.starts_with("total: \"x\": there is no array of type"), "{negative}");
     let half = DLDataType { bits: 4, ..DLDataType::INT8 };
@@ -201,9 +194,9 @@ fn a_description_that_contradicts_itself_is_an_error() {
         "total: \"x\": dtype int4 has no Arrow type here: functions take and return numbers of 8 to 64 \
          bits, and booleans"
     );
-    let opaque = Output { representation: Representation::Bool8, ..Default::default() };
+    let opaque = Output::default().representation(Representation::Bool8);
     assert_eq!(
-        refused(TensorUdf { output: opaque, ..sum_of(input()) }),
+        refused(sum_of(input()).output(opaque)),
         "total: its output: float32 cannot be represented as arrow.bool8, which is for bool"
     );
 }

@@ -36,11 +36,7 @@ pub(crate) async fn flights() -> Result<SessionContext, BoxError> {
 /// The function, whatever its model.
 pub(crate) fn predict_delay() -> TensorUdf {
     let features = ["distance", "hour", "month"];
-    TensorUdf {
-        name: "predict_delay".into(),
-        inputs: vec![Input::columns("features", DLDataType::FLOAT32, features)],
-        ..Default::default()
-    }
+    TensorUdf::new("predict_delay").input(Input::columns("features", DLDataType::FLOAT32, features))
 }
 
 /// Runs the query, and fails unless it returns what the model in `ndarray` does alone.

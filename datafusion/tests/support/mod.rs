@@ -104,7 +104,7 @@ pub(crate) fn each_row(batch: &Batch, of: impl Fn(ArrayView1<'_, f32>) -> f32) -
 
 /// The sum of each row of `x`, a matrix of this width.
 pub(crate) fn sum_of(input: Input) -> TensorUdf {
-    TensorUdf { name: "total".into(), inputs: vec![input], ..Default::default() }
+    TensorUdf::new("total").input(input)
 }
 
 /// The description as a function that adds up each row of its matrix.
@@ -116,7 +116,7 @@ pub(crate) fn stateless(
     udf: TensorUdf,
     call: impl Fn(Batch) -> Result<ManagedTensor, BoxError> + Send + Sync + 'static,
 ) -> ScalarUDF {
-    udf.build(|| Ok(()), move |(), batch| call(batch)).expect("a sound description")
+    udf.build(call).expect("a sound description")
 }
 
 pub(crate) fn embeddings<const N: usize>(rows: &[Option<[Option<f32>; N]>]) -> ArrayRef {

@@ -159,7 +159,7 @@ impl Drop for Process {
     }
 }
 
-/// A port that nobody listens on. Somebody could, before it is used; then the program fails.
+/// A port that is free now. If another process takes it before it is used, the program fails.
 fn free_port() -> Result<u16, BoxError> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }

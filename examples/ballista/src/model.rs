@@ -24,20 +24,14 @@ pub(crate) fn make(name: &str, parameters: &[u8]) -> Result<ScalarUDF> {
         return plan_err!("{name}: its parameter is the path of its weights");
     };
     let features = ["distance", "hour", "month"];
-    let udf = TensorUdf {
-        name: NAME.into(),
-        inputs: vec![Input::columns("features", DLDataType::FLOAT32, features)],
-        ..Default::default()
-    };
-    udf.build(
-        move || {
-            // For whoever started this process to count.
-            println!("loads {weights}");
-            Mlp::load(&weights)
-        },
-        |model, batch| {
-            let features = ndarray::view::<f32>(&batch.tensors[0])?.into_dimensionality::<Ix2>()?;
-            Ok(ndarray::tensor(model.predict(features)))
-        },
-    )
+    TensorUdf::new(NAME)
+        .input(Input::columns("features", DLDataType::FLOAT32, features))
+        .build_with_state(
+            move || {
+                // The client counts these lines.
+                println!("loads {weights}");
+                Mlp::load(&weights)
+            },
+            |model, batch| Ok(ndarray::tensor(model.predict(batch.view::<f32, Ix2>(0)?))),
+        )
 }
