@@ -36,7 +36,7 @@
 //!
 //! # Limits
 //!
-//! The element type must be the tensor's own, one of the eleven [`Element`]s: nothing is converted.
+//! The element type must be the tensor's own, one of the eleven [`Element`]s or, to read, `bool`: nothing is converted.
 //! Whether elements overlap is judged on the safe side, by ndarray and so by [`view_mut`]: a few layouts
 //! that interleave without meeting (strides 6 and 5 over 2 by 2) are refused.
 
@@ -50,7 +50,34 @@ use crate::ffi::DLPackFlags;
 use crate::layout;
 use crate::memory::{Fresh, ManagedTensor};
 
-/// The elements of a tensor, to read. Any rank and strides; never copies.
+/// What [`view`] can read: every [`Element`], and `bool`.
+///
+/// It is sealed: other types are not known to be what the memory holds.
+pub trait Readable: sealed::Elements {}
+impl<T: sealed::Elements> Readable for T {}
+
+mod sealed {
+    use super::{Element, Error, ManagedTensor};
+
+    pub trait Elements: Sized {
+        /// All from the lowest element to the highest.
+        fn of(tensor: &ManagedTensor) -> Result<&[Self], Error>;
+    }
+
+    impl<T: Element> Elements for T {
+        fn of(tensor: &ManagedTensor) -> Result<&[Self], Error> {
+            tensor.elements().map(|(elements, _)| elements)
+        }
+    }
+
+    impl Elements for bool {
+        fn of(tensor: &ManagedTensor) -> Result<&[Self], Error> {
+            tensor.bools().map(|(elements, _)| elements)
+        }
+    }
+}
+
+/// The elements of a tensor, to read. Any rank and strides; never copies. Booleans are looked through first.
 ///
 /// ```
 /// use arrow_array::Int64Array;
@@ -64,10 +91,10 @@ use crate::memory::{Fresh, ManagedTensor};
 ///
 /// # Errors
 ///
-/// `DtypeMismatch`; `UnreadableDevice`; `CopyForbidden` if the elements are not aligned; `Overflow`
-/// for extents without elements that ndarray cannot count.
-pub fn view<T: Element>(tensor: &ManagedTensor) -> Result<ArrayViewD<'_, T>, Error> {
-    let (elements, _) = tensor.elements()?;
+/// `DtypeMismatch`; `UnreadableDevice`; `CopyForbidden` if the elements are not aligned, or booleans are bytes other
+/// than 0 and 1, in the gaps that strides leave too; `Overflow` for extents without elements that ndarray cannot count.
+pub fn view<T: Readable>(tensor: &ManagedTensor) -> Result<ArrayViewD<'_, T>, Error> {
+    let elements = T::of(tensor)?;
     let Upright { shape, reversed } = Upright::of(tensor)?;
     let mut view = ArrayViewD::from_shape(shape, elements).map_err(|_| uncountable())?;
     reversed.into_iter().for_each(|axis| view.invert_axis(axis));

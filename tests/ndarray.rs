@@ -14,7 +14,7 @@ use arrow_dlpack::ffi::{DLDataType, DLPackFlags};
 use arrow_dlpack::{CopyReason, Element, Error, ManagedTensor, WriteObstacle, export, ndarray};
 use arrow_schema::{DataType, Field};
 
-use ::ndarray::{Array, ArrayD, Axis, IxDyn, ShapeBuilder, Slice, array, s};
+use ::ndarray::{Array, ArrayD, Axis, IxDyn, ShapeBuilder, Slice, arr2, array, s};
 use support::{Abi, Data, Ints, Producer, Random, for_each_numeric};
 
 mod support;
@@ -286,6 +286,28 @@ fn what_cannot_be_viewed_is_refused_with_the_numbers() {
 
     let error = mismatch(DLDataType::FLOAT64, DLDataType::FLOAT32);
     assert_eq!(error.to_string(), "the elements are float32, not float64");
+}
+
+#[test]
+fn booleans_can_be_read_if_their_bytes_are_0_and_1() {
+    let tensor = |bytes: &'static [u8], shape: &[i64]| {
+        ManagedTensor::from_bytes(bytes, DLDataType::BOOL, shape).expect("a tensor")
+    };
+    let matrix = tensor(&[1, 0, 0, 1, 1, 0], &[2, 3]);
+    let view = ndarray::view::<bool>(&matrix).expect("a view");
+    assert_eq!(view, arr2(&[[true, false, false], [true, true, false]]).into_dyn());
+    assert_eq!(view.as_ptr().addr(), matrix.data().addr());
+    let repeated = tensor(&[1, 0], &[2, 1]).broadcast_to(&[2, 4]).expect("a tensor");
+    let expected = arr2(&[[true; 4], [false; 4]]).into_dyn();
+    assert_eq!(ndarray::view::<bool>(&repeated).expect("a view"), expected);
+    assert!(ndarray::view::<bool>(&tensor(&[], &[0])).expect("a view").is_empty());
+
+    let refused = |tensor: &ManagedTensor| ndarray::view::<bool>(tensor).expect_err("an error");
+    let forbidden = Error::CopyForbidden { reason: CopyReason::BoolBytes, nbytes: 3 };
+    assert_eq!(refused(&tensor(&[1, 0, 2], &[3])), forbidden);
+    let bytes = ndarray::tensor(array![1_u8, 0]);
+    let mismatch = Error::DtypeMismatch { expected: DLDataType::BOOL, found: DLDataType::UINT8 };
+    assert_eq!(refused(&bytes), mismatch);
 }
 
 #[test]

@@ -22,8 +22,8 @@ pub struct Batch {
 
 #[cfg(feature = "ndarray")]
 mod views {
-    use arrow_dlpack::ndarray::view;
-    use arrow_dlpack::{Element, Error};
+    use arrow_dlpack::ndarray::{Readable, view};
+    use arrow_dlpack::{Error, ManagedTensor};
     use datafusion_common::{Result, exec_datafusion_err, exec_err};
     use ndarray::{ArrayView, Dimension};
 
@@ -52,15 +52,57 @@ mod views {
         ///
         /// An execution error with the input's name, dtype and shape, if they are not those of `T` and `D`; or if there
         /// is no such input.
-        pub fn view<T: Element, D: Dimension>(&self, input: usize) -> Result<ArrayView<'_, T, D>> {
-            let (Some(tensor), Some(declared)) =
-                (self.tensors.get(input), self.udf.inputs.get(input))
+        pub fn view<T: Readable, D: Dimension>(&self, input: usize) -> Result<ArrayView<'_, T, D>> {
+            self.view_of(&self.tensors, input, "")
+        }
+
+        /// Which values of an input, counted from 0, are valid: true where they are, in the shape of its tensor. Never a
+        /// copy.
+        ///
+        /// ```
+        /// use arrow_dlpack::{NullPolicy, ffi::DLDataType, ndarray};
+        /// use arrow_dlpack_datafusion::{Input, TensorUdf};
+        /// use ::ndarray::{Ix1, Zip};
+        ///
+        /// let or_zero = TensorUdf::new("or_zero")
+        ///     .input(Input::column("x", DLDataType::FLOAT32, []))
+        ///     .nulls(NullPolicy::Masked)
+        ///     .build(|batch| {
+        ///         let (x, valid) = (batch.view::<f32, Ix1>(0)?, batch.mask::<Ix1>(0)?);
+        ///         let values = Zip::from(&x).and(&valid);
+        ///         Ok(ndarray::tensor(values.map_collect(|&x, &valid| if valid { x } else { 0.0 })))
+        ///     })?;
+        /// # Ok::<(), datafusion::error::DataFusionError>(())
+        /// ```
+        ///
+        /// # Errors
+        ///
+        /// As [`Self::view`]; and an execution error if the function was not declared with
+        /// [`NullPolicy::Masked`](arrow_dlpack::NullPolicy::Masked).
+        pub fn mask<D: Dimension>(&self, input: usize) -> Result<ArrayView<'_, bool, D>> {
+            if self.masks.is_empty() {
+                let name = &self.udf.name;
+                return exec_err!(
+                    "{name} has no masks: `.nulls(NullPolicy::Masked)` declares them"
+                );
+            }
+            self.view_of(&self.masks, input, "the mask of ")
+        }
+
+        fn view_of<'a, T: Readable, D: Dimension>(
+            &'a self,
+            tensors: &'a [ManagedTensor],
+            input: usize,
+            what: &str,
+        ) -> Result<ArrayView<'a, T, D>> {
+            let (Some(tensor), Some(declared)) = (tensors.get(input), self.udf.inputs.get(input))
             else {
-                let count = self.tensors.len();
+                let count = tensors.len();
                 return exec_err!("there is no input {input} among {count}, counted from 0");
             };
             let (name, dtype, shape) = (&declared.name, tensor.dtype(), tensor.shape());
-            let failed = |problem| exec_datafusion_err!("{name:?} is {dtype} {shape:?}, {problem}");
+            let failed =
+                |problem| exec_datafusion_err!("{what}{name:?} is {dtype} {shape:?}, {problem}");
             let view = view::<T>(tensor).map_err(|error| {
                 failed(match error {
                     Error::DtypeMismatch { expected, .. } => format!("not {expected}"),

@@ -218,6 +218,7 @@ async fn integers_and_booleans_are_tensors_too() {
         .output(Output::new(DLDataType::INT64, []));
     context.register_udf(stateless(udf, |batch| {
         assert_eq!(batch.tensors[1].dtype(), DLDataType::BOOL);
+        assert_eq!(batch.view::<bool, Ix1>(1)?, ::ndarray::arr1(&[true, false, true]));
         let tokens = vector::<i32>(&batch.tensors[0]);
         Ok(ndarray::tensor(tokens.mapv(|token| i64::from(token) + 1)))
     }));

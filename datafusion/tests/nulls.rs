@@ -1,5 +1,6 @@
 //! Null in, null out, unless another policy is asked for.
 
+use ::ndarray::{Axis, Ix1, Ix2, IxDyn, Zip, arr1, arr2};
 use arrow_array::{ArrayRef, Float32Array, Int64Array};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{NullPolicy, export, import, ndarray};
@@ -107,6 +108,45 @@ async fn masks_tell_which_values_are_valid() {
 }
 
 #[tokio::test]
+async fn a_closure_reads_masks_as_booleans() {
+    let context = with([("x", holes())]);
+    let udf = policy(NullPolicy::Masked).input(Input::columns("pair", F32, ["a", "b"]));
+    context.register_udf(stateless(udf, |batch| {
+        let (x, valid) = (batch.view::<f32, Ix2>(0)?, batch.mask::<Ix2>(0)?);
+        assert_eq!(valid, arr2(&[[false, false], [true, false], [true, true]]));
+        assert_eq!(valid.as_ptr().addr(), batch.masks[0].data().addr());
+        assert_eq!(batch.mask::<IxDyn>(1)?, arr2(&[[true, false]; 3]).into_dyn());
+        let known = Zip::from(&x).and(&valid).map_collect(|&x, &valid| if valid { x } else { 0.0 });
+        Ok(ndarray::tensor(known.sum_axis(Axis(1))))
+    }));
+    assert_eq!(rows(&context, "SELECT total(x, 1, NULL) FROM t").await, ["0.0", "1.0", "7.0"]);
+}
+
+#[tokio::test]
+async fn a_mask_of_another_rank_or_of_none_is_an_error_that_says_so() {
+    let context = with([("x", holes())]);
+    let masked = policy(NullPolicy::Masked);
+    context.register_udf(stateless(masked, |batch| {
+        batch.mask::<Ix1>(0)?;
+        unreachable!()
+    }));
+    assert_eq!(
+        failed(&context, "SELECT total(x) FROM t").await,
+        "total failed\ncaused by\n\
+         Execution error: the mask of \"x\" is bool [3, 2], of rank 2, not 1"
+    );
+    context.register_udf(stateless(policy(Nulls::default()), |batch| {
+        batch.mask::<Ix2>(0)?;
+        unreachable!()
+    }));
+    assert_eq!(
+        failed(&context, "SELECT total(x) FROM t").await,
+        "total failed\ncaused by\n\
+         Execution error: total has no masks: `.nulls(NullPolicy::Masked)` declares them"
+    );
+}
+
+#[tokio::test]
 async fn a_constant_has_a_mask_of_as_many_rows() {
     let context = with([("n", array(Float32Array::from(vec![Some(1.0), None])))]);
     let input = |name| Input::column(name, F32, []).broadcast(true);
@@ -114,6 +154,7 @@ async fn a_constant_has_a_mask_of_as_many_rows() {
     context.register_udf(stateless(udf, |batch| {
         let strides: Vec<_> = batch.masks.iter().map(|mask| mask.strides().into_owned()).collect();
         assert_eq!((strides, batch.masks[1].shape()), (vec![vec![1], vec![0]], &[2][..]));
+        assert_eq!(batch.mask::<Ix1>(1)?, arr1(&[true, true]));
         Ok(ndarray::tensor(vector::<f32>(&batch.tensors[1]).to_owned()))
     }));
     assert_eq!(rows(&context, "SELECT total(n, 5) FROM t").await, ["5.0", "5.0"]);

@@ -4,6 +4,8 @@
 use super::ManagedTensor;
 use crate::dtype::Element;
 use crate::error::{Error, WriteObstacle};
+#[cfg(feature = "ndarray")]
+use crate::{copy::CopyReason, ffi::DLDataType};
 
 impl ManagedTensor {
     /// The elements, if they are `T`s, aligned, in row-major order, in memory that the CPU can read.
@@ -58,6 +60,24 @@ impl ManagedTensor {
         let (lowest, len, origin) = self.view.elements()?;
         // SAFETY: I2, V3. Any bits are a `T`.
         Ok((unsafe { std::slice::from_raw_parts(lowest, len) }, origin))
+    }
+
+    /// As [`Self::elements`], of booleans, if every byte is 0 or 1.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn bools(&self) -> Result<(&[bool], usize), Error> {
+        if self.dtype() != DLDataType::BOOL {
+            return Err(Error::DtypeMismatch { expected: DLDataType::BOOL, found: self.dtype() });
+        }
+        let unreadable = || Error::UnreadableDevice { device: self.device() };
+        let (bytes, origin) = self.view.span().ok_or_else(unreadable)?;
+        if bytes.iter().fold(0, |all, byte| all | byte) > 1 {
+            return Err(Error::CopyForbidden {
+                reason: CopyReason::BoolBytes,
+                nbytes: self.nbytes(),
+            });
+        }
+        // SAFETY: I2, V3, as `span` has it; each of these bytes is 0 or 1.
+        Ok((unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }, origin))
     }
 
     /// As [`Self::elements`], to write to.
