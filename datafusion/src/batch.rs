@@ -17,6 +17,10 @@ pub struct Batch {
     /// With [`NullPolicy::Masked`](arrow_dlpack::NullPolicy::Masked), a tensor of booleans for each input, True where
     /// it is valid; else none.
     pub masks: Vec<ManagedTensor>,
+    #[cfg_attr(
+        not(feature = "ndarray"),
+        expect(dead_code, reason = "errors of views name inputs")
+    )]
     pub(crate) udf: Arc<TensorUdf>,
 }
 
