@@ -13,7 +13,7 @@ pub mod extension;
 pub mod ffi;
 pub mod import;
 #[cfg(feature = "ndarray")]
-pub mod ndarray;
+mod ndarray;
 pub mod pandas;
 #[cfg(feature = "pyo3")]
 pub mod python;
@@ -43,5 +43,7 @@ pub use error::{Error, ExclusiveObstacle, MaskProblem, OffsetsProblem, WriteObst
 pub use export::{ExportOptions, NullPolicy, Order, to_dlpack};
 pub use import::{ImportOptions, Representation, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};
+#[cfg(feature = "ndarray")]
+pub use ndarray::ViewElement;
 pub use plan::{Plan, Step};
 pub use scalar::Scalar;

@@ -305,6 +305,31 @@ fn elements_below_a_byte_are_packed_unless_flagged() {
 
 // Shapes.
 
+/// Producers may write any byte, and some have memory that the CPU cannot read.
+#[test]
+fn booleans_are_bytes_of_any_value() {
+    let booleans = |bytes: &[u8], shape: &[i64], strides: &[i64]| {
+        Producer::bytes(DLDataType::BOOL, bytes, shape, strides)
+    };
+    for abi in Abi::BOTH {
+        let (tensor, watch) = booleans(&[0, 1, 2, 255], &[2, 2], &[2, 1]).tensor(abi);
+        assert_eq!(tensor.unwrap().as_bool_bytes(), Some(&[0, 1, 2, 255][..]));
+        watch.released_once();
+    }
+    let bytes = |producer: Producer| {
+        let (tensor, watch) = producer.tensor(Abi::Versioned);
+        let bytes = tensor.unwrap().as_bool_bytes().map(<[u8]>::to_vec);
+        watch.released_once();
+        bytes
+    };
+    assert_eq!(bytes(booleans(&[], &[0, 3], &[3, 1])), Some(vec![]));
+    assert_eq!(bytes(booleans(&[1, 0, 1], &[2], &[2])), None);
+    assert_eq!(bytes(Producer { device: device(2, 0), ..booleans(&[1], &[1], &[1]) }), None);
+    for other in [DLDataType::UINT8, dtype(6, 8, 2)] {
+        assert_eq!(bytes(Producer { dtype: other, ..booleans(&[1; 8], &[1], &[1]) }), None);
+    }
+}
+
 #[test]
 fn a_negative_ndim_is_rejected() {
     for ndim in [-1, i32::MIN] {

@@ -11,10 +11,10 @@ use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{Array as _, Float32Array, Int32Array};
 use arrow_buffer::{ArrowNativeType, ScalarBuffer, ToByteSlice};
 use arrow_dlpack::ffi::{DLDataType, DLPackFlags};
-use arrow_dlpack::{CopyReason, Element, Error, ManagedTensor, WriteObstacle, export, ndarray};
+use arrow_dlpack::{CopyReason, Element, Error, ManagedTensor, WriteObstacle, export};
 use arrow_schema::{DataType, Field};
 
-use ::ndarray::{Array, ArrayD, Axis, IxDyn, ShapeBuilder, Slice, arr2, array, s};
+use ndarray::{Array, ArrayD, Axis, Ix1, Ix2, IxDyn, ShapeBuilder, Slice, array, s};
 use support::{Abi, Data, Ints, Producer, Random, for_each_numeric};
 
 mod support;
@@ -27,7 +27,7 @@ const IS_COPIED: DLPackFlags = DLPackFlags::IS_COPIED;
 
 /// The bytes of all elements in row-major order.
 fn bytes_of<T: Element>(tensor: &ManagedTensor) -> Vec<u8> {
-    let view = ndarray::view::<T>(tensor).expect("a view");
+    let view = tensor.view::<T, IxDyn>().expect("a view");
     view.iter().flat_map(|value| value.to_byte_slice().to_vec()).collect()
 }
 
@@ -69,7 +69,7 @@ fn a_view_shows_each_element_where_its_strides_put_it() {
                 let (tensor, watch) = Producer { data, ..producer }.tensor(abi);
                 let tensor = tensor.unwrap();
                 assert_eq!(bytes_of::<T::Native>(&tensor), at, "{shape:?} {strides:?}");
-                let view = ndarray::view::<T::Native>(&tensor).unwrap();
+                let view = tensor.view::<T::Native, IxDyn>().unwrap();
                 let extents = view.shape().iter().map(|&extent| i64::try_from(extent).unwrap());
                 assert_eq!(extents.collect::<Vec<_>>(), shape);
                 if !shape.contains(&0) {
@@ -117,9 +117,9 @@ fn an_array_of_any_layout_becomes_a_writable_tensor_at_its_address() {
             let (expected, first) = (array.clone(), array.as_ptr().addr());
             let strides: Vec<_> =
                 array.strides().iter().map(|&stride| i64::try_from(stride).unwrap()).collect();
-            let tensor = ndarray::tensor(array);
+            let tensor = ManagedTensor::from(array);
             assert_eq!((tensor.dtype(), tensor.flags()), (dtype, DLPackFlags::default()));
-            assert_eq!(ndarray::view::<T::Native>(&tensor).unwrap(), expected);
+            assert_eq!(tensor.view::<T::Native, IxDyn>().unwrap(), expected);
             if expected.is_empty() {
                 assert!(tensor.data().is_null());
                 continue;
@@ -134,7 +134,7 @@ fn an_array_of_any_layout_becomes_a_writable_tensor_at_its_address() {
                 ManagedTensor::from_raw_legacy(tensor.into_raw_legacy().unwrap()).unwrap()
             };
             assert_eq!(tensor.data().addr(), first);
-            assert_eq!(ndarray::view::<T::Native>(&tensor).unwrap(), expected);
+            assert_eq!(tensor.view::<T::Native, IxDyn>().unwrap(), expected);
         }
     }
     for_each_numeric!(law);
@@ -149,10 +149,10 @@ fn what_is_written_through_a_view_is_there_and_nowhere_else() {
         let mut random = Random(7);
         for _ in 0..ROUNDS {
             let array = random_array::<T::Native>(&mut random);
-            let tensor = ndarray::tensor(array.clone());
+            let tensor = ManagedTensor::from(array.clone());
             for mut tensor in [tensor.copied().unwrap(), tensor] {
                 let mut expected = array.clone();
-                let mut view = ndarray::view_mut::<T::Native>(&mut tensor).unwrap();
+                let mut view = tensor.view_mut::<T::Native, IxDyn>().unwrap();
                 let value = T::Native::usize_as(random.below(100));
                 let axis = random.below(expected.ndim().max(1));
                 for array in [view.view_mut(), expected.view_mut()] {
@@ -163,15 +163,15 @@ fn what_is_written_through_a_view_is_there_and_nowhere_else() {
                     }
                 }
                 assert_eq!(view, expected);
-                assert_eq!(ndarray::view::<T::Native>(&tensor).unwrap(), expected);
+                assert_eq!(tensor.view::<T::Native, IxDyn>().unwrap(), expected);
             }
         }
     }
     for_each_numeric!(law);
 
     // The gaps between strided elements are not anyone's to write to.
-    let mut tensor = ndarray::tensor(Array::from_iter(0..6).slice_move(s![1..;2]));
-    ndarray::view_mut::<i32>(&mut tensor).unwrap().fill(-1);
+    let mut tensor = ManagedTensor::from(Array::from_iter(0..6).slice_move(s![1..;2]));
+    tensor.view_mut::<i32, IxDyn>().unwrap().fill(-1);
     // SAFETY: the array had 6 elements, and the tensor's first is its second.
     let memory = unsafe { std::slice::from_raw_parts(tensor.data().cast::<i32>().sub(1), 6) };
     assert_eq!(memory, [0, -1, 2, -1, 4, -1]);
@@ -179,7 +179,7 @@ fn what_is_written_through_a_view_is_there_and_nowhere_else() {
 
 fn obstacle(tensor: &mut ManagedTensor) -> Option<WriteObstacle> {
     let writes = tensor.as_slice_mut::<i32>().is_some();
-    match ndarray::view_mut::<i32>(tensor) {
+    match tensor.view_mut::<i32, IxDyn>() {
         Ok(_) => {
             assert!(writes, "a slice where there is a view");
             None
@@ -217,10 +217,10 @@ fn only_a_tensor_that_is_alone_with_its_memory_can_be_written_to() {
     assert_eq!(obstacle(&mut give()), writable);
     assert_eq!(obstacle(&mut raw(give())), shared, "given memory cannot say so through C");
     assert_eq!(obstacle(&mut vouch(raw(give()))), writable);
-    assert_eq!(obstacle(&mut ndarray::tensor(array![1, 2, 3])), writable);
+    assert_eq!(obstacle(&mut ManagedTensor::from(array![1, 2, 3])), writable);
 
     // A second holder, and when it has gone.
-    let mut tensor = Arc::new(ndarray::tensor(array![1, 2, 3]));
+    let mut tensor = Arc::new(ManagedTensor::from(array![1, 2, 3]));
     let mut second = tensor.share();
     assert!(!second.is_read_only());
     assert_eq!(obstacle(&mut second), shared);
@@ -255,8 +255,8 @@ fn what_cannot_be_viewed_is_refused_with_the_numbers() {
         for abi in Abi::BOTH {
             let (tensor, watch) = producer.clone().tensor(abi);
             let mut tensor = tensor.unwrap();
-            assert_eq!(ndarray::view::<T>(&tensor).unwrap_err(), *expected);
-            assert_eq!(ndarray::view_mut::<T>(&mut tensor).unwrap_err(), *expected);
+            assert_eq!(tensor.view::<T, IxDyn>().unwrap_err(), *expected);
+            assert_eq!(tensor.view_mut::<T, IxDyn>().unwrap_err(), *expected);
             drop(tensor);
             watch.released_once();
         }
@@ -279,8 +279,8 @@ fn what_cannot_be_viewed_is_refused_with_the_numbers() {
     let endless = Producer::bytes(DLDataType::FLOAT32, &[], &[1 << 40, 0, 1 << 40], &[0, 0, 0]);
     let (tensor, watch) = Producer { flags: IS_COPIED, ..endless }.tensor(Abi::Versioned);
     let (mut tensor, overflow) = (tensor.unwrap(), Error::Overflow("number of elements"));
-    assert_eq!(ndarray::view::<f32>(&tensor).unwrap_err(), overflow);
-    assert_eq!(ndarray::view_mut::<f32>(&mut tensor).unwrap_err(), overflow);
+    assert_eq!(tensor.view::<f32, IxDyn>().unwrap_err(), overflow);
+    assert_eq!(tensor.view_mut::<f32, IxDyn>().unwrap_err(), overflow);
     drop(tensor);
     watch.released_once();
 
@@ -294,18 +294,17 @@ fn booleans_can_be_read_if_their_bytes_are_0_and_1() {
         ManagedTensor::from_bytes(bytes, DLDataType::BOOL, shape).expect("a tensor")
     };
     let matrix = tensor(&[1, 0, 0, 1, 1, 0], &[2, 3]);
-    let view = ndarray::view::<bool>(&matrix).expect("a view");
-    assert_eq!(view, arr2(&[[true, false, false], [true, true, false]]).into_dyn());
+    let view = matrix.view::<bool, Ix2>().expect("a view");
+    assert_eq!(view, array![[true, false, false], [true, true, false]]);
     assert_eq!(view.as_ptr().addr(), matrix.data().addr());
     let repeated = tensor(&[1, 0], &[2, 1]).broadcast_to(&[2, 4]).expect("a tensor");
-    let expected = arr2(&[[true; 4], [false; 4]]).into_dyn();
-    assert_eq!(ndarray::view::<bool>(&repeated).expect("a view"), expected);
-    assert!(ndarray::view::<bool>(&tensor(&[], &[0])).expect("a view").is_empty());
+    assert_eq!(repeated.view::<bool, Ix2>().expect("a view"), array![[true; 4], [false; 4]]);
+    assert!(tensor(&[], &[0]).view::<bool, Ix1>().expect("a view").is_empty());
 
-    let refused = |tensor: &ManagedTensor| ndarray::view::<bool>(tensor).expect_err("an error");
+    let refused = |tensor: &ManagedTensor| tensor.view::<bool, Ix1>().expect_err("an error");
     let forbidden = Error::CopyForbidden { reason: CopyReason::BoolBytes, nbytes: 3 };
     assert_eq!(refused(&tensor(&[1, 0, 2], &[3])), forbidden);
-    let bytes = ndarray::tensor(array![1_u8, 0]);
+    let bytes = ManagedTensor::from(array![1_u8, 0]);
     let mismatch = Error::DtypeMismatch { expected: DLDataType::BOOL, found: DLDataType::UINT8 };
     assert_eq!(refused(&bytes), mismatch);
 }
@@ -334,8 +333,8 @@ fn overlapping_elements_can_be_read_but_not_written() {
             .tensor(Abi::Versioned);
             (tensor.unwrap(), watch)
         };
-        assert_eq!(ndarray::view::<i32>(&tensor).unwrap()[[0, 0]], 4);
-        let refused = ndarray::view_mut::<i32>(&mut tensor).err();
+        assert_eq!(tensor.view::<i32, IxDyn>().unwrap()[[0, 0]], 4);
+        let refused = tensor.view_mut::<i32, IxDyn>().err();
         let expected = overlap.map(|(axis, stride, needed)| {
             Error::NotWritable(WriteObstacle::Overlapping { axis, stride, needed })
         });
@@ -355,15 +354,38 @@ fn overlapping_elements_can_be_read_but_not_written() {
 fn an_arrow_column_and_an_array_meet_without_a_copy() {
     let column = Float32Array::new(ScalarBuffer::from(vec![0.5, 1.5, 2.5, 3.5]), None);
     let tensor = export::array(&column.slice(1, 3)).unwrap();
-    let view = ndarray::view::<f32>(&tensor).unwrap();
+    let view = tensor.view::<f32, IxDyn>().unwrap();
     assert_eq!(view, array![1.5, 2.5, 3.5].into_dyn());
     assert_eq!(view.as_ptr(), column.values()[1..].as_ptr());
 
     let array = array![1.0_f32, 2.0];
     let first = array.as_ptr();
-    let back = arrow_dlpack::import::array(ndarray::tensor(array)).unwrap();
+    let back = arrow_dlpack::import::array(ManagedTensor::from(array)).unwrap();
     assert_eq!(back.len(), 2);
     assert_eq!(support::values_of(&back).as_ptr().cast(), first);
+}
+
+#[test]
+fn a_view_of_another_rank_is_refused() {
+    let mut tensor = ManagedTensor::from(array![[1.0, 2.0, 3.0]]);
+    assert_eq!(tensor.view::<f64, Ix2>().unwrap(), array![[1.0, 2.0, 3.0]]);
+    let refused = Error::WrongRank { what: "the tensor", expected: 1, ndim: 2 };
+    assert_eq!(tensor.view::<f64, Ix1>().unwrap_err(), refused);
+    assert_eq!(tensor.view_mut::<f64, Ix1>().unwrap_err(), refused);
+}
+
+#[test]
+fn an_array_of_booleans_hands_over_its_memory() {
+    let array = Array::from_shape_fn((4, 3), |(i, j)| (i + j) % 2 == 0).slice_move(s![..;-2, 1..]);
+    let (first, expected) = (array.as_ptr().addr(), array.mapv(u8::from).into_dyn());
+    let mut tensor = ManagedTensor::from(array);
+    assert_eq!((tensor.dtype(), tensor.flags()), (DLDataType::BOOL, DLPackFlags(0)));
+    assert_eq!((tensor.shape(), &*tensor.strides()), (&[2, 2][..], &[-6, 1][..]));
+    assert_eq!(tensor.data().addr(), first);
+    assert_eq!(tensor.as_bool_bytes(), None, "they are not in row-major order");
+    let copy = tensor.copied().unwrap();
+    assert_eq!(copy.as_bool_bytes(), expected.as_standard_layout().as_slice());
+    assert!(tensor.view_mut::<u8, Ix2>().is_err(), "other bytes than 0 and 1 are no booleans");
 }
 
 /// A size that nothing else in this binary asks for.
@@ -403,7 +425,7 @@ fn the_memory_of_an_array_lives_as_long_as_the_last_holder_and_is_freed_once() {
     let tensor = || {
         // Begins in the middle of its memory, and does not reach its end.
         let array = Array::<u8, _>::zeros(TELLTALE).slice_move(s![10..20;-3]);
-        ndarray::tensor(array)
+        ManagedTensor::from(array)
     };
     let mut held = Some(tensor());
     frees(&mut || drop(held.take()));
@@ -418,6 +440,6 @@ fn the_memory_of_an_array_lives_as_long_as_the_last_holder_and_is_freed_once() {
     let tensor = Arc::new(tensor());
     let mut share = Some(tensor.share());
     drop(tensor);
-    assert_eq!(ndarray::view::<u8>(share.as_ref().unwrap()).unwrap().sum(), 0);
+    assert_eq!(share.as_ref().unwrap().view::<u8, Ix1>().unwrap().sum(), 0);
     frees(&mut || drop(share.take()));
 }

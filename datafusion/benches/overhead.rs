@@ -11,17 +11,17 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use ::ndarray::linalg::general_mat_mul;
-use ::ndarray::{Array1, Array2, ArrayView2, Axis, Ix2, s};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float32Array};
+use arrow_dlpack::ManagedTensor;
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::ndarray;
 use arrow_dlpack_datafusion::{Input, TensorUdf};
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion_common::config::ConfigOptions;
 use datafusion_expr::{ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF};
+use ndarray::linalg::general_mat_mul;
+use ndarray::{Array1, Array2, ArrayView2, Axis, Ix2, s};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -138,7 +138,7 @@ fn compare(columns: bool, width: usize, hidden: &[usize]) -> Result<()> {
 /// The numbers of a matrix as a column each, or as a column of lists.
 fn arrays(matrix: &Array2<f32>, columns: bool) -> Result<Vec<ArrayRef>> {
     if columns {
-        let column = |values: ::ndarray::ArrayView1<'_, f32>| -> ArrayRef {
+        let column = |values: ndarray::ArrayView1<'_, f32>| -> ArrayRef {
             Arc::new(values.iter().copied().collect::<Float32Array>())
         };
         return Ok(matrix.axis_iter(Axis(1)).map(column).collect());
@@ -177,9 +177,9 @@ impl Call {
             Input::column("x", DLDataType::FLOAT32, [i64::try_from(width)?])
         };
         let model = Arc::clone(model);
-        let udf = TensorUdf::new("score")
-            .input(input)
-            .build(move |batch| Ok(ndarray::tensor(model.predict(batch.view::<f32, Ix2>(0)?))))?;
+        let udf = TensorUdf::new("score").input(input).build(move |batch| {
+            Ok(ManagedTensor::from(model.predict(batch.view::<f32, Ix2>(0)?)))
+        })?;
         let field = |array: &ArrayRef| Arc::new(Field::new("x", array.data_type().clone(), true));
         let arg_fields: Vec<FieldRef> = arrays.iter().map(field).collect();
         let scalars = vec![None; arg_fields.len()];

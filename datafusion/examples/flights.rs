@@ -2,10 +2,10 @@
 //!
 //!     cargo run --package arrow-dlpack-datafusion --example flights
 
-use ::ndarray::Ix2;
-use arrow_dlpack::ndarray;
+use arrow_dlpack::ManagedTensor;
 use arrow_dlpack_datafusion::BoxError;
 use delay::Mlp;
+use ndarray::Ix2;
 
 mod delay;
 
@@ -14,7 +14,7 @@ async fn main() -> Result<(), BoxError> {
     let context = delay::flights().await?;
     context.register_udf(delay::predict_delay().build_with_state(
         || Mlp::load(delay::path("delay.json")),
-        |model, batch| Ok(ndarray::tensor(model.predict(batch.view::<f32, Ix2>(0)?))),
+        |model, batch| Ok(ManagedTensor::from(model.predict(batch.view::<f32, Ix2>(0)?))),
     )?);
     delay::check(&context).await
 }

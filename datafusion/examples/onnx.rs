@@ -6,9 +6,9 @@
 
 use std::sync::Mutex;
 
-use ::ndarray::Array1;
-use arrow_dlpack::ndarray;
+use arrow_dlpack::ManagedTensor;
 use arrow_dlpack_datafusion::BoxError;
+use ndarray::Array1;
 use ort::environment::Environment;
 use ort::session::Session;
 use ort::value::TensorRef;
@@ -49,7 +49,7 @@ async fn main() -> Result<(), BoxError> {
         Model::load,
         |model, batch| {
             let features = batch.tensors[0].as_slice::<f32>().ok_or("a matrix is row after row")?;
-            Ok(ndarray::tensor(model.predict(features)?))
+            Ok(ManagedTensor::from(model.predict(features)?))
         },
     )?);
     delay::check(&context).await

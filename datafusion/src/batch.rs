@@ -26,8 +26,7 @@ pub struct Batch {
 
 #[cfg(feature = "ndarray")]
 mod views {
-    use arrow_dlpack::ndarray::{Readable, view};
-    use arrow_dlpack::{Error, ManagedTensor};
+    use arrow_dlpack::{Error, ManagedTensor, ViewElement};
     use datafusion_common::{Result, exec_datafusion_err, exec_err};
     use ndarray::{ArrayView, Dimension};
 
@@ -40,14 +39,14 @@ mod views {
         /// The first axis is that of the rows; `IxDyn` takes any number of axes.
         ///
         /// ```
-        /// use arrow_dlpack::{ffi::DLDataType, ndarray};
+        /// use arrow_dlpack::{ManagedTensor, ffi::DLDataType};
         /// use arrow_dlpack_datafusion::{Input, TensorUdf};
-        /// use ::ndarray::{Axis, Ix2};
+        /// use ndarray::{Axis, Ix2};
         ///
         /// let total = TensorUdf::new("total").input(Input::column("x", DLDataType::FLOAT32, [384]));
         /// let total = total.build(|batch| {
         ///     let rows = batch.view::<f32, Ix2>(0)?;
-        ///     Ok(ndarray::tensor(rows.sum_axis(Axis(1))))
+        ///     Ok(ManagedTensor::from(rows.sum_axis(Axis(1))))
         /// })?;
         /// # Ok::<(), datafusion::error::DataFusionError>(())
         /// ```
@@ -56,7 +55,10 @@ mod views {
         ///
         /// An execution error with the input's name, dtype and shape, if they are not those of `T` and `D`; or if there
         /// is no such input.
-        pub fn view<T: Readable, D: Dimension>(&self, input: usize) -> Result<ArrayView<'_, T, D>> {
+        pub fn view<T: ViewElement, D: Dimension>(
+            &self,
+            input: usize,
+        ) -> Result<ArrayView<'_, T, D>> {
             self.view_of(&self.tensors, input, "")
         }
 
@@ -64,9 +66,9 @@ mod views {
         /// copy.
         ///
         /// ```
-        /// use arrow_dlpack::{NullPolicy, ffi::DLDataType, ndarray};
+        /// use arrow_dlpack::{ManagedTensor, NullPolicy, ffi::DLDataType};
         /// use arrow_dlpack_datafusion::{Input, TensorUdf};
-        /// use ::ndarray::{Ix1, Zip};
+        /// use ndarray::{Ix1, Zip};
         ///
         /// let or_zero = TensorUdf::new("or_zero")
         ///     .input(Input::column("x", DLDataType::FLOAT32, []))
@@ -74,7 +76,7 @@ mod views {
         ///     .build(|batch| {
         ///         let (x, valid) = (batch.view::<f32, Ix1>(0)?, batch.mask::<Ix1>(0)?);
         ///         let values = Zip::from(&x).and(&valid);
-        ///         Ok(ndarray::tensor(values.map_collect(|&x, &valid| if valid { x } else { 0.0 })))
+        ///         Ok(ManagedTensor::from(values.map_collect(|&x, &valid| if valid { x } else { 0.0 })))
         ///     })?;
         /// # Ok::<(), datafusion::error::DataFusionError>(())
         /// ```
@@ -93,7 +95,7 @@ mod views {
             self.view_of(&self.masks, input, "the mask of ")
         }
 
-        fn view_of<'a, T: Readable, D: Dimension>(
+        fn view_of<'a, T: ViewElement, D: Dimension>(
             &'a self,
             tensors: &'a [ManagedTensor],
             input: usize,
@@ -107,15 +109,15 @@ mod views {
             let (name, dtype, shape) = (&declared.name, tensor.dtype(), tensor.shape());
             let failed =
                 |problem| exec_datafusion_err!("{what}{name:?} is {dtype} {shape:?}, {problem}");
-            let view = view::<T>(tensor).map_err(|error| {
+            tensor.view().map_err(|error| {
                 failed(match error {
                     Error::DtypeMismatch { expected, .. } => format!("not {expected}"),
+                    Error::WrongRank { expected, ndim, .. } => {
+                        format!("of rank {ndim}, not {expected}")
+                    }
                     error => format!("which has no view: {error}"),
                 })
-            })?;
-            let ndim = view.ndim();
-            view.into_dimensionality()
-                .map_err(|_| failed(format!("of rank {ndim}, not {}", D::NDIM.unwrap_or_default())))
+            })
         }
     }
 }

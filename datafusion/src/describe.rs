@@ -14,9 +14,9 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 ///
 /// ```
 /// use arrow_dlpack::ffi::DLDataType;
-/// use arrow_dlpack::ndarray;
+/// use arrow_dlpack::ManagedTensor;
 /// use arrow_dlpack_datafusion::{Input, Output, TensorUdf};
-/// use ::ndarray::{Array1, Ix2};
+/// use ndarray::{Array1, Ix2};
 ///
 /// let norm = TensorUdf::new("norm")
 ///     .input(Input::column("x", DLDataType::FLOAT32, [384]))
@@ -24,7 +24,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 ///     .build(|batch| {
 ///         let rows = batch.view::<f32, Ix2>(0)?;
 ///         let norms = rows.rows().into_iter().map(|row| row.dot(&row).sqrt());
-///         Ok(ndarray::tensor(Array1::from_iter(norms)))
+///         Ok(ManagedTensor::from(Array1::from_iter(norms)))
 ///     })?;
 /// assert_eq!(norm.name(), "norm");
 /// # Ok::<(), datafusion::error::DataFusionError>(())

@@ -53,14 +53,14 @@ impl TensorUdf {
     /// the next query tries again.
     ///
     /// ```
-    /// use arrow_dlpack::{ffi::DLDataType, ndarray};
+    /// use arrow_dlpack::{ManagedTensor, ffi::DLDataType};
     /// use arrow_dlpack_datafusion::{Input, TensorUdf};
-    /// use ::ndarray::{Array1, Ix2};
+    /// use ndarray::{Array1, Ix2};
     ///
     /// let features = Input::columns("features", DLDataType::FLOAT32, ["distance", "hour"]);
     /// let score = TensorUdf::new("score").input(features).build_with_state(
     ///     || Ok(Array1::from(vec![0.01_f32, 0.5])),
-    ///     |weights, batch| Ok(ndarray::tensor(batch.view::<f32, Ix2>(0)?.dot(weights))),
+    ///     |weights, batch| Ok(ManagedTensor::from(batch.view::<f32, Ix2>(0)?.dot(weights))),
     /// )?;
     /// # Ok::<(), datafusion::error::DataFusionError>(())
     /// ```

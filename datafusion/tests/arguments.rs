@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use ::ndarray::{Ix1, Ix2, IxDyn};
 use arrow_array::types::{Float32Type, Int8Type, Int32Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeListArray,
     Float32Array, Float64Array, Int8Array, Int16Array, Int64Array, ListArray, StringArray,
 };
+use arrow_dlpack::ManagedTensor;
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::ndarray;
 use arrow_dlpack_datafusion::{Batch, Input, Output, TensorUdf};
 use arrow_schema::Field;
 use datafusion::logical_expr::Volatility;
+use ndarray::{Ix1, Ix2, IxDyn};
 use support::{
     F32, array, each_row, embeddings, failed, matrix, rows, stateless, sum_of, summing, unplanned,
     vector, with, with_columns,
@@ -59,9 +59,11 @@ async fn a_tensor_column_comes_in_its_shape() {
     let field = extension.annotate(Field::new("x", storage.data_type().clone(), false));
     let context = with_columns([(field, Arc::new(storage))]);
     let first_row = stateless(sum_of(Input::column("x", F32, [2, 3])), |batch| {
-        let view = ndarray::view::<f32>(&batch.tensors[0])?;
+        let view = batch.tensors[0].view::<f32, IxDyn>()?;
         assert_eq!(view.shape(), [2, 2, 3]);
-        Ok(ndarray::tensor(view.outer_iter().map(|x| x[[1, 2]]).collect::<::ndarray::Array1<_>>()))
+        Ok(ManagedTensor::from(
+            view.outer_iter().map(|x| x[[1, 2]]).collect::<ndarray::Array1<_>>(),
+        ))
     });
     context.register_udf(first_row);
     assert_eq!(rows(&context, "SELECT total(x) FROM t").await, ["5.0", "11.0"]);
@@ -85,9 +87,9 @@ async fn lists_of_other_numbers_are_converted_and_keep_their_shape() {
     let field = extension.annotate(Field::new("x", storage.data_type().clone(), false));
     let context = with_columns([(field, Arc::new(storage))]);
     context.register_udf(stateless(sum_of(Input::column("x", F32, [2, 2])), |batch| {
-        let view = ndarray::view::<f32>(&batch.tensors[0])?;
+        let view = batch.tensors[0].view::<f32, IxDyn>()?;
         assert_eq!(view.shape(), [1, 2, 2]);
-        Ok(ndarray::tensor(::ndarray::arr1(&[view.sum()])))
+        Ok(ManagedTensor::from(ndarray::arr1(&[view.sum()])))
     }));
     assert_eq!(rows(&context, "SELECT total(x) FROM t").await, ["12.0"]);
 }
@@ -116,7 +118,7 @@ async fn each_input_has_the_shape_of_its_own_column() {
     context.register_udf(stateless(udf, |batch| {
         let shapes: Vec<_> = batch.tensors.iter().map(|tensor| tensor.shape().to_vec()).collect();
         assert_eq!(shapes, [vec![1, 1, 4], vec![1, 2], vec![1, 4, 1]]);
-        Ok(ndarray::tensor(::ndarray::arr1(&[matrix::<f32>(&batch.tensors[1]).sum()])))
+        Ok(ManagedTensor::from(ndarray::arr1(&[matrix::<f32>(&batch.tensors[1]).sum()])))
     }));
     assert_eq!(rows(&context, "SELECT total(wide, n, 5, tall) FROM t").await, ["15.0"]);
 }
@@ -149,8 +151,7 @@ async fn columns_of_any_numbers_become_one_matrix() {
     ]);
     let input = Input::columns("x", F32, ["a", "b", "c", "d", "e"]);
     context.register_udf(stateless(sum_of(input), |batch| {
-        let expected =
-            ::ndarray::arr2(&[[0.5, 1.0, 1.0, 200.0, 12.5], [1.5, 2.0, 0.0, 100.0, 22.5]]);
+        let expected = ndarray::arr2(&[[0.5, 1.0, 1.0, 200.0, 12.5], [1.5, 2.0, 0.0, 100.0, 22.5]]);
         assert_eq!(matrix::<f32>(&batch.tensors[0]), expected);
         assert_eq!(&*batch.tensors[0].strides(), [5, 1]);
         Ok(each_row(&batch, |row| row.sum()))
@@ -182,7 +183,7 @@ async fn constants_come_as_rows_of_their_own_or_as_one_with_stride_0() {
             assert_eq!((batch.rows, batch.tensors[1].shape()), (3, &[3][..]));
             assert_eq!(*batch.tensors[1].strides(), [stride]);
             let (a, b) = (vector::<f32>(&batch.tensors[0]), vector::<f32>(&batch.tensors[1]));
-            Ok(ndarray::tensor(&a + &b))
+            Ok(ManagedTensor::from(&a + &b))
         });
         context.register_udf(udf);
         assert_eq!(rows(&context, "SELECT total(a, 10) FROM t").await, ["11.0", "12.0", "13.0"]);
@@ -197,7 +198,7 @@ async fn a_call_of_constants_is_computed_when_planning_unless_it_is_volatile() {
         let udf = stateless(pair(true, volatility), move |batch| {
             assert_eq!(batch.rows, expected);
             let (a, b) = (vector::<f32>(&batch.tensors[0]), vector::<f32>(&batch.tensors[1]));
-            Ok(ndarray::tensor(&a + &b))
+            Ok(ManagedTensor::from(&a + &b))
         });
         context.register_udf(udf);
         assert_eq!(rows(&context, "SELECT total(1, 10) FROM t").await, ["11.0"; 3]);
@@ -218,9 +219,9 @@ async fn integers_and_booleans_are_tensors_too() {
         .output(Output::new(DLDataType::INT64, []));
     context.register_udf(stateless(udf, |batch| {
         assert_eq!(batch.tensors[1].dtype(), DLDataType::BOOL);
-        assert_eq!(batch.view::<bool, Ix1>(1)?, ::ndarray::arr1(&[true, false, true]));
+        assert_eq!(batch.view::<bool, Ix1>(1)?, ndarray::arr1(&[true, false, true]));
         let tokens = vector::<i32>(&batch.tensors[0]);
-        Ok(ndarray::tensor(tokens.mapv(|token| i64::from(token) + 1)))
+        Ok(ManagedTensor::from(tokens.mapv(|token| i64::from(token) + 1)))
     }));
     assert_eq!(rows(&context, "SELECT next(token, flag) FROM t").await, ["3", "1", "2"]);
     let beyond = failed(&context, "SELECT next(token + 2147483647, flag) FROM t").await;
@@ -289,7 +290,7 @@ async fn a_view_is_of_the_type_and_rank_that_are_asked_for_over_the_same_memory(
         let (x, n) = (batch.view::<f32, Ix2>(0)?, batch.view::<f32, Ix1>(1)?);
         assert_eq!(x.as_ptr().addr(), batch.tensors[0].data().addr());
         assert_eq!(batch.view::<f32, IxDyn>(0)?.shape(), [2, 2]);
-        Ok(ndarray::tensor(&x.column(1) + &n))
+        Ok(ManagedTensor::from(&x.column(1) + &n))
     }));
     assert_eq!(rows(&context, "SELECT total(x, n) FROM t").await, ["2.5", "5.5"]);
 }

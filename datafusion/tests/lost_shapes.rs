@@ -5,12 +5,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float32Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, FixedSizeListArray, Int32Array};
+use arrow_dlpack::ManagedTensor;
 use arrow_dlpack::extension::{Dimensions, Extension};
-use arrow_dlpack::ndarray;
 use arrow_dlpack_datafusion::{Input, Output, TensorUdf};
 use arrow_schema::{DataType, Field};
 use datafusion::dataframe::DataFrameWriteOptions;
 use datafusion::prelude::{ParquetReadOptions, SessionContext};
+use ndarray::IxDyn;
 use support::{
     F32, array, each_row, embeddings, rows, run, stateless, sum_of, unplanned, with, with_columns,
 };
@@ -47,14 +48,14 @@ fn register(context: &SessionContext) {
     let input = || Input::column("x", F32, [2, 3]);
     let last = TensorUdf::new("last").input(input());
     context.register_udf(stateless(last, |batch| {
-        let x = ndarray::view::<f32>(&batch.tensors[0])?;
+        let x = batch.tensors[0].view::<f32, IxDyn>()?;
         assert_eq!(x.shape(), [batch.rows, 2, 3]);
         let last = x.outer_iter().map(|row| row[[1, 2]]);
-        Ok(ndarray::tensor(last.collect::<::ndarray::Array1<f32>>()))
+        Ok(ManagedTensor::from(last.collect::<ndarray::Array1<f32>>()))
     }));
     let twice = TensorUdf::new("twice").input(input()).output(Output::new(F32, [2, 3]));
     context.register_udf(stateless(twice, |batch| {
-        Ok(ndarray::tensor(&ndarray::view::<f32>(&batch.tensors[0])? * 2.0))
+        Ok(ManagedTensor::from(&batch.tensors[0].view::<f32, IxDyn>()? * 2.0))
     }));
 }
 
@@ -122,9 +123,9 @@ async fn the_tensor_lies_over_the_lists_memory() {
     let udf = sum_of(Input::column("x", F32, [2, 3]));
     context.register_udf(stateless(udf, move |batch| {
         assert_eq!(batch.tensors[0].data().addr(), address);
-        let rows = ndarray::view::<f32>(&batch.tensors[0])?;
-        Ok(ndarray::tensor(
-            rows.outer_iter().map(|row| row.sum()).collect::<::ndarray::Array1<f32>>(),
+        let rows = batch.tensors[0].view::<f32, IxDyn>()?;
+        Ok(ManagedTensor::from(
+            rows.outer_iter().map(|row| row.sum()).collect::<ndarray::Array1<f32>>(),
         ))
     }));
     assert_eq!(rows(&context, "SELECT total(flat) FROM t").await, ["15.0", "51.0", "87.0"]);

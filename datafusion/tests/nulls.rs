@@ -1,10 +1,10 @@
 //! Null in, null out, unless another policy is asked for.
 
-use ::ndarray::{Axis, Ix1, Ix2, IxDyn, Zip, arr1, arr2};
 use arrow_array::{ArrayRef, Float32Array, Int64Array};
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{NullPolicy, export, import, ndarray};
+use arrow_dlpack::{ManagedTensor, NullPolicy, export, import};
 use arrow_dlpack_datafusion::{Input, Nulls, Output, TensorUdf};
+use ndarray::{Axis, Ix1, Ix2, IxDyn, Zip, arr1, arr2};
 use support::{
     F32, array, each_row, embeddings, failed, matrix, rows, stateless, sum_of, summing, unplanned,
     vector, with,
@@ -25,7 +25,7 @@ fn policy(nulls: impl Into<Nulls>) -> TensorUdf {
 async fn rows_with_a_null_anywhere_are_null_and_do_not_reach_the_function() {
     let context = with([("x", holes())]);
     context.register_udf(stateless(policy(Nulls::default()), |batch| {
-        assert_eq!(matrix::<f32>(&batch.tensors[0]), ::ndarray::arr2(&[[3.0, 4.0]]));
+        assert_eq!(matrix::<f32>(&batch.tensors[0]), ndarray::arr2(&[[3.0, 4.0]]));
         Ok(each_row(&batch, |row| row.sum()))
     }));
     assert_eq!(rows(&context, "SELECT total(x) FROM t").await, ["", "", "7.0"]);
@@ -63,7 +63,7 @@ async fn results_with_a_shape_can_be_null_too() {
     let context = with([("x", holes())]);
     let udf = policy(Nulls::default()).output(Output::new(F32, [2]));
     context.register_udf(stateless(udf, |batch| {
-        Ok(ndarray::tensor(matrix::<f32>(&batch.tensors[0]).mapv(|value| -value)))
+        Ok(ManagedTensor::from(matrix::<f32>(&batch.tensors[0]).mapv(|value| -value)))
     }));
     assert_eq!(rows(&context, "SELECT total(x) FROM t").await, ["", "", "[-3.0, -4.0]"]);
 }
@@ -102,7 +102,7 @@ async fn masks_tell_which_values_are_valid() {
         let field = arrow_schema::Field::new("x", expected.data_type().clone(), true);
         let again = import::array(export::mask((&expected, &field), &Default::default())?)?;
         assert_eq!(&mask, &again);
-        Ok(ndarray::tensor(::ndarray::Array1::from_elem(batch.rows, 1.0_f32)))
+        Ok(ManagedTensor::from(ndarray::Array1::from_elem(batch.rows, 1.0_f32)))
     }));
     assert_eq!(rows(&context, "SELECT total(x) FROM t").await, ["1.0"; 3]);
 }
@@ -117,7 +117,7 @@ async fn a_closure_reads_masks_as_booleans() {
         assert_eq!(valid.as_ptr().addr(), batch.masks[0].data().addr());
         assert_eq!(batch.mask::<IxDyn>(1)?, arr2(&[[true, false]; 3]).into_dyn());
         let known = Zip::from(&x).and(&valid).map_collect(|&x, &valid| if valid { x } else { 0.0 });
-        Ok(ndarray::tensor(known.sum_axis(Axis(1))))
+        Ok(ManagedTensor::from(known.sum_axis(Axis(1))))
     }));
     assert_eq!(rows(&context, "SELECT total(x, 1, NULL) FROM t").await, ["0.0", "1.0", "7.0"]);
 }
@@ -155,7 +155,7 @@ async fn a_constant_has_a_mask_of_as_many_rows() {
         let strides: Vec<_> = batch.masks.iter().map(|mask| mask.strides().into_owned()).collect();
         assert_eq!((strides, batch.masks[1].shape()), (vec![vec![1], vec![0]], &[2][..]));
         assert_eq!(batch.mask::<Ix1>(1)?, arr1(&[true, true]));
-        Ok(ndarray::tensor(vector::<f32>(&batch.tensors[1]).to_owned()))
+        Ok(ManagedTensor::from(vector::<f32>(&batch.tensors[1]).to_owned()))
     }));
     assert_eq!(rows(&context, "SELECT total(n, 5) FROM t").await, ["5.0", "5.0"]);
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use ::ndarray::{Array1, Array2, Array3, arr1, array};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, Float32Array};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{ManagedTensor, Representation, ndarray};
+use arrow_dlpack::{ManagedTensor, Representation};
 use arrow_dlpack_datafusion::{Input, Output, TensorUdf};
 use arrow_schema::{DataType, Field, TimeUnit};
 use datafusion::logical_expr::col;
+use ndarray::{Array1, Array2, Array3, IxDyn, arr1, array};
 use support::{F32, failed, rows, run, session, stateless, sum_of, summing, with};
 
 mod support;
@@ -31,7 +31,7 @@ async fn a_result_is_adopted_without_a_copy() {
     context.register_udf(stateless(returning(Output::default()), |_| {
         let results = arr1(&[1.5_f32, 2.5, 3.5]);
         ADDRESS.store(results.as_ptr().addr(), std::sync::atomic::Ordering::Relaxed);
-        Ok(ndarray::tensor(results))
+        Ok(ManagedTensor::from(results))
     }));
     let batches = run(&context, "SELECT total(n) FROM t").await.expect("a result");
     let column = batches[0].column(0).as_primitive::<Float32Type>();
@@ -45,7 +45,7 @@ async fn a_result_with_a_shape_is_a_tensor_column_through_the_plan() {
     let context = with([("n", numbers())]);
     let output = Output::new(DLDataType::FLOAT64, [2, 2]);
     let udf = stateless(returning(output), |batch| {
-        Ok(ndarray::tensor(Array3::<f64>::ones((batch.rows, 2, 2))))
+        Ok(ManagedTensor::from(Array3::<f64>::ones((batch.rows, 2, 2))))
     });
     context.register_udf(udf.clone());
     let shape =
@@ -62,9 +62,9 @@ async fn a_result_with_a_shape_is_a_tensor_column_through_the_plan() {
         .input(Input::column("m", DLDataType::FLOAT64, [2, 2]))
         .output(Output::new(DLDataType::FLOAT64, []));
     let trace = stateless(trace, |batch| {
-        let view = ndarray::view::<f64>(&batch.tensors[0])?;
+        let view = batch.tensors[0].view::<f64, IxDyn>()?;
         let traces = view.outer_iter().map(|m| m[[0, 0]] + m[[1, 1]]);
-        Ok(ndarray::tensor(traces.collect::<Array1<_>>()))
+        Ok(ManagedTensor::from(traces.collect::<Array1<_>>()))
     });
     let table = context.table("t").await.expect("the table");
     let traces = trace.call(vec![udf.call(vec![col("n")])]);
@@ -76,7 +76,7 @@ async fn a_result_with_a_shape_is_a_tensor_column_through_the_plan() {
 #[tokio::test]
 async fn a_constant_result_is_a_tensor_column_too() {
     let output = Output::new(F32, [1, 2]);
-    let udf = stateless(returning(output), |_| Ok(ndarray::tensor(array![[[1.0_f32, 2.0]]])));
+    let udf = stateless(returning(output), |_| Ok(ManagedTensor::from(array![[[1.0_f32, 2.0]]])));
     let context = session();
     context.register_udf(udf);
     let batches = run(&context, "SELECT total(1), total(NULL)").await.expect("a result");
@@ -94,7 +94,7 @@ async fn a_result_is_of_the_type_that_was_asked_for() {
     let context = with([("n", numbers())]);
     let list = Output::new(F32, [2]).representation(Representation::FixedSizeList);
     let ones = |batch: arrow_dlpack_datafusion::Batch| -> Result<ManagedTensor, arrow_dlpack_datafusion::BoxError> {
-        Ok(ndarray::tensor(Array2::<f32>::ones((batch.rows, 2))))
+        Ok(ManagedTensor::from(Array2::<f32>::ones((batch.rows, 2))))
     };
     context.register_udf(stateless(returning(list), ones));
     let batches = run(&context, "SELECT total(n) FROM t").await.expect("a result");
@@ -106,7 +106,7 @@ async fn a_result_is_of_the_type_that_was_asked_for() {
     let field = Representation::Field(Arc::new(Field::new("", when.clone(), false)));
     let output = Output::new(DLDataType::INT64, []).representation(field);
     context.register_udf(stateless(returning(output), |batch| {
-        Ok(ndarray::tensor(Array1::<i64>::zeros(batch.rows)))
+        Ok(ManagedTensor::from(Array1::<i64>::zeros(batch.rows)))
     }));
     let batches = run(&context, "SELECT total(n) FROM t").await.expect("a result");
     assert_eq!(batches[0].schema().field(0).data_type(), &when);
@@ -118,7 +118,7 @@ async fn a_result_in_another_order_of_memory_is_the_same() {
     let output = Output::new(F32, [2]);
     context.register_udf(stateless(returning(output), |_| {
         let by_column = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]].reversed_axes();
-        Ok(ndarray::tensor(by_column))
+        Ok(ManagedTensor::from(by_column))
     }));
     let expected = ["[1.0, 4.0]", "[2.0, 5.0]", "[3.0, 6.0]"];
     assert_eq!(rows(&context, "SELECT total(n) FROM t").await, expected);
@@ -127,13 +127,16 @@ async fn a_result_in_another_order_of_memory_is_the_same() {
 #[tokio::test]
 async fn a_result_of_other_rows_shape_or_dtype_is_an_error() {
     let cases: [(ManagedTensor, &str); 4] = [
-        (ndarray::tensor(arr1(&[1.0_f32, 2.0])), "total returned float32 [2], not float32 [3]"),
+        (ManagedTensor::from(arr1(&[1.0_f32, 2.0])), "total returned float32 [2], not float32 [3]"),
         (
-            ndarray::tensor(Array2::<f32>::zeros((3, 1))),
+            ManagedTensor::from(Array2::<f32>::zeros((3, 1))),
             "total returned float32 [3, 1], not float32 [3]",
         ),
-        (ndarray::tensor(arr1(&[1.0, 2.0, 3.0])), "total returned float64 [3], not float32 [3]"),
-        (ndarray::tensor(::ndarray::arr0(1.0_f32)), "total returned float32 [], not float32 [3]"),
+        (
+            ManagedTensor::from(arr1(&[1.0, 2.0, 3.0])),
+            "total returned float64 [3], not float32 [3]",
+        ),
+        (ManagedTensor::from(ndarray::arr0(1.0_f32)), "total returned float32 [], not float32 [3]"),
     ];
     for (result, expected) in cases {
         let context = with([("n", numbers())]);

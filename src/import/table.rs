@@ -82,11 +82,11 @@ pub(crate) fn masked_record_batch(
 /// ```
 /// # #[cfg(feature = "ndarray")]
 /// # {
-/// use arrow_dlpack::{ImportOptions, import, ndarray};
+/// use arrow_dlpack::{ImportOptions, import};
 ///
 /// // Two columns, one behind the other.
-/// let matrix = ::ndarray::array![[1.0_f32, 2.0], [10.0, 20.0]].reversed_axes();
-/// let batch = import::columns(ndarray::tensor(matrix), &["x", "y"], &ImportOptions::default())?;
+/// let matrix = ndarray::array![[1.0_f32, 2.0], [10.0, 20.0]].reversed_axes();
+/// let batch = import::columns(matrix.into(), &["x", "y"], &ImportOptions::default())?;
 /// assert_eq!(batch.column(1).len(), 2);
 /// # }
 /// # Ok::<(), arrow_dlpack::Error>(())

@@ -4,8 +4,7 @@
 use super::ManagedTensor;
 use crate::dtype::Element;
 use crate::error::{Error, WriteObstacle};
-#[cfg(feature = "ndarray")]
-use crate::{copy::CopyReason, ffi::DLDataType};
+use crate::ffi::DLDataType;
 
 impl ManagedTensor {
     /// The elements, if they are `T`s, aligned, in row-major order, in memory that the CPU can read.
@@ -44,6 +43,21 @@ impl ManagedTensor {
         contiguous.then_some(elements)
     }
 
+    /// The elements of a tensor of booleans, a byte for each, if they are in row-major order, in memory that the CPU
+    /// can read. True is any other byte than 0: producers write 1, and not all of them do.
+    ///
+    /// ```
+    /// use arrow_array::BooleanArray;
+    /// let tensor = arrow_dlpack::export::array(&BooleanArray::from(vec![true, false, true]))?;
+    /// assert_eq!(tensor.as_bool_bytes(), Some(&[1, 0, 1][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_bool_bytes(&self) -> Option<&[u8]> {
+        let (bytes, _) = self.span()?;
+        (self.dtype() == DLDataType::BOOL && self.is_contiguous()).then_some(bytes)
+    }
+
     /// Where the elements are, and how many: all of them `T`s, aligned, in row-major order, in memory that the CPU
     /// can read, for as long as the tensor lives. Somebody else may write to them.
     #[cfg(feature = "pyo3")]
@@ -72,7 +86,7 @@ impl ManagedTensor {
         let (bytes, origin) = self.view.span().ok_or_else(unreadable)?;
         if bytes.iter().fold(0, |all, byte| all | byte) > 1 {
             return Err(Error::CopyForbidden {
-                reason: CopyReason::BoolBytes,
+                reason: crate::copy::CopyReason::BoolBytes,
                 nbytes: self.nbytes(),
             });
         }

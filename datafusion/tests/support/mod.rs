@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use ::ndarray::{Array1, ArrayView1, ArrayView2, Ix1, Ix2};
 use arrow_array::types::Float32Type;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, RecordBatch};
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{Element, ManagedTensor, ndarray};
+use arrow_dlpack::{Element, ManagedTensor};
 use arrow_dlpack_datafusion::{Batch, BoxError, Input, TensorUdf};
 use arrow_schema::{Field, Schema};
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::prelude::{SessionConfig, SessionContext};
+use ndarray::{Array1, ArrayView1, ArrayView2};
 
 /// One partition, so that batches come as they are in the table.
 pub(crate) fn session() -> SessionContext {
@@ -87,19 +87,17 @@ pub(crate) fn array(values: impl Array + 'static) -> ArrayRef {
 }
 
 pub(crate) fn matrix<T: Element>(tensor: &ManagedTensor) -> ArrayView2<'_, T> {
-    let view = ndarray::view(tensor).expect("of the dtype that was declared");
-    view.into_dimensionality::<Ix2>().expect("of the rank that was declared")
+    tensor.view().expect("of the dtype and the rank that were declared")
 }
 
 pub(crate) fn vector<T: Element>(tensor: &ManagedTensor) -> ArrayView1<'_, T> {
-    let view = ndarray::view(tensor).expect("of the dtype that was declared");
-    view.into_dimensionality::<Ix1>().expect("of the rank that was declared")
+    tensor.view().expect("of the dtype and the rank that were declared")
 }
 
 /// What a function over a matrix returns, one float a row.
 pub(crate) fn each_row(batch: &Batch, of: impl Fn(ArrayView1<'_, f32>) -> f32) -> ManagedTensor {
     let rows = matrix::<f32>(&batch.tensors[0]);
-    ndarray::tensor(rows.rows().into_iter().map(of).collect::<Array1<f32>>())
+    ManagedTensor::from(rows.rows().into_iter().map(of).collect::<Array1<f32>>())
 }
 
 /// The sum of each row of `x`, a matrix of this width.

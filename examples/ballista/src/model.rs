@@ -1,11 +1,11 @@
 //! The function that the query calls: a small neural network, whose weights are in a file.
 
-use ::ndarray::Ix2;
+use arrow_dlpack::ManagedTensor;
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::ndarray;
 use arrow_dlpack_datafusion::{Input, TensorUdf};
 use datafusion::common::{Result, plan_err};
 use datafusion::logical_expr::ScalarUDF;
+use ndarray::Ix2;
 
 use mlp::Mlp;
 
@@ -32,6 +32,6 @@ pub(crate) fn make(name: &str, parameters: &[u8]) -> Result<ScalarUDF> {
                 println!("loads {weights}");
                 Mlp::load(&weights)
             },
-            |model, batch| Ok(ndarray::tensor(model.predict(batch.view::<f32, Ix2>(0)?))),
+            |model, batch| Ok(ManagedTensor::from(model.predict(batch.view::<f32, Ix2>(0)?))),
         )
 }
