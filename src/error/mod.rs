@@ -544,6 +544,11 @@ impl Error {
         move || Self::Overflow(quantity)
     }
 
+    /// The error with the name of the column that it is about.
+    pub(crate) fn in_column(name: &str, error: Self) -> Self {
+        Self::Column { name: name.to_owned(), error: Box::new(error) }
+    }
+
     /// Whether no option could have helped: the type, the rank or the nulls are refused as such.
     ///
     /// Python raises these as `TypeError` too, as pyarrow does. Whatever depends on an option must

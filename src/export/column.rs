@@ -17,9 +17,14 @@ pub(super) struct Target {
     pub(super) dtype: DLDataType,
     /// What nulls become, `None` if they stay what they are.
     pub(super) fill: Option<Item>,
+    /// Whether it is the validity of the values that is exported.
+    pub(super) is_mask: bool,
 }
 
 impl Target {
+    /// Of a mask.
+    pub(super) const MASK: Self = Self { dtype: DLDataType::BOOL, fill: None, is_mask: true };
+
     /// For values of `source`, if `options` do not say otherwise.
     pub(super) fn new(source: DLDataType, options: &ExportOptions) -> Result<Self, Error> {
         let natural = if options.nulls == NullPolicy::Nan { with_nan(source) } else { source };
@@ -31,7 +36,7 @@ impl Target {
         };
         let encode =
             |value: Scalar| value.encode(dtype).ok_or(Error::FillDoesNotFit { value, dtype });
-        Ok(Self { dtype, fill: value.map(encode).transpose()? })
+        Ok(Self { dtype, fill: value.map(encode).transpose()?, is_mask: false })
     }
 
     /// Why the cells of a chunk cannot stay where they are.
@@ -41,7 +46,7 @@ impl Target {
             return Err(Error::CannotCast { from, to });
         }
         let mut reasons = Vec::new();
-        let count = chunk.null_count()?;
+        let count = chunk.null_count();
         if count > 0 && self.fill.is_some() {
             reasons.push(CopyReason::Filled { count });
         }
@@ -101,10 +106,7 @@ impl Column {
         many: CopyReason,
         options: &ExportOptions,
     ) -> Result<Self, Error> {
-        // Rows without cells take no memory, so that there may be any number of them.
-        let rows = chunks.iter().try_fold(0usize, |rows, chunk| rows.checked_add(chunk.rows));
-        let rows = rows.and_then(|rows| i64::try_from(rows).ok());
-        let rows = rows.ok_or(Error::Overflow("length"))?;
+        let rows = rows(&chunks)?;
         if options.nulls == NullPolicy::Refuse {
             Dense::refuse_nulls(&chunks)?;
         }
@@ -132,13 +134,12 @@ impl Column {
     }
 
     /// [`Self::new`] for the validity of the chunks.
-    pub(super) fn mask(chunks: &[Dense], copy: CopyPolicy) -> Result<Self, Error> {
-        let masks = memory::try_collect(chunks.iter().map(Dense::mask))?;
-        let mut column = Self::new(masks, CopyReason::Mask, &ExportOptions::default())?;
-        let nbytes = column.plan.bytes_copied();
-        let reasons = if nbytes == 0 { Vec::new() } else { vec![CopyReason::Mask] };
-        column.plan = Plan::of(reasons, nbytes, copy)?;
-        Ok(column)
+    pub(super) fn mask(chunks: Vec<Dense>, copy: CopyPolicy) -> Result<Self, Error> {
+        let rows = rows(&chunks)?;
+        let cells = chunks.iter().map(Dense::len).sum();
+        let reasons = if cells == 0 { Vec::new() } else { vec![CopyReason::Mask] };
+        let plan = Plan::of(reasons, cells, copy)?;
+        Ok(Self { plan, target: Target::MASK, chunks, rows, has_rows: true })
     }
 
     /// The same cells without the axis of rows, of which there is one.
@@ -148,6 +149,9 @@ impl Column {
 
     /// Does what the plan says; and what the values stand for, if they are codes.
     pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
+        if self.target.is_mask {
+            self.chunks = memory::try_collect(self.chunks.iter().map(Dense::mask))?;
+        }
         let dictionary = Dense::unify(&mut self.chunks)?;
         Ok((self.made()?, dictionary))
     }
@@ -176,6 +180,12 @@ impl Column {
         let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref())?;
         ManagedTensor::from_fresh(memory, 0, dtype, copied, shape, strides)
     }
+}
+
+/// The rows of all chunks. Those without cells take no memory, so that there may be any number of them.
+fn rows(chunks: &[Dense]) -> Result<i64, Error> {
+    let rows = chunks.iter().try_fold(0usize, |rows, chunk| rows.checked_add(chunk.rows));
+    rows.and_then(|rows| i64::try_from(rows).ok()).ok_or(Error::Overflow("length"))
 }
 
 /// What was to be copied only to be somebody's own is that already where nobody else holds it: rows that were

@@ -1,14 +1,11 @@
 //! Arrays whose rows all have the same shape, as cells one behind the other: one arm for each family.
 
-use std::sync::Arc;
-
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::{primitive, refusal};
-use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
 use crate::dtype;
 use crate::error::Error;
 use crate::extension::Extension;
@@ -20,18 +17,18 @@ use crate::memory;
 /// An array, or a chunk of one, before anything is decided about nulls and copies.
 pub(super) struct Dense {
     /// The array's.
-    data_type: DataType,
+    pub(super) data_type: DataType,
     pub(super) storage: Storage,
     pub(super) dtype: DLDataType,
     pub(super) rows: usize,
     /// Extents of one row as it lies in memory, row-major: none if a row is one value.
-    item: Vec<i64>,
+    pub(super) item: Vec<i64>,
     /// Logical axis `i` of a row is its physical axis `order[i]`.
-    order: Vec<usize>,
+    pub(super) order: Vec<usize>,
     /// What the codes of a dictionary stand for.
-    dictionary: Option<ArrayRef>,
+    pub(super) dictionary: Option<ArrayRef>,
     /// Who can be null: the rows first, then what is in them. Only levels that have nulls.
-    levels: Vec<Level>,
+    pub(super) levels: Vec<Level>,
 }
 
 /// Where the cells are.
@@ -44,9 +41,9 @@ pub(super) enum Storage {
 }
 
 /// A validity, each bit of which stands for so many cells.
-struct Level {
-    nulls: NullBuffer,
-    cells: usize,
+pub(super) struct Level {
+    pub(super) nulls: NullBuffer,
+    pub(super) cells: usize,
 }
 
 impl Dense {
@@ -154,21 +151,7 @@ impl Dense {
         Ok(Self::flat(array, Storage::Words(values(array, width)), dtype))
     }
 
-    /// Codes of a dictionary; what stands for a null is one.
-    fn codes(array: &dyn Array, dtype: DLDataType) -> Result<Self, Error> {
-        let mut dense = Self::words(array, dtype);
-        let dictionary = array.as_any_dictionary().values();
-        if dictionary.is_nullable() {
-            memory::probe_alloc(
-                array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)),
-            )?;
-            dense.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();
-        }
-        dense.dictionary = Some(Arc::clone(dictionary));
-        Ok(dense)
-    }
-
-    fn words(array: &dyn Array, dtype: DLDataType) -> Self {
+    pub(super) fn words(array: &dyn Array, dtype: DLDataType) -> Self {
         Self::flat(array, Storage::Words(values(array, dtype.item_bits(true) / 8)), dtype)
     }
 
@@ -228,10 +211,6 @@ impl Dense {
         self
     }
 
-    pub(super) fn item(&self) -> &[i64] {
-        &self.item
-    }
-
     fn cells_in_a_row(&self) -> usize {
         // Extents come from sizes that fit i32 and whose product fits the buffer.
         layout::element_count(&self.item).unwrap_or(0)
@@ -258,107 +237,6 @@ impl Dense {
             .collect()
     }
 
-    /// Whether the codes of chunks stand for different values, which then become those of one dictionary.
-    ///
-    /// # Errors
-    ///
-    /// `DifferentDictionaries` of values that are not told apart.
-    pub(super) fn is_of_several_dictionaries(chunks: &[Self]) -> Result<bool, Error> {
-        let dictionaries = dictionaries(chunks);
-        if are_same(&dictionaries) {
-            return Ok(false);
-        }
-        if tells_apart(dictionaries[0].data_type()) {
-            return Ok(true);
-        }
-        Err(Error::DifferentDictionaries { data_type: chunks[0].data_type.clone() })
-    }
-
-    /// Gives the codes of chunks one dictionary, which comes back; `None` for what has no codes.
-    pub(super) fn unify(chunks: &mut [Self]) -> Result<Option<ArrayRef>, Error> {
-        let of_one = !Self::is_of_several_dictionaries(chunks)?;
-        let Some(Self { data_type, dictionary: Some(first), dtype, .. }) = chunks.first() else {
-            return Ok(None);
-        };
-        if of_one {
-            return Ok(Some(Arc::clone(first)));
-        }
-        let all = Dictionary::new(first.data_type())?;
-        let of_values = dictionaries(chunks);
-        let of_values = of_values.iter().map(|values| all.of_values(values, data_type));
-        let of_values = of_values.collect::<Result<Vec<_>, _>>()?;
-        let keys_type = dtype.to_arrow().unwrap_or(DataType::Int32);
-        let values = all.of_keys(&keys_type)?;
-        for (chunk, codes) in chunks.iter_mut().zip(of_values) {
-            if let Storage::Words(keys) = &mut chunk.storage {
-                *keys = recoded(keys, &keys_type, &codes, &keys_type)?;
-            }
-            chunk.dictionary = Some(Arc::clone(&values));
-        }
-        Ok(Some(values))
-    }
-
-    /// The error for nulls in chunks of one column, if there are any.
-    pub(super) fn refuse_nulls(chunks: &[Self]) -> Result<(), Error> {
-        let mut levels = chunks.iter().flat_map(|chunk| &chunk.levels).peekable();
-        let (Some(Self { data_type, .. }), Some(_)) = (chunks.first(), levels.peek()) else {
-            return Ok(());
-        };
-        let (null_count, len) = match chunks.iter().map(Self::len).sum() {
-            // Rows without cells can be null too.
-            0 => (
-                levels.map(|level| level.nulls.null_count()).sum(),
-                chunks.iter().map(|chunk| chunk.rows).sum(),
-            ),
-            len => (chunks.iter().map(Self::null_count).sum::<Result<_, _>>()?, len),
-        };
-        Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
-    }
-
-    /// Null cells, whatever the level at which they are null.
-    pub(super) fn null_count(&self) -> Result<usize, Error> {
-        Ok(match self.levels.as_slice() {
-            [] => 0,
-            [Level { nulls, cells }] => nulls.null_count() * cells,
-            _ => self.validity()?.map_or(0, |nulls| nulls.null_count()),
-        })
-    }
-
-    /// Which cells are valid, `None` if all are.
-    pub(super) fn validity(&self) -> Result<Option<NullBuffer>, Error> {
-        match self.levels.as_slice() {
-            [] | [Level { cells: 1, .. }] => {}
-            _ => memory::probe_alloc(self.len().div_ceil(8))?,
-        }
-        let levels = self.levels.iter().map(|level| match level.cells {
-            1 => level.nulls.clone(),
-            cells => level.nulls.expand(cells),
-        });
-        Ok(levels
-            .reduce(|outer, inner| NullBuffer::union(Some(&outer), Some(&inner)).unwrap_or(outer)))
-    }
-
-    /// The same rows and axes, where each cell says whether this one's is valid.
-    pub(super) fn mask(&self) -> Result<Self, Error> {
-        let bits = match self.validity()? {
-            Some(nulls) => nulls.into_inner(),
-            None => {
-                memory::probe_alloc(self.len().div_ceil(8))?;
-                BooleanBuffer::new_set(self.len())
-            }
-        };
-        Ok(Self {
-            data_type: DataType::Boolean,
-            storage: Storage::Bits(bits),
-            dtype: DLDataType::BOOL,
-            rows: self.rows,
-            item: self.item.clone(),
-            order: self.order.clone(),
-            dictionary: None,
-            levels: Vec::new(),
-        })
-    }
-
     /// As the kernels take them; `nulls` is this one's validity, or `None` if it does not matter.
     pub(super) fn cells<'a>(&'a self, nulls: Option<&'a NullBuffer>) -> Cells<'a> {
         let values = match &self.storage {
@@ -369,11 +247,7 @@ impl Dense {
     }
 }
 
-fn dictionaries(chunks: &[Dense]) -> Vec<ArrayRef> {
-    chunks.iter().filter_map(|chunk| chunk.dictionary.clone()).collect()
-}
-
-fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<Level> {
+pub(super) fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<Level> {
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0)?.clone();
     Some(Level { nulls, cells })
 }

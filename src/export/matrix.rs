@@ -93,10 +93,7 @@ impl Matrix {
         options: &ExportOptions,
     ) -> Result<Self, Error> {
         let columns = columns(batches, schema, options.physical, |_| Ok(()))?;
-        let masks = columns.chunks.iter().map(Dense::mask).collect::<Result<_, Error>>()?;
-        let columns = Columns { chunks: masks, ..columns };
-        let target = Target { dtype: DLDataType::BOOL, fill: None };
-        Self::decide(target, vec![CopyReason::Mask], columns, schema.fields(), options)
+        Self::decide(Target::MASK, vec![CopyReason::Mask], columns, schema.fields(), options)
     }
 
     fn decide(
@@ -111,7 +108,7 @@ impl Matrix {
         if columns.each > 1 {
             reasons.push(CopyReason::Chunks(columns.each));
         }
-        if columns.len() > 1 && !is_one_run(&columns, options.order) {
+        if columns.len() > 1 && (target.is_mask || !is_one_run(&columns, options.order)) {
             reasons.push(match options.order {
                 Order::RowMajor => CopyReason::Rows(columns.len()),
                 Order::ColumnMajor => CopyReason::Columns(columns.len()),
@@ -148,8 +145,11 @@ impl Matrix {
                 return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
             }
         }
+        if target.is_mask {
+            columns.chunks = memory::try_collect(columns.chunks.iter().map(Dense::mask))?;
+        }
         for (chunks, field) in columns.chunks.chunks_exact_mut(columns.each).zip(&fields) {
-            Dense::unify(chunks).map_err(|error| in_column(field.name(), error))?;
+            Dense::unify(chunks).map_err(|error| Error::in_column(field.name(), error))?;
         }
         let validities = columns.chunks.iter().map(Dense::validity);
         let validities = validities.collect::<Result<Vec<_>, Error>>()?;
@@ -168,7 +168,7 @@ impl Matrix {
             Error::ValueDoesNotFit { value, dtype, column, row } => {
                 let (column, row) = (column + row / rows, row % rows);
                 let name = fields.get(column).map_or("", |field| field.name());
-                in_column(name, Error::ValueDoesNotFit { value, dtype, column, row })
+                Error::in_column(name, Error::ValueDoesNotFit { value, dtype, column, row })
             }
             error => error,
         })?;
@@ -195,11 +195,11 @@ fn columns(
         let read = |array: &dyn Array| {
             check_type(array, field)?;
             let dense = Dense::new(array, field, physical)?;
-            if dense.item().is_empty() {
+            if dense.item.is_empty() {
                 return Ok(dense);
             }
             let data_type = field.data_type().clone();
-            Err(Error::ManyValues { data_type, shape: dense.item().to_vec() })
+            Err(Error::ManyValues { data_type, shape: dense.item.to_vec() })
         };
         let before = chunks.len();
         for batch in &batches {
@@ -261,8 +261,4 @@ fn rank(dtype: DLDataType) -> u8 {
         DLDataTypeCode::FLOAT => 3,
         _ => 4,
     }
-}
-
-fn in_column(name: &str, error: Error) -> Error {
-    Error::Column { name: name.to_owned(), error: Box::new(error) }
 }

@@ -10,6 +10,7 @@
 //! Whatever cannot be shared as it is (booleans, filled nulls, chunks, tables) is copied once, if that is
 //! allowed; [`explain`] tells before.
 
+mod codes;
 mod column;
 mod dense;
 mod into_tensor;
@@ -21,6 +22,7 @@ mod ragged;
 mod refusal;
 mod row;
 mod source;
+mod validity;
 
 use arrow_array::Array;
 use arrow_schema::Field;
@@ -32,7 +34,7 @@ use crate::plan::Plan;
 
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
-pub use prepare::{Exported, Prepared, prepare};
+pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
 #[cfg(feature = "pyo3")]
 pub(crate) use primitive::vector;
 pub(crate) use ragged::PreparedRagged;

@@ -1,7 +1,9 @@
 //! A tensor that could be made: what it takes is decided here, and done when it is run.
 
-use arrow_array::{Array, ArrayRef};
-use arrow_schema::Field;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{Field, FieldRef, Schema};
 
 use super::column::Column;
 use super::dense::Dense;
@@ -10,7 +12,7 @@ use super::options::{ExportOptions, NullPolicy};
 use super::source::{Source, check_type, empty};
 use super::{primitive, row};
 use crate::copy::CopyReason;
-use crate::error::Error;
+use crate::error::{Error, Refusals};
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
@@ -149,6 +151,86 @@ impl Kind {
     }
 }
 
+/// The columns of a table as tensors, decided, and not made.
+#[must_use]
+pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
+
+/// Decides on a tensor for each column of a table, as [`prepare`] does on one.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, BooleanArray, Float32Array, RecordBatch};
+/// use arrow_dlpack::{ExportOptions, export};
+///
+/// let x: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5]));
+/// let y: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
+/// let batch = RecordBatch::try_from_iter([("x", x), ("y", y)])?;
+/// let options = ExportOptions::default();
+/// let prepared = export::prepare_columns(&[batch.clone()], &batch.schema(), &options)?;
+/// assert_eq!(prepared.plan().to_string(), "copies 2 bytes: Arrow stores booleans as bits");
+/// for (field, column) in prepared.run()? {
+///     println!("{}: {} {:?}", field.name(), column.values.dtype(), column.values.shape());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`prepare`], within `Column`, or within `Columns` if it is several; `ColumnCount`.
+pub fn prepare_columns(
+    batches: &[RecordBatch],
+    schema: &Schema,
+    options: &ExportOptions,
+) -> Result<PreparedColumns, Error> {
+    let fields = schema.fields();
+    if let Some(batch) = batches.iter().find(|batch| batch.num_columns() != fields.len()) {
+        return Err(Error::ColumnCount { fields: fields.len(), columns: batch.num_columns() });
+    }
+    let (mut columns, mut refusals) = (Vec::with_capacity(fields.len()), Refusals::default());
+    for (index, field) in fields.iter().enumerate() {
+        let prepared = match batches {
+            [batch] => prepare(Source::Array(batch.column(index), field), options),
+            _ => {
+                let chunks = batches.iter().map(|batch| batch.column(index).clone());
+                let chunks: Vec<_> = chunks.collect();
+                prepare(Source::Chunks(&chunks, field), options)
+            }
+        };
+        let prepared = refusals.note(field.name(), prepared);
+        columns.extend(prepared.map(|prepared| (Arc::clone(field), prepared)));
+    }
+    refusals.finish()?;
+    Ok(PreparedColumns(columns))
+}
+
+impl PreparedColumns {
+    /// What [`run`](Self::run) will copy, column by column.
+    pub fn plan(&self) -> Plan {
+        let steps = self.0.iter().flat_map(|(_, prepared)| prepared.plan().steps);
+        Plan { steps: steps.collect() }
+    }
+
+    /// Bytes of the plan.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn bytes_copied(&self) -> usize {
+        let bytes = self.0.iter().map(|(_, prepared)| prepared.bytes_copied());
+        bytes.fold(0, usize::saturating_add)
+    }
+
+    /// Does what was decided: a tensor for each column, with its field.
+    ///
+    /// # Errors
+    ///
+    /// As [`Prepared::run`], within `Column`.
+    pub fn run(self) -> Result<Vec<(FieldRef, Exported)>, Error> {
+        let made = |(field, prepared): (FieldRef, Prepared)| match prepared.run() {
+            Ok(made) => Ok((field, made)),
+            Err(error) => Err(Error::in_column(field.name(), error)),
+        };
+        self.0.into_iter().map(made).collect()
+    }
+}
+
 fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
     if let Some(shared) = share(source, options) {
         return shared.map(Kind::Shared);
@@ -168,7 +250,7 @@ fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
         Source::Table(batches, schema) => Kind::Matrix(Matrix::mask(batches, schema, options)?),
         _ => {
             let chunks = chunks(source, options)?;
-            Kind::Column(axes_of(source, Column::mask(&chunks, options.copy)?))
+            Kind::Column(axes_of(source, Column::mask(chunks, options.copy)?))
         }
     })
 }

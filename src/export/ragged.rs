@@ -234,7 +234,7 @@ impl PreparedRagged {
         let mask = match options.nulls {
             NullPolicy::Masked => {
                 let mask = Dense::of_rows(array)?;
-                Some(Column::mask(&[mask], options.copy)?)
+                Some(Column::mask(vec![mask], options.copy)?)
             }
             _ => None,
         };

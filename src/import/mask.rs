@@ -7,8 +7,8 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 
+use super::decide::{self, Decided};
 use super::options::ImportOptions;
-use super::prepare::{self, Prepared};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem};
 use crate::extension::Extension;
@@ -41,70 +41,113 @@ pub fn masked(
     mask: ManagedTensor,
     options: &ImportOptions,
 ) -> Result<(ArrayRef, FieldRef), Error> {
-    Masked::prepare(&tensor, Some(&mask), options)?.run(tensor, Some(mask))
+    prepare_masked(tensor, mask, options)?.run()
 }
 
-/// What was decided for a tensor, and for the mask that it may have.
-pub(crate) struct Masked {
-    pub(super) values: Prepared,
-    /// How many axes of a row the mask goes along.
+/// A conversion to Arrow that has been decided, and not been done. It holds the tensor, and its mask.
+#[must_use]
+#[derive(Debug)]
+pub struct Prepared {
+    tensor: ManagedTensor,
+    values: Decided,
+    mask: Option<Mask>,
+}
+
+#[derive(Debug)]
+struct Mask {
+    tensor: ManagedTensor,
+    plan: Plan,
+    /// How many axes of a row it goes along.
     axes: usize,
-    #[cfg_attr(not(feature = "pyo3"), expect(dead_code, reason = "for who explains"))]
-    mask: Plan,
 }
 
-impl Masked {
+/// Decides what [`from_dlpack`](super::from_dlpack) does, and does none of it.
+///
+/// ```
+/// use arrow_array::Int16Array;
+/// use arrow_dlpack::{CopyPolicy, ImportOptions, export, import};
+/// use arrow_schema::DataType;
+///
+/// let tensor = export::array(&Int16Array::from(vec![1, 2, 3]))?;
+/// let options = ImportOptions::default().with_copy(CopyPolicy::Always);
+/// let prepared = import::prepare(tensor, &options)?;
+/// assert_eq!(prepared.field().data_type(), &DataType::Int16);
+/// assert_eq!(prepared.plan().to_string(), "copies 6 bytes: a copy was asked for");
+/// let (array, _) = prepared.run()?;
+/// assert_eq!(array.len(), 3);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`from_dlpack`](super::from_dlpack), less `OutOfMemory`. The tensor has been released by then.
+pub fn prepare(tensor: ManagedTensor, options: &ImportOptions) -> Result<Prepared, Error> {
+    Ok(Prepared { values: decide::decide(&tensor, options)?, tensor, mask: None })
+}
+
+/// Decides what [`masked`] does, as [`prepare`] does for a tensor without a mask.
+///
+/// # Errors
+///
+/// As [`masked`], less `OutOfMemory`.
+pub fn prepare_masked(
+    tensor: ManagedTensor,
+    mask: ManagedTensor,
+    options: &ImportOptions,
+) -> Result<Prepared, Error> {
+    let prepared = prepare(tensor, options)?;
+    let (tensor, values) = (&prepared.tensor, &prepared.values);
+    let plan = plan(&mask, options.copy)?;
+    let is_of_rows = matches!(mask.shape(), &[rows] if usize::try_from(rows) == Ok(values.len));
+    let axes = if is_of_rows {
+        0
+    } else if mask.shape() == tensor.shape() {
+        tensor.ndim().saturating_sub(1)
+    } else {
+        let (mask, shape) = (mask.shape().to_vec(), tensor.shape().to_vec());
+        return Err(Error::BadMask(MaskProblem::Shape { mask, shape }));
+    };
+    if !has_items(&values.field, axes) {
+        return Err(Error::BadMask(MaskProblem::NoItems { field: Arc::clone(&values.field) }));
+    }
+    Ok(Prepared { mask: Some(Mask { tensor: mask, plan, axes }), ..prepared })
+}
+
+impl Prepared {
+    /// What [`run`](Self::run) will copy, and why.
+    pub fn plan(&self) -> Plan {
+        let mask = self.mask.as_ref().map(|mask| mask.plan.clone());
+        self.values.plan.clone().and(mask.unwrap_or_default())
+    }
+
+    /// The field of the array that [`run`](Self::run) makes.
+    #[must_use]
+    pub fn field(&self) -> &FieldRef {
+        &self.values.field
+    }
+
+    /// Rows of the array.
+    pub(super) fn rows(&self) -> usize {
+        self.values.len
+    }
+
+    /// Does what was decided.
+    ///
     /// # Errors
     ///
-    /// As [`masked`].
-    pub(crate) fn prepare(
-        tensor: &ManagedTensor,
-        mask: Option<&ManagedTensor>,
-        options: &ImportOptions,
-    ) -> Result<Self, Error> {
-        let values = prepare::prepare(tensor, options)?;
-        let Some(mask) = mask else {
-            return Ok(Self { values, axes: 0, mask: Plan::default() });
+    /// `OutOfMemory`; `BadMask` for nulls that the field rules out. The tensors have been released by then.
+    pub fn run(self) -> Result<(ArrayRef, FieldRef), Error> {
+        let Self { tensor, values, mask } = self;
+        let Some(Mask { tensor: mask, axes, .. }) = mask else { return values.run(tensor) };
+        let nulls = match axes {
+            0 => nulls(&mask)?,
+            _ => NullBuffer::new(values.bits(mask)?),
         };
-        let plan = plan(mask, options.copy)?;
-        let is_of_rows = matches!(mask.shape(), &[rows] if usize::try_from(rows) == Ok(values.len));
-        let axes = if is_of_rows {
-            0
-        } else if mask.shape() == tensor.shape() {
-            tensor.ndim().saturating_sub(1)
-        } else {
-            let (mask, shape) = (mask.shape().to_vec(), tensor.shape().to_vec());
-            return Err(Error::BadMask(MaskProblem::Shape { mask, shape }));
-        };
-        if !has_items(&values.field, axes) {
-            return Err(Error::BadMask(MaskProblem::NoItems { field: Arc::clone(&values.field) }));
-        }
-        Ok(Self { values, axes, mask: plan })
-    }
-
-    /// What is copied.
-    #[cfg(feature = "pyo3")]
-    pub(crate) fn plan(&self) -> Plan {
-        self.values.plan.clone().and(self.mask.clone())
-    }
-
-    /// Does what was decided for this tensor and this mask.
-    pub(crate) fn run(
-        self,
-        tensor: ManagedTensor,
-        mask: Option<ManagedTensor>,
-    ) -> Result<(ArrayRef, FieldRef), Error> {
-        let nulls = match mask {
-            Some(mask) if self.axes == 0 => nulls(&mask)?,
-            Some(mask) => NullBuffer::new(self.values.bits(mask)?),
-            None => return self.values.run(tensor),
-        };
+        let (array, field) = values.run(tensor)?;
         if nulls.null_count() == 0 {
-            return self.values.run(tensor);
+            return Ok((array, field));
         }
-        let (array, field) = self.values.run(tensor)?;
-        let array = hide(&array, &field, self.axes, nulls)?;
-        Ok((array, field))
+        Ok((hide(&array, &field, axes, nulls)?, field))
     }
 }
 
@@ -168,7 +211,7 @@ fn hide(
     let values = hide(list.values(), item, axes - axes_of(field), nulls)?;
     let (item, len) = (Arc::clone(item), array.len());
     let lists = FixedSizeListArray::try_new_with_length(item, *size, values, None, len);
-    Ok(Arc::new(lists.unwrap_or_else(prepare::impossible)))
+    Ok(Arc::new(lists.unwrap_or_else(decide::impossible)))
 }
 
 /// The array with these nulls, where there were none.
@@ -179,7 +222,7 @@ pub(super) fn with_nulls(
 ) -> Result<ArrayRef, Error> {
     check_nullable(field, &nulls)?;
     let data = array.to_data().into_builder().nulls(Some(nulls)).build();
-    Ok(make_array(data.unwrap_or_else(prepare::impossible)))
+    Ok(make_array(data.unwrap_or_else(decide::impossible)))
 }
 
 /// # Errors

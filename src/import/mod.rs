@@ -2,15 +2,15 @@
 //!
 //! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that
 //! a tensor becomes, or takes the one that was asked for; `storage` reads a field as axes of elements, and
-//! knows which elements can become which; `prepare` puts the two together into a [`Plan`] and runs it.
-//! `table` and `ragged` do so with several tensors, `mask` with one that says what is null.
+//! knows which elements can become which; `decide` puts the two together into a [`Plan`] and runs it.
+//! `mask` does so for a tensor and what says which of its values are null, `table` and `ragged` for several tensors.
 
 mod choose;
 mod conversion;
+mod decide;
 mod form;
 mod mask;
 mod options;
-mod prepare;
 mod primitive;
 mod ragged;
 mod storage;
@@ -25,11 +25,9 @@ use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
 #[cfg(feature = "pyo3")]
-pub(crate) use mask::Masked;
-pub use mask::masked;
+pub(crate) use decide::numeric;
+pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
-#[cfg(feature = "pyo3")]
-pub(crate) use prepare::numeric;
 pub(crate) use primitive::{adopt, adopt_as};
 #[cfg(feature = "pyo3")]
 pub(crate) use ragged::masked_ragged;
@@ -78,11 +76,11 @@ pub fn from_dlpack(
     options: &ImportOptions,
 ) -> Result<(ArrayRef, FieldRef), Error> {
     if options.copy == CopyPolicy::Always || options.representation != Representation::Canonical {
-        return prepare::prepare(&tensor, options)?.run(tensor);
+        return prepare(tensor, options)?.run();
     }
     match adopt(tensor) {
         Ok(array) => Ok(array),
-        Err(tensor) => prepare::prepare(&tensor, options)?.run(tensor),
+        Err(tensor) => prepare(tensor, options)?.run(),
     }
 }
 
@@ -123,7 +121,7 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
 pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef, Error> {
     let form = form::Form::of(tensor);
     let field = choose::field(&form, &options.representation)?;
-    prepare::Fit::new(&form, &field)?;
+    decide::Fit::new(&form, &field)?;
     Ok(field)
 }
 
@@ -145,5 +143,5 @@ pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef
 ///
 /// As [`from_dlpack`], less `OutOfMemory`.
 pub fn explain(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Plan, Error> {
-    prepare::prepare(tensor, options).map(|prepared| prepared.plan)
+    decide::decide(tensor, options).map(|decided| decided.plan)
 }

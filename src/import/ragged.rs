@@ -8,9 +8,9 @@ use arrow_array::{ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait}
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
+use super::decide::{self, Decided};
 use super::mask;
 use super::options::{ImportOptions, Representation};
-use super::prepare::{self, Prepared};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -87,7 +87,7 @@ pub(crate) fn masked_ragged(
 /// What was decided for two tensors.
 struct Rows {
     field: FieldRef,
-    values: Prepared,
+    values: Decided,
     offsets: Plan,
 }
 
@@ -111,7 +111,7 @@ impl Rows {
                 (Arc::clone(field), of_type(values, field, options)?)
             }
             _ => {
-                let values = prepare::prepare(values, options)?;
+                let values = decide::decide(values, options)?;
                 (lists(&values.field, dtype), values)
             }
         };
@@ -137,7 +137,7 @@ impl Rows {
         Ok(match self.field.data_type() {
             DataType::List(item) | DataType::LargeList(item) => {
                 let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls);
-                Arc::new(lists.unwrap_or_else(prepare::impossible))
+                Arc::new(lists.unwrap_or_else(decide::impossible))
             }
             DataType::Utf8 | DataType::LargeUtf8 => {
                 bytes::<GenericStringType<O>>(offsets, &values, nulls)?
@@ -152,7 +152,7 @@ fn of_type(
     values: &ManagedTensor,
     field: &FieldRef,
     options: &ImportOptions,
-) -> Result<Prepared, Error> {
+) -> Result<Decided, Error> {
     let refused = || {
         let (dtype, shape, field) = (values.dtype(), values.shape().to_vec(), Arc::clone(field));
         Error::CannotBecome { dtype, shape, field }
@@ -165,7 +165,7 @@ fn of_type(
         _ => return Err(refused()),
     };
     let options = options.clone().with_representation(Representation::Field(item));
-    let mut prepared = prepare::prepare(values, &options).map_err(|error| match error {
+    let mut prepared = decide::decide(values, &options).map_err(|error| match error {
         // It is the rows that were asked for.
         Error::CannotBecome { .. } => refused(),
         error => error,
@@ -213,7 +213,7 @@ fn read_offsets<O: OffsetSizeTrait>(
 ) -> Result<ScalarBuffer<O>, Error> {
     let (len, dtype) = (offsets.size(), offsets.dtype());
     if plan.is_zero_copy() {
-        return Ok(ScalarBuffer::new(prepare::adopt(offsets)?, 0, len));
+        return Ok(ScalarBuffer::new(decide::adopt(offsets)?, 0, len));
     }
     let found = kernels::gather(&offsets)?.into_buffer();
     let offsets = match dtype {

@@ -7,10 +7,10 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema};
 
 use super::choose;
+use super::decide::{self, Fit};
 use super::form::Form;
-use super::mask::Masked;
+use super::mask::{self, Prepared};
 use super::options::ImportOptions;
-use super::prepare::{self, Fit};
 use crate::error::Error;
 use crate::memory::ManagedTensor;
 
@@ -50,27 +50,27 @@ pub(crate) fn masked_record_batch(
 ) -> Result<RecordBatch, Error> {
     let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
     check_unique(&names)?;
-    let in_column = |name: &str| {
-        let name = name.to_owned();
-        move |error| Error::Column { name, error: Box::new(error) }
-    };
-    let prepare = |tensor, mask: &Option<_>| Masked::prepare(tensor, mask.as_ref(), options);
-    let prepared: Vec<Masked> = columns
-        .iter()
-        .map(|(name, tensor, mask)| prepare(tensor, mask).map_err(in_column(name)))
-        .collect::<Result<_, _>>()?;
-    let rows = prepared.first().map_or(0, |first| first.values.len);
-    for ((name, ..), column) in columns.iter().zip(&prepared) {
-        if column.values.len != rows {
-            let (name, expected) = (name.clone(), rows);
-            return Err(Error::UnequalRows { name, rows: column.values.len, expected });
+    let prepare = |(name, tensor, mask): (String, _, _)| {
+        let prepared = match mask {
+            Some(mask) => mask::prepare_masked(tensor, mask, options),
+            None => mask::prepare(tensor, options),
+        };
+        match prepared {
+            Ok(prepared) => Ok((name, prepared)),
+            Err(error) => Err(Error::in_column(&name, error)),
         }
+    };
+    let columns = columns.into_iter().map(prepare);
+    let columns: Vec<(String, Prepared)> = columns.collect::<Result<_, Error>>()?;
+    let expected = columns.first().map_or(0, |(_, first)| first.rows());
+    if let Some((name, other)) = columns.iter().find(|(_, column)| column.rows() != expected) {
+        return Err(Error::UnequalRows { name: name.clone(), rows: other.rows(), expected });
     }
-    let columns = columns.into_iter().zip(prepared).map(|((name, tensor, mask), column)| {
-        let (array, field) = column.run(tensor, mask).map_err(in_column(&name))?;
-        Ok((named(&field, &name), array))
+    let columns = columns.into_iter().map(|(name, prepared)| match prepared.run() {
+        Ok((array, field)) => Ok((named(&field, &name), array)),
+        Err(error) => Err(Error::in_column(&name, error)),
     });
-    Ok(batch(columns.collect::<Result<_, Error>>()?, rows))
+    Ok(batch(columns.collect::<Result<_, Error>>()?, expected))
 }
 
 /// A matrix as a table, with a column for each of its columns.
@@ -122,12 +122,12 @@ pub fn columns(
 
     let (starts, len, values) = if plan.is_zero_copy() {
         let (starts, len) = positions(&tensor, strides[1], width);
-        (starts, len, prepare::adopt(tensor)?)
+        (starts, len, decide::adopt(tensor)?)
     } else {
         let starts = (0..width).map(|column| column * rows).collect();
         (starts, tensor.size(), fit.copy(tensor.transposed(&[1, 0]))?)
     };
-    let all = prepare::build(field.data_type(), len, values);
+    let all = decide::build(field.data_type(), len, values);
     let columns =
         names.iter().zip(starts).map(|(name, start)| (named(&field, name), all.slice(start, rows)));
     Ok(batch(columns.collect(), rows))
@@ -167,5 +167,5 @@ fn batch(columns: Vec<(FieldRef, ArrayRef)>, rows: usize) -> RecordBatch {
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema, arrays, &options).unwrap_or_else(prepare::impossible)
+    RecordBatch::try_new_with_options(schema, arrays, &options).unwrap_or_else(decide::impossible)
 }

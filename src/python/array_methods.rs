@@ -29,7 +29,7 @@ use super::{capsule, destination, pickle, values};
 use crate::error::Error;
 use crate::export::{self, ExportOptions, Source};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
-use crate::import::{self, Masked};
+use crate::import::{self, ImportOptions};
 use crate::memory::{ManagedTensor, Vector};
 use crate::plan::Plan;
 
@@ -60,9 +60,9 @@ impl PyArray {
             }
         };
         let options = r#type.unwrap_or_default().import([&tensor], copy)?;
-        let prepared = Masked::prepare(&tensor, mask.as_ref(), &options)?;
+        let prepared = prepared(tensor, mask, &options)?;
         let nbytes = prepared.plan().bytes_copied();
-        let (array, field) = unlocked(py, nbytes, || prepared.run(tensor, mask))?;
+        let (array, field) = unlocked(py, nbytes, || prepared.run())?;
         Ok(Self::of(array, field))
     }
 
@@ -78,7 +78,18 @@ impl PyArray {
         let mask = mask.map(take_mask).transpose()?;
         let copy = still_to_copy(&tensor, copy);
         let options = r#type.import([&tensor], copy)?;
-        Ok(Masked::prepare(&tensor, mask.as_ref(), &options)?.plan())
+        Ok(prepared(tensor, mask, &options)?.plan())
+    }
+}
+
+fn prepared(
+    tensor: ManagedTensor,
+    mask: Option<ManagedTensor>,
+    options: &ImportOptions,
+) -> Result<import::Prepared, Error> {
+    match mask {
+        None => import::prepare(tensor, options),
+        Some(mask) => import::prepare_masked(tensor, mask, options),
     }
 }
 

@@ -8,7 +8,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::error::{Asked, placed};
+use super::error::Asked;
 use super::imported::Imported;
 use super::names::{self, several};
 use super::options::pointless;
@@ -17,7 +17,7 @@ use super::source::{self, Received};
 use super::tensor::PyTensor;
 use crate::chunks::{Meaning, batch, checked};
 use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::{Error, Refusals};
+use crate::error::Error;
 use crate::export::{self, ExportOptions, Exported, PreparedRagged, Source};
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
@@ -125,17 +125,13 @@ impl Data {
             return Err(PyTypeError::new_err("to_tensor_dict takes a table: use to_tensor"));
         };
         check_copies(&self.before, options)?;
+        let told = |error| Asked::Tensor.told(error);
+        let prepare = || export::prepare_columns(batches, schema, options);
+        let prepared = unlocked(py, self.source().nbytes(), prepare).map_err(told)?;
+        let columns = unlocked(py, prepared.bytes_copied(), || prepared.run()).map_err(told)?;
         let tensors = PyDict::new(py);
-        for (index, field) in schema.fields().iter().enumerate() {
-            let made = with_column(batches, index, field, |source| {
-                tensor(py, source, Some(field), options, Some(Asked::Tensor))
-            });
-            let made = made.map_err(|error| {
-                // What else is wrong belongs to it, and to each its column's name.
-                refused(batches, schema, options)
-                    .unwrap_or_else(|| placed(py, &column_name(field), error))
-            });
-            tensors.set_item(field.name(), made?)?;
+        for (index, (field, made)) in columns.into_iter().enumerate() {
+            tensors.set_item(field.name(), python(py, made, Some(&field))?)?;
             if tensors.len() == index {
                 return Err(several(field.name(), 2));
             }
@@ -218,40 +214,21 @@ pub(super) fn tensor<'py>(
         Some(asked) => asked.told(error),
         None => error,
     };
-    let Exported { values, mask, dictionary } = exported(py, source, options).map_err(told)?;
+    python(py, exported(py, source, options).map_err(told)?, field)
+}
+
+/// A `Tensor`, or with a mask a pair of them.
+fn python<'py>(
+    py: Python<'py>,
+    made: Exported,
+    field: Option<&FieldRef>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Exported { values, mask, dictionary } = made;
     let values = PyTensor::of_column(values, field, dictionary.map(Meaning::Array));
     match mask {
         None => Ok(Bound::new(py, values)?.into_any()),
         Some(mask) => Ok((values, PyTensor::from(mask)).into_pyobject(py)?.into_any()),
     }
-}
-
-/// Looks at a column of a table.
-fn with_column<T>(
-    batches: &[RecordBatch],
-    index: usize,
-    field: &FieldRef,
-    look: impl FnOnce(Source<'_>) -> T,
-) -> T {
-    if let [batch] = batches {
-        return look(Source::Array(batch.column(index), field));
-    }
-    let chunks: Vec<_> = batches.iter().map(|batch| Arc::clone(batch.column(index))).collect();
-    look(Source::Chunks(&chunks, field))
-}
-
-/// The error for all columns that would be refused by themselves.
-fn refused(batches: &[RecordBatch], schema: &Schema, options: &ExportOptions) -> Option<PyErr> {
-    let mut refusals = Refusals::default();
-    for (index, field) in schema.fields().iter().enumerate() {
-        let plan = with_column(batches, index, field, |source| export::explain(source, options));
-        refusals.note(field.name(), plan);
-    }
-    refusals.finish().err().map(|error| Asked::Tensor.told(error).into())
-}
-
-fn column_name(field: &Field) -> String {
-    format!("column {:?}", field.name())
 }
 
 /// Chunks as one array, and what that copies.

@@ -22,6 +22,7 @@ use crate::plan::Plan;
 use crate::possible;
 
 /// How a tensor fits into a field.
+#[derive(Debug)]
 pub(super) struct Fit {
     conversion: Conversion,
     /// The tensor's axes, in the order in which the array has them in memory, if it is another.
@@ -123,25 +124,26 @@ impl Fit {
     }
 }
 
-/// A tensor's future, decided.
-pub(crate) struct Prepared {
+/// What becomes of a tensor, decided.
+#[derive(Debug)]
+pub(super) struct Decided {
     pub(super) field: FieldRef,
-    pub(crate) plan: Plan,
+    pub(super) plan: Plan,
     /// Number of values.
     pub(super) len: usize,
     fit: Fit,
 }
 
 /// Decides, without doing anything, what becomes of a tensor.
-pub(crate) fn prepare(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Prepared, Error> {
+pub(super) fn decide(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Decided, Error> {
     let form = Form::of(tensor);
     let field = choose::field(&form, &options.representation)?;
     let fit = Fit::new(&form, &field)?;
     let plan = fit.plan(&form, tensor, options)?;
-    Ok(Prepared { plan, len: form.rows()?, fit, field })
+    Ok(Decided { plan, len: form.rows()?, fit, field })
 }
 
-impl Prepared {
+impl Decided {
     /// The bits of booleans that lie as the elements do.
     pub(super) fn bits(&self, mask: ManagedTensor) -> Result<BooleanBuffer, Error> {
         match &self.fit.axes {
@@ -151,7 +153,7 @@ impl Prepared {
     }
 
     /// Does what was decided for this tensor.
-    pub(crate) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
+    pub(super) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
         let values =
             if self.plan.is_zero_copy() { adopt(tensor)? } else { self.fit.copy(tensor)? };
         Ok((build(self.field.data_type(), self.len, values), self.field))

@@ -1,0 +1,73 @@
+//! Codes of dictionaries: those of several chunks get one dictionary.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+
+use super::dense::{Dense, Storage, level};
+use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
+use crate::error::Error;
+use crate::ffi::DLDataType;
+use crate::memory;
+
+impl Dense {
+    /// Codes of a dictionary; what stands for a null is one.
+    pub(super) fn codes(array: &dyn Array, dtype: DLDataType) -> Result<Self, Error> {
+        let mut dense = Self::words(array, dtype);
+        let dictionary = array.as_any_dictionary().values();
+        if dictionary.is_nullable() {
+            memory::probe_alloc(
+                array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)),
+            )?;
+            dense.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();
+        }
+        dense.dictionary = Some(Arc::clone(dictionary));
+        Ok(dense)
+    }
+
+    /// Whether the codes of chunks stand for different values, which then become those of one dictionary.
+    ///
+    /// # Errors
+    ///
+    /// `DifferentDictionaries` of values that are not told apart.
+    pub(super) fn is_of_several_dictionaries(chunks: &[Self]) -> Result<bool, Error> {
+        let dictionaries = dictionaries(chunks);
+        if are_same(&dictionaries) {
+            return Ok(false);
+        }
+        if tells_apart(dictionaries[0].data_type()) {
+            return Ok(true);
+        }
+        Err(Error::DifferentDictionaries { data_type: chunks[0].data_type.clone() })
+    }
+
+    /// Gives the codes of chunks one dictionary, which comes back; `None` for what has no codes.
+    pub(super) fn unify(chunks: &mut [Self]) -> Result<Option<ArrayRef>, Error> {
+        let of_one = !Self::is_of_several_dictionaries(chunks)?;
+        let Some(Self { data_type, dictionary: Some(first), dtype, .. }) = chunks.first() else {
+            return Ok(None);
+        };
+        if of_one {
+            return Ok(Some(Arc::clone(first)));
+        }
+        let all = Dictionary::new(first.data_type())?;
+        let of_values = dictionaries(chunks);
+        let of_values = of_values.iter().map(|values| all.of_values(values, data_type));
+        let of_values = of_values.collect::<Result<Vec<_>, _>>()?;
+        let keys_type = dtype.to_arrow().unwrap_or(DataType::Int32);
+        let values = all.of_keys(&keys_type)?;
+        for (chunk, codes) in chunks.iter_mut().zip(of_values) {
+            if let Storage::Words(keys) = &mut chunk.storage {
+                *keys = recoded(keys, &keys_type, &codes, &keys_type)?;
+            }
+            chunk.dictionary = Some(Arc::clone(&values));
+        }
+        Ok(Some(values))
+    }
+}
+
+fn dictionaries(chunks: &[Dense]) -> Vec<ArrayRef> {
+    chunks.iter().filter_map(|chunk| chunk.dictionary.clone()).collect()
+}
