@@ -525,6 +525,45 @@ fn every_other_type_is_refused_by_name_with_a_way_out() {
     }
 }
 
+/// Python's keywords are Python's: its exceptions have other words.
+#[test]
+fn the_ways_out_are_rusts() {
+    let options = ExportOptions::default();
+    let words = |array: &dyn Array, field: &Field, options: &ExportOptions| {
+        let ragged = export::ragged(array, field, options, Some(DLDataType::INT32));
+        [to_dlpack(array, field, options).err(), ragged.err()].map(|error| match error {
+            Some(error) => error.to_string(),
+            None => String::new(),
+        })
+    };
+    let mut all = Vec::new();
+    for data_type in unsupported() {
+        let array = new_null_array(&data_type, 2);
+        all.extend(words(&array, &field_of(&array), &options));
+    }
+    let nulls = Int32Array::from(vec![Some(1), None]);
+    let [refused, not_ragged] = words(&nulls, &field_of(&nulls), &options);
+    assert!(refused.ends_with("choose a fill value, NaN or a mask by ExportOptions::with_nulls"));
+    assert!(not_ragged.ends_with("use export::tensor"));
+    let [stored, _] = words(&Int32Array::from(vec![1]), &extension(DataType::Int32), &options);
+    assert!(stored.ends_with("use ExportOptions::with_physical for its storage"));
+    all.extend([refused, not_ragged, stored]);
+    all.extend(
+        [
+            Error::NoColumns,
+            Error::LegacyCannotPad(dtype(17, 4, 1)),
+            Error::FractionalStride { axis: 0, stride: 3, itemsize: 4 },
+            Error::OffsetDoesNotFit { offset: 1 << 40, dtype: DLDataType::INT32 },
+            Error::NullsInRows { data_type: DataType::Int32, null_count: 1, len: 2 },
+        ]
+        .map(|error| error.to_string()),
+    );
+    for words in all {
+        let pythons = ["=", "to_tensor", "pyarrow", "numpy", "pandas", "polars"];
+        assert!(!pythons.iter().any(|python| words.contains(python)), "{words}");
+    }
+}
+
 fn extension(storage: DataType) -> Field {
     let name = ("ARROW:extension:name".to_owned(), "example.money".to_owned());
     Field::new("x", storage, true).with_metadata(HashMap::from([name]))

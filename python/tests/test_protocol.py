@@ -346,6 +346,12 @@ def test_a_refused_export_leaves_nothing_behind(name, live):
     assert live() == (0, 0)
 
 
+def test_padding_that_legacy_cannot_say_has_a_way_out():
+    words = r"uint4 elements in a byte each .* legacy ABI: ask for max_version=\(1, 1\) or later$"
+    with pytest.raises(BufferError, match=words):
+        Tensor.from_dlpack(PADDED_INTEGERS).__dlpack__()
+
+
 @pytest.mark.parametrize("table", [None, 1, "table", np.zeros(1).__dlpack__()])
 def test_a_broken_exchange_api_is_not_in_the_way(table):
     class Odd(Producer):

@@ -39,7 +39,7 @@ pub enum Error {
     /// A tensor has no place for nulls.
     #[error(
         "{data_type} array has {} in {len} values, and a tensor cannot hold nulls: drop \
-         them, or pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged",
+         them, or choose a fill value, NaN or a mask by ExportOptions::with_nulls",
         Count(*null_count, "null")
     )]
     Nulls {
@@ -52,8 +52,8 @@ pub enum Error {
     },
     /// A mask of rows says nothing about the values in them.
     #[error(
-        "the rows hold {} in {len} values of {data_type}, and a tensor cannot hold nulls: drop them, or pass a \
-         fill value or \"nan\" as nulls= (\"mask\" is of the rows)",
+        "the rows hold {} in {len} values of {data_type}, and a tensor cannot hold nulls: drop them, or \
+         choose a fill value or NaN by ExportOptions::with_nulls (a mask is of the rows)",
         Count(*null_count, "null")
     )]
     NullsInRows {
@@ -74,8 +74,8 @@ pub enum Error {
     },
     /// An extension type says what the bytes mean, and this one is not understood here.
     #[error(
-        "extension type {name:?} (stored as {data_type}) has no tensor form of its own: pass \
-         physical=True to to_tensor for its storage"
+        "extension type {name:?} (stored as {data_type}) has no tensor form of its own: use \
+         ExportOptions::with_physical for its storage"
     )]
     UnsupportedExtension {
         /// The value of `ARROW:extension:name`.
@@ -85,7 +85,7 @@ pub enum Error {
     },
     /// A number with a meaning, such as a time, that would be lost without a word.
     #[error(
-        "{data_type} is not just a number: pass physical=True to to_tensor for its {dtype} values"
+        "{data_type} is not just a number: use ExportOptions::with_physical for its {dtype} values"
     )]
     NotJustNumbers {
         /// The array's type.
@@ -175,7 +175,7 @@ pub enum Error {
         DLDataType,
     ),
     /// More values than the offsets can count.
-    #[error("offset {offset} does not fit {dtype}: pass offset_type=\"int64\"")]
+    #[error("offset {offset} does not fit {dtype}: ask for int64 offsets")]
     OffsetDoesNotFit {
         /// The first one that does not.
         offset: i64,
@@ -201,9 +201,7 @@ pub enum Error {
         shape: Vec<i64>,
     },
     /// A matrix has no element type without columns.
-    #[error(
-        "a table without columns has no element type (an index of pandas's counts where columns= names it)"
-    )]
+    #[error("a table without columns has no element type")]
     NoColumns,
     /// Array and field were not made for each other.
     #[error("the field says {field}, but the array is {array}")]
@@ -348,7 +346,7 @@ pub enum Error {
     },
     /// The legacy ABI has no flag for padded elements.
     #[error(
-        "{0} elements in a byte each cannot be said in the legacy ABI: ask for max_version=(1, 1) or later"
+        "{0} elements in a byte each cannot be said in the legacy ABI: hand it over by into_raw"
     )]
     LegacyCannotPad(
         /// The tensor's element type.
@@ -491,7 +489,7 @@ pub enum Error {
     /// Strides were given in bytes, and an element of a tensor is its unit.
     #[error(
         "stride of axis {axis} is {stride} byte{}, which is no multiple of the {itemsize} bytes of an \
-         element: copy it first, for instance with numpy.ascontiguousarray",
+         element: copy it first",
         if stride.unsigned_abs() == 1 { "" } else { "s" }
     )]
     FractionalStride {

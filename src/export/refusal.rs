@@ -12,7 +12,7 @@ pub(super) fn unsupported(data_type: &DataType) -> Error {
 
 /// The error for a type whose rows do not differ in length.
 pub(super) fn not_ragged(data_type: &DataType) -> Error {
-    let way_out = "only lists, texts and binaries are ragged: use to_tensor";
+    let way_out = "only lists, texts and binaries are ragged: use export::tensor";
     Error::UnsupportedType { data_type: data_type.clone(), way_out }
 }
 
@@ -25,20 +25,18 @@ pub(super) fn in_rows(error: Error) -> Error {
         Error::UnsupportedType { data_type, way_out } if way_out == self::way_out(&data_type) => {
             let way_out = match &data_type {
                 DataType::Struct(_) => {
-                    "the rows' items are structs: flatten one level first, as pyarrow.compute.list_flatten does, \
-                     for a table of them"
+                    "the rows' items are structs: flatten one level first, for a table of them"
                 }
                 other if !is_ragged(other) => way_out,
                 DataType::List(_)
                 | DataType::LargeList(_)
                 | DataType::ListView(_)
                 | DataType::LargeListView(_) => {
-                    "the rows' items are lists themselves: flatten one level first, as \
-                     pyarrow.compute.list_flatten does"
+                    "the rows' items are lists themselves: flatten one level first"
                 }
                 _ => {
-                    "as items of lists such values have none: flatten the lists first, as \
-                     pyarrow.compute.list_flatten does, and use ragged of that"
+                    "as items of lists such values have none: flatten the lists first, and use \
+                     export::ragged of that"
                 }
             };
             Error::UnsupportedType { data_type, way_out }
@@ -49,7 +47,7 @@ pub(super) fn in_rows(error: Error) -> Error {
 
 /// The error for rows that are tensors of different shapes.
 pub(super) fn variable_shape(data_type: &DataType) -> Error {
-    let way_out = "its rows differ in shape: take the tensors one by one, with row";
+    let way_out = "its rows differ in shape: take the tensors one by one, with Source::Row";
     Error::UnsupportedType { data_type: data_type.clone(), way_out }
 }
 
@@ -78,17 +76,15 @@ pub(crate) fn way_out(data_type: &DataType) -> &'static str {
         | DataType::Binary
         | DataType::LargeBinary
         | DataType::BinaryView => {
-            "its rows differ in length: use ragged, for all values and where each row begins"
+            "its rows differ in length: use export::ragged, for all values and where each row begins"
         }
         DataType::List(_)
         | DataType::LargeList(_)
         | DataType::ListView(_)
         | DataType::LargeListView(_) => {
-            "its rows may differ in length: use ragged, or cast it to a fixed-size list if they do not"
+            "its rows may differ in length: use export::ragged, or cast it to a fixed-size list if they do not"
         }
-        DataType::Struct(_) => {
-            "use to_tensor_dict, for a tensor of each field, or to_tensor of the table"
-        }
+        DataType::Struct(_) => "export its fields one by one, or all of them as a RecordBatch",
         DataType::Map(..) | DataType::Union(..) => "convert its children one by one",
         DataType::Null => "cast it to the type you mean, and fill it",
         DataType::Boolean

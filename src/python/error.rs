@@ -30,6 +30,7 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> 
 impl From<Error> for PyErr {
     #[cold]
     fn from(error: Error) -> Self {
+        let error = in_python(error);
         let message = error.to_string();
         if error.is_out_of_memory() {
             return PyMemoryError::new_err(message);
@@ -44,6 +45,61 @@ impl From<Error> for PyErr {
             return PyBufferError::new_err(message);
         }
         unsupported(message)
+    }
+}
+
+/// What Rust's ways out are in Python.
+const WAYS_OUT: [(&str, &str); 13] = [
+    (
+        "choose a fill value, NaN or a mask by ExportOptions::with_nulls",
+        "pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged",
+    ),
+    (
+        "choose a fill value or NaN by ExportOptions::with_nulls (a mask is of the rows)",
+        "pass a fill value or \"nan\" as nulls= (\"mask\" is of the rows)",
+    ),
+    ("use ExportOptions::with_physical for its", "pass physical=True to to_tensor for its"),
+    ("ask for int64 offsets", "pass offset_type=\"int64\""),
+    (
+        "a table without columns has no element type",
+        "a table without columns has no element type (an index of pandas's counts where columns= names it)",
+    ),
+    ("hand it over by into_raw", "ask for max_version=(1, 1) or later"),
+    (
+        "bytes of an element: copy it first",
+        "bytes of an element: copy it first, for instance with numpy.ascontiguousarray",
+    ),
+    ("are ragged: use export::tensor", "are ragged: use to_tensor"),
+    ("flatten one level first", "flatten one level first, as pyarrow.compute.list_flatten does"),
+    ("flatten the lists first", "flatten the lists first, as pyarrow.compute.list_flatten does"),
+    ("use export::ragged", "use ragged"),
+    ("one by one, with Source::Row", "one by one, with row"),
+    (
+        "export its fields one by one, or all of them as a RecordBatch",
+        "use to_tensor_dict, for a tensor of each field, or to_tensor of the table",
+    ),
+];
+
+/// The error with Python's ways out, if its own are Rust's.
+pub(super) fn in_python(error: Error) -> Error {
+    reworded(error, &|error| {
+        let (own, ways_out) = (error.to_string(), WAYS_OUT.iter());
+        let words = ways_out.fold(own.clone(), |words, (rust, python)| words.replace(rust, python));
+        if words == own { error } else { Error::Worded { words, error: Box::new(error) } }
+    })
+}
+
+/// The error in other words; of columns that of each.
+fn reworded(error: Error, reword: &dyn Fn(Error) -> Error) -> Error {
+    match error {
+        Error::Column { name, error } => {
+            Error::Column { name, error: Box::new(reworded(*error, reword)) }
+        }
+        Error::Columns { errors } => Error::Columns {
+            errors: errors.into_iter().map(|error| reworded(error, reword)).collect(),
+        },
+        Error::Worded { .. } => error,
+        error => reword(error),
     }
 }
 
@@ -63,13 +119,7 @@ pub(super) enum Asked {
 impl Asked {
     /// The error in words that fit the function that was asked.
     pub(super) fn told(self, error: Error) -> Error {
-        match error {
-            Error::Column { name, error } => {
-                Error::Column { name, error: Box::new(self.told(*error)) }
-            }
-            Error::Columns { errors } => Error::Columns {
-                errors: errors.into_iter().map(|error| self.told(error)).collect(),
-            },
+        reworded(error, &|error| match error {
             // What is said of an extension type, say, stays.
             Error::UnsupportedType { data_type, way_out }
                 if way_out == export::way_out(&data_type) =>
@@ -81,7 +131,7 @@ impl Asked {
                 Some(words) => Error::Worded { words, error: Box::new(error) },
                 None => error,
             },
-        }
+        })
     }
 
     /// What to do about a type, if it is something else here than for an array by itself.
@@ -122,11 +172,15 @@ impl Asked {
                  \"mask\"), or drop them first",
                 Count(*null_count, "null")
             )),
-            (_, Error::Nulls { .. }) => {
-                Some(error.to_string().replace(" to to_tensor or ragged", ""))
-            }
-            (_, Error::UnsupportedExtension { .. } | Error::NotJustNumbers { .. }) => {
-                Some(error.to_string().replace(" to to_tensor for its", " for its"))
+            (
+                _,
+                Error::Nulls { .. }
+                | Error::UnsupportedExtension { .. }
+                | Error::NotJustNumbers { .. },
+            ) => {
+                let words = in_python(error.clone()).to_string();
+                let words = words.replace(" to to_tensor or ragged", "");
+                Some(words.replace(" to to_tensor for its", " for its"))
             }
             _ => None,
         }

@@ -30,6 +30,7 @@ use crate::ffi::{
 };
 use crate::memory::ManagedTensor;
 use crate::python::array::PyArray;
+use crate::python::error::in_python;
 use crate::python::fastcall::Produces;
 use crate::python::request::described;
 use crate::python::run::exported;
@@ -140,7 +141,10 @@ impl CError {
 impl From<Error> for CError {
     fn from(error: Error) -> Self {
         let is_memory = matches!(error, Error::OutOfMemory { .. });
-        Self::new(if is_memory { c"MemoryError" } else { c"BufferError" }, error.to_string())
+        Self::new(
+            if is_memory { c"MemoryError" } else { c"BufferError" },
+            in_python(error).to_string(),
+        )
     }
 }
 
