@@ -521,8 +521,7 @@ proptest! {
         let lists = ListArray::new(Arc::new(kind.field()), ends, items, nulls).slice(1, lengths.len());
         let field = Field::new("x", lists.data_type().clone(), true);
         let ragged = export::ragged(
-            &lists,
-            &field,
+            (&lists, &field),
             &options(CopyPolicy::IfNeeded, NullPolicy::Masked),
             None,
         );

@@ -238,7 +238,7 @@ fn rows_that_nothing_stands_behind_are_refused_at_once() {
                     export::tensor(Source::Row(&array, &field, 1 << 39), &options).err(),
                     export::explain((&array, &field), &options).err(),
                     export::mask((&array, &field), &options).err(),
-                    export::ragged(&array, &field, &options, None).err(),
+                    export::ragged((&array, &field), &options, None).err(),
                 ]
             };
             let (refusals, asked_for) = largest(all);
@@ -339,7 +339,7 @@ fn ragged_exports_without_memory_are_errors() {
         let options = ExportOptions::default().with_nulls(nulls).with_copy(CopyPolicy::Always);
         let what = array.data_type().to_string();
         runs_out_of_memory(&what, 4 * (ROWS / 16), || {
-            export::ragged(&array, &field, &options, None)
+            export::ragged((&array, &field), &options, None)
         });
     }
 }
@@ -423,7 +423,10 @@ fn types_of_64_levels_go_through_a_small_stack_and_deeper_ones_do_not() {
             too_deep(to_dlpack(&array, &field, &ExportOptions::default()).err());
             too_deep(export::explain((&array, &*field), &ExportOptions::default()).err());
             too_deep(export::mask((&array, &*field), &ExportOptions::default()).err());
-            too_deep(export::ragged(&array, &field, &ExportOptions::default(), None).err());
+            too_deep(
+                export::ragged(Source::Array(&array, &field), &ExportOptions::default(), None)
+                    .err(),
+            );
             too_deep(
                 export::into_tensor_with_field(Arc::clone(&array), &field)
                     .err()

@@ -595,7 +595,7 @@ fn what_is_refused_is_not_held() {
     let other = Field::new("x", DataType::UInt64, true);
     assert!(to_dlpack(&array, &other, &ExportOptions::default()).is_err());
     assert!(to_dlpack(&array, &extension(DataType::Int64), &ExportOptions::default()).is_err());
-    assert!(export::ragged(&array, &field_of(&array), &ExportOptions::default(), None).is_err());
+    assert!(export::ragged((&array, &field_of(&array)), &ExportOptions::default(), None).is_err());
     assert!(export::into_tensor_with_field(Arc::new(array.clone()), &field_of(&array)).is_err());
     assert_eq!(holders(&array), before);
 }

@@ -362,12 +362,12 @@ fn ragged(
     options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) {
-    let found = export::ragged(array, field, options, offset_type);
+    let found = export::ragged(Source::Array(array, field), options, offset_type);
     if !is_ragged(field.data_type()) {
         assert!(found.is_err());
         return;
     }
-    let plan = export::explain_ragged(array, field, options, offset_type);
+    let plan = export::prepare_ragged(Source::Array(array, field), options, offset_type).map(|prepared| prepared.plan().clone());
     let Ragged { values, offsets, mask, .. } = match (plan, found) {
         (Ok(plan), Ok(found)) => {
             if offset_type.is_none() {

@@ -141,9 +141,14 @@ def test_rows_of_no_size_can_be_any_number_until_they_cannot_be_counted():
 def test_chunks_that_are_one_and_the_same_are_too_many_to_be_put_together():
     numbers = pa.chunked_array([pa.array(np.zeros(10**7))] * 10**5)
     binaries = pa.chunked_array([pa.array([b"x" * 10**8])] * 10**5)
+    wide = {"offset_type": "int64"}
+    plan = explain(binaries, ragged=True, **wide)
+    assert plan.bytes_copied == 10**13 + 8 * (10**5 + 1)
+    with pytest.raises(ValueError, match='offset_type="int64"'):
+        ragged(binaries)
     for chunks, conversions in (
         (numbers, (Array, to_tensor)),
-        (binaries, (Array, ragged, partial(explain, ragged=True))),
+        (binaries, (Array, partial(ragged, **wide))),
     ):
         for convert in conversions:
             with pytest.raises(MemoryError):

@@ -37,8 +37,7 @@ pub use options::{ExportOptions, NullPolicy, Order};
 pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
 #[cfg(feature = "pyo3")]
 pub(crate) use primitive::vector;
-pub(crate) use ragged::PreparedRagged;
-pub use ragged::Ragged;
+pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 pub(crate) use refusal::nulls;
 #[cfg(feature = "pyo3")]
 pub(crate) use refusal::{is_ragged, way_out};
@@ -173,14 +172,14 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Re
 ///
 /// let texts = StringArray::from(vec!["to", "be", "", "not"]);
 /// let field = Field::new("text", DataType::Utf8, false);
-/// let ragged = export::ragged(&texts, &field, &ExportOptions::default(), None)?;
+/// let ragged = export::ragged((&texts, &field), &ExportOptions::default(), None)?;
 /// assert_eq!(ragged.values.as_slice::<u8>(), Some(&b"tobenot"[..]));
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 4, 4, 7][..]));
 ///
 /// let texts = StringArray::from(vec![Some("to"), None, Some("be")]);
-/// assert!(export::ragged(&texts, &field, &ExportOptions::default(), None).is_err());
+/// assert!(export::ragged((&texts, &field), &ExportOptions::default(), None).is_err());
 /// let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
-/// let ragged = export::ragged(&texts, &field, &options, None)?;
+/// let ragged = export::ragged((&texts, &field), &options, None)?;
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 2, 4][..]));
 /// assert!(ragged.mask.is_some());
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -189,41 +188,10 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Re
 /// # Errors
 ///
 /// As [`to_dlpack`]; `NoOffsets` and `OffsetDoesNotFit` for the type of the offsets.
-pub fn ragged(
-    array: &dyn Array,
-    field: &Field,
+pub fn ragged<'a>(
+    source: impl Into<Source<'a>>,
     options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) -> Result<Ragged, Error> {
-    source::check_type(array, field)?;
-    PreparedRagged::new(array, field, options, offset_type)?.run()
-}
-
-/// What [`ragged`] will copy.
-///
-/// ```
-/// use arrow_array::StringArray;
-/// use arrow_dlpack::{ExportOptions, export};
-/// use arrow_schema::{DataType, Field};
-///
-/// let texts = StringArray::from(vec!["to", "be", "", "not"]);
-/// let field = Field::new("text", DataType::Utf8, false);
-/// assert!(export::explain_ragged(&texts, &field, &ExportOptions::default(), None)?.is_zero_copy());
-/// let slice = texts.slice(1, 3);
-/// let plan = export::explain_ragged(&slice, &field, &ExportOptions::default(), None)?;
-/// assert_eq!(plan.to_string(), "copies 16 bytes: the offsets begin at 2, not at 0");
-/// # Ok::<(), arrow_dlpack::Error>(())
-/// ```
-///
-/// # Errors
-///
-/// As [`ragged`], but for values that do not fit.
-pub fn explain_ragged(
-    array: &dyn Array,
-    field: &Field,
-    options: &ExportOptions,
-    offset_type: Option<DLDataType>,
-) -> Result<Plan, Error> {
-    source::check_type(array, field)?;
-    Ok(PreparedRagged::new(array, field, options, offset_type)?.plan)
+    prepare_ragged(source, options, offset_type)?.run()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -155,8 +155,8 @@ impl Data {
         options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<Plan> {
-        let (prepared, before) = self.prepare_ragged(py, options, offset_type)?;
-        Ok(before.and(prepared.plan))
+        let prepared = self.prepare_ragged(py, options, offset_type)?;
+        Ok(self.before.clone().and(prepared.plan().clone()))
     }
 
     /// Values and offsets, and the mask if one was asked for; and what the values are codes of.
@@ -166,28 +166,24 @@ impl Data {
         options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<export::Ragged> {
-        let (prepared, _) = self.prepare_ragged(py, options, offset_type)?;
-        Ok(unlocked(py, prepared.plan.bytes_copied(), || prepared.run())?)
+        let prepared = self.prepare_ragged(py, options, offset_type)?;
+        Ok(unlocked(py, prepared.plan().bytes_copied(), || prepared.run())?)
     }
 
-    /// Of the chunks put together; and what has been copied for it.
     fn prepare_ragged(
         &self,
         py: Python<'_>,
         options: &ExportOptions,
         offset_type: Option<DLDataType>,
-    ) -> PyResult<(PreparedRagged, Plan)> {
+    ) -> PyResult<PreparedRagged> {
         check_copies(&self.before, options)?;
         let Shape::Column(chunks, field) = &self.shape else {
             return Err(PyTypeError::new_err("ragged takes one column, and this is a table"));
         };
-        let (array, joined) = joined(py, chunks, field)?;
-        check_copies(&joined, options)?;
-        let nbytes = array.get_buffer_memory_size();
-        let prepare = || PreparedRagged::new(&array, field, options, offset_type);
-        let prepared = unlocked(py, nbytes, prepare);
-        let prepared = prepared.map_err(|error| Asked::Ragged.told(error))?;
-        Ok((prepared, self.before.clone().and(joined)))
+        let source = Source::Chunks(chunks, field);
+        let prepare = || export::prepare_ragged(source, options, offset_type);
+        let prepared = unlocked(py, source.nbytes(), prepare);
+        Ok(prepared.map_err(|error| Asked::Ragged.told(error))?)
     }
 }
 
@@ -229,19 +225,6 @@ fn python<'py>(
         None => Ok(Bound::new(py, values)?.into_any()),
         Some(mask) => Ok((values, PyTensor::from(mask)).into_pyobject(py)?.into_any()),
     }
-}
-
-/// Chunks as one array, and what that copies.
-fn joined(py: Python<'_>, chunks: &[ArrayRef], field: &FieldRef) -> PyResult<(ArrayRef, Plan)> {
-    let mut before = Plan::default();
-    let imported =
-        Imported { chunks: chunks.to_vec(), field: field.clone(), moved: 0, gathered: (0, 0) };
-    let (array, _) = imported.into_array(py)?;
-    if chunks.len() > 1 {
-        let nbytes = array.get_buffer_memory_size();
-        before.steps.push(Step { nbytes, reasons: vec![CopyReason::Chunks(chunks.len())] });
-    }
-    Ok((array, before))
 }
 
 /// The schema of a table, and `None` for the field of one column.

@@ -1,0 +1,236 @@
+//! An array whose rows differ in length, read as bounds and values.
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait, types};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Field, FieldRef};
+
+use super::bounds::Bounds;
+use crate::error::{Error, OffsetsProblem};
+use crate::export::dense::Dense;
+use crate::export::refusal;
+use crate::extension::Extension;
+use crate::ffi::DLDataType;
+use crate::memory;
+
+/// Where rows and values are.
+///
+/// An array's offsets may be memory that another language writes to. Of those that are handed on as they are
+/// only the first and the last are read, once each; all others are followed in a copy, which is what is checked.
+pub(in crate::export) struct Rows {
+    pub(super) bounds: Bounds,
+    /// Where the first row begins and the last one ends, if they lie one behind the other.
+    pub(super) ends: Option<Range<usize>>,
+    /// The array's own offsets, to be handed on.
+    pub(super) own: Option<Buffer>,
+    pub(super) nulls: Option<NullBuffer>,
+    values: Values,
+}
+
+enum Values {
+    List(ArrayRef, FieldRef),
+    Bytes(Buffer),
+    /// Of each row, wherever it is.
+    Views(Vec<Buffer>),
+}
+
+impl Rows {
+    pub(in crate::export) fn read(
+        array: &dyn Array,
+        field: &Field,
+        physical: bool,
+    ) -> Result<Self, Error> {
+        match Extension::of(field)? {
+            Some(Extension::Other(name)) if name == "arrow.json" => {}
+            Some(Extension::VariableShapeTensor { .. }) => {
+                return Err(refusal::variable_shape(field.data_type()));
+            }
+            Some(_) if !physical => return Err(refusal::extension(field)),
+            _ => {}
+        }
+        let (bounds, values) = match array.data_type() {
+            DataType::List(item) => Self::lists(array.as_list::<i32>(), item),
+            DataType::LargeList(item) => Self::lists(array.as_list::<i64>(), item),
+            DataType::Utf8 => Self::bytes(array.as_bytes::<types::Utf8Type>()),
+            DataType::LargeUtf8 => Self::bytes(array.as_bytes::<types::LargeUtf8Type>()),
+            DataType::Binary => Self::bytes(array.as_bytes::<types::BinaryType>()),
+            DataType::LargeBinary => Self::bytes(array.as_bytes::<types::LargeBinaryType>()),
+            DataType::ListView(item) => {
+                let list = array.as_list_view::<i32>();
+                let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
+                (bounds, Values::List(list.values().clone(), item.clone()))
+            }
+            DataType::LargeListView(item) => {
+                let list = array.as_list_view::<i64>();
+                let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
+                (bounds, Values::List(list.values().clone(), item.clone()))
+            }
+            DataType::Utf8View => Self::views(array.as_string_view())?,
+            DataType::BinaryView => Self::views(array.as_binary_view())?,
+            other => return Err(refusal::not_ragged(other)),
+        };
+        let (own, nulls) = (bounds.buffer().cloned(), array.nulls().cloned());
+        let rows = Self { ends: bounds.ends(), bounds, own, nulls, values };
+        rows.check_ends()?;
+        Ok(rows)
+    }
+
+    /// Whether the offsets can be handed on as they are.
+    pub(super) fn is_shared(&self, wanted: Option<DLDataType>) -> bool {
+        let own = self.bounds.dtype();
+        let starts_at_0 = self.ends.as_ref().is_some_and(|ends| ends.start == 0);
+        starts_at_0 && self.null_count() == 0 && wanted.is_none_or(|wanted| wanted == own)
+    }
+
+    /// The same rows, which nobody else can change.
+    pub(in crate::export) fn settled(self) -> Result<Self, Error> {
+        let Self { bounds, own, nulls, values, .. } = self;
+        let nulls = nulls.map(|nulls| {
+            memory::probe_alloc(nulls.len().div_ceil(8))?;
+            let bits = nulls.inner().sliced();
+            let bits = BooleanBuffer::new(Buffer::from_slice_ref(bits.as_slice()), 0, nulls.len());
+            Ok::<_, Error>(NullBuffer::new(bits))
+        });
+        let bounds = match &values {
+            Values::Views(_) => bounds,
+            Values::List(items, _) => bounds.settled(items.len())?,
+            Values::Bytes(bytes) => bounds.settled(bytes.len())?,
+        };
+        Ok(Self { ends: bounds.ends(), bounds, own, nulls: nulls.transpose()?, values })
+    }
+
+    pub(super) fn null_count(&self) -> usize {
+        self.nulls.as_ref().map_or(0, NullBuffer::null_count)
+    }
+
+    fn check_ends(&self) -> Result<(), Error> {
+        let Some(ends) = &self.ends else { return Ok(()) };
+        let values = match &self.values {
+            Values::List(items, _) => items.len(),
+            Values::Bytes(bytes) => bytes.len(),
+            Values::Views(_) => return Ok(()),
+        };
+        let wide = |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX);
+        let (offset, previous) = (wide(ends.end), wide(ends.start));
+        if ends.end > values {
+            return Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }));
+        }
+        if ends.end < ends.start {
+            let index = self.bounds.rows();
+            return Err(Error::BadOffsets(OffsetsProblem::Decreasing { index, offset, previous }));
+        }
+        Ok(())
+    }
+
+    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> (Bounds, Values)
+    where
+        ScalarBuffer<O>: Into<Bounds>,
+    {
+        let bounds = list.offsets().inner().clone().into();
+        (bounds, Values::List(list.values().clone(), item.clone()))
+    }
+
+    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, Values)
+    where
+        ScalarBuffer<T::Offset>: Into<Bounds>,
+    {
+        let bounds = array.offsets().inner().clone().into();
+        (bounds, Values::Bytes(array.values().clone()))
+    }
+
+    fn views<T: types::ByteViewType>(
+        array: &arrow_array::GenericByteViewArray<T>,
+    ) -> Result<(Bounds, Values), Error> {
+        // Each view is read once.
+        let view = |(row, &view): (usize, &u128)| {
+            let view = arrow_data::ByteView::from(view);
+            let len = usize::try_from(view.length).unwrap_or(0);
+            if view.length <= arrow_data::MAX_INLINE_VIEW_LEN {
+                // Short ones are in the view itself, behind their length.
+                return Ok(array.views().inner().slice_with_length(16 * row + 4, len));
+            }
+            let at = |index: u32| usize::try_from(index).unwrap_or(usize::MAX);
+            let block = array.data_buffers().get(at(view.buffer_index));
+            let values = block.map_or(0, Buffer::len);
+            match (block, at(view.offset).saturating_add(len)) {
+                (Some(block), end) if end <= values => {
+                    Ok(block.slice_with_length(at(view.offset), len))
+                }
+                (_, end) => {
+                    let offset = i64::try_from(end).unwrap_or(i64::MAX);
+                    Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }))
+                }
+            }
+        };
+        // What is under a null may be no view at all.
+        let nulls = array.nulls();
+        let views = array.views().iter().enumerate();
+        let buffers = memory::try_collect(views.map(|(row, bits)| match nulls {
+            Some(nulls) if nulls.is_null(row) => Ok(Buffer::default()),
+            _ => view((row, bits)),
+        }))?;
+        let bounds = Bounds::Lengths(memory::collect(buffers.iter().map(Buffer::len))?);
+        Ok((bounds, Values::Views(buffers)))
+    }
+
+    /// The values of the only row there is.
+    pub(in crate::export) fn only(&self, physical: bool) -> Result<Dense, Error> {
+        match &self.values {
+            Values::Views(buffers) => Ok(Dense::bytes(buffers[0].clone())),
+            _ => self.chunk(&self.bounds.range(0), physical),
+        }
+    }
+
+    /// The values of the valid rows, piece by piece; and whether null rows have values, which are left out.
+    pub(super) fn pieces(&self, physical: bool) -> Result<(Vec<Dense>, bool), Error> {
+        if let Values::Views(buffers) = &self.values {
+            return Ok((memory::collect(buffers.iter().cloned().map(Dense::bytes))?, false));
+        }
+        let (runs, dropped) = self.runs()?;
+        Ok((memory::try_collect(runs.iter().map(|run| self.chunk(run, physical)))?, dropped))
+    }
+
+    fn chunk(&self, run: &Range<usize>, physical: bool) -> Result<Dense, Error> {
+        match &self.values {
+            Values::List(values, item) => {
+                let values = values.slice(run.start, run.len());
+                Dense::new(&values, item, physical).map_err(refusal::in_rows)
+            }
+            Values::Bytes(bytes) => Ok(Dense::bytes(bytes.slice_with_length(run.start, run.len()))),
+            Values::Views(_) => Ok(Dense::bytes(Buffer::default())),
+        }
+    }
+
+    /// Runs of values that belong to valid rows, at least one; and whether null rows have values.
+    fn runs(&self) -> Result<(Vec<Range<usize>>, bool), Error> {
+        if let (Some(ends), 0) = (&self.ends, self.null_count()) {
+            return Ok((vec![ends.clone()], false));
+        }
+        let mut runs: Vec<Range<usize>> = Vec::new();
+        let mut dropped = false;
+        for row in 0..self.bounds.rows() {
+            let range = self.bounds.range(row);
+            if range.is_empty() {
+                continue;
+            }
+            if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
+                dropped = true;
+                continue;
+            }
+            match runs.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => {
+                    let nbytes = 2 * size_of_val(runs.as_slice());
+                    runs.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
+                    runs.push(range);
+                }
+            }
+        }
+        if runs.is_empty() {
+            runs.push(0..0);
+        }
+        Ok((runs, dropped))
+    }
+}

@@ -1,0 +1,58 @@
+//! Lists in several chunks as values and offsets.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int32Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, ListArray};
+use arrow_buffer::OffsetBuffer;
+use arrow_dlpack::{CopyPolicy, CopyReason, ExportOptions, NullPolicy, export};
+use arrow_schema::Field;
+
+fn field_of(array: &dyn Array) -> Field {
+    Field::new("x", array.data_type().clone(), true)
+}
+
+#[test]
+fn ragged_chunks_are_put_together_in_the_one_copy_that_is_made() {
+    let lists = |rows: &[Option<&[i32]>]| -> ArrayRef {
+        let rows = rows.iter().map(|row| row.map(|row| row.iter().copied().map(Some)));
+        Arc::new(ListArray::from_iter_primitive::<Int32Type, _, _>(rows))
+    };
+    let chunks = [
+        lists(&[Some(&[9]), Some(&[1, 2]), Some(&[])]).slice(1, 2),
+        lists(&[]),
+        lists(&[Some(&[3]), None, Some(&[4, 5])]),
+    ];
+    let field = field_of(&chunks[0]);
+    let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
+    let prepared = export::prepare_ragged((&chunks[..], &field), &options, None).unwrap();
+    let plan = prepared.plan().clone();
+    assert_eq!(plan.bytes_copied(), 5 * 4 + 6 * 4 + 5);
+    assert_eq!(plan.steps[0].reasons, [CopyReason::Chunks(3)]);
+    let ragged = prepared.run().unwrap();
+    assert_eq!(ragged.values.as_slice::<i32>(), Some(&[1, 2, 3, 4, 5][..]));
+    assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 2, 3, 3, 5][..]));
+    let mask: ArrayRef = ragged.mask.expect("asked for").try_into().unwrap();
+    assert_eq!(mask.as_boolean().values().iter().filter(|&valid| !valid).count(), 1);
+
+    // One chunk is shared as an array is, and none has the offset 0.
+    let never = ExportOptions::default().with_copy(CopyPolicy::Never);
+    let one = [lists(&[Some(&[1]), Some(&[2, 3])])];
+    assert!(export::ragged((&one[..], &field), &never, None).is_ok());
+    let none = export::ragged((&[][..], &field), &ExportOptions::default(), None).unwrap();
+    assert_eq!(none.offsets.as_slice::<i32>(), Some(&[0][..]));
+
+    // A code stands for one value in all chunks here too.
+    let words = |words: Vec<&str>| -> ArrayRef {
+        let codes: DictionaryArray<Int8Type> = words.into_iter().collect();
+        let item = Arc::new(Field::new_list_field(codes.data_type().clone(), true));
+        let offsets = OffsetBuffer::from_lengths([codes.len()]);
+        Arc::new(ListArray::new(item, offsets, Arc::new(codes), None))
+    };
+    let chunks = [words(vec!["to", "be"]), words(vec!["be", "or"])];
+    let physical = ExportOptions::default().with_physical(true);
+    let ragged = export::ragged((&chunks[..], &field_of(&chunks[0])), &physical, None).unwrap();
+    assert_eq!(ragged.values.as_slice::<i8>(), Some(&[0, 1, 1, 2][..]));
+    assert_eq!(ragged.dictionary.map(|words| words.len()), Some(3));
+}
