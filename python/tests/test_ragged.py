@@ -301,4 +301,5 @@ def test_rows_of_any_length_are_copied_as_explained(name):
         assert any("2 chunks are put together" in step.reasons for step in joined.steps)
         if "copy" not in options:
             for convert in (ragged, partial(explain, ragged=True)):
-                assert_forbidden(joined, lambda convert=convert: convert(chunks, **options, copy=False))
+                forbidden = partial(convert, chunks, **options, copy=False)
+                assert_forbidden(joined, forbidden)
