@@ -530,7 +530,8 @@ fn every_other_type_is_refused_by_name_with_a_way_out() {
 fn the_ways_out_are_rusts() {
     let options = ExportOptions::default();
     let words = |array: &dyn Array, field: &Field, options: &ExportOptions| {
-        let ragged = export::ragged(Source::Array(array, field), options, Some(DLDataType::INT32));
+        let ragged =
+            export::ragged(export::Source::Array(array, field), options, Some(DLDataType::INT32));
         [to_dlpack(array, field, options).err(), ragged.err()].map(|error| match error {
             Some(error) => error.to_string(),
             None => String::new(),
