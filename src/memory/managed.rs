@@ -40,6 +40,18 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
+/// It has the same elements in other shapes by [`reshape`](Self::reshape) and [`broadcast_to`](Self::broadcast_to),
+/// mostly without a copy:
+///
+/// ```
+/// use arrow_dlpack::{CopyPolicy, ManagedTensor};
+///
+/// let tensor = ManagedTensor::from_vec(vec![1_i32, 2, 3, 4, 5, 6], &[6])?;
+/// let matrix = tensor.reshape(&[2, -1], CopyPolicy::Never)?;
+/// assert_eq!(matrix.shape(), [2, 3]);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
 /// Source: `DLManagedTensorVersioned` and `DLManagedTensor` of `dlpack.h`.
 // Invariants, from construction on:
 //
