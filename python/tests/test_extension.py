@@ -1,5 +1,6 @@
 """Another extension built on feature `pyo3` (examples/extension) exchanges these objects."""
 
+import ctypes
 from pathlib import Path
 
 import extension
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Array, Tensor, from_dlpack
+from hostile import IS_COPIED, Producer
 
 ROOT = Path(__file__).parents[2]
 
@@ -77,6 +79,65 @@ def test_a_tensor_where_arrow_is_expected_is_copied():
         assert not np.shares_memory(np.from_dlpack(extension.as_tensor(source)), shared)
     column = pa.array([1.0, 2.0])
     assert np.shares_memory(np.from_dlpack(extension.as_tensor(column)), column.to_numpy())
+
+
+def test_a_tensor_that_nobody_else_has_is_consumed():
+    for flags in [0, IS_COPIED]:
+        producer = Producer([1.0, 2.0, 3.0], flags=flags)
+        array = extension.consumed(producer)
+        assert pa.array(array).to_pylist() == [1, 2, 3]
+        shares = pa.array(array).buffers()[1].address == ctypes.addressof(producer.memory)
+        assert shares == bool(flags)
+        assert producer.deleted == (0 if flags else 1)
+        del array
+        assert producer.deleted == 1
+    ours = Array(pa.array([1.0, 2.0])).to_tensor(copy=True)
+    assert pa.array(extension.consumed(ours)).to_pylist() == [1, 2]
+    assert ours.tolist() == [1, 2], "Python has it still"
+    capsule = Array(pa.array([1.0, 2.0])).__dlpack__(copy=True, max_version=(1, 3))
+    assert pa.array(extension.consumed(capsule)).to_pylist() == [1, 2]
+
+
+TABLE = pa.table({"x": [1.0, 2.0, 3.0], "y": [4.0, 5.0, 6.0]})
+
+
+def test_arguments_may_be_tables():
+    chunked = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)])
+    for table in [TABLE, chunked, pl.DataFrame(TABLE), TABLE.to_batches()[0], chunked.to_reader()]:
+        matrix = np.from_dlpack(extension.matrix(table))
+        assert matrix.tolist() == [[1, 4], [2, 5], [3, 6]]
+    assert np.from_dlpack(extension.matrix(TABLE.slice(3))).shape == (0, 2)
+    with pytest.raises(TypeError, match="expected a table, got Int64"):
+        extension.matrix(pa.array([1]))
+    with pytest.raises(TypeError, match="expected an Arrow array or table"):
+        extension.matrix([1])
+    with pytest.raises(BufferError, match='column "x": .*1 null'):
+        extension.matrix(pa.table({"x": [1.0, None]}))
+
+
+def test_arguments_may_be_chunks():
+    assert extension.lengths(pa.chunked_array([[1.0], [], [2.0, 3.0]])) == [1, 2]
+    assert extension.lengths(pa.chunked_array([], pa.int8())) == [0]
+    assert extension.lengths(pa.array(["a", None])) == [2]
+    assert extension.lengths(Array(pa.array([1]))) == [1]
+    assert extension.lengths(np.ones((3, 2))) == [3]
+    with pytest.raises(TypeError, match="expected Arrow data"):
+        extension.lengths([1.0])
+
+
+def test_it_speaks_pyo3_arrow_too():
+    chunked = pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)])
+    assert pa.record_batch(extension.last_batch(chunked)).to_pydict() == {"x": [2, 3], "y": [5, 6]}
+    assert pa.record_batch(extension.last_batch(TABLE.schema.empty_table())).num_rows == 0
+    column = pa.array([1.0, None])
+    for through in [extension.between, lambda x: extension.between(extension.chunked(x).chunk(0))]:
+        array = pa.array(through(column))
+        assert array.equals(column)
+        assert array.buffers()[1].address == column.buffers()[1].address
+    chunks = pa.chunked_array([[1.0], [2.0]])
+    assert pa.chunked_array(extension.chunked(chunks)).equals(chunks)
+    uuids = pa.array([b"0" * 16], pa.uuid())
+    assert pa.array(extension.between(uuids)).type == pa.uuid()
 
 
 def test_what_rust_keeps_python_cannot_write_to():

@@ -85,6 +85,36 @@ impl PyTensor {
         self.managed().copied()
     }
 
+    /// The tensor taken out of its object, if it is known to be the only way to its memory: a copy, or memory that was
+    /// handed over, in a capsule or by a producer that flags it `IS_COPIED`. It may be written to, and
+    /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it in the same memory. Otherwise the object comes back;
+    /// [`Self::copied`] has a tensor for all cases.
+    ///
+    /// ```
+    /// use arrow_dlpack::python::{PyArray, PyTensor};
+    /// use arrow_dlpack::{ImportOptions, from_dlpack};
+    /// use pyo3::prelude::*;
+    ///
+    /// #[pyfunction]
+    /// fn as_array(py: Python<'_>, tensor: PyTensor) -> PyResult<PyArray> {
+    ///     let tensor = match tensor.into_exclusive() {
+    ///         Ok(tensor) => tensor,
+    ///         Err(tensor) => tensor.copied(py)?,
+    ///     };
+    ///     Ok(from_dlpack(tensor, &ImportOptions::default())?.try_into()?)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The object, if Python or somebody else has the memory too.
+    pub fn into_exclusive(self) -> Result<ManagedTensor, Self> {
+        if self.managed().may_change() {
+            return Err(self);
+        }
+        Arc::try_unwrap(self.tensor).map_err(|tensor| Self { tensor, ..self })
+    }
+
     /// The elements where they are, if they are `T`s, aligned, in row-major order, in memory that the CPU can
     /// read. What is read of a cell may be another value the next time.
     ///

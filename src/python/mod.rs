@@ -2,7 +2,9 @@
 //!
 //! [`PyArray`] and [`PyTensor`] are the package's `Array` and `Tensor`. As arguments they take whatever
 //! speaks the Arrow PyCapsule interface or DLPack; as results they speak both, so that an extension
-//! needs nothing else to exchange arrays with NumPy, PyTorch, JAX, pyarrow, polars and the rest.
+//! needs nothing else to exchange arrays with NumPy, PyTorch, JAX, pyarrow, polars and the rest. [`Chunks`] and
+//! [`Table`] are arguments too, of several arrays. With feature `pyo3-arrow` the classes of that crate become these,
+//! and these those.
 //!
 //! A whole extension, which is `examples/extension` of the repository, built by maturin and called by
 //! the tests:
@@ -22,7 +24,8 @@
 //! - **Arrow data is believed to be immutable**, because Arrow's C interface says so of all that is handed over
 //!   by it. Whoever has pyarrow or `from_dlpack` make an array of NumPy's memory, and then writes to that, has
 //!   broken this promise, in Python.
-//! - **DLPack says no such thing**: a [`PyArray`] argument that gets a tensor is a copy of it.
+//! - **DLPack says no such thing**: a [`PyArray`] argument that gets a tensor is a copy of it. Only with the flag
+//!   `IS_COPIED` it says that nobody else has the memory: [`PyTensor::into_exclusive`].
 //! - **What Rust keeps is read-only in Python**: a `PyTensor` made of an `Arc`, or of a share of a tensor. One that is
 //!   made of a copy, or of memory that was handed over, by value, is writable there. (PyTorch writes through
 //!   `READ_ONLY` all the same: give it a copy.)
@@ -31,6 +34,7 @@
 //!   before or after; a copy may have some of either.
 
 mod access;
+mod arguments;
 mod array;
 mod array_methods;
 mod arrow_workarounds;
@@ -70,6 +74,8 @@ mod pickle;
 mod plan;
 mod preview;
 mod protocols;
+#[cfg(feature = "pyo3-arrow")]
+mod pyo3_arrow;
 mod request;
 mod run;
 mod source;
@@ -83,6 +89,7 @@ use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;
 
 pub use access::ReadOnlyCell;
+pub use arguments::{Chunks, Table};
 pub use array::PyArray;
 pub use field::PyField;
 pub use plan::{PyPlan, PyStep};

@@ -2,8 +2,8 @@
 #![forbid(unsafe_code)]
 
 use arrow_array::{Array, ArrayRef, Float64Array, cast::AsArray, types::Float64Type};
-use arrow_dlpack::python::{PyArray, PyTensor, ReadOnlyCell};
-use arrow_dlpack::{ManagedTensor, export};
+use arrow_dlpack::python::{Chunks, PyArray, PyTensor, ReadOnlyCell, Table};
+use arrow_dlpack::{ExportOptions, ImportOptions, ManagedTensor, export, from_dlpack};
 use arrow_schema::{DataType, Field};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -56,6 +56,49 @@ fn before_and_after(
     Ok((before, cells.iter().map(ReadOnlyCell::get).collect()))
 }
 
+/// A tensor as an Arrow array: in its own memory, if nobody else can have it; else in a copy.
+#[pyfunction]
+fn consumed(py: Python<'_>, tensor: PyTensor) -> PyResult<PyArray> {
+    let tensor = match tensor.into_exclusive() {
+        Ok(tensor) => tensor,
+        Err(tensor) => tensor.copied(py)?,
+    };
+    Ok(from_dlpack(tensor, &ImportOptions::default())?.try_into()?)
+}
+
+/// A table as a matrix (rows, columns).
+#[pyfunction]
+fn matrix(table: Table) -> PyResult<PyTensor> {
+    Ok(export::tensor(&table, &ExportOptions::default())?.into())
+}
+
+/// The number of values in each chunk of a column.
+#[pyfunction]
+fn lengths(column: Chunks) -> Vec<usize> {
+    column.chunks.iter().map(|chunk| chunk.len()).collect()
+}
+
+/// Extensions that speak pyo3-arrow go on doing so: its classes become ours, and ours its (feature `pyo3-arrow`).
+#[pyfunction]
+fn last_batch(table: pyo3_arrow::PyTable) -> PyResult<pyo3_arrow::PyRecordBatch> {
+    let mut table = Table::from(table);
+    let before = table.batches.len().saturating_sub(1);
+    table.batches.drain(..before);
+    Ok(table.try_into()?)
+}
+
+/// One takes an array, the other returns it.
+#[pyfunction]
+fn between(column: pyo3_arrow::PyArray) -> PyResult<PyArray> {
+    Ok(column.try_into()?)
+}
+
+/// The other way round.
+#[pyfunction]
+fn chunked(column: Chunks) -> PyResult<pyo3_arrow::PyChunkedArray> {
+    column.try_into()
+}
+
 static PRIMES: LazyLock<Arc<ManagedTensor>> = LazyLock::new(|| {
     let primes = export::array(&Float64Array::from(vec![2.0, 3.0, 5.0, 7.0]));
     Arc::new(primes.and_then(|primes| primes.copied()).expect("four numbers"))
@@ -70,5 +113,7 @@ fn primes() -> PyTensor {
 #[pymodule]
 mod extension {
     #[pymodule_export]
-    use super::{as_tensor, before_and_after, doubled, primes, size, total};
+    use super::{as_tensor, before_and_after, between, chunked, consumed, doubled, last_batch};
+    #[pymodule_export]
+    use super::{lengths, matrix, primes, size, total};
 }
