@@ -367,7 +367,8 @@ fn ragged(
         assert!(found.is_err());
         return;
     }
-    let plan = export::prepare_ragged(Source::Array(array, field), options, offset_type).map(|prepared| prepared.plan().clone());
+    let plan = export::prepare_ragged(Source::Array(array, field), options, offset_type)
+        .map(|prepared| prepared.plan().clone());
     let Ragged { values, offsets, mask, .. } = match (plan, found) {
         (Ok(plan), Ok(found)) => {
             if offset_type.is_none() {
