@@ -9,8 +9,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float32Array, Int8Array, Int16Array,
-    RecordBatch,
+    Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float32Array, Int8Array,
+    Int16Array, RecordBatch, StringArray,
 };
 use arrow_dlpack::export::Source;
 use arrow_dlpack::ffi::DLDataType;
@@ -18,7 +18,7 @@ use arrow_dlpack::{
     CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order, export,
     from_dlpack, import, to_dlpack,
 };
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 
 use support::{Producer, Watch};
 
@@ -389,5 +389,59 @@ fn what_goes_round_as_tensor_and_array_is_allocated_once() {
         });
         assert!(asked.peak < 4096, "{} bytes", asked.peak);
         assert_eq!(tensor.as_slice::<f32>().map(<[f32]>::len), Some(ROWS));
+    }
+}
+
+/// What is decided costs the same for a thousand rows and for a million; so does a refusal.
+#[test]
+fn what_is_decided_allocates_nothing_that_grows_with_the_data() {
+    type Make = fn(usize) -> Vec<ArrayRef>;
+    fn lists(rows: usize) -> ArrayRef {
+        let item = Arc::new(Field::new_list_field(DataType::Float32, true));
+        let valid = (0..rows).map(|row| row % 7 > 0).collect();
+        let values = Arc::new(with_nulls(2 * rows));
+        Arc::new(FixedSizeListArray::new(item, 2, values, Some(valid)))
+    }
+    fn codes(rows: usize, words: [&str; 2]) -> ArrayRef {
+        let keys = Int8Array::from_iter((0..rows).map(|row| (row % 3 > 0).then_some(1)));
+        Arc::new(DictionaryArray::new(keys, Arc::new(StringArray::from(words.to_vec()))))
+    }
+    let columns: [(&str, Make); 6] = [
+        ("numbers", |rows| vec![floats(rows)]),
+        ("nulls", |rows| vec![Arc::new(with_nulls(rows))]),
+        ("booleans", |rows| vec![Arc::new(BooleanArray::from(vec![true; rows]))]),
+        ("nested nulls", |rows| vec![lists(rows)]),
+        ("chunks", |rows| vec![floats(rows), Arc::new(with_nulls(rows)), floats(1)]),
+        ("codes", |rows| vec![codes(rows, ["to", "be"]), codes(rows, ["or", "not"])]),
+    ];
+    let options = ExportOptions::default().with_physical(true);
+    let wishes = [
+        options.clone().with_nulls(NullPolicy::Fill(0.into())),
+        options.clone().with_nulls(NullPolicy::Masked),
+        options.clone().with_nulls(NullPolicy::Masked).with_copy(CopyPolicy::Never),
+        options.clone().with_nulls(NullPolicy::Fill(0.into())).with_copy(CopyPolicy::Never),
+        options.clone().with_nulls(NullPolicy::Fill(0.into())).with_dtype(Some(FLOAT32)),
+    ];
+    let sizes = if cfg!(miri) { [1 << 6, 1 << 8] } else { [1 << 10, 1 << 20] };
+    for ((name, make), options) in
+        columns.iter().flat_map(|column| wishes.iter().map(move |wish| (column, wish)))
+    {
+        let asked = sizes.map(|rows| {
+            let chunks = make(rows);
+            let field = field(&chunks[0]);
+            let (_, one) =
+                allocations(|| export::prepare((&chunks[..], &field), options).map(drop));
+            let batches: Vec<_> = if chunks.len() == 1 {
+                vec![batch(vec![Arc::clone(&chunks[0]); 2])]
+            } else {
+                Vec::new()
+            };
+            let (_, table) = allocations(|| match batches.first() {
+                Some(batch) => export::explain(batch, options).map(drop),
+                None => Ok(()),
+            });
+            (one.allocations, one.peak, table.allocations, table.peak)
+        });
+        assert_eq!(asked[0], asked[1], "{name}, {options:?}");
     }
 }
