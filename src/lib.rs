@@ -6,6 +6,7 @@ compile_error!(
     "arrow-dlpack is for little-endian machines: on big-endian ones nested nulls come out wrong, in arrow-rs too"
 );
 
+pub mod batches;
 mod chunks;
 mod dtype;
 pub mod export;
@@ -28,6 +29,7 @@ mod fence;
 mod kernels;
 mod layout;
 mod memory;
+mod names;
 mod plan;
 mod possible;
 mod reshape;
@@ -39,7 +41,9 @@ use std::sync;
 
 pub use copy::{CopyPolicy, CopyReason};
 pub use dtype::Element;
-pub use error::{Error, ExclusiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
+pub use error::{
+    Error, ExclusiveObstacle, MaskProblem, OffsetsProblem, ReaderError, WriteObstacle,
+};
 pub use export::{ExportOptions, NullPolicy, Order, to_dlpack};
 pub use import::{ImportOptions, Representation, from_dlpack};
 pub use memory::{Live, ManagedTensor, live};

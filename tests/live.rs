@@ -4,7 +4,8 @@
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use arrow_array::{Array, Int32Array};
+use arrow_array::{Array, Int32Array, RecordBatchIterator, record_batch};
+use arrow_dlpack::batches::{BatchOptions, Batches};
 use arrow_dlpack::ffi::DLPackVersion;
 use arrow_dlpack::{CopyPolicy, Live, export, import, live};
 use arrow_schema::{DataType, Field};
@@ -93,6 +94,20 @@ fn the_counts_return_to_where_they_were() {
     let field = Field::new("", DataType::Int32, true);
     assert!(export::into_tensor_with_field(Arc::new(array.clone()), &field).is_err());
     open(0, 0);
+
+    // Batches, whenever they are let go of, and with those that have been made ahead.
+    let batch =
+        record_batch!(("x", Int32, [1, 2, 3, 4, 5]), ("y", Int32, [1, 2, 3, 4, 5])).unwrap();
+    for (taken, prefetch) in (0..4).flat_map(|taken| [(taken, 0), (taken, 1), (taken, 9)]) {
+        let reader = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
+        let options = BatchOptions::default().with_batch_size(2).with_prefetch(prefetch);
+        let mut batches = Batches::try_new(reader, &options).unwrap();
+        let kept: Vec<_> = batches.by_ref().take(taken).map(Result::unwrap).collect();
+        drop(batches);
+        open(2 * kept.len(), 0);
+        drop(kept);
+        open(0, 0);
+    }
 
     // Many threads at once: none has ended when another begins, which would synchronise them.
     let barrier = Barrier::new(4);

@@ -7,8 +7,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Int16Type, Int32Type, Int64Type};
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
@@ -53,50 +51,9 @@ pub(crate) fn chunks(chunks: &[ArrayRef]) -> Result<Vec<ArrayRef>, Error> {
 }
 
 /// The same values, all of them in new memory.
+#[cfg(feature = "pyo3")]
 pub(crate) fn everything(array: &dyn Array) -> Result<ArrayRef, Error> {
     checked(|| Ok(make_array(copy(&array.to_data(), true)?)))
-}
-
-/// A row of an array that is not nested, by itself, with everything: what its code stands for, or its run.
-pub(crate) fn cell(array: &dyn Array, row: usize) -> Result<ArrayRef, Error> {
-    let beyond = |index: usize, values: &dyn Array| match index < values.len() {
-        true => cell(values, index),
-        false => Err(Error::NoSuchRow { index, len: values.len() }),
-    };
-    match array.data_type() {
-        DataType::Dictionary(..) => {
-            let Some(dictionary) = array.as_any_dictionary_opt() else {
-                return Err(Error::InvalidArray("not a dictionary".to_owned()));
-            };
-            let key = everything(&dictionary.keys().slice(row, 1))?;
-            if key.is_null(0) {
-                return Ok(key);
-            }
-            let key = key.to_data();
-            let index = match key.data_type().primitive_width() {
-                Some(1) => key.buffer::<u8>(0)[0].into(),
-                Some(2) => key.buffer::<u16>(0)[0].into(),
-                Some(4) => key.buffer::<u32>(0)[0].as_usize(),
-                _ => key.buffer::<u64>(0)[0].as_usize(),
-            };
-            beyond(index, dictionary.values())
-        }
-        DataType::RunEndEncoded(..) => {
-            let runs = array.as_any();
-            macro_rules! of {
-                ($type:ty) => {
-                    if let Some(runs) = runs.downcast_ref::<arrow_array::RunArray<$type>>() {
-                        return beyond(runs.get_physical_index(row), runs.values());
-                    }
-                };
-            }
-            of!(Int16Type);
-            of!(Int32Type);
-            of!(Int64Type);
-            Err(Error::InvalidArray("not run-end encoded".to_owned()))
-        }
-        _ => everything(&array.slice(row, 1)),
-    }
 }
 
 /// Whether something in such arrays says where something else is.

@@ -2,6 +2,7 @@
 //! there is something to do.
 
 mod problems;
+mod reader;
 mod refusals;
 mod words;
 
@@ -11,8 +12,9 @@ use crate::copy::CopyReason;
 use crate::ffi::{DLDataType, DLDevice};
 use crate::scalar::Scalar;
 pub use problems::{ExclusiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
+pub use reader::ReaderError;
 pub(crate) use refusals::Refusals;
-pub(crate) use words::Count;
+pub(crate) use words::{Count, Names};
 use words::{Described, OnePerLine, instead, known};
 
 /// Why a conversion was refused or a tensor rejected.
@@ -211,6 +213,27 @@ pub enum Error {
         /// The array's type.
         array: DataType,
     },
+    /// Names that no column has.
+    #[error(
+        "there {} {} among [{}]",
+        if missing.len() == 1 { "is no column" } else { "are no columns" },
+        Names(missing),
+        Names(names)
+    )]
+    NoSuchColumns {
+        /// All of them.
+        missing: Vec<String>,
+        /// The columns' names.
+        names: Vec<String>,
+    },
+    /// A name is to be that of one column.
+    #[error("{count} columns are called {}", Names(&[name]))]
+    SeveralColumns {
+        /// The name.
+        name: String,
+        /// How many columns have it.
+        count: usize,
+    },
     /// A table's batches have a column for each field of its schema.
     #[error("the schema has {fields} fields, but there is a batch of {columns} columns")]
     ColumnCount {
@@ -375,6 +398,30 @@ pub enum Error {
     /// The process was forked while another thread used what a stream has in common.
     #[error("this dictionary grew while the process was forked: ask for it before that")]
     Forked,
+    /// A reader of record batches failed; its error is the source of this one.
+    #[error(transparent)]
+    Reader(
+        /// What it said.
+        ReaderError,
+    ),
+    /// A reader of record batches panicked, or a conversion of what it read.
+    #[error("reading a batch panicked: {0}")]
+    Panicked(
+        /// The panic's message.
+        String,
+    ),
+    /// [`BatchOptions`](crate::batches::BatchOptions) that do not go together.
+    #[error("{0}")]
+    InvalidOptions(
+        /// What is wrong with them.
+        &'static str,
+    ),
+    /// The system has no more threads.
+    #[error("no thread to read ahead: {0}")]
+    NoThread(
+        /// What it said.
+        String,
+    ),
     /// The allocator said no.
     #[error("cannot allocate {}", Count(*nbytes, "byte"))]
     OutOfMemory {
@@ -596,6 +643,7 @@ impl Error {
             | Self::NoOffsets(_)
             | Self::TooManyValues { .. }
             | Self::InvalidArray(_)
+            | Self::InvalidOptions(_)
             | Self::OffsetDoesNotFit { .. } => true,
             _ => false,
         }

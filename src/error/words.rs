@@ -26,6 +26,27 @@ impl<E: fmt::Display> fmt::Display for OnePerLine<'_, E> {
     }
 }
 
+/// As many names as somebody reads, and as much of each.
+pub(crate) struct Names<'a, N>(pub(crate) &'a [N]);
+
+impl<N: AsRef<str>> fmt::Display for Names<'_, N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 30;
+        const LONGEST: usize = 100;
+        for (at, name) in self.0.iter().map(AsRef::as_ref).take(SHOWN).enumerate() {
+            let comma = if at > 0 { ", " } else { "" };
+            match name.char_indices().nth(LONGEST) {
+                Some((end, _)) => write!(f, "{comma}{:?}...", &name[..end])?,
+                None => write!(f, "{comma}{name:?}")?,
+            }
+        }
+        match self.0.len().saturating_sub(SHOWN) {
+            0 => Ok(()),
+            more => write!(f, ", and {more} more"),
+        }
+    }
+}
+
 /// So many things of a name that ends in s where there are several.
 pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
 

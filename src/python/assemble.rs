@@ -10,11 +10,11 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::array::PyArray;
 use super::error::placed;
-use super::names;
 use super::options::{TypeArg, pointless};
 use super::request::{described, wrong};
 use super::run::unlocked;
 use super::take;
+use crate::error::Names;
 use crate::import;
 use crate::memory::ManagedTensor;
 
@@ -36,7 +36,7 @@ pub(super) fn record_batch(
                     PyTypeError::new_err(format!("names are texts, got {}", described(&name)))
                 })?;
                 let taken = column_of(column, copy);
-                let place = || format!("column {}", names::shown(&[name.as_str()]));
+                let place = || format!("column {}", Names(&[&name]));
                 let (values, mask) = taken.map_err(|error| placed(py, &place(), error))?;
                 tensors.push((name, values, mask));
             }

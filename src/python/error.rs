@@ -1,12 +1,14 @@
 //! Errors as Python exceptions.
 
 use arrow_schema::DataType;
-use pyo3::exceptions::{PyBufferError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyBufferError, PyKeyError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
-use crate::error::{Count, Error};
+use crate::error::{Count, Error, ReaderError};
 use crate::export;
 
 /// `UnsupportedError(BufferError, TypeError)`: a refusal that no keyword can change. It is a
@@ -30,13 +32,20 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> 
 impl From<Error> for PyErr {
     #[cold]
     fn from(error: Error) -> Self {
-        let error = in_python(error);
+        let error = match error {
+            Error::Reader(error) => return raised(&error),
+            Error::Panicked(panic) => return PyRuntimeError::new_err(panic),
+            error => in_python(error),
+        };
         let message = error.to_string();
         if error.is_out_of_memory() {
             return PyMemoryError::new_err(message);
         }
-        if error == Error::Forked {
+        if matches!(error, Error::Forked | Error::NoThread(_)) {
             return PyRuntimeError::new_err(message);
+        }
+        if matches!(error, Error::NoSuchColumns { .. } | Error::SeveralColumns { .. }) {
+            return PyKeyError::new_err(message);
         }
         if error.is_wrong_value() {
             return PyValueError::new_err(message);
@@ -45,6 +54,14 @@ impl From<Error> for PyErr {
             return PyBufferError::new_err(message);
         }
         unsupported(message)
+    }
+}
+
+/// What a reader raised; what it said in words is a `ValueError`.
+fn raised(error: &ReaderError) -> PyErr {
+    match error.get_ref().downcast_ref::<PyErr>() {
+        Some(error) => Python::attach(|py| error.clone_ref(py)),
+        None => PyValueError::new_err(error.get_ref().to_string()),
     }
 }
 

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use super::ffi_validate::{
     Checked, MAX_FIELDS, check_metadata, children, fenced, field_from, schema_at,
 };
-use super::names;
+use crate::names;
 
 /// The field of a schema, and of a table no more of it than the columns of these names, if some are said; and
 /// which of the children these are, if they are not all.
@@ -55,7 +55,8 @@ unsafe fn picked(
     let Some(columns) = columns else { return Ok(None) };
     let names: Vec<_> = columns.iter().map(|column| name_of(column)).collect();
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-    let mut positions = names::positions(&names, wanted)?;
+    let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    let mut positions = names::positions(&names, &wanted)?;
     positions.sort_unstable();
     positions.dedup();
     if positions.len() == columns.len() {

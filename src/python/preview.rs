@@ -2,11 +2,15 @@
 
 use std::fmt::{self, Write};
 
-use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int16Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RunArray};
+use arrow_buffer::ArrowNativeType;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 
-use crate::chunks;
+use crate::chunks::everything;
+use crate::error::Error;
 
 /// The first values as text, as they are now; `None` for nested types, whose text has no bound.
 pub(super) fn preview(array: &dyn Array) -> Option<String> {
@@ -16,7 +20,7 @@ pub(super) fn preview(array: &dyn Array) -> Option<String> {
     }
     let options = FormatOptions::new().with_display_error(true).with_null("null");
     let value = |row| {
-        let cell = chunks::cell(array, row).ok()?;
+        let cell = cell(array, row).ok()?;
         if cell.is_null(0) || cell.data_type() == &DataType::Null {
             return Some("null".to_owned());
         }
@@ -48,5 +52,47 @@ impl fmt::Write for Start {
             self.0.push(character);
         }
         Ok(())
+    }
+}
+
+/// A row of an array that is not nested, by itself, with everything: what its code stands for, or its run.
+fn cell(array: &dyn Array, row: usize) -> Result<ArrayRef, Error> {
+    let beyond = |index: usize, values: &dyn Array| match index < values.len() {
+        true => cell(values, index),
+        false => Err(Error::NoSuchRow { index, len: values.len() }),
+    };
+    match array.data_type() {
+        DataType::Dictionary(..) => {
+            let Some(dictionary) = array.as_any_dictionary_opt() else {
+                return Err(Error::InvalidArray("not a dictionary".to_owned()));
+            };
+            let key = everything(&dictionary.keys().slice(row, 1))?;
+            if key.is_null(0) {
+                return Ok(key);
+            }
+            let key = key.to_data();
+            let index = match key.data_type().primitive_width() {
+                Some(1) => key.buffer::<u8>(0)[0].into(),
+                Some(2) => key.buffer::<u16>(0)[0].into(),
+                Some(4) => key.buffer::<u32>(0)[0].as_usize(),
+                _ => key.buffer::<u64>(0)[0].as_usize(),
+            };
+            beyond(index, dictionary.values())
+        }
+        DataType::RunEndEncoded(..) => {
+            let runs = array.as_any();
+            macro_rules! of {
+                ($type:ty) => {
+                    if let Some(runs) = runs.downcast_ref::<RunArray<$type>>() {
+                        return beyond(runs.get_physical_index(row), runs.values());
+                    }
+                };
+            }
+            of!(Int16Type);
+            of!(Int32Type);
+            of!(Int64Type);
+            Err(Error::InvalidArray("not run-end encoded".to_owned()))
+        }
+        _ => everything(&array.slice(row, 1)),
     }
 }

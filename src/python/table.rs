@@ -10,7 +10,6 @@ use pyo3::types::PyDict;
 
 use super::error::Asked;
 use super::imported::Imported;
-use super::names::{self, several};
 use super::options::pointless;
 use super::run::{exported, unlocked};
 use super::source::{self, Received};
@@ -21,7 +20,7 @@ use crate::error::Error;
 use crate::export::{self, ExportOptions, Exported, PreparedRagged, Source};
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
-use crate::pandas;
+use crate::names;
 use crate::plan::{Plan, Step};
 
 /// What a Python object holds, and what it took to get at it.
@@ -133,7 +132,7 @@ impl Data {
         for (index, (field, made)) in columns.into_iter().enumerate() {
             tensors.set_item(field.name(), python(py, made, Some(&field))?)?;
             if tensors.len() == index {
-                return Err(several(field.name(), 2));
+                return Err(Error::SeveralColumns { name: field.name().clone(), count: 2 }.into());
             }
         }
         Ok(tensors)
@@ -221,10 +220,7 @@ fn python<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let Exported { values, mask, dictionary } = made;
     let values = PyTensor::of_column(values, field, dictionary.map(Meaning::Array));
-    match mask {
-        None => Ok(Bound::new(py, values)?.into_any()),
-        Some(mask) => Ok((values, PyTensor::from(mask)).into_pyobject(py)?.into_any()),
-    }
+    values.with_mask(py, mask)
 }
 
 /// The schema of a table, and `None` for the field of one column.
@@ -245,8 +241,11 @@ fn select(
     columns: Option<Vec<String>>,
 ) -> PyResult<(Vec<RecordBatch>, SchemaRef)> {
     let indices = match columns {
-        Some(columns) => positions(&schema, &columns)?,
-        None => features(&schema),
+        Some(columns) => {
+            let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+            names::columns(&schema, &columns)?
+        }
+        None => names::features(&schema),
     };
     if indices.iter().copied().eq(0..schema.fields().len()) {
         return Ok((batches, Arc::new(schema)));
@@ -257,16 +256,4 @@ fn select(
         Ok((batches, Arc::new(schema.project(&indices)?)))
     };
     Ok(checked(project)?)
-}
-
-/// Where the columns are that are no index of pandas's.
-pub(super) fn features(schema: &Schema) -> Vec<usize> {
-    let index = pandas::index_columns(schema);
-    (0..schema.fields().len()).filter(|at| index.binary_search(at).is_err()).collect()
-}
-
-/// Where the columns of these names are, of each the only one.
-pub(super) fn positions(schema: &Schema, wanted: &[String]) -> PyResult<Vec<usize>> {
-    let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    names::positions(&names, wanted)
 }

@@ -61,6 +61,18 @@ impl PyTensor {
         Self { field: field.cloned(), meaning, ..Self::received(tensor) }
     }
 
+    /// The tensor, or with a mask a pair of both.
+    pub(super) fn with_mask(
+        self,
+        py: Python<'_>,
+        mask: Option<ManagedTensor>,
+    ) -> PyResult<Bound<'_, PyAny>> {
+        match mask {
+            None => Ok(Bound::new(py, self)?.into_any()),
+            Some(mask) => Ok((self, Self::from(mask)).into_pyobject(py)?.into_any()),
+        }
+    }
+
     /// A tensor that came from elsewhere, writable if its producer says so.
     pub(super) fn received(tensor: impl Into<Arc<ManagedTensor>>) -> Self {
         Self {

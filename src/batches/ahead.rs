@@ -1,0 +1,181 @@
+//! A thread that makes batches before they are asked for.
+//!
+//! It holds no lock while it works. It is asked to stop, and does so after the call of the source that it is in.
+//! Dropping [`Ahead`] waits for that, so that a query's connection is free for the next statement; but only so
+//! long: the thread may be waiting for a lock that the caller holds.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use super::batch::Batch;
+use super::reader::Pause;
+use crate::error::{Error, ReaderError};
+
+/// How long a drop waits for the source to be released. Mostly that is a chunk's time; a socket that nobody
+/// writes to, or a lock of the caller's, may take for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The consumer's side.
+pub(crate) struct Ahead(pub(crate) Arc<Queue>);
+
+/// What the thread and its consumer share.
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// How many batches may wait.
+    most: usize,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Result<Batch, Error>>,
+    thread: Option<ThreadId>,
+    is_stopped: bool,
+    has_ended: bool,
+}
+
+impl Ahead {
+    /// A thread that keeps `most` batches ready, until `source` has no more or fails. It does not panic.
+    pub(super) fn start(
+        most: usize,
+        mut source: impl FnMut(&mut Pause<'_>) -> Result<Option<Batch>, Error> + Send + 'static,
+    ) -> Result<Self, Error> {
+        let queue = Arc::new(Queue { state: Mutex::default(), changed: Condvar::new(), most });
+        let ours = Arc::clone(&queue);
+        let work = move || {
+            let queue = ours;
+            let _end = End(&queue);
+            queue.lock().thread = Some(thread::current().id());
+            let mut go_on = || match queue.is_stopped() {
+                true => Err(Error::Reader(ReaderError::new("stopped"))),
+                false => Ok(()),
+            };
+            while queue.has_room() {
+                let Some(made) = source(&mut go_on).transpose() else { break };
+                let is_last = made.is_err();
+                queue.put(made);
+                if is_last {
+                    break;
+                }
+            }
+            // The source goes before the end is announced.
+            drop(source);
+        };
+        // As much stack as Python's own threads have: the source may be Python.
+        let thread = thread::Builder::new().name("arrow_dlpack".to_owned()).stack_size(8 << 20);
+        thread.spawn(work).map_err(|error| Error::NoThread(error.to_string()))?;
+        Ok(Self(queue))
+    }
+
+    /// The next batch, `None` at the end.
+    pub(super) fn next(&self) -> Result<Option<Batch>, Error> {
+        loop {
+            if let Poll::Ready(next) = self.0.poll() {
+                return next.transpose();
+            }
+            self.0.wait(None);
+        }
+    }
+}
+
+impl Queue {
+    /// Waits until another batch is wanted; whether one is.
+    fn has_room(&self) -> bool {
+        let is_full = |state: &mut State| !state.is_stopped && state.ready.len() >= self.most;
+        let state = self.changed.wait_while(self.lock(), is_full);
+        !state.unwrap_or_else(PoisonError::into_inner).is_stopped
+    }
+
+    fn put(&self, made: Result<Batch, Error>) {
+        let mut state = self.lock();
+        if !state.is_stopped {
+            state.ready.push_back(made);
+            self.changed.notify_all();
+        }
+    }
+
+    /// The next batch if there is one, `None` at the end.
+    pub(crate) fn poll(&self) -> Poll<Option<Result<Batch, Error>>> {
+        let mut state = self.lock();
+        match state.ready.pop_front() {
+            None if !state.has_ended => Poll::Pending,
+            next => {
+                self.changed.notify_all();
+                Poll::Ready(next)
+            }
+        }
+    }
+
+    /// Waits until [`poll`](Self::poll) is ready.
+    pub(crate) fn wait(&self, at_most: Option<Duration>) {
+        self.wait_while(at_most, |state| state.ready.is_empty() && !state.has_ended);
+    }
+
+    /// Waits until the source has been released; whether it has, and not for the thread itself.
+    pub(crate) fn join(&self, at_most: Duration) -> bool {
+        if self.is_own_thread() {
+            return true;
+        }
+        self.wait_while(Some(at_most), |state| !state.has_ended);
+        self.has_ended()
+    }
+
+    fn wait_while(&self, at_most: Option<Duration>, condition: fn(&State) -> bool) {
+        let condition = |state: &mut State| condition(state);
+        match at_most {
+            None => drop(self.changed.wait_while(self.lock(), condition)),
+            Some(time) => drop(self.changed.wait_timeout_while(self.lock(), time, condition)),
+        }
+    }
+
+    /// Asks the thread to stop; whether that is new.
+    pub(crate) fn stop(&self) -> bool {
+        let mut state = self.lock();
+        let is_new = !mem::replace(&mut state.is_stopped, true);
+        let ready = mem::take(&mut state.ready);
+        self.changed.notify_all();
+        drop(state);
+        // They may take their time, or the lock.
+        drop(ready);
+        is_new
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().is_stopped
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.lock().has_ended
+    }
+
+    /// Whether it is the thread that makes the batches that asks.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        self.lock().thread == Some(thread::current().id())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        if self.0.stop() {
+            self.0.join(PATIENCE);
+        }
+    }
+}
+
+/// Announces the end, whatever it is.
+struct End<'a>(&'a Queue);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.lock().has_ended = true;
+        self.0.changed.notify_all();
+    }
+}

@@ -1,0 +1,273 @@
+//! Record batches as batches of tensors: what a training loop reads.
+//!
+//! [`Batches`] is an iterator over any [`RecordBatchReader`], of Parquet files, queries or memory. It cuts what
+//! the reader gives into batches of exactly so many rows, shuffles and shards them, and makes them ahead of time
+//! on a thread, as [`BatchOptions`] says. Memory does not grow with the stream.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use arrow_array::{ArrayRef, Float32Array, Int64Array, RecordBatch, RecordBatchIterator};
+//! use arrow_dlpack::batches::{BatchOptions, Batches};
+//!
+//! let x: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5, 3.5, 4.5]));
+//! let y: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0, 3.0, 4.0, 5.0]));
+//! let z: ArrayRef = Arc::new(Int64Array::from(vec![0, 1, 2, 3, 4]));
+//! let batch = RecordBatch::try_from_iter([("x", x), ("y", y), ("z", z)])?;
+//! let schema = batch.schema();
+//! let reader = RecordBatchIterator::new([Ok(batch)], schema); // or a ParquetRecordBatchReader
+//!
+//! let options = BatchOptions::default()
+//!     .with_batch_size(2)
+//!     .with_drop_last(true)
+//!     .with_matrix(true)
+//!     .with_label("z")
+//!     .with_prefetch(1);
+//! let mut labels = Vec::new();
+//! for batch in Batches::try_new(reader, &options)? {
+//!     let batch = batch?;
+//!     let (features, label) = (batch.matrix().unwrap(), batch.label.as_ref().unwrap());
+//!     assert_eq!(features.values.shape(), [2, 2]);
+//!     labels.extend_from_slice(label.values.as_slice::<i64>().unwrap());
+//! }
+//! assert_eq!(labels, [0, 1, 2, 3]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod ahead;
+mod batch;
+mod convert;
+mod options;
+mod reader;
+mod shuffle;
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
+use arrow_schema::{Schema, SchemaRef};
+
+use crate::chunks::Coded;
+use crate::error::{Error, ReaderError};
+use crate::export::Order;
+use crate::fence::fenced;
+use crate::possible;
+
+use ahead::Ahead;
+#[cfg(feature = "pyo3")]
+pub(crate) use ahead::Queue;
+pub use batch::{Batch, BatchTensor, Features};
+use convert::Form;
+pub use options::BatchOptions;
+use reader::Reader;
+pub(crate) use reader::{Chunks, Pause};
+
+/// An iterator over batches of tensors. It is read once.
+///
+/// An error of the reader comes when all rows before it have been handed out; one in a batch comes in its place.
+/// So does a panic of the reader, as an error. Either is the end.
+///
+/// Dropping it stops the thread that reads ahead, and waits until the reader has been dropped; but a second at
+/// most, since a reader may wait for what the caller holds.
+pub struct Batches {
+    pub(crate) state: State,
+    /// The columns of codes.
+    pub(crate) coded: Vec<Arc<Coded>>,
+}
+
+/// What is left to do.
+#[derive(Default)]
+pub(crate) enum State {
+    Here(Box<Work>),
+    Ahead(Ahead),
+    #[default]
+    Over,
+}
+
+/// How batches are made.
+pub(crate) struct Work {
+    reader: Reader,
+    form: Form,
+}
+
+impl Batches {
+    /// The batches of a reader.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidOptions`; `NoSuchColumns` and `SeveralColumns`; `NoThread`; and what a conversion of no rows of
+    /// this type is refused with: see [`export::tensor`](crate::export::tensor). The same come from the iterator
+    /// for what the rows hold, and `Reader` with the reader's own error as its source.
+    ///
+    /// ```
+    /// use std::error::Error as _;
+    /// use arrow_array::{RecordBatch, RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    /// use arrow_schema::ArrowError;
+    ///
+    /// let batch = record_batch!(("x", Int32, [1, 2]))?;
+    /// let schema = batch.schema();
+    /// let reader = RecordBatchIterator::new([Ok(batch), Err(ArrowError::MemoryError("full".into()))], schema);
+    /// let mut batches = Batches::try_new(reader, &BatchOptions::default())?;
+    /// let batch = batches.next().expect("rows before the error")?;
+    /// assert_eq!(batch.column("x").unwrap().values.as_slice::<i32>(), Some(&[1, 2][..]));
+    /// let error = batches.next().unwrap().unwrap_err();
+    /// let cause = error.source().and_then(|source| source.downcast_ref::<ArrowError>());
+    /// assert!(matches!(cause, Some(ArrowError::MemoryError(_))));
+    /// assert!(batches.next().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn try_new(
+        reader: impl RecordBatchReader + Send + 'static,
+        options: &BatchOptions,
+    ) -> Result<Self, Error> {
+        let schema = reader.schema();
+        let promised = Arc::clone(&schema);
+        let chunks = reader.map(move |batch| {
+            let batch = batch.map_err(|error| Error::Reader(ReaderError::new(error)))?;
+            check_schema(&batch, &promised)?;
+            Ok((batch, 0))
+        });
+        let mut batches = Self::open(Box::new(chunks), &schema, true, options)?;
+        if options.prefetch > 0 {
+            batches.read_ahead(options.prefetch)?;
+        }
+        Ok(batches)
+    }
+
+    /// The batches of chunks, which have the columns of the schema; or of one column, if that is no table.
+    pub(crate) fn open(
+        chunks: Chunks,
+        schema: &Schema,
+        is_table: bool,
+        options: &BatchOptions,
+    ) -> Result<Self, Error> {
+        options.check()?;
+        let columns = if is_table { options.positions(schema)? } else { vec![0] };
+        let (mut fields, mut coded) = (Vec::new(), Vec::new());
+        for &at in &columns {
+            let field = &schema.fields()[at];
+            possible::check(field.data_type())?;
+            // Codes are of one dictionary, that of the stream, and of one type.
+            let codes = match options.export.physical {
+                true => Coded::new(field)?.map(Arc::new),
+                false => None,
+            };
+            fields.push(Arc::clone(codes.as_ref().map_or(field, |coded| &coded.codes)));
+            coded.push(codes);
+        }
+        let schema = Arc::new(Schema::new(fields));
+        let label = options.export.clone().with_dtype(None).with_order(Order::default());
+        let form = Form {
+            schema: Arc::clone(&schema),
+            coded: coded.clone(),
+            is_table,
+            has_label: options.label.is_some(),
+            as_matrix: options.matrix,
+            features: options.export.clone(),
+            label,
+        };
+        // What cannot be of any rows need not be waited for.
+        drop(form.batch(vec![RecordBatch::new_empty(Arc::clone(&schema))])?);
+        let with_codes = coded.iter().flatten().cloned().collect();
+        let reader = Reader::new(chunks, columns, coded, &schema, options);
+        Ok(Self { state: State::Here(Box::new(Work { reader, form })), coded: with_codes })
+    }
+
+    /// Has so many batches made ahead, by a thread.
+    pub(crate) fn read_ahead(&mut self, most: usize) -> Result<(), Error> {
+        if let State::Here(mut work) = std::mem::take(&mut self.state) {
+            self.state = State::Ahead(Ahead::start(most, move |pause| work.next(pause))?);
+        }
+        Ok(())
+    }
+
+    /// What the codes of each column that has codes stand for, by its name: all values that have been read by
+    /// now. Those that come later come behind them.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, RecordBatchIterator, types::Int8Type};
+    /// use arrow_dlpack::ExportOptions;
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let batch = |words: [&str; 2]| {
+    ///     let words: DictionaryArray<Int8Type> = words.into_iter().collect();
+    ///     RecordBatch::try_from_iter([("word", Arc::new(words) as ArrayRef)])
+    /// };
+    /// let read = [batch(["to", "be"]), batch(["or", "to"])];
+    /// let schema = read[0].as_ref().unwrap().schema();
+    /// let options = BatchOptions::default().with_export(ExportOptions::default().with_physical(true));
+    /// let mut batches = Batches::try_new(RecordBatchIterator::new(read, schema), &options)?;
+    /// let mut codes = Vec::new();
+    /// for batch in &mut batches {
+    ///     codes.extend_from_slice(batch?.column("word").unwrap().values.as_slice::<i32>().unwrap());
+    /// }
+    /// assert_eq!(codes, [0, 1, 2, 0]);
+    /// let dictionaries = batches.dictionaries()?;
+    /// assert_eq!((&*dictionaries[0].0, dictionaries[0].1.len()), ("word", 3));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`BatchTensor::dictionary`].
+    pub fn dictionaries(&self) -> Result<Vec<(String, ArrayRef)>, Error> {
+        let values =
+            |coded: &Arc<Coded>| Ok((coded.field.name().clone(), coded.meaning()?.array()?));
+        self.coded.iter().map(values).collect()
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Batch, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = match &mut self.state {
+            State::Here(work) => work.next(&mut || Ok(())),
+            State::Ahead(ahead) => ahead.next(),
+            State::Over => return None,
+        };
+        if !matches!(next, Ok(Some(_))) {
+            self.state = State::Over;
+        }
+        next.transpose()
+    }
+}
+
+impl FusedIterator for Batches {}
+
+impl fmt::Debug for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").finish_non_exhaustive()
+    }
+}
+
+impl Work {
+    /// The next batch, `None` at the end. What has panicked is at its end, like what has failed.
+    pub(crate) fn next(&mut self, pause: &mut Pause<'_>) -> Result<Option<Batch>, Error> {
+        let next = || {
+            let pieces = self.reader.next(pause)?;
+            pieces.map(|pieces| self.form.batch(pieces)).transpose()
+        };
+        fenced(next).unwrap_or_else(|panic| Err(Error::Panicked(panic)))
+    }
+}
+
+/// An error for a batch that has not the types that its reader promised.
+fn check_schema(batch: &RecordBatch, promised: &SchemaRef) -> Result<(), Error> {
+    if Arc::ptr_eq(batch.schema_ref(), promised) {
+        return Ok(());
+    }
+    let (fields, columns) = (promised.fields().len(), batch.num_columns());
+    if fields != columns {
+        return Err(Error::ColumnCount { fields, columns });
+    }
+    for (field, column) in promised.fields().iter().zip(batch.columns()) {
+        if field.data_type() != column.data_type() {
+            let (field, array) = (field.data_type().clone(), column.data_type().clone());
+            return Err(Error::FieldMismatch { field, array });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,348 @@
+//! `Batches`: a stream of Arrow data as tensors of so many rows.
+//!
+//! `iter_batches` of the Python package judges the arguments and opens one; what cuts, shuffles and reads ahead is
+//! `crate::batches`. Here is what Python adds: signals, forks, progress, and the interpreter's end.
+
+use std::iter;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::task::Poll;
+use std::time::Duration;
+use std::{mem, process};
+
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{Field, FieldRef, Schema};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::array::PyArray;
+use super::error::Asked;
+use super::imported::Imported;
+use super::interrupt::Interrupt;
+use super::names::refuse_twice;
+use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
+use super::request::CopyArg;
+use super::tensor::PyTensor;
+use super::{source, table};
+use crate::batches::{Batch, BatchOptions, BatchTensor, Batches, Features, Queue, State};
+use crate::chunks::{Coded, batch, checked};
+use crate::error::{Error, ReaderError};
+use crate::memory::PendingException;
+
+/// How long to wait before Python is asked whether somebody pressed Ctrl-C.
+const A_WHILE: Duration = Duration::from_millis(50);
+
+/// Chunks as they come, and how many bytes of each were moved.
+type Chunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
+
+/// Those with a thread that may be running, and their processes.
+type Queues = Vec<(u32, Arc<Queue>)>;
+
+/// `None` once the interpreter is about to end.
+static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
+
+/// An iterator over batches, from iter_batches. It is read once.
+///
+/// close(), or leaving a with block, stops the reader, and returns when the source has been released. Letting
+/// go of the iterator waits a second at most.
+#[pyclass(name = "Batches", module = "arrow_dlpack", frozen, generic)]
+pub(super) struct PyBatches {
+    batches: Mutex<Batches>,
+    /// Streams do not survive a fork, nor do threads.
+    process: u32,
+    progress: Option<Py<PyAny>>,
+    /// The columns of codes.
+    coded: Vec<Arc<Coded>>,
+}
+
+#[pymethods]
+impl PyBatches {
+    fn __iter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if self.is_foreign() {
+            return Err(PyRuntimeError::new_err(
+                "these batches were opened before the fork: open them in the process that reads them",
+            ));
+        }
+        let mut batches = self.lock()?;
+        let next = match &mut batches.state {
+            State::Here(work) => py.detach(|| {
+                let mut interrupt = Interrupt::new();
+                let signal = |error| Error::Reader(ReaderError::new(error));
+                work.next(&mut || interrupt.step().map_err(signal)).map_err(refused)
+            }),
+            // Nothing ends by that: they are somebody else's to read.
+            State::Ahead(ahead) if ahead.0.is_own_thread() => {
+                return Err(PyValueError::new_err("a source cannot wait for its own batches"));
+            }
+            State::Ahead(ahead) => next(py, &ahead.0),
+            State::Over => return Ok(None),
+        };
+        match next {
+            Ok(Some(batch)) => {
+                let rows = batch.rows;
+                let batch = into_python(py, batch)?;
+                if let Some(progress) = &self.progress {
+                    progress.call_method1(py, intern!(py, "update"), (rows,))?;
+                }
+                Ok(Some(batch))
+            }
+            Ok(None) => self.end(py, batches).map(|()| None),
+            Err(error) => {
+                // What was wrong first is what is told.
+                let _ended = self.end(py, batches);
+                Err(error)
+            }
+        }
+    }
+
+    /// What the codes of each column that has codes stand for, by its name: all values that have been read by
+    /// now, as an Array. Those that come later come behind them.
+    #[getter]
+    fn dictionaries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dictionaries = PyDict::new(py);
+        for coded in &self.coded {
+            let array = py.detach(|| coded.meaning()?.array())?;
+            let field = Arc::new(Field::new("", array.data_type().clone(), true));
+            dictionaries.set_item(coded.field.name(), PyArray::try_new(array, field)?)?;
+        }
+        Ok(dictionaries)
+    }
+
+    /// Stops the reader and releases the source; there are no more batches.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        if self.is_foreign() {
+            return Ok(());
+        }
+        self.end(py, self.lock()?)
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    #[pyo3(signature = (_type=None, _value=None, _traceback=None))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _type: Option<&Bound<'_, PyAny>>,
+        _value: Option<&Bound<'_, PyAny>>,
+        _traceback: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+impl PyBatches {
+    /// Never waits for another thread, which may need the interpreter to go on.
+    fn lock(&self) -> PyResult<MutexGuard<'_, Batches>> {
+        match self.batches.try_lock() {
+            Ok(batches) => Ok(batches),
+            Err(TryLockError::Poisoned(batches)) => Ok(batches.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                Err(PyValueError::new_err("these batches are being read already"))
+            }
+        }
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.process != process::id()
+    }
+
+    fn end(&self, py: Python<'_>, mut batches: MutexGuard<'_, Batches>) -> PyResult<()> {
+        let ended = mem::take(&mut batches.state);
+        drop(batches);
+        let was_over = matches!(ended, State::Over);
+        let released = match &ended {
+            State::Ahead(ahead) => stop(py, &ahead.0),
+            _ => Ok(()),
+        };
+        // Whoever is released may wait for others who need the interpreter.
+        py.detach(|| drop(ended));
+        if let (Some(progress), false) = (&self.progress, was_over) {
+            progress.call_method0(py, intern!(py, "close"))?;
+        }
+        released
+    }
+}
+
+impl Drop for PyBatches {
+    fn drop(&mut self) {
+        let batches = self.batches.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = mem::take(&mut batches.state);
+        if self.is_foreign() {
+            // It is the other process's to release.
+            return mem::forget(state);
+        }
+        Python::try_attach(|py| {
+            let _pending = PendingException::set_aside();
+            py.detach(|| drop(state));
+        });
+    }
+}
+
+/// The next of the batches that are made ahead.
+fn next(py: Python<'_>, queue: &Queue) -> PyResult<Option<Batch>> {
+    loop {
+        match queue.poll() {
+            // Whoever closes them asks for no more.
+            Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
+            Poll::Ready(next) => return next.transpose().map_err(refused),
+            Poll::Pending => {}
+        }
+        py.detach(|| queue.wait(Some(A_WHILE)));
+        py.check_signals()?;
+    }
+}
+
+/// Asks the thread to stop, and waits until it has.
+fn stop(py: Python<'_>, queue: &Queue) -> PyResult<()> {
+    py.detach(|| queue.stop());
+    while !py.detach(|| queue.join(A_WHILE)) {
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+/// Has so many batches made ahead, unless the interpreter is ending.
+fn read_ahead(batches: &mut Batches, most: usize) -> PyResult<()> {
+    let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(queues) = &mut *queues else { return Err(ending()) };
+    // A process that was forked off has the queue, but not the thread.
+    queues.retain(|(process, queue)| *process != process::id() || !queue.has_ended());
+    batches.read_ahead(most)?;
+    if let State::Ahead(ahead) = &batches.state {
+        queues.push((process::id(), Arc::clone(&ahead.0)));
+    }
+    Ok(())
+}
+
+fn ending() -> PyErr {
+    PyRuntimeError::new_err("nothing is read ahead: the interpreter is ending")
+}
+
+fn refused(error: Error) -> PyErr {
+    Asked::Batches.told(error).into()
+}
+
+/// The features, or with a label a pair of both.
+fn into_python(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyAny>> {
+    let features = match batch.features {
+        Features::Matrix(matrix) => tensor(py, matrix)?,
+        Features::Columns(columns) => {
+            let dict = PyDict::new(py);
+            for column in columns {
+                let field = column.field.clone();
+                let name = field.as_ref().map_or("", |field| field.name());
+                dict.set_item(name, tensor(py, column)?)?;
+            }
+            dict.into_any()
+        }
+    };
+    match batch.label {
+        None => Ok(features),
+        Some(label) => Ok((features, tensor(py, label)?).into_pyobject(py)?.into_any()),
+    }
+}
+
+/// A tensor, or with a mask a pair of them.
+fn tensor(py: Python<'_>, made: BatchTensor) -> PyResult<Bound<'_, PyAny>> {
+    let BatchTensor { values, mask, field, meaning } = made;
+    PyTensor::of_column(values, field.as_ref(), meaning).with_mask(py, mask)
+}
+
+/// Ends all threads, before the interpreter goes that their sources may need.
+#[pyfunction]
+pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
+    let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut ours = queues.iter().flatten().filter(|(process, _)| *process == process::id());
+    ours.try_for_each(|(_, queue)| stop(py, queue))
+}
+
+/// Opens what iter_batches has judged.
+#[pyfunction]
+#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress))]
+#[expect(clippy::too_many_arguments, reason = "keywords")]
+pub(super) fn _open_batches(
+    source: &Bound<'_, PyAny>,
+    columns: Option<ColumnsArg>,
+    label: Option<String>,
+    as_matrix: bool,
+    dtype: Option<DtypeArg>,
+    nulls: NullsArg,
+    copy: Option<CopyArg>,
+    physical: PhysicalArg,
+    batch_size: Option<usize>,
+    drop_last: bool,
+    shuffle: Option<(usize, u64)>,
+    shard: (usize, usize),
+    prefetch: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<PyBatches> {
+    let columns = columns.map(|columns| columns.0);
+    let wanted = columns.as_ref().map(|columns| with_label(columns, label.as_deref()));
+    let (chunks, field) = chunks_of(source, wanted.as_deref())?;
+    let schema = table::table_schema(&field);
+    match (&schema, &wanted) {
+        (Some(_), Some(wanted)) if !as_matrix => refuse_twice(wanted)?,
+        (Some(_), _) => {}
+        (None, _) if columns.is_some() || label.is_some() => {
+            return Err(pointless("columns and label", "are for tables, and this is one column"));
+        }
+        (None, _) if !as_matrix => {
+            return Err(pointless("format=\"dict\"", "is for tables, and this is one column"));
+        }
+        (None, _) => {}
+    }
+    let mut options = BatchOptions::default()
+        .with_batch_size(batch_size)
+        .with_drop_last(drop_last)
+        .with_matrix(as_matrix)
+        .with_export(options::export(copy, nulls, dtype, OrderArg::default(), physical))
+        .with_shard(shard.0, shard.1);
+    (options.columns, options.label, options.shuffle) = (columns, label, shuffle);
+    let table = schema.clone();
+    let chunks = chunks.map(move |chunk| {
+        let (chunk, moved) = chunk?;
+        let batch = match &table {
+            Some(schema) => batch(&chunk, schema),
+            None => checked(|| RecordBatch::try_from_iter_with_nullable([("", chunk, true)])),
+        };
+        Ok((batch?, moved))
+    });
+    let read = schema.as_ref().map_or_else(|| Schema::new(vec![field]), Schema::clone);
+    let opened = Batches::open(Box::new(chunks), &read, schema.is_some(), &options);
+    let mut batches = opened.map_err(|error| match error {
+        Error::NoColumns if options.label.is_some() => {
+            PyBufferError::new_err("no features are left beside the label")
+        }
+        error => refused(error),
+    })?;
+    if prefetch > 0 {
+        read_ahead(&mut batches, prefetch)?;
+    }
+    let coded = batches.coded.clone();
+    Ok(PyBatches { batches: Mutex::new(batches), process: process::id(), progress, coded })
+}
+
+/// What a source has, a stream of it or all of it, and its type.
+fn chunks_of(source: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<(Chunks, FieldRef)> {
+    if let Some(mut stream) = source::open(source, wanted)? {
+        let field = Arc::clone(&stream.field);
+        let failed = |error: String| Error::Reader(ReaderError::new(error));
+        let chunks = iter::from_fn(move || stream.next().map_err(failed).transpose());
+        return Ok((Box::new(chunks), field));
+    }
+    let Imported { chunks, field, moved, .. } = source::import_columns(source, wanted)?;
+    Ok((Box::new(chunks.into_iter().map(move |chunk| Ok((chunk, moved)))), field))
+}
+
+/// The names of features, and behind them that of the label, which is none of them.
+fn with_label(columns: &[String], label: Option<&str>) -> Vec<String> {
+    let columns = columns.iter().map(String::as_str).filter(|&column| Some(column) != label);
+    columns.chain(label).map(str::to_owned).collect()
+}
