@@ -40,7 +40,8 @@ pub struct Chunks {
 
 /// An argument that is a table: record batches, data frames, streams of either, arrays of structs.
 ///
-/// It is a [`Source`] of conversions, as a matrix.
+/// It is a [`Source`] of conversions, as a matrix. All columns are there, an index of pandas's too:
+/// [`index_columns`](crate::pandas::index_columns) tells which that is.
 ///
 /// ```
 /// use arrow_dlpack::python::{PyTensor, Table};
