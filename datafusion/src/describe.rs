@@ -13,8 +13,7 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// adds.
 ///
 /// ```
-/// use arrow_dlpack::ffi::DLDataType;
-/// use arrow_dlpack::ManagedTensor;
+/// use arrow_dlpack::{ManagedTensor, ffi::DLDataType};
 /// use arrow_dlpack_datafusion::{Input, Output, TensorUdf};
 /// use ndarray::{Array1, Ix2};
 ///
