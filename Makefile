@@ -50,10 +50,11 @@ test-all:
 release-check:
 	$(PYTHON) .ci/slow.py check $(SLOW)
 
-# The whole Python suite, and the strangers' implementations in Rust. PaddlePaddle and TensorFlow one after the other;
-# the report of `python -m arrow_dlpack` has both in one process of its own.
+# The whole Python suite, the strangers' implementations in Rust, and a network of candle that is to learn. PaddlePaddle and
+# TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one process of its own.
 test-neighbours: $(VENV)/.heavy build
 	cargo test --package arrow-dlpack-neighbours
+	cargo run --quiet --package arrow-dlpack-example-candle
 	$(EXTENSION)
 	LEFT_OUT=tensorflow $(PYTEST) python/tests
 	LEFT_OUT=paddle $(PYTEST) python/tests/test_neighbours.py

@@ -133,7 +133,7 @@ impl<F> Drop for Source<F> {
     }
 }
 
-/// Ten rows, the so manieth.
+/// The tenth part of a hundred rows that has this index.
 fn ten(index: usize) -> RecordBatch {
     let start = i64::try_from(index).expect("rows of the test") * 10;
     rows(start..start + 10)

@@ -15,8 +15,8 @@ use super::batch::Batch;
 use super::reader::Pause;
 use crate::error::{Error, ReaderError};
 
-/// How long a drop waits for the source to be released. Mostly that is a chunk's time; a socket that nobody
-/// writes to, or a lock of the caller's, may take for ever.
+/// How long a drop waits for the source to be released. Mostly that is a chunk's time; a socket without
+/// data, or a lock that the caller holds, may take for ever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The consumer's side.
@@ -54,7 +54,7 @@ impl Ahead {
                 true => Err(Error::Reader(ReaderError::new("stopped"))),
                 false => Ok(()),
             };
-            while queue.has_room() {
+            while queue.wants_more() {
                 let Some(made) = source(&mut go_on).transpose() else { break };
                 let is_last = made.is_err();
                 queue.put(made);
@@ -84,7 +84,7 @@ impl Ahead {
 
 impl Queue {
     /// Waits until another batch is wanted; whether one is.
-    fn has_room(&self) -> bool {
+    fn wants_more(&self) -> bool {
         let is_full = |state: &mut State| !state.is_stopped && state.ready.len() >= self.most;
         let state = self.changed.wait_while(self.lock(), is_full);
         !state.unwrap_or_else(PoisonError::into_inner).is_stopped

@@ -51,7 +51,7 @@ impl Form {
             planned.extend(refusals.note(fields[width].name(), column(width, &self.label)));
         }
         refusals.finish()?;
-        // Rows that nobody else holds are the tensors' own, where these are to have their own.
+        // Rows that only these tensors hold become their own memory without a copy, if they are to own it.
         drop(pieces);
         let made = planned.into_iter().map(|planned| planned.make(self.is_table));
         let mut made = made.collect::<Result<Vec<_>, Error>>()?;

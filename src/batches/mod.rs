@@ -93,12 +93,6 @@ pub(crate) struct Work {
 impl Batches {
     /// The batches of a reader.
     ///
-    /// # Errors
-    ///
-    /// `InvalidOptions`; `NoSuchColumns` and `SeveralColumns`; `NoThread`; and what a conversion of no rows of
-    /// this type is refused with: see [`export::tensor`](crate::export::tensor). The same come from the iterator
-    /// for what the rows hold, and `Reader` with the reader's own error as its source.
-    ///
     /// ```
     /// use std::error::Error as _;
     /// use arrow_array::{RecordBatch, RecordBatchIterator, record_batch};
@@ -117,6 +111,12 @@ impl Batches {
     /// assert!(batches.next().is_none());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    ///
+    /// `InvalidOptions`; `NoSuchColumns` and `SeveralColumns`; `NoThread`; and what a conversion of no rows of
+    /// this type is refused with: see [`export::tensor`](crate::export::tensor). The same come from the iterator
+    /// for what the rows hold, and `Reader` with the reader's own error as its source.
     pub fn try_new(
         reader: impl RecordBatchReader + Send + 'static,
         options: &BatchOptions,

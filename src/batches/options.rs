@@ -149,16 +149,19 @@ impl BatchOptions {
         }))
     }
 
+    /// The names of features, and behind them that of the label; `None` for all columns.
+    pub(crate) fn wanted(&self) -> Option<Vec<&str>> {
+        let label = self.label.as_deref();
+        let features = self.columns.as_ref()?.iter().map(String::as_str);
+        Some(features.filter(|&feature| Some(feature) != label).chain(label).collect())
+    }
+
     /// Where the features are in a table, and behind them the label.
     pub(super) fn positions(&self, schema: &Schema) -> Result<Vec<usize>, Error> {
         let label = self.label.as_deref();
-        let positions = match &self.columns {
+        let positions = match self.wanted() {
             // All names that there are not are in one error, the label's too.
-            Some(columns) => {
-                let columns = columns.iter().map(String::as_str);
-                let columns = columns.filter(|&column| Some(column) != label).chain(label);
-                names::columns(schema, &columns.collect::<Vec<_>>())?
-            }
+            Some(wanted) => names::columns(schema, &wanted)?,
             None => {
                 let mut positions = names::features(schema);
                 positions.retain(|&at| Some(schema.field(at).name().as_str()) != label);

@@ -35,7 +35,7 @@ pub(super) struct Reader {
     drop_last: bool,
     /// Whether what arrives may have been moved on its way in.
     copy: CopyPolicy,
-    /// Of so many readers of the same source, the one that takes every so manieth block from this one on.
+    /// (index, count): of each `count` blocks, the one that this reader takes.
     shard: (usize, usize),
     pool: Option<Pool>,
     /// Rows that were read and are in no block yet.
@@ -105,12 +105,12 @@ impl Reader {
     ) -> Result<Option<Vec<RecordBatch>>, Error> {
         let size = self.size.unwrap_or(usize::MAX);
         if pool.is_low() {
-            let (mut pieces, mut room) = (Pieces::default(), pool.room());
-            while room >= size {
+            let (mut pieces, mut wanted) = (Pieces::default(), pool.wanted());
+            while wanted >= size {
                 // Where all blocks are for this reader, they come as one.
-                let rows = if self.shard.1 == 1 { room / size * size } else { size };
+                let rows = if self.shard.1 == 1 { wanted / size * size } else { size };
                 let Some(block) = self.block(Some(rows), pause)? else { break };
-                room -= rows_of(&block);
+                wanted -= rows_of(&block);
                 pieces.extend(block)?;
             }
             pool.refill(pieces.into_batches())?;

@@ -33,9 +33,9 @@ impl Pool {
         self.left.len() < self.least
     }
 
-    /// How many rows it takes: as many again as have to be there, so that what stays is copied once for each
+    /// How many rows are to come: as many again as have to be there, so that what stays is copied once for each
     /// row that comes.
-    pub(super) fn room(&self) -> usize {
+    pub(super) fn wanted(&self) -> usize {
         self.least.saturating_mul(2).saturating_sub(self.left.len())
     }
 
@@ -83,7 +83,7 @@ fn gathered(rows: &RecordBatch, which: Vec<u64>) -> Result<RecordBatch, Error> {
     })
 }
 
-/// One batch, whose rows are found by what nobody else can change.
+/// One batch, whose rows are found by offsets and the like that no other language can change.
 pub(super) fn joined(batches: Vec<RecordBatch>) -> Result<RecordBatch, Error> {
     let schema = batches[0].schema();
     if let [batch] = batches.as_slice() {

@@ -26,7 +26,7 @@ impl<E: fmt::Display> fmt::Display for OnePerLine<'_, E> {
     }
 }
 
-/// As many names as somebody reads, and as much of each.
+/// The first names, and the beginning of each.
 pub(crate) struct Names<'a, N>(pub(crate) &'a [N]);
 
 impl<N: AsRef<str>> fmt::Display for Names<'_, N> {

@@ -30,7 +30,7 @@ use crate::chunks::{Coded, batch, checked};
 use crate::error::{Error, ReaderError};
 use crate::memory::PendingException;
 
-/// How long to wait before Python is asked whether somebody pressed Ctrl-C.
+/// How long to wait before Python is asked for signals, Ctrl-C for one.
 const A_WHILE: Duration = Duration::from_millis(50);
 
 /// Chunks as they come, and how many bytes of each were moved.
@@ -75,7 +75,7 @@ impl PyBatches {
                 let signal = |error| Error::Reader(ReaderError::new(error));
                 work.next(&mut || interrupt.step().map_err(signal)).map_err(refused)
             }),
-            // Nothing ends by that: they are somebody else's to read.
+            // The batches go on: another thread reads them.
             State::Ahead(ahead) if ahead.0.is_own_thread() => {
                 return Err(PyValueError::new_err("a source cannot wait for its own batches"));
             }
@@ -93,7 +93,7 @@ impl PyBatches {
             }
             Ok(None) => self.end(py, batches).map(|()| None),
             Err(error) => {
-                // What was wrong first is what is told.
+                // The first error is the one to raise.
                 let _ended = self.end(py, batches);
                 Err(error)
             }
@@ -161,7 +161,7 @@ impl PyBatches {
             State::Ahead(ahead) => stop(py, &ahead.0),
             _ => Ok(()),
         };
-        // Whoever is released may wait for others who need the interpreter.
+        // The source may wait for threads that need the interpreter.
         py.detach(|| drop(ended));
         if let (Some(progress), false) = (&self.progress, was_over) {
             progress.call_method0(py, intern!(py, "close"))?;
@@ -189,7 +189,7 @@ impl Drop for PyBatches {
 fn next(py: Python<'_>, queue: &Queue) -> PyResult<Option<Batch>> {
     loop {
         match queue.poll() {
-            // Whoever closes them asks for no more.
+            // Only the end of the interpreter stops batches that are still read.
             Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
             Poll::Ready(next) => return next.transpose().map_err(refused),
             Poll::Pending => {}
@@ -283,14 +283,22 @@ pub(super) fn _open_batches(
     prefetch: usize,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<PyBatches> {
-    let columns = columns.map(|columns| columns.0);
-    let wanted = columns.as_ref().map(|columns| with_label(columns, label.as_deref()));
+    let mut options = BatchOptions::default()
+        .with_batch_size(batch_size)
+        .with_drop_last(drop_last)
+        .with_matrix(as_matrix)
+        .with_export(options::export(copy, nulls, dtype, OrderArg::default(), physical))
+        .with_shard(shard.0, shard.1);
+    options.columns = columns.map(|columns| columns.0);
+    (options.label, options.shuffle) = (label, shuffle);
+    let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let wanted = options.wanted().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;
     let schema = table::table_schema(&field);
     match (&schema, &wanted) {
         (Some(_), Some(wanted)) if !as_matrix => refuse_twice(wanted)?,
         (Some(_), _) => {}
-        (None, _) if columns.is_some() || label.is_some() => {
+        (None, _) if options.columns.is_some() || options.label.is_some() => {
             return Err(pointless("columns and label", "are for tables, and this is one column"));
         }
         (None, _) if !as_matrix => {
@@ -298,13 +306,6 @@ pub(super) fn _open_batches(
         }
         (None, _) => {}
     }
-    let mut options = BatchOptions::default()
-        .with_batch_size(batch_size)
-        .with_drop_last(drop_last)
-        .with_matrix(as_matrix)
-        .with_export(options::export(copy, nulls, dtype, OrderArg::default(), physical))
-        .with_shard(shard.0, shard.1);
-    (options.columns, options.label, options.shuffle) = (columns, label, shuffle);
     let table = schema.clone();
     let chunks = chunks.map(move |chunk| {
         let (chunk, moved) = chunk?;
@@ -339,10 +340,4 @@ fn chunks_of(source: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<(
     }
     let Imported { chunks, field, moved, .. } = source::import_columns(source, wanted)?;
     Ok((Box::new(chunks.into_iter().map(move |chunk| Ok((chunk, moved)))), field))
-}
-
-/// The names of features, and behind them that of the label, which is none of them.
-fn with_label(columns: &[String], label: Option<&str>) -> Vec<String> {
-    let columns = columns.iter().map(String::as_str).filter(|&column| Some(column) != label);
-    columns.chain(label).map(str::to_owned).collect()
 }
