@@ -149,10 +149,10 @@ fn they_go_to_other_threads_and_end_once() {
 
 #[test]
 fn each_row_comes_once_and_in_order_in_batches_of_the_size() {
-    let sizes = [1, 2, 7, 10, 59, 60, 61, 1000];
+    let sizes: &[usize] = if cfg!(miri) { &[7] } else { &[1, 2, 7, 10, 59, 60, 61, 1000] };
     for (lengths, prefetch) in CHUNKINGS.iter().flat_map(|lengths| [0, 1, 3].map(|n| (lengths, n)))
     {
-        for size in sizes {
+        for &size in sizes {
             let options = BatchOptions::default().with_batch_size(size).with_prefetch(prefetch);
             let found = all(open(chunks(lengths), &options));
             let expected: Vec<_> = (0..ROWS).collect();
@@ -177,7 +177,8 @@ fn a_shuffle_has_each_row_once_and_the_same_order_for_the_same_seed() {
         let options = BatchOptions::default().with_batch_size(7).with_shuffle(rows, seed);
         all(open(chunks(lengths), &options.with_prefetch(prefetch)))
     };
-    for rows in [0, 1, 16, 1000] {
+    let buffers: &[usize] = if cfg!(miri) { &[16] } else { &[0, 1, 16, 1000] };
+    for &rows in buffers {
         let first = shuffled(CHUNKINGS[0], rows, 42, 0);
         let lengths: Vec<_> = first.iter().map(Vec::len).collect();
         assert!(lengths[..lengths.len() - 1].iter().all(|&length| length == 7));

@@ -12,7 +12,7 @@ use crate::error::{Error, Refusals};
 use crate::export::{self, ExportOptions, Exported, Prepared};
 
 /// What becomes of the rows of a batch.
-pub(super) struct Form {
+pub(super) struct Converter {
     /// Of the columns that are read; the label is the last of them.
     pub(super) schema: SchemaRef,
     /// Which of them are codes.
@@ -32,7 +32,7 @@ struct Planned {
     meaning: Option<Meaning>,
 }
 
-impl Form {
+impl Converter {
     /// Of at least one piece.
     pub(super) fn batch(&self, pieces: Vec<RecordBatch>) -> Result<Batch, Error> {
         let rows = pieces.iter().map(RecordBatch::num_rows).sum();

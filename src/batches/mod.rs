@@ -57,7 +57,7 @@ use ahead::Ahead;
 #[cfg(feature = "pyo3")]
 pub(crate) use ahead::Queue;
 pub use batch::{Batch, BatchTensor, Features};
-use convert::Form;
+use convert::Converter;
 pub use options::BatchOptions;
 use reader::Reader;
 pub(crate) use reader::{Chunks, Pause};
@@ -78,16 +78,16 @@ pub struct Batches {
 /// What is left to do.
 #[derive(Default)]
 pub(crate) enum State {
-    Here(Box<Work>),
+    Here(Box<Pipeline>),
     Ahead(Ahead),
     #[default]
     Over,
 }
 
 /// How batches are made.
-pub(crate) struct Work {
+pub(crate) struct Pipeline {
     reader: Reader,
-    form: Form,
+    converter: Converter,
 }
 
 impl Batches {
@@ -158,7 +158,7 @@ impl Batches {
         }
         let schema = Arc::new(Schema::new(fields));
         let label = options.export.clone().with_dtype(None).with_order(Order::default());
-        let form = Form {
+        let converter = Converter {
             schema: Arc::clone(&schema),
             coded: coded.clone(),
             is_table,
@@ -168,16 +168,16 @@ impl Batches {
             label,
         };
         // What cannot be of any rows need not be waited for.
-        drop(form.batch(vec![RecordBatch::new_empty(Arc::clone(&schema))])?);
+        drop(converter.batch(vec![RecordBatch::new_empty(Arc::clone(&schema))])?);
         let with_codes = coded.iter().flatten().cloned().collect();
         let reader = Reader::new(chunks, columns, coded, &schema, options);
-        Ok(Self { state: State::Here(Box::new(Work { reader, form })), coded: with_codes })
+        Ok(Self { state: State::Here(Box::new(Pipeline { reader, converter })), coded: with_codes })
     }
 
     /// Has so many batches made ahead, by a thread.
     pub(crate) fn read_ahead(&mut self, most: usize) -> Result<(), Error> {
-        if let State::Here(mut work) = std::mem::take(&mut self.state) {
-            self.state = State::Ahead(Ahead::start(most, move |pause| work.next(pause))?);
+        if let State::Here(mut pipeline) = std::mem::take(&mut self.state) {
+            self.state = State::Ahead(Ahead::start(most, move |pause| pipeline.next(pause))?);
         }
         Ok(())
     }
@@ -224,7 +224,7 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match &mut self.state {
-            State::Here(work) => work.next(&mut || Ok(())),
+            State::Here(pipeline) => pipeline.next(&mut || Ok(())),
             State::Ahead(ahead) => ahead.next(),
             State::Over => return None,
         };
@@ -243,12 +243,12 @@ impl fmt::Debug for Batches {
     }
 }
 
-impl Work {
+impl Pipeline {
     /// The next batch, `None` at the end. What has panicked is at its end, like what has failed.
     pub(crate) fn next(&mut self, pause: &mut Pause<'_>) -> Result<Option<Batch>, Error> {
         let next = || {
             let pieces = self.reader.next(pause)?;
-            pieces.map(|pieces| self.form.batch(pieces)).transpose()
+            pieces.map(|pieces| self.converter.batch(pieces)).transpose()
         };
         fenced(next).unwrap_or_else(|panic| Err(Error::Panicked(panic)))
     }

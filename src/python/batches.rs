@@ -70,10 +70,10 @@ impl PyBatches {
         }
         let mut batches = self.lock()?;
         let next = match &mut batches.state {
-            State::Here(work) => py.detach(|| {
+            State::Here(pipeline) => py.detach(|| {
                 let mut interrupt = Interrupt::new();
                 let signal = |error| Error::Reader(ReaderError::new(error));
-                work.next(&mut || interrupt.step().map_err(signal)).map_err(refused)
+                pipeline.next(&mut || interrupt.step().map_err(signal)).map_err(refused)
             }),
             // The batches go on: another thread reads them.
             State::Ahead(ahead) if ahead.0.is_own_thread() => {
