@@ -49,7 +49,6 @@ pub(crate) fn write_row_major(shape: &[i64], strides: &mut [i64]) {
 
 /// Strides in elements, from strides in bytes. Those that mean nothing are made to mean nothing harmful:
 /// nobody has to be able to divide them.
-#[cfg(any(feature = "pyo3", test))]
 pub(crate) fn from_bytes(
     shape: &[i64],
     strides: &[i64],
@@ -78,84 +77,6 @@ pub(crate) fn broadcast(from: &[i64], strides: &[i64], to: &[i64]) -> Option<Vec
         (same || from == 1).then_some(if same { stride } else { 0 })
     });
     std::iter::repeat_n(Some(0), new).chain(old).collect()
-}
-
-/// Which positions along an axis a view has.
-#[cfg(feature = "pyo3")]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pick {
-    /// One, and the axis is gone.
-    One(i64),
-    /// So many, from `start` on in steps of `step`; where there are none, `start` and `step` mean nothing.
-    Every { start: i64, step: i64, len: i64 },
-    /// A new axis of one position.
-    New,
-}
-
-/// Where a view begins, in elements from the first one, and its shape and strides. Each axis has its pick, in
-/// order.
-///
-/// # Errors
-///
-/// `NoSuchPosition` for what is not on the axis; `Overflow`.
-#[cfg(feature = "pyo3")]
-pub(crate) fn part(
-    shape: &[i64],
-    strides: &[i64],
-    picks: &[Pick],
-) -> Result<(i64, Vec<i64>, Vec<i64>), Error> {
-    let overflow = || Error::Overflow("span of strides");
-    let is_empty = shape.contains(&0);
-    let mut axes = shape.iter().zip(strides).enumerate();
-    let (mut origin, mut extents, mut steps) = (Some(0i64), Vec::new(), Vec::new());
-    let mut move_on = |position: i64, stride: i64| {
-        // Where there is no element, no stride means anything.
-        if !is_empty && position != 0 {
-            let step = position.checked_mul(stride);
-            origin = step.and_then(|step| origin?.checked_add(step));
-        }
-    };
-    for &pick in picks {
-        if pick == Pick::New {
-            extents.push(1);
-            steps.push(1);
-            continue;
-        }
-        let Some((axis, (&extent, &stride))) = axes.next() else {
-            return Err(Error::Overflow("number of axes"));
-        };
-        let check = |position: i64| match (0..extent).contains(&position) {
-            true => Ok(position),
-            false => Err(Error::NoSuchPosition { axis, position, extent }),
-        };
-        match pick {
-            Pick::One(position) => move_on(check(position)?, stride),
-            Pick::Every { len: ..=0, .. } => {
-                extents.push(0);
-                steps.push(1);
-            }
-            Pick::Every { start, step, len } => {
-                let last = (len - 1).checked_mul(step).and_then(|way| way.checked_add(start));
-                check(last.ok_or_else(overflow)?)?;
-                move_on(check(start)?, stride);
-                extents.push(len);
-                // Of one position the stride means nothing.
-                steps.push(
-                    stride.checked_mul(step).or((len == 1).then_some(1)).ok_or_else(overflow)?,
-                );
-            }
-            Pick::New => {}
-        }
-    }
-    for (_, (&extent, &stride)) in axes {
-        extents.push(extent);
-        steps.push(stride);
-    }
-    if extents.contains(&0) {
-        origin = Some(0);
-        steps = row_major(&extents);
-    }
-    Ok((origin.ok_or_else(overflow)?, extents, steps))
 }
 
 /// What keeps the elements from lying one behind the other in row-major order, if anything does.

@@ -1,5 +1,14 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(
+    not(feature = "pyo3"),
+    allow(
+        dead_code,
+        unreachable_pub,
+        unused_imports,
+        reason = "what only the Python classes call"
+    )
+)]
 
 #[cfg(target_endian = "big")]
 compile_error!(
@@ -30,11 +39,25 @@ mod kernels;
 mod layout;
 mod memory;
 mod names;
+#[cfg(feature = "pyo3")]
+mod pending;
 mod plan;
 mod possible;
 mod reshape;
 mod scalar;
 mod typed;
+
+/// Without Python there is no exception in flight.
+#[cfg(not(feature = "pyo3"))]
+mod pending {
+    pub(crate) struct PendingException;
+
+    impl PendingException {
+        pub(crate) fn set_aside() -> Option<Self> {
+            None
+        }
+    }
+}
 
 // Atomics and locks go by this name where `tests/models` puts loom's in their place.
 use std::sync;

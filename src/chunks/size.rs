@@ -3,10 +3,10 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait, RunArray};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, OffsetSizeTrait, RunArray, UnionArray};
 use arrow_buffer::ArrowNativeType;
 use arrow_data::ByteView;
-use arrow_schema::{DataType, FieldRef, UnionMode};
+use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
 use crate::memory;
 
@@ -143,18 +143,8 @@ pub(crate) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
             views(list.offsets(), list.sizes(), &of_each_row(list.values())?)
         }
         DataType::FixedSizeList(_, size) => {
-            let (size, items) = (usize::try_from(*size).ok()?, array.as_fixed_size_list());
-            match of_each_row(items.values())? {
-                // An index for each item, where items are gathered.
-                Sizes::Same(item) => {
-                    Some(Sizes::Same(item.checked_add(4)?.checked_mul(size)?.checked_add(1)?))
-                }
-                items => Sizes::collect(
-                    rows,
-                    (0..rows)
-                        .map(|row| items.between(row * size, (row + 1) * size)?.checked_add(1)),
-                ),
-            }
+            let size = usize::try_from(*size).ok()?;
+            of_each_list(rows, &of_each_row(array.as_fixed_size_list().values())?, size)
         }
         DataType::Struct(_) => {
             let columns = array.as_struct().columns().iter().map(|column| of_each_row(column));
@@ -165,34 +155,10 @@ pub(crate) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
             let children = fields.iter().map(|(id, _)| of_each_row(union.child(id)));
             together(rows, &children.collect::<Option<Vec<_>>>()?)
         }
-        DataType::Union(fields, UnionMode::Dense) => {
-            let union = array.as_union();
-            let children = fields.iter().map(|(id, _)| Some((id, of_each_row(union.child(id))?)));
-            let children = children.collect::<Option<Vec<_>>>()?;
-            let size = |row: usize| {
-                let id = union.type_id(row);
-                let (_, sizes) = children.iter().find(|(child, _)| *child == id)?;
-                sizes.of(union.value_offset(row))?.checked_add(5)
-            };
-            Sizes::collect(rows, (0..rows).map(size))
-        }
+        DataType::Union(fields, UnionMode::Dense) => of_each_choice(array.as_union(), fields),
         DataType::Utf8View => texts(array, array.as_string_view().views()),
         DataType::BinaryView => texts(array, array.as_binary_view().views()),
-        DataType::Dictionary(..) => {
-            let dictionary = array.as_any_dictionary_opt()?;
-            let values = match of_each_row(dictionary.values())? {
-                _ if dictionary.values().is_empty() => Sizes::Same(0),
-                values => values,
-            };
-            match values {
-                Sizes::Same(size) => Some(Sizes::Same(size.checked_add(9)?)),
-                values => {
-                    memory::probe_alloc(rows.checked_mul(8)?).ok()?;
-                    let keys = dictionary.normalized_keys();
-                    Sizes::collect(rows, keys.iter().map(|&key| values.of(key)?.checked_add(9)))
-                }
-            }
-        }
+        DataType::Dictionary(..) => of_each_code(array.as_any_dictionary_opt()?),
         DataType::RunEndEncoded(..) => {
             let (lengths, values) = runs(array)?;
             let sizes = match of_each_row(&values)? {
@@ -207,6 +173,44 @@ pub(crate) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
         }
         data_type => Some(Sizes::Same(of_type(data_type, 1)?)),
     }
+}
+
+fn of_each_choice(union: &UnionArray, fields: &UnionFields) -> Option<Sizes> {
+    let children = fields.iter().map(|(id, _)| Some((id, of_each_row(union.child(id))?)));
+    let children = children.collect::<Option<Vec<_>>>()?;
+    let size = |row: usize| {
+        let id = union.type_id(row);
+        let (_, sizes) = children.iter().find(|(child, _)| *child == id)?;
+        sizes.of(union.value_offset(row))?.checked_add(5)
+    };
+    Sizes::collect(union.len(), (0..union.len()).map(size))
+}
+
+fn of_each_list(rows: usize, items: &Sizes, size: usize) -> Option<Sizes> {
+    match items {
+        // An index for each item, where items are gathered.
+        Sizes::Same(item) => {
+            Some(Sizes::Same(item.checked_add(4)?.checked_mul(size)?.checked_add(1)?))
+        }
+        items => {
+            let of = |row: usize| items.between(row * size, (row + 1) * size)?.checked_add(1);
+            Sizes::collect(rows, (0..rows).map(of))
+        }
+    }
+}
+
+fn of_each_code(dictionary: &dyn AnyDictionaryArray) -> Option<Sizes> {
+    let values = match of_each_row(dictionary.values())? {
+        _ if dictionary.values().is_empty() => Sizes::Same(0),
+        values => values,
+    };
+    if let Sizes::Same(size) = values {
+        return Some(Sizes::Same(size.checked_add(9)?));
+    }
+    let rows = dictionary.len();
+    memory::probe_alloc(rows.checked_mul(8)?).ok()?;
+    let keys = dictionary.normalized_keys();
+    Sizes::collect(rows, keys.iter().map(|&key| values.of(key)?.checked_add(9)))
 }
 
 /// What arrow's `take` of so many rows reserves before it has seen one: for lists it goes by their mean length.

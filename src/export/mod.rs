@@ -35,14 +35,11 @@ use crate::plan::Plan;
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
-#[cfg(feature = "pyo3")]
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 pub(crate) use refusal::nulls;
-#[cfg(feature = "pyo3")]
 pub(crate) use refusal::{is_ragged, way_out};
 pub use source::Source;
-#[cfg(feature = "pyo3")]
 pub(crate) use source::check_type;
 
 /// An Arrow array as a tensor: on the CPU, strides given, zero-copy where the memory allows it.

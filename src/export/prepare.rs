@@ -115,7 +115,6 @@ impl Prepared {
     }
 
     /// Bytes of the plan.
-    #[cfg(feature = "pyo3")]
     pub(crate) fn bytes_copied(&self) -> usize {
         let bytes = |kind: &Kind| kind.plan().map_or(0, Plan::bytes_copied);
         bytes(&self.values).saturating_add(self.mask.as_ref().map_or(0, bytes))
@@ -211,7 +210,6 @@ impl PreparedColumns {
     }
 
     /// Bytes of the plan.
-    #[cfg(feature = "pyo3")]
     pub(crate) fn bytes_copied(&self) -> usize {
         let bytes = self.0.iter().map(|(_, prepared)| prepared.bytes_copied());
         bytes.fold(0, usize::saturating_add)

@@ -42,8 +42,6 @@ impl<'a> From<&'a RecordBatch> for Source<'a> {
         Self::Table(std::slice::from_ref(batch), batch.schema_ref())
     }
 }
-
-#[cfg(feature = "pyo3")]
 impl Source<'_> {
     /// What there may be to look at, in bytes.
     pub(crate) fn nbytes(self) -> usize {

@@ -23,16 +23,12 @@ use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
-
-#[cfg(feature = "pyo3")]
 pub(crate) use decide::numeric;
 pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
 pub(crate) use primitive::{adopt, adopt_as};
-#[cfg(feature = "pyo3")]
 pub(crate) use ragged::masked_ragged;
 pub use ragged::ragged;
-#[cfg(feature = "pyo3")]
 pub(crate) use table::masked_record_batch;
 pub use table::{columns, record_batch};
 

@@ -5,7 +5,6 @@ use std::fmt;
 
 use super::ManagedTensor;
 use crate::copy::CopyReason;
-#[cfg(feature = "pyo3")]
 use crate::ffi::DLTensor;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 
@@ -103,13 +102,11 @@ impl ManagedTensor {
 
     /// The description in C's terms, good for as long as the tensor is; `None` if the producer left the
     /// strides out.
-    #[cfg(feature = "pyo3")]
     pub(crate) fn dl_tensor(&self) -> Option<DLTensor> {
         self.view.dl_tensor()
     }
 
     /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
-    #[cfg(feature = "pyo3")]
     pub(crate) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
         self.view.extends_beyond(origin, len)
     }

@@ -60,7 +60,6 @@ impl ManagedTensor {
 
     /// Where the elements are, and how many: all of them `T`s, aligned, in row-major order, in memory that the CPU
     /// can read, for as long as the tensor lives. Somebody else may write to them.
-    #[cfg(feature = "pyo3")]
     pub(crate) fn run_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
         let (lowest, len, _) = self.view.elements()?;
         match self.row_major_obstacle().filter(|_| !self.is_contiguous()) {

@@ -21,7 +21,7 @@ pub(super) fn advise<T>(memory: &mut [T]) {
 pub(super) fn advise<T>(_memory: &mut [T]) {}
 
 /// The size of a huge page, on most machines.
-#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
+#[cfg(target_os = "linux")]
 pub(super) const PAGE: usize = 2 << 20;
 
 /// Asks for huge pages.
@@ -44,7 +44,7 @@ pub(super) unsafe fn advise_pages(start: *mut u8, nbytes: usize) {
 /// # Safety
 ///
 /// So many bytes from `start` on are the caller's, and nobody reads them before writing to them.
-#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
+#[cfg(target_os = "linux")]
 pub(super) unsafe fn offer(start: *mut u8, nbytes: usize) {
     const MADV_FREE: i32 = 8;
 

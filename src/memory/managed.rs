@@ -1,24 +1,16 @@
 //! The owning handle, for both ABIs and for tensors of our own.
 #![expect(unsafe_code, reason = "takes raw pointers over and gives them up")]
 
-use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_buffer::Buffer;
-
-use super::fresh::Fresh;
 use super::owner::{Abi, Owner};
 use super::pack::{self, Description};
-use super::run::{follows, whole};
 use super::view::{Flag, View};
 use crate::error::Error;
-use crate::ffi::{
-    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
-};
-use crate::layout;
+use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 
-const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
+pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 
 /// A tensor that is yours: dropping it calls the producer's deleter, exactly once.
 ///
@@ -107,7 +99,6 @@ impl ManagedTensor {
     /// # Safety
     ///
     /// As [`Self::from_raw`], but for a tensor that the caller gives up only if it is taken.
-    #[cfg(feature = "pyo3")]
     pub(crate) unsafe fn from_raw_unless_refused(
         tensor: *mut DLManagedTensorVersioned,
     ) -> Result<Self, Error> {
@@ -117,7 +108,6 @@ impl ManagedTensor {
     }
 
     /// Undoes [`Self::from_raw_unless_refused`]: the tensor is again that of whoever handed it over.
-    #[cfg(feature = "pyo3")]
     pub(crate) fn forget(self) {
         self.owner.forget();
     }
@@ -187,222 +177,6 @@ impl ManagedTensor {
         Self { exclusive: Flag::from(true), ..self }
     }
 
-    /// A tensor over memory that others may hold too: read-only, whatever else `flags` say.
-    pub(crate) fn from_shared(
-        buffer: Buffer,
-        dtype: DLDataType,
-        flags: DLPackFlags,
-        shape: &[i64],
-        strides: &[i64],
-    ) -> Result<Self, Error> {
-        let (whole, flags) = (whole(&buffer), flags.union(DLPackFlags::READ_ONLY));
-        Self::over(buffer, whole, 0, dtype, flags, shape, strides)
-    }
-
-    /// [`Self::from_shared`] for what reaches from the start of the first buffer to the end of the last:
-    /// slices of one allocation, each of which [`follows`] the one before it.
-    ///
-    /// # Panics
-    ///
-    /// If one does not.
-    pub(crate) fn from_run(
-        mut buffers: Vec<Buffer>,
-        dtype: DLDataType,
-        flags: DLPackFlags,
-        shape: &[i64],
-        strides: &[i64],
-    ) -> Result<Self, Error> {
-        if shape.contains(&0) {
-            return Self::from_shared(Buffer::default(), dtype, flags, shape, strides);
-        }
-        assert!(buffers.windows(2).all(|pair| follows(&pair[0], &pair[1])), "one run");
-        let start = buffers.first().map_or(0, Buffer::ptr_offset);
-        // It keeps the whole allocation, and so all of the others.
-        let last = buffers.pop().unwrap_or_default();
-        let end = last.ptr_offset() + last.len();
-        Self::over(last, start..end, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
-    }
-
-    /// A tensor over memory that nobody else holds, whose first element is `origin` bytes into it:
-    /// writable. `flags` say how that came to be.
-    pub(crate) fn from_fresh(
-        memory: Fresh,
-        origin: usize,
-        dtype: DLDataType,
-        flags: DLPackFlags,
-        shape: &[i64],
-        strides: &[i64],
-    ) -> Result<Self, Error> {
-        let memory = memory.into_buffer();
-        let whole = whole(&memory);
-        let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
-        // I3: the memory had no other holder, and its pointer comes from the allocation.
-        // SAFETY: `over` packs the buffer, which was that of a `Fresh`.
-        let owner = unsafe { tensor.owner.known_fresh() };
-        Ok(Self { exclusive: Flag::from(true), owner, view: tensor.view })
-    }
-
-    pub(super) fn is_fresh(&self) -> bool {
-        matches!(self.owner.abi(), Abi::Fresh(_))
-    }
-
-    /// The memory that it spans, if it is our own and nobody else's, and not nothing; the tensor is no more.
-    /// Otherwise the tensor comes back.
-    pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
-        let (Abi::Fresh(packed), Some((bytes, _))) = (self.owner.abi(), self.span()) else {
-            return Err(self);
-        };
-        let (start, len) = (bytes.as_ptr().addr(), bytes.len());
-        if len == 0 {
-            return Err(self);
-        }
-        self.owner.forget();
-        // SAFETY: I1, and the owner of the block is what `Abi::Fresh` says.
-        let memory = Fresh::alone(unsafe { packed.into_owner::<Buffer>() });
-        let before = start - memory.buffer().as_ptr().addr();
-        Ok(memory.part(before, len))
-    }
-
-    /// A tensor over so many bytes of a buffer's allocation, `origin` bytes into which its first element is.
-    /// They end where the buffer does, or before.
-    fn over(
-        buffer: Buffer,
-        bytes: Range<usize>,
-        origin: usize,
-        dtype: DLDataType,
-        flags: DLPackFlags,
-        shape: &[i64],
-        strides: &[i64],
-    ) -> Result<Self, Error> {
-        // The header asks for NULL where there are no elements. Elsewhere the pointer must come from
-        // the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory writes through it.
-        let data = if shape.contains(&0) {
-            std::ptr::null_mut()
-        } else {
-            buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin)
-        };
-        let len = bytes.len();
-        let device = DLDevice::CPU;
-        let description =
-            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: a buffer keeps its allocation where it is, from its start to at least the buffer's own end;
-        // that the elements lie within these bytes is checked next, before anyone can look.
-        let tensor = unsafe { Self::pack(buffer, &description) }?;
-        if tensor.view.extends_beyond(origin, len) {
-            return Err(Error::Overflow("extent beyond its buffer"));
-        }
-        Ok(tensor)
-    }
-
-    /// Another tensor over the same memory, which keeps this one alive. What the producer said of
-    /// it is passed on, but not `IS_COPIED`: nobody is the sole owner any more.
-    #[must_use]
-    pub fn share(self: &Arc<Self>) -> Self {
-        let packed =
-            pack::pack(|| Arc::clone(self), &self.described(self.shape(), &self.strides()));
-        // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
-        let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
-        Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
-    }
-
-    /// [`Self::share`], for somebody who may not write to it.
-    #[cfg(feature = "pyo3")]
-    pub(crate) fn share_read_only(self: &Arc<Self>) -> Self {
-        let (shape, strides) = (self.shape(), self.strides());
-        let mut description = self.described(shape, &strides);
-        description.flags = description.flags.union(DLPackFlags::READ_ONLY);
-        let packed = pack::pack(|| Arc::clone(self), &description);
-        // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
-        let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
-        Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
-    }
-
-    /// Whether another tensor or array in Rust may have borrowed the memory. One that was taken over from C has
-    /// nobody but C behind it, for all that was promised.
-    #[cfg(feature = "pyo3")]
-    pub(crate) fn has_lookers_on(&self) -> bool {
-        !self.exclusive.get() && matches!(self.owner.abi(), Abi::Packed(_))
-    }
-
-    /// What another tensor over this one's memory says.
-    pub(super) fn described<'a>(&self, shape: &'a [i64], strides: &'a [i64]) -> Description<'a> {
-        Description {
-            data: self.data(),
-            byte_offset: self.byte_offset(),
-            device: self.device(),
-            dtype: self.dtype(),
-            flags: self.flags().intersection(DLPackFlags::READ_ONLY.union(PADDED)),
-            shape,
-            strides,
-        }
-    }
-
-    /// The same elements with their axes in another order: the tensor's axis `axes[i]` becomes axis `i`.
-    pub(crate) fn transposed(self, axes: &[usize]) -> Self {
-        let mut sorted = axes.to_vec();
-        sorted.sort_unstable();
-        assert!(sorted.into_iter().eq(0..self.ndim()), "each axis once");
-        let pick = |values: &[i64]| axes.iter().map(|&axis| values[axis]).collect::<Vec<_>>();
-        let this = Arc::new(self);
-        let (shape, strides) = (pick(this.shape()), pick(&this.strides()));
-        let description = this.described(&shape, &strides);
-        // SAFETY: I2, for as long as the clone keeps the tensor: the order of axes changes none of it.
-        let shared = unsafe { Self::pack(Arc::clone(&this), &description) };
-        shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
-    }
-
-    /// The same elements along other axes, which go no further than these, by somebody who has counted them.
-    pub(crate) fn in_shape(self, shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
-        let (flags, dtype, exclusive) = (self.flags(), self.dtype(), self.exclusive);
-        // Other devices' memory is not there to be read, or counted.
-        let reach = self.span().map(|(bytes, origin)| (origin, bytes.len()));
-        let this = match self.into_fresh() {
-            Ok(memory) => {
-                let origin = reach.map_or(0, |(origin, _)| origin);
-                return Self::from_fresh(memory, origin, dtype, flags, shape, strides);
-            }
-            Err(this) => Arc::new(this),
-        };
-        let description = this.described(shape, strides);
-        // SAFETY: I2, for as long as the clone keeps the tensor; that no axis goes further than it did is checked
-        // next, before anyone can look.
-        let tensor = unsafe { Self::pack(Arc::clone(&this), &description) }?;
-        if reach.is_some_and(|(origin, len)| tensor.view.extends_beyond(origin, len)) {
-            return Err(Error::Overflow("extent beyond its buffer"));
-        }
-        // I3: the owner has what the tensor had, and nobody else has the owner.
-        Ok(Self { exclusive, ..tensor })
-    }
-
-    /// The same elements in a larger shape, as NumPy's `broadcast_to`: axes of extent 1 repeat by a stride
-    /// of 0, and more axes may come in front. Read-only, because many elements are one.
-    ///
-    /// ```
-    /// use arrow_array::Int32Array;
-    /// let one = arrow_dlpack::export::array(&Int32Array::from(vec![7]))?;
-    /// let many = one.broadcast_to(&[1000])?;
-    /// assert_eq!((many.shape(), &*many.strides()), (&[1000][..], &[0][..]));
-    /// # Ok::<(), arrow_dlpack::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// `CannotBroadcast`; `NegativeExtent`; `Overflow` for more bytes than an address space has.
-    pub fn broadcast_to(self, shape: &[i64]) -> Result<Self, Error> {
-        let strides = layout::broadcast(self.shape(), &self.strides(), shape);
-        let cannot = || Error::CannotBroadcast { from: self.shape().into(), to: shape.into() };
-        let strides = strides.ok_or_else(cannot)?;
-        let this = Arc::new(self);
-        let mut description = this.described(shape, &strides);
-        description.flags = description.flags.union(DLPackFlags::READ_ONLY);
-        if shape.contains(&0) {
-            // The header asks for NULL where there are no elements.
-            description.data = std::ptr::null_mut();
-        }
-        // SAFETY: I2, for as long as the clone keeps the tensor: no axis goes further than it did.
-        unsafe { Self::pack(Arc::clone(&this), &description) }
-    }
-
     /// A tensor over memory of somebody else's that came without a deleter, such as a Python object's.
     /// Dropping `owner` is what gives the memory back.
     ///
@@ -464,7 +238,6 @@ impl ManagedTensor {
 
     /// [`Self::into_raw`] for a consumer that understands `newest`: what is written in the header is the
     /// smaller of its version and ours, but not less than the dtype and the flags take.
-    #[cfg(feature = "pyo3")]
     pub(crate) fn into_raw_for(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
         // 1.1 brought the 8, 6 and 4-bit floats and the padding flag.
         let minor = u32::from(self.dtype().code.0 > 6 || self.flags().contains(PADDED));
@@ -508,35 +281,4 @@ fn at<T>(tensor: *mut T) -> Result<NonNull<T>, Error> {
         return Ok(tensor);
     }
     Err(Error::MisalignedTensor { address: tensor.as_ptr().addr() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    type Way<'a> = &'a dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>;
-
-    /// Callers count their elements; should one of them count wrong, no tensor says so.
-    #[test]
-    fn a_tensor_does_not_reach_beyond_its_buffers() {
-        let whole = Buffer::from_vec(vec![0_i32; 4]);
-        let shared = |shape: &[i64], strides: &[i64]| {
-            let flags = DLPackFlags::default();
-            ManagedTensor::from_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
-        };
-        let run = |shape: &[i64], strides: &[i64]| {
-            let halves = vec![whole.slice_with_length(0, 8), whole.slice_with_length(8, 8)];
-            let flags = DLPackFlags::default();
-            ManagedTensor::from_run(halves, DLDataType::INT32, flags, shape, strides)
-        };
-        let beyond = Error::Overflow("extent beyond its buffer");
-        let ways: [Way<'_>; 2] = [&shared, &run];
-        for over in ways {
-            assert_eq!(over(&[2, 2], &[2, 1]).map(|tensor| tensor.nbytes()), Ok(16));
-            assert_eq!(over(&[2], &[3]).map(|tensor| tensor.nbytes()), Ok(8));
-            assert_eq!(over(&[5], &[1]).err(), Some(beyond.clone()));
-            assert_eq!(over(&[2], &[4]).err(), Some(beyond.clone()));
-            assert_eq!(over(&[2], &[-1]).err(), Some(beyond.clone()));
-        }
-    }
 }

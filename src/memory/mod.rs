@@ -8,6 +8,7 @@ mod counts;
 mod describe;
 mod elements;
 mod fresh;
+mod from_buffer;
 mod from_owner;
 mod grid;
 mod huge;
@@ -17,18 +18,14 @@ mod managed;
 mod own;
 mod owner;
 mod pack;
-#[cfg(feature = "pyo3")]
 mod part;
-#[cfg(feature = "pyo3")]
-mod pending;
 mod probe_alloc;
-#[cfg(feature = "pyo3")]
 mod prototype;
 mod release;
-#[cfg(all(target_os = "linux", any(feature = "pyo3", test)))]
-#[cfg_attr(not(feature = "pyo3"), expect(unreachable_pub, reason = "here for its tests"))]
+#[cfg(target_os = "linux")]
 mod retaining_allocator;
 mod run;
+mod share;
 mod vector;
 mod view;
 mod zeroed;
@@ -39,18 +36,13 @@ pub(crate) use grid::Grid;
 pub use live::{Live, live};
 pub use managed::ManagedTensor;
 pub(crate) use own::claim;
-#[cfg(feature = "pyo3")]
 pub(crate) use owner::{delete_legacy, delete_versioned};
-#[cfg(feature = "pyo3")]
 pub(crate) use pack::Description;
-#[cfg(feature = "pyo3")]
-pub(crate) use pending::{PendingException, symbol};
-#[cfg(feature = "pyo3")]
+pub(crate) use part::Index;
 pub(crate) use probe_alloc::reserved;
 pub(crate) use probe_alloc::{collect, probe_alloc, try_collect};
-#[cfg(feature = "pyo3")]
 pub(crate) use release::release_foreign;
-#[cfg(all(target_os = "linux", feature = "pyo3"))]
+#[cfg(target_os = "linux")]
 pub use retaining_allocator::RetainingAllocator;
 pub(crate) use run::follows;
 pub(crate) use vector::Vector;

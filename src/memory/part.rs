@@ -6,20 +6,31 @@ use std::sync::Arc;
 use super::ManagedTensor;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::layout::{self, Pick};
+use crate::layout;
+
+/// Which positions along an axis a view has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Index {
+    /// One, and the axis is gone.
+    One(i64),
+    /// So many, from `start` on in steps of `step`; where there are none, `start` and `step` mean nothing.
+    Every { start: i64, step: i64, len: i64 },
+    /// A new axis of one position.
+    New,
+}
 
 impl ManagedTensor {
-    /// Some of the elements: each axis has its pick, in order, and those without one are taken whole. No memory
+    /// Some of the elements: each axis has its index, in order, and those without one are taken whole. No memory
     /// is looked at, so that it may be a device's.
     ///
     /// # Errors
     ///
     /// `NoSuchPosition`; `PackedStrides` for elements that share a byte; `Overflow`.
-    pub(crate) fn part(self: &Arc<Self>, picks: &[Pick]) -> Result<Self, Error> {
+    pub(crate) fn part(self: &Arc<Self>, indices: &[Index]) -> Result<Self, Error> {
         let Some(itemsize) = self.itemsize() else {
             return Err(Error::PackedStrides { dtype: self.dtype() });
         };
-        let (origin, shape, strides) = layout::part(self.shape(), &self.strides(), picks)?;
+        let (origin, shape, strides) = part(self.shape(), &self.strides(), indices)?;
         let mut description = self.described(&shape, &strides);
         let bytes = isize::try_from(origin).ok().zip(isize::try_from(itemsize).ok());
         let bytes = bytes.and_then(|(origin, itemsize)| origin.checked_mul(itemsize));
@@ -35,7 +46,7 @@ impl ManagedTensor {
             let offset = wide.and_then(|bytes| description.byte_offset.checked_add_signed(bytes));
             description.byte_offset = offset.ok_or_else(Error::overflow("address range"))?;
         }
-        // SAFETY: I2, for as long as the clone keeps the tensor: `layout::part` has found every position on its
+        // SAFETY: I2, for as long as the clone keeps the tensor: `part` has found every position on its
         // axis, so that each element of the part is one of the tensor's.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
@@ -73,4 +84,69 @@ impl ManagedTensor {
         // SAFETY: I2, for as long as the clone keeps the tensor: the elements are as large as they were.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
+}
+
+/// Where a view begins, in elements from the first one, and its shape and strides. Each axis has its index, in
+/// order.
+///
+/// # Errors
+///
+/// `NoSuchPosition` for what is not on the axis; `Overflow`.
+fn part(
+    shape: &[i64],
+    strides: &[i64],
+    indices: &[Index],
+) -> Result<(i64, Vec<i64>, Vec<i64>), Error> {
+    let overflow = || Error::Overflow("span of strides");
+    let is_empty = shape.contains(&0);
+    let mut axes = shape.iter().zip(strides).enumerate();
+    let (mut origin, mut extents, mut steps) = (Some(0i64), Vec::new(), Vec::new());
+    let mut move_on = |position: i64, stride: i64| {
+        // Where there is no element, no stride means anything.
+        if !is_empty && position != 0 {
+            let step = position.checked_mul(stride);
+            origin = step.and_then(|step| origin?.checked_add(step));
+        }
+    };
+    for &index in indices {
+        if index == Index::New {
+            extents.push(1);
+            steps.push(1);
+            continue;
+        }
+        let Some((axis, (&extent, &stride))) = axes.next() else {
+            return Err(Error::Overflow("number of axes"));
+        };
+        let check = |position: i64| match (0..extent).contains(&position) {
+            true => Ok(position),
+            false => Err(Error::NoSuchPosition { axis, position, extent }),
+        };
+        match index {
+            Index::One(position) => move_on(check(position)?, stride),
+            Index::Every { len: ..=0, .. } => {
+                extents.push(0);
+                steps.push(1);
+            }
+            Index::Every { start, step, len } => {
+                let last = (len - 1).checked_mul(step).and_then(|way| way.checked_add(start));
+                check(last.ok_or_else(overflow)?)?;
+                move_on(check(start)?, stride);
+                extents.push(len);
+                // Of one position the stride means nothing.
+                steps.push(
+                    stride.checked_mul(step).or((len == 1).then_some(1)).ok_or_else(overflow)?,
+                );
+            }
+            Index::New => {}
+        }
+    }
+    for (_, (&extent, &stride)) in axes {
+        extents.push(extent);
+        steps.push(stride);
+    }
+    if extents.contains(&0) {
+        origin = Some(0);
+        steps = layout::row_major(&extents);
+    }
+    Ok((origin.ok_or_else(overflow)?, extents, steps))
 }

@@ -12,6 +12,7 @@ use std::mem::{self, ManuallyDrop};
 
 use super::local::LOCAL;
 use crate::fence;
+use crate::pending::PendingException;
 
 /// Releases within releases, before the next one has to wait: more than there are in earnest, and few enough for
 /// the smallest stacks of threads, 128 KiB, whatever other libraries do in between.
@@ -48,8 +49,7 @@ pub(super) fn release(work: impl FnOnce() + 'static) {
 /// business of.
 pub(crate) fn release_foreign(work: impl FnOnce() + 'static) {
     release(|| {
-        #[cfg(feature = "pyo3")]
-        let _pending = super::PendingException::set_aside();
+        let _pending = PendingException::set_aside();
         work();
     });
 }

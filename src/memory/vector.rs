@@ -14,7 +14,6 @@ use super::view::{Flag, View};
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
-#[cfg(feature = "pyo3")]
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
 
 /// Numbers one behind the other, which others may hold too.
@@ -54,7 +53,6 @@ impl<'a> Vector<'a> {
     }
 
     /// [`Self::share`] for a C consumer that understands `newest`, who must call the deleter.
-    #[cfg(feature = "pyo3")]
     #[inline(always)]
     pub(crate) fn lend(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
         let raw = self.pack().into_versioned();

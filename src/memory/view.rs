@@ -242,7 +242,6 @@ impl View {
 
     /// The description in C's terms: its pointers are good for as long as V1 is. `None` if the producer
     /// left the strides out, which DLPack allows no longer.
-    #[cfg(feature = "pyo3")]
     pub(super) fn dl_tensor(&self) -> Option<DLTensor> {
         let (shape, strides) = match self.ndim {
             0 => (ptr::null_mut(), ptr::null_mut()),

@@ -28,7 +28,7 @@ use super::{source, table};
 use crate::batches::{Batch, BatchOptions, BatchTensor, Batches, Features, Queue, State};
 use crate::chunks::{Coded, batch, checked};
 use crate::error::{Error, ReaderError};
-use crate::memory::PendingException;
+use crate::pending::PendingException;
 
 /// How long to wait before Python is asked for signals, Ctrl-C for one.
 const A_WHILE: Duration = Duration::from_millis(50);

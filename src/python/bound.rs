@@ -6,7 +6,7 @@
 //! bound, and is not cast.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, OffsetSizeTrait};
 use arrow_schema::{DataType, FieldRef, Fields};
 
 use crate::chunks::size::{self, Sizes};
@@ -76,34 +76,13 @@ pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
             let values = of_cast(array.as_any_dictionary_opt()?.values(), to)?;
             and(size::of_each_row(array)?.between(0, rows)?.checked_add(values))
         }
-        (DataType::Dictionary(..), to) => {
-            let dictionary = array.as_any_dictionary_opt()?;
-            let values = dictionary.values();
-            let sizes = leaf(values, to)?;
-            let written = if values.is_empty() {
-                0
-            } else {
-                memory::probe_alloc(own).ok()?;
-                let keys = dictionary.normalized_keys();
-                keys.into_iter().try_fold(0_usize, |sum, key| sum.checked_add(sizes.of(key)?))?
-            };
-            and(of_cast(values, to)?.checked_add(written.checked_mul(2)?))
-        }
+        (DataType::Dictionary(..), to) => and(of_codes(array.as_any_dictionary_opt()?, own, to)),
         (DataType::RunEndEncoded(..), DataType::RunEndEncoded(_, to)) => {
             let (lengths, values) = size::runs(array)?;
             let each = lengths.len().checked_mul(64)?;
             each.checked_add(of_cast(&values, to.data_type())?)
         }
-        (DataType::RunEndEncoded(..), to) => {
-            let (lengths, values) = size::runs(array)?;
-            let (before, after) = (leaf(&values, values.data_type())?, leaf(&values, to)?);
-            let mut runs = lengths.into_iter().enumerate();
-            let written = runs.try_fold(0_usize, |sum, (run, length)| {
-                let each = before.of(run)?.checked_add(after.of(run)?.checked_mul(2)?)?;
-                sum.checked_add(each.checked_mul(length)?)
-            });
-            and(written)
-        }
+        (DataType::RunEndEncoded(..), to) => and(of_runs(array, to)),
         (_, DataType::Dictionary(_, to)) => {
             // arrow's builder of such a dictionary begins with room for 1,024.
             let first = match **to {
@@ -115,14 +94,8 @@ pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
         (_, DataType::RunEndEncoded(_, to)) => {
             and(leaf(array, to.data_type())?.between(0, rows)?.checked_mul(4))
         }
-        (DataType::List(_), to) => {
-            let list = array.as_list::<i32>();
-            and(of_lists(list.values(), rows, to))
-        }
-        (DataType::LargeList(_), to) => {
-            let list = array.as_list::<i64>();
-            and(of_lists(list.values(), rows, to))
-        }
+        (DataType::List(_), to) => and(of_lists(array.as_list::<i32>().values(), rows, to)),
+        (DataType::LargeList(_), to) => and(of_lists(array.as_list::<i64>().values(), rows, to)),
         (DataType::ListView(_), to) => {
             let list = array.as_list_view::<i32>();
             and(of_views(list.values(), list.offsets(), list.sizes(), to))
@@ -148,6 +121,30 @@ pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
         }
         _ => None,
     }
+}
+
+/// Codes, to what they stand for.
+fn of_codes(codes: &dyn AnyDictionaryArray, own: usize, to: &DataType) -> Option<usize> {
+    let values = codes.values();
+    let sizes = leaf(values, to)?;
+    let written = if values.is_empty() {
+        0
+    } else {
+        memory::probe_alloc(own).ok()?;
+        let mut keys = codes.normalized_keys().into_iter();
+        keys.try_fold(0_usize, |sum, key| sum.checked_add(sizes.of(key)?))?
+    };
+    of_cast(values, to)?.checked_add(written.checked_mul(2)?)
+}
+
+/// Runs, to a row for each of theirs.
+fn of_runs(array: &dyn Array, to: &DataType) -> Option<usize> {
+    let (lengths, values) = size::runs(array)?;
+    let (before, after) = (leaf(&values, values.data_type())?, leaf(&values, to)?);
+    lengths.into_iter().enumerate().try_fold(0_usize, |sum, (run, length)| {
+        let each = before.of(run)?.checked_add(after.of(run)?.checked_mul(2)?)?;
+        sum.checked_add(each.checked_mul(length)?)
+    })
 }
 
 fn of_columns(columns: &[ArrayRef], to: &Fields) -> Option<usize> {

@@ -23,7 +23,8 @@ use super::item;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 use crate::layout;
-use crate::memory::{Description, ManagedTensor, PendingException};
+use crate::memory::{Description, ManagedTensor};
+use crate::pending::PendingException;
 
 /// As many as a buffer can have, `PyBUF_MAX_NDIM`, and as a NumPy array can.
 const MAX_NDIM: usize = 64;
@@ -113,19 +114,9 @@ pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
     let dtype = item::of_format(&format.to_string_lossy(), itemsize)?;
     let itemsize = dtype.item_bits(false) / 8;
 
-    let shape = match (shape, ndim) {
-        (Some(shape), _) => shape.iter().map(|&extent| wide(extent)).collect::<Result<_, _>>()?,
-        (None, 0) => Vec::new(),
-        // The protocol allows it: one axis is as long as the buffer.
-        (None, 1) => vec![wide(view.len)? / wide(view.itemsize)?.max(1)],
-        (None, _) => return Err(Error::NullShape(ndim).into()),
-    };
+    let shape = shape_of(view, shape, ndim)?;
     let strides = match strides {
-        Some(strides) => {
-            let strides: Vec<_> =
-                strides.iter().map(|&stride| wide(stride)).collect::<Result<_, _>>()?;
-            layout::from_bytes(&shape, &strides, itemsize)?
-        }
+        Some(strides) => layout::from_bytes(&shape, &all_wide(strides)?, itemsize)?,
         // ctypes leaves them out.
         None => layout::row_major(&shape),
     };
@@ -237,6 +228,25 @@ fn read_only(is: bool) -> DLPackFlags {
 unsafe fn values<'a>(array: *const Py_ssize_t, len: usize) -> Option<&'a [Py_ssize_t]> {
     // SAFETY: the caller's promise.
     (!array.is_null()).then(|| unsafe { slice::from_raw_parts(array, len) })
+}
+
+/// The extents of a buffer, whether or not it says them.
+fn shape_of(
+    view: &ffi::Py_buffer,
+    shape: Option<&[Py_ssize_t]>,
+    ndim: usize,
+) -> Result<Vec<i64>, Error> {
+    match (shape, ndim) {
+        (Some(shape), _) => all_wide(shape),
+        (None, 0) => Ok(Vec::new()),
+        // The protocol allows it: one axis is as long as the buffer.
+        (None, 1) => Ok(vec![wide(view.len)? / wide(view.itemsize)?.max(1)]),
+        (None, _) => Err(Error::NullShape(ndim)),
+    }
+}
+
+fn all_wide(sizes: &[Py_ssize_t]) -> Result<Vec<i64>, Error> {
+    sizes.iter().map(|&size| wide(size)).collect()
 }
 
 fn wide(size: Py_ssize_t) -> Result<i64, Error> {

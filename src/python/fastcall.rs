@@ -21,7 +21,8 @@ use super::capsule;
 use super::request::{CopyArg, DlDeviceArg, VersionArg};
 use crate::fence::fenced;
 use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::{ManagedTensor, symbol};
+use crate::memory::ManagedTensor;
+use crate::pending::symbol;
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {

@@ -6,11 +6,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PySliceMethods, PyTuple};
 
 use super::request::described;
-use crate::layout::Pick;
+use crate::memory::Index;
 
 /// The picks that an index stands for, in a tensor of this shape: integers, slices, `...` and None, one or a
 /// tuple of them.
-pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pick>> {
+pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Index>> {
     let items: Vec<Bound<'_, PyAny>> = match index.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().collect(),
         Err(_) => vec![index.clone()],
@@ -30,9 +30,9 @@ pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pic
     let (mut picks, mut axes) = (Vec::with_capacity(items.len()), shape.iter());
     for item in &items {
         if item.is_none() {
-            picks.push(Pick::New);
+            picks.push(Index::New);
         } else if item.is_instance_of::<PyEllipsis>() {
-            let whole = |&len: &i64| Pick::Every { start: 0, step: 1, len };
+            let whole = |&len: &i64| Index::Every { start: 0, step: 1, len };
             picks.extend(axes.by_ref().take(rest).map(whole));
         } else {
             let extent = axes.next().copied().unwrap_or_default();
@@ -43,11 +43,11 @@ pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Pic
 }
 
 /// The pick of an integer or a slice.
-fn pick(item: &Bound<'_, PyAny>, place: usize, extent: i64) -> PyResult<Pick> {
+fn pick(item: &Bound<'_, PyAny>, place: usize, extent: i64) -> PyResult<Index> {
     if let Ok(slice) = item.cast::<PySlice>() {
         let too_long = |_| PyIndexError::new_err("the axis is too long for Python");
         let found = slice.indices(isize::try_from(extent).map_err(too_long)?)?;
-        return Ok(Pick::Every {
+        return Ok(Index::Every {
             start: i64::try_from(found.start).map_err(too_long)?,
             step: i64::try_from(found.step).map_err(too_long)?,
             len: i64::try_from(found.slicelength).map_err(too_long)?,
@@ -73,7 +73,7 @@ fn pick(item: &Bound<'_, PyAny>, place: usize, extent: i64) -> PyResult<Pick> {
     // From the end, if it is negative.
     let position = position.and_then(|at| if at < 0 { at.checked_add(extent) } else { Some(at) });
     match position.filter(|at| (0..extent).contains(at)) {
-        Some(position) => Ok(Pick::One(position)),
+        Some(position) => Ok(Index::One(position)),
         None => Err(PyIndexError::new_err(format!(
             "index {integer} is out of bounds for item {place} of the index, an axis of {extent}"
         ))),

@@ -25,7 +25,7 @@ use super::tensor::{Producer, PyTensor};
 use super::{buffer, capsule, elements, index, pickle, values};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
-use crate::layout::Pick;
+use crate::memory::Index;
 use crate::memory::ManagedTensor;
 
 /// Any object with `__dlpack__`, a DLPack capsule, or an Arrow array.
@@ -387,7 +387,7 @@ impl PyTensor {
     }
 
     /// A view of some of the elements, which are the same column's if they are its rows.
-    fn part(&self, py: Python<'_>, picks: &[Pick]) -> PyResult<Self> {
+    fn part(&self, py: Python<'_>, picks: &[Index]) -> PyResult<Self> {
         let part = self.tensor.part(picks)?;
         let is_rows = part.ndim() > 0 && part.shape().get(1..) == self.tensor.shape().get(1..);
         let field = self.field.clone().filter(|_| is_rows);

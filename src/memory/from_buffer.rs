@@ -1,0 +1,155 @@
+//! Tensors over memory of our own, and the memory back.
+#![expect(unsafe_code, reason = "describes a buffer's allocation")]
+
+use std::ops::Range;
+
+use arrow_buffer::Buffer;
+
+use super::ManagedTensor;
+use super::fresh::Fresh;
+use super::owner::Abi;
+use super::pack::Description;
+use super::run::{follows, whole};
+use super::view::Flag;
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
+
+impl ManagedTensor {
+    /// A tensor over memory that others may hold too: read-only, whatever else `flags` say.
+    pub(crate) fn from_shared(
+        buffer: Buffer,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        let (whole, flags) = (whole(&buffer), flags.union(DLPackFlags::READ_ONLY));
+        Self::over(buffer, whole, 0, dtype, flags, shape, strides)
+    }
+
+    /// [`Self::from_shared`] for what reaches from the start of the first buffer to the end of the last:
+    /// slices of one allocation, each of which [`follows`] the one before it.
+    ///
+    /// # Panics
+    ///
+    /// If one does not.
+    pub(crate) fn from_run(
+        mut buffers: Vec<Buffer>,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        if shape.contains(&0) {
+            return Self::from_shared(Buffer::default(), dtype, flags, shape, strides);
+        }
+        assert!(buffers.windows(2).all(|pair| follows(&pair[0], &pair[1])), "one run");
+        let start = buffers.first().map_or(0, Buffer::ptr_offset);
+        // It keeps the whole allocation, and so all of the others.
+        let last = buffers.pop().unwrap_or_default();
+        let end = last.ptr_offset() + last.len();
+        Self::over(last, start..end, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
+    }
+
+    /// A tensor over memory that nobody else holds, whose first element is `origin` bytes into it:
+    /// writable. `flags` say how that came to be.
+    pub(crate) fn from_fresh(
+        memory: Fresh,
+        origin: usize,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        let memory = memory.into_buffer();
+        let whole = whole(&memory);
+        let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
+        // I3: the memory had no other holder, and its pointer comes from the allocation.
+        // SAFETY: `over` packs the buffer, which was that of a `Fresh`.
+        let owner = unsafe { tensor.owner.known_fresh() };
+        Ok(Self { exclusive: Flag::from(true), owner, view: tensor.view })
+    }
+
+    pub(super) fn is_fresh(&self) -> bool {
+        matches!(self.owner.abi(), Abi::Fresh(_))
+    }
+
+    /// The memory that it spans, if it is our own and nobody else's, and not nothing; the tensor is no more.
+    /// Otherwise the tensor comes back.
+    pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
+        let (Abi::Fresh(packed), Some((bytes, _))) = (self.owner.abi(), self.span()) else {
+            return Err(self);
+        };
+        let (start, len) = (bytes.as_ptr().addr(), bytes.len());
+        if len == 0 {
+            return Err(self);
+        }
+        self.owner.forget();
+        // SAFETY: I1, and the owner of the block is what `Abi::Fresh` says.
+        let memory = Fresh::alone(unsafe { packed.into_owner::<Buffer>() });
+        let before = start - memory.buffer().as_ptr().addr();
+        Ok(memory.part(before, len))
+    }
+
+    /// A tensor over so many bytes of a buffer's allocation, `origin` bytes into which its first element is.
+    /// They end where the buffer does, or before.
+    fn over(
+        buffer: Buffer,
+        bytes: Range<usize>,
+        origin: usize,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        // The header asks for NULL where there are no elements. Elsewhere the pointer must come from
+        // the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory writes through it.
+        let data = if shape.contains(&0) {
+            std::ptr::null_mut()
+        } else {
+            buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin)
+        };
+        let len = bytes.len();
+        let device = DLDevice::CPU;
+        let description =
+            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
+        // SAFETY: a buffer keeps its allocation where it is, from its start to at least the buffer's own end;
+        // that the elements lie within these bytes is checked next, before anyone can look.
+        let tensor = unsafe { Self::pack(buffer, &description) }?;
+        if tensor.view.extends_beyond(origin, len) {
+            return Err(Error::Overflow("extent beyond its buffer"));
+        }
+        Ok(tensor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Way<'a> = &'a dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>;
+
+    /// Callers count their elements; should one of them count wrong, no tensor says so.
+    #[test]
+    fn a_tensor_does_not_reach_beyond_its_buffers() {
+        let whole = Buffer::from_vec(vec![0_i32; 4]);
+        let shared = |shape: &[i64], strides: &[i64]| {
+            let flags = DLPackFlags::default();
+            ManagedTensor::from_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
+        };
+        let run = |shape: &[i64], strides: &[i64]| {
+            let halves = vec![whole.slice_with_length(0, 8), whole.slice_with_length(8, 8)];
+            let flags = DLPackFlags::default();
+            ManagedTensor::from_run(halves, DLDataType::INT32, flags, shape, strides)
+        };
+        let beyond = Error::Overflow("extent beyond its buffer");
+        let ways: [Way<'_>; 2] = [&shared, &run];
+        for over in ways {
+            assert_eq!(over(&[2, 2], &[2, 1]).map(|tensor| tensor.nbytes()), Ok(16));
+            assert_eq!(over(&[2], &[3]).map(|tensor| tensor.nbytes()), Ok(8));
+            assert_eq!(over(&[5], &[1]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[4]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[-1]).err(), Some(beyond.clone()));
+        }
+    }
+}

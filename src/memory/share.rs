@@ -1,0 +1,122 @@
+//! Other tensors over the memory of one, which they keep.
+#![expect(unsafe_code, reason = "describes memory of another tensor anew")]
+
+use std::sync::Arc;
+
+use super::ManagedTensor;
+use super::managed::PADDED;
+use super::owner::{Abi, Owner};
+use super::pack::{self, Description};
+use super::view::Flag;
+use crate::error::Error;
+use crate::ffi::DLPackFlags;
+use crate::layout;
+
+impl ManagedTensor {
+    /// Another tensor over the same memory, which keeps this one alive. What the producer said of
+    /// it is passed on, but not `IS_COPIED`: nobody is the sole owner any more.
+    #[must_use]
+    pub fn share(self: &Arc<Self>) -> Self {
+        let packed =
+            pack::pack(|| Arc::clone(self), &self.described(self.shape(), &self.strides()));
+        // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
+        let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
+        Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
+    }
+
+    /// [`Self::share`], for somebody who may not write to it.
+    pub(crate) fn share_read_only(self: &Arc<Self>) -> Self {
+        let (shape, strides) = (self.shape(), self.strides());
+        let mut description = self.described(shape, &strides);
+        description.flags = description.flags.union(DLPackFlags::READ_ONLY);
+        let packed = pack::pack(|| Arc::clone(self), &description);
+        // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
+        let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
+        Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
+    }
+
+    /// Whether another tensor or array in Rust may have borrowed the memory. One that was taken over from C has
+    /// nobody but C behind it, for all that was promised.
+    pub(crate) fn has_lookers_on(&self) -> bool {
+        !self.exclusive.get() && matches!(self.owner.abi(), Abi::Packed(_))
+    }
+
+    /// What another tensor over this one's memory says.
+    pub(super) fn described<'a>(&self, shape: &'a [i64], strides: &'a [i64]) -> Description<'a> {
+        Description {
+            data: self.data(),
+            byte_offset: self.byte_offset(),
+            device: self.device(),
+            dtype: self.dtype(),
+            flags: self.flags().intersection(DLPackFlags::READ_ONLY.union(PADDED)),
+            shape,
+            strides,
+        }
+    }
+
+    /// The same elements with their axes in another order: the tensor's axis `axes[i]` becomes axis `i`.
+    pub(crate) fn transposed(self, axes: &[usize]) -> Self {
+        let mut sorted = axes.to_vec();
+        sorted.sort_unstable();
+        assert!(sorted.into_iter().eq(0..self.ndim()), "each axis once");
+        let pick = |values: &[i64]| axes.iter().map(|&axis| values[axis]).collect::<Vec<_>>();
+        let this = Arc::new(self);
+        let (shape, strides) = (pick(this.shape()), pick(&this.strides()));
+        let description = this.described(&shape, &strides);
+        // SAFETY: I2, for as long as the clone keeps the tensor: the order of axes changes none of it.
+        let shared = unsafe { Self::pack(Arc::clone(&this), &description) };
+        shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
+    }
+
+    /// The same elements along other axes, which go no further than these, by somebody who has counted them.
+    pub(crate) fn in_shape(self, shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
+        let (flags, dtype, exclusive) = (self.flags(), self.dtype(), self.exclusive);
+        // Other devices' memory is not there to be read, or counted.
+        let reach = self.span().map(|(bytes, origin)| (origin, bytes.len()));
+        let this = match self.into_fresh() {
+            Ok(memory) => {
+                let origin = reach.map_or(0, |(origin, _)| origin);
+                return Self::from_fresh(memory, origin, dtype, flags, shape, strides);
+            }
+            Err(this) => Arc::new(this),
+        };
+        let description = this.described(shape, strides);
+        // SAFETY: I2, for as long as the clone keeps the tensor; that no axis goes further than it did is checked
+        // next, before anyone can look.
+        let tensor = unsafe { Self::pack(Arc::clone(&this), &description) }?;
+        if reach.is_some_and(|(origin, len)| tensor.view.extends_beyond(origin, len)) {
+            return Err(Error::Overflow("extent beyond its buffer"));
+        }
+        // I3: the owner has what the tensor had, and nobody else has the owner.
+        Ok(Self { exclusive, ..tensor })
+    }
+
+    /// The same elements in a larger shape, as NumPy's `broadcast_to`: axes of extent 1 repeat by a stride
+    /// of 0, and more axes may come in front. Read-only, because many elements are one.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// let one = arrow_dlpack::export::array(&Int32Array::from(vec![7]))?;
+    /// let many = one.broadcast_to(&[1000])?;
+    /// assert_eq!((many.shape(), &*many.strides()), (&[1000][..], &[0][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `CannotBroadcast`; `NegativeExtent`; `Overflow` for more bytes than an address space has.
+    pub fn broadcast_to(self, shape: &[i64]) -> Result<Self, Error> {
+        let strides = layout::broadcast(self.shape(), &self.strides(), shape);
+        let cannot = || Error::CannotBroadcast { from: self.shape().into(), to: shape.into() };
+        let strides = strides.ok_or_else(cannot)?;
+        let this = Arc::new(self);
+        let mut description = this.described(shape, &strides);
+        description.flags = description.flags.union(DLPackFlags::READ_ONLY);
+        if shape.contains(&0) {
+            // The header asks for NULL where there are no elements.
+            description.data = std::ptr::null_mut();
+        }
+        // SAFETY: I2, for as long as the clone keeps the tensor: no axis goes further than it did.
+        unsafe { Self::pack(Arc::clone(&this), &description) }
+    }
+}

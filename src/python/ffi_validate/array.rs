@@ -1,0 +1,206 @@
+//! Arrays: what arrow-rs takes for granted about them.
+#![expect(unsafe_code, reason = "looks into foreign structures")]
+
+use std::ffi::c_void;
+
+use arrow_array::ffi::FFI_ArrowArray;
+use arrow_data::{BufferSpec, layout};
+use arrow_schema::{DataType, UnionMode};
+
+use super::{Checked, children};
+
+/// Buffers of a view array: their numbers are `int32`, and then there is the one of their sizes. Fewer than a
+/// machine of 32 bits has addresses for.
+const MAX_VARIADIC: usize = (1 << 31) / size_of::<*const c_void>();
+
+/// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is
+/// bounded by the type's.
+pub(in crate::python) fn check_array(
+    array: &FFI_ArrowArray,
+    data_type: &DataType,
+) -> Checked<usize> {
+    let malformed = |what| format!("the Arrow array of {data_type} is malformed: {what}");
+    let end = check_length(array).map_err(malformed)?;
+    let mut moved = check_buffers(array, data_type, end).map_err(malformed)?;
+    let types = child_types(data_type);
+    if usize::try_from(array.n_children) != Ok(types.len()) {
+        let (found, expected) = (array.n_children, types.len());
+        return Err(malformed(format!("{found} children where {expected} are expected")));
+    }
+    for (child, (child_type, needed)) in children(array.n_children, array.children)?.zip(types) {
+        let child = child_of(child)?;
+        let needed = needed.checked_mul(end).and_then(|needed| i64::try_from(needed).ok());
+        if needed.is_none_or(|needed| child.length < needed) {
+            return Err(malformed(format!("a child of length {} is too short", child.length)));
+        }
+        moved += check_array(child, child_type)?;
+    }
+    match data_type {
+        DataType::Dictionary(_, values) => {
+            Ok(moved + check_array(child_of(array.dictionary)?, values)?)
+        }
+        _ if array.dictionary.is_null() => Ok(moved),
+        _ => Err(malformed("a dictionary where none is expected".to_owned())),
+    }
+}
+
+/// Where the rows end, from the start of the buffers on.
+fn check_length(array: &FFI_ArrowArray) -> Checked<usize> {
+    let (length, offset, nulls) = (array.length, array.offset, array.null_count);
+    let end = match (usize::try_from(length), usize::try_from(offset)) {
+        (Ok(length), Ok(offset)) => length.checked_add(offset),
+        _ => None,
+    };
+    let Some(end) = end else { return Err(format!("length {length}, offset {offset}")) };
+    if nulls < -1 || nulls > length {
+        return Err(format!("null_count {nulls} of length {length}"));
+    }
+    Ok(end)
+}
+
+/// How many bytes of the buffers of so many rows are misaligned.
+fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType, end: usize) -> Checked<usize> {
+    let (number, other);
+    let (buffers, has_validity, is_variadic) = match values_of_number(data_type) {
+        Some(values) => {
+            number = [values];
+            (number.as_slice(), true, false)
+        }
+        None => {
+            other = layout(data_type);
+            (other.buffers.as_slice(), other.can_contain_null_mask, other.variadic)
+        }
+    };
+    let fixed = buffers.len() + usize::from(has_validity);
+    let count = usize::try_from(array.n_buffers).unwrap_or(usize::MAX);
+    // Views carry any number of buffers that a view has a number for, and then the sizes of these.
+    let expected = match data_type {
+        // By the interface it has none; polars gives it one, which is not looked at.
+        DataType::Null => count <= 1,
+        _ if is_variadic => count > fixed && count - fixed <= MAX_VARIADIC,
+        _ => count == fixed,
+    };
+    if !expected {
+        return Err(format!("{} buffers where {fixed} are expected", array.n_buffers));
+    }
+    if count > 0 && (array.buffers.is_null() || !array.buffers.is_aligned()) {
+        return Err("no pointer to its buffers".to_owned());
+    }
+    let width = |buffer: &BufferSpec| match buffer {
+        BufferSpec::FixedWidth { byte_width, .. } => *byte_width,
+        _ => 1,
+    };
+    let widest = buffers.iter().map(width).max().unwrap_or(1);
+    let bytes = end.checked_add(1).and_then(|end| end.checked_mul(widest));
+    if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
+        let (length, offset) = (array.length, array.offset);
+        return Err(format!("length {length} and offset {offset} exceed the address space"));
+    }
+    if let Some(problem) = check_sizes(array, data_type, end, count) {
+        return Err(problem);
+    }
+    let mut moved = 0;
+    for (index, buffer) in buffers.iter().enumerate() {
+        if let BufferSpec::FixedWidth { byte_width, alignment } = buffer {
+            let index = index + usize::from(has_validity);
+            // SAFETY: S1, `count` pointers are there.
+            let start = unsafe { array.buffers.add(index).read() };
+            if start.addr() % alignment != 0 {
+                moved += end * byte_width;
+            }
+        }
+    }
+    Ok(moved)
+}
+
+/// The buffer of values of numbers, which [`layout`] allocates a vector for.
+fn values_of_number(data_type: &DataType) -> Option<BufferSpec> {
+    let byte_width = data_type.primitive_width().filter(|_| data_type.is_numeric())?;
+    let alignment = match byte_width {
+        8 => align_of::<u64>(),
+        1 | 2 | 4 => byte_width,
+        _ => return None,
+    };
+    Some(BufferSpec::FixedWidth { byte_width, alignment })
+}
+
+pub(in crate::python) fn child_of<'a>(child: *const FFI_ArrowArray) -> Checked<&'a FFI_ArrowArray> {
+    if child.is_null() || !child.is_aligned() {
+        return Err("the Arrow array has a child or a dictionary that is not there".to_owned());
+    }
+    // SAFETY: S1 holds for children, which live as long as their parent.
+    let child = unsafe { &*child };
+    if child.is_released() {
+        return Err("the Arrow array has a child that has been released already".to_owned());
+    }
+    Ok(child)
+}
+
+/// The buffer sizes that arrow-rs reads out of other buffers: strings' last offset, views' sizes.
+fn check_sizes(
+    array: &FFI_ArrowArray,
+    data_type: &DataType,
+    end: usize,
+    count: usize,
+) -> Option<String> {
+    // SAFETY: S1, `count` pointers are there, and each buffer is as long as the array's length says.
+    let buffer = |index: usize| unsafe { array.buffers.add(index).read() };
+    let last = |wide: bool| {
+        let (offsets, size) = (buffer(1), if wide { 8 } else { 4 });
+        if array.length == 0 {
+            return None;
+        }
+        if offsets.is_null() || offsets.addr() % size != 0 {
+            return Some("its offsets are missing or misaligned".to_owned());
+        }
+        // SAFETY: as above: `end + 1` aligned offsets.
+        let last = unsafe {
+            if wide {
+                offsets.cast::<i64>().add(end).read()
+            } else {
+                offsets.cast::<i32>().add(end).read().into()
+            }
+        };
+        (last < 0).then(|| format!("its last offset is {last}"))
+    };
+    match data_type {
+        DataType::Utf8 | DataType::Binary => last(false),
+        DataType::LargeUtf8 | DataType::LargeBinary => last(true),
+        DataType::Utf8View | DataType::BinaryView if count > 3 => {
+            let (sizes, variadic) = (buffer(count - 1).cast::<i64>(), count - 3);
+            if sizes.is_null() || !sizes.is_aligned() {
+                return Some("its buffer sizes are missing or misaligned".to_owned());
+            }
+            // SAFETY: as above: one size for each variadic buffer.
+            let negative = (0..variadic)
+                .map(|index| unsafe { sizes.add(index).read() })
+                .find(|&size| size < 0);
+            negative.map(|size| format!("a buffer size is {size}"))
+        }
+        _ => None,
+    }
+}
+
+/// The types of the children, and how many elements of each belong to one of the parent's (0 where
+/// offsets say, which `validate_full` checks).
+pub(in crate::python) fn child_types(data_type: &DataType) -> Vec<(&DataType, usize)> {
+    match data_type {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::Map(field, _) => vec![(field.data_type(), 0)],
+        DataType::FixedSizeList(field, size) => {
+            vec![(field.data_type(), usize::try_from(*size).unwrap_or(0))]
+        }
+        DataType::Struct(fields) => fields.iter().map(|field| (field.data_type(), 1)).collect(),
+        DataType::Union(fields, mode) => {
+            let needed = usize::from(*mode == UnionMode::Sparse);
+            fields.iter().map(|(_, field)| (field.data_type(), needed)).collect()
+        }
+        DataType::RunEndEncoded(ends, values) => {
+            vec![(ends.data_type(), 0), (values.data_type(), 0)]
+        }
+        _ => Vec::new(),
+    }
+}

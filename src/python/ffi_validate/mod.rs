@@ -1,0 +1,44 @@
+//! Arrow's C structures, checked before arrow-rs believes them.
+//!
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface.html>. arrow-rs trusts what it imports:
+//! a negative length panics, a short child reads out of bounds. So everything that a structure itself
+//! can prove is checked here first; that buffers are as long as the lengths say is the producer's
+//! promise.
+//!
+//! **S1** A structure is valid for as long as its owner lives, as the interface says: its texts end
+//! with a NUL, its arrays of pointers have the lengths given, and what they point to meets S1 too.
+#![expect(unsafe_code, reason = "looks into foreign structures")]
+
+mod array;
+mod schema;
+
+use arrow_schema::ArrowError;
+
+use crate::fence;
+
+pub(super) use array::{check_array, child_of, child_types};
+pub(super) use schema::{MAX_FIELDS, check_metadata, check_node, field_from, number, schema_at};
+
+/// What is wrong with a structure, in words.
+pub(super) type Checked<T = ()> = Result<T, String>;
+
+/// arrow-rs asserts some of what it imports: what the checks here miss is an error all the same.
+pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
+    fence::fenced(work)
+        .map_err(|_| "the Arrow structure is malformed".to_owned())?
+        .map_err(|error| error.to_string())
+}
+
+/// The elements of a C array of pointers.
+pub(super) fn children<T>(
+    count: i64,
+    children: *mut *mut T,
+) -> Checked<impl Iterator<Item = *const T>> {
+    let count =
+        usize::try_from(count).map_err(|_| format!("an Arrow structure has {count} children"))?;
+    if count > 0 && (children.is_null() || !children.is_aligned()) {
+        return Err(format!("an Arrow structure has {count} children, but no pointer to them"));
+    }
+    // SAFETY: S1, `count` pointers are there.
+    Ok((0..count).map(move |index| unsafe { children.add(index).read() }.cast_const()))
+}
