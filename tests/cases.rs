@@ -161,10 +161,12 @@ fn kind(error: &Error) -> &'static str {
 }
 
 fn check_error(error: &Error, expected: &Value) {
-    // The table has Python's words, of which these two name what Rust calls otherwise.
+    // The table has Python's words, of which these name what Rust calls otherwise.
     let phrase = match expected["phrase"].as_str().expect("an error is expected") {
         "physical=True" => "ExportOptions::with_physical",
         "to_tensor" => "export::tensor",
+        "to_tensor_dict" => "RecordBatch",
+        "with row" => "Source::Row",
         phrase => phrase,
     };
     assert!(error.to_string().contains(phrase), "{phrase:?} is not in {:?}", error.to_string());
