@@ -4,9 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{fmt, process};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, Int32Array, downcast_integer, make_array, new_empty_array,
-};
+use arrow_array::{Array, ArrayRef, Int32Array, make_array, new_empty_array};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
 
@@ -176,33 +174,30 @@ impl State {
     }
 }
 
-/// For each key of one integer type the one of another that takes its place. Keys that stand for nothing, as they may
-/// under a null, become 0.
+/// For each key the one that takes its place, of the type `to`: the same, or Int32. Keys that stand for nothing, as
+/// they may under a null, become 0. Keys are not negative, so that only the width of their type matters.
 pub(crate) fn recoded(
     keys: &Buffer,
     from: &DataType,
     codes: &Int32Array,
     to: &DataType,
 ) -> Result<Buffer, Error> {
-    fn mapped<K: ArrowNativeType, T: ArrowNativeType>(keys: &[K], codes: &[i32]) -> Buffer {
+    fn mapped<K: ArrowNativeType, T: ArrowNativeType>(keys: &Buffer, codes: &[i32]) -> Buffer {
         let code = |key: &K| codes.get(key.as_usize()).map_or(0, |code| code.as_usize());
-        keys.iter().map(|key| T::usize_as(code(key))).collect()
+        keys.typed_data::<K>().iter().map(|key| T::usize_as(code(key))).collect()
     }
-    macro_rules! of {
-        ($type:ty) => {{
-            type Key = <$type as ArrowPrimitiveType>::Native;
-            let keys = keys.typed_data::<Key>();
-            memory::probe_alloc(keys.len().saturating_mul(size_of::<Key>().max(4)))?;
-            match from == to {
-                true => mapped::<Key, Key>(keys, codes.values()),
-                false => mapped::<Key, i32>(keys, codes.values()),
-            }
-        }};
-    }
-    Ok(downcast_integer! {
-        from => (of),
-        _ => unreachable!("keys are integers"),
-    })
+    let width = from.primitive_width().unwrap_or(8);
+    memory::probe_alloc(keys.len().saturating_mul(4_usize.div_ceil(width)))?;
+    let mapped = match (width, from == to) {
+        (1, true) => mapped::<u8, u8>,
+        (1, false) => mapped::<u8, i32>,
+        (2, true) => mapped::<u16, u16>,
+        (2, false) => mapped::<u16, i32>,
+        (4, _) => mapped::<u32, i32>,
+        (_, true) => mapped::<u64, u64>,
+        (_, false) => mapped::<u64, i32>,
+    };
+    Ok(mapped(keys, codes.values()))
 }
 
 /// The keys of an array's rows.
