@@ -1,7 +1,5 @@
 //! What `Array` does.
 
-use std::ffi::CStr;
-
 use arrow_array::Array;
 use arrow_schema::DataType;
 use pyo3::exceptions::PyIndexError;
@@ -10,27 +8,28 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
 use super::array::PyArray;
+use super::arrow_capsule;
 use super::consume::Wanted;
 use super::error::Asked;
 use super::exchange;
 use super::expected::Expected;
-use super::fastcall::{self, Produces, Request};
+use super::fastcall;
 use super::field::{PyField, type_name};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
 use super::preview::preview;
 use super::protocols::{is_arrow, is_tensor};
-use super::request::{self, CopyArg, DeviceArg};
+use super::request::{CopyArg, DeviceArg};
 use super::run::{exported, unlocked};
 use super::source;
 use super::table::{self, Data};
 use super::take::{still_to_copy, take, take_by, take_mask};
 use super::tensor::PyTensor;
-use super::{capsule, destination, pickle, values};
+use super::{destination, pickle, values};
 use crate::error::Error;
 use crate::export::{self, ExportOptions, Source};
-use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
+use crate::ffi::{DLDevice, DLPackFlags};
 use crate::import::{self, ImportOptions};
-use crate::memory::{ManagedTensor, Vector};
+use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
 impl PyArray {
@@ -266,7 +265,7 @@ impl PyArray {
         let Some(requested) = requested_schema else {
             return destination::array_capsules(py, &self.array, &self.field);
         };
-        let requested = source::schema_of(&requested)?;
+        let requested = arrow_capsule::schema_of(&requested)?;
         let (array, field) = destination::as_requested(&self.array, &self.field, &requested)?;
         destination::array_capsules(py, &array, &field)
     }
@@ -344,37 +343,5 @@ impl PyArray {
             text += &format!(": [{values}]");
         }
         Ok(text + ">")
-    }
-}
-
-impl Produces for PyArray {
-    const METHOD_DOC: &'static CStr =
-        c"__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
---
-
-The array as a DLPack capsule; consumers call this.
-
-Shares the memory, read-only, unless copy=True: then the consumer gets writable memory of its
-own, as it does of booleans, which only a copy can hand over. A consumer that passes no max_version
-gets a legacy capsule, which cannot say \"read-only\" and must not be written to all the same.
-
-Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
-or a device that is not the CPU's.";
-
-    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
-        self.vector().map(|vector| vector.lend(newest))
-    }
-
-    fn share(&self) -> Option<ManagedTensor> {
-        self.vector().map(Vector::share)
-    }
-
-    fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Request { stream, max_version, dl_device, copy } = request;
-        request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
-        request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
-        let options = ExportOptions::default().with_copy(copy);
-        let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
-        capsule::new(py, tensor.values, max_version)
     }
 }

@@ -10,7 +10,7 @@ use super::interpreter::{call, calling};
 use super::protocols::attribute;
 use super::request::{self, DlDeviceArg, VersionArg, described, type_name};
 use super::run::unlocked;
-use super::{capsule, exchange, fastcall, hidden};
+use super::{capsule, exchange, hidden, vectorcall};
 use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
@@ -37,7 +37,7 @@ pub(super) fn ask<'py>(
     let usual = stream.is_none() && device.is_none() && copy.is_none();
     let is_newest = matches!(max_version, Some(VersionArg(DLPackVersion::CURRENT)));
     let _level = capsule::Level::enter(py)?;
-    let mut first = if usual && is_newest { calling(|| fastcall::ask(x)) } else { None };
+    let mut first = if usual && is_newest { calling(|| vectorcall::ask(x)) } else { None };
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)
     } else {
@@ -172,5 +172,13 @@ impl Wanted {
     fn is_met(self, wanted: DLDevice, found: DLDevice) -> bool {
         request::same_device(wanted, found)
             || (self.host_readable_is_cpu && wanted.is_cpu() && found.is_host_readable())
+    }
+}
+
+/// What `x.__dlpack_device__()` says, if it can be asked.
+pub(super) fn device_of(x: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
+    match x.getattr_opt(intern!(x.py(), "__dlpack_device__"))? {
+        Some(method) => Ok(Some(method.call0()?.extract::<DlDeviceArg>()?.0)),
+        None => Ok(None),
     }
 }

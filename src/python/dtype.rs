@@ -6,10 +6,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType};
 
+use super::arrow_capsule;
 use super::field::type_name;
 use super::item;
 use super::request::wrong;
-use super::source;
 use crate::error::Error;
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -35,7 +35,7 @@ impl<'py> FromPyObject<'_, 'py> for DtypeArg {
             // polars' and JAX's types are classes, of whose instances it would be the method.
             if !object.is_instance_of::<PyType>() {
                 let capsule = method.call0()?.cast_into::<PyCapsule>()?;
-                return of_arrow(&source::schema_of(&capsule)?).map(Self);
+                return of_arrow(&arrow_capsule::schema_of(&capsule)?).map(Self);
             }
         }
         // That of pandas' own types.

@@ -6,7 +6,7 @@
 //! methods, with their errors.
 #![expect(unsafe_code, reason = "implements a method of CPython's C API")]
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int};
 use std::slice;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -14,7 +14,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyString;
 use pyo3::{Borrowed, PyClass};
 
 use super::capsule;
@@ -22,7 +22,6 @@ use super::request::{CopyArg, DlDeviceArg, VersionArg};
 use crate::fence::fenced;
 use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::ManagedTensor;
-use crate::pending::symbol;
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {
@@ -63,77 +62,6 @@ pub(super) fn method<T: Produces>(py: Python<'_>) -> PyResult<Py<PyAny>> {
         let descriptor = ffi::PyDescr_NewMethod(class.as_type_ptr(), definition);
         Ok(Bound::from_owned_ptr_or_err(py, descriptor)?.unbind())
     }
-}
-
-/// What `PyObject_Vectorcall` takes, and `PyObject_VectorcallMethod`, which has the method's name first. The end of
-/// the interpreter unwinds them where they run Python code.
-type Vectorcall = unsafe extern "C-unwind" fn(
-    callable_or_name: *mut ffi::PyObject,
-    args: *const *mut ffi::PyObject,
-    nargsf: usize,
-    kwnames: *mut ffi::PyObject,
-) -> *mut ffi::PyObject;
-
-/// `callable(x)`, without a tuple in between where the interpreter can call it so: `PyObject_Vectorcall` is in the
-/// limited API only from 3.12 on.
-pub(super) fn call1<'py>(
-    callable: &Bound<'py, PyAny>,
-    x: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    static CALL: PyOnceLock<Option<Vectorcall>> = PyOnceLock::new();
-
-    let py = x.py();
-    let call = CALL.get_or_init(py, || {
-        let address = symbol(c"PyObject_Vectorcall");
-        // SAFETY: NULL, or a function that has had this signature since there is one of this name.
-        unsafe { std::mem::transmute::<*mut c_void, Option<Vectorcall>>(address) }
-    });
-    let Some(call) = call else { return callable.call1((x,)) };
-    // SAFETY: attached to Python; one positional argument, which is live, as what is called is. The result is a new
-    // reference, or NULL with an exception set.
-    unsafe {
-        let answer = call(callable.as_ptr(), &x.as_ptr(), 1, std::ptr::null_mut());
-        Bound::from_owned_ptr_or_err(py, answer)
-    }
-}
-
-/// `x.__dlpack__(max_version=...)` for the newest version, without a bound method and a dictionary in between.
-/// `None` where the interpreter cannot call it so.
-///
-/// `PyObject_VectorcallMethod` is public since Python 3.9, and in the limited API only from 3.12 on: so it is
-/// asked for when the program runs.
-pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
-    struct Usual {
-        call: Vectorcall,
-        name: Py<PyString>,
-        version: Py<PyAny>,
-        kwnames: Py<PyTuple>,
-    }
-    static USUAL: PyOnceLock<Option<Usual>> = PyOnceLock::new();
-
-    let py = x.py();
-    let make = || {
-        let address = symbol(c"PyObject_VectorcallMethod");
-        if address.is_null() {
-            return Ok(None);
-        }
-        let DLPackVersion { major, minor } = DLPackVersion::CURRENT;
-        PyResult::Ok(Some(Usual {
-            // SAFETY: a function of this name has had this signature since there is one.
-            call: unsafe { std::mem::transmute::<*mut c_void, Vectorcall>(address) },
-            name: PyString::intern(py, "__dlpack__").unbind(),
-            version: (major, minor).into_pyobject(py)?.into_any().unbind(),
-            kwnames: PyTuple::new(py, [PyString::intern(py, NAMES[1])])?.unbind(),
-        }))
-    };
-    let Usual { call, name, version, kwnames } = USUAL.get_or_try_init(py, make).ok()?.as_ref()?;
-    let args = [x.as_ptr(), version.as_ptr()];
-    // SAFETY: attached to Python; one positional argument, the object itself, and one by keyword, all live.
-    // The result is a new reference, or NULL with an exception set.
-    Some(unsafe {
-        let answer = call(name.as_ptr(), args.as_ptr(), 1, kwnames.as_ptr());
-        Bound::from_owned_ptr_or_err(py, answer)
-    })
 }
 
 /// The keywords, in the order of [`Request`].

@@ -37,6 +37,7 @@ mod access;
 mod arguments;
 mod array;
 mod array_methods;
+mod arrow_capsule;
 mod arrow_workarounds;
 mod assemble;
 mod batches;
@@ -73,17 +74,20 @@ mod pick;
 mod pickle;
 mod plan;
 mod preview;
+mod produce;
 mod protocols;
 #[cfg(feature = "pyo3-arrow")]
 mod pyo3_arrow;
 mod request;
 mod run;
 mod source;
+mod stream;
 mod table;
 mod take;
 mod tensor;
 mod tensor_methods;
 mod values;
+mod vectorcall;
 
 use pyo3::prelude::*;
 use pyo3::wrap_pyfunction;

@@ -6,10 +6,10 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyString};
 
+use super::arrow_capsule;
 pub(super) use super::dtype::DtypeArg;
 use super::field::type_name;
 use super::request::{CopyArg, wrong};
-use super::source;
 use crate::export::{ExportOptions, NullPolicy, Order};
 use crate::import::{self, ImportOptions, Representation};
 use crate::memory::ManagedTensor;
@@ -166,7 +166,7 @@ impl<'py> FromPyObject<'_, 'py> for TypeArg {
             return Err(wrong(&object, must));
         };
         let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|_| wrong(&object, must))?;
-        let field = source::schema_of(&capsule)?;
+        let field = arrow_capsule::schema_of(&capsule)?;
         Ok(Self { representation: Representation::Field(field), expected: None })
     }
 }

@@ -156,3 +156,11 @@ unsafe extern "C" fn release(part: *mut FFI_ArrowArray) {
         (*part).release = None;
     }
 }
+
+/// Of an array what is wanted.
+pub(super) fn wanted_of(pick: Option<&Pick>, array: FFI_ArrowArray) -> Checked<FFI_ArrowArray> {
+    match pick {
+        Some(pick) => pick.of(array),
+        None => Ok(array),
+    }
+}

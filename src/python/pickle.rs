@@ -17,10 +17,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 
 use super::array::PyArray;
+use super::arrow_capsule;
 use super::buffer_import::{self, ArraySpec};
 use super::ffi_validate::{MAX_FIELDS, fenced};
 use super::run::unlocked;
-use super::source;
 use super::tensor::PyTensor;
 use crate::chunks::{self, Meaning};
 use crate::error::Error;
@@ -161,7 +161,7 @@ pub(super) fn _unpickle_array(
 fn field_of(state: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
     let schema = schema_of(state, 0, &mut { MAX_FIELDS })?;
     let capsule = PyCapsule::new_with_value(state.py(), schema, c"arrow_schema")?;
-    let field = source::schema_of(&capsule)?;
+    let field = arrow_capsule::schema_of(&capsule)?;
     possible::check(field.data_type())?;
     Ok(field)
 }

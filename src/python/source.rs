@@ -1,36 +1,30 @@
 //! Arrow arrays from Python, through the Arrow PyCapsule interface.
 //!
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
-#![expect(unsafe_code, reason = "moves C structures out of capsules and calls streams")]
-
-use std::ffi::CStr;
-use std::sync::Arc;
+#![expect(unsafe_code, reason = "reads schemas where they are")]
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{ArrayRef, new_empty_array};
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyType};
 
 use super::array::PyArray;
+use super::arrow_capsule::{move_array, move_stream, pointer};
 use super::capsule::Level;
 use super::expected::Expected;
 use super::ffi_import::array_from;
-use super::ffi_validate::{Checked, fenced, field_from};
-use super::gather::Gather;
 use super::imported::Imported;
 use super::interpreter::call;
-use super::interrupt::Interrupt;
 use super::matrix;
-use super::pick::{Pick, field_of};
+use super::pick::{field_of, wanted_of};
 use super::protocols::{attribute, class_has, class_is_arrow, methods};
 use super::request::{described, type_name};
 use super::run::unlocked;
-use crate::memory::{ManagedTensor, release_foreign};
+use super::stream::{Stream, drained};
+use crate::memory::ManagedTensor;
 
 /// An error for what can be read only once: who asks about it does not want it to be gone.
 ///
@@ -226,19 +220,11 @@ impl<'py> Pair<'py> {
         let schema = pointer::<FFI_ArrowSchema>(&self.schema, c"arrow_schema")?;
         // SAFETY: S1, and the capsule outlives this call.
         let (field, pick) = unsafe { field_of(schema, wanted) }?;
-        let array = picked(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
+        let array = wanted_of(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
         let work = most_work(&array, field.data_type());
         let array = unlocked(self.array.py(), work, || array_from(array, field.data_type()));
         let (array, moved) = array.map_err(PyValueError::new_err)?;
         Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })
-    }
-}
-
-/// Of an array what is wanted.
-fn picked(pick: Option<&Pick>, array: FFI_ArrowArray) -> Checked<FFI_ArrowArray> {
-    match pick {
-        Some(pick) => pick.of(array),
-        None => Ok(array),
     }
 }
 
@@ -247,151 +233,4 @@ fn most_work(array: &FFI_ArrowArray, data_type: &DataType) -> usize {
     let rows = usize::try_from(array.length.max(array.offset)).unwrap_or(usize::MAX);
     let width = data_type.primitive_width().unwrap_or(usize::MAX);
     rows.max(1).saturating_mul(width.saturating_mul(2))
-}
-
-/// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
-pub(super) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {
-    let schema = pointer::<FFI_ArrowSchema>(capsule, c"arrow_schema")?;
-    // SAFETY: S1, and the capsule outlives this call.
-    unsafe { field_from(schema) }.map_err(PyValueError::new_err)
-}
-
-/// A capsule with one of the interface's names holds a pointer to a structure of that name that meets
-/// S1 for as long as the capsule lives. That much of the interface nobody can check.
-fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResult<*mut T> {
-    let pointer = capsule.pointer_checked(Some(name)).map_err(|_| {
-        PyTypeError::new_err(format!("expected an {name:?} capsule, got {}", described(capsule)))
-    })?;
-    let pointer = pointer.cast::<T>();
-    if !pointer.is_aligned() {
-        return Err(PyValueError::new_err(format!("the {name:?} structure is misaligned")));
-    }
-    Ok(pointer.as_ptr())
-}
-
-fn move_array(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArray> {
-    let array = pointer::<FFI_ArrowArray>(capsule, c"arrow_array")?;
-    // SAFETY: S1. A released structure is left behind, as the interface asks; the section keeps other
-    // threads from moving it too, where there is no GIL.
-    let array = with_critical_section(capsule, || unsafe { FFI_ArrowArray::from_raw(array) });
-    if array.is_released() {
-        return Err(PyValueError::new_err("the Arrow array has been released already"));
-    }
-    Ok(array)
-}
-
-fn move_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
-    let stream = pointer::<FFI_ArrowArrayStream>(capsule, c"arrow_array_stream")?;
-    // SAFETY: as for arrays.
-    let stream =
-        with_critical_section(capsule, || unsafe { FFI_ArrowArrayStream::from_raw(stream) });
-    if stream.release.is_none() {
-        return Err(PyValueError::new_err("the Arrow stream has been released already"));
-    }
-    Ok(stream)
-}
-
-/// All arrays of a stream, on a thread that is not attached to Python.
-fn drained(stream: FFI_ArrowArrayStream, wanted: Option<&[String]>) -> PyResult<Imported> {
-    let mut stream = Stream::open(stream, wanted)?;
-    let field = Arc::clone(&stream.field);
-    let (mut chunks, mut moved) = (Vec::new(), 0);
-    let (mut gather, mut interrupt) = (Gather::new(field.data_type()), Interrupt::new());
-    let mut pull = || -> Checked<bool> {
-        let Some(chunk) = stream.pull()? else { return Ok(false) };
-        if chunk.length == 0 {
-            release(chunk);
-            return Ok(true);
-        }
-        let (chunk, before) = gather.take(picked(stream.pick.as_ref(), chunk)?)?;
-        chunks.extend(before);
-        if let Some(chunk) = chunk {
-            let (chunk, bytes) = array_from(chunk, field.data_type())?;
-            chunks.push(chunk);
-            moved += bytes;
-        }
-        Ok(true)
-    };
-    while pull().map_err(PyValueError::new_err)? {
-        interrupt.step()?;
-    }
-    let rest = gather.array().map_err(PyValueError::new_err)?;
-    chunks.extend(rest);
-    if chunks.is_empty() {
-        let empty = fenced(|| Ok(new_empty_array(field.data_type())));
-        chunks.push(empty.map_err(PyValueError::new_err)?);
-    }
-    let gathered = (gather.chunks, gather.nbytes);
-    Ok(Imported { chunks, field: Arc::clone(&field), moved, gathered })
-}
-
-/// A stream, read array by array, and released when this goes.
-pub(super) struct Stream {
-    /// There until this goes.
-    stream: Option<FFI_ArrowArrayStream>,
-    pub(super) field: FieldRef,
-    pick: Option<Pick>,
-}
-
-impl Stream {
-    fn open(mut stream: FFI_ArrowArrayStream, wanted: Option<&[String]>) -> PyResult<Self> {
-        let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
-            let what = "the Arrow stream has no get_schema or no get_next";
-            return Err(PyValueError::new_err(what));
-        };
-        let mut schema = FFI_ArrowSchema::empty();
-        // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
-        let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
-        if code != 0 {
-            return Err(PyValueError::new_err(failure(&mut stream, code)));
-        }
-        // SAFETY: the callback filled it.
-        let (field, pick) = unsafe { field_of(&raw const schema, wanted) }?;
-        Ok(Self { stream: Some(stream), field, pick })
-    }
-
-    /// The next array, and how many bytes of it had to be moved; `None` at the end.
-    pub(super) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
-        let Some(chunk) = self.pull()? else { return Ok(None) };
-        let data_type = self.field.data_type();
-        if chunk.length == 0 {
-            release(chunk);
-            return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
-        }
-        array_from(picked(self.pick.as_ref(), chunk)?, data_type).map(Some)
-    }
-
-    /// The next array as it comes.
-    fn pull(&mut self) -> Checked<Option<FFI_ArrowArray>> {
-        let Some(stream) = &mut self.stream else { return Ok(None) };
-        let Some(get_next) = stream.get_next else { return Ok(None) };
-        let mut chunk = FFI_ArrowArray::empty();
-        // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
-        let code = unsafe { get_next(stream, &raw mut chunk) };
-        if code != 0 {
-            return Err(failure(stream, code));
-        }
-        Ok((!chunk.is_released()).then_some(chunk))
-    }
-}
-
-/// Lets go of an array that nothing is left in.
-fn release(array: FFI_ArrowArray) {
-    release_foreign(move || drop(array));
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        let stream = self.stream.take();
-        release_foreign(move || drop(stream));
-    }
-}
-
-fn failure(stream: &mut FFI_ArrowArrayStream, code: i32) -> String {
-    // SAFETY: S1; the text is valid until the next call on the stream.
-    let message = unsafe {
-        let text = stream.get_last_error.map(|get| get(stream)).filter(|text| !text.is_null());
-        text.map(|text| CStr::from_ptr(text).to_string_lossy().into_owned())
-    };
-    format!("the Arrow stream failed: {} (code {code})", message.as_deref().unwrap_or("no message"))
 }

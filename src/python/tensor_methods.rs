@@ -1,6 +1,6 @@
 //! What `Tensor` does.
 
-use std::ffi::{CStr, c_int};
+use std::ffi::c_int;
 use std::sync::Arc;
 
 use arrow_array::Array;
@@ -15,18 +15,17 @@ use pyo3::types::{PyCapsule, PyComplex, PyFloat, PyInt, PyTuple};
 use super::array::PyArray;
 use super::consume::{self, Wanted};
 use super::exchange;
-use super::fastcall::{self, Produces, Request};
+use super::fastcall;
 use super::field::PyField;
 use super::options::TypeArg;
 use super::protocols::is_tensor;
-use super::request::{self, AddressArg, CopyArg, DeviceArg, DlDeviceArg, VersionArg};
+use super::request::{self, AddressArg, CopyArg, DeviceArg};
 use super::run::unlocked;
 use super::tensor::{Producer, PyTensor};
 use super::{buffer, capsule, elements, index, pickle, values};
 use crate::error::Error;
-use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
+use crate::ffi::{DLDevice, DLPackFlags};
 use crate::memory::Index;
-use crate::memory::ManagedTensor;
 
 /// Any object with `__dlpack__`, a DLPack capsule, or an Arrow array.
 impl<'py> FromPyObject<'_, 'py> for PyTensor {
@@ -67,7 +66,7 @@ impl PyTensor {
             && !tensor.flags().contains(DLPackFlags::IS_COPIED)
             && copy != Some(true)
             && !x.is_instance_of::<PyCapsule>()
-            && (device.is_none() || device_of(x)? == Some(tensor.device()));
+            && (device.is_none() || consume::device_of(x)? == Some(tensor.device()));
         let producer = Producer(forwards.then(|| x.clone().unbind()));
         Ok(Self { producer, ..Self::received(tensor) })
     }
@@ -328,55 +327,6 @@ impl PyTensor {
     }
 }
 
-impl Produces for PyTensor {
-    const METHOD_DOC: &'static CStr =
-        c"__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
---
-
-The tensor as a DLPack capsule; consumers call this.
-
-Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
-writable row-major memory of its own. A tensor on another device is handed out by its producer,
-which gets all the arguments; one that came as a bare capsule has no producer and takes only
-stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
-
-    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
-        self.tensor.device().is_cpu().then(|| self.tensor.share().into_raw_for(newest))
-    }
-
-    fn share(&self) -> Option<ManagedTensor> {
-        self.tensor.device().is_cpu().then(|| self.tensor.share())
-    }
-
-    fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Request { stream, max_version, dl_device, copy } = request;
-        let device = dl_device.map(|device| device.0);
-        if let Some(producer) = &self.producer.0 {
-            let version = max_version.map(VersionArg);
-            if self.is_part {
-                // Whichever part it is, its producer makes the stream wait for the work on the whole.
-                let own = self.tensor.device();
-                request::refuse_other_device(device, own)?;
-                if copy == Some(true) {
-                    return Err(Error::UnreadableDevice { device: own }.into());
-                }
-                consume::ask(producer.bind(py), stream, version, None, None)?;
-                return capsule::new(py, self.tensor.share(), max_version);
-            }
-            let answer = consume::ask(producer.bind(py), stream, version, copy, device)?;
-            return Ok(answer.capsule.into_any());
-        }
-        let stream = stream.as_ref();
-        if self.synchronised && !self.tensor.device().is_cpu() {
-            request::check_stream(stream)?;
-        } else {
-            request::refuse_stream(stream, self.tensor.device())?;
-        }
-        let tensor = self.export(py, device, copy)?;
-        capsule::new(py, tensor, max_version)
-    }
-}
-
 impl PyTensor {
     /// The extent of the first axis.
     fn rows(&self, otherwise: &'static str) -> PyResult<usize> {
@@ -392,36 +342,5 @@ impl PyTensor {
         let is_rows = part.ndim() > 0 && part.shape().get(1..) == self.tensor.shape().get(1..);
         let field = self.field.clone().filter(|_| is_rows);
         Ok(Self { tensor: Arc::new(part), field, is_part: true, ..self.share(py) })
-    }
-
-    fn export(
-        &self,
-        py: Python<'_>,
-        wanted: Option<DLDevice>,
-        copy: Option<bool>,
-    ) -> PyResult<ManagedTensor> {
-        let tensor = &self.tensor;
-        let device = tensor.device();
-        // Memory that the CPU can read, but that is not its own, gets onto the CPU by a copy.
-        let moves = wanted.is_some_and(DLDevice::is_cpu) && !device.is_cpu();
-        if moves && device.is_host_readable() {
-            if copy == Some(false) {
-                return Err(request::moving_copies(device));
-            }
-        } else {
-            request::refuse_other_device(wanted, device)?;
-            if copy != Some(true) {
-                return Ok(tensor.share());
-            }
-        }
-        Ok(unlocked(py, tensor.nbytes(), || tensor.copied())?)
-    }
-}
-
-/// What `x.__dlpack_device__()` says, if it can be asked.
-fn device_of(x: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
-    match x.getattr_opt(intern!(x.py(), "__dlpack_device__"))? {
-        Some(method) => Ok(Some(method.call0()?.extract::<DlDeviceArg>()?.0)),
-        None => Ok(None),
     }
 }

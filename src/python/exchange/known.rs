@@ -25,7 +25,7 @@ use crate::ffi::{
     DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackManagedTensorFromPyObjectNoSync,
     DLPackVersion,
 };
-use crate::python::fastcall;
+use crate::python::vectorcall;
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
@@ -90,7 +90,7 @@ impl InC {
     /// What it has to say of an instance of its type.
     fn ask<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Self::Method(method) => fastcall::call1(method.bind(x.py()), x),
+            Self::Method(method) => vectorcall::call1(method.bind(x.py()), x),
             // SAFETY: X8, attached to Python, with live objects. The result is a new reference, or NULL with an
             // exception set.
             Self::Getter(descriptor, get) => unsafe {

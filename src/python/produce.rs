@@ -1,0 +1,122 @@
+//! What `__dlpack__` of our classes does, beyond the keywords that `fastcall` reads.
+
+use std::ffi::CStr;
+
+use pyo3::prelude::*;
+
+use super::array::PyArray;
+use super::fastcall::{Produces, Request};
+use super::request::{self, VersionArg};
+use super::run::{exported, unlocked};
+use super::tensor::PyTensor;
+use super::{capsule, consume};
+use crate::error::Error;
+use crate::export::{ExportOptions, Source};
+use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackVersion};
+use crate::memory::{ManagedTensor, Vector};
+
+impl Produces for PyTensor {
+    const METHOD_DOC: &'static CStr =
+        c"__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
+--
+
+The tensor as a DLPack capsule; consumers call this.
+
+Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
+writable row-major memory of its own. A tensor on another device is handed out by its producer,
+which gets all the arguments; one that came as a bare capsule has no producer and takes only
+stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
+
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+        self.tensor.device().is_cpu().then(|| self.tensor.share().into_raw_for(newest))
+    }
+
+    fn share(&self) -> Option<ManagedTensor> {
+        self.tensor.device().is_cpu().then(|| self.tensor.share())
+    }
+
+    fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Request { stream, max_version, dl_device, copy } = request;
+        let device = dl_device.map(|device| device.0);
+        if let Some(producer) = &self.producer.0 {
+            let version = max_version.map(VersionArg);
+            if self.is_part {
+                // Whichever part it is, its producer makes the stream wait for the work on the whole.
+                let own = self.tensor.device();
+                request::refuse_other_device(device, own)?;
+                if copy == Some(true) {
+                    return Err(Error::UnreadableDevice { device: own }.into());
+                }
+                consume::ask(producer.bind(py), stream, version, None, None)?;
+                return capsule::new(py, self.tensor.share(), max_version);
+            }
+            let answer = consume::ask(producer.bind(py), stream, version, copy, device)?;
+            return Ok(answer.capsule.into_any());
+        }
+        let stream = stream.as_ref();
+        if self.synchronised && !self.tensor.device().is_cpu() {
+            request::check_stream(stream)?;
+        } else {
+            request::refuse_stream(stream, self.tensor.device())?;
+        }
+        let tensor = self.export(py, device, copy)?;
+        capsule::new(py, tensor, max_version)
+    }
+}
+
+impl PyTensor {
+    fn export(
+        &self,
+        py: Python<'_>,
+        wanted: Option<DLDevice>,
+        copy: Option<bool>,
+    ) -> PyResult<ManagedTensor> {
+        let tensor = &self.tensor;
+        let device = tensor.device();
+        // Memory that the CPU can read, but that is not its own, gets onto the CPU by a copy.
+        let moves = wanted.is_some_and(DLDevice::is_cpu) && !device.is_cpu();
+        if moves && device.is_host_readable() {
+            if copy == Some(false) {
+                return Err(request::moving_copies(device));
+            }
+        } else {
+            request::refuse_other_device(wanted, device)?;
+            if copy != Some(true) {
+                return Ok(tensor.share());
+            }
+        }
+        Ok(unlocked(py, tensor.nbytes(), || tensor.copied())?)
+    }
+}
+
+impl Produces for PyArray {
+    const METHOD_DOC: &'static CStr =
+        c"__dlpack__($self, *, stream=None, max_version=None, dl_device=None, copy=None)
+--
+
+The array as a DLPack capsule; consumers call this.
+
+Shares the memory, read-only, unless copy=True: then the consumer gets writable memory of its
+own, as it does of booleans, which only a copy can hand over. A consumer that passes no max_version
+gets a legacy capsule, which cannot say \"read-only\" and must not be written to all the same.
+
+Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
+or a device that is not the CPU's.";
+
+    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+        self.vector().map(|vector| vector.lend(newest))
+    }
+
+    fn share(&self) -> Option<ManagedTensor> {
+        self.vector().map(Vector::share)
+    }
+
+    fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let Request { stream, max_version, dl_device, copy } = request;
+        request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
+        request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
+        let options = ExportOptions::default().with_copy(copy);
+        let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
+        capsule::new(py, tensor.values, max_version)
+    }
+}

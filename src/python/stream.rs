@@ -1,0 +1,133 @@
+//! Streams of Arrow's C interface, read array by array.
+//!
+//! Source: <https://arrow.apache.org/docs/format/CStreamInterface.html>.
+#![expect(unsafe_code, reason = "calls a stream's callbacks")]
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{ArrayRef, new_empty_array};
+use arrow_schema::FieldRef;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::ffi_import::array_from;
+use super::ffi_validate::{Checked, fenced};
+use super::gather::Gather;
+use super::imported::Imported;
+use super::interrupt::Interrupt;
+use super::pick::{Pick, field_of, wanted_of};
+use crate::memory::release_foreign;
+
+/// All arrays of a stream, on a thread that is not attached to Python.
+pub(super) fn drained(
+    stream: FFI_ArrowArrayStream,
+    wanted: Option<&[String]>,
+) -> PyResult<Imported> {
+    let mut stream = Stream::open(stream, wanted)?;
+    let field = Arc::clone(&stream.field);
+    let (mut chunks, mut moved) = (Vec::new(), 0);
+    let (mut gather, mut interrupt) = (Gather::new(field.data_type()), Interrupt::new());
+    let mut pull = || -> Checked<bool> {
+        let Some(chunk) = stream.pull()? else { return Ok(false) };
+        if chunk.length == 0 {
+            release(chunk);
+            return Ok(true);
+        }
+        let (chunk, before) = gather.take(wanted_of(stream.pick.as_ref(), chunk)?)?;
+        chunks.extend(before);
+        if let Some(chunk) = chunk {
+            let (chunk, bytes) = array_from(chunk, field.data_type())?;
+            chunks.push(chunk);
+            moved += bytes;
+        }
+        Ok(true)
+    };
+    while pull().map_err(PyValueError::new_err)? {
+        interrupt.step()?;
+    }
+    let rest = gather.array().map_err(PyValueError::new_err)?;
+    chunks.extend(rest);
+    if chunks.is_empty() {
+        let empty = fenced(|| Ok(new_empty_array(field.data_type())));
+        chunks.push(empty.map_err(PyValueError::new_err)?);
+    }
+    let gathered = (gather.chunks, gather.nbytes);
+    Ok(Imported { chunks, field: Arc::clone(&field), moved, gathered })
+}
+
+/// A stream, read array by array, and released when this goes.
+pub(super) struct Stream {
+    /// There until this goes.
+    stream: Option<FFI_ArrowArrayStream>,
+    pub(super) field: FieldRef,
+    pick: Option<Pick>,
+}
+
+impl Stream {
+    pub(super) fn open(
+        mut stream: FFI_ArrowArrayStream,
+        wanted: Option<&[String]>,
+    ) -> PyResult<Self> {
+        let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
+            let what = "the Arrow stream has no get_schema or no get_next";
+            return Err(PyValueError::new_err(what));
+        };
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
+        let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
+        if code != 0 {
+            return Err(PyValueError::new_err(failure(&mut stream, code)));
+        }
+        // SAFETY: the callback filled it.
+        let (field, pick) = unsafe { field_of(&raw const schema, wanted) }?;
+        Ok(Self { stream: Some(stream), field, pick })
+    }
+
+    /// The next array, and how many bytes of it had to be moved; `None` at the end.
+    pub(super) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
+        let Some(chunk) = self.pull()? else { return Ok(None) };
+        let data_type = self.field.data_type();
+        if chunk.length == 0 {
+            release(chunk);
+            return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
+        }
+        array_from(wanted_of(self.pick.as_ref(), chunk)?, data_type).map(Some)
+    }
+
+    /// The next array as it comes.
+    fn pull(&mut self) -> Checked<Option<FFI_ArrowArray>> {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        let Some(get_next) = stream.get_next else { return Ok(None) };
+        let mut chunk = FFI_ArrowArray::empty();
+        // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
+        let code = unsafe { get_next(stream, &raw mut chunk) };
+        if code != 0 {
+            return Err(failure(stream, code));
+        }
+        Ok((!chunk.is_released()).then_some(chunk))
+    }
+}
+
+/// Lets go of an array that nothing is left in.
+fn release(array: FFI_ArrowArray) {
+    release_foreign(move || drop(array));
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let stream = self.stream.take();
+        release_foreign(move || drop(stream));
+    }
+}
+
+fn failure(stream: &mut FFI_ArrowArrayStream, code: i32) -> String {
+    // SAFETY: S1; the text is valid until the next call on the stream.
+    let message = unsafe {
+        let text = stream.get_last_error.map(|get| get(stream)).filter(|text| !text.is_null());
+        text.map(|text| CStr::from_ptr(text).to_string_lossy().into_owned())
+    };
+    format!("the Arrow stream failed: {} (code {code})", message.as_deref().unwrap_or("no message"))
+}
