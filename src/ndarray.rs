@@ -102,8 +102,8 @@ mod sealed {
 /// Whether elements overlap is judged on the safe side, by ndarray and so by `view_mut`: a few layouts
 /// that interleave without meeting (strides 6 and 5 over 2 by 2) are refused.
 impl ManagedTensor {
-    /// The elements, to read. Any strides; never copies. The rank is that of the dimension, such as [`ndarray::Ix2`],
-    /// or any with [`IxDyn`]. The bytes of booleans are looked through first.
+    /// The elements, to read. Any strides; never copies. The rank is that of the dimension, such as [`Ix2`](type@ndarray::Ix2),
+    /// or any with [`IxDyn`](type@ndarray::IxDyn). The bytes of booleans are looked through first.
     ///
     /// ```
     /// use arrow_array::Int64Array;

@@ -79,7 +79,7 @@ impl ManagedTensor {
     /// truthful. That is, until the deleter is called:
     ///
     /// - the struct, and `ndim` values at `shape` and at `strides` (if not NULL), stay as they are;
-    /// - if a CPU can read the device (see [`DLDevice::is_host_readable`]), the memory from the
+    /// - if a CPU can read the device (see [`is_host_readable`](crate::ffi::DLDevice::is_host_readable)), the memory from the
     ///   lowest to the highest element is readable, in one allocation, and nobody writes to it while
     ///   it is being read. A producer that keeps writing to what it shared breaks this promise;
     /// - with the flag `IS_COPIED`, nobody else reads or writes that memory at all: that is what the
