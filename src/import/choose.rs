@@ -1,4 +1,4 @@
-//! Which field a tensor becomes.
+//! Which field a tensor becomes, and what it stores.
 
 use std::sync::Arc;
 
@@ -7,18 +7,40 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::conversion::{Conversion, natural};
 use super::form::Form;
 use super::options::Representation;
+use super::storage::Storage;
 use crate::error::Error;
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::layout;
 use crate::possible;
 
+/// A field, and what it stores.
+pub(super) struct Choice {
+    pub(super) field: FieldRef,
+    pub(super) storage: Storage,
+    /// How the tensor's elements become those that are stored, if they can.
+    pub(super) conversion: Option<Conversion>,
+}
+
 /// The field that was asked for, or else a nameless and nullable one.
-pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<FieldRef, Error> {
+pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result<Choice, Error> {
     if let Representation::Field(field) = representation {
-        return Ok(Arc::clone(field));
+        let is_possible = match possible::check(field.data_type()) {
+            Err(Error::NoSuchType { .. }) => false,
+            checked => checked.map(|()| true)?,
+        };
+        let (storage, field) = (Storage::of(field)?, Arc::clone(field));
+        let conversion = Conversion::between(form.dtype, &storage).filter(|_| is_possible);
+        return Ok(Choice { field, storage, conversion });
     }
-    let (item, is_pair) = item(form.dtype, representation)?;
+    let (item, extension, is_pair) = item(form.dtype, representation)?;
+    let element = match item.data_type() {
+        // One that is named is one element.
+        DataType::FixedSizeList(part, _) if extension.is_none() => part.data_type().clone(),
+        other => other.clone(),
+    };
+    let mut storage = Storage { extents: Vec::new(), order: Vec::new(), element, extension };
+    let conversion = Conversion::between(form.dtype, &storage);
     let mut extents = form.row_shape().to_vec();
     extents.extend(is_pair.then_some(2));
 
@@ -27,29 +49,40 @@ pub(super) fn field(form: &Form<'_>, representation: &Representation) -> Result<
         return Err(possible::TOO_DEEP);
     }
     let field = if flat {
+        storage.order = (0..extents.len()).collect();
+        storage.extents.clone_from(&extents);
         extents.iter().rev().try_fold(item, |item, &extent| list(item, &[extent]))?
     } else {
-        let dimensions = Dimensions { permutation: permutation(form, &item, is_pair), names: None };
-        let storage = list(item, &extents)?;
+        let permutation = permutation(form, conversion, is_pair);
+        let dimensions = Dimensions { permutation, names: None };
+        let list = list(item, &extents)?;
         // The metadata has the extents as they are in memory.
-        let mut shape = extents.clone();
-        for (extent, place) in extents.iter().zip(dimensions.order(extents.len())) {
-            shape[place] = *extent;
+        storage.order = dimensions.order(extents.len());
+        storage.extents.clone_from(&extents);
+        for (extent, &place) in extents.iter().zip(&storage.order) {
+            storage.extents[place] = *extent;
         }
-        Extension::FixedShapeTensor { shape, dimensions }.annotate(storage)
+        let shape = storage.extents.clone();
+        Extension::FixedShapeTensor { shape, dimensions }.annotate(list)
     };
-    Ok(Arc::new(field))
+    Ok(Choice { field: Arc::new(field), storage, conversion })
 }
 
-/// What one element becomes, nameless for now, and whether it is two of them.
-fn item(dtype: DLDataType, representation: &Representation) -> Result<(Field, bool), Error> {
+/// What one element becomes, nameless for now; its extension type; and whether it is two of them.
+fn item(
+    dtype: DLDataType,
+    representation: &Representation,
+) -> Result<(Field, Option<Extension>, bool), Error> {
     let (data_type, is_pair) = natural(dtype)?;
     let natural = |data_type| Field::new("", data_type, true);
-    let opaque = |storage| (Extension::opaque(dtype).annotate(natural(storage)), false);
+    let named = |extension: Extension, storage| {
+        (extension.annotate(natural(storage)), Some(extension), false)
+    };
+    let opaque = |storage| named(Extension::opaque(dtype), storage);
     let refused = |representation| Err(Error::NoRepresentation { dtype, representation });
     match representation {
         Representation::Bool8 if dtype.code == DLDataTypeCode::BOOL => {
-            Ok((Extension::Bool8.annotate(natural(DataType::Int8)), false))
+            Ok(named(Extension::Bool8, DataType::Int8))
         }
         Representation::Bool8 => refused("arrow.bool8, which is for bool"),
         Representation::Opaque if is_pair => {
@@ -64,7 +97,7 @@ fn item(dtype: DLDataType, representation: &Representation) -> Result<(Field, bo
             refused("arrow.opaque, which is for what Arrow has no type for")
         }
         Representation::Opaque => Ok(opaque(DataType::UInt8)),
-        _ => Ok((natural(data_type), is_pair)),
+        _ => Ok((natural(data_type), None, is_pair)),
     }
 }
 
@@ -78,10 +111,12 @@ fn list(item: Field, extents: &[i64]) -> Result<Field, Error> {
 
 /// The permutation that lets the axes of a row stay where they are, unless they are in order, or not
 /// one behind the other in any order, or the elements have to become others anyway.
-fn permutation(form: &Form<'_>, item: &Field, is_pair: bool) -> Option<Vec<usize>> {
-    let extension = Extension::of(item).ok()?;
-    let conversion = Conversion::between(form.dtype, item.data_type(), extension.as_ref())?;
-    if form.is_packed || !conversion.keeps_bytes() {
+fn permutation(
+    form: &Form<'_>,
+    conversion: Option<Conversion>,
+    is_pair: bool,
+) -> Option<Vec<usize>> {
+    if form.is_packed || !conversion?.keeps_bytes() {
         return None;
     }
     let axes = layout::dense_order(form.shape, &form.strides)?;

@@ -3,6 +3,7 @@
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::DataType;
 
+use super::storage::Storage;
 use crate::copy::CopyReason;
 use crate::dtype;
 use crate::error::Error;
@@ -57,15 +58,12 @@ pub(super) enum Conversion {
 
 impl Conversion {
     /// The one that an element type of Arrow, perhaps of an extension type, asks for.
-    pub(super) fn between(
-        dtype: DLDataType,
-        element: &DataType,
-        extension: Option<&Extension>,
-    ) -> Option<Self> {
+    pub(super) fn between(dtype: DLDataType, storage: &Storage) -> Option<Self> {
+        let Storage { element, extension, .. } = storage;
         if let Some(Extension::Bool8) = extension {
             return (dtype.code == DLDataTypeCode::BOOL).then_some(Self::Keep);
         }
-        if let Some(named) = extension.and_then(Extension::dtype) {
+        if let Some(named) = extension.as_ref().and_then(Extension::dtype) {
             return (named == dtype && stores(element, dtype)).then_some(Self::Keep);
         }
         if physical(element) == Some(dtype) {

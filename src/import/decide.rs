@@ -7,7 +7,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
-use super::choose;
+use super::choose::{Choice, choose};
 use super::conversion::{Conversion, natural};
 use super::form::Form;
 use super::options::ImportOptions;
@@ -19,7 +19,6 @@ use crate::kernels;
 use crate::layout;
 use crate::memory::{self, ManagedTensor};
 use crate::plan::Plan;
-use crate::possible;
 
 /// How a tensor fits into a field.
 #[derive(Debug)]
@@ -35,31 +34,25 @@ impl Fit {
     ///
     /// `CannotBecome`, `TooDeep`, `MalformedExtension`; `Overflow` if there are more values, of no size,
     /// than can be counted.
-    pub(super) fn new(form: &Form<'_>, field: &FieldRef) -> Result<Self, Error> {
-        let is_possible = match possible::check(field.data_type()) {
-            Err(Error::NoSuchType { .. }) => false,
-            checked => checked.map(|()| true)?,
-        };
-        let storage = Storage::of(field)?;
-        let conversion =
-            Conversion::between(form.dtype, storage.element, storage.extension.as_ref());
-        let Some(conversion) = conversion.filter(|_| is_possible) else {
+    pub(super) fn new(form: &Form<'_>, choice: Choice) -> Result<(Self, FieldRef), Error> {
+        let Choice { field, storage, conversion } = choice;
+        let Some(conversion) = conversion else {
             // What nothing can be done about is said first.
             natural(form.dtype)?;
-            return Err(form.cannot_become(field));
+            return Err(form.cannot_become(&field));
         };
-        let (mut order, extents) = (storage.order, storage.extents);
+        let Storage { mut order, extents, element, .. } = storage;
         let mut logical: Vec<i64> = order.iter().map(|&place| extents[place]).collect();
         if conversion == Conversion::Split {
             // The two parts of an element are one behind the other.
             let last = order.pop();
             if last != Some(order.len()) || logical.pop() != Some(2) {
-                return Err(form.cannot_become(field));
+                return Err(form.cannot_become(&field));
             }
         }
         // Not as slices: memcmp is slow where there is nothing, at the dangling address of an empty vector.
         if logical.iter().ne(form.row_shape()) {
-            return Err(form.cannot_become(field));
+            return Err(form.cannot_become(&field));
         }
         check_lengths(field.data_type(), form.rows()?)?;
 
@@ -71,7 +64,7 @@ impl Fit {
             }
             axes
         });
-        Ok(Self { conversion, axes, align: alignment(storage.element) })
+        Ok((Self { conversion, axes, align: alignment(&element) }, field))
     }
 
     /// What is copied, if the rows of `form` are to lie one behind the other; there are `size` elements
@@ -137,8 +130,7 @@ pub(super) struct Decided {
 /// Decides, without doing anything, what becomes of a tensor.
 pub(super) fn decide(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Decided, Error> {
     let form = Form::of(tensor);
-    let field = choose::field(&form, &options.representation)?;
-    let fit = Fit::new(&form, &field)?;
+    let (fit, field) = Fit::new(&form, choose(&form, &options.representation)?)?;
     let plan = fit.plan(&form, tensor, options)?;
     Ok(Decided { plan, len: form.rows()?, fit, field })
 }

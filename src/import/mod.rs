@@ -116,8 +116,7 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
 /// As [`from_dlpack`], less those of memory.
 pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef, Error> {
     let form = form::Form::of(tensor);
-    let field = choose::field(&form, &options.representation)?;
-    decide::Fit::new(&form, &field)?;
+    let (_, field) = decide::Fit::new(&form, choose::choose(&form, &options.representation)?)?;
     Ok(field)
 }
 

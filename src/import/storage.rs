@@ -6,25 +6,25 @@ use crate::error::Error;
 use crate::extension::Extension;
 
 /// What a field stores in each of its values.
-pub(super) struct Storage<'a> {
+pub(super) struct Storage {
     /// Extents, from the outermost axis in memory to the innermost.
     pub(super) extents: Vec<i64>,
     /// Logical axis `i` is axis `order[i]` in memory.
     pub(super) order: Vec<usize>,
     /// What the elements are.
-    pub(super) element: &'a DataType,
+    pub(super) element: DataType,
     /// What the elements mean, if they are more than numbers.
     pub(super) extension: Option<Extension>,
 }
 
-impl<'a> Storage<'a> {
+impl Storage {
     /// Descends to the elements. Extension types that say nothing of tensors are as good as their
     /// storage.
     ///
     /// # Errors
     ///
     /// `MalformedExtension`.
-    pub(super) fn of(mut field: &'a Field) -> Result<Self, Error> {
+    pub(super) fn of(mut field: &Field) -> Result<Self, Error> {
         let (mut extents, mut order) = (Vec::new(), Vec::new());
         loop {
             let extension = Extension::of(field)?;
@@ -51,12 +51,12 @@ impl<'a> Storage<'a> {
                 (_, DataType::FixedSizeBinary(size)) => {
                     order.push(extents.len());
                     extents.push(i64::from(*size));
-                    let element = &DataType::UInt8;
+                    let element = DataType::UInt8;
                     return Ok(Self { extents, order, element, extension: None });
                 }
                 _ => {}
             }
-            return Ok(Self { extents, order, element, extension });
+            return Ok(Self { extents, order, element: element.clone(), extension });
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema};
 
-use super::choose;
+use super::choose::choose;
 use super::decide::{self, Fit};
 use super::form::Form;
 use super::mask::{self, Prepared};
@@ -116,8 +116,7 @@ pub fn columns(
     let column =
         Form { shape: &tensor.shape()[..1], strides: strides[..1].into(), ..Form::of(&tensor) };
     let rows = column.rows()?;
-    let field = choose::field(&column, &options.representation)?;
-    let fit = Fit::new(&column, &field)?;
+    let (fit, field) = Fit::new(&column, choose(&column, &options.representation)?)?;
     let plan = fit.plan(&column, &tensor, options)?;
 
     let (starts, len, values) = if plan.is_zero_copy() {
