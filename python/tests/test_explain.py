@@ -1,6 +1,8 @@
 """What explain says is what happens: which conversions copy, how much, and why."""
 
 import ctypes
+import subprocess
+import sys
 
 import arro3.core
 import duckdb
@@ -329,3 +331,53 @@ def test_of_ragged_the_offsets_are_explained_too():
     ]:
         with pytest.raises(TypeError):
             explain(source, **options)
+
+
+GROWTH = """
+import resource
+
+import numpy as np
+import pyarrow as pa
+from arrow_dlpack import explain, ragged, to_tensor
+
+# 256 MB of zeros, of which the system has given none yet.
+rows = 1 << 25
+zeros = pa.py_buffer(np.zeros(rows))
+numbers = pa.Array.from_buffers(pa.float64(), rows, [None, zeros])
+lists = pa.Array.from_buffers(pa.list_(pa.float64(), 2), rows // 2, [None], children=[numbers])
+validity = pa.py_buffer(np.zeros(rows // 8, "uint8"))
+nulls = pa.Array.from_buffers(pa.float64(), rows, [validity, zeros])
+rows_of_4 = pa.LargeListArray.from_arrays(pa.array([0, 4, rows]), numbers)
+table = pa.table({"x": numbers, "y": nulls})
+cases = [
+    (numbers, {"dtype": "float32"}),
+    (lists, {"nulls": "mask"}),
+    (nulls, {"nulls": 0}),
+    (nulls, {"nulls": "mask"}),
+    (pa.chunked_array([numbers, nulls]), {"nulls": "nan"}),
+    (table, {"nulls": 0}),
+    (table, {"nulls": "mask", "order": "F"}),
+]
+
+def refused(convert, *arguments, **options):
+    try:
+        convert(*arguments, **options, copy=False)
+    except BufferError:
+        return True
+
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for source, options in cases:
+    assert explain(source, **options).bytes_copied >= rows
+    assert refused(to_tensor, source, **options)
+assert explain(pa.chunked_array([rows_of_4, rows_of_4]), ragged=True).bytes_copied > 16 * rows
+assert refused(ragged, pa.chunked_array([rows_of_4, rows_of_4]))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in KiB on Linux")
+def test_what_is_explained_or_refused_takes_no_memory_that_grows_with_the_data():
+    grown = subprocess.run(
+        [sys.executable, "-c", GROWTH], capture_output=True, text=True, check=True
+    )
+    assert int(grown.stdout) < 20e6, "of the 32 MB and more that each copy would take"
