@@ -33,7 +33,7 @@ pub(crate) use for_each_numeric;
 
 /// A Rust number with a dtype of its own; every pattern of its bits is a value.
 ///
-/// Nobody else can implement it, because nobody else can implement `ArrowNativeType`.
+/// Other crates cannot implement it, because they cannot implement `ArrowNativeType`.
 pub trait Element: ArrowNativeType {
     /// The dtype.
     const DTYPE: DLDataType;

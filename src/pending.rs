@@ -1,8 +1,8 @@
 //! A Python exception in flight, put aside while memory is given back.
 //!
-//! CPython lets go of a call's arguments after the call has raised. If one of them owns foreign memory, its
-//! deleter runs then, and if that is Python code, it stumbles over the exception, or swallows it. Whoever
-//! gives memory back to others sees to that here.
+//! CPython drops a call's arguments after the call has raised. If one of them owns foreign memory, its
+//! deleter runs then, and if that is Python code, the exception makes it fail, or it clears the exception.
+//! Code that returns memory to foreign owners sets the exception aside here.
 #![expect(unsafe_code, reason = "asks the interpreter")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -17,7 +17,7 @@ pub(crate) struct PendingException([*mut ffi::PyObject; 3]);
 impl PendingException {
     /// `None` on a thread that is not attached to Python, or cannot be known to be: it has none.
     pub(crate) fn set_aside() -> Option<Self> {
-        // SAFETY: attached; whoever is called meanwhile attaches and detaches in pairs.
+        // SAFETY: attached; code that is called meanwhile attaches and detaches in pairs.
         is_attached().then(|| unsafe { Self::set_aside_attached() })
     }
 

@@ -153,7 +153,7 @@ impl State {
                 return Ok(codes.clone());
             }
         }
-        // Somebody may have written to what says where the values are.
+        // Other code may have written to the offsets or views of the values.
         let own = &settled::addresses(values)?;
         let codes = Codes::from(match &mut self.values {
             Values::Distinct(distinct) => distinct.codes(own)?,

@@ -174,7 +174,7 @@ impl Distinct {
             };
             Ok(array)
         };
-        // Somebody may have written to texts between the check of them and the copy.
+        // Other code may have written to texts between the check of them and the copy.
         checked(made)
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! An array from elsewhere is checked when it is taken, and shared. Its values may change afterwards, which is its
 //! owner's business; but offsets, sizes, views, codes, run ends and type ids are addresses of a kind, and arrow's
-//! kernels believe them, as Rust believes that a text is UTF-8. So whoever is about to follow them follows
-//! those of a copy ([`addresses`]), and whoever reads texts reads them there ([`everything`]).
+//! kernels believe them, as Rust believes that a text is UTF-8. So code that follows them follows those of
+//! a copy ([`addresses`]), and code that reads texts reads a copy of them ([`everything`]).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::memory;
 
 type Settled<T> = Result<T, ArrowError>;
 
-/// The same values at the same addresses, but found by offsets, codes and the like that nobody else can change.
+/// The same values at the same addresses, but found by offsets, codes and the like that no other code can change.
 pub(crate) fn addresses(array: &ArrayRef) -> Result<ArrayRef, Error> {
     if has_addresses(array.data_type()) {
         checked(|| Ok(make_array(copy(&array.to_data(), false)?)))
@@ -167,7 +167,7 @@ fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<
     let offsets = offsets.to_vec();
     let wrong =
         || ArrowError::InvalidArgumentError("the offsets are not offsets of rows".to_owned());
-    // Read by nobody else now.
+    // A private copy cannot change any more.
     if !offsets.is_sorted() || offsets[0] < O::zero() || offsets[data.len()].as_usize() > values {
         return Err(wrong());
     }

@@ -308,7 +308,7 @@ pub enum Error {
         /// Columns of the matrix.
         columns: usize,
     },
-    /// A table's columns are told apart by their names.
+    /// A table's columns are identified by their names.
     #[error("several columns are named {0:?}")]
     DuplicateName(
         /// The name.
@@ -438,7 +438,7 @@ pub enum Error {
         /// The tensor's element type.
         found: DLDataType,
     },
-    /// Nobody may write to this tensor, or nobody can know that it is safe to.
+    /// The tensor must not be written to, or it is unknown whether a write is safe.
     #[error("cannot write to this tensor: {0}; copy it first")]
     NotWritable(
         /// What stands in the way.

@@ -188,8 +188,8 @@ fn rows(chunks: &[Dense]) -> Result<i64, Error> {
     rows.and_then(|rows| i64::try_from(rows).ok()).ok_or(Error::Overflow("length"))
 }
 
-/// What was to be copied only to be somebody's own is that already where nobody else holds it: rows that were
-/// drawn at random, say, if whoever drew them has let go of them.
+/// The buffer itself, if the only reason for a copy is exclusive memory and the buffer has no other holder: rows
+/// that were drawn at random, for example, once their other owners have dropped them.
 pub(super) fn claim(plan: &Plan, storage: &mut Storage) -> Option<Fresh> {
     let Storage::Words(buffer) = storage else { return None };
     if !plan.is_just_requested() {

@@ -22,8 +22,8 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 
 /// Hands an array over as a writable tensor, without copying: what [`to_dlpack`] would share, for its only holder.
 ///
-/// That takes an array that nobody else holds, that begins where its buffer begins, and whose memory
-/// came from Rust's allocator, or is that of a tensor of this crate: a copy, or what was handed over before. Such a
+/// The array must have no other holder and begin where its buffer begins, and its memory must come from
+/// Rust's allocator or from a tensor of this crate: a copy, or what was handed over before. Such a
 /// tensor can be written to, read as an array and handed over again, as often as one likes, in the same memory.
 /// Otherwise the array comes back in the error, as in [`Buffer::into_vec`](arrow_buffer::Buffer::into_vec). (An import
 /// that has to copy makes an array that does not begin where its buffer does: [`ManagedTensor::copied`] first makes

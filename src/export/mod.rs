@@ -1,14 +1,14 @@
 //! Arrow to DLPack: which types, which nulls, which copies.
 //!
-//! Three doors lead out of Arrow:
+//! There are three ways out of Arrow:
 //!
 //! - **share** ([`to_dlpack`], the default): zero-copy and read-only, because others may hold the
 //!   array too;
 //! - **copy** ([`CopyPolicy::Always`](crate::CopyPolicy::Always)): the consumer's own memory, writable, flagged `IS_COPIED`;
-//! - **hand over** ([`into_tensor`]): the array itself goes, zero-copy and writable, if nobody else holds it.
+//! - **hand over** ([`into_tensor`]): the array itself goes, zero-copy and writable, if it has no other holder.
 //!
 //! Whatever cannot be shared as it is (booleans, filled nulls, chunks, tables) is copied once, if that is
-//! allowed; [`explain`] tells before.
+//! allowed; [`explain`] predicts the copy.
 
 mod codes;
 mod column;

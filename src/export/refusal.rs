@@ -57,7 +57,7 @@ pub(super) fn extension(field: &Field) -> Error {
     Error::UnsupportedExtension { name, data_type: field.data_type().clone() }
 }
 
-/// The error for nulls, if nobody said what to do with them.
+/// The error for nulls, if no option says what to do with them.
 pub(crate) fn nulls(array: &dyn Array, null_count: usize) -> Error {
     Error::Nulls { data_type: array.data_type().clone(), null_count, len: array.len() }
 }

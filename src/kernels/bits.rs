@@ -9,7 +9,7 @@ use super::lanes::Lanes;
 use crate::error::Error;
 use crate::memory::{Fresh, ManagedTensor};
 
-/// Whether every byte is 0 or 1, as consumers of DLPack expect and nobody promises.
+/// Whether every byte is 0 or 1, as consumers of DLPack expect and no producer promises.
 pub(crate) fn are_bools(bytes: &[u8]) -> bool {
     // Without a branch for each byte, but not much further than the first other one.
     bytes.chunks(4096).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) <= 1)

@@ -58,7 +58,7 @@ pub(super) fn readable(tensor: &ManagedTensor) -> Result<(&[u8], usize), Error> 
 }
 
 /// Where the elements of a tensor are, in row-major order: from `origin` on, along `axes`, counted in
-/// bytes or bits, as whoever makes it says.
+/// bytes or bits, as its constructor chooses.
 pub(super) struct Walk {
     origin: usize,
     axes: Vec<Axis>,

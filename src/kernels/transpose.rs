@@ -1,7 +1,7 @@
-//! Elements whose memory runs along another axis than the last, put one behind the other.
+//! Gathers elements whose memory runs along another axis than the last.
 //!
-//! Whoever goes along the last axis then reads a whole cache line for each element, or writes one. In
-//! tiles, what is read and written stays in the nearest cache until all of it has been used.
+//! A loop along the last axis reads or writes a whole cache line for each element of these. In tiles, the
+//! lines that are read and written stay in the nearest cache until all of their bytes have been used.
 
 use super::bytes::array;
 

@@ -75,7 +75,7 @@ impl PyTensor {
         memory::collect(copy.as_slice::<T>().unwrap_or_default().iter().copied())
     }
 
-    /// The tensor in memory of its own, which nobody else has: what is done with it is all safe, and
+    /// A copy of the tensor in memory with no other owner: all that is done with it is safe, and
     /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it without another copy.
     ///
     /// # Errors
@@ -107,7 +107,7 @@ impl PyTensor {
     ///
     /// # Errors
     ///
-    /// The object, if Python or somebody else has the memory too.
+    /// The object, if Python or another library holds the memory too.
     pub fn into_exclusive(self) -> Result<ManagedTensor, Self> {
         if self.managed().may_change() {
             return Err(self);
@@ -135,19 +135,19 @@ impl PyTensor {
     ///
     /// # Safety
     ///
-    /// Nobody writes to its memory while what is borrowed of it is in use ([`ManagedTensor::as_slice`], a view of
+    /// No code writes to its memory while what is borrowed of it is in use ([`ManagedTensor::as_slice`], a view of
     /// `ndarray`), or ever, if an Arrow array is made of it. Python can write as long as it has the tensor, or
     /// whatever it came from, or a view of either: with the GIL whenever Python code runs, and always in threads
-    /// that let go of it and on free-threaded builds.
+    /// that release it and on free-threaded builds.
     #[must_use]
     pub unsafe fn tensor(&self) -> &Arc<ManagedTensor> {
         self.managed()
     }
 }
 
-/// Python may write to the tensor only if nobody in Rust can look on: it does if the tensor is known to be the only
-/// way to its memory (a copy, memory that was handed over), or came through C from somebody who says that it is
-/// writable. All else is read-only there.
+/// Python may write to the tensor only if no Rust code can read it meanwhile: if the tensor is known to be the only
+/// way to its memory (a copy, memory that was handed over), or came through C from a producer that says that it is
+/// writable. Any other tensor is read-only there.
 impl From<ManagedTensor> for PyTensor {
     fn from(tensor: ManagedTensor) -> Self {
         if tensor.is_read_only() || !tensor.has_lookers_on() {
@@ -167,7 +167,7 @@ impl From<Arc<ManagedTensor>> for PyTensor {
     }
 }
 
-/// A value that somebody else may be writing to.
+/// A value that other code may be writing to.
 ///
 /// It is PyO3's type of that name, but for how it is read: PyO3 has deprecated the slices that it gives of those
 /// (0.30: "this function is unsound"), because a thread without the GIL may write while a value is read. Here a read is

@@ -86,7 +86,7 @@ impl PyArray {
         Imported { chunks, field, moved: 0, gathered: (0, 0) }
     }
 
-    /// What is lent by the exchange API.
+    /// What the exchange API borrows.
     pub(super) fn borrowed(&self) -> &BorrowedTensor {
         &self.borrowed
     }

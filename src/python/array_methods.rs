@@ -92,8 +92,8 @@ fn prepared(
     }
 }
 
-/// Any Arrow array, or any tensor. Arrow's interface says that nobody writes to what it hands over, so that is
-/// shared; DLPack does not, and a tensor is copied.
+/// Any Arrow array, or any tensor. Arrow's interface says that its data is immutable, so an array is shared;
+/// DLPack does not, and a tensor is copied.
 impl<'py> FromPyObject<'_, 'py> for PyArray {
     type Error = PyErr;
 

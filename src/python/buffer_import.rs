@@ -1,14 +1,14 @@
-//! Memory that a Python object lends: its buffer, or an address it has told, held for as long as a
+//! Memory of a Python object: its buffer, or an address that it has given, held for as long as a
 //! tensor lives.
 //!
 //! Source: <https://docs.python.org/3/c-api/buffer.html>.
 //!
 //! - **L1** `Lender::buffer` came from a `Box`, was filled by `PyObject_GetBuffer` and has not been
-//!   released. It stays where it is, because exporters point into it, and nobody changes it. Until it is
-//!   released what it points to stays too; what it says is the exporter's promise, and nobody can check
-//!   more of it than is checked here.
-//! - **L2** An address that an object told is good for what it said of it, as long as the object and
-//!   the dictionary that it said it with live. That is the protocol's promise, and nobody can check.
+//!   released. It stays where it is, because exporters point into it, and it is not changed. Until it is
+//!   released what it points to stays too; its content is the exporter's promise, of which no more can be
+//!   checked than is checked here.
+//! - **L2** An address that an object gave is valid as the object described it, as long as the object and
+//!   the dictionary with the address live. That is the protocol's promise, which cannot be checked.
 #![expect(unsafe_code, reason = "holds a Py_buffer, and makes tensors of told addresses")]
 
 use std::ffi::{CStr, c_int};
@@ -29,7 +29,7 @@ use crate::pending::PendingException;
 /// As many as a buffer can have, `PyBUF_MAX_NDIM`, and as a NumPy array can.
 const MAX_NDIM: usize = 64;
 
-/// What keeps lent memory where it is; dropping it, on whatever thread, gives the memory back at once.
+/// The owner of borrowed memory; dropping it, on any thread, gives the memory back at once.
 struct Lender {
     buffer: Option<NonNull<Py_buffer>>,
     objects: Vec<Py<PyAny>>,
@@ -43,14 +43,14 @@ unsafe impl Sync for Lender {}
 
 impl Drop for Lender {
     fn drop(&mut self) {
-        // Without an interpreter there is nobody to give anything back to. A `Py` that is dropped while
-        // it is not attached would wait for the next one who is, whenever that will be.
+        // Without an interpreter nothing can be given back. A `Py` that is dropped on a detached thread
+        // would wait for the next thread that attaches, whenever that will be.
         Python::try_attach(|_| {
             // SAFETY: attached until both are gone. Releasing may run Python code, and a deleter may
             // be called with an exception in flight.
             let _pending = unsafe { PendingException::set_aside_attached() };
             if let Some(buffer) = self.buffer.take() {
-                // SAFETY: L1, and nobody uses it again.
+                // SAFETY: L1, and it is not used again.
                 unsafe {
                     ffi::PyBuffer_Release(buffer.as_ptr());
                     drop(Box::from_raw(buffer.as_ptr()));
@@ -175,15 +175,15 @@ pub(super) fn told_of_buffer(
     Ok(tensor)
 }
 
-/// A tensor over memory at an address that an object told. `objects` are kept: the object, and what it
-/// told it with.
+/// A tensor over memory at an address that an object gave. `objects` are kept: the object, and the
+/// dictionary with the address.
 pub(super) fn told_of_address(
     objects: Vec<Py<PyAny>>,
     address: usize,
     readonly: bool,
     told: &ArraySpec,
 ) -> PyResult<ManagedTensor> {
-    // Python tells addresses as integers.
+    // Python passes addresses as integers.
     let description = describe(ptr::with_exposed_provenance_mut(address), readonly, told)?;
     let lender = Lender { buffer: None, objects };
     // SAFETY: L2.

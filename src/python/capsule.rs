@@ -23,7 +23,7 @@ use crate::memory::{self, ManagedTensor};
 /// What differs between capsules of the two ABIs.
 ///
 /// **C1** A capsule named `name` owns a tensor of this ABI, whose pointer it holds; the name says so
-/// by protocol, and nobody can check. Under the name `used` it owns nothing.
+/// by protocol, which cannot be checked. Under the name `used` it owns nothing.
 struct Abi {
     name: &'static CStr,
     used: &'static CStr,
@@ -36,7 +36,7 @@ const LEGACY: Abi = Abi {
     name: c"dltensor",
     used: c"used_dltensor",
     destructor: destroy_legacy,
-    // SAFETY: whoever calls this passes a legacy tensor that is theirs (I1).
+    // SAFETY: the caller passes a legacy tensor that it owns (I1).
     delete: |tensor| unsafe { memory::delete_legacy(tensor.cast()) },
 };
 
@@ -44,7 +44,7 @@ const VERSIONED: Abi = Abi {
     name: c"dltensor_versioned",
     used: c"used_dltensor_versioned",
     destructor: destroy_versioned,
-    // SAFETY: whoever calls this passes a versioned tensor that is theirs (I1).
+    // SAFETY: the caller passes a versioned tensor that it owns (I1).
     delete: |tensor| unsafe { memory::delete_versioned(tensor.cast()) },
 };
 
@@ -112,7 +112,7 @@ unsafe fn wrap<'py>(
     let capsule = unsafe { ffi::PyCapsule_New(pointer, abi.name.as_ptr(), Some(abi.destructor)) };
     // SAFETY: a new reference, or NULL with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(py, capsule) }.inspect_err(|_| {
-        // SAFETY: I1, and nobody has taken the tensor.
+        // SAFETY: I1, and the tensor has not been taken.
         unsafe { (abi.delete)(pointer) };
     })
 }
@@ -144,8 +144,8 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
     })
 }
 
-/// Takes over the tensor at an address: whoever calls this from Python promises what
-/// [`ManagedTensor::from_raw`] asks for, as they do whenever they use ctypes.
+/// Takes over the tensor at an address: the caller in Python promises what
+/// [`ManagedTensor::from_raw`] asks for, as with every use of ctypes.
 pub(super) fn take_address(address: usize, versioned: bool) -> PyResult<ManagedTensor> {
     // ctypes hands out addresses as integers.
     let pointer = ptr::with_exposed_provenance_mut::<c_void>(address);
@@ -165,14 +165,14 @@ fn is_valid(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> bool {
     unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 1 }
 }
 
-/// The pointer of a capsule of this ABI, which is renamed so that it is nobody else's any more.
+/// The pointer of a capsule of this ABI, which is renamed so that no other consumer takes it.
 fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_void>> {
     if !is_valid(capsule, abi.name) {
         return Ok(None);
     }
     // SAFETY: attached to Python; the capsule is valid under this name.
     let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), abi.name.as_ptr()) };
-    // Nobody here could delete what is there: it stays the capsule's. Tensors of both kinds are aligned alike.
+    // This crate could not delete such a tensor: it stays the capsule's. Both kinds have the same alignment.
     if !pointer.cast::<DLManagedTensorVersioned>().is_aligned() {
         return Err(Error::MisalignedTensor { address: pointer.addr() }.into());
     }
@@ -194,7 +194,7 @@ unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
     let _ = fenced(|| unsafe { destroy(capsule, &LEGACY) });
 }
 
-/// Deletes the tensor if nobody has taken it.
+/// Deletes the tensor unless a consumer has taken it.
 ///
 /// # Safety
 ///

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
 
-/// A producer's answer, and whether it was told what is wanted.
+/// A producer's answer, and whether it took the arguments.
 pub(super) struct Answer<'py> {
     pub(super) capsule: Bound<'py, PyCapsule>,
     understood: bool,
@@ -163,7 +163,7 @@ impl Wanted {
             Some(wanted) => Err(PyBufferError::new_err(format!(
                 "the tensor was asked for on {wanted}, and is on {device}"
             ))),
-            // Memory that only its producer can copy: it was told to, and not every one sets the flag.
+            // Memory that only its producer can copy: it was asked to, and not every one sets the flag.
             None if understood => Ok(tensor),
             None => Err(Error::UnreadableDevice { device }.into()),
         }

@@ -36,9 +36,9 @@ pub(super) fn schema_capsule<'py>(
 
 /// The array in the type that a consumer asks for, if each value survives the way there and back.
 ///
-/// arrow's casts refuse little (1.7 becomes 1, a time of day wraps): what comes back different is
-/// refused here, and so is what has no way back. An extension type stays only if it was asked for: whoever asks for its storage, as
-/// pyarrow does, gets that.
+/// arrow's casts refuse little (1.7 becomes 1, a time of day wraps): a value that comes back different is
+/// refused here, and so is a cast with no way back. An extension type stays only if it was asked for: a
+/// consumer that asks for its storage, as pyarrow does, gets that.
 pub(super) fn as_requested(
     array: &ArrayRef,
     field: &FieldRef,

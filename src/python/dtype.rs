@@ -71,7 +71,7 @@ impl<'py> FromPyObject<'_, 'py> for DtypeArg {
     }
 }
 
-/// What NumPy calls its dtypes too, if nobody else means another one by it.
+/// NumPy's other names for its dtypes, if no other library uses them for another one.
 const ALIASES: &[(&str, &str)] = &[
     ("bool_", "bool"),
     ("half", "float16"),

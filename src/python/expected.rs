@@ -1,4 +1,4 @@
-//! What is said to whoever passes neither Arrow data nor a tensor: what it takes to make one of it.
+//! The error for an object that is neither Arrow data nor a tensor, with a way to make one of it.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -51,7 +51,7 @@ impl Expected {
             Self::Tensor | Self::Any => tensor_of(object),
             Self::Arrow | Self::Either => arrow_of(object, self),
         };
-        // What somebody's attributes raise is no answer, and neither is it what was asked.
+        // An exception from the object's attributes must not replace this error.
         let way_out = way_out.ok().flatten().map_or_else(String::new, |way| format!(": {way}"));
         let expected = self.words();
         PyTypeError::new_err(format!("expected {expected}, got {}{way_out}", type_name(object)))

@@ -32,7 +32,7 @@ impl Imported {
         Ok((array, self.field))
     }
 
-    /// The same in memory that nobody else knows, checked there.
+    /// A copy in memory with no other owner, checked there.
     pub(super) fn copied(self, py: Python<'_>) -> PyResult<Self> {
         let chunks = unlocked(py, self.nbytes(), || {
             self.chunks.iter().map(|chunk| chunks::everything(chunk)).collect::<Result<_, _>>()

@@ -25,7 +25,7 @@ pub(super) fn refuse_other_than_main(_py: Python<'_>) -> PyResult<()> {
     ))
 }
 
-/// What a call of somebody else's Python code returns.
+/// The result of a call of foreign Python code.
 ///
 /// Before Python 3.14 a daemon thread is ended there, once the interpreter is ending, by unwinding all that has called
 /// it; and what we would let go of on the way needs the interpreter. Here such a thread stops, until the process ends:

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-/// How long nobody asks for signals.
+/// The time between two checks for signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// Asks for signals now and then. To look at the clock is not free either: where the steps are short, it is done every

@@ -15,22 +15,22 @@
 //!
 //! # Whose memory it is
 //!
-//! Python may write to a tensor at any time, and a `&[f64]` promises that nobody does. So the line is drawn at
-//! [`PyTensor`]. Safe code has of it what it says of itself, addresses, copies ([`PyTensor::to_vec`],
-//! [`PyTensor::copied`]), and its elements as [`ReadOnlyCell`]s; the [`ManagedTensor`](crate::ManagedTensor) itself, with
-//! slices and Arrow arrays of the same memory, is `unsafe` to get at ([`PyTensor::tensor`]), because only you can know
-//! that nobody writes.
+//! Python may write to a tensor at any time, and a `&[f64]` promises that its memory does not change. So
+//! [`PyTensor`] gives safe code its metadata, addresses, copies ([`PyTensor::to_vec`], [`PyTensor::copied`]),
+//! and its elements as [`ReadOnlyCell`]s; the [`ManagedTensor`](crate::ManagedTensor) itself, with slices and
+//! Arrow arrays of the same memory, takes `unsafe` ([`PyTensor::tensor`]), because only you can know that no
+//! code writes.
 //!
 //! - **Arrow data is believed to be immutable**, because Arrow's C interface says so of all that is handed over
-//!   by it. Whoever has pyarrow or `from_dlpack` make an array of NumPy's memory, and then writes to that, has
-//!   broken this promise, in Python.
+//!   by it. Python code that makes an array of NumPy's memory, by pyarrow or `from_dlpack`, and then writes to
+//!   that memory, breaks this promise.
 //! - **DLPack says no such thing**: a [`PyArray`] argument that gets a tensor is a copy of it. Only with the flag
-//!   `IS_COPIED` it says that nobody else has the memory: [`PyTensor::into_exclusive`].
+//!   `IS_COPIED` it says that the memory has no other holder: [`PyTensor::into_exclusive`].
 //! - **What Rust keeps is read-only in Python**: a `PyTensor` made of an `Arc`, or of a share of a tensor. One that is
 //!   made of a copy, or of memory that was handed over, by value, is writable there. (PyTorch writes through
 //!   `READ_ONLY` all the same: give it a copy.)
 //! - **With a GIL** no Python code writes while you hold `py` and call nothing of Python's. NumPy and PyTorch do, in
-//!   threads that have let go of it, and on a free-threaded build everybody does. A cell is then read as it was
+//!   threads that have released it, and on a free-threaded build any thread may. A cell is then read as it was
 //!   before or after; a copy may have some of either.
 
 mod access;

@@ -99,7 +99,7 @@ impl<'py> FromPyObject<'_, 'py> for OrderArg {
     }
 }
 
-/// What is said to whoever counts columns, or has numbers for names.
+/// The error for columns by position, or numbers as names.
 const TEXTS: &str =
     "columns must be a list of names, and names are texts (pandas' 0 is called \"0\" in Arrow)";
 

@@ -1,4 +1,4 @@
-//! The columns of a table that were asked for. At the others nobody looks: not even their types are in the way.
+//! The requested columns of a table. The others are not read, so that even their types cause no error.
 //!
 //! A table's structure is read as one with fewer children. That of an array is a structure of its own, which owns
 //! the whole one and releases it.
@@ -100,7 +100,7 @@ unsafe fn columns_of<'a>(
     columns.map(|column| unsafe { schema_at(column) }).collect::<Checked<_>>().map(Some)
 }
 
-/// A column's name. What is no text is no name that anybody could ask for.
+/// A column's name. A name that is not valid text cannot be asked for.
 fn name_of(column: &FFI_ArrowSchema) -> Cow<'_, str> {
     match column.name.is_null() {
         true => Cow::Borrowed(""),

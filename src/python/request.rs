@@ -134,7 +134,7 @@ pub(super) fn keywords<'py>(
     Ok(keywords)
 }
 
-/// Streams are for those who can synchronise: a CPU has none, and without its producer nobody else can.
+/// Refuses a stream: a CPU has none, and another device can only synchronise through the producer.
 pub(super) fn refuse_stream(stream: Option<&Bound<'_, PyAny>>, device: DLDevice) -> PyResult<()> {
     match stream {
         None => Ok(()),

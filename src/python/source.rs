@@ -64,8 +64,8 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     import_columns(object, None)
 }
 
-/// The same. Of a table the columns of these names, if some are said, are enough: at others nobody looks, unless
-/// they are there anyway.
+/// The same. Of a table only the columns of these names, if any are given, are needed: the others are skipped,
+/// unless they are there anyway.
 pub(super) fn import_columns(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,

@@ -26,7 +26,7 @@ use crate::memory::{ManagedTensor, release_foreign};
 #[derive(Debug)]
 pub struct PyTensor {
     pub(super) tensor: Arc<ManagedTensor>,
-    /// Whoever this came from, if it is not on the CPU: it knows how to synchronise.
+    /// The producer, if the tensor is not on the CPU: it knows how to synchronise.
     pub(super) producer: Producer,
     /// The Arrow column that it came from.
     pub(super) field: Option<FieldRef>,
@@ -95,7 +95,7 @@ impl PyTensor {
         self.field.as_ref()
     }
 
-    /// What is lent by the exchange API.
+    /// What the exchange API borrows.
     pub(super) fn borrowed(&self) -> &BorrowedTensor {
         &self.borrowed
     }

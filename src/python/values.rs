@@ -17,7 +17,7 @@ use crate::memory::ManagedTensor;
 /// `__array__` as NumPy 2 calls it. What has the buffer protocol NumPy takes by that, without asking here.
 ///
 /// The array shares the memory where it can, and is read-only where the tensor is. That of a dtype which
-/// NumPy lacks has the one of ml_dtypes. `is_own` says that nobody else has the memory.
+/// NumPy lacks has the one of ml_dtypes. `is_own` says that the memory has no other owner.
 pub(super) fn array<'py>(
     tensor: &Bound<'py, PyTensor>,
     is_own: bool,

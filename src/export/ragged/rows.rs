@@ -84,7 +84,7 @@ impl Rows {
         starts_at_0 && self.null_count() == 0 && wanted.is_none_or(|wanted| wanted == own)
     }
 
-    /// The same rows, which nobody else can change.
+    /// The same rows, which no other code can change.
     pub(in crate::export) fn settled(self) -> Result<Self, Error> {
         let Self { bounds, own, nulls, values, .. } = self;
         let nulls = nulls.map(|nulls| {

@@ -243,7 +243,7 @@ fn a_value_that_does_not_fit_is_found_where_it_is() {
         assert_eq!(concatenate(&columns[1], DLDataType::INT8, None).err(), Some(misfit(row, 0)));
         assert_eq!(interleave(&columns, ROWS, DLDataType::INT8, None).err(), Some(misfit(row, 1)));
 
-        // Nobody looks under a null.
+        // Values under a null are not read.
         let nulls: NullBuffer = (0..ROWS).map(|at| at != row).collect::<Vec<_>>().into();
         let hidden = words(&bad, DLDataType::INT16, Some(&nulls));
         let found = concatenate(&[hidden], DLDataType::INT8, Some(&ITEM)).expect("hidden");

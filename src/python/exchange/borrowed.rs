@@ -1,12 +1,12 @@
-//! What an object lends by the exchange API.
+//! What the exchange API borrows from an object.
 
 use pyo3::prelude::*;
 
 use crate::memory::ManagedTensor;
 use crate::sync::OnceLock;
 
-/// A tensor that an object keeps for as long as it lives, once somebody has asked for a borrowed one: what
-/// that one points to. It counts as exported ([`crate::live`]) until the object goes.
+/// A tensor that an object keeps for as long as it lives, once a caller has asked for a borrowed one, which
+/// points to it. It counts as exported ([`crate::live`]) until the object goes.
 #[derive(Debug, Default)]
 pub(in crate::python) struct BorrowedTensor(OnceLock<Box<ManagedTensor>>);
 
@@ -19,7 +19,7 @@ impl BorrowedTensor {
             return Ok(tensor);
         }
         let tensor = Box::new(make()?);
-        // If another thread was faster, this one's is dropped, and nobody has seen it.
+        // If another thread was faster, this one's is dropped without having been used.
         Ok(self.0.get_or_init(|| tensor))
     }
 }

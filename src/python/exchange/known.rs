@@ -32,8 +32,8 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 const SLOTS: usize = 256;
 
 /// Addresses of types that have no table, of which none will have: those that live as long as the process,
-/// such as NumPy's. Others are looked at each time: nobody can tell whether another type took the place
-/// of a dead one, and the little that it takes is nothing beside a `__dlpack__` written in Python.
+/// such as NumPy's. Others are looked at each time: another type may be at the address of a dead one, and
+/// a look costs little beside a `__dlpack__` written in Python.
 static WITHOUT: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
 /// Types with a table, from the place of their address on. Those for which there is no room, when a program
@@ -144,7 +144,7 @@ pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
     })
 }
 
-/// Whether the type of `x` is one of those that live as long as the process: written in C, and nobody's
+/// Whether the type of `x` is one of those that live as long as the process: written in C, not a
 /// subclass in Python.
 pub(in crate::python) fn is_builtin(x: &Bound<'_, PyAny>) -> bool {
     // SAFETY: attached to Python, and a type.
@@ -223,7 +223,7 @@ impl Condition {
         self.what.only_complex
     }
 
-    /// Whether the object meets it: what cannot be told does not.
+    /// Whether the object meets it: one that raises does not.
     pub(super) fn is_met(&self, x: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = x.py();
         let found = match &self.in_c {
@@ -238,7 +238,7 @@ impl Condition {
     }
 }
 
-/// A value, unless there is none for reasons that are nobody's business; Ctrl-C is.
+/// A value, or `None` for an ordinary exception; Ctrl-C is passed on.
 pub(in crate::python) fn unless_it_raises<T>(
     py: Python<'_>,
     result: PyResult<T>,

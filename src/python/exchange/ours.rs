@@ -1,13 +1,13 @@
 //! The table of `Array` and `Tensor`.
 //!
-//! What the header asks of whoever calls these functions, and nobody can check:
+//! What the header asks of the callers of these functions, which cannot be checked:
 //!
 //! - **X1** All but the allocator are called attached to Python, with no exception set.
 //! - **X2** A pointer to an object is NULL or a live object. A pointer for a result is NULL or good for
 //!   writing it.
 //! - **X3** A `DLTensor` that was filled in is used only while the object that it came from lives.
 //!   Its pointers are into the object's own tensor, or into the one in its [`BorrowedTensor`].
-//! - **X4** The table is never written to, by whoever has a pointer to it.
+//! - **X4** No holder of a pointer to the table writes to it.
 #![expect(unsafe_code, reason = "is called from C")]
 
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -74,7 +74,7 @@ unsafe extern "C" fn to_py_object(
     tensor: *mut DLManagedTensorVersioned,
     out: *mut *mut c_void,
 ) -> c_int {
-    // SAFETY: X1, X2, and the promise of `from_raw_unless_refused`, which is that of whoever calls.
+    // SAFETY: X1, X2, and the promise of `from_raw_unless_refused`, which is the caller's.
     unsafe {
         clear(out);
         answer(out, |py| Ok(wrapped(py, tensor)?.into_ptr().cast()))
@@ -82,7 +82,7 @@ unsafe extern "C" fn to_py_object(
 }
 
 unsafe extern "C" fn lend(object: *mut c_void, out: *mut DLTensor) -> c_int {
-    // SAFETY: X1, X2; X3 is for whoever uses the result.
+    // SAFETY: X1, X2; the user of the result keeps X3.
     unsafe { answer(out, |py| described_by(&*borrowed(py, &object)?)) }
 }
 
@@ -122,7 +122,7 @@ unsafe extern "C" fn allocate(
     }
 }
 
-/// What C is told of a failure without Python: an exception's name, and words.
+/// How a failure without Python is reported to C: an exception's name, and a message.
 struct CError {
     kind: &'static CStr,
     message: CString,
@@ -262,8 +262,7 @@ fn wrong_type(object: &Bound<'_, PyAny>) -> PyErr {
     PyTypeError::new_err(format!("expected an Array or a Tensor, got {}", described(object)))
 }
 
-/// A new `Tensor` that owns `tensor`. On failure it is as if nothing had happened: whoever calls deletes
-/// the tensor then.
+/// A new `Tensor` that owns `tensor`. On failure the tensor is unchanged, and the caller deletes it.
 ///
 /// # Safety
 ///
@@ -275,14 +274,14 @@ unsafe fn wrapped(
     // SAFETY: the caller's promise.
     let tensor = Arc::new(unsafe { ManagedTensor::from_raw_unless_refused(tensor) }?);
     Bound::new(py, PyTensor::received(Arc::clone(&tensor))).inspect_err(|_| {
-        // Nobody else has it: what could not become an object has been dropped.
+        // It has no other owner: what could not become an object has been dropped.
         if let Some(tensor) = Arc::into_inner(tensor) {
             tensor.forget();
         }
     })
 }
 
-/// Nobody queues work here; where nothing is ever queued, that is the answer.
+/// This crate queues no work; NULL says so for devices where work is never queued.
 fn stream_of(device: DLDevice) -> PyResult<*mut c_void> {
     if device.is_host_readable() {
         return Ok(ptr::null_mut());

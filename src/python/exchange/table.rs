@@ -1,4 +1,4 @@
-//! A table that only grows, in which nobody has to lock anything to look.
+//! A table that only grows, and is read without a lock.
 //!
 //! **T1** The entries from a place on are those of whatever belongs there, or to a place before it, up to the
 //! first free slot: a slot is filled once and for all. So there is never a second entry of the same kind.

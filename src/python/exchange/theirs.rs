@@ -20,7 +20,7 @@ use crate::python::interpreter::calling;
 /// The tensor of an object whose type has a table. `None` if it has not, or if `__dlpack__` might answer
 /// differently: that is then to be asked, and to say why not.
 ///
-/// The tensor is on the CPU, because nobody has synchronised.
+/// The tensor is on the CPU, because a table does not synchronise.
 pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTensor>> {
     let Some(known) = known::of(x)? else { return Ok(None) };
     if !meets(x, known, false)? {
