@@ -19,7 +19,7 @@ fn words_of(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<&str>() {
         Ok(text) => (*text).to_owned(),
         Err(other) => {
-            // It may panic once more when it is dropped, and then nobody is there.
+            // Its drop may panic once more, and nothing would catch that.
             mem::forget(other);
             "panic from Rust code".to_owned()
         }

@@ -47,8 +47,8 @@ pub(crate) fn write_row_major(shape: &[i64], strides: &mut [i64]) {
     }
 }
 
-/// Strides in elements, from strides in bytes. Those that mean nothing are made to mean nothing harmful:
-/// nobody has to be able to divide them.
+/// Strides in elements, from strides in bytes. Strides that mean nothing need not be whole elements: those
+/// of a row-major tensor replace them.
 pub(crate) fn from_bytes(
     shape: &[i64],
     strides: &[i64],

@@ -75,7 +75,7 @@ mod sealed {
 /// let mut tensor = ManagedTensor::from(matrix.reversed_axes());
 /// assert_eq!((tensor.shape(), &*tensor.strides()), (&[3, 2][..], &[1, 3][..]));
 ///
-/// // Any tensor can be looked at; this one, which nobody else holds, can also be written to.
+/// // Any tensor can be viewed; this one, which has no other holder, can also be written to.
 /// tensor.view_mut::<f32, Ix2>()?.slice_mut(s![0, ..]).fill(0.0);
 /// assert_eq!(tensor.view::<f32, Ix2>()?, array![[0.0, 0.0], [2.0, 5.0], [3.0, 6.0]]);
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -87,7 +87,7 @@ mod sealed {
 /// more: a `&mut` that is the only way to the memory. Two holders of one array can both have a tensor of it, both
 /// writable, so a `&mut ManagedTensor` alone proves nothing. It is enough for
 ///
-/// - a tensor made here of memory that nobody else holds: an array of `ndarray`, [`from_vec`](Self::from_vec),
+/// - a tensor made here of memory with no other holder: an array of `ndarray`, [`from_vec`](Self::from_vec),
 ///   [`export::into_tensor`](crate::export::into_tensor), [`copied`](Self::copied);
 /// - a tensor of another library that is flagged `IS_COPIED`, which says just that;
 /// - a tensor that [`assume_exclusive`](Self::assume_exclusive) vouches for. It is unsafe, because nothing can check

@@ -5,8 +5,8 @@ use arrow_schema::{DataType, TimeUnit};
 
 use crate::error::Error;
 
-/// Levels of types within types that are followed: as many as NumPy and PyTorch have axes. Whoever
-/// follows a type calls itself, so that there has to be an end.
+/// Levels of types within types that are followed: as many as NumPy and PyTorch have axes. The code
+/// that follows a type is recursive, so that it needs a limit.
 pub(crate) const MAX_DEPTH: usize = 64;
 
 /// The error for more of them.

@@ -100,7 +100,7 @@ fn strides(from: &[i64], strides: &[i64], to: &[i64]) -> Option<Vec<i64>> {
             return None;
         }
         left /= extent;
-        // Where nothing is left, the step leads out of the tensor, and nobody takes it.
+        // Where nothing is left, the step leads out of the tensor, and is never taken.
         step = step.saturating_mul(extent);
     }
     Some(new)

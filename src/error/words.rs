@@ -6,7 +6,7 @@ use arrow_schema::Field;
 
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-/// The first errors and the count of the rest, each cut to a few lines.
+/// The first errors, each cut to a few lines, and how many more there are.
 pub(super) struct OnePerLine<'a, E>(pub(super) &'a [E]);
 
 impl<E: fmt::Display> fmt::Display for OnePerLine<'_, E> {

@@ -17,7 +17,7 @@ use super::own;
 pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
     if tensor.is_fresh() {
         return Some(match tensor.into_fresh() {
-            // Arrow's own, to be written to again by whoever is alone with it.
+            // Arrow's own, which its only holder may write to again.
             Ok(memory) if memory.buffer().ptr_offset() == 0 => memory.into_written_buffer(),
             Ok(memory) => own::lend(memory),
             Err(_) => Buffer::default(),

@@ -1,7 +1,7 @@
-//! The block of the tensor that a thread let go last, kept for its next one.
+//! The block of the tensor that a thread freed last, kept for its next one.
 //!
-//! Mostly a tensor goes before the next one comes, and what is made of one takes no longer than malloc and
-//! free do for it.
+//! Mostly a tensor is freed before the next one is made, and what is made of one takes no longer than malloc
+//! and free do for it.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use std::alloc::{Layout, dealloc};
@@ -17,7 +17,7 @@ pub(super) const SMALL: Layout = match Layout::from_size_align(136, 8) {
 /// Whether blocks are kept. Not in debug builds, so that sanitizers see a use after free.
 pub(super) const KEEP: bool = !cfg!(debug_assertions);
 
-/// **Q1** It holds a block that was allocated as [`SMALL`], and that nobody else knows of; or NULL.
+/// **Q1** It holds a block that was allocated as [`SMALL`], and that has no other owner; or NULL.
 pub(super) struct BlockCache(Cell<*mut u8>);
 
 impl BlockCache {

@@ -34,11 +34,11 @@ pub(super) unsafe fn block<const KEEP: bool>(layout: Layout) -> *mut u8 {
 ///
 /// # Safety
 ///
-/// It is from [`block`], with this layout, and nobody uses it any more.
+/// It is from [`block`], with this layout, and is not used any more.
 #[inline]
 pub(super) unsafe fn free<const KEEP: bool>(block: *mut u8, layout: Layout) {
     let layout = rounded(layout);
-    // A thread without a slot may be at its end: nobody would free what it keeps.
+    // A thread without a slot may be at its end: what it keeps would leak.
     let keep = |local: &Local| local.slot.get().is_some() && local.blocks.keep(block);
     if !(KEEP && layout == SMALL && LOCAL.with(keep)) {
         // SAFETY: the caller's promise.

@@ -1,6 +1,6 @@
-//! Counts in slots: each thread has one of its own, which only it writes to; whoever asks adds all of them up.
+//! Counts in slots: each thread has one of its own, which only it writes to; a reader adds all of them up.
 //!
-//! N1: a slot in `Slots::free` is nobody's, any other is one thread's, from [`Counts::lease`] to
+//! N1: a slot in `Slots::free` is no thread's, any other is one thread's, from [`Counts::lease`] to
 //! [`Counts::give_back`]. Its counts stay when it changes hands.
 //!
 //! `tests/models` tries every order in which threads can do so.
@@ -65,7 +65,7 @@ impl Slot {
     #[inline]
     pub(super) fn count(&self, which: fn(&Self) -> &AtomicIsize, by: isize) {
         let count = which(self);
-        // N1: nobody else writes to it, so that this need not be one step.
+        // N1: no other thread writes to it, so that this need not be one atomic step.
         count.store(count.load(Ordering::Relaxed) + by, Ordering::Relaxed);
     }
 

@@ -65,13 +65,13 @@ impl ManagedTensor {
         self.owner.flags()
     }
 
-    /// Whether the producer said that nobody may write.
+    /// Whether the producer said that the memory must not be written to.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.flags().contains(DLPackFlags::READ_ONLY)
     }
 
-    /// Whether somebody else may be writing to the memory, for all that is known. That this tensor is
+    /// Whether other code may be writing to the memory, as far as is known. That this tensor is
     /// read-only says nothing of others over the same memory.
     pub(crate) fn may_change(&self) -> bool {
         !self.exclusive.get()

@@ -22,8 +22,8 @@ impl ManagedTensor {
         self.is_contiguous().then_some(elements)
     }
 
-    /// As [`Self::as_slice`], to write to, if nobody has said that the tensor is read-only and nobody
-    /// else holds its memory: a copy, memory that was handed over, or what
+    /// As [`Self::as_slice`], to write to, if the tensor is not read-only and its memory has no
+    /// other holder: a copy, memory that was handed over, or what
     /// [`Self::assume_exclusive`] vouches for.
     ///
     /// ```
@@ -59,7 +59,7 @@ impl ManagedTensor {
     }
 
     /// Where the elements are, and how many: all of them `T`s, aligned, in row-major order, in memory that the CPU
-    /// can read, for as long as the tensor lives. Somebody else may write to them.
+    /// can read, for as long as the tensor lives. Other code may write to them.
     pub(crate) fn run_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
         let (lowest, len, _) = self.view.elements()?;
         match self.row_major_obstacle().filter(|_| !self.is_contiguous()) {
@@ -102,7 +102,7 @@ impl ManagedTensor {
         if !self.exclusive.get() {
             return Err(Error::NotWritable(WriteObstacle::Shared));
         }
-        // SAFETY: I2, V3, and I3: whoever reads or writes this memory goes through `self`, which is
+        // SAFETY: I2, V3, and I3: all reads and writes of this memory go through `self`, which is
         // borrowed mutably for as long as the slice.
         Ok((unsafe { std::slice::from_raw_parts_mut(lowest, len) }, origin))
     }

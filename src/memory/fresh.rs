@@ -1,4 +1,4 @@
-//! Memory that nobody else holds.
+//! Memory with one owner.
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
@@ -6,7 +6,7 @@ use super::huge;
 use super::zeroed::zeroed;
 use crate::error::Error;
 
-/// A buffer of Rust's allocator with one owner, which may therefore be written to by whoever gets it.
+/// A buffer of Rust's allocator with one owner, which may therefore write to it.
 pub(crate) struct Fresh(Buffer);
 
 /// What Arrow recommends, and what JAX, MLX and minarrow need in order to share what they are given.

@@ -51,8 +51,8 @@ impl ManagedTensor {
         Self::over(last, start..end, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
     }
 
-    /// A tensor over memory that nobody else holds, whose first element is `origin` bytes into it:
-    /// writable. `flags` say how that came to be.
+    /// A writable tensor over memory with no other owner, whose first element is `origin` bytes into
+    /// it. `flags` say how that came to be.
     pub(crate) fn from_fresh(
         memory: Fresh,
         origin: usize,
@@ -74,8 +74,8 @@ impl ManagedTensor {
         matches!(self.owner.abi(), Abi::Fresh(_))
     }
 
-    /// The memory that it spans, if it is our own and nobody else's, and not nothing; the tensor is no more.
-    /// Otherwise the tensor comes back.
+    /// The memory that it spans, if it is our own, has no other owner and is not empty; this consumes the
+    /// tensor. Otherwise the tensor comes back.
     pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
         let (Abi::Fresh(packed), Some((bytes, _))) = (self.owner.abi(), self.span()) else {
             return Err(self);

@@ -1,7 +1,7 @@
 //! Rows that are written strip by strip of columns, to memory that nothing has been written to.
 //!
-//! Each strip goes down all rows. Whoever writes wide rows one after the other has to look at every column for
-//! each few of them.
+//! Each strip goes down all rows. Code that writes wide rows one after the other has to look at every column
+//! for each few of them.
 //!
 //! G1: of each row the first `done` bytes are written.
 #![expect(unsafe_code, reason = "writes to memory, and lengthens a vector by it")]
@@ -50,7 +50,7 @@ impl Grid<'_> {
         written?;
         assert_eq!(grid.done, row, "a strip is missing");
         // SAFETY: G1, all rows are written. No other grid can have taken this one's place: its lifetime is
-        // known to nobody else.
+        // unique.
         unsafe { out.set_len(len) };
         Ok(())
     }
@@ -73,8 +73,8 @@ impl Grid<'_> {
             for (row, line) in (first..).zip(&lines(first)) {
                 let cells = &mut self.memory[row * self.row + at..][..W];
                 let start: *mut u8 = cells.as_mut_ptr().cast();
-                // SAFETY: both have `W` bytes, and nobody else has these cells; what is streamed begins with a
-                // cache line and is one.
+                // SAFETY: both have `W` bytes, and these cells are borrowed mutably; what is streamed begins with
+                // a cache line and is one.
                 unsafe {
                     if self.is_streamed && W == LINE && start.addr() % LINE == 0 {
                         stream::line(line.as_ptr().cast(), start.cast());
@@ -111,7 +111,7 @@ mod stream {
         }
     }
 
-    /// What has been stored is there for everyone who is told of it from now on.
+    /// Orders the streamed stores before all later ones.
     pub(super) fn fence() {
         // SAFETY: SSE2 has it.
         unsafe { _mm_sfence() };

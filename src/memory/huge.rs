@@ -43,7 +43,7 @@ pub(super) unsafe fn advise_pages(start: *mut u8, nbytes: usize) {
 ///
 /// # Safety
 ///
-/// So many bytes from `start` on are the caller's, and nobody reads them before writing to them.
+/// So many bytes from `start` on are the caller's, and are not read before they are written to.
 #[cfg(target_os = "linux")]
 pub(super) unsafe fn offer(start: *mut u8, nbytes: usize) {
     const MADV_FREE: i32 = 8;

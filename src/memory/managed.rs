@@ -24,7 +24,7 @@ pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 /// let tensor = export::array(&Float32Array::from(vec![1.0, 2.0, 3.0]))?;
 /// assert_eq!((tensor.shape(), tensor.dtype().to_string()), (&[3][..], "float32".into()));
 ///
-/// // Through C and back: whoever holds the pointer owns the tensor.
+/// // Through C and back: the holder of the pointer owns the tensor.
 /// let raw = tensor.into_raw();
 /// // SAFETY: `into_raw` made it just now.
 /// let tensor = unsafe { ManagedTensor::from_raw(raw) }?;
@@ -50,7 +50,7 @@ pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 // - I1 `owner` is the only owner of a managed tensor whose descriptor is truthful; its deleter has
 //   not been called, may be called from any thread, and frees all that the descriptor points to.
 // - I2 `view` was read from that descriptor, so V1 to V4 hold until the deleter is called.
-// - I3 If `exclusive`, nobody else reads or writes the memory of V3 until the deleter is called. Unless
+// - I3 If `exclusive`, no other code reads or writes the memory of V3 until the deleter is called. Unless
 //   the producer said `READ_ONLY`, `view`'s address is good for writing all of it.
 pub struct ManagedTensor {
     pub(super) view: View,
@@ -58,7 +58,7 @@ pub struct ManagedTensor {
     pub(super) exclusive: Flag,
 }
 
-// SAFETY: an owner can be sent; everything else is plain data that nobody changes.
+// SAFETY: an owner can be sent; everything else is plain data that does not change.
 unsafe impl Send for ManagedTensor {}
 // SAFETY: a shared tensor can only be read, and I2 holds on every thread.
 unsafe impl Sync for ManagedTensor {}
@@ -80,9 +80,9 @@ impl ManagedTensor {
     ///
     /// - the struct, and `ndim` values at `shape` and at `strides` (if not NULL), stay as they are;
     /// - if a CPU can read the device (see [`is_host_readable`](crate::ffi::DLDevice::is_host_readable)), the memory from the
-    ///   lowest to the highest element is readable, in one allocation, and nobody writes to it while
+    ///   lowest to the highest element is readable, in one allocation, and not written to while
     ///   it is being read. A producer that keeps writing to what it shared breaks this promise;
-    /// - with the flag `IS_COPIED`, nobody else reads or writes that memory at all: that is what the
+    /// - with the flag `IS_COPIED`, no other code reads or writes that memory at all: that is what the
     ///   flag says. Without it nothing is concluded, see [`Self::assume_exclusive`].
     ///
     /// The deleter (if not NULL) may be called once, from any thread. If the major version is not 1,
@@ -107,7 +107,7 @@ impl ManagedTensor {
         unsafe { Self::judge(tensor, Owner::forget) }
     }
 
-    /// Undoes [`Self::from_raw_unless_refused`]: the tensor is again that of whoever handed it over.
+    /// Undoes [`Self::from_raw_unless_refused`]: the tensor is its previous owner's again.
     pub(crate) fn forget(self) {
         self.owner.forget();
     }
@@ -170,14 +170,14 @@ impl ManagedTensor {
     ///
     /// # Safety
     ///
-    /// Until the tensor is dropped or given up, nobody else reads or writes the memory from its lowest
+    /// Until the tensor is dropped or given up, no other code reads or writes the memory from its lowest
     /// to its highest element, and unless it is read-only it may be written to.
     #[must_use]
     pub unsafe fn assume_exclusive(self) -> Self {
         Self { exclusive: Flag::from(true), ..self }
     }
 
-    /// A tensor over memory of somebody else's that came without a deleter, such as a Python object's.
+    /// A tensor over foreign memory that came without a deleter, such as a Python object's.
     /// Dropping `owner` is what gives the memory back.
     ///
     /// # Errors
@@ -219,7 +219,7 @@ impl ManagedTensor {
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
     }
 
-    /// Gives the tensor up as a `DLManagedTensorVersioned`; whoever holds the pointer must call its
+    /// Gives the tensor up as a `DLManagedTensorVersioned`; the holder of the pointer must call its
     /// deleter. A legacy tensor is wrapped in a new one.
     #[must_use = "the tensor leaks if nobody calls its deleter"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
@@ -249,7 +249,7 @@ impl ManagedTensor {
     }
 
     /// Gives the tensor up as a legacy `DLManagedTensor`, which cannot say that it is read-only. A
-    /// versioned tensor of somebody else's is wrapped in a new one, one of our own is rewritten in
+    /// foreign versioned tensor is wrapped in a new one, one of our own is rewritten in
     /// place.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
-//! Memory of our own that has become an Arrow array, and how it is known again when the array is handed over.
+//! Memory of our own that has become an Arrow array, and how it is found again when the array is handed over.
 //!
-//! A `Buffer` tells nobody who its owner is, and gives itself up to be written to only if it begins where its
-//! allocation does; ours begins at the next multiple of 64 bytes. So it is lent to Arrow by an owner that is
-//! looked up here by its address.
+//! A `Buffer` does not say who its owner is, and becomes mutable only if it begins where its allocation does;
+//! ours begins at the next multiple of 64 bytes. So the buffer has an owner that is looked up here by the
+//! memory's address.
 
 #![expect(unsafe_code, reason = "promises Arrow that memory is readable")]
 
@@ -15,15 +15,15 @@ use arrow_buffer::Buffer;
 use super::fresh::Fresh;
 use crate::error::ExclusiveObstacle;
 
-/// What is lent, by the address of its first byte. Nobody forks a process with this lock held for longer than
-/// it takes to insert or remove: no code of others runs under it.
+/// Owners of Arrow's buffers, by the address of the first byte. A fork can find this lock held only during
+/// an insertion or removal: no foreign code runs under it.
 static LENT: Mutex<BTreeMap<usize, Weak<Lent>>> = Mutex::new(BTreeMap::new());
 
 fn lent() -> MutexGuard<'static, BTreeMap<usize, Weak<Lent>>> {
     LENT.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The owner of a buffer over memory that nobody else holds. It has its address in `LENT` until it goes.
+/// The owner of a buffer over memory with no other owner. It has its address in `LENT` until it is dropped.
 pub(super) struct Lent(Fresh);
 
 impl Lent {
@@ -49,8 +49,8 @@ pub(super) fn lend(memory: Fresh) -> Buffer {
     buffer_of(owner)
 }
 
-/// A buffer's memory, if nobody else holds it and it came from Rust's allocator, or from here; else the buffer back,
-/// and what stands in the way.
+/// A buffer's memory, if it has no other holder and came from Rust's allocator, or from here; else the buffer back,
+/// and the obstacle.
 pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     match buffer.into_mutable() {
         Ok(memory) => Ok(Fresh::alone(memory.into())),
@@ -60,8 +60,8 @@ pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)
     }
 }
 
-/// The memory that was lent as this buffer, if nobody else holds it; else the buffer back, and what stands in
-/// the way. It is the buffer's only holder who asks.
+/// The memory behind this buffer, if it has no other holder; else the buffer back, and the obstacle. The
+/// caller is the buffer's only holder.
 fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     // Where a buffer is, nothing else is, as long as it lives: the memory must be the owner's.
     let found = lent().get(&address(&buffer)).and_then(Weak::upgrade);
@@ -85,7 +85,7 @@ fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
 fn buffer_of(owner: Arc<Lent>) -> Buffer {
     let (memory, len) = (owner.memory(), owner.memory().len());
     // SAFETY: the buffer has the owner, which has the memory. The pointer comes from the allocation: the one that
-    // the memory's buffer reads by is no more, since somebody has written.
+    // the memory's buffer reads by is invalid, since the memory was written to.
     unsafe {
         let start = memory.data_ptr().add(memory.ptr_offset());
         Buffer::from_custom_allocation(start, len, owner)

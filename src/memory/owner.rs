@@ -14,7 +14,7 @@ pub(super) struct Owner(Abi);
 
 // SAFETY: I1 allows the deleter on any thread.
 unsafe impl Send for Owner {}
-// SAFETY: I1 once more, and what a shared owner can be asked for, flags, nobody changes.
+// SAFETY: I1 once more, and what a shared owner can be asked for, its flags, does not change.
 unsafe impl Sync for Owner {}
 
 #[derive(Clone, Copy)]
@@ -69,7 +69,7 @@ impl Owner {
         let versioned = match self.0 {
             Abi::Versioned(tensor) => tensor.as_ptr(),
             Abi::Packed(packed) | Abi::Fresh(packed) => packed.into_versioned(),
-            // It cannot say that it is read-only, and JAX's arrays are: what nobody said is writable is not.
+            // It cannot say that it is read-only, and JAX's arrays are: so it is taken for read-only.
             Abi::Legacy(_) => return DLPackFlags::READ_ONLY,
         };
         // SAFETY: I1.

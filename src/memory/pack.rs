@@ -63,7 +63,7 @@ impl<O: 'static> Block<O> {
     ///
     /// # Safety
     ///
-    /// P1, and nobody uses the block again.
+    /// P1, and the block is not used again.
     unsafe fn free(block: *mut Self) {
         // SAFETY: the caller's promise.
         let owner = unsafe { Self::take(block) };
@@ -74,7 +74,7 @@ impl<O: 'static> Block<O> {
     ///
     /// # Safety
     ///
-    /// P1, and nobody uses the block again.
+    /// P1, and the block is not used again.
     unsafe fn take(block: *mut Self) -> O {
         // SAFETY: P1.
         let (ndim, owner) = unsafe { ((*block).prefix.ndim, (&raw mut (*block).owner).read()) };
@@ -168,7 +168,7 @@ impl Packed {
     ///
     /// # Safety
     ///
-    /// P1 for this `O`, and nobody uses the block again.
+    /// P1 for this `O`, and the block is not used again.
     pub(super) unsafe fn into_owner<O: 'static>(self) -> O {
         // SAFETY: the caller's promise.
         unsafe { Block::<O>::take(self.0.as_ptr().cast()) }

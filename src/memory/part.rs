@@ -41,7 +41,7 @@ impl ManagedTensor {
         } else if self.device().is_host_readable() {
             description.data = description.data.wrapping_offset(bytes);
         } else {
-            // What a device calls an address may be a handle, which nobody can add to.
+            // What a device calls an address may be a handle, without arithmetic.
             let wide = i64::try_from(bytes).ok();
             let offset = wide.and_then(|bytes| description.byte_offset.checked_add_signed(bytes));
             description.byte_offset = offset.ok_or_else(Error::overflow("address range"))?;

@@ -1,8 +1,8 @@
-//! Room for what is as large as the data, where a `Vec` or arrow-rs would abort the process for want of it.
+//! Allocations as large as the data, which are errors where a `Vec` or arrow-rs would abort the process.
 
 use crate::error::Error;
 
-/// An error unless so many bytes could be had now, for those who cannot be told that they could not.
+/// An error unless so many bytes can be allocated now, for code that aborts where they cannot.
 pub(crate) fn probe_alloc(nbytes: usize) -> Result<(), Error> {
     reserved::<u8>(nbytes).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Memory of our own for whoever brings a shape and a dtype in C's terms.
+//! Memory of our own for a shape and a dtype in C's terms.
 #![expect(unsafe_code, reason = "reads a foreign descriptor")]
 
 use std::ptr;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::ffi::{DLDevice, DLDeviceType, DLPackFlags, DLTensor};
 use crate::layout;
 
-/// A device whose memory nobody here reads, so that a descriptor on it may be without any.
+/// A device whose memory this crate never reads, so that a descriptor on it needs none.
 const NOWHERE: DLDevice = DLDevice { device_type: DLDeviceType::EXT_DEV, device_id: 0 };
 
 impl ManagedTensor {

@@ -1,10 +1,10 @@
-//! Letting go, without going ever deeper.
+//! Releases foreign objects, with a bound on the recursion.
 //!
-//! Tensors that were handed back and forth hold each other, in a chain as long as whoever handed them
-//! likes; and so do arrays that other libraries handed back. To let go of the first is to let go of the next one
-//! within, and the stack has an end: from some depth on the rest waits until the outermost has come back.
+//! Tensors that were handed back and forth hold each other, in a chain of any length, and so do arrays that
+//! other libraries handed back. The release of the first releases the next one within, and the stack is
+//! finite: from some depth on the rest waits until the outermost release has returned.
 //!
-//! So whoever owns what somebody else made lets go of it here: a tensor ([`super::ManagedTensor`]), an Arrow
+//! So every owner of a foreign object releases it here: a tensor ([`super::ManagedTensor`]), an Arrow
 //! structure or stream, a capsule, a Python object.
 
 use std::cell::RefCell;
@@ -21,14 +21,14 @@ const DEEPEST: usize = 16;
 type Work = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// Empty, without memory of its own, whenever nobody lets go of anything: so it has nothing to drop, and can
-    /// be used to the very end of the thread.
+    /// Empty, without memory of its own, unless a release is running: so it has nothing to drop, and can
+    /// be used until the thread ends.
     static WAITING: ManuallyDrop<RefCell<Vec<Work>>> =
         const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-/// Does what lets go of something, now or before the outermost release on this thread is over. A panic
-/// must not cross C, and has nobody to tell: it ends here.
+/// Runs a release, now or before the outermost release on this thread ends. A panic must not cross C, and
+/// no caller could handle it: it ends here.
 #[inline]
 pub(super) fn release(work: impl FnOnce() + 'static) {
     LOCAL.with(|local| {
@@ -45,8 +45,7 @@ pub(super) fn release(work: impl FnOnce() + 'static) {
     });
 }
 
-/// [`release`] of what is somebody else's. That may run Python code, which an exception in flight is none of the
-/// business of.
+/// [`release`] of a foreign object. That may run Python code, which must not see an exception in flight.
 pub(crate) fn release_foreign(work: impl FnOnce() + 'static) {
     release(|| {
         let _pending = PendingException::set_aside();

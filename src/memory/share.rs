@@ -14,7 +14,7 @@ use crate::layout;
 
 impl ManagedTensor {
     /// Another tensor over the same memory, which keeps this one alive. What the producer said of
-    /// it is passed on, but not `IS_COPIED`: nobody is the sole owner any more.
+    /// it is passed on, but not `IS_COPIED`: there is no sole owner any more.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
         let packed =
@@ -24,7 +24,7 @@ impl ManagedTensor {
         Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
     }
 
-    /// [`Self::share`], for somebody who may not write to it.
+    /// [`Self::share`], for a consumer that may not write to it.
     pub(crate) fn share_read_only(self: &Arc<Self>) -> Self {
         let (shape, strides) = (self.shape(), self.strides());
         let mut description = self.described(shape, &strides);
@@ -35,8 +35,8 @@ impl ManagedTensor {
         Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
     }
 
-    /// Whether another tensor or array in Rust may have borrowed the memory. One that was taken over from C has
-    /// nobody but C behind it, for all that was promised.
+    /// Whether another tensor or array in Rust may have borrowed the memory. By the producer's promise, one that
+    /// was taken over from C shares its memory with C code only.
     pub(crate) fn has_lookers_on(&self) -> bool {
         !self.exclusive.get() && matches!(self.owner.abi(), Abi::Packed(_))
     }
@@ -68,7 +68,7 @@ impl ManagedTensor {
         shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
     }
 
-    /// The same elements along other axes, which go no further than these, by somebody who has counted them.
+    /// The same elements along other axes, which the caller has checked to go no further than these.
     pub(crate) fn in_shape(self, shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         let (flags, dtype, exclusive) = (self.flags(), self.dtype(), self.exclusive);
         // Other devices' memory is not there to be read, or counted.
@@ -87,7 +87,7 @@ impl ManagedTensor {
         if reach.is_some_and(|(origin, len)| tensor.view.extends_beyond(origin, len)) {
             return Err(Error::Overflow("extent beyond its buffer"));
         }
-        // I3: the owner has what the tensor had, and nobody else has the owner.
+        // I3: the owner has what the tensor had, and the owner has no other holder.
         Ok(Self { exclusive, ..tensor })
     }
 

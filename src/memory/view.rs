@@ -66,7 +66,7 @@ impl View {
     /// # Safety
     ///
     /// `tensor` is valid for reads. For as long as the view lives: its `shape` and `strides`, if not
-    /// NULL, point to `ndim` values each that nobody changes; on a CPU-readable device the memory
+    /// NULL, point to `ndim` values each that do not change; on a CPU-readable device the memory
     /// from its lowest to its highest element is readable and in one allocation.
     pub(super) unsafe fn read(tensor: *const DLTensor, padded: bool) -> Result<Self, Error> {
         // SAFETY: the caller promises that `tensor` is valid for reads; `DLTensor` is plain data.

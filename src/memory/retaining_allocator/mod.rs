@@ -85,7 +85,7 @@ unsafe impl GlobalAlloc for RetainingAllocator {
         // SAFETY: it is not empty.
         let block = unsafe { System.alloc(large) };
         if !block.is_null() {
-            // SAFETY: just allocated, and nobody else knows of it.
+            // SAFETY: just allocated, and with no other owner.
             unsafe { huge::advise_pages(block, large.size()) };
         }
         block
@@ -94,7 +94,7 @@ unsafe impl GlobalAlloc for RetainingAllocator {
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match large(layout) {
             Some(large) if large.size() / PAGE <= MOST => {
-                // SAFETY: the caller's promise: nobody minds what becomes of the memory.
+                // SAFETY: the caller's promise: the contents are not read again.
                 unsafe { huge::offer(block, large.size()) };
                 // SAFETY: the caller's promise for this block, K2 for the others.
                 self.slots.keep(block, large.size() / PAGE, |block, pages| unsafe {

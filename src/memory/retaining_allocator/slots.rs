@@ -1,6 +1,6 @@
 //! A few blocks of memory that are kept, which threads put down and pick up without waiting for each other.
 //!
-//! K2: a slot is null or holds one block that nobody else knows of: its address, which is a multiple of
+//! K2: a slot is null or holds one block with no other owner: its address, which is a multiple of
 //! [`PAGE`], plus how many of these it has.
 //!
 //! `tests/models` tries every order in which threads can do so.
@@ -27,7 +27,7 @@ impl<const N: usize> Slots<N> {
     pub(super) fn take(&self, pages: usize) -> *mut u8 {
         for slot in &self.blocks {
             let kept = slot.load(Ordering::Relaxed);
-            // Whoever exchanges it has it for themselves, with all that was done to it before.
+            // The thread that exchanges it owns it alone, with all that was done to it before.
             if count(kept) == pages
                 && slot
                     .compare_exchange(kept, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed)
