@@ -1,4 +1,4 @@
-//! A struct array as the record batch that it is in Arrow's C interface.
+//! A struct array as the record batch that it stands for in Arrow's C interface.
 
 use std::sync::Arc;
 

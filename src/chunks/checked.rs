@@ -1,4 +1,4 @@
-//! arrow-rs, asked to make an array of what may contradict itself.
+//! Lets arrow-rs make an array of data that may be inconsistent.
 
 use arrow_schema::ArrowError;
 

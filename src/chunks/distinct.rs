@@ -1,7 +1,7 @@
 //! Distinct values, numbered in the order in which they come.
 //!
-//! arrow-rs has a builder of dictionaries for each type; all types are bytes here, so that there is one table,
-//! and what memory runs out for is an error.
+//! arrow-rs has a builder of dictionaries for each type; this module treats all types as bytes, so that there is
+//! one table, and running out of memory is an error.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Whether there is room for what arrow-rs is about to make. It aborts the process where memory runs out, and a
-//! few bytes can ask for more than there is. So it is asked only for what fits: `size` counts, by type and at
-//! every depth, and [`reserve`] is the one limit.
+//! Checks that there is memory for what arrow-rs is about to make. It aborts the process where memory runs out, and
+//! a few bytes can ask for more than there is. So this crate asks it only for what fits: `size` counts, by type
+//! and at every depth, and [`reserve`] is the one limit.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;

@@ -1,7 +1,7 @@
-//! Arrays one behind the other.
+//! Concatenates arrays.
 //!
-//! arrow-select's `concat` does that too. But its dictionaries bring `interleave` along, of every type, which
-//! would be a twentieth of the package; `coded` does for them here.
+//! arrow-select's `concat` does that too. But its dictionaries pull in `interleave`, of every type, which
+//! would be a twentieth of the package; `coded` replaces it here.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Several chunks as one: codes of one dictionary, arrays one behind the other, and copies of what another language
+//! Several chunks as one: codes of one dictionary, concatenated arrays, and copies of what another language
 //! could change while arrow-rs follows it.
 
 #[cfg(feature = "pyo3")]

@@ -1,7 +1,7 @@
-//! Arrays that stay what they are: copies of what another language may still write to, checked as copies.
+//! Arrays that cannot change: copies of what another language may still write to, checked as copies.
 //!
-//! An array from elsewhere is checked when it is taken, and shared. Its values may change afterwards, which is its
-//! owner's business; but offsets, sizes, views, codes, run ends and type ids are addresses of a kind, and arrow's
+//! A foreign array is checked when it is taken, and shared. Its values may change afterwards, which its owner
+//! answers for; but offsets, sizes, views, codes, run ends and type ids are addresses of a kind, and arrow's
 //! kernels believe them, as Rust believes that a text is UTF-8. So code that follows them follows those of
 //! a copy ([`addresses`]), and code that reads texts reads a copy of them ([`everything`]).
 

@@ -1,5 +1,5 @@
-//! How many bytes arrow's kernels reserve for an array: by its type, and by what each row takes once it is
-//! written down by itself. `None` are more than can be counted.
+//! Counts the bytes that arrow's kernels reserve for an array: by its type, and by what each row takes once it is
+//! written by itself. `None` means more than can be counted.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};

@@ -1,4 +1,4 @@
-//! Codes of dictionaries: those of several chunks get one dictionary.
+//! Codes of dictionaries: gives those of several chunks one dictionary.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! One column: what it takes to make a tensor of its chunks, decided and then done.
+//! One column: decides how to make a tensor of its chunks, and then makes it.
 
 use arrow_array::ArrayRef;
 

@@ -1,4 +1,4 @@
-//! Arrays whose rows all have the same shape, as cells one behind the other: one arm for each family.
+//! Arrays whose rows all have the same shape, as contiguous cells: one arm for each family.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray};

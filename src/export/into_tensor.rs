@@ -1,4 +1,4 @@
-//! Arrays handed over, to be written to.
+//! Hands arrays over as writable tensors.
 
 use std::fmt;
 use std::sync::Arc;

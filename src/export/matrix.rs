@@ -1,4 +1,4 @@
-//! Tables as matrices: a row of the one is a row of the other.
+//! Tables as matrices: each row of the table is a row of the matrix.
 
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;

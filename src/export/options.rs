@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The options of an export.
 
 use crate::copy::CopyPolicy;
 use crate::ffi::DLDataType;

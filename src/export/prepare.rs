@@ -1,4 +1,4 @@
-//! A tensor that could be made: what it takes is decided here, and done when it is run.
+//! Decides how to make a tensor, without making it until it is run.
 
 use std::sync::Arc;
 

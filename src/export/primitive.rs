@@ -1,4 +1,4 @@
-//! The eleven numeric types and lists of fixed size of them, shared as they are: one buffer, and nothing to
+//! Shares the eleven numeric types, and lists of fixed size of them, as they are: one buffer, and nothing to
 //! decide.
 
 use arrow_array::{Array, ArrowPrimitiveType, FixedSizeListArray, PrimitiveArray, types};

@@ -1,4 +1,4 @@
-//! What has no tensor form, and the way out of it.
+//! Errors for data without a tensor form, with a remedy.
 
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};

@@ -1,4 +1,4 @@
-//! What is exported.
+//! The source of an export.
 
 use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
 use arrow_schema::{Field, Schema};

@@ -1,4 +1,4 @@
-//! Which cells are null: in a nested type, those in something that is.
+//! Finds the null cells: in a nested type, also those in a null parent.
 
 use std::ops::Range;
 

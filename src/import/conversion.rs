@@ -1,4 +1,4 @@
-//! Which elements can be stored as which, and how.
+//! Decides which elements can be stored as which, and how.
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::DataType;

@@ -1,4 +1,4 @@
-//! What is decided before anything is done, and doing just that.
+//! Decides on a plan before any work, and runs just that plan.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What there is to know of a tensor without looking at its memory.
+//! The properties of a tensor that are known without a look at its memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Tensors with a mask beside them, which says what is null: the way back from `NullPolicy::Masked`.
+//! Tensors with a separate mask of nulls: the way back from `NullPolicy::Masked`.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that
 //! a tensor becomes, or takes the one that was asked for; `storage` reads a field as axes of elements, and
 //! knows which elements can become which; `decide` puts the two together into a [`Plan`] and runs it.
-//! `mask` does so for a tensor and what says which of its values are null, `table` and `ragged` for several tensors.
+//! `mask` does so for a tensor and its mask of nulls, `table` and `ragged` for several tensors.
 
 mod choose;
 mod conversion;

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The options of an import.
 
 use arrow_schema::FieldRef;
 

@@ -1,4 +1,4 @@
-//! Numbers in a row that can stay where they are, as most tensors are: nothing to choose or to plan.
+//! Contiguous numbers that can stay where they are, as in most tensors: nothing to choose or to plan.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,4 +1,4 @@
-//! Numbers of one type as numbers of another: the only loops that need `as`.
+//! Casts numbers of one type to another: the only loops that need `as`.
 #![expect(clippy::as_conversions, reason = "the casts that round or wrap, each with its check")]
 
 use half::{bf16, f16};

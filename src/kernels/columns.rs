@@ -1,4 +1,4 @@
-//! Columns of an Arrow table as one piece of memory.
+//! Copies columns of an Arrow table into one block of memory.
 
 use super::bits::append_bits;
 use super::convert::{Cells, Chunk, Misfit, item_size};

@@ -1,4 +1,4 @@
-//! One chunk of a column, its items as those of another dtype.
+//! Converts one chunk of a column to another dtype.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! One value in the bits of a dtype.
+//! Encodes one value in the bits of a dtype.
 
 use super::cast::{BFLOAT16, cast, exact};
 use super::fill::Item;

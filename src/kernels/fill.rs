@@ -1,4 +1,4 @@
-//! What a null becomes.
+//! The values that replace nulls.
 
 use arrow_buffer::NullBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;

@@ -1,4 +1,4 @@
-//! The elements of any strided tensor, one behind the other.
+//! Copies the elements of any strided tensor into contiguous memory.
 
 use super::bytes::array;
 use super::strided::strided;

@@ -1,4 +1,4 @@
-//! Sixteen bytes in a register, for the two steps that the compiler does not find by itself.
+//! Sixteen bytes in a register, for the two steps that the compiler does not emit by itself.
 //!
 //! W1: SSE2 is there wherever `target_feature = "sse2"` says so, which is every x86-64.
 #![cfg_attr(target_feature = "sse2", expect(unsafe_code, reason = "calls intrinsics of SSE2"))]

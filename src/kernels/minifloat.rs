@@ -1,4 +1,4 @@
-//! What the floats that no CPU knows mean: those of 8, 6 and 4 bits.
+//! Decodes the floats that no CPU supports: those of 8, 6 and 4 bits.
 //!
 //! Source: the formats of the [OCP](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf)
 //! and of `ml_dtypes`, by whose names `dlpack.h` calls them.

@@ -1,4 +1,4 @@
-//! The loops, with no policy in them: safe code over slices, but for what `lanes` and `strided` do.
+//! The loops, without any policy: safe code over slices, except in `lanes` and `strided`.
 mod bits;
 mod bytes;
 mod cast;

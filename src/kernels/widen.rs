@@ -1,4 +1,4 @@
-//! Elements that Arrow has no type for, as wider ones that it has.
+//! Widens elements that Arrow has no type for to a type that it has.
 
 use arrow_buffer::ArrowNativeType;
 

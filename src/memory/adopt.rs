@@ -1,4 +1,4 @@
-//! Foreign memory becomes an Arrow `Buffer`.
+//! Adopts foreign memory as an Arrow `Buffer`.
 #![expect(unsafe_code, reason = "promises Arrow that foreign memory is readable")]
 
 use std::ptr::NonNull;

@@ -1,4 +1,4 @@
-//! Where the blocks of tensors come from and go to: the allocator, or what the thread keeps.
+//! Allocates and frees the blocks of tensors: by the allocator, or from what the thread keeps.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use std::alloc::{Layout, alloc, dealloc};

@@ -3,7 +3,7 @@
 //! N1: a slot in `Slots::free` is no thread's, any other is one thread's, from [`Counts::lease`] to
 //! [`Counts::give_back`]. Its counts stay when it changes hands.
 //!
-//! `tests/models` tries every order in which threads can do so.
+//! `tests/models` tries every order of the threads' steps.
 
 use std::sync::PoisonError;
 

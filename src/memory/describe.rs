@@ -1,4 +1,4 @@
-//! What a tensor says of itself.
+//! The metadata of a tensor.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The elements of a tensor, as Rust's own slices.
+//! The elements of a tensor as Rust slices.
 #![expect(unsafe_code, reason = "promises Rust that foreign memory is readable, or writable")]
 
 use super::ManagedTensor;

@@ -1,4 +1,4 @@
-//! Tensors over memory of our own, and the memory back.
+//! Tensors over memory of our own, and how they return it.
 #![expect(unsafe_code, reason = "describes a buffer's allocation")]
 
 use std::ops::Range;

@@ -1,9 +1,9 @@
-//! Rows that are written strip by strip of columns, to memory that nothing has been written to.
+//! Writes rows strip by strip of columns, to uninitialised memory.
 //!
 //! Each strip goes down all rows. Code that writes wide rows one after the other has to look at every column
 //! for each few of them.
 //!
-//! G1: of each row the first `done` bytes are written.
+//! G1: the first `done` bytes of each row are written.
 #![expect(unsafe_code, reason = "writes to memory, and lengthens a vector by it")]
 
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! Large memory in large pages.
+//! Large pages for large allocations.
 #![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "calls madvise"))]
 
 /// Asks for huge pages where they make a difference.

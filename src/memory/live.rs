@@ -1,4 +1,4 @@
-//! How many tensors are open, counted without threads getting in each other's way.
+//! Counts the open tensors without contention between threads.
 //!
 //! Each thread has a slot of its own to count in; a slot outlives its thread, with its counts, and the
 //! next thread takes it over.

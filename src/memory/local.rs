@@ -1,4 +1,4 @@
-//! What each thread has of its own, in one place: in a library that Python loads, to find it is a call.
+//! The thread-local state, in one place: in a library that Python loads, each access to it is a call.
 
 use std::cell::Cell;
 
@@ -8,7 +8,7 @@ use super::counts::Slot;
 pub(super) struct Local {
     /// Where it counts its tensors, from the first one on, until it ends; see `live`.
     pub(super) slot: Cell<Option<&'static Slot>>,
-    /// What it is in the middle of letting go, and whether something waits for the end of that; see
+    /// What it is releasing at the moment, and whether something waits for the end of that; see
     /// `release`.
     pub(super) releases: Cell<usize>,
     pub(super) any_waiting: Cell<bool>,

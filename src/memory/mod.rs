@@ -1,5 +1,4 @@
-//! Foreign memory and memory of our own; everything unsafe in the core is here. CONTRIBUTING.md says what is in each
-//! file.
+//! Foreign memory and memory of our own, with all unsafe code of the core. CONTRIBUTING.md describes each file.
 
 mod adopt;
 mod block_cache;

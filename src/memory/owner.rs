@@ -1,4 +1,4 @@
-//! Who owns a managed tensor, and the only calls of a deleter.
+//! The owner of a managed tensor, with the only calls of a deleter.
 #![expect(unsafe_code, reason = "reads foreign headers and calls deleters")]
 
 use std::mem;

@@ -164,7 +164,7 @@ impl Packed {
         self.0.as_ptr().cast()
     }
 
-    /// Its owner, without a call of the deleter: the tensor is no more.
+    /// Takes the owner out, without a call of the deleter: this ends the tensor.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! Tensors over the memory of another one, which they keep: some of its elements, or its bytes as integers.
+//! Tensors that keep another one and share its memory: some of its elements, or its bytes as integers.
 #![expect(unsafe_code, reason = "describes memory of another tensor anew")]
 
 use std::sync::Arc;

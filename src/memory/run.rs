@@ -1,4 +1,4 @@
-//! Where buffers lie in their allocations.
+//! The positions of buffers in their allocations.
 
 use std::ops::Range;
 

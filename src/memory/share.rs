@@ -1,4 +1,4 @@
-//! Other tensors over the memory of one, which they keep.
+//! Tensors that keep another one and share its memory.
 #![expect(unsafe_code, reason = "describes memory of another tensor anew")]
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! The tensor of a plain column: numbers in one buffer, along one axis. Most columns are, so that nothing
-//! here is decided twice, and nothing is called: what one function writes to the stack for another to read as
-//! something wider, the processor waits for.
+//! The tensor of a plain column: numbers in one buffer, along one axis. Most columns are plain, so this code
+//! decides nothing twice and calls nothing: the processor stalls where one function writes to the stack and
+//! another reads it as something wider.
 #![expect(unsafe_code, reason = "reads its own descriptor")]
 
 use std::ptr;

@@ -1,4 +1,4 @@
-//! The only reader of a `DLTensor`: one full validation, into a type that later code can ask.
+//! The only reader of a `DLTensor`: it validates all of it once, into a type for later code.
 #![expect(unsafe_code, reason = "dereferences a foreign descriptor")]
 
 use std::borrow::Cow;

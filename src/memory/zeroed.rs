@@ -1,5 +1,5 @@
-//! Memory that is written to in any order: it is 0 until then, which costs nothing where the allocator
-//! gets it from the system.
+//! Memory for writes in any order: it is 0 until then, which costs nothing where the allocator gets it
+//! from the system.
 #![expect(unsafe_code, reason = "allocates by hand, which a Vec cannot do without aborting")]
 
 use std::alloc::{Layout, alloc_zeroed};

@@ -1,4 +1,4 @@
-//! Arrow data of several arrays, as arguments of other extensions' functions.
+//! Arrow data of several arrays, for arguments of other extensions' functions.
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, SchemaRef};

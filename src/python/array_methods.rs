@@ -1,4 +1,4 @@
-//! What `Array` does.
+//! The methods of `Array`.
 
 use arrow_array::Array;
 use arrow_schema::DataType;

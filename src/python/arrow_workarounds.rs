@@ -1,4 +1,4 @@
-//! Imported arrays as arrow-rs wants them: valid ones that it would stumble over, said in another way.
+//! Rewrites imported arrays that are valid, but that arrow-rs would not handle.
 
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, UnionMode};

@@ -1,7 +1,7 @@
 //! `Batches`: a stream of Arrow data as tensors of so many rows.
 //!
-//! `iter_batches` of the Python package judges the arguments and opens one; what cuts, shuffles and reads ahead is
-//! `crate::batches`. Here is what Python adds: signals, forks, progress, and the interpreter's end.
+//! `iter_batches` of the Python package checks the arguments and opens one; `crate::batches` cuts, shuffles and
+//! reads ahead. This module adds what Python needs: signals, forks, progress, and the interpreter's end.
 
 use std::iter;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};

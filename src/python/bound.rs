@@ -1,9 +1,9 @@
-//! What arrow's casts reserve, known before they run: their kernels abort the process where memory runs out, and
-//! a few bytes can ask for more than there is: a run of 2^60 values, one text that a million rows share, a list
-//! as a list of binaries of 2 GB each.
+//! Computes what arrow's casts reserve before they run: their kernels abort the process where memory runs out,
+//! and a few bytes can ask for more than there is: a run of 2^60 values, one text that a million rows share, a
+//! list as a list of binaries of 2 GB each.
 //!
-//! Casts are known here pair by pair, at every depth of the type that is asked for. What is not listed has no
-//! bound, and is not cast.
+//! This module lists casts pair by pair, at every depth of the type that is asked for. A cast that is not listed
+//! has no bound, and is refused.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{AnyDictionaryArray, Array, ArrayRef, OffsetSizeTrait};

@@ -1,7 +1,7 @@
 //! DLPack capsules and bare pointers: tensors in and out of C.
 //!
 //! Source: <https://dmlc.github.io/dlpack/latest/python_spec.html>. A capsule owns its tensor until a
-//! consumer takes it and says so by renaming the capsule.
+//! consumer takes it and renames the capsule.
 #![expect(unsafe_code, reason = "passes raw pointers through PyCapsule")]
 
 use std::ffi::{CStr, c_void};

@@ -1,5 +1,5 @@
-//! arrow's casts, asked only for what fits: its kernels abort the process where memory runs out, and a few bytes can
-//! ask for more than there is. `bound` counts.
+//! Runs arrow's casts only where the result fits: its kernels abort the process where memory runs out, and a few
+//! bytes can ask for more than there is. `bound` counts.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};

@@ -1,4 +1,4 @@
-//! Asking a producer for its tensor.
+//! Asks a producer for its tensor.
 
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;

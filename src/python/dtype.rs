@@ -1,4 +1,4 @@
-//! `dtype=`: an element type, however the libraries spell it.
+//! `dtype=`: an element type, in any library's spelling.
 
 use arrow_schema::{DataType, Field};
 use pyo3::exceptions::PyValueError;

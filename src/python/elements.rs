@@ -1,4 +1,4 @@
-//! The elements of a tensor as Python's own numbers.
+//! The elements of a tensor as Python numbers.
 
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};

@@ -1,4 +1,4 @@
-//! The error for an object that is neither Arrow data nor a tensor, with a way to make one of it.
+//! The error for an object that is neither Arrow data nor a tensor, with a way to make one from it.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

@@ -1,8 +1,8 @@
-//! `__dlpack__`, ours and that of others, as fast as Python can call it.
+//! `__dlpack__` of our classes and of others, as fast as Python can call it.
 //!
-//! It is called for every tensor that is handed over, and most of the time a method takes is for reading its
-//! keywords. So this one is registered by hand, by the vectorcall protocol: the usual keywords are read where
-//! the caller has them, and what is shared by default is shared at once. Anything else goes the way of other
+//! It is called for every tensor that is handed over, and a method spends most of its time on reading its
+//! keywords. So this one is registered by hand, by the vectorcall protocol: it reads the usual keywords where
+//! the caller has them, and shares at once what is shared by default. All other calls take the path of other
 //! methods, with their errors.
 #![expect(unsafe_code, reason = "implements a method of CPython's C API")]
 

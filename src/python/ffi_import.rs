@@ -1,8 +1,8 @@
-//! Arrow's C structures, once they are checked, as arrays of arrow-rs.
+//! Makes arrays of arrow-rs from Arrow's C structures, once they are checked.
 //!
-//! Plain numbers and structs, which is what tables are made of, are put together here. arrow-rs describes each
-//! array by an `ArrayData` first, and a batch of a thousand columns is then mostly that; everything else goes its
-//! way, a child at a time.
+//! This module builds plain numbers and structs, which most tables consist of. arrow-rs describes each array by an
+//! `ArrayData` first, which takes most of the time for a batch of a thousand columns; it imports everything else,
+//! a child at a time.
 #![expect(unsafe_code, reason = "takes foreign structures over")]
 
 use std::ffi::c_void;

@@ -1,4 +1,4 @@
-//! `Field`: what an Arrow array is called and of which type it is.
+//! `Field`: the name and type of an Arrow array.
 
 use arrow_schema::FieldRef;
 use pyo3::prelude::*;

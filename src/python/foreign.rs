@@ -1,4 +1,4 @@
-//! `asdlpack`: a tensor of whatever says where its elements are.
+//! `asdlpack`: a tensor of any object that says where its elements are.
 
 use pyo3::intern;
 use pyo3::prelude::*;

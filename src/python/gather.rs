@@ -1,8 +1,8 @@
-//! Small chunks of a stream, put together while it is read.
+//! Joins small chunks of a stream while reading it.
 //!
-//! A chunk as an array of its own is five allocations and a microsecond, however few rows it has; to copy the rows of
-//! a small one takes a hundredth of that. 100,000 chunks of ten floats took 10 times as long as a loop in C that
-//! only walks the stream, and take less than twice as long so.
+//! A chunk as an array of its own costs five allocations and a microsecond, however few rows it has; a copy of
+//! the rows of a small one takes a hundredth of that. 100,000 chunks of ten floats took 10 times as long as a
+//! loop in C that only walks the stream; joined, they take less than twice as long.
 #![expect(unsafe_code, reason = "reads foreign structures")]
 
 use std::{ptr, slice};

@@ -1,6 +1,6 @@
-//! What an object knows of its elements and its `__dlpack__` does not say: that some are masked, in which
-//! unit they are, that their sign is yet to be changed. A tensor has no field for it, so that a consumer of
-//! the elements alone would have other values than the object.
+//! What an object knows of its elements and its `__dlpack__` does not say: masked elements, units, a sign that
+//! is yet to be changed. A tensor has no field for these, so that a consumer of the elements alone would have
+//! other values than the object.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;

@@ -1,4 +1,4 @@
-//! Arrow data as it came from Python.
+//! Arrow data imported from Python.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! `tensor[...]` in NumPy's words: what is asked for, as a pick for each axis.
+//! `tensor[...]` as in NumPy: translates an index to a pick for each axis.
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::intern;

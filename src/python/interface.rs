@@ -2,7 +2,7 @@
 //!
 //! Sources: <https://numpy.org/doc/stable/reference/arrays.interface.html> and
 //! <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>. Anyone can write such a
-//! dictionary, so all that it can prove is checked; the address is its promise.
+//! dictionary, so this module checks all that it can prove; the address is its promise.
 
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;

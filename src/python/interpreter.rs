@@ -1,5 +1,5 @@
-//! Which interpreter this is: a process may have several, and what is kept for the process belongs to one. And its
-//! end, in the middle of a call.
+//! Identifies the interpreter, since a process may have several and what is kept for the process belongs to one;
+//! and handles its end in the middle of a call.
 #![expect(unsafe_code, reason = "asks the interpreter")]
 
 use std::{hint, mem, ptr, thread};

@@ -1,4 +1,4 @@
-//! Ctrl-C, while something long runs without the interpreter.
+//! Handles Ctrl-C while a long operation runs without the interpreter.
 
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@
 //! Sources: <https://docs.python.org/3/library/struct.html#format-strings>,
 //! <https://peps.python.org/pep-3118/#additions-to-the-struct-string-syntax> and
 //! <https://numpy.org/doc/stable/reference/arrays.interface.html>. A tensor's element is one number in
-//! the machine's own byte order; whatever else can be spelled is refused, with the way out.
+//! the machine's own byte order; this module refuses all other spellings, with a remedy.
 
 use std::ffi::{c_int, c_long, c_short};
 

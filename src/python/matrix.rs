@@ -1,7 +1,7 @@
 //! A record batch of plain numbers of one type as a matrix, straight from Arrow's C structures.
 //!
-//! A field and an array of arrow-rs's for each of thousands of columns take as long as the matrix itself. What is
-//! not as plain as this, or not well-formed, goes the usual way, which has the same result or the error.
+//! A field and an array of arrow-rs's for each of thousands of columns take as long as the matrix itself. A batch
+//! that is not plain, or not well-formed, takes the usual path, which has the same result or the error.
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
 use std::slice;

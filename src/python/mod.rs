@@ -3,8 +3,8 @@
 //! [`PyArray`] and [`PyTensor`] are the package's `Array` and `Tensor`. As arguments they take whatever
 //! speaks the Arrow PyCapsule interface or DLPack; as results they speak both, so that an extension
 //! needs nothing else to exchange arrays with NumPy, PyTorch, JAX, pyarrow, polars and the rest. [`Chunks`] and
-//! [`Table`] are arguments too, of several arrays. With feature `pyo3-arrow` the classes of that crate become these,
-//! and these those.
+//! [`Table`] are arguments too, of several arrays. With feature `pyo3-arrow` the classes of that crate convert
+//! to these, and back.
 //!
 //! A whole extension, which is `examples/extension` of the repository, built by maturin and called by
 //! the tests:

@@ -1,4 +1,4 @@
-//! Columns by their names, as Python asks for them.
+//! Selects columns by name.
 
 use std::collections::HashSet;
 use std::str;

@@ -1,6 +1,6 @@
 //! The requested columns of a table. The others are not read, so that even their types cause no error.
 //!
-//! A table's structure is read as one with fewer children. That of an array is a structure of its own, which owns
+//! The structure of a table is read as one with fewer children. For an array this is a new structure, which owns
 //! the whole one and releases it.
 #![expect(unsafe_code, reason = "leaves children of foreign structures out")]
 

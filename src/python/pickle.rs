@@ -1,7 +1,7 @@
-//! Tensors and arrays by value, for pickle, copy and other processes: what they say, and bytes.
+//! Tensors and arrays by value, for pickle, copy and other processes: metadata, and bytes.
 //!
-//! A pickle can say anything, so that all of it is checked: a tensor's as any object's buffer is, an array's as
-//! Arrow's C structures are.
+//! A pickle can contain anything, so this module checks all of it: a tensor's like any object's buffer, an
+//! array's like Arrow's C structures.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a conversion would copy, and why.
+//! Reports what a conversion would copy, and why.
 
 use pyo3::prelude::*;
 

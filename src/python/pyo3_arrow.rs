@@ -1,5 +1,5 @@
-//! The classes of the crate `pyo3-arrow`, for extensions that already speak it (feature `pyo3-arrow`). What they have
-//! imported was judged by that crate, and not as strictly as ours is.
+//! The classes of the crate `pyo3-arrow`, for extensions that already use it (feature `pyo3-arrow`). That crate has
+//! checked what they import, less strictly than this one does.
 
 use arrow_array::RecordBatch;
 use pyo3::PyErr;

@@ -1,8 +1,8 @@
 //! The keyword arguments of `__dlpack__` and `from_dlpack`, as the array API standard has them.
 //!
 //! A wrong argument is a `TypeError` that names it; a right one that cannot be met is a `BufferError`,
-//! never a `TypeError`, because consumers answer a `TypeError` by asking again without keywords, and
-//! `copy=False` would be lost.
+//! never a `TypeError`, because consumers react to a `TypeError` with a call without keywords, which
+//! would lose `copy=False`.
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;

@@ -1,4 +1,4 @@
-//! Conversions, without the GIL where they take long enough for other threads to notice.
+//! Runs conversions, without the GIL where they take long enough for other threads to notice.
 
 use pyo3::prelude::*;
 

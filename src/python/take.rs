@@ -1,4 +1,4 @@
-//! A producer's tensor, in memory that the CPU can read.
+//! Takes a producer's tensor, in memory that the CPU can read.
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;

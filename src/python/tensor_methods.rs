@@ -1,4 +1,4 @@
-//! What `Tensor` does.
+//! The methods of `Tensor`.
 
 use std::ffi::c_int;
 use std::sync::Arc;

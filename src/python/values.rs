@@ -1,4 +1,4 @@
-//! The elements as Python and NumPy have them.
+//! The elements as Python and NumPy values.
 
 use pyo3::exceptions::{PyBufferError, PyImportError, PyValueError};
 use pyo3::intern;

@@ -1,4 +1,4 @@
-//! `__dlpack__` and other methods of other libraries, called without tuples and dictionaries in between.
+//! Calls `__dlpack__` and other methods of other libraries without tuples and dictionaries in between.
 #![expect(unsafe_code, reason = "calls functions of CPython's C API")]
 
 use std::ffi::c_void;

@@ -1,4 +1,4 @@
-//! Where the values of each row are among all: offsets, or offsets and sizes.
+//! The bounds of each row's values among all values: offsets, or offsets and sizes.
 
 use std::ops::Range;
 

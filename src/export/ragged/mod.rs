@@ -1,4 +1,4 @@
-//! Rows that differ in length: all values one behind the other, and where each row begins.
+//! Rows that differ in length: all values in one tensor, and the position where each row begins.
 
 mod bounds;
 mod offsets;

@@ -1,4 +1,4 @@
-//! Columns one behind the other and side by side.
+//! Columns in sequence and side by side.
 
 use arrow_buffer::NullBuffer;
 

@@ -1,4 +1,4 @@
-//! The loops against the plainest way to say what they do.
+//! Compares the loops with their simplest implementation.
 
 mod columns;
 mod encode;

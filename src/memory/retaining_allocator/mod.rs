@@ -1,5 +1,5 @@
-//! The system's allocator, but large blocks come in large pages, and a few that were freed are kept for
-//! the next result.
+//! The system's allocator with large pages for large blocks, of which it keeps a few freed ones for the
+//! next result.
 //!
 //! K1: every block of [`LARGE`] bytes or more is the system's, with the layout that [`large`] makes of
 //! the one asked for, whether it is new, in use or kept.

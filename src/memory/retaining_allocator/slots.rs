@@ -1,9 +1,9 @@
-//! A few blocks of memory that are kept, which threads put down and pick up without waiting for each other.
+//! Keeps a few blocks of memory, which threads store and take without waiting for each other.
 //!
 //! K2: a slot is null or holds one block with no other owner: its address, which is a multiple of
 //! [`PAGE`], plus how many of these it has.
 //!
-//! `tests/models` tries every order in which threads can do so.
+//! `tests/models` tries every order of the threads' steps.
 
 use std::ptr;
 

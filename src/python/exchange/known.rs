@@ -1,12 +1,12 @@
-//! Which types have a table, remembered: finding out takes longer than handing a tensor over, for types
+//! Remembers which types have a table: finding out takes longer than handing a tensor over, for types
 //! without one above all.
 //!
 //! - **X5** `Known::function` is the function of a table in `Known::_capsule`, for objects of the very type
 //!   that `Known::alive` refers to.
 //! - **X6** A capsule named [`NAME`] has a pointer to a `DLPackExchangeAPIHeader`, which begins a
 //!   `DLPackExchangeAPI` where it says major version 1; and so for every `prev_api` that is not NULL. All
-//!   are there for as long as the process.
-//! - **X8** What `InC::Getter` has was found together, in the type that it is used for.
+//!   of them live as long as the process.
+//! - **X8** The fields of `InC::Getter` were found together, in the type that they are used for.
 #![expect(unsafe_code, reason = "reads the tables of other libraries")]
 
 use std::ffi::c_void;

@@ -7,7 +7,7 @@
 //! `table` that only grows.
 //!
 //! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
-//! that is what `__dlpack__` is for, and who needs it asks there.
+//! a consumer that needs this calls `__dlpack__`.
 
 mod borrowed;
 mod known;

@@ -1,7 +1,7 @@
 //! A table that only grows, and is read without a lock.
 //!
-//! **T1** The entries from a place on are those of whatever belongs there, or to a place before it, up to the
-//! first free slot: a slot is filled once and for all. So there is never a second entry of the same kind.
+//! **T1** The entries from a place up to the first free slot belong there, or to a place before it: a slot is
+//! filled once and for all. So there is never a second entry of the same kind.
 //!
 //! `tests/models` tries every order in which threads can look and fill.
 

@@ -1,4 +1,4 @@
-//! Arrays: what arrow-rs takes for granted about them.
+//! Checks what arrow-rs takes for granted about arrays.
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
 use std::ffi::c_void;

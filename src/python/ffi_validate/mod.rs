@@ -1,8 +1,8 @@
 //! Arrow's C structures, checked before arrow-rs believes them.
 //!
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface.html>. arrow-rs trusts what it imports:
-//! a negative length panics, a short child reads out of bounds. So everything that a structure itself
-//! can prove is checked here first; that buffers are as long as the lengths say is the producer's
+//! a negative length panics, a short child reads out of bounds. So this module first checks everything
+//! that a structure itself can prove; that buffers are as long as the lengths say is the producer's
 //! promise.
 //!
 //! **S1** A structure is valid for as long as its owner lives, as the interface says: its texts end

@@ -1,4 +1,4 @@
-//! Schemas: what arrow-rs takes for granted about them, and the fields that they describe.
+//! Checks what arrow-rs takes for granted about schemas, and makes the fields that they describe.
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
 use std::ffi::{CStr, c_char};
