@@ -150,7 +150,7 @@ impl Extension {
 }
 
 impl Dimensions {
-    /// The order of `ndim` axes: that of memory if nothing else is said.
+    /// The order of `ndim` axes: that of memory by default.
     pub(crate) fn order(&self, ndim: usize) -> Vec<usize> {
         self.permutation.clone().unwrap_or_else(|| (0..ndim).collect())
     }

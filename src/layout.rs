@@ -6,7 +6,7 @@
 use crate::copy::CopyReason;
 use crate::error::Error;
 
-/// The most axes that a tensor may have: far more than anyone makes (NumPy and PyTorch have 64 at most; JAX has no
+/// The most axes that a tensor may have: far more than are in use (NumPy and PyTorch have 64 at most; JAX has no
 /// limit, and compilers that take no time for so many). `dlpack.h` has none, and would have 2^31 of them followed.
 pub(crate) const MAX_NDIM: usize = 256;
 

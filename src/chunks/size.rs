@@ -46,8 +46,8 @@ impl Sizes {
     }
 }
 
-/// What so many rows of a type reserve at every depth, before one is written. No row is free: who makes rows
-/// looks at each of them.
+/// What so many rows of a type reserve at every depth, before one is written. No row is free: code that makes
+/// rows looks at each of them.
 pub(crate) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
     let each = |width: usize| rows.checked_mul(width);
     let and =

@@ -27,7 +27,7 @@ pub(super) struct Dense {
     pub(super) order: Vec<usize>,
     /// What the codes of a dictionary stand for.
     pub(super) dictionary: Option<ArrayRef>,
-    /// Who can be null: the rows first, then what is in them. Only levels that have nulls.
+    /// The levels that have nulls: that of the rows first, then those within them.
     pub(super) levels: Vec<Level>,
 }
 

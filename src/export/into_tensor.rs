@@ -24,7 +24,7 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 ///
 /// The array must have no other holder and begin where its buffer begins, and its memory must come from
 /// Rust's allocator or from a tensor of this crate: a copy, or what was handed over before. Such a
-/// tensor can be written to, read as an array and handed over again, as often as one likes, in the same memory.
+/// tensor can be written to, read as an array and handed over again, any number of times, in the same memory.
 /// Otherwise the array comes back in the error, as in [`Buffer::into_vec`](arrow_buffer::Buffer::into_vec). (An import
 /// that has to copy makes an array that does not begin where its buffer does: [`ManagedTensor::copied`] first makes
 /// one that can be handed over.)

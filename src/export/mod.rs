@@ -63,7 +63,7 @@ pub(crate) use source::check_type;
 ///
 /// # Errors
 ///
-/// `Nulls` if there are nulls in the slice and nothing is said about them; `UnsupportedType`,
+/// `Nulls` if there are nulls in the slice and no option for them; `UnsupportedType`,
 /// `UnsupportedExtension` or `NotJustNumbers`; `MalformedExtension`; `FieldMismatch`; `CannotCast`,
 /// `ValueDoesNotFit` and `FillDoesNotFit` for the dtype and the fill value that were asked for;
 /// `CopyForbidden` if only a copy would do; `OutOfMemory`.
@@ -155,7 +155,7 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Re
 
 /// Lists, texts and binaries as values and offsets.
 ///
-/// Null rows are refused as nulls are everywhere; whatever else is said of nulls makes them empty rows.
+/// Null rows are refused as nulls are everywhere; any other policy for nulls makes them empty rows.
 ///
 /// The values are the array's own, but for views, whose bytes lie anywhere, and for null rows that have
 /// values, which go; the offsets are those of the array if it is no slice that begins further on, and

@@ -114,7 +114,7 @@ impl ManagedTensor {
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
         // SAFETY: a buffer keeps its allocation where it is, from its start to at least the buffer's own end;
-        // that the elements lie within these bytes is checked next, before anyone can look.
+        // that the elements lie within these bytes is checked next, before any access.
         let tensor = unsafe { Self::pack(buffer, &description) }?;
         if tensor.view.extends_beyond(origin, len) {
             return Err(Error::Overflow("extent beyond its buffer"));

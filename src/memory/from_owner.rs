@@ -92,7 +92,7 @@ impl ManagedTensor {
         let owner = Arc::new(owner);
         let bytes: &[u8] = (*owner).as_ref();
         let (data, found) = (bytes.as_ptr().cast_mut(), bytes.len());
-        // SAFETY: as in `from_owner`; that the elements are these bytes is checked next, before anyone can look.
+        // SAFETY: as in `from_owner`; that the elements are these bytes is checked next, before any access.
         let tensor = unsafe { Self::read_only_parts(owner, data, dtype, shape) }?;
         match tensor.nbytes() {
             needed if needed == found => Ok(tensor),

@@ -64,7 +64,7 @@ unsafe impl Send for ManagedTensor {}
 unsafe impl Sync for ManagedTensor {}
 
 impl ManagedTensor {
-    /// Takes over a `DLManagedTensorVersioned`, then judges it.
+    /// Takes over a `DLManagedTensorVersioned`, then validates it.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl ManagedTensor {
         self.owner.forget();
     }
 
-    /// Owns first, then judges. A tensor is too large to be moved for nothing: what is made here is returned as
+    /// Owns first, then validates. A tensor is too large to be moved for nothing: what is made here is returned as
     /// it is by the callers.
     ///
     /// # Safety
@@ -144,7 +144,7 @@ impl ManagedTensor {
         }
     }
 
-    /// Takes over a legacy `DLManagedTensor`, then judges it. It has no flags, and counts as read-only.
+    /// Takes over a legacy `DLManagedTensor`, then validates it. It has no flags, and counts as read-only.
     ///
     /// # Errors
     ///

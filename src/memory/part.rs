@@ -66,7 +66,7 @@ impl ManagedTensor {
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 
-    /// The same bytes as unsigned integers of the elements' size, for those who know the element type by
+    /// The same bytes as unsigned integers of the elements' size, for callers that know the element type by
     /// another name.
     ///
     /// # Errors

@@ -82,7 +82,7 @@ impl ManagedTensor {
         };
         let description = this.described(shape, strides);
         // SAFETY: I2, for as long as the clone keeps the tensor; that no axis goes further than it did is checked
-        // next, before anyone can look.
+        // next, before any access.
         let tensor = unsafe { Self::pack(Arc::clone(&this), &description) }?;
         if reach.is_some_and(|(origin, len)| tensor.view.extends_beyond(origin, len)) {
             return Err(Error::Overflow("extent beyond its buffer"));

@@ -52,7 +52,7 @@ impl<'a> Vector<'a> {
         ManagedTensor::from_shared(self.buffer.clone(), self.dtype, flags, shape, strides)
     }
 
-    /// [`Self::share`] for a C consumer that understands `newest`, who must call the deleter.
+    /// [`Self::share`] for a C consumer that understands `newest` and must call the deleter.
     #[inline(always)]
     pub(crate) fn lend(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
         let raw = self.pack().into_versioned();

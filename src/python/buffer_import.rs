@@ -163,7 +163,7 @@ pub(super) fn told_of_buffer(
     let description =
         describe(view.buf.cast::<u8>().wrapping_add(origin), view.readonly != 0, told)?;
     // SAFETY: L1, for as long as the lender lives; that the elements lie within is checked next, before
-    // anyone can look.
+    // any access.
     let tensor = unsafe { ManagedTensor::from_foreign(lender, &description) }?;
     if tensor.size() > 0 && tensor.extends_beyond(origin, len) {
         return Err(PyBufferError::new_err(format!(

@@ -61,7 +61,7 @@ unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
     }
 }
 
-/// A structure that is released when the last of those who look at it has gone.
+/// A structure that is released when its last user is dropped.
 pub(super) struct OwnedArray(pub(super) FFI_ArrowArray);
 
 impl OwnedArray {

@@ -28,9 +28,9 @@ pub(super) fn refuse_other_than_main(_py: Python<'_>) -> PyResult<()> {
 /// The result of a call of foreign Python code.
 ///
 /// Before Python 3.14 a daemon thread is ended there, once the interpreter is ending, by unwinding all that has called
-/// it; and what we would let go of on the way needs the interpreter. Here such a thread stops, until the process ends:
-/// so it is in 3.14, and so PyO3 has it where a thread attaches. The call has to be one of a function that may unwind
-/// (`extern "C-unwind"`): of another one the compiler knows that nothing is left to be dropped.
+/// it; and the drops on the way need the interpreter. Here such a thread stops, until the process ends, as in 3.14,
+/// and as in PyO3 where a thread attaches. The call has to be one of a function that may unwind
+/// (`extern "C-unwind"`): after any other, the compiler assumes that nothing is left to be dropped.
 pub(super) fn calling<T>(call: impl FnOnce() -> T) -> T {
     let ended = Ended;
     let answer = call();

@@ -24,8 +24,8 @@ pub(super) struct Columns {
     pub(super) count: usize,
 }
 
-/// The columns of a table, if there are several, all numbers of one type, and nothing more is said of
-/// them or of the table than their names.
+/// The columns of a table, if there are several, all numbers of one type, and neither they nor the table
+/// have more metadata than names.
 ///
 /// # Safety
 ///

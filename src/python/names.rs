@@ -1,4 +1,4 @@
-//! Selects columns by name.
+//! Checks the column names that Python passes.
 
 use std::collections::HashSet;
 use std::str;
@@ -10,7 +10,7 @@ use super::options::ColumnsArg;
 use crate::error::Names;
 use crate::{names, pandas};
 
-/// An error if a name comes twice, where columns are told apart by their names.
+/// An error if a name comes twice, where columns are identified by their names.
 pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {
     let mut seen = HashSet::with_capacity(wanted.len());
     match wanted.iter().find(|&name| !seen.insert(name)) {

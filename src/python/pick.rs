@@ -20,7 +20,7 @@ use super::ffi_validate::{
 };
 use crate::names;
 
-/// The field of a schema, and of a table no more of it than the columns of these names, if some are said; and
+/// The field of a schema, and of a table no more of it than the columns of these names, if any are given; and
 /// which of the children these are, if they are not all.
 ///
 /// # Safety

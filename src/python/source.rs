@@ -26,7 +26,7 @@ use super::run::unlocked;
 use super::stream::{Stream, drained};
 use crate::memory::ManagedTensor;
 
-/// An error for what can be read only once: who asks about it does not want it to be gone.
+/// An error for what can be read only once: a question about it must not consume it.
 ///
 /// The stream of a table begins anew whenever it is asked for, that of a reader goes on; nothing in the interface
 /// tells. What has a next one is at some place, and a table is at none. The class knows, unless what the object

@@ -57,7 +57,7 @@ pub(super) fn take_mask(mask: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
     taken.map_err(|error| placed(py, "mask", error))
 }
 
-/// What is left of `copy`: who asked for a copy gets one here, unless the producer made one.
+/// What is left of `copy`: a requested copy is made here, unless the producer made one.
 pub(super) fn still_to_copy(tensor: &ManagedTensor, copy: Option<bool>) -> Option<bool> {
     copy.filter(|&copy| !(copy && tensor.flags().contains(DLPackFlags::IS_COPIED)))
 }

@@ -39,7 +39,7 @@ pub struct PyTensor {
     pub(super) borrowed: BorrowedTensor,
 }
 
-/// An object that is let go of as tensors are: it may hold another one that has a producer.
+/// An object that is released like a tensor: it may hold another one that has a producer.
 #[derive(Debug, Default)]
 pub(super) struct Producer(pub(super) Option<Py<PyAny>>);
 
@@ -86,7 +86,7 @@ impl PyTensor {
         }
     }
 
-    /// The tensor, for those who know that Python may be writing to it.
+    /// The tensor, for callers that know that Python may be writing to it.
     pub(super) fn managed(&self) -> &Arc<ManagedTensor> {
         &self.tensor
     }

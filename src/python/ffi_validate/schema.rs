@@ -11,7 +11,7 @@ use super::{Checked, children, fenced};
 use crate::possible::MAX_DEPTH;
 
 /// Fields of a schema that are looked at, at all levels: far more than tables have. Children may be the same
-/// structure again and again, and then a few of them are more than anyone could count.
+/// structure again and again, and then a few of them are too many to count.
 pub(in crate::python) const MAX_FIELDS: usize = 1 << 20;
 
 /// The field that a schema structure describes.
@@ -172,7 +172,7 @@ pub(in crate::python) unsafe fn schema_at<'a>(
     }
 }
 
-/// Goes from text to text: arrow-rs makes room for as many as are said to be there before it looks.
+/// Goes from text to text: arrow-rs allocates for as many as the metadata claims before it looks.
 ///
 /// # Safety
 ///
