@@ -4,13 +4,12 @@
 //! one table, and running out of memory is an error.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{self, ByteArrayType, ByteViewType};
 use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, GenericByteArray, GenericByteViewArray, Int32Array,
-    StringViewArray, make_array,
+    Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int32Array, make_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
 use arrow_data::{ArrayData, ByteView, MAX_INLINE_VIEW_LEN};
@@ -141,42 +140,48 @@ impl Distinct {
         let bytes = Buffer::from(&self.bytes[..nbytes]);
         let ends = &self.ends[..len.min(self.ends.len())];
         let offsets = std::iter::once(0).chain(ends.iter().copied());
-        let (stored, buffers) = match &self.data_type {
-            DataType::Null => (DataType::Null, Vec::new()),
+        let buffers = match &self.data_type {
+            DataType::Null => Vec::new(),
             DataType::Boolean => {
                 let bits = BooleanBuffer::collect_bool(len, |index| self.bytes[index] == 1);
-                (DataType::Boolean, vec![bits.into_inner()])
+                vec![bits.into_inner()]
             }
             DataType::Utf8 | DataType::Binary => {
                 let offsets = offsets.map(i32::try_from).collect::<Result<Vec<_>, _>>();
                 let offsets = offsets.map_err(|_| Error::Overflow("offset of the dictionary"))?;
-                (self.data_type.clone(), vec![Buffer::from_vec(offsets), bytes])
+                vec![Buffer::from_vec(offsets), bytes]
             }
-            DataType::LargeUtf8
-            | DataType::LargeBinary
-            | DataType::Utf8View
-            | DataType::BinaryView => {
+            DataType::LargeUtf8 | DataType::LargeBinary => {
                 let offsets = offsets.map(i64::try_from).collect::<Result<Vec<_>, _>>();
                 let offsets = offsets.map_err(|_| Error::Overflow("offset of the dictionary"))?;
-                let is_text = matches!(self.data_type, DataType::LargeUtf8 | DataType::Utf8View);
-                let stored = if is_text { DataType::LargeUtf8 } else { DataType::LargeBinary };
-                (stored, vec![Buffer::from_vec(offsets), bytes])
+                vec![Buffer::from_vec(offsets), bytes]
             }
-            other => (other.clone(), vec![bytes]),
+            DataType::Utf8View | DataType::BinaryView => {
+                memory::probe_alloc(len.saturating_mul(size_of::<u128>()))?;
+                let views = offsets.zip(ends).map(|(start, &end)| view(&bytes, start..end));
+                vec![Buffer::from_vec(views.collect::<Result<Vec<_>, _>>()?), bytes]
+            }
+            _ => vec![bytes],
         };
-        let made = || {
-            let array = ArrayData::builder(stored).len(len).buffers(buffers).build()?;
-            let array = make_array(array);
-            let array: ArrayRef = match self.data_type {
-                DataType::Utf8View => Arc::new(StringViewArray::from(array.as_string::<i64>())),
-                DataType::BinaryView => Arc::new(BinaryViewArray::from(array.as_binary::<i64>())),
-                _ => array,
-            };
-            Ok(array)
-        };
-        // Other code may have written to texts between the check of them and the copy.
-        checked(made)
+        // Another language may have written to texts between the check of them and the copy.
+        let data = ArrayData::builder(self.data_type.clone()).len(len).buffers(buffers);
+        checked(|| Ok(make_array(data.build()?)))
     }
+}
+
+/// The view of a value that is these bytes of a block, the first one.
+fn view(block: &[u8], at: Range<usize>) -> Result<u128, Error> {
+    let overflow = |_| Error::Overflow("offset of the dictionary");
+    let value = &block[at.clone()];
+    let length = u32::try_from(value.len()).map_err(overflow)?;
+    let mut view = [0; 16];
+    view[..4].copy_from_slice(&length.to_le_bytes());
+    if length <= MAX_INLINE_VIEW_LEN {
+        view[4..4 + value.len()].copy_from_slice(value);
+        return Ok(u128::from_le_bytes(view));
+    }
+    let offset = u32::try_from(at.start).map_err(overflow)?;
+    Ok(ByteView::new(length, &value[..4]).with_offset(offset).as_u128())
 }
 
 fn code_of(index: usize) -> Result<i32, Error> {
