@@ -100,7 +100,7 @@ fn unified(chunks: &[ArrayRef], dictionaries: &[ArrayRef]) -> Result<Option<Vec<
     let unified = chunks.iter().zip(codes).map(|(chunk, codes)| {
         within(chunk, chunk.data_type(), &|chunk| {
             let nulls = checked(|| Ok(chunk.logical_nulls()))?;
-            let codes = recoded(&keys_of(chunk), keys, &codes, keys)?;
+            let codes = recoded(&keys_of(chunk.as_any_dictionary()), keys, &codes, keys)?;
             let data = ArrayData::builder(chunk.data_type().clone()).len(chunk.len()).nulls(nulls);
             let data = data.add_buffer(codes).add_child_data(values.to_data());
             checked(|| Ok(make_array(data.build()?)))

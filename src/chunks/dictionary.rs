@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{fmt, process};
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, Int32Array, make_array, new_empty_array};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, Int32Array, make_array, new_empty_array};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
 
@@ -201,8 +201,8 @@ pub(crate) fn recoded(
 }
 
 /// The keys of an array's rows.
-pub(crate) fn keys_of(chunk: &dyn Array) -> Buffer {
-    let data = chunk.as_any_dictionary().keys().to_data();
+pub(crate) fn keys_of(chunk: &dyn AnyDictionaryArray) -> Buffer {
+    let data = chunk.keys().to_data();
     let width = data.data_type().primitive_width().unwrap_or(0);
     data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }
