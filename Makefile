@@ -50,7 +50,7 @@ test-all:
 release-check:
 	$(PYTHON) .ci/slow.py check $(SLOW)
 
-# The whole Python suite, the strangers' implementations in Rust, and a network of candle that is to learn. PaddlePaddle and
+# The whole Python suite, other people's implementations in Rust, and a network of candle that is to learn. PaddlePaddle and
 # TensorFlow one after the other; the report of `python -m arrow_dlpack` has both in one process of its own.
 test-neighbours: $(VENV)/.heavy build
 	cargo test --package arrow-dlpack-neighbours

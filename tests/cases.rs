@@ -118,9 +118,8 @@ fn convert(chunks: &[ArrayRef], field: &Field, case: &Value) -> Option<Result<Fo
         ("ragged", [array]) => {
             let offset_type = dtype(&asked["offset_type"]);
             export::ragged((array, field), &options, offset_type).and_then(|found| {
-                let plan = Some(
-                    export::prepare_ragged((array, field), &options, offset_type)?.plan().clone(),
-                );
+                let plan =
+                    Some(export::prepare_ragged((array, field), &options, offset_type)?.plan());
                 let (values, offsets) = (found.values, Some(found.offsets));
                 Ok(Found { values, offsets, mask: found.mask, plan })
             })

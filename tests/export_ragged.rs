@@ -27,7 +27,7 @@ fn ragged_chunks_are_put_together_in_the_one_copy_that_is_made() {
     let field = field_of(&chunks[0]);
     let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
     let prepared = export::prepare_ragged((&chunks[..], &field), &options, None).unwrap();
-    let plan = prepared.plan().clone();
+    let plan = prepared.plan();
     assert_eq!(plan.bytes_copied(), 5 * 4 + 6 * 4 + 5);
     assert_eq!(plan.steps[0].reasons, [CopyReason::Chunks(3)]);
     let ragged = prepared.run().unwrap();

@@ -368,7 +368,7 @@ fn ragged(
         return;
     }
     let plan = export::prepare_ragged(Source::Array(array, field), options, offset_type)
-        .map(|prepared| prepared.plan().clone());
+        .map(|prepared| prepared.plan());
     let Ragged { values, offsets, mask, .. } = match (plan, found) {
         (Ok(plan), Ok(found)) => {
             if offset_type.is_none() {

@@ -1,13 +1,12 @@
 //! Rows as tensors.
 
-use std::slice;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::{FieldRef, SchemaRef};
 
 use super::batch::{Batch, BatchTensor, Features};
-use crate::chunks::{Coded, Meaning, checked};
+use crate::chunks::{self, Coded, Meaning, checked};
 use crate::error::{Error, Refusals};
 use crate::export::{self, ExportOptions, Exported, Prepared};
 
@@ -69,16 +68,8 @@ impl Converter {
         index: usize,
         options: &ExportOptions,
     ) -> Result<Planned, Error> {
-        let several: Vec<ArrayRef>;
-        let chunks = match pieces {
-            [piece] => slice::from_ref(piece.column(index)),
-            _ => {
-                several = pieces.iter().map(|piece| Arc::clone(piece.column(index))).collect();
-                &several
-            }
-        };
         let read = &self.schema.fields()[index];
-        let prepared = export::prepare((chunks, &**read), options)?;
+        let prepared = export::prepare((&*chunks::column(pieces, index), &**read), options)?;
         let (field, meaning) = match &self.coded[index] {
             None => (read, None),
             Some(coded) => (&coded.field, Some(coded.meaning()?)),
@@ -109,9 +100,7 @@ impl Planned {
             (Ok(Exported { values, mask, .. }), _) => {
                 Ok(BatchTensor { values, mask, field, meaning })
             }
-            (Err(error), Some(field)) if is_of_table => {
-                Err(Error::Column { name: field.name().clone(), error: Box::new(error) })
-            }
+            (Err(error), Some(field)) if is_of_table => Err(Error::in_column(field.name(), error)),
             (Err(error), _) => Err(error),
         }
     }

@@ -54,7 +54,6 @@ use crate::fence::fenced;
 use crate::possible;
 
 use ahead::Ahead;
-#[cfg(feature = "pyo3")]
 pub(crate) use ahead::Queue;
 pub use batch::{Batch, BatchTensor, Features};
 use convert::Converter;

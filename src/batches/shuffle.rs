@@ -4,8 +4,8 @@
 
 use std::mem;
 
-use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow_select::take::take;
+use arrow_array::{RecordBatch, UInt64Array};
+use arrow_select::take::take_record_batch;
 
 use crate::chunks::{self, addresses, check_taken, checked};
 use crate::error::Error;
@@ -76,11 +76,7 @@ impl Pool {
 }
 
 fn gathered(rows: &RecordBatch, which: Vec<u64>) -> Result<RecordBatch, Error> {
-    let which = UInt64Array::from(which);
-    checked(|| {
-        let columns = rows.columns().iter().map(|column| take(column, &which, None));
-        RecordBatch::try_new(rows.schema(), columns.collect::<Result<_, _>>()?)
-    })
+    checked(|| take_record_batch(rows, &UInt64Array::from(which)))
 }
 
 /// One batch, whose rows are found by offsets and the like that no other language can change.
@@ -91,11 +87,8 @@ pub(super) fn joined(batches: Vec<RecordBatch>) -> Result<RecordBatch, Error> {
         let columns = columns.collect::<Result<_, _>>()?;
         return checked(|| RecordBatch::try_new(schema, columns));
     }
-    let columns = (0..schema.fields().len()).map(|index| {
-        let chunks: Vec<ArrayRef> =
-            batches.iter().map(|batch| batch.column(index).clone()).collect();
-        chunks::joined(&chunks)
-    });
+    let columns = 0..schema.fields().len();
+    let columns = columns.map(|index| chunks::joined(&chunks::column(&batches, index)));
     let columns = columns.collect::<Result<Vec<_>, Error>>()?;
     checked(|| RecordBatch::try_new(schema, columns))
 }

@@ -1,5 +1,7 @@
 //! A struct array as the record batch that it stands for in Arrow's C interface.
 
+use std::borrow::Cow;
+use std::slice;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -28,6 +30,14 @@ pub(crate) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, Er
         let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
         RecordBatch::try_new_with_options(Arc::new(schema), columns, &options)
     })
+}
+
+/// The chunks of a column.
+pub(crate) fn column(batches: &[RecordBatch], index: usize) -> Cow<'_, [ArrayRef]> {
+    match batches {
+        [batch] => Cow::Borrowed(slice::from_ref(batch.column(index))),
+        _ => batches.iter().map(|batch| Arc::clone(batch.column(index))).collect(),
+    }
 }
 
 fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, ArrowError> {

@@ -215,7 +215,6 @@ pub(crate) fn tells_apart(values: &DataType) -> bool {
 /// What the codes of a tensor stand for.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
-    #[cfg(feature = "pyo3")]
     Array(ArrayRef),
     /// So many values of a dictionary that may have more by now.
     Growing(Arc<Dictionary>, usize),
@@ -224,7 +223,6 @@ pub(crate) enum Meaning {
 impl Meaning {
     pub(crate) fn array(&self) -> Result<ArrayRef, Error> {
         match self {
-            #[cfg(feature = "pyo3")]
             Self::Array(values) => Ok(Arc::clone(values)),
             Self::Growing(values, len) => values.array(*len),
         }

@@ -1,7 +1,5 @@
 //! Several chunks as one: codes of one dictionary, concatenated arrays, and copies of what another language
 //! could change while arrow-rs follows it.
-
-#[cfg(feature = "pyo3")]
 mod batch;
 mod checked;
 mod coded;
@@ -11,16 +9,12 @@ mod fit;
 mod join;
 mod settled;
 pub(crate) mod size;
-
-#[cfg(feature = "pyo3")]
-pub(crate) use batch::batch;
+pub(crate) use batch::{batch, column};
 pub(crate) use checked::checked;
 pub(crate) use coded::Coded;
 pub(crate) use dictionary::{Dictionary, Meaning, are_same, recoded, tells_apart};
 pub(crate) use fit::check_taken;
-#[cfg(feature = "pyo3")]
 pub(crate) use fit::{check_appended, reserve};
 pub(crate) use join::joined;
 pub(crate) use settled::addresses;
-#[cfg(feature = "pyo3")]
 pub(crate) use settled::everything;

@@ -51,7 +51,6 @@ pub(crate) fn chunks(chunks: &[ArrayRef]) -> Result<Vec<ArrayRef>, Error> {
 }
 
 /// The same values, all of them in new memory.
-#[cfg(feature = "pyo3")]
 pub(crate) fn everything(array: &dyn Array) -> Result<ArrayRef, Error> {
     checked(|| Ok(make_array(copy(&array.to_data(), true)?)))
 }

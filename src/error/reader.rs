@@ -16,7 +16,6 @@ impl ReaderError {
     }
 
     /// The cause.
-    #[cfg(feature = "pyo3")]
     pub(crate) fn get_ref(&self) -> &(dyn error::Error + Send + Sync + 'static) {
         &*self.0
     }

@@ -9,8 +9,7 @@ pub(crate) struct Refusals(Vec<Error>);
 impl Refusals {
     /// What became of a column, if it was not refused.
     pub(crate) fn note<T>(&mut self, name: &str, result: Result<T, Error>) -> Option<T> {
-        let in_column = |error| Error::Column { name: name.to_owned(), error: Box::new(error) };
-        self.note_all(result.map_err(in_column))
+        self.note_all(result.map_err(|error| Error::in_column(name, error)))
     }
 
     /// What became of several columns, whose errors have their names.

@@ -33,6 +33,9 @@ impl Dense {
     ///
     /// `DifferentDictionaries` of values that are not told apart.
     pub(super) fn is_of_several_dictionaries(chunks: &[Self]) -> Result<bool, Error> {
+        if chunks.iter().all(|chunk| chunk.dictionary.is_none()) {
+            return Ok(false);
+        }
         let dictionaries = dictionaries(chunks);
         if are_same(&dictionaries) {
             return Ok(false);
@@ -43,17 +46,11 @@ impl Dense {
         Err(Error::DifferentDictionaries { data_type: chunks[0].data_type.clone() })
     }
 
-    /// Gives the codes of chunks one dictionary, which comes back; `None` for what has no codes.
-    pub(super) fn unify(chunks: &mut [Self]) -> Result<Option<ArrayRef>, Error> {
-        let of_one = !Self::is_of_several_dictionaries(chunks)?;
-        let Some(Self { data_type, dictionary: Some(first), dtype, .. }) = chunks.first() else {
-            return Ok(None);
-        };
-        if of_one {
-            return Ok(Some(Arc::clone(first)));
-        }
-        let all = Dictionary::new(first.data_type())?;
+    /// Gives chunks that are [of several](Self::is_of_several_dictionaries) one dictionary.
+    pub(super) fn unify(chunks: &mut [Self]) -> Result<(), Error> {
+        let Self { data_type, dtype, .. } = &chunks[0];
         let of_values = dictionaries(chunks);
+        let all = Dictionary::new(of_values[0].data_type())?;
         let of_values = of_values.iter().map(|values| all.of_values(values, data_type));
         let of_values = of_values.collect::<Result<Vec<_>, _>>()?;
         let keys_type = dtype.to_arrow().unwrap_or(DataType::Int32);
@@ -64,7 +61,7 @@ impl Dense {
             }
             chunk.dictionary = Some(Arc::clone(&values));
         }
-        Ok(Some(values))
+        Ok(())
     }
 }
 

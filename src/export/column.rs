@@ -94,6 +94,8 @@ pub(super) struct Column {
     pub(super) plan: Plan,
     target: Target,
     chunks: Vec<Dense>,
+    /// Whether the chunks are codes of dictionaries that differ.
+    of_several: bool,
     rows: i64,
     has_rows: bool,
 }
@@ -116,10 +118,10 @@ impl Column {
             merge(&mut reasons, target.reasons(chunk)?);
         }
         let cells = chunks.iter().map(Dense::len).sum();
-        if chunks.iter().filter(|chunk| chunk.len() > 0).count() > 1 {
-            if Dense::is_of_several_dictionaries(&chunks)? {
-                reasons.push(CopyReason::Dictionaries);
-            }
+        let filled = chunks.iter().filter(|chunk| chunk.len() > 0).count();
+        let of_several = filled != 1 && Dense::is_of_several_dictionaries(&chunks)?;
+        if filled > 1 {
+            reasons.extend(of_several.then_some(CopyReason::Dictionaries));
             reasons.push(many);
         } else if let Some(only) = chunks.iter().position(|chunk| chunk.len() > 0) {
             chunks.swap(0, only);
@@ -130,7 +132,7 @@ impl Column {
             reasons.clear();
         }
         let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
-        Ok(Self { plan, target, chunks, rows, has_rows: true })
+        Ok(Self { plan, target, chunks, of_several, rows, has_rows: true })
     }
 
     /// [`Self::new`] for the validity of the chunks.
@@ -139,7 +141,8 @@ impl Column {
         let cells = chunks.iter().map(Dense::len).sum();
         let reasons = if cells == 0 { Vec::new() } else { vec![CopyReason::Mask] };
         let plan = Plan::of(reasons, cells, copy)?;
-        Ok(Self { plan, target: Target::MASK, chunks, rows, has_rows: true })
+        let target = Target::MASK;
+        Ok(Self { plan, target, chunks, of_several: false, rows, has_rows: true })
     }
 
     /// The same cells without the axis of rows, of which there is one.
@@ -152,12 +155,15 @@ impl Column {
         if self.target.is_mask {
             self.chunks = memory::try_collect(self.chunks.iter().map(Dense::mask))?;
         }
-        let dictionary = Dense::unify(&mut self.chunks)?;
+        if self.of_several {
+            Dense::unify(&mut self.chunks)?;
+        }
+        let dictionary = self.chunks[0].dictionary.clone();
         Ok((self.made()?, dictionary))
     }
 
     fn made(self) -> Result<ManagedTensor, Error> {
-        let Self { plan, target, mut chunks, rows, has_rows } = self;
+        let Self { plan, target, mut chunks, rows, has_rows, .. } = self;
         let axes = usize::from(!has_rows)..;
         let (shape, strides) = (chunks[0].shape(rows), chunks[0].strides(rows));
         let (shape, strides) = (&shape[axes.clone()], &strides[axes]);

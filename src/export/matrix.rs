@@ -7,7 +7,7 @@ use arrow_schema::{Field, Fields, Schema};
 use super::column::{Target, claim, merge};
 use super::dense::{Dense, Storage};
 use super::options::{ExportOptions, NullPolicy, Order};
-use super::source::{check_type, empty};
+use super::source::{check_columns, check_type, empty};
 use crate::copy::CopyReason;
 use crate::error::{Error, Refusals};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
@@ -30,6 +30,8 @@ pub(crate) struct Matrix {
 struct Columns {
     chunks: Vec<Dense>,
     each: usize,
+    /// Which columns are codes of dictionaries that differ.
+    of_several: Vec<usize>,
 }
 
 impl Columns {
@@ -49,16 +51,16 @@ impl Matrix {
         schema: &Schema,
         options: &ExportOptions,
     ) -> Result<Self, Error> {
-        let mut reasons = Vec::new();
         let columns = columns(batches, schema, options.physical, |chunks| {
             if options.nulls == NullPolicy::Refuse {
                 Dense::refuse_nulls(chunks)?;
             }
-            if Dense::is_of_several_dictionaries(chunks)? {
-                merge(&mut reasons, vec![CopyReason::Dictionaries]);
-            }
-            Ok(())
+            Dense::is_of_several_dictionaries(chunks)
         })?;
+        let mut reasons = Vec::new();
+        if !columns.of_several.is_empty() {
+            reasons.push(CopyReason::Dictionaries);
+        }
         let mut refusals = Refusals::default();
         let mut common: Option<DLDataType> = None;
         for (field, chunks) in schema.fields().iter().zip(columns.iter()) {
@@ -92,7 +94,7 @@ impl Matrix {
         schema: &Schema,
         options: &ExportOptions,
     ) -> Result<Self, Error> {
-        let columns = columns(batches, schema, options.physical, |_| Ok(()))?;
+        let columns = columns(batches, schema, options.physical, |_| Ok(false))?;
         Self::decide(Target::MASK, vec![CopyReason::Mask], columns, schema.fields(), options)
     }
 
@@ -148,8 +150,10 @@ impl Matrix {
         if target.is_mask {
             columns.chunks = memory::try_collect(columns.chunks.iter().map(Dense::mask))?;
         }
-        for (chunks, field) in columns.chunks.chunks_exact_mut(columns.each).zip(&fields) {
-            Dense::unify(chunks).map_err(|error| Error::in_column(field.name(), error))?;
+        for &column in &columns.of_several {
+            let (chunks, field) = (&mut columns.chunks[column * columns.each..], &fields[column]);
+            Dense::unify(&mut chunks[..columns.each])
+                .map_err(|error| Error::in_column(field.name(), error))?;
         }
         let validities = columns.chunks.iter().map(Dense::validity);
         let validities = validities.collect::<Result<Vec<_>, Error>>()?;
@@ -182,12 +186,9 @@ fn columns(
     batches: &[RecordBatch],
     schema: &Schema,
     physical: bool,
-    mut check: impl FnMut(&[Dense]) -> Result<(), Error>,
+    check: impl Fn(&[Dense]) -> Result<bool, Error>,
 ) -> Result<Columns, Error> {
-    let fields = schema.fields().len();
-    if let Some(batch) = batches.iter().find(|batch| batch.num_columns() != fields) {
-        return Err(Error::ColumnCount { fields, columns: batch.num_columns() });
-    }
+    let fields = check_columns(batches, schema)?;
     let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).collect();
     let each = batches.len().max(1);
     let mut chunks = Vec::with_capacity(fields * each);
@@ -211,11 +212,14 @@ fn columns(
         check(&chunks[before..])
     };
     let mut refusals = Refusals::default();
+    let mut of_several = Vec::new();
     for (index, field) in schema.fields().iter().enumerate() {
-        refusals.note(field.name(), column(index, field));
+        if refusals.note(field.name(), column(index, field)) == Some(true) {
+            of_several.push(index);
+        }
     }
     refusals.finish()?;
-    Ok(Columns { chunks, each })
+    Ok(Columns { chunks, each, of_several })
 }
 
 /// Whether each column begins where the one before it ends, in one allocation, and that is the order asked for.

@@ -34,6 +34,7 @@ use crate::plan::Plan;
 
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
+pub(crate) use prepare::share;
 pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};

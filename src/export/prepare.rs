@@ -9,8 +9,9 @@ use super::column::Column;
 use super::dense::Dense;
 use super::matrix::Matrix;
 use super::options::{ExportOptions, NullPolicy};
-use super::source::{Source, check_type, empty};
+use super::source::{Source, check_columns, check_type, empty};
 use super::{primitive, row};
+use crate::chunks::column;
 use crate::copy::CopyReason;
 use crate::error::{Error, Refusals};
 use crate::memory::ManagedTensor;
@@ -181,20 +182,10 @@ pub fn prepare_columns(
     schema: &Schema,
     options: &ExportOptions,
 ) -> Result<PreparedColumns, Error> {
-    let fields = schema.fields();
-    if let Some(batch) = batches.iter().find(|batch| batch.num_columns() != fields.len()) {
-        return Err(Error::ColumnCount { fields: fields.len(), columns: batch.num_columns() });
-    }
-    let (mut columns, mut refusals) = (Vec::with_capacity(fields.len()), Refusals::default());
-    for (index, field) in fields.iter().enumerate() {
-        let prepared = match batches {
-            [batch] => prepare(Source::Array(batch.column(index), field), options),
-            _ => {
-                let chunks = batches.iter().map(|batch| batch.column(index).clone());
-                let chunks: Vec<_> = chunks.collect();
-                prepare(Source::Chunks(&chunks, field), options)
-            }
-        };
+    let count = check_columns(batches, schema)?;
+    let (mut columns, mut refusals) = (Vec::with_capacity(count), Refusals::default());
+    for (index, field) in schema.fields().iter().enumerate() {
+        let prepared = prepare((&*column(batches, index), &**field), options);
         let prepared = refusals.note(field.name(), prepared);
         columns.extend(prepared.map(|prepared| (Arc::clone(field), prepared)));
     }
@@ -255,7 +246,7 @@ fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
 
 /// Most arrays are numbers to be shared, for which there is nothing to prepare: these, `None` for others.
 #[inline]
-pub(super) fn share(
+pub(crate) fn share(
     source: Source<'_>,
     options: &ExportOptions,
 ) -> Option<Result<ManagedTensor, Error>> {

@@ -58,6 +58,15 @@ impl Source<'_> {
     }
 }
 
+/// How many columns there are, of which each batch must have as many as the schema.
+pub(super) fn check_columns(batches: &[RecordBatch], schema: &Schema) -> Result<usize, Error> {
+    let fields = schema.fields().len();
+    match batches.iter().find(|batch| batch.num_columns() != fields) {
+        Some(batch) => Err(Error::ColumnCount { fields, columns: batch.num_columns() }),
+        None => Ok(fields),
+    }
+}
+
 /// An array of the field's type, if there can be one.
 pub(super) fn empty(field: &Field) -> Result<ArrayRef, Error> {
     possible::check(field.data_type())?;

@@ -113,6 +113,18 @@ pub fn prepare_masked(
     Ok(Prepared { mask: Some(Mask { tensor: mask, plan, axes }), ..prepared })
 }
 
+/// [`prepare_masked`] where there is a mask, or else [`prepare`].
+pub(crate) fn prepare_any(
+    tensor: ManagedTensor,
+    mask: Option<ManagedTensor>,
+    options: &ImportOptions,
+) -> Result<Prepared, Error> {
+    match mask {
+        Some(mask) => prepare_masked(tensor, mask, options),
+        None => prepare(tensor, options),
+    }
+}
+
 impl Prepared {
     /// What [`run`](Self::run) will copy, and why.
     pub fn plan(&self) -> Plan {

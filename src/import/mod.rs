@@ -24,6 +24,7 @@ use crate::error::Error;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 pub(crate) use decide::numeric;
+pub(crate) use mask::prepare_any;
 pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
 pub(crate) use primitive::{adopt, adopt_as};

@@ -50,16 +50,11 @@ pub(crate) fn masked_record_batch(
 ) -> Result<RecordBatch, Error> {
     let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
     check_unique(&names)?;
-    let prepare = |(name, tensor, mask): (String, _, _)| {
-        let prepared = match mask {
-            Some(mask) => mask::prepare_masked(tensor, mask, options),
-            None => mask::prepare(tensor, options),
-        };
-        match prepared {
+    let prepare =
+        |(name, tensor, mask): (String, _, _)| match mask::prepare_any(tensor, mask, options) {
             Ok(prepared) => Ok((name, prepared)),
             Err(error) => Err(Error::in_column(&name, error)),
-        }
-    };
+        };
     let columns = columns.into_iter().map(prepare);
     let columns: Vec<(String, Prepared)> = columns.collect::<Result<_, Error>>()?;
     let expected = columns.first().map_or(0, |(_, first)| first.rows());

@@ -28,7 +28,7 @@ use super::{destination, pickle, values};
 use crate::error::Error;
 use crate::export::{self, ExportOptions, Source};
 use crate::ffi::{DLDevice, DLPackFlags};
-use crate::import::{self, ImportOptions};
+use crate::import;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
@@ -59,7 +59,7 @@ impl PyArray {
             }
         };
         let options = r#type.unwrap_or_default().import([&tensor], copy)?;
-        let prepared = prepared(tensor, mask, &options)?;
+        let prepared = import::prepare_any(tensor, mask, &options)?;
         let nbytes = prepared.plan().bytes_copied();
         let (array, field) = unlocked(py, nbytes, || prepared.run())?;
         Ok(Self::of(array, field))
@@ -77,18 +77,7 @@ impl PyArray {
         let mask = mask.map(take_mask).transpose()?;
         let copy = still_to_copy(&tensor, copy);
         let options = r#type.import([&tensor], copy)?;
-        Ok(prepared(tensor, mask, &options)?.plan())
-    }
-}
-
-fn prepared(
-    tensor: ManagedTensor,
-    mask: Option<ManagedTensor>,
-    options: &ImportOptions,
-) -> Result<import::Prepared, Error> {
-    match mask {
-        None => import::prepare(tensor, options),
-        Some(mask) => import::prepare_masked(tensor, mask, options),
+        Ok(import::prepare_any(tensor, mask, &options)?.plan())
     }
 }
 

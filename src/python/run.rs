@@ -11,6 +11,10 @@ pub(super) fn exported(
     source: Source<'_>,
     options: &ExportOptions,
 ) -> Result<Exported, Error> {
+    // Nothing is looked at for these, so that others need not be let in.
+    if let Some(shared) = export::share(source, options) {
+        return Ok(Exported { values: shared?, mask: None, dictionary: None });
+    }
     let prepared = unlocked(py, source.nbytes(), || export::prepare(source, options))?;
     unlocked(py, prepared.bytes_copied(), || prepared.run())
 }

@@ -155,7 +155,7 @@ impl Data {
         offset_type: Option<DLDataType>,
     ) -> PyResult<Plan> {
         let prepared = self.prepare_ragged(py, options, offset_type)?;
-        Ok(self.before.clone().and(prepared.plan().clone()))
+        Ok(self.before.clone().and(prepared.plan()))
     }
 
     /// Values and offsets, and the mask if one was asked for; and what the values are codes of.

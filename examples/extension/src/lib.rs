@@ -56,7 +56,7 @@ fn before_and_after(
     Ok((before, cells.iter().map(ReadOnlyCell::get).collect()))
 }
 
-/// A tensor as an Arrow array: in its own memory, if nobody else can have it; else in a copy.
+/// A tensor as an Arrow array: in its own memory, if it has no other owner; else in a copy.
 #[pyfunction]
 fn consumed(py: Python<'_>, tensor: PyTensor) -> PyResult<PyArray> {
     let tensor = match tensor.into_exclusive() {

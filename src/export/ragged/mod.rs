@@ -145,8 +145,8 @@ fn values_of(rows: &[Rows], options: &ExportOptions) -> Result<(Column, bool), E
 
 impl PreparedRagged {
     /// What [`run`](Self::run) will copy, and why.
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn plan(&self) -> Plan {
+        self.plan.clone()
     }
 
     /// Does what was decided.
