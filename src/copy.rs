@@ -61,8 +61,8 @@ pub enum CopyReason {
     /// arrow.bool8 may hold any byte, a tensor only 0 and 1.
     #[error("some booleans are bytes other than 0 and 1")]
     BoolBytes,
-    /// Offsets and texts are valid or not, and must not become so after they were checked.
-    #[error("it is checked, and somebody could still write to it")]
+    /// Offsets and texts are checked, and must not change after the check.
+    #[error("it is checked, and other code could still write to it")]
     Checked,
     /// Elements of under 8 bits lie without gaps in a tensor, and a byte each in Arrow.
     #[error("{0} elements share bytes")]

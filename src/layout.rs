@@ -38,7 +38,7 @@ pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// [`row_major`], where there is room for them already.
+/// [`row_major`], written to `strides`.
 pub(crate) fn write_row_major(shape: &[i64], strides: &mut [i64]) {
     let mut next = 1i64;
     for (stride, &extent) in strides.iter_mut().zip(shape).rev() {

@@ -61,7 +61,7 @@ macro_rules! conversions {
             type Error = Error;
 
             fn try_from(tensor: ManagedTensor) -> Result<Self, Error> {
-                adopt(tensor)
+                primitive_array(tensor)
             }
         }
     )* };
@@ -124,10 +124,10 @@ fn share<T: ArrowPrimitiveType<Native: Element>>(
     }
 }
 
-fn adopt<T: ArrowPrimitiveType<Native: Element>>(
+fn primitive_array<T: ArrowPrimitiveType<Native: Element>>(
     tensor: ManagedTensor,
 ) -> Result<PrimitiveArray<T>, Error> {
-    let tensor = match import::adopt_as(tensor) {
+    let tensor = match import::import_primitive_as(tensor) {
         Ok(array) => return Ok(array),
         Err(tensor) => tensor,
     };
@@ -136,7 +136,7 @@ fn adopt<T: ArrowPrimitiveType<Native: Element>>(
         &[rows, ref others @ ..]
             if !others.is_empty() && others.iter().all(|&extent| extent == 1) =>
         {
-            return adopt(tensor.reshape(&[rows], CopyPolicy::Never)?);
+            return primitive_array(tensor.reshape(&[rows], CopyPolicy::Never)?);
         }
         _ => tensor,
     };

@@ -12,7 +12,7 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
 use super::checked::checked;
 use crate::error::Error;
 
-/// A struct array as a batch: what is null in it is null in all its fields.
+/// A struct array as a batch. A null struct becomes null in all fields.
 pub(crate) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, Error> {
     let array = array.as_struct();
     let nullable = |field: &FieldRef| match field.is_nullable() {
@@ -43,7 +43,7 @@ pub(crate) fn column(batches: &[RecordBatch], index: usize) -> Cow<'_, [ArrayRef
 fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, ArrowError> {
     let nulls = NullBuffer::union(column.nulls(), Some(nulls));
     match column.data_type() {
-        // They have no validity of their own, and no tensor form either.
+        // These types have no validity, and cannot become tensors either.
         DataType::Null | DataType::Union(..) | DataType::RunEndEncoded(..) => {
             Ok(Arc::clone(column))
         }

@@ -1,4 +1,4 @@
-//! Columns of codes, themselves or in lists of one size: what they are read as, and chunks with one dictionary.
+//! Columns of dictionary codes, or of fixed-size lists of them: their codes and values, and chunks with one dictionary.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use super::dictionary::{
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 
-/// A column of a stream that is codes, itself or in lists of one size.
+/// A dictionary column of a stream, or one of fixed-size lists of codes.
 pub(crate) struct Coded {
-    /// What it is read as: codes alone.
+    /// The field of its codes.
     pub(crate) codes: FieldRef,
-    /// What it is: codes and values.
+    /// Its own field, with codes and values.
     pub(crate) field: FieldRef,
     pub(crate) values: Arc<Dictionary>,
 }
@@ -28,7 +28,7 @@ impl Coded {
         let Some((_, values)) = leaf(field.data_type()) else { return Ok(None) };
         let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values.clone()));
         let with = |leaf| {
-            // A code may stand for null where no code is.
+            // A valid code may refer to a null value.
             let data_type = with_leaf(field.data_type(), leaf);
             Arc::new(field.clone().with_data_type(data_type).with_nullable(true))
         };
@@ -36,23 +36,23 @@ impl Coded {
         Ok(Some(Self { codes: with(&DataType::Int32), field: with(&dictionary), values }))
     }
 
-    /// What the codes of all chunks until now stand for.
+    /// The values of the codes of all chunks so far.
     pub(crate) fn meaning(&self) -> Result<Meaning, Error> {
         Ok(Meaning::Growing(Arc::clone(&self.values), self.values.len()?))
     }
 
-    /// The codes of a chunk; it may be that they can only be copied.
+    /// The codes of a chunk, which may have to be translated, by a copy.
     pub(crate) fn read(&self, chunk: &ArrayRef, copy: CopyPolicy) -> Result<ArrayRef, Error> {
         within(chunk, self.codes.data_type(), &|chunk| self.values.codes(chunk, copy))
     }
 }
 
-/// Whether a column of the type is codes, itself or in lists of one size.
+/// Whether a column of the type is a dictionary, or fixed-size lists of one.
 fn has_codes(data_type: &DataType) -> bool {
     leaf(data_type).is_some()
 }
 
-/// The types of keys and values, below lists of one size.
+/// The types of keys and values, inside any fixed-size lists.
 fn leaf(data_type: &DataType) -> Option<(&DataType, &DataType)> {
     match data_type {
         DataType::Dictionary(keys, values) => Some((keys, values)),
@@ -72,7 +72,7 @@ fn with_leaf(data_type: &DataType, leaf: &DataType) -> DataType {
     }
 }
 
-/// An array of the type, whose dictionary has become something else.
+/// An array of the type, with its dictionary array replaced.
 fn within(
     array: &ArrayRef,
     data_type: &DataType,
@@ -85,7 +85,7 @@ fn within(
     Ok(Arc::new(checked(lists)?))
 }
 
-/// Chunks of codes whose dictionaries differ, with one for all of them; `None` if their values are not told apart.
+/// Chunks of codes whose dictionaries differ, translated to one dictionary; `None` if the values are nested.
 fn unified(chunks: &[ArrayRef], dictionaries: &[ArrayRef]) -> Result<Option<Vec<ArrayRef>>, Error> {
     let Some((keys, values)) = chunks.first().and_then(|chunk| leaf(chunk.data_type())) else {
         return Ok(None);
@@ -109,7 +109,7 @@ fn unified(chunks: &[ArrayRef], dictionaries: &[ArrayRef]) -> Result<Option<Vec<
     unified.collect::<Result<Vec<_>, Error>>().map(Some)
 }
 
-/// Chunks of codes that share a dictionary; `None` if their values are not told apart.
+/// Chunks of codes with one dictionary; `None` if the dictionaries differ and their values are nested.
 pub(crate) fn of_one_dictionary(chunks: &[ArrayRef]) -> Result<Option<Vec<ArrayRef>>, Error> {
     if !chunks.first().is_some_and(|chunk| has_codes(chunk.data_type())) {
         return Ok(None);

@@ -16,32 +16,32 @@ use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory;
 
-/// The dictionary of a stream: it grows as chunks are read, and only at its end.
+/// The dictionary of a stream, to which values are appended as chunks are read.
 pub(crate) struct Dictionary {
     state: Mutex<State>,
-    /// A process that was forked off has the lock, but maybe not the thread that holds it.
+    /// A forked process has the lock, but not the thread that may hold it.
     process: u32,
 }
 
 struct State {
     values: Values,
-    /// The chunks' dictionary that came last, and the codes of its values.
+    /// The dictionary of the latest chunk, and the codes of its values.
     last: Option<(ArrayRef, Codes)>,
-    /// The values, as they were handed out last.
+    /// The values, as they were last returned.
     made: Option<ArrayRef>,
 }
 
 enum Values {
     Distinct(Distinct),
-    /// Of values that are not told apart there is one dictionary, that of the first chunk; until then none.
+    /// Nested values are not compared: the dictionary of the first chunk is the only one. Empty before it is read.
     Whole(ArrayRef),
 }
 
-/// What the codes of a chunk become.
+/// How the codes of a chunk are translated.
 #[derive(Clone)]
 struct Codes {
     codes: Int32Array,
-    /// Whether each stays what it is.
+    /// Whether all codes stay the same.
     is_same: bool,
 }
 
@@ -83,7 +83,7 @@ impl Dictionary {
         }
     }
 
-    /// How many values there are by now.
+    /// Number of values so far.
     pub(crate) fn len(&self) -> Result<usize, Error> {
         Ok(match &self.lock()?.values {
             Values::Distinct(values) => values.len(),
@@ -91,14 +91,14 @@ impl Dictionary {
         })
     }
 
-    /// The first so many of them.
+    /// The first `len` values.
     pub(crate) fn array(&self, len: usize) -> Result<ArrayRef, Error> {
         let mut state = self.lock()?;
         let State { values, made, .. } = &mut *state;
         let made = match (values, made) {
             (_, Some(made)) if made.len() >= len => made,
             (Values::Whole(values), _) => values,
-            // All together can be too much for offsets of the type.
+            // All values together can overflow the type's offsets.
             (Values::Distinct(values), made) => {
                 let all = values.array(values.len()).or_else(|_| values.array(len))?;
                 made.insert(all)
@@ -107,7 +107,7 @@ impl Dictionary {
         Ok(made.slice(0, len))
     }
 
-    /// All of them, if keys of the type have a code for each.
+    /// All values, if the key type can number them.
     pub(crate) fn of_keys(&self, keys: &DataType) -> Result<ArrayRef, Error> {
         match self.len()? {
             count if count > most(keys) => Err(Error::TooManyValues { count, keys: keys.clone() }),
@@ -115,7 +115,7 @@ impl Dictionary {
         }
     }
 
-    /// The codes of these values, the dictionary of a chunk of the type; values that are new come in.
+    /// The codes of a chunk's dictionary values of this type; new values are appended.
     pub(crate) fn of_values(
         &self,
         values: &ArrayRef,
@@ -124,7 +124,7 @@ impl Dictionary {
         Ok(self.lock()?.codes(values, data_type)?.codes)
     }
 
-    /// The codes of a chunk as those of this dictionary, which grows by values that are new.
+    /// The codes of a chunk as codes of this dictionary; new values are appended.
     pub(crate) fn codes(&self, chunk: &dyn Array, copy: CopyPolicy) -> Result<ArrayRef, Error> {
         let chunk = chunk.as_any_dictionary();
         let of_values = self.lock()?.codes(chunk.values(), chunk.data_type())?;
@@ -174,8 +174,8 @@ impl State {
     }
 }
 
-/// For each key the one that takes its place, of the type `to`: the same, or Int32. Keys that stand for nothing, as
-/// they may under a null, become 0. Keys are not negative, so that only the width of their type matters.
+/// Translates keys to the type `to`: the same, or Int32. Keys that are out of range, as they may be under a
+/// null, become 0. Keys are not negative, so only the width of their type matters.
 pub(crate) fn recoded(
     keys: &Buffer,
     from: &DataType,
@@ -207,16 +207,16 @@ pub(crate) fn keys_of(chunk: &dyn AnyDictionaryArray) -> Buffer {
     data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }
 
-/// Whether there can be one dictionary of several with values of a type: nested ones are not told apart.
+/// Whether dictionaries of this value type can be unified. Those of nested types cannot.
 pub(crate) fn tells_apart(values: &DataType) -> bool {
     Distinct::tells_apart(values)
 }
 
-/// What the codes of a tensor stand for.
+/// The dictionary of a tensor's codes.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
     Array(ArrayRef),
-    /// So many values of a dictionary that may have more by now.
+    /// The first values of a dictionary that may have grown since.
     Growing(Arc<Dictionary>, usize),
 }
 
@@ -229,7 +229,7 @@ impl Meaning {
     }
 }
 
-/// The values of the dictionary that an array has, itself or in its lists.
+/// The values of the dictionary of an array, or of the items of its lists.
 pub(crate) fn dictionary_of(array: &ArrayRef) -> Option<ArrayRef> {
     let values = match array.data_type() {
         DataType::FixedSizeList(..) => array.as_fixed_size_list().values(),
@@ -238,8 +238,8 @@ pub(crate) fn dictionary_of(array: &ArrayRef) -> Option<ArrayRef> {
     dictionary_of(values)
 }
 
-/// Whether all dictionaries are the same, by address where that tells. Offsets that another language has written to
-/// make them differ, and are an error where they are unified.
+/// Whether all dictionaries are equal; equal addresses suffice. Offsets that other code has written to since
+/// the check make them unequal, and unifying them then fails.
 pub(crate) fn are_same(dictionaries: &[ArrayRef]) -> bool {
     let same = || dictionaries.iter().all(|other| is_same(&dictionaries[0], other));
     checked(|| Ok(same())).unwrap_or(false)
@@ -249,7 +249,7 @@ fn is_same(one: &ArrayRef, other: &ArrayRef) -> bool {
     one.to_data().ptr_eq(&other.to_data()) || one == other
 }
 
-/// How many values have a code of such a type.
+/// The number of values that keys of a type can number.
 pub(crate) fn most(keys: &DataType) -> usize {
     let bits = match keys {
         DataType::Int8 => 7,

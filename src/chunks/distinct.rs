@@ -21,16 +21,16 @@ use super::checked::checked;
 use crate::error::Error;
 use crate::memory;
 
-/// Values of one type, each of them once. Floats are one value if they have the same bits, or are both NaN.
+/// Distinct values of one type. Floats are equal if they have the same bits, or are both NaN.
 pub(crate) struct Distinct {
     data_type: DataType,
     width: Width,
-    /// The values, one behind the other.
+    /// The bytes of all values, concatenated.
     bytes: Vec<u8>,
     /// Where each ends, if they differ in width.
     ends: Vec<usize>,
     len: usize,
-    /// A value's code is its number.
+    /// A value's code is its position.
     codes: HashTable<i32>,
     hasher: RandomState,
 }
@@ -55,12 +55,12 @@ impl Width {
 }
 
 impl Distinct {
-    /// Whether there is such a thing for a type: values of nested ones are not told apart.
+    /// Whether values of a type can be compared: those of nested types cannot.
     pub(crate) fn tells_apart(data_type: &DataType) -> bool {
         Width::of(data_type).is_some()
     }
 
-    /// None yet; `None` for types whose values are not told apart.
+    /// No values yet; `None` for nested types.
     pub(crate) fn new(data_type: &DataType) -> Option<Self> {
         let width = Width::of(data_type)?;
         Some(Self {
@@ -78,7 +78,7 @@ impl Distinct {
         self.len
     }
 
-    /// The codes of values of the type, null where they are; those that were not there yet are now.
+    /// The codes of an array's values, null where the values are; new values are appended.
     pub(crate) fn codes(&mut self, values: &dyn Array) -> Result<Int32Array, Error> {
         let len = values.len();
         memory::probe_alloc(len.saturating_mul(size_of::<i32>() + 1))?;
@@ -101,8 +101,8 @@ impl Distinct {
         Ok(Int32Array::new(codes.into(), nulls))
     }
 
-    /// Dictionaries often have their values in the same order: after a value, the one that came `next` to it is
-    /// likely, and costs no look into the table.
+    /// Dictionaries often have their values in the same order, so the value after the previous match, `next`,
+    /// is compared before the table is searched.
     fn code(&mut self, value: &[u8], next: usize) -> Result<i32, Error> {
         let Self { width, bytes, ends, codes, hasher, .. } = self;
         if next < self.len && at(*width, bytes, ends, next) == value {
@@ -129,7 +129,7 @@ impl Distinct {
         Ok(code)
     }
 
-    /// The first so many values as an array.
+    /// The first `len` values as an array.
     pub(crate) fn array(&self, len: usize) -> Result<ArrayRef, Error> {
         let len = len.min(self.len);
         let nbytes = match self.width {
@@ -163,13 +163,13 @@ impl Distinct {
             }
             _ => vec![bytes],
         };
-        // Another language may have written to texts between the check of them and the copy.
+        // Other code may have written to the text between the check and the copy.
         let data = ArrayData::builder(self.data_type.clone()).len(len).buffers(buffers);
         checked(|| Ok(make_array(data.build()?)))
     }
 }
 
-/// The view of a value that is these bytes of a block, the first one.
+/// The view of a value that is these bytes of the first data block.
 fn view(block: &[u8], at: Range<usize>) -> Result<u128, Error> {
     let overflow = |_| Error::Overflow("offset of the dictionary");
     let value = &block[at.clone()];
@@ -198,7 +198,7 @@ fn at<'a>(width: Width, bytes: &'a [u8], ends: &[usize], index: usize) -> &'a [u
 
 type Reader<'a> = Box<dyn Fn(usize) -> &'a [u8] + 'a>;
 
-/// The bytes of each value of an array that is not nested, whose description `data` is.
+/// The bytes of each value of a non-nested array, which `data` describes.
 fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData) -> Reader<'a> {
     match values.data_type() {
         DataType::Utf8 => texts(values.as_bytes::<types::Utf8Type>()),
@@ -234,7 +234,7 @@ const F16_NAN: [u8; 2] = f16::NAN.to_ne_bytes();
 const F32_NAN: [u8; 4] = f32::NAN.to_ne_bytes();
 const F64_NAN: [u8; 8] = f64::NAN.to_ne_bytes();
 
-/// Numbers, where each NaN is the same one.
+/// Floats, with every NaN replaced by the same one.
 fn numbers<'a, const N: usize>(
     words: Reader<'a>,
     nan: &'static [u8; N],
@@ -251,7 +251,7 @@ fn words(data: &ArrayData, width: usize) -> Reader<'_> {
     Box::new(move |index| &bytes[(data.offset() + index) * width..][..width])
 }
 
-// Offsets may change after they were checked: each is read once, and what it says is checked again.
+// Other code may change offsets after the check, so each is read once and checked again.
 
 fn texts<T: ByteArrayType>(values: &GenericByteArray<T>) -> Reader<'_> {
     let (offsets, bytes) = (values.value_offsets(), values.value_data());
@@ -265,7 +265,7 @@ fn views<T: ByteViewType>(values: &GenericByteViewArray<T>) -> Reader<'_> {
         let at = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
         let len = at(parts.length);
         if parts.length <= MAX_INLINE_VIEW_LEN {
-            // Short ones are in the view itself, behind their length.
+            // Short values are inline in the view, after the length.
             let start = 16 * index + 4;
             return &values.views().inner()[start..start + len];
         }

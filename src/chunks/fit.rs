@@ -1,6 +1,6 @@
-//! Checks that there is memory for what arrow-rs is about to make. It aborts the process where memory runs out, and
-//! a few bytes can ask for more than there is. So this crate asks it only for what fits: `size` counts, by type
-//! and at every depth, and [`reserve`] is the one limit.
+//! Checks that the memory that arrow-rs is about to allocate is available. arrow-rs aborts the process when
+//! memory runs out, and a small input can have a huge result. So this crate calls its kernels only for results
+//! that fit: `size` computes their size, by type and at every depth, and [`reserve`] checks it.
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
@@ -9,7 +9,7 @@ use super::size;
 use crate::error::Error;
 use crate::memory;
 
-/// An error unless there is room for so many bytes; `None` are more than can be counted.
+/// An error unless so many bytes can be allocated; `None` stands for a number that overflows.
 pub(crate) fn reserve(nbytes: Option<usize>) -> Result<(), Error> {
     memory::probe_alloc(nbytes.unwrap_or(usize::MAX))
 }
@@ -23,7 +23,7 @@ pub(crate) fn check_joined(chunks: &[ArrayRef]) -> Result<(), Error> {
     }
 }
 
-/// An error unless chunks of one type would fit memory one behind the other, as arrow's kernels put them.
+/// An error unless the concatenation of the chunks, as arrow's kernels make it, fits memory.
 pub(crate) fn check_appended(chunks: &[ArrayRef], data_type: &DataType) -> Result<(), Error> {
     let rows = chunks.iter().map(|chunk| chunk.len()).sum();
     let written = || {
@@ -34,7 +34,7 @@ pub(crate) fn check_appended(chunks: &[ArrayRef], data_type: &DataType) -> Resul
     reserve(written())
 }
 
-/// An error unless each row of an array could be taken once, in any order.
+/// An error unless the result of a `take` of all rows, in any order, fits memory.
 pub(crate) fn check_taken(array: &dyn Array) -> Result<(), Error> {
     let taken = || {
         let written = size::of_rows(array)?.checked_add(size::of_take(array, array.len())?)?;

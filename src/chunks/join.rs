@@ -1,7 +1,7 @@
 //! Concatenates arrays.
 //!
-//! arrow-select's `concat` does that too. But its dictionaries pull in `interleave`, of every type, which
-//! would be a twentieth of the package; `coded` replaces it here.
+//! arrow-select's `concat` does that too, but its dictionaries link `interleave` for every type, which would be
+//! a twentieth of the package; `coded` replaces it here.
 
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError>
     Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows)?))
 }
 
-/// Of the values only those that are in a list.
+/// Lists, with only the values that are in a list.
 fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let lists = || chunks.iter().map(|chunk| chunk.as_list::<O>());
     let values = lists().map(|list| {
@@ -89,7 +89,7 @@ fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError
     Ok(make_array(data.add_child_data(values.to_data()).build()?))
 }
 
-/// Of the values all, because rows may share some.
+/// List views, with all values, because rows may share some.
 fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let lists = || chunks.iter().map(|chunk| chunk.as_list_view::<O>());
     let values = concat(&lists().map(|list| Arc::clone(list.values())).collect::<Vec<_>>())?;
@@ -108,7 +108,7 @@ fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError
     Ok(make_array(data.add_child_data(values.to_data()).build()?))
 }
 
-/// Runs, however long they are.
+/// Run-end encoded chunks.
 fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let runs = || chunks.iter().filter_map(|chunk| chunk.as_run_opt::<T>());
     let values = concat(&runs().map(RunArray::values_slice).collect::<Vec<_>>())?;
@@ -126,8 +126,8 @@ fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError>
     Ok(make_array(like(chunks)?.child_data(vec![ends, values.to_data()]).build()?))
 }
 
-/// Codes, which are those of one dictionary then. Where values are not told apart, all of them come one behind
-/// the other, if there are keys for so many.
+/// Codes of one unified dictionary. Dictionaries of nested values are concatenated instead, if the keys can
+/// number all values.
 fn coded(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let of_one = of_one_dictionary(chunks);
     if let Some(of_one) = of_one? {
@@ -162,7 +162,7 @@ fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     Ok(make_array(all.freeze()))
 }
 
-/// An error unless there is room for offsets and sizes of the rows of all chunks.
+/// An error unless the offsets and sizes of all chunks' rows can be allocated.
 fn check_own<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<(), ArrowError> {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     let nbytes = rows.saturating_add(1).saturating_mul(4 * size_of::<O>());
@@ -173,8 +173,8 @@ fn length<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
     (offsets[offsets.len() - 1] - offsets[0]).as_usize()
 }
 
-/// What all chunks together are, but for their contents. Arrays are made from that, as a class that is named here
-/// would be another copy of all that arrow-array has of it.
+/// The `ArrayData` of all chunks together, without buffers and children. Arrays are built from `ArrayData`,
+/// because each typed array that is named here would instantiate arrow-array's code for it once more.
 fn like(chunks: &[ArrayRef]) -> Result<ArrayDataBuilder, ArrowError> {
     let rows = chunks.iter().map(|chunk| chunk.len()).sum();
     Ok(ArrayData::builder(chunks[0].data_type().clone()).len(rows).nulls(nulls(chunks)?))

@@ -1,5 +1,5 @@
-//! Several chunks as one: codes of one dictionary, concatenated arrays, and copies of what another language
-//! could change while arrow-rs follows it.
+//! Several chunks as one: codes of one dictionary, concatenated arrays, and copies of offsets and codes that
+//! other code could change while arrow-rs uses them.
 mod batch;
 mod checked;
 mod coded;

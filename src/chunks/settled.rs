@@ -1,9 +1,9 @@
-//! Arrays that cannot change: copies of what another language may still write to, checked as copies.
+//! Arrays that cannot change: checked copies of memory that other code may still write to.
 //!
-//! A foreign array is checked when it is taken, and shared. Its values may change afterwards, which its owner
-//! answers for; but offsets, sizes, views, codes, run ends and type ids are addresses of a kind, and arrow's
-//! kernels believe them, as Rust believes that a text is UTF-8. So code that follows them follows those of
-//! a copy ([`addresses`]), and code that reads texts reads a copy of them ([`everything`]).
+//! A foreign array is checked when it is imported, and shares its memory. If its producer breaks its promise
+//! and writes to values, the result is wrong values. But arrow's kernels index memory by offsets, sizes, views,
+//! codes, run ends and type ids without another check, and Rust relies on texts being UTF-8. So code that
+//! indexes by them uses a copy ([`addresses`]), and code that reads texts copies those too ([`everything`]).
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::memory;
 
 type Settled<T> = Result<T, ArrowError>;
 
-/// The same values at the same addresses, but found by offsets, codes and the like that no other code can change.
+/// The same values in the same memory, with copied offsets, codes and other indices, which no other code can change.
 pub(crate) fn addresses(array: &ArrayRef) -> Result<ArrayRef, Error> {
     if has_addresses(array.data_type()) {
         checked(|| Ok(make_array(copy(&array.to_data(), false)?)))
@@ -27,7 +27,7 @@ pub(crate) fn addresses(array: &ArrayRef) -> Result<ArrayRef, Error> {
     }
 }
 
-/// [`addresses`] of chunks; those that share a dictionary share it afterwards.
+/// [`addresses`] of chunks. Chunks that share a dictionary share its copy.
 pub(crate) fn chunks(chunks: &[ArrayRef]) -> Result<Vec<ArrayRef>, Error> {
     let mut last: Option<(ArrayData, ArrayData)> = None;
     let each = chunks.iter().map(|chunk| {
@@ -50,12 +50,12 @@ pub(crate) fn chunks(chunks: &[ArrayRef]) -> Result<Vec<ArrayRef>, Error> {
     each.collect()
 }
 
-/// The same values, all of them in new memory.
+/// The same values in new memory.
 pub(crate) fn everything(array: &dyn Array) -> Result<ArrayRef, Error> {
     checked(|| Ok(make_array(copy(&array.to_data(), true)?)))
 }
 
-/// Whether something in such arrays says where something else is.
+/// Whether arrays of a type have offsets, codes or other indices.
 fn has_addresses(data_type: &DataType) -> bool {
     match data_type {
         DataType::FixedSizeList(item, _) => has_addresses(item.data_type()),
@@ -65,7 +65,7 @@ fn has_addresses(data_type: &DataType) -> bool {
     }
 }
 
-/// An array of its own, from its first row on; `all` with its values.
+/// A copy of an array from its first row on; with `all`, its values are copied too.
 fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
     use DataType::{
         Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView,
@@ -128,8 +128,8 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
     builder.build()
 }
 
-/// Texts or binaries: their offsets, each of them read once, and `all` with the bytes between the first and the
-/// last.
+/// Texts or binaries: copies their offsets, each of them read once, and with `all` the bytes between the first and
+/// the last.
 fn bytes<O: OffsetSizeTrait>(
     data: &ArrayData,
     all: bool,
@@ -146,7 +146,7 @@ fn bytes<O: OffsetSizeTrait>(
     Ok(builder.add_buffer(Buffer::from_vec(offsets)).add_buffer(values))
 }
 
-/// [`bytes`] of lists.
+/// [`bytes`] for lists.
 fn lists<O: OffsetSizeTrait>(
     data: &ArrayData,
     all: bool,
@@ -159,14 +159,15 @@ fn lists<O: OffsetSizeTrait>(
     Ok(builder.add_buffer(Buffer::from_vec(offsets)).add_child_data(items))
 }
 
-/// All offsets; the first of them, and how many of so many values lie between it and the last.
+/// A copy of all offsets, checked against the number of values; the first of them, and the number of values between
+/// it and the last.
 fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<O>, O, usize)> {
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
     memory::probe_alloc(size_of_val(offsets)).map_err(external)?;
     let offsets = offsets.to_vec();
     let wrong =
         || ArrowError::InvalidArgumentError("the offsets are not offsets of rows".to_owned());
-    // A private copy cannot change any more.
+    // No other code can change the copy.
     if !offsets.is_sorted() || offsets[0] < O::zero() || offsets[data.len()].as_usize() > values {
         return Err(wrong());
     }
@@ -174,7 +175,8 @@ fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<
     Ok((offsets, first, last.as_usize() - first.as_usize()))
 }
 
-/// Views, and `all` with their bytes: those alone if they are less than there are.
+/// Copies views, and with `all` their bytes: only the bytes that views refer to, unless views
+/// overlap so that these are more.
 fn views(
     data: &ArrayData,
     all: bool,
@@ -217,7 +219,7 @@ fn views(
     Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffer(Buffer::from_vec(bytes)))
 }
 
-/// The validity, counted again.
+/// The validity, with its nulls counted again.
 fn validity(data: &ArrayData) -> Settled<Option<NullBuffer>> {
     let copied = |nulls: &NullBuffer| {
         let bits = whole(&nulls.inner().sliced())?;

@@ -1,5 +1,5 @@
-//! Counts the bytes that arrow's kernels reserve for an array: by its type, and by what each row takes once it is
-//! written by itself. `None` means more than can be counted.
+//! Computes the bytes that arrow's kernels reserve for an array, from its type and from the size of each row
+//! when it is written separately. `None` stands for a number that overflows.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
@@ -10,16 +10,16 @@ use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
 use crate::memory;
 
-/// Bytes of each row, as sums, so that runs of rows are as quick as rows.
+/// Bytes of each row, as prefix sums, so that a range of rows takes constant time.
 pub(crate) enum Sizes {
     /// All rows are of one size.
     Same(usize),
-    /// What the rows before each row take, and at the end all of them.
+    /// The bytes of all rows before each row, and at the end those of all rows.
     Ends(Vec<usize>),
 }
 
 impl Sizes {
-    /// Those of so many rows, in this order.
+    /// The sums of `len` rows with these sizes.
     pub(crate) fn collect(len: usize, sizes: impl Iterator<Item = Option<usize>>) -> Option<Self> {
         let mut ends = Vec::new();
         ends.try_reserve_exact(len.checked_add(1)?).ok()?;
@@ -32,7 +32,7 @@ impl Sizes {
         Some(Self::Ends(ends))
     }
 
-    /// What the rows take from one on to before another.
+    /// The bytes of a range of rows.
     pub(crate) fn between(&self, from: usize, to: usize) -> Option<usize> {
         match self {
             Self::Same(size) => to.checked_sub(from)?.checked_mul(*size),
@@ -40,14 +40,14 @@ impl Sizes {
         }
     }
 
-    /// What one row takes.
+    /// The bytes of one row.
     pub(crate) fn of(&self, row: usize) -> Option<usize> {
         self.between(row, row.checked_add(1)?)
     }
 }
 
-/// What so many rows of a type reserve at every depth, before one is written. No row is free: code that makes
-/// rows looks at each of them.
+/// The bytes that kernels reserve for so many rows of a type, at every depth, before they write one. A row
+/// counts at least one byte, because the time is proportional to rows.
 pub(crate) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
     let each = |width: usize| rows.checked_mul(width);
     let and =
@@ -67,12 +67,12 @@ pub(crate) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
         DataType::RunEndEncoded(ends, values) => all(all(rows, ends)?, values),
         DataType::Dictionary(key, _) => each(key.primitive_width()?.checked_add(1)?),
         DataType::Null | DataType::Boolean => Some(rows),
-        // Offsets and views have up to 16 bytes.
+        // Offsets and views take up to 16 bytes.
         other => each(other.primitive_width().unwrap_or(16).checked_add(1)?),
     }
 }
 
-/// What all rows of an array take, written one behind the other.
+/// The bytes of all rows of an array, written one after the other.
 pub(crate) fn of_rows(array: &dyn Array) -> Option<usize> {
     let rows = array.len();
     let own = |width: usize| rows.checked_mul(width);
@@ -106,7 +106,7 @@ pub(crate) fn of_rows(array: &dyn Array) -> Option<usize> {
             let (_, values) = runs(array)?;
             of_rows(&values)?.checked_add(values.len().checked_mul(8)?)
         }
-        // What is written again for each row that points to it.
+        // A value that several rows refer to is written for each of them.
         DataType::ListView(_) | DataType::LargeListView(_) | DataType::Union(..) => {
             of_each_row(array)?.between(0, rows)
         }
@@ -114,8 +114,8 @@ pub(crate) fn of_rows(array: &dyn Array) -> Option<usize> {
     }
 }
 
-/// What each row of an array takes where it shares nothing with another, which is also what there is to look at
-/// where rows are compared.
+/// The bytes of each row of an array if it shares nothing with other rows, which are also the bytes that a
+/// comparison of rows reads.
 pub(crate) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
     let rows = array.len();
     match array.data_type() {
@@ -188,7 +188,7 @@ fn of_each_choice(union: &UnionArray, fields: &UnionFields) -> Option<Sizes> {
 
 fn of_each_list(rows: usize, items: &Sizes, size: usize) -> Option<Sizes> {
     match items {
-        // An index for each item, where items are gathered.
+        // `take` makes an index for each item.
         Sizes::Same(item) => {
             Some(Sizes::Same(item.checked_add(4)?.checked_mul(size)?.checked_add(1)?))
         }
@@ -213,7 +213,7 @@ fn of_each_code(dictionary: &dyn AnyDictionaryArray) -> Option<Sizes> {
     Sizes::collect(rows, keys.iter().map(|&key| values.of(key)?.checked_add(9)))
 }
 
-/// What arrow's `take` of so many rows reserves before it has seen one: for lists it goes by their mean length.
+/// The bytes that arrow's `take` of so many rows reserves before it reads one: for lists it assumes their mean length.
 pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
     let mean = |values: &dyn Array| {
         let items = values.len().checked_div(array.len()).unwrap_or(0).checked_mul(rows)?;
@@ -294,7 +294,7 @@ fn texts(array: &dyn Array, views: &[u128]) -> Option<Sizes> {
     Sizes::collect(views.len(), views.iter().enumerate().map(length))
 }
 
-/// Rows that have a row of each of these.
+/// The sizes of rows that consist of a row of each of these.
 fn together(rows: usize, columns: &[Sizes]) -> Option<Sizes> {
     let same = columns.iter().try_fold(1_usize, |sum, column| match column {
         Sizes::Same(size) => sum.checked_add(*size),

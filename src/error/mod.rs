@@ -141,7 +141,7 @@ pub enum Error {
         /// A [`Self::Column`] for each.
         errors: Vec<Error>,
     },
-    /// Codes of different dictionaries say nothing together, and nested values are not told apart.
+    /// Codes of different dictionaries cannot be compared, and dictionaries of nested values are not unified.
     #[error("the chunks of {data_type} have different dictionaries: unify them first")]
     DifferentDictionaries {
         /// The array's type.

@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-use super::dense::{Dense, Storage, level};
+use super::dense::{CellBuffer, Dense, level};
 use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
 use crate::error::Error;
 use crate::ffi::DLDataType;
@@ -27,11 +27,11 @@ impl Dense {
         Ok(dense)
     }
 
-    /// Whether the codes of chunks stand for different values, which then become those of one dictionary.
+    /// Whether the chunks have different dictionaries, which must be unified.
     ///
     /// # Errors
     ///
-    /// `DifferentDictionaries` of values that are not told apart.
+    /// `DifferentDictionaries` if the values are nested.
     pub(super) fn is_of_several_dictionaries(chunks: &[Self]) -> Result<bool, Error> {
         if chunks.iter().all(|chunk| chunk.dictionary.is_none()) {
             return Ok(false);
@@ -56,7 +56,7 @@ impl Dense {
         let keys_type = dtype.to_arrow().unwrap_or(DataType::Int32);
         let values = all.of_keys(&keys_type)?;
         for (chunk, codes) in chunks.iter_mut().zip(of_values) {
-            if let Storage::Words(keys) = &mut chunk.storage {
+            if let CellBuffer::Words(keys) = &mut chunk.storage {
                 *keys = recoded(keys, &keys_type, &codes, &keys_type)?;
             }
             chunk.dictionary = Some(Arc::clone(&values));

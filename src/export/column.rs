@@ -2,12 +2,12 @@
 
 use arrow_array::ArrayRef;
 
-use super::dense::{Dense, Storage};
+use super::dense::{CellBuffer, Dense};
 use super::options::{ExportOptions, NullPolicy};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::kernels::{self, Item};
+use crate::kernels::{self, FillBytes};
 use crate::memory::{self, Fresh, ManagedTensor};
 use crate::plan::Plan;
 use crate::scalar::Scalar;
@@ -16,7 +16,7 @@ use crate::scalar::Scalar;
 pub(super) struct Target {
     pub(super) dtype: DLDataType,
     /// What nulls become, `None` if they stay what they are.
-    pub(super) fill: Option<Item>,
+    pub(super) fill: Option<FillBytes>,
     /// Whether it is the validity of the values that is exported.
     pub(super) is_mask: bool,
 }
@@ -51,11 +51,11 @@ impl Target {
             reasons.push(CopyReason::Filled { count });
         }
         match &chunk.storage {
-            Storage::Bits(_) => reasons.push(CopyReason::Bits),
-            Storage::Words(bytes) if from == DLDataType::BOOL && !kernels::are_bools(bytes) => {
+            CellBuffer::Bits(_) => reasons.push(CopyReason::Bits),
+            CellBuffer::Words(bytes) if from == DLDataType::BOOL && !kernels::are_bools(bytes) => {
                 reasons.push(CopyReason::BoolBytes);
             }
-            Storage::Words(_) => {}
+            CellBuffer::Words(_) => {}
         }
         if from != to {
             reasons.push(CopyReason::Cast { from, to });
@@ -171,9 +171,9 @@ impl Column {
         let copied = flags.union(DLPackFlags::IS_COPIED);
         if plan.is_zero_copy() {
             let buffer = match &chunks[0].storage {
-                Storage::Words(buffer) => buffer.clone(),
+                CellBuffer::Words(buffer) => buffer.clone(),
                 // Without cells; else there would have been a reason.
-                Storage::Bits(_) => arrow_buffer::Buffer::default(),
+                CellBuffer::Bits(_) => arrow_buffer::Buffer::default(),
             };
             return ManagedTensor::from_shared(buffer, dtype, flags, shape, strides);
         }
@@ -196,8 +196,8 @@ fn rows(chunks: &[Dense]) -> Result<i64, Error> {
 
 /// The buffer itself, if the only reason for a copy is exclusive memory and the buffer has no other holder: rows
 /// that were drawn at random, for example, once their other owners have dropped them.
-pub(super) fn claim(plan: &Plan, storage: &mut Storage) -> Option<Fresh> {
-    let Storage::Words(buffer) = storage else { return None };
+pub(super) fn claim(plan: &Plan, storage: &mut CellBuffer) -> Option<Fresh> {
+    let CellBuffer::Words(buffer) = storage else { return None };
     if !plan.is_just_requested() {
         return None;
     }
@@ -242,7 +242,7 @@ mod tests {
 
     /// As rows are that were drawn at random. What others hold is copied: they may be reading it.
     #[test]
-    fn what_nobody_else_holds_is_not_copied_to_be_somebodys_own() {
+    fn a_result_without_other_holders_is_not_copied_again() {
         let field = Field::new("x", DataType::Int64, false);
         let options = ExportOptions::default().with_copy(CopyPolicy::Always);
         for is_held in [false, true] {

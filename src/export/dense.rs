@@ -18,7 +18,7 @@ use crate::memory;
 pub(super) struct Dense {
     /// The array's.
     pub(super) data_type: DataType,
-    pub(super) storage: Storage,
+    pub(super) storage: CellBuffer,
     pub(super) dtype: DLDataType,
     pub(super) rows: usize,
     /// Extents of one row as it lies in memory, row-major: none if a row is one value.
@@ -33,7 +33,7 @@ pub(super) struct Dense {
 
 /// Where the cells are.
 #[derive(Clone)]
-pub(super) enum Storage {
+pub(super) enum CellBuffer {
     /// Items of a dtype; elements of under 8 bits take a byte each.
     Words(Buffer),
     /// Booleans, eight in a byte.
@@ -77,7 +77,7 @@ impl Dense {
         }
         match (data_type, dtype::physical(data_type)) {
             (DataType::Boolean, _) => {
-                let bits = Storage::Bits(array.as_boolean().values().clone());
+                let bits = CellBuffer::Bits(array.as_boolean().values().clone());
                 Ok(Self::flat(array, bits, DLDataType::BOOL))
             }
             (DataType::FixedSizeList(_, size), _) => {
@@ -85,7 +85,7 @@ impl Dense {
             }
             (DataType::FixedSizeBinary(size), _) => {
                 let words = values(array, usize::try_from(*size).unwrap_or(0));
-                let bytes = Self::flat(array, Storage::Words(words), DLDataType::UINT8);
+                let bytes = Self::flat(array, CellBuffer::Words(words), DLDataType::UINT8);
                 Ok(bytes.in_rows(&[i64::from(*size)]))
             }
             (DataType::Dictionary(..), Some(dtype)) if physical => Self::codes(array, dtype),
@@ -143,20 +143,20 @@ impl Dense {
                     return Err("a part of a complex number is null".to_owned());
                 }
                 let parts = values(&parts, width / 2);
-                return Ok(Self::flat(array, Storage::Words(parts), dtype));
+                return Ok(Self::flat(array, CellBuffer::Words(parts), dtype));
             }
             other if other.primitive_width() == Some(width) => {}
             _ => return wrong(),
         }
-        Ok(Self::flat(array, Storage::Words(values(array, width)), dtype))
+        Ok(Self::flat(array, CellBuffer::Words(values(array, width)), dtype))
     }
 
     pub(super) fn words(array: &dyn Array, dtype: DLDataType) -> Self {
-        Self::flat(array, Storage::Words(values(array, dtype.item_bits(true) / 8)), dtype)
+        Self::flat(array, CellBuffer::Words(values(array, dtype.item_bits(true) / 8)), dtype)
     }
 
     /// One cell a row.
-    fn flat(array: &dyn Array, storage: Storage, dtype: DLDataType) -> Self {
+    fn flat(array: &dyn Array, storage: CellBuffer, dtype: DLDataType) -> Self {
         let levels = level(array.nulls(), 1).into_iter().collect();
         let (data_type, rows) = (array.data_type().clone(), array.len());
         Self {
@@ -186,7 +186,7 @@ impl Dense {
             data_type: DataType::UInt8,
             rows: bytes.len(),
             dtype: DLDataType::UINT8,
-            storage: Storage::Words(bytes),
+            storage: CellBuffer::Words(bytes),
             item: Vec::new(),
             order: Vec::new(),
             dictionary: None,
@@ -198,7 +198,7 @@ impl Dense {
     pub(super) fn of_rows(array: &dyn Array) -> Result<Self, Error> {
         memory::probe_alloc(array.len().div_ceil(8))?;
         let bits = BooleanBuffer::new_unset(array.len());
-        Ok(Self::flat(array, Storage::Bits(bits), DLDataType::BOOL))
+        Ok(Self::flat(array, CellBuffer::Bits(bits), DLDataType::BOOL))
     }
 
     /// All cells as one row of these extents, in this logical order; if a row was more than one cell,
@@ -218,8 +218,8 @@ impl Dense {
 
     pub(super) fn len(&self) -> usize {
         match &self.storage {
-            Storage::Words(bytes) => bytes.len() / (self.dtype.item_bits(true) / 8),
-            Storage::Bits(bits) => bits.len(),
+            CellBuffer::Words(bytes) => bytes.len() / (self.dtype.item_bits(true) / 8),
+            CellBuffer::Bits(bits) => bits.len(),
         }
     }
 
@@ -240,8 +240,8 @@ impl Dense {
     /// As the kernels take them; `nulls` is this one's validity, or `None` if it does not matter.
     pub(super) fn cells<'a>(&'a self, nulls: Option<&'a NullBuffer>) -> Cells<'a> {
         let values = match &self.storage {
-            Storage::Words(bytes) => Values::Words { bytes, dtype: self.dtype },
-            Storage::Bits(bits) => Values::Bits(bits),
+            CellBuffer::Words(bytes) => Values::Words { bytes, dtype: self.dtype },
+            CellBuffer::Bits(bits) => Values::Bits(bits),
         };
         Cells { values, nulls }
     }

@@ -5,7 +5,7 @@ use arrow_buffer::Buffer;
 use arrow_schema::{Field, Fields, Schema};
 
 use super::column::{Target, claim, merge};
-use super::dense::{Dense, Storage};
+use super::dense::{CellBuffer, Dense};
 use super::options::{ExportOptions, NullPolicy, Order};
 use super::source::{check_columns, check_type, empty};
 use crate::copy::CopyReason;
@@ -136,8 +136,8 @@ impl Matrix {
         let (dtype, flags) = (target.dtype, target.flags());
         if plan.is_zero_copy() {
             let run = columns.chunks.into_iter().filter_map(|chunk| match chunk.storage {
-                Storage::Words(buffer) => Some(buffer),
-                Storage::Bits(_) => None,
+                CellBuffer::Words(buffer) => Some(buffer),
+                CellBuffer::Bits(_) => None,
             });
             return ManagedTensor::from_run(run.collect(), dtype, flags, &shape, &strides);
         }
@@ -226,10 +226,10 @@ fn columns(
 fn is_one_run(columns: &Columns, order: Order) -> bool {
     let mut before: Option<&Buffer> = None;
     columns.chunks.iter().all(|chunk| match &chunk.storage {
-        Storage::Words(buffer) => {
+        CellBuffer::Words(buffer) => {
             before.replace(buffer).is_none_or(|before| memory::follows(before, buffer))
         }
-        Storage::Bits(_) => false,
+        CellBuffer::Bits(_) => false,
     }) && (order == Order::ColumnMajor || columns.len() == 1)
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
 
-use super::dense::{Dense, Level, Storage};
+use super::dense::{CellBuffer, Dense, Level};
 use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory;
@@ -61,7 +61,7 @@ impl Dense {
         };
         Ok(Self {
             data_type: DataType::Boolean,
-            storage: Storage::Bits(bits),
+            storage: CellBuffer::Bits(bits),
             dtype: DLDataType::BOOL,
             rows: self.rows,
             item: self.item.clone(),

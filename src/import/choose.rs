@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::conversion::{Conversion, natural};
+use super::field_layout::FieldLayout;
 use super::form::Form;
 use super::options::Representation;
-use super::storage::Storage;
 use crate::error::Error;
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -17,7 +17,7 @@ use crate::possible;
 /// A field, and what it stores.
 pub(super) struct Choice {
     pub(super) field: FieldRef,
-    pub(super) storage: Storage,
+    pub(super) field_layout: FieldLayout,
     /// How the tensor's elements become those that are stored, if they can.
     pub(super) conversion: Option<Conversion>,
 }
@@ -29,9 +29,9 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
             Err(Error::NoSuchType { .. }) => false,
             checked => checked.map(|()| true)?,
         };
-        let (storage, field) = (Storage::of(field)?, Arc::clone(field));
-        let conversion = Conversion::between(form.dtype, &storage).filter(|_| is_possible);
-        return Ok(Choice { field, storage, conversion });
+        let (field_layout, field) = (FieldLayout::of(field)?, Arc::clone(field));
+        let conversion = Conversion::between(form.dtype, &field_layout).filter(|_| is_possible);
+        return Ok(Choice { field, field_layout, conversion });
     }
     let (item, extension, is_pair) = item(form.dtype, representation)?;
     let element = match item.data_type() {
@@ -39,8 +39,9 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
         DataType::FixedSizeList(part, _) if extension.is_none() => part.data_type().clone(),
         other => other.clone(),
     };
-    let mut storage = Storage { extents: Vec::new(), order: Vec::new(), element, extension };
-    let conversion = Conversion::between(form.dtype, &storage);
+    let mut field_layout =
+        FieldLayout { extents: Vec::new(), order: Vec::new(), element, extension };
+    let conversion = Conversion::between(form.dtype, &field_layout);
     let mut extents = form.row_shape().to_vec();
     extents.extend(is_pair.then_some(2));
 
@@ -49,23 +50,23 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
         return Err(possible::TOO_DEEP);
     }
     let field = if flat {
-        storage.order = (0..extents.len()).collect();
-        storage.extents.clone_from(&extents);
+        field_layout.order = (0..extents.len()).collect();
+        field_layout.extents.clone_from(&extents);
         extents.iter().rev().try_fold(item, |item, &extent| list(item, &[extent]))?
     } else {
         let permutation = permutation(form, conversion, is_pair);
         let dimensions = Dimensions { permutation, names: None };
         let list = list(item, &extents)?;
         // The metadata has the extents as they are in memory.
-        storage.order = dimensions.order(extents.len());
-        storage.extents.clone_from(&extents);
-        for (extent, &place) in extents.iter().zip(&storage.order) {
-            storage.extents[place] = *extent;
+        field_layout.order = dimensions.order(extents.len());
+        field_layout.extents.clone_from(&extents);
+        for (extent, &place) in extents.iter().zip(&field_layout.order) {
+            field_layout.extents[place] = *extent;
         }
-        let shape = storage.extents.clone();
+        let shape = field_layout.extents.clone();
         Extension::FixedShapeTensor { shape, dimensions }.annotate(list)
     };
-    Ok(Choice { field: Arc::new(field), storage, conversion })
+    Ok(Choice { field: Arc::new(field), field_layout, conversion })
 }
 
 /// What one element becomes, nameless for now; its extension type; and whether it is two of them.

@@ -3,7 +3,7 @@
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::DataType;
 
-use super::storage::Storage;
+use super::field_layout::FieldLayout;
 use crate::copy::CopyReason;
 use crate::dtype;
 use crate::error::Error;
@@ -58,8 +58,8 @@ pub(super) enum Conversion {
 
 impl Conversion {
     /// The one that an element type of Arrow, perhaps of an extension type, asks for.
-    pub(super) fn between(dtype: DLDataType, storage: &Storage) -> Option<Self> {
-        let Storage { element, extension, .. } = storage;
+    pub(super) fn between(dtype: DLDataType, field_layout: &FieldLayout) -> Option<Self> {
+        let FieldLayout { element, extension, .. } = field_layout;
         if let Some(Extension::Bool8) = extension {
             return (dtype.code == DLDataTypeCode::BOOL).then_some(Self::Keep);
         }

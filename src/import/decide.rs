@@ -9,9 +9,9 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use super::choose::{Choice, choose};
 use super::conversion::{Conversion, natural};
+use super::field_layout::{FieldLayout, alignment};
 use super::form::Form;
 use super::options::ImportOptions;
-use super::storage::{Storage, alignment};
 use crate::copy::CopyReason;
 use crate::dtype::for_each_numeric;
 use crate::error::Error;
@@ -35,13 +35,13 @@ impl Fit {
     /// `CannotBecome`, `TooDeep`, `MalformedExtension`; `Overflow` if there are more values, of no size,
     /// than can be counted.
     pub(super) fn new(form: &Form<'_>, choice: Choice) -> Result<(Self, FieldRef), Error> {
-        let Choice { field, storage, conversion } = choice;
+        let Choice { field, field_layout, conversion } = choice;
         let Some(conversion) = conversion else {
             // What nothing can be done about is said first.
             natural(form.dtype)?;
             return Err(form.cannot_become(&field));
         };
-        let Storage { mut order, extents, element, .. } = storage;
+        let FieldLayout { mut order, extents, element, .. } = field_layout;
         let mut logical: Vec<i64> = order.iter().map(|&place| extents[place]).collect();
         if conversion == Conversion::Split {
             // The two parts of an element are one behind the other.
@@ -146,19 +146,22 @@ impl Decided {
 
     /// Does what was decided for this tensor.
     pub(super) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
-        let values =
-            if self.plan.is_zero_copy() { adopt(tensor)? } else { self.fit.copy(tensor)? };
+        let values = if self.plan.is_zero_copy() {
+            adopt_readable(tensor)?
+        } else {
+            self.fit.copy(tensor)?
+        };
         Ok((build(self.field.data_type(), self.len, values), self.field))
     }
 }
 
 /// The memory of a tensor, which is on the CPU, as it is.
-pub(super) fn adopt(tensor: ManagedTensor) -> Result<Buffer, Error> {
+pub(super) fn adopt_readable(tensor: ManagedTensor) -> Result<Buffer, Error> {
     let device = tensor.device();
     memory::adopt(tensor).ok_or(Error::UnreadableDevice { device })
 }
 
-/// An array of a type that `Storage` understands, over memory of the right size and alignment.
+/// An array of a type that `FieldLayout` understands, over memory of the right size and alignment.
 pub(super) fn build(data_type: &DataType, len: usize, values: Buffer) -> ArrayRef {
     if let DataType::FixedSizeList(item, size) = data_type {
         let count = len * usize::try_from(*size).unwrap_or_default();

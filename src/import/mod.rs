@@ -1,19 +1,19 @@
 //! DLPack to Arrow: which dtypes and devices, which of Arrow's types, adopted or gathered.
 //!
 //! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that
-//! a tensor becomes, or takes the one that was asked for; `storage` reads a field as axes of elements, and
-//! knows which elements can become which; `decide` puts the two together into a [`Plan`] and runs it.
+//! a tensor becomes, or takes the one that was asked for; `field_layout` reads a field as axes of elements;
+//! `conversion` knows which elements can become which; `decide` puts the two together into a [`Plan`] and runs it.
 //! `mask` does so for a tensor and its mask of nulls, `table` and `ragged` for several tensors.
 
 mod choose;
 mod conversion;
 mod decide;
+mod field_layout;
 mod form;
 mod mask;
 mod options;
 mod primitive;
 mod ragged;
-mod storage;
 mod table;
 
 use arrow_array::ArrayRef;
@@ -27,7 +27,7 @@ pub(crate) use decide::numeric;
 pub(crate) use mask::prepare_any;
 pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
-pub(crate) use primitive::{adopt, adopt_as};
+pub(crate) use primitive::{import_primitive, import_primitive_as};
 pub(crate) use ragged::masked_ragged;
 pub use ragged::ragged;
 pub(crate) use table::masked_record_batch;
@@ -75,7 +75,7 @@ pub fn from_dlpack(
     if options.copy == CopyPolicy::Always || options.representation != Representation::Canonical {
         return prepare(tensor, options)?.run();
     }
-    match adopt(tensor) {
+    match import_primitive(tensor) {
         Ok(array) => Ok(array),
         Err(tensor) => prepare(tensor, options)?.run(),
     }

@@ -14,12 +14,14 @@ macro_rules! dispatch {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
         /// A vector of one of the eleven numeric types, contiguous and aligned, in memory that the CPU can
         /// read; any other tensor comes back.
-        pub(crate) fn adopt(tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
+        pub(crate) fn import_primitive(
+            tensor: ManagedTensor,
+        ) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
             match tensor.dtype() {
                 $(DLDataType::$dtype => {
                     static FIELD: LazyLock<FieldRef> =
                         LazyLock::new(|| Arc::new(Field::new("", DataType::$arrow, true)));
-                    let array = adopt_as::<types::$type>(tensor)?;
+                    let array = import_primitive_as::<types::$type>(tensor)?;
                     Ok((Arc::new(array), Arc::clone(&FIELD)))
                 })*
                 _ => Err(tensor),
@@ -30,7 +32,7 @@ macro_rules! dispatch {
 for_each_numeric!(dispatch);
 
 /// The same for one of these types.
-pub(crate) fn adopt_as<T: ArrowPrimitiveType<Native: Element>>(
+pub(crate) fn import_primitive_as<T: ArrowPrimitiveType<Native: Element>>(
     tensor: ManagedTensor,
 ) -> Result<PrimitiveArray<T>, ManagedTensor> {
     let stays = tensor.dtype() == T::Native::DTYPE

@@ -61,7 +61,7 @@ pub(crate) fn masked_ragged(
     mask: Option<ManagedTensor>,
     options: &ImportOptions,
 ) -> Result<(ArrayRef, FieldRef), Error> {
-    let rows = Rows::prepare(&values, &offsets, options)?;
+    let rows = RaggedImport::prepare(&values, &offsets, options)?;
     let field = Arc::clone(&rows.field);
     let mut nulls = None;
     if let Some(mask) = mask {
@@ -85,13 +85,13 @@ pub(crate) fn masked_ragged(
 }
 
 /// What was decided for two tensors.
-struct Rows {
+struct RaggedImport {
     field: FieldRef,
     values: Decided,
     offsets: Plan,
 }
 
-impl Rows {
+impl RaggedImport {
     fn prepare(
         values: &ManagedTensor,
         offsets: &ManagedTensor,
@@ -213,7 +213,7 @@ fn read_offsets<O: OffsetSizeTrait>(
 ) -> Result<ScalarBuffer<O>, Error> {
     let (len, dtype) = (offsets.size(), offsets.dtype());
     if plan.is_zero_copy() {
-        return Ok(ScalarBuffer::new(decide::adopt(offsets)?, 0, len));
+        return Ok(ScalarBuffer::new(decide::adopt_readable(offsets)?, 0, len));
     }
     let found = kernels::gather(&offsets)?.into_buffer();
     let offsets = match dtype {

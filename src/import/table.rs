@@ -116,7 +116,7 @@ pub fn columns(
 
     let (starts, len, values) = if plan.is_zero_copy() {
         let (starts, len) = positions(&tensor, strides[1], width);
-        (starts, len, decide::adopt(tensor)?)
+        (starts, len, decide::adopt_readable(tensor)?)
     } else {
         let starts = (0..width).map(|column| column * rows).collect();
         (starts, tensor.size(), fit.copy(tensor.transposed(&[1, 0]))?)

@@ -172,13 +172,13 @@ pub(super) fn exact(value: i128) -> Option<f64> {
     (digits >> f64::MANTISSA_DIGITS == 0).then_some(value as f64)
 }
 
-/// A value that lies in memory at any address.
-trait Item: Copy {
+/// A value that is read from and written to bytes in native order, at any address.
+trait NativeBytes: Copy {
     fn read(bytes: &[u8]) -> Self;
     fn write(self, bytes: &mut [u8]);
 }
 
-fn each<S: Item + To<D>, D: Item>(items: &[u8], out: &mut [u8]) -> bool {
+fn each<S: NativeBytes + To<D>, D: NativeBytes>(items: &[u8], out: &mut [u8]) -> bool {
     let mut fits = true;
     let out = out.chunks_exact_mut(size_of::<D>());
     for (item, out) in items.chunks_exact(size_of::<S>()).zip(out) {
@@ -191,7 +191,7 @@ fn each<S: Item + To<D>, D: Item>(items: &[u8], out: &mut [u8]) -> bool {
 
 macro_rules! items {
     ($($type:ty)*) => {
-        $(impl Item for $type {
+        $(impl NativeBytes for $type {
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
                 Self::from_ne_bytes(array(bytes))
@@ -209,7 +209,7 @@ macro_rules! table {
     ($(($arrow:ident, $code:ident, $bits:literal, $name:ident, $type:ident, $native:ty))*) => {
         items!($($native)* bf16);
 
-        trait Number: Item $(+ To<$native>)* {}
+        trait Number: NativeBytes $(+ To<$native>)* {}
         $(impl Number for $native {})*
 
         fn cast_from<S: Number>(to: DLDataType) -> Option<Cast> {

@@ -2,7 +2,7 @@
 
 use super::bits::append_bits;
 use super::convert::{Cells, Chunk, Misfit, item_size};
-use super::fill::Item;
+use super::fill::FillBytes;
 use super::transpose_tile::{LINE, lines, transpose_tile};
 use crate::error::Error;
 use crate::ffi::DLDataType;
@@ -36,7 +36,7 @@ const DEEP: usize = 1024;
 pub(crate) fn concatenate(
     chunks: &[Cells<'_>],
     dtype: DLDataType,
-    fill: Option<&Item>,
+    fill: Option<&FillBytes>,
 ) -> Result<Fresh, Error> {
     let chunks = prepare(&[chunks], dtype, fill)?;
     let size = item_size(dtype);
@@ -78,7 +78,7 @@ pub(crate) fn interleave<'a>(
     columns: &[impl AsRef<[Cells<'a>]>],
     rows: usize,
     dtype: DLDataType,
-    fill: Option<&'a Item>,
+    fill: Option<&'a FillBytes>,
 ) -> Result<Fresh, Error> {
     let size = item_size(dtype);
     let row = product(columns.len(), size)?;
@@ -228,7 +228,7 @@ impl<'a> Column<'a> {
 fn prepare<'a>(
     columns: &[impl AsRef<[Cells<'a>]>],
     dtype: DLDataType,
-    fill: Option<&'a Item>,
+    fill: Option<&'a FillBytes>,
 ) -> Result<Vec<Chunk<'a>>, Error> {
     let count = columns.iter().map(|chunks| chunks.as_ref().len()).sum();
     memory::probe_alloc(product(count, size_of::<Chunk<'_>>())?)?;

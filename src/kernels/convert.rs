@@ -7,8 +7,8 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use super::bits::{normalise, unpack_bits};
 use super::bytes::array;
 use super::cast::{self, BFLOAT16, Cast};
-use super::fill::{Item, append_filled, fill};
-use super::minifloat::{self, Table};
+use super::fill::{FillBytes, append_filled, fill};
+use super::minifloat::{self, DecodeTable};
 use super::widen::from_bfloat;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -66,7 +66,7 @@ enum Decode {
     /// To float32.
     Bfloat,
     /// To float32.
-    Code(Box<Table>),
+    Code(Box<DecodeTable>),
 }
 
 impl Steps {
@@ -97,7 +97,7 @@ impl Steps {
 /// A chunk, and how it becomes what it shall be.
 pub(super) struct Chunk<'a> {
     cells: Cells<'a>,
-    fill: Option<&'a Item>,
+    fill: Option<&'a FillBytes>,
     steps: Steps,
     from: DLDataType,
     to: DLDataType,
@@ -107,7 +107,7 @@ impl<'a> Chunk<'a> {
     pub(super) fn new(
         cells: Cells<'a>,
         to: DLDataType,
-        fill: Option<&'a Item>,
+        fill: Option<&'a FillBytes>,
     ) -> Result<Self, Error> {
         let from = match cells.values {
             Values::Words { dtype, .. } => dtype,
@@ -165,7 +165,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Writes the items from `start` on, as many as `out` has room for.
+    /// Writes the items from `start` on, as many as fit `out`.
     pub(super) fn write(&self, start: usize, out: &mut [u8]) -> Result<(), Misfit> {
         if let Some(cast) = self.steps.cast {
             let len = out.len() / item_size(self.to);

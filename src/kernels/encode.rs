@@ -1,7 +1,7 @@
 //! Encodes one value in the bits of a dtype.
 
 use super::cast::{BFLOAT16, cast, exact};
-use super::fill::Item;
+use super::fill::FillBytes;
 use super::minifloat;
 use super::widen::from_bfloat;
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -13,7 +13,7 @@ impl Scalar {
     /// `None` if it would be another value: integers stay what they are in every dtype, a finite value
     /// stays finite, and NaN, infinity and fractions need a dtype that has them. Fractions are rounded
     /// in float16, float32, float64 and bfloat16; the smaller floats have the value or have it not.
-    pub(crate) fn encode(self, dtype: DLDataType) -> Option<Item> {
+    pub(crate) fn encode(self, dtype: DLDataType) -> Option<FillBytes> {
         if dtype.lanes != 1 || !dtype.is_valid() {
             return None;
         }
@@ -56,7 +56,7 @@ impl Scalar {
     }
 }
 
-fn integer(value: i128, dtype: DLDataType) -> Option<Item> {
+fn integer(value: i128, dtype: DLDataType) -> Option<FillBytes> {
     let bits = u32::from(dtype.bits);
     let unsigned = u128::from_ne_bytes(value.to_ne_bytes());
     let fits = match dtype.code {
@@ -75,7 +75,7 @@ fn integer(value: i128, dtype: DLDataType) -> Option<Item> {
     }
 }
 
-fn float(value: f64, dtype: DLDataType) -> Option<Item> {
+fn float(value: f64, dtype: DLDataType) -> Option<FillBytes> {
     let (item, back) = match dtype {
         DLDataType::FLOAT64 => (item(&value.to_ne_bytes()), value),
         DLDataType::FLOAT32 => {
@@ -98,7 +98,7 @@ fn float(value: f64, dtype: DLDataType) -> Option<Item> {
 }
 
 /// The code point whose value is this one, the sign of zero included where there is one.
-fn code(value: f64, table: &[f32], dtype: DLDataType) -> Option<Item> {
+fn code(value: f64, table: &[f32], dtype: DLDataType) -> Option<FillBytes> {
     let codes = 1usize << dtype.bits;
     let find =
         |same: &dyn Fn(f64) -> bool| table[..codes].iter().position(|code| same(f64::from(*code)));
@@ -116,7 +116,7 @@ fn convert<const N: usize>(value: f64, dtype: DLDataType) -> Option<[u8; N]> {
     cast(&value.to_ne_bytes(), &mut out).then_some(out)
 }
 
-fn item(bytes: &[u8]) -> Item {
+fn item(bytes: &[u8]) -> FillBytes {
     let mut item = [0; 16];
     item[..bytes.len()].copy_from_slice(bytes);
     item

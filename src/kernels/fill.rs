@@ -6,11 +6,17 @@ use arrow_buffer::bit_chunk_iterator::BitChunks;
 use super::bytes::array;
 use super::lanes::Lanes;
 
-/// The bits of one item of some dtype, at the front.
-pub(crate) type Item = [u8; 16];
+/// The value that replaces nulls, as the bytes of one item of the dtype, at the front.
+pub(crate) type FillBytes = [u8; 16];
 
 /// Writes `item` over each of `cells` that is null, the first of them being cell `start`.
-pub(super) fn fill(cells: &mut [u8], nulls: &NullBuffer, start: usize, item: &Item, size: usize) {
+pub(super) fn fill(
+    cells: &mut [u8],
+    nulls: &NullBuffer,
+    start: usize,
+    item: &FillBytes,
+    size: usize,
+) {
     let bits = BitChunks::new(nulls.validity(), nulls.offset() + start, cells.len() / size);
     match size {
         1 => fill_blocks::<1, 64>(cells, bits, item),
@@ -26,7 +32,7 @@ pub(super) fn append_filled(
     out: &mut Vec<u8>,
     cells: &[u8],
     nulls: &NullBuffer,
-    item: &Item,
+    item: &FillBytes,
     size: usize,
 ) {
     let bits = BitChunks::new(nulls.validity(), nulls.offset(), cells.len() / size);
@@ -42,7 +48,7 @@ pub(super) fn append_filled(
 fn fill_blocks<const N: usize, const BLOCK: usize>(
     cells: &mut [u8],
     bits: BitChunks<'_>,
-    item: &Item,
+    item: &FillBytes,
 ) {
     let item = repeated::<N>(item);
     let (mut block, mut filled) = ([0; BLOCK], [0; BLOCK]);
@@ -60,7 +66,7 @@ fn append_blocks<const N: usize, const BLOCK: usize>(
     out: &mut Vec<u8>,
     cells: &[u8],
     bits: BitChunks<'_>,
-    item: &Item,
+    item: &FillBytes,
 ) {
     let item = repeated::<N>(item);
     let (mut block, mut filled) = ([0; BLOCK], [0; BLOCK]);
@@ -76,7 +82,7 @@ fn append_blocks<const N: usize, const BLOCK: usize>(
 }
 
 /// As many items of `N` bytes as a register holds.
-fn repeated<const N: usize>(item: &Item) -> Lanes {
+fn repeated<const N: usize>(item: &FillBytes) -> Lanes {
     let mut bytes = [0; 16];
     for cell in bytes.chunks_exact_mut(N) {
         cell.copy_from_slice(&item[..N]);

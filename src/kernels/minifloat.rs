@@ -6,10 +6,10 @@
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
 /// The value of each code point of a format.
-pub(super) type Table = [f32; 256];
+pub(super) type DecodeTable = [f32; 256];
 
 /// The table of a dtype, if it is one of these floats. Bits that the format does not have are ignored.
-pub(super) fn table(dtype: DLDataType) -> Option<Box<Table>> {
+pub(super) fn table(dtype: DLDataType) -> Option<Box<DecodeTable>> {
     let format = Format::of(dtype.code)?;
     let mut table = Box::new([0.0; 256]);
     for (code, value) in (0..=u8::MAX).zip(table.iter_mut()) {

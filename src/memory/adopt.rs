@@ -10,16 +10,16 @@ use super::ManagedTensor;
 use super::own;
 
 /// A `Buffer` over the bytes that the tensor spans; the tensor's deleter runs when the last slice of
-/// it goes, on whichever thread that is. `None`, and the tensor released, where the CPU cannot read.
+/// it is dropped, on any thread. If the CPU cannot read the memory, the tensor is released and the result is `None`.
 ///
 /// A tensor without elements is released at once: its pointer may be NULL or dangling, and Arrow
-/// asks even an empty buffer to be aligned.
+/// requires even an empty buffer to be aligned.
 pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
     if tensor.is_fresh() {
         return Some(match tensor.into_fresh() {
-            // Arrow's own, which its only holder may write to again.
+            // Allocated by Arrow; its only holder may write to it again.
             Ok(memory) if memory.buffer().ptr_offset() == 0 => memory.into_written_buffer(),
-            Ok(memory) => own::lend(memory),
+            Ok(memory) => own::into_buffer(memory),
             Err(_) => Buffer::default(),
         });
     }

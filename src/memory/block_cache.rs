@@ -1,14 +1,14 @@
-//! The block of the tensor that a thread freed last, kept for its next one.
+//! Caches the block of the tensor that a thread freed last, for its next one.
 //!
-//! Mostly a tensor is freed before the next one is made, and what is made of one takes no longer than malloc
-//! and free do for it.
+//! Most tensors are freed before the next one is made, and malloc and free take as long as all other steps of
+//! an export.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use std::alloc::{Layout, dealloc};
 use std::cell::Cell;
 use std::ptr;
 
-/// What the block of a vector takes that has a `Buffer` for its owner. Smaller ones are given as much.
+/// The layout of the block of a one-axis tensor that a `Buffer` owns. Smaller blocks are allocated with it too.
 pub(super) const SMALL: Layout = match Layout::from_size_align(136, 8) {
     Ok(layout) => layout,
     Err(_) => panic!("8 is a power of two"),
@@ -17,7 +17,7 @@ pub(super) const SMALL: Layout = match Layout::from_size_align(136, 8) {
 /// Whether blocks are kept. Not in debug builds, so that sanitizers see a use after free.
 pub(super) const KEEP: bool = !cfg!(debug_assertions);
 
-/// **Q1** It holds a block that was allocated as [`SMALL`], and that has no other owner; or NULL.
+/// **Q1** It holds NULL, or a block that was allocated as [`SMALL`] and has no other owner.
 pub(super) struct BlockCache(Cell<*mut u8>);
 
 impl BlockCache {
@@ -30,7 +30,7 @@ impl BlockCache {
         self.0.replace(ptr::null_mut())
     }
 
-    /// Takes such a block over, unless there is one already.
+    /// Keeps such a block, unless it has one already; returns whether it did.
     pub(super) fn keep(&self, block: *mut u8) -> bool {
         let is_free = self.0.get().is_null();
         if is_free {

@@ -1,4 +1,4 @@
-//! Allocates and frees the blocks of tensors: by the allocator, or from what the thread keeps.
+//! Allocates and frees the blocks of tensors, by the allocator or the thread's cache.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -6,13 +6,13 @@ use std::alloc::{Layout, alloc, dealloc};
 use super::block_cache::SMALL;
 use super::local::{LOCAL, Local};
 
-/// What is allocated for a block of this layout.
+/// The layout that is allocated for a block of this layout.
 fn rounded(layout: Layout) -> Layout {
     let is_small = layout.size() <= SMALL.size() && layout.align() <= SMALL.align();
     if is_small { SMALL } else { layout }
 }
 
-/// A block; NULL if there is no memory.
+/// A block; NULL if the allocation fails.
 ///
 /// # Safety
 ///
@@ -30,7 +30,7 @@ pub(super) unsafe fn block<const KEEP: bool>(layout: Layout) -> *mut u8 {
     unsafe { alloc(layout) }
 }
 
-/// Frees a block, or keeps it.
+/// Frees a block, or caches it.
 ///
 /// # Safety
 ///
@@ -38,7 +38,7 @@ pub(super) unsafe fn block<const KEEP: bool>(layout: Layout) -> *mut u8 {
 #[inline]
 pub(super) unsafe fn free<const KEEP: bool>(block: *mut u8, layout: Layout) {
     let layout = rounded(layout);
-    // A thread without a slot may be at its end: what it keeps would leak.
+    // A thread without a slot may be ending, and would leak a cached block.
     let keep = |local: &Local| local.slot.get().is_some() && local.blocks.keep(block);
     if !(KEEP && layout == SMALL && LOCAL.with(keep)) {
         // SAFETY: the caller's promise.

@@ -1,6 +1,6 @@
 //! Counts in slots: each thread has one of its own, which only it writes to; a reader adds all of them up.
 //!
-//! N1: a slot in `Slots::free` is no thread's, any other is one thread's, from [`Counts::lease`] to
+//! N1: a slot in `ThreadSlots::free` is no thread's, any other is one thread's, from [`Counts::lease`] to
 //! [`Counts::give_back`]. Its counts stay when it changes hands.
 //!
 //! `tests/models` tries every order of the threads' steps.
@@ -19,15 +19,15 @@ pub(super) struct Slot {
 }
 
 #[derive(Default)]
-pub(super) struct Slots {
+pub(super) struct ThreadSlots {
     pub(super) all: Vec<&'static Slot>,
-    /// Those whose threads are gone.
+    /// Slots whose threads have ended.
     pub(super) free: Vec<&'static Slot>,
 }
 
 #[derive(Default)]
 pub(super) struct Counts {
-    pub(super) slots: Mutex<Slots>,
+    pub(super) slots: Mutex<ThreadSlots>,
     /// For threads without a slot.
     pub(super) shared: Slot,
 }
@@ -43,7 +43,7 @@ impl Counts {
         })
     }
 
-    /// This thread counts in it no more.
+    /// Returns the slot of a thread that ends.
     pub(super) fn give_back(&self, slot: &'static Slot) {
         self.lock().free.push(slot);
     }
@@ -55,7 +55,7 @@ impl Counts {
         all.map(|slot| which(slot).load(Ordering::Relaxed)).sum()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slots> {
+    fn lock(&self) -> MutexGuard<'_, ThreadSlots> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

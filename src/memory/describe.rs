@@ -58,8 +58,8 @@ impl ManagedTensor {
         self.view.device()
     }
 
-    /// What the producer said about the tensor. The legacy ABI says nothing, which is taken for
-    /// `READ_ONLY`, as NumPy takes it: its immutable producers have no other way to be safe.
+    /// The producer's flags. The legacy ABI has none, and counts as `READ_ONLY`, as in NumPy, because
+    /// producers of immutable memory cannot flag it.
     #[must_use]
     pub fn flags(&self) -> DLPackFlags {
         self.owner.flags()
@@ -71,8 +71,8 @@ impl ManagedTensor {
         self.flags().contains(DLPackFlags::READ_ONLY)
     }
 
-    /// Whether other code may be writing to the memory, as far as is known. That this tensor is
-    /// read-only says nothing of others over the same memory.
+    /// Whether other code may be writing to the memory, as far as is known. A read-only tensor may share
+    /// memory with a writable one.
     pub(crate) fn may_change(&self) -> bool {
         !self.exclusive.get()
     }
@@ -100,7 +100,7 @@ impl ManagedTensor {
         self.view.row_major_obstacle()
     }
 
-    /// The description in C's terms, good for as long as the tensor is; `None` if the producer left the
+    /// The tensor as a `DLTensor`, valid for as long as the tensor lives; `None` if the producer left the
     /// strides out.
     pub(crate) fn dl_tensor(&self) -> Option<DLTensor> {
         self.view.dl_tensor()

@@ -44,7 +44,7 @@ impl ManagedTensor {
     }
 
     /// The elements of a tensor of booleans, a byte for each, if they are in row-major order, in memory that the CPU
-    /// can read. True is any other byte than 0: producers write 1, and not all of them do.
+    /// can read. Any byte but 0 is true: most producers write 1, but not all.
     ///
     /// ```
     /// use arrow_array::BooleanArray;
@@ -58,8 +58,8 @@ impl ManagedTensor {
         (self.dtype() == DLDataType::BOOL && self.is_contiguous()).then_some(bytes)
     }
 
-    /// Where the elements are, and how many: all of them `T`s, aligned, in row-major order, in memory that the CPU
-    /// can read, for as long as the tensor lives. Other code may write to them.
+    /// A pointer to the elements, and their number, if they are aligned `T`s in row-major order that the
+    /// CPU can read. It is valid for as long as the tensor lives. Other code may write to them.
     pub(crate) fn run_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
         let (lowest, len, _) = self.view.elements()?;
         match self.row_major_obstacle().filter(|_| !self.is_contiguous()) {
@@ -89,7 +89,7 @@ impl ManagedTensor {
                 nbytes: self.nbytes(),
             });
         }
-        // SAFETY: I2, V3, as `span` has it; each of these bytes is 0 or 1.
+        // SAFETY: I2, V3, as in `span`; each of these bytes is 0 or 1.
         Ok((unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }, origin))
     }
 

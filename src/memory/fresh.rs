@@ -9,15 +9,15 @@ use crate::error::Error;
 /// A buffer of Rust's allocator with one owner, which may therefore write to it.
 pub(crate) struct Fresh(Buffer);
 
-/// What Arrow recommends, and what JAX, MLX and minarrow need in order to share what they are given.
+/// Arrow's recommendation, and what JAX, MLX and minarrow require to share memory.
 const ALIGNMENT: usize = 64;
 
-/// Room for `len` values behind those that it has, where the room is aligned to 64 bytes. This is once for each
-/// type, and not once for each of the many that fill it.
+/// A vector with padding and capacity for `len` values after it, so that these are aligned to 64 bytes. Not
+/// inlined, so that there is one instance for each type and not one for each caller.
 #[inline(never)]
 fn reserved<T: ArrowNativeType>(len: usize) -> Result<Vec<T>, Error> {
     let mut values = Vec::<T>::new();
-    // The allocator aligns to 16 bytes or so: leave room to begin further on.
+    // The allocator aligns to 16 bytes or so: reserve more, for the padding.
     let slack = ALIGNMENT / size_of::<T>();
     values
         .try_reserve_exact(len.saturating_add(slack))
@@ -52,7 +52,7 @@ impl Fresh {
         Ok(Self::of(values, start, len))
     }
 
-    /// As [`Self::build`], for a `fill` that writes in an order of its own, to what is 0 until then.
+    /// As [`Self::build`], for a `fill` that writes in any order, to memory that is 0.
     pub(crate) fn write<T: ArrowNativeType>(
         len: usize,
         fill: impl FnOnce(&mut [T]),
@@ -67,7 +67,7 @@ impl Fresh {
         Ok(Self::of(values, start, len))
     }
 
-    /// So many values of a vector, from `start` on.
+    /// The `len` values of a vector from `start` on.
     #[inline(never)]
     fn of<T: ArrowNativeType>(values: Vec<T>, start: usize, len: usize) -> Self {
         let (start, nbytes) = (start * size_of::<T>(), len * size_of::<T>());
@@ -87,7 +87,7 @@ impl Fresh {
         &self.0
     }
 
-    /// So many bytes of it, from `start` on.
+    /// The `len` bytes from `start` on.
     pub(super) fn part(self, start: usize, len: usize) -> Self {
         Self(self.0.slice_with_length(start, len))
     }
@@ -97,8 +97,8 @@ impl Fresh {
         Self(buffer)
     }
 
-    /// [`Self::into_buffer`] for what begins where its allocation does, and may have been written to: a buffer's
-    /// pointer is for reading, and is made anew.
+    /// [`Self::into_buffer`] for memory that begins at its allocation and may have been written to. The buffer
+    /// is made anew, because writes invalidate the pointer that the old one reads by.
     pub(super) fn into_written_buffer(self) -> Buffer {
         self.0.into_mutable().map_or_else(|buffer| buffer, Buffer::from)
     }

@@ -1,4 +1,4 @@
-//! Tensors over memory of our own, and how they return it.
+//! Tensors over memory that this crate owns, and the recovery of that memory.
 #![expect(unsafe_code, reason = "describes a buffer's allocation")]
 
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 
 impl ManagedTensor {
-    /// A tensor over memory that others may hold too: read-only, whatever else `flags` say.
+    /// A tensor over memory that may have other holders: read-only, in addition to `flags`.
     pub(crate) fn from_shared(
         buffer: Buffer,
         dtype: DLDataType,
@@ -27,12 +27,12 @@ impl ManagedTensor {
         Self::over(buffer, whole, 0, dtype, flags, shape, strides)
     }
 
-    /// [`Self::from_shared`] for what reaches from the start of the first buffer to the end of the last:
-    /// slices of one allocation, each of which [`follows`] the one before it.
+    /// [`Self::from_shared`] for the memory from the start of the first buffer to the end of the last. They are
+    /// slices of one allocation, and each [`follows`] the one before it.
     ///
     /// # Panics
     ///
-    /// If one does not.
+    /// If a buffer does not follow the one before it.
     pub(crate) fn from_run(
         mut buffers: Vec<Buffer>,
         dtype: DLDataType,
@@ -45,14 +45,14 @@ impl ManagedTensor {
         }
         assert!(buffers.windows(2).all(|pair| follows(&pair[0], &pair[1])), "one run");
         let start = buffers.first().map_or(0, Buffer::ptr_offset);
-        // It keeps the whole allocation, and so all of the others.
+        // It keeps the whole allocation alive, and with it the other slices.
         let last = buffers.pop().unwrap_or_default();
         let end = last.ptr_offset() + last.len();
         Self::over(last, start..end, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
     }
 
     /// A writable tensor over memory with no other owner, whose first element is `origin` bytes into
-    /// it. `flags` say how that came to be.
+    /// it. `flags` describe its origin.
     pub(crate) fn from_fresh(
         memory: Fresh,
         origin: usize,
@@ -74,8 +74,8 @@ impl ManagedTensor {
         matches!(self.owner.abi(), Abi::Fresh(_))
     }
 
-    /// The memory that it spans, if it is our own, has no other owner and is not empty; this consumes the
-    /// tensor. Otherwise the tensor comes back.
+    /// The memory that the tensor spans, if this crate owns it, it has no other owner and is not empty.
+    /// Otherwise the tensor back.
     pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
         let (Abi::Fresh(packed), Some((bytes, _))) = (self.owner.abi(), self.span()) else {
             return Err(self);
@@ -91,8 +91,8 @@ impl ManagedTensor {
         Ok(memory.part(before, len))
     }
 
-    /// A tensor over so many bytes of a buffer's allocation, `origin` bytes into which its first element is.
-    /// They end where the buffer does, or before.
+    /// A tensor over a range of bytes of a buffer's allocation, which ends at or before the end of the buffer.
+    /// Its first element is `origin` bytes into the range.
     fn over(
         buffer: Buffer,
         bytes: Range<usize>,
@@ -102,7 +102,7 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        // The header asks for NULL where there are no elements. Elsewhere the pointer must come from
+        // The header requires NULL where there are no elements. Otherwise the pointer must come from
         // the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory writes through it.
         let data = if shape.contains(&0) {
             std::ptr::null_mut()

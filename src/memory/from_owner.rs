@@ -1,4 +1,4 @@
-//! Tensors over memory that any owner holds.
+//! Tensors over memory of any owner.
 #![expect(unsafe_code, reason = "keeps an owner and a pointer into its memory together")]
 
 use std::ffi::c_void;
@@ -32,8 +32,8 @@ impl ManagedTensor {
         Self::from_fresh(memory, 0, T::DTYPE, DLPackFlags::default(), shape, &strides)
     }
 
-    /// A tensor of elements that an owner holds, row-major, in the owner's memory: read-only, since others may look
-    /// at it. The owner is dropped with the last tensor.
+    /// A tensor of elements that an owner holds, row-major, in the owner's memory: read-only, since the owner
+    /// may have other holders. The owner is dropped with the last tensor.
     ///
     /// Boxed slices, `Arc<[T]>`, arrow's `ScalarBuffer`, arrays and vectors are such owners.
     ///
@@ -59,8 +59,8 @@ impl ManagedTensor {
         let values: &[T] = (*owner).as_ref();
         check_count(values.len(), shape)?;
         let data = values.as_ptr().cast_mut().cast();
-        // SAFETY: so many elements, borrowed from an owner that only the tensor has: until the tensor drops it, it
-        // stays where it is and is not borrowed mutably.
+        // SAFETY: the elements are borrowed from an owner that only the tensor has; until the tensor drops it,
+        // it is not moved or borrowed mutably.
         unsafe { Self::read_only_parts(owner, data, T::DTYPE, shape) }
     }
 
@@ -81,8 +81,8 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// `WrongLength` if such elements take another number of bytes; what [`Self::from_raw`] says of a dtype or a shape
-    /// that cannot be. The owner has been dropped by then.
+    /// `WrongLength` if such elements take another number of bytes; the errors of [`Self::from_raw`] for an
+    /// invalid dtype or shape. The owner has been dropped by then.
     pub fn from_bytes(
         owner: impl AsRef<[u8]> + Send + Sync + 'static,
         dtype: DLDataType,
@@ -121,14 +121,14 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// `WrongRank` if there are not as many strides as extents; what [`Self::from_raw`] says of a dtype, a shape or
-    /// strides that cannot be. The owner has been dropped by then.
+    /// `WrongRank` if there are not as many strides as extents; the errors of [`Self::from_raw`] for an invalid
+    /// dtype, shape or strides. The owner has been dropped by then.
     ///
     /// # Safety
     ///
     /// As [`Self::from_raw`]: until the owner is dropped, on whatever thread and wherever it is moved to, the elements
-    /// are at `data`, on that device; if it is the CPU, they can be read, and are not written to while they are
-    /// looked at.
+    /// are at `data`, on that device; if it is the CPU, they can be read, and are not written to while Rust
+    /// code reads them.
     pub unsafe fn from_raw_parts(
         owner: impl Send + Sync + 'static,
         data: *mut c_void,

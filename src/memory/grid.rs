@@ -1,7 +1,7 @@
 //! Writes rows strip by strip of columns, to uninitialised memory.
 //!
-//! Each strip goes down all rows. Code that writes wide rows one after the other has to look at every column
-//! for each few of them.
+//! Each strip is some columns of all rows. Code that writes wide rows one after the other would read every
+//! column again for each few rows.
 //!
 //! G1: the first `done` bytes of each row are written.
 #![expect(unsafe_code, reason = "writes to memory, and lengthens a vector by it")]
@@ -9,9 +9,9 @@
 use std::mem::MaybeUninit;
 use std::ptr;
 
-/// From so many bytes on, whole cache lines are written past the caches. Otherwise the processor reads each line
-/// from memory before it is written: of 40 MB, that takes twice the time. Of less, much is still in a cache when
-/// the tensor's user comes to it.
+/// The size from which on whole cache lines are written past the caches. Otherwise the processor reads each
+/// line from memory before it writes it: for 40 MB that takes twice the time. Smaller results are partly still
+/// in a cache when the tensor is read.
 const STREAMED: usize = 16 << 20;
 
 /// Bytes of a cache line.
@@ -28,11 +28,11 @@ pub(crate) struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Appends so many rows of so many bytes, which are not 0, to a vector that has room for them.
+    /// Appends `rows` rows of `row` bytes each, neither of them 0, to a vector with capacity for them.
     ///
     /// # Panics
     ///
-    /// It has no room, or `write` does not write all strips.
+    /// If the capacity does not suffice, or `write` does not write all strips.
     pub(crate) fn append<E>(
         out: &mut Vec<u8>,
         rows: usize,

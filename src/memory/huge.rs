@@ -3,15 +3,15 @@
 
 /// Asks for huge pages where they make a difference.
 ///
-/// The first write to each page of new memory costs a fault, and for a copy of tens of megabytes these
-/// faults cost several times what the copy does. NumPy asks too, from the same size on. Advice can be
+/// The first write to each page of new memory costs a page fault, and for a copy of tens of megabytes these
+/// faults take several times as long as the copy. NumPy asks too, from the same size on. Advice can be
 /// refused without harm.
 #[cfg(target_os = "linux")]
 pub(super) fn advise<T>(memory: &mut [T]) {
     const WORTH_IT: usize = 4 << 20;
 
     if size_of_val(memory) >= WORTH_IT {
-        // SAFETY: it is there.
+        // SAFETY: the slice is the caller's.
         unsafe { advise_pages(memory.as_mut_ptr().cast(), size_of_val(memory)) }
     }
 }
@@ -38,8 +38,8 @@ pub(super) unsafe fn advise_pages(start: *mut u8, nbytes: usize) {
     unsafe { advise_whole_pages(start, nbytes, MADV_HUGEPAGE) }
 }
 
-/// Lets the kernel take the memory back when it needs some: from now on it may hold anything, until it
-/// is written to again.
+/// Lets the kernel reclaim the memory when it needs some. Its contents are undefined until it is written to
+/// again.
 ///
 /// # Safety
 ///
@@ -54,7 +54,7 @@ pub(super) unsafe fn offer(start: *mut u8, nbytes: usize) {
 
 /// # Safety
 ///
-/// So many bytes from `start` on are the caller's, and so is what becomes of them.
+/// So many bytes from `start` on are the caller's, who answers for the effect of the advice.
 #[cfg(target_os = "linux")]
 unsafe fn advise_whole_pages(start: *mut u8, nbytes: usize, advice: i32) {
     const SMALL_PAGE: usize = 4096;

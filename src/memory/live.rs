@@ -1,9 +1,9 @@
 //! Counts the open tensors without contention between threads.
 //!
-//! Each thread has a slot of its own to count in; a slot outlives its thread, with its counts, and the
-//! next thread takes it over.
+//! Each thread counts in a slot of its own. A slot keeps its counts when its thread ends, and is reused by the
+//! next thread.
 
-use super::counts::{Counts, Slot, Slots};
+use super::counts::{Counts, Slot, ThreadSlots};
 use super::local::LOCAL;
 use crate::sync::Mutex;
 use crate::sync::atomic::AtomicIsize;
@@ -11,14 +11,14 @@ use crate::sync::atomic::AtomicIsize;
 /// Tensors that this library holds open, for leak tests; see [`live`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Live {
-    /// Exported, and their deleter has not run yet.
+    /// Exported tensors whose deleter has not run yet.
     pub exported: usize,
-    /// Taken over from someone else, and their deleter has not been called yet.
+    /// Tensors taken over from a producer whose deleter has not been called yet.
     pub imported: usize,
 }
 
-/// How many tensors are open in this process right now: both counts return to where they were when
-/// everything made in between is gone.
+/// The number of open tensors in this process. Both counts return to their earlier values when all tensors made
+/// since have been dropped.
 #[must_use]
 pub fn live() -> Live {
     // A tensor may be opened on one thread and closed on another: only the sum means something.
@@ -39,7 +39,7 @@ pub(super) fn imported(by: isize) {
 }
 
 static COUNTS: Counts = Counts {
-    slots: Mutex::new(Slots { all: Vec::new(), free: Vec::new() }),
+    slots: Mutex::new(ThreadSlots { all: Vec::new(), free: Vec::new() }),
     shared: Slot { exported: AtomicIsize::new(0), imported: AtomicIsize::new(0) },
 };
 
@@ -47,7 +47,7 @@ thread_local! {
     static LEASE: Lease = Lease::new();
 }
 
-/// Gives the slot back when the thread ends, and what goes with it.
+/// Returns the slot when the thread ends, and frees the cached block.
 struct Lease(&'static Slot);
 
 impl Lease {

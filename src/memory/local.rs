@@ -6,18 +6,17 @@ use super::block_cache::BlockCache;
 use super::counts::Slot;
 
 pub(super) struct Local {
-    /// Where it counts its tensors, from the first one on, until it ends; see `live`.
+    /// The thread's slot of counters, from its first tensor until it ends; see `live`.
     pub(super) slot: Cell<Option<&'static Slot>>,
-    /// What it is releasing at the moment, and whether something waits for the end of that; see
-    /// `release`.
+    /// The depth of nested releases, and whether any are postponed; see `release`.
     pub(super) releases: Cell<usize>,
     pub(super) any_waiting: Cell<bool>,
-    /// For the next tensor. Empty while there is no slot.
+    /// The block for the next tensor. Empty while the thread has no slot.
     pub(super) blocks: BlockCache,
 }
 
 thread_local! {
-    /// It has nothing to drop, so that it can be used to the very end of the thread.
+    /// It needs no drop, so that it can be used until the thread ends.
     pub(super) static LOCAL: Local = const {
         Local {
             slot: Cell::new(None),

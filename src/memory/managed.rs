@@ -1,4 +1,4 @@
-//! The owning handle, for both ABIs and for tensors of our own.
+//! The owning handle, for tensors of both ABIs and those that this crate exports.
 #![expect(unsafe_code, reason = "takes raw pointers over and gives them up")]
 
 use std::ptr::NonNull;
@@ -12,10 +12,10 @@ use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackV
 
 pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 
-/// A tensor that is yours: dropping it calls the producer's deleter, exactly once.
+/// An owned tensor. Dropping it calls the producer's deleter, exactly once.
 ///
-/// Whatever it came from (a pointer of either ABI, or [`crate::to_dlpack`]), it has been validated:
-/// the accessors cannot fail. It can be sent to and dropped on any thread.
+/// It has been validated on construction (from a pointer of either ABI, or by [`crate::to_dlpack`]), so the
+/// accessors cannot fail. It can be sent to and dropped on any thread.
 ///
 /// ```
 /// use arrow_array::Float32Array;
@@ -32,8 +32,7 @@ pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
-/// It has the same elements in other shapes by [`reshape`](Self::reshape) and [`broadcast_to`](Self::broadcast_to),
-/// mostly without a copy:
+/// [`reshape`](Self::reshape) and [`broadcast_to`](Self::broadcast_to) change its shape, mostly without a copy:
 ///
 /// ```
 /// use arrow_dlpack::{CopyPolicy, ManagedTensor};
@@ -68,10 +67,10 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// Any inconsistency that the descriptor itself can prove: a major version other than 1, negative
-    /// ndim or extents, over 256 axes, sizes that overflow or no address space holds, NULL where memory is
-    /// needed, bits that do not fit the code. The tensor has been deleted by then. Device, strides and dtype
-    /// are free. What is at a misaligned address is not read, and so it is not deleted either.
+    /// Any inconsistency in the descriptor: a major version other than 1, negative
+    /// ndim or extents, over 256 axes, sizes that overflow or exceed any address space, NULL where memory is
+    /// needed, bits that do not fit the code. The tensor has been deleted by then. Any device, strides and dtype
+    /// are accepted. A tensor at a misaligned address is not read, and so not deleted either.
     ///
     /// # Safety
     ///
@@ -93,12 +92,12 @@ impl ManagedTensor {
         unsafe { Self::judge(tensor, drop) }
     }
 
-    /// As [`Self::from_raw`], but a tensor that is refused stays the caller's: its deleter has not been
+    /// As [`Self::from_raw`], but on an error the caller still owns the tensor, and its deleter has not been
     /// called.
     ///
     /// # Safety
     ///
-    /// As [`Self::from_raw`], but for a tensor that the caller gives up only if it is taken.
+    /// As [`Self::from_raw`], but the caller gives the tensor up only on success.
     pub(crate) unsafe fn from_raw_unless_refused(
         tensor: *mut DLManagedTensorVersioned,
     ) -> Result<Self, Error> {
@@ -112,8 +111,8 @@ impl ManagedTensor {
         self.owner.forget();
     }
 
-    /// Owns first, then validates. A tensor is too large to be moved for nothing: what is made here is returned as
-    /// it is by the callers.
+    /// Owns first, then validates. Callers return the result directly, because a tensor is large and a move costs
+    /// time.
     ///
     /// # Safety
     ///
@@ -161,12 +160,12 @@ impl ManagedTensor {
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
     }
 
-    /// The same tensor, known to be the only way to its memory: it may now be written to through
-    /// [`Self::as_slice_mut`] and its kin, unless it is read-only.
+    /// The same tensor, marked as the only access to its memory: [`Self::as_slice_mut`] and the like may now write to
+    /// it, unless it is read-only.
     ///
-    /// Copies and tensors of memory that was handed over are known to be so from the start, and those
-    /// of other libraries that are flagged `IS_COPIED`. That one is merely writable says nothing about
-    /// who else holds it: NumPy and PyTorch keep a reference to all that they share.
+    /// Copies, tensors of memory that was handed over, and tensors of other libraries with the flag `IS_COPIED`
+    /// are exclusive from the start. A writable tensor need not be: NumPy and PyTorch keep references to memory
+    /// that they share.
     ///
     /// # Safety
     ///
@@ -178,11 +177,11 @@ impl ManagedTensor {
     }
 
     /// A tensor over foreign memory that came without a deleter, such as a Python object's.
-    /// Dropping `owner` is what gives the memory back.
+    /// Dropping `owner` releases the memory.
     ///
     /// # Errors
     ///
-    /// Any inconsistency that the description itself can prove, as [`Self::from_raw`]. The owner has
+    /// Any inconsistency in the description, as [`Self::from_raw`]. The owner has
     /// been dropped by then.
     ///
     /// # Safety
@@ -194,14 +193,14 @@ impl ManagedTensor {
         owner: O,
         description: &Description<'_>,
     ) -> Result<Self, Error> {
-        // The header asks for NULL where there are no elements.
+        // The header requires NULL where there are no elements.
         let empty = description.shape.contains(&0);
         let data = if empty { std::ptr::null_mut() } else { description.data };
         // SAFETY: the caller's promise; nothing is read through a NULL that stands for no elements.
         unsafe { Self::pack(owner, &Description { data, ..*description }) }
     }
 
-    /// A tensor of our own that keeps `owner` alive: one allocation for everything.
+    /// A tensor that keeps `owner` alive, with everything in one allocation.
     ///
     /// # Safety
     ///
@@ -221,7 +220,7 @@ impl ManagedTensor {
 
     /// Gives the tensor up as a `DLManagedTensorVersioned`; the holder of the pointer must call its
     /// deleter. A legacy tensor is wrapped in a new one.
-    #[must_use = "the tensor leaks if nobody calls its deleter"]
+    #[must_use = "the tensor leaks unless its deleter is called"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
         match self.owner.abi() {
             Abi::Versioned(tensor) => {
@@ -236,8 +235,8 @@ impl ManagedTensor {
         }
     }
 
-    /// [`Self::into_raw`] for a consumer that understands `newest`: what is written in the header is the
-    /// smaller of its version and ours, but not less than the dtype and the flags take.
+    /// [`Self::into_raw`] for a consumer that supports versions up to `newest`. The header gets the smaller of
+    /// that version and ours, but at least the one that introduced the dtype and the flags.
     pub(crate) fn into_raw_for(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
         // 1.1 brought the 8, 6 and 4-bit floats and the padding flag.
         let minor = u32::from(self.dtype().code.0 > 6 || self.flags().contains(PADDED));
@@ -248,8 +247,8 @@ impl ManagedTensor {
         raw
     }
 
-    /// Gives the tensor up as a legacy `DLManagedTensor`, which cannot say that it is read-only. A
-    /// foreign versioned tensor is wrapped in a new one, one of our own is rewritten in
+    /// Gives the tensor up as a legacy `DLManagedTensor`, which cannot say that it is read-only. A foreign
+    /// versioned tensor is wrapped in a new one, one that this crate made is rewritten in
     /// place.
     ///
     /// # Errors
@@ -274,7 +273,7 @@ impl ManagedTensor {
     }
 }
 
-/// Where a managed tensor may be. Nothing of one that is misaligned can be read, not even its deleter.
+/// Checks the address of a managed tensor. If it is misaligned, nothing of it can be read, not even the deleter.
 fn at<T>(tensor: *mut T) -> Result<NonNull<T>, Error> {
     let tensor = NonNull::new(tensor).ok_or(Error::NullTensor)?;
     if tensor.is_aligned() {

@@ -1,4 +1,5 @@
-//! Foreign memory and memory of our own, with all unsafe code of the core. CONTRIBUTING.md describes each file.
+//! Foreign memory and this crate's own memory, with all unsafe code of the core but that of `kernels`.
+//! CONTRIBUTING.md describes each file.
 
 mod adopt;
 mod block_cache;

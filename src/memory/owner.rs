@@ -14,7 +14,7 @@ pub(super) struct Owner(Abi);
 
 // SAFETY: I1 allows the deleter on any thread.
 unsafe impl Send for Owner {}
-// SAFETY: I1 once more, and what a shared owner can be asked for, its flags, does not change.
+// SAFETY: I1, and a shared owner gives access only to its flags, which do not change.
 unsafe impl Sync for Owner {}
 
 #[derive(Clone, Copy)]
@@ -56,7 +56,7 @@ impl Owner {
         !matches!(self.0, Abi::Packed(_) | Abi::Fresh(_))
     }
 
-    /// Someone else owns it now.
+    /// Gives up ownership without a call of the deleter.
     pub(super) fn forget(self) {
         if self.is_foreign() {
             live::imported(-1);
@@ -64,12 +64,12 @@ impl Owner {
         mem::forget(self);
     }
 
-    /// Must not be asked before the version is known.
+    /// Must not be called before the version is known.
     pub(super) fn flags(&self) -> DLPackFlags {
         let versioned = match self.0 {
             Abi::Versioned(tensor) => tensor.as_ptr(),
             Abi::Packed(packed) | Abi::Fresh(packed) => packed.into_versioned(),
-            // It cannot say that it is read-only, and JAX's arrays are: so it is taken for read-only.
+            // It has no read-only flag, and JAX's arrays are read-only, so it counts as read-only.
             Abi::Legacy(_) => return DLPackFlags::READ_ONLY,
         };
         // SAFETY: I1.
@@ -99,7 +99,7 @@ impl Drop for Owner {
     }
 }
 
-/// Calls the deleter, if there is one. Nothing else is touched: the major version may be another.
+/// Calls the deleter, if there is one. No other field is read but the deleter, because the major version may differ.
 ///
 /// # Safety
 ///

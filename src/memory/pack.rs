@@ -1,4 +1,4 @@
-//! Tensors of our own: header, shape, strides and owner in one allocation, and their deleter.
+//! Exported tensors: header, shape, strides and owner in one allocation, and their deleter.
 #![expect(unsafe_code, reason = "lays out and frees an allocation by hand")]
 
 use std::alloc::{Layout, handle_alloc_error};
@@ -13,7 +13,7 @@ use crate::ffi::{
     DLTensor,
 };
 
-/// What an exported tensor says of itself. Strides are always given: since DLPack 1.2 they must be.
+/// The description of an exported tensor. Strides are always given, which DLPack requires since 1.2.
 #[derive(Clone, Copy)]
 pub(crate) struct Description<'a> {
     pub(crate) data: *mut u8,
@@ -25,8 +25,7 @@ pub(crate) struct Description<'a> {
     pub(crate) strides: &'a [i64],
 }
 
-/// The header that a consumer sees. The legacy one is the smaller, so that a tensor can be turned
-/// into it where it stands.
+/// The header that a consumer sees. The legacy one is smaller, so that it can replace the other in place.
 #[repr(C)]
 union Header {
     versioned: std::mem::ManuallyDrop<DLManagedTensorVersioned>,
@@ -59,7 +58,7 @@ impl<O: 'static> Block<O> {
             .unwrap_or_else(|_| unreachable!("the arrays exist already, so they fit memory"))
     }
 
-    /// Drops the owner and frees the block. Only the owner can panic, and that ends in `release`.
+    /// Drops the owner and frees the block. Only the owner's drop can panic, which `release` catches.
     ///
     /// # Safety
     ///
@@ -70,7 +69,7 @@ impl<O: 'static> Block<O> {
         release(|| drop(owner));
     }
 
-    /// Frees the block, and gives its owner back.
+    /// Frees the block, and returns its owner.
     ///
     /// # Safety
     ///
@@ -106,8 +105,8 @@ unsafe extern "C" fn delete_legacy<O: 'static>(tensor: *mut DLManagedTensor) {
 #[derive(Clone, Copy)]
 pub(super) struct Packed(NonNull<Prefix>);
 
-/// A new block that describes memory as `description` does, with an owner that is made where it stays:
-/// to move what has just been written takes longer than to write it.
+/// A new block with this description, whose owner is constructed in place, because moving a value that has just
+/// been written takes longer than writing it.
 #[inline(always)] // so that all of a vector's block but its addresses is known beforehand
 pub(super) fn pack<O: Send + Sync + 'static>(
     owner: impl FnOnce() -> O,
@@ -144,7 +143,7 @@ pub(super) fn pack<O: Send + Sync + 'static>(
     };
     let versioned = DLManagedTensorVersioned {
         version: DLPackVersion::CURRENT,
-        // Not NULL, though nothing here reads it: paddle calls no deleter without it.
+        // Nothing here reads it, but paddle calls the deleter only if it is not NULL.
         manager_ctx: start.as_ptr().cast(),
         deleter: Some(delete::<O>),
         flags,
@@ -164,7 +163,7 @@ impl Packed {
         self.0.as_ptr().cast()
     }
 
-    /// Takes the owner out, without a call of the deleter: this ends the tensor.
+    /// Ends the tensor and returns its owner, without a call of the deleter.
     ///
     /// # Safety
     ///

@@ -1,4 +1,4 @@
-//! Tensors that keep another one and share its memory: some of its elements, or its bytes as integers.
+//! Tensors that keep another tensor alive and share its memory: views of some elements, or of the bytes as integers.
 #![expect(unsafe_code, reason = "describes memory of another tensor anew")]
 
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::layout;
 
-/// Which positions along an axis a view has.
+/// The index of a view along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Index {
-    /// One, and the axis is gone.
+    /// One position; the axis is removed.
     One(i64),
-    /// So many, from `start` on in steps of `step`; where there are none, `start` and `step` mean nothing.
+    /// A range of positions from `start` on in steps of `step`; if it is empty, `start` and `step` are ignored.
     Every { start: i64, step: i64, len: i64 },
     /// A new axis of one position.
     New,
 }
 
 impl ManagedTensor {
-    /// Some of the elements: each axis has its index, in order, and those without one are taken whole. No memory
-    /// is looked at, so that it may be a device's.
+    /// A view of some elements: the indices apply to the axes in order, and axes without one are taken
+    /// whole. No memory is read, so it may be a device's.
     ///
     /// # Errors
     ///
@@ -36,12 +36,12 @@ impl ManagedTensor {
         let bytes = bytes.and_then(|(origin, itemsize)| origin.checked_mul(itemsize));
         let bytes = bytes.ok_or_else(Error::overflow("span of strides"))?;
         if shape.contains(&0) {
-            // The header asks for NULL where there are no elements.
+            // The header requires NULL where there are no elements.
             (description.data, description.byte_offset) = (std::ptr::null_mut(), 0);
         } else if self.device().is_host_readable() {
             description.data = description.data.wrapping_offset(bytes);
         } else {
-            // What a device calls an address may be a handle, without arithmetic.
+            // A device's address may be a handle, without arithmetic.
             let wide = i64::try_from(bytes).ok();
             let offset = wide.and_then(|bytes| description.byte_offset.checked_add_signed(bytes));
             description.byte_offset = offset.ok_or_else(Error::overflow("address range"))?;
@@ -51,7 +51,7 @@ impl ManagedTensor {
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 
-    /// The bytes of elements in row-major order, one axis of them.
+    /// The bytes of elements in row-major order, as one axis.
     ///
     /// # Errors
     ///
@@ -66,8 +66,7 @@ impl ManagedTensor {
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 
-    /// The same bytes as unsigned integers of the elements' size, for callers that know the element type by
-    /// another name.
+    /// The same bytes as unsigned integers of the elements' size, for callers that reinterpret them.
     ///
     /// # Errors
     ///
@@ -102,7 +101,7 @@ fn part(
     let mut axes = shape.iter().zip(strides).enumerate();
     let (mut origin, mut extents, mut steps) = (Some(0i64), Vec::new(), Vec::new());
     let mut move_on = |position: i64, stride: i64| {
-        // Where there is no element, no stride means anything.
+        // Without elements, strides have no meaning.
         if !is_empty && position != 0 {
             let step = position.checked_mul(stride);
             origin = step.and_then(|step| origin?.checked_add(step));
@@ -132,7 +131,7 @@ fn part(
                 check(last.ok_or_else(overflow)?)?;
                 move_on(check(start)?, stride);
                 extents.push(len);
-                // Of one position the stride means nothing.
+                // The stride of an axis of one position has no meaning.
                 steps.push(
                     stride.checked_mul(step).or((len == 1).then_some(1)).ok_or_else(overflow)?,
                 );

@@ -1,8 +1,8 @@
-//! Allocations as large as the data, which are errors where a `Vec` or arrow-rs would abort the process.
+//! Allocations that grow with the data. They return an error where `Vec` or arrow-rs would abort the process.
 
 use crate::error::Error;
 
-/// An error unless so many bytes can be allocated now, for code that aborts where they cannot.
+/// An error unless so many bytes can be allocated now. Called before code that aborts if they cannot.
 pub(crate) fn probe_alloc(nbytes: usize) -> Result<(), Error> {
     reserved::<u8>(nbytes).map(drop)
 }

@@ -1,4 +1,4 @@
-//! Memory of our own for a shape and a dtype in C's terms.
+//! Allocates a tensor for a `DLTensor` prototype.
 #![expect(unsafe_code, reason = "reads a foreign descriptor")]
 
 use std::ptr;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::ffi::{DLDevice, DLDeviceType, DLPackFlags, DLTensor};
 use crate::layout;
 
-/// A device whose memory this crate never reads, so that a descriptor on it needs none.
+/// A device whose memory this crate never reads, so that a descriptor on it needs no memory.
 const NOWHERE: DLDevice = DLDevice { device_type: DLDeviceType::EXT_DEV, device_id: 0 };
 
 impl ManagedTensor {
@@ -17,12 +17,12 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// A dtype or a shape that cannot be, as [`Self::from_raw`]; `OutOfMemory`.
+    /// An invalid dtype or shape, as [`Self::from_raw`]; `OutOfMemory`.
     ///
     /// # Safety
     ///
     /// `prototype` is valid for reads, and so are `ndim` extents at its `shape`, if that is not NULL.
-    /// Its data, device, strides and byte offset are not looked at.
+    /// Its data, device, strides and byte offset are not read.
     pub(crate) unsafe fn like(prototype: *const DLTensor) -> Result<Self, Error> {
         // SAFETY: the caller's promise; `DLTensor` is plain data.
         let prototype = unsafe { prototype.read_unaligned() };

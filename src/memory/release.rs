@@ -1,8 +1,8 @@
 //! Releases foreign objects, with a bound on the recursion.
 //!
-//! Tensors that were handed back and forth hold each other, in a chain of any length, and so do arrays that
-//! other libraries handed back. The release of the first releases the next one within, and the stack is
-//! finite: from some depth on the rest waits until the outermost release has returned.
+//! Tensors that libraries exchange several times form a chain of owners of any length, and so do arrays. Each
+//! release calls the next one, and the stack is finite: from some depth on, further releases are postponed
+//! until the outermost one has returned.
 //!
 //! So every owner of a foreign object releases it here: a tensor ([`super::ManagedTensor`]), an Arrow
 //! structure or stream, a capsule, a Python object.
@@ -14,21 +14,21 @@ use super::local::LOCAL;
 use crate::fence;
 use crate::pending::PendingException;
 
-/// Releases within releases, before the next one has to wait: more than there are in earnest, and few enough for
-/// the smallest stacks of threads, 128 KiB, whatever other libraries do in between.
+/// The depth of nested releases from which on they are postponed: more than programs have, and few enough for
+/// the smallest stacks of threads, 128 KiB, with the frames of other libraries in between.
 const DEEPEST: usize = 16;
 
 type Work = Box<dyn FnOnce()>;
 
 thread_local! {
-    /// Empty, without memory of its own, unless a release is running: so it has nothing to drop, and can
-    /// be used until the thread ends.
+    /// Empty and unallocated unless a release is running, so that it needs no drop and can be used until the
+    /// thread ends.
     static WAITING: ManuallyDrop<RefCell<Vec<Work>>> =
         const { ManuallyDrop::new(RefCell::new(Vec::new())) };
 }
 
-/// Runs a release, now or before the outermost release on this thread ends. A panic must not cross C, and
-/// no caller could handle it: it ends here.
+/// Runs a release, now or before the outermost release on this thread ends. A panic is caught here, because it
+/// must not cross C and no caller could handle it.
 #[inline]
 pub(super) fn release(work: impl FnOnce() + 'static) {
     LOCAL.with(|local| {
@@ -59,7 +59,7 @@ fn postpone(work: Work) {
     LOCAL.with(|local| local.any_waiting.set(true));
 }
 
-/// Does what waits, and what comes to wait meanwhile.
+/// Runs the postponed releases, and those that are postponed meanwhile.
 #[cold]
 fn drain() {
     while let Some(work) = WAITING.with(|waiting| waiting.borrow_mut().pop()) {

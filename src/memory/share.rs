@@ -1,4 +1,4 @@
-//! Tensors that keep another one and share its memory.
+//! Tensors that keep another tensor alive and share its memory.
 #![expect(unsafe_code, reason = "describes memory of another tensor anew")]
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::ffi::DLPackFlags;
 use crate::layout;
 
 impl ManagedTensor {
-    /// Another tensor over the same memory, which keeps this one alive. What the producer said of
-    /// it is passed on, but not `IS_COPIED`: there is no sole owner any more.
+    /// Another tensor over the same memory, which keeps this one alive. It has the producer's flags except
+    /// `IS_COPIED`, because the memory has several holders now.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
         let packed =
@@ -35,13 +35,13 @@ impl ManagedTensor {
         Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
     }
 
-    /// Whether another tensor or array in Rust may have borrowed the memory. By the producer's promise, one that
-    /// was taken over from C shares its memory with C code only.
+    /// Whether another tensor or array in Rust may have borrowed the memory. By the producer's promise, a
+    /// tensor that was taken over from C shares its memory with C code only.
     pub(crate) fn has_lookers_on(&self) -> bool {
         !self.exclusive.get() && matches!(self.owner.abi(), Abi::Packed(_))
     }
 
-    /// What another tensor over this one's memory says.
+    /// The description of another tensor over this one's memory.
     pub(super) fn described<'a>(&self, shape: &'a [i64], strides: &'a [i64]) -> Description<'a> {
         Description {
             data: self.data(),
@@ -68,10 +68,10 @@ impl ManagedTensor {
         shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
     }
 
-    /// The same elements along other axes, which the caller has checked to go no further than these.
+    /// The same elements in another shape. The caller has checked that it spans no more memory.
     pub(crate) fn in_shape(self, shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         let (flags, dtype, exclusive) = (self.flags(), self.dtype(), self.exclusive);
-        // Other devices' memory is not there to be read, or counted.
+        // The span of other devices' memory is not known.
         let reach = self.span().map(|(bytes, origin)| (origin, bytes.len()));
         let this = match self.into_fresh() {
             Ok(memory) => {
@@ -92,7 +92,7 @@ impl ManagedTensor {
     }
 
     /// The same elements in a larger shape, as NumPy's `broadcast_to`: axes of extent 1 repeat by a stride
-    /// of 0, and more axes may come in front. Read-only, because many elements are one.
+    /// of 0, and more axes may come in front. Read-only, because elements share memory.
     ///
     /// ```
     /// use arrow_array::Int32Array;
@@ -113,7 +113,7 @@ impl ManagedTensor {
         let mut description = this.described(shape, &strides);
         description.flags = description.flags.union(DLPackFlags::READ_ONLY);
         if shape.contains(&0) {
-            // The header asks for NULL where there are no elements.
+            // The header requires NULL where there are no elements.
             description.data = std::ptr::null_mut();
         }
         // SAFETY: I2, for as long as the clone keeps the tensor: no axis goes further than it did.

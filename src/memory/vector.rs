@@ -1,6 +1,6 @@
-//! The tensor of a plain column: numbers in one buffer, along one axis. Most columns are plain, so this code
-//! decides nothing twice and calls nothing: the processor stalls where one function writes to the stack and
-//! another reads it as something wider.
+//! The tensor of a plain column: numbers in one buffer, along one axis. Most columns are plain, so this path
+//! has no repeated checks, and everything is inlined: the processor stalls where one function writes to the stack
+//! and another reads it back with a wider load.
 #![expect(unsafe_code, reason = "reads its own descriptor")]
 
 use std::ptr;
@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
 
-/// Numbers one behind the other, which others may hold too.
+/// Contiguous numbers, whose buffer may have other holders.
 #[derive(Clone, Copy)]
 pub(crate) struct Vector<'a> {
     /// At least `size` elements of `dtype`, of `itemsize` bytes each.
@@ -52,9 +52,10 @@ impl<'a> Vector<'a> {
         ManagedTensor::from_shared(self.buffer.clone(), self.dtype, flags, shape, strides)
     }
 
-    /// [`Self::share`] for a C consumer that understands `newest` and must call the deleter.
+    /// [`Self::share`] as a raw pointer, for a C consumer that supports versions up to `newest` and must call the
+    /// deleter.
     #[inline(always)]
-    pub(crate) fn lend(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
+    pub(crate) fn share_raw(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
         let raw = self.pack().into_versioned();
         // SAFETY: P1, and the pointer has not been handed out. No plain number needs more than 1.0.
         unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT) };

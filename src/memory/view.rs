@@ -1,4 +1,4 @@
-//! The only reader of a `DLTensor`: it validates all of it once, into a type for later code.
+//! The only reader of a `DLTensor`. It validates the descriptor once, into a type that later code can trust.
 #![expect(unsafe_code, reason = "dereferences a foreign descriptor")]
 
 use std::borrow::Cow;
@@ -43,8 +43,8 @@ pub(super) struct View {
     contiguous: Flag,
 }
 
-/// A `bool` as wide as what lies beside it. An `Option` keeps its tag in a `bool` of the struct that it is
-/// around, which is then moved in pieces that no register fits, and the processor waits at each move.
+/// A `bool` as wide as the fields next to it. With a plain `bool`, `Option` would use it as the niche for its
+/// tag, and the struct would be moved in pieces of odd sizes, which stall the processor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Flag(u32);
 
@@ -124,13 +124,13 @@ impl View {
                 view.byte_offset = 0;
             }
         } else {
-            // Whatever was there, dangling perhaps: it must not be handed on.
+            // The pointer may be dangling, and must not be passed on.
             (view.address, view.byte_offset) = (ptr::null_mut(), 0);
         }
         Ok(view)
     }
 
-    /// The view of a vector of our own, which needs no judging: `size` elements of `dtype`, of `itemsize`
+    /// The view of a one-axis tensor of ours, which needs no validation: `size` elements of `dtype`, of `itemsize`
     /// bytes each.
     ///
     /// # Safety
@@ -150,7 +150,7 @@ impl View {
         Self {
             address: data.cast(),
             byte_offset: 0,
-            // Not read back: a processor waits where two halves were written and the whole is read.
+            // Computed, not read back: a wide load of two narrow stores stalls the processor.
             device: DLDevice::CPU,
             dtype,
             ndim: 1,
@@ -165,11 +165,11 @@ impl View {
         }
     }
 
-    /// The same view of another descriptor that says the same.
+    /// The same view of another descriptor with the same contents.
     ///
     /// # Safety
     ///
-    /// As [`Self::read`]; the tensor says what this view does, with its strides given.
+    /// As [`Self::read`]; the tensor has the contents of this view, with strides.
     pub(super) unsafe fn over(&self, tensor: *const DLTensor) -> Self {
         // SAFETY: the caller's promise.
         let DLTensor { shape, strides, .. } = unsafe { tensor.read() };
@@ -187,7 +187,7 @@ impl View {
         self.before.checked_add(self.after).filter(|&span| span <= layout::MAX_SPAN)?;
         first.checked_sub(self.before).filter(|&lowest| lowest > 0)?;
         first.checked_add(self.after)?;
-        // wrapping_add asks nothing of the pointer; V3 is what makes it good to read.
+        // wrapping_add has no requirements; V3 makes the result valid to read.
         Some(self.address.wrapping_add(offset))
     }
 
@@ -235,13 +235,13 @@ impl View {
         self.address
     }
 
-    /// What is left of `byte_offset`: 0 where the device is CPU-readable.
+    /// The remaining `byte_offset`: 0 where the device is CPU-readable.
     pub(super) fn byte_offset(&self) -> u64 {
         self.byte_offset
     }
 
-    /// The description in C's terms: its pointers are good for as long as V1 is. `None` if the producer
-    /// left the strides out, which DLPack allows no longer.
+    /// The view as a `DLTensor`, whose pointers are valid for as long as V1 holds. `None` if the producer left
+    /// the strides out, which DLPack no longer allows.
     pub(super) fn dl_tensor(&self) -> Option<DLTensor> {
         let (shape, strides) = match self.ndim {
             0 => (ptr::null_mut(), ptr::null_mut()),
@@ -267,14 +267,14 @@ impl View {
         self.contiguous.get()
     }
 
-    /// What keeps the elements from being one row-major run, if anything does.
+    /// The reason why the elements are not one row-major run, if they are not.
     pub(super) fn row_major_obstacle(&self) -> Option<CopyReason> {
         layout::row_major_obstacle(self.shape(), self.given_strides()?)
     }
 
-    /// The lowest element, how many there is room for up to the end of the highest, and the position
-    /// of the first one among them: if they are `T`s, aligned, where the CPU can read. Without
-    /// elements the pointer dangles, aligned.
+    /// A pointer to the lowest element, the number of `T`s from there to the end of the highest, and the
+    /// position of the first one among them; `None` unless they are aligned `T`s that the CPU can read. Without
+    /// elements the pointer is dangling and aligned.
     pub(super) fn elements<T: Element>(&self) -> Result<(*mut T, usize, usize), Error> {
         if !self.device.is_host_readable() {
             return Err(Error::UnreadableDevice { device: self.device });

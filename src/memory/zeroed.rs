@@ -1,12 +1,11 @@
-//! Memory for writes in any order: it is 0 until then, which costs nothing where the allocator gets it
-//! from the system.
+//! Zeroed memory, for writes in any order. Zeros cost nothing if the allocator gets the memory from the system.
 #![expect(unsafe_code, reason = "allocates by hand, which a Vec cannot do without aborting")]
 
 use std::alloc::{Layout, alloc_zeroed};
 
 use arrow_buffer::ArrowNativeType;
 
-/// `len` zeros, more than none; `None` if the allocator has no room for them.
+/// `len` zeros; `None` if `len` is 0 or the allocation fails.
 pub(super) fn zeroed<T: ArrowNativeType>(len: usize) -> Option<Vec<T>> {
     let layout = Layout::array::<T>(len).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the layout has a size.

@@ -1,4 +1,4 @@
-//! What Rust may do with the memory of a [`PyTensor`], which Python may write to.
+//! Access from Rust to the memory of a [`PyTensor`], which Python may write to.
 #![expect(unsafe_code, reason = "hands out memory that others write to")]
 
 use std::borrow::Cow;
@@ -19,8 +19,8 @@ use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice};
 use crate::memory::{self, ManagedTensor};
 
-/// What safe Rust may know of a tensor that Python has too, and what it may have of it: copies, cells that can
-/// only be read, one value at a time, and addresses.
+/// Safe access to a tensor that Python holds too: its metadata, copies, read-only cells, which are read one
+/// value at a time, and addresses.
 impl PyTensor {
     /// Extents, in elements.
     #[must_use]
@@ -75,7 +75,7 @@ impl PyTensor {
         memory::collect(copy.as_slice::<T>().unwrap_or_default().iter().copied())
     }
 
-    /// A copy of the tensor in memory with no other owner: all that is done with it is safe, and
+    /// A copy of the tensor in memory with no other owner: every use of it is safe, and
     /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it without another copy.
     ///
     /// # Errors
@@ -88,7 +88,7 @@ impl PyTensor {
     /// The tensor taken out of its object, if it is known to be the only way to its memory: a copy, or memory that was
     /// handed over, in a capsule or by a producer that flags it `IS_COPIED`. It may be written to, and
     /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it in the same memory. Otherwise the object comes back;
-    /// [`Self::copied`] has a tensor for all cases.
+    /// [`Self::copied`] works in all cases.
     ///
     /// ```
     /// use arrow_dlpack::python::{PyArray, PyTensor};
@@ -116,11 +116,11 @@ impl PyTensor {
     }
 
     /// The elements where they are, if they are `T`s, aligned, in row-major order, in memory that the CPU can
-    /// read. What is read of a cell may be another value the next time.
+    /// read. Two reads of a cell may return different values.
     ///
     /// # Errors
     ///
-    /// `DtypeMismatch`; `UnreadableDevice`; `CopyForbidden` where only [`Self::to_vec`] would do.
+    /// `DtypeMismatch`; `UnreadableDevice`; `CopyForbidden` where only [`Self::to_vec`] works.
     pub fn as_cells<'a, T: Element>(
         &'a self,
         _py: Python<'a>,
@@ -131,11 +131,11 @@ impl PyTensor {
         Ok(unsafe { slice::from_raw_parts(first.cast::<ReadOnlyCell<T>>(), len) })
     }
 
-    /// The tensor itself, with all that can be done to it without a copy.
+    /// The tensor itself, for access without a copy.
     ///
     /// # Safety
     ///
-    /// No code writes to its memory while what is borrowed of it is in use ([`ManagedTensor::as_slice`], a view of
+    /// No code writes to its memory while anything borrowed from it is in use ([`ManagedTensor::as_slice`], a view of
     /// `ndarray`), or ever, if an Arrow array is made of it. Python can write as long as it has the tensor, or
     /// whatever it came from, or a view of either: with the GIL whenever Python code runs, and always in threads
     /// that release it and on free-threaded builds.
@@ -169,16 +169,16 @@ impl From<Arc<ManagedTensor>> for PyTensor {
 
 /// A value that other code may be writing to.
 ///
-/// It is PyO3's type of that name, but for how it is read: PyO3 has deprecated the slices that it gives of those
-/// (0.30: "this function is unsound"), because a thread without the GIL may write while a value is read. Here a read is
-/// one relaxed atomic load, so that a writer in another thread, of NumPy's or PyTorch's, or of any on a
-/// free-threaded Python, makes it a value from before or from after. (Where a processor cannot load so many
-/// bytes at once, on machines of 32 bits, it may be half of each.)
+/// It differs from PyO3's type of that name in how it is read: PyO3 has deprecated its slices of cells (0.30:
+/// "this function is unsound"), because a thread without the GIL may write while a value is read. Here a read
+/// is one relaxed atomic load, so that with a concurrent write, by NumPy or PyTorch or any thread of a
+/// free-threaded Python, it returns the value from before or after. (On 32-bit machines that cannot load so
+/// many bytes at once, it may return half of each.)
 #[repr(transparent)]
 pub struct ReadOnlyCell<T: Element>(UnsafeCell<T>);
 
 impl<T: Element> ReadOnlyCell<T> {
-    /// The value that is there now.
+    /// The current value.
     #[inline]
     #[must_use]
     pub fn get(&self) -> T {
@@ -213,7 +213,7 @@ impl<T: Element> ReadOnlyCell<T> {
         }
     }
 
-    /// Where the value is.
+    /// The address of the value.
     #[must_use]
     pub fn as_ptr(&self) -> *const T {
         self.0.get()

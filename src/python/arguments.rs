@@ -16,8 +16,8 @@ use crate::export::Source;
 /// An argument that is Arrow data of one type in any number of arrays: chunked arrays, series, streams; an array is
 /// one chunk. A tensor is one too, copied.
 ///
-/// The chunks stay as they are, where a [`PyArray`] has them put together; small ones of a stream are put together
-/// as it is read. It is a [`Source`] of conversions.
+/// The chunks are kept, unlike in a [`PyArray`], which concatenates them; only small chunks of a stream are
+/// joined as it is read. It is a [`Source`] of conversions.
 ///
 /// ```
 /// use arrow_dlpack::python::{Chunks, PyTensor};
@@ -32,16 +32,16 @@ use crate::export::Source;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Chunks {
-    /// The arrays, one behind the other. From Python there is at least one, and none of several is empty.
+    /// The arrays, in order. Arguments from Python have at least one, and if there are several, none is empty.
     pub chunks: Vec<ArrayRef>,
-    /// What describes each of them.
+    /// The field of each array.
     pub field: FieldRef,
 }
 
 /// An argument that is a table: record batches, data frames, streams of either, arrays of structs.
 ///
-/// It is a [`Source`] of conversions, as a matrix. All columns are there, an index of pandas's too:
-/// [`index_columns`](crate::pandas::index_columns) tells which that is.
+/// It is a [`Source`] of conversions, as a matrix. It has all columns, including an index of pandas's:
+/// [`index_columns`](crate::pandas::index_columns) names those.
 ///
 /// ```
 /// use arrow_dlpack::python::{PyTensor, Table};
@@ -55,9 +55,9 @@ pub struct Chunks {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Table {
-    /// The rows. From Python there is at least one batch, and none of several is empty.
+    /// The rows. Arguments from Python have at least one batch, and if there are several, none is empty.
     pub batches: Vec<RecordBatch>,
-    /// The schema of each of them.
+    /// The schema of each batch.
     pub schema: SchemaRef,
 }
 

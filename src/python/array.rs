@@ -15,10 +15,11 @@ use crate::memory::Vector;
 /// Array(obj) takes any object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars, DuckDB,
 /// nanoarrow, ...) without copying, with two exceptions: the chunks of a stream are concatenated if
 /// there are several, and buffers that are not aligned to their values are moved. copy=False refuses those.
-/// copy=True copies everything, values, offsets and texts, and checks the copy: for data from somebody who
-/// might still write to it.
+/// copy=True copies everything, values, offsets and texts, and checks the copy: for data that other code might
+/// still write to.
 /// Array.from_dlpack(x) takes a tensor.
-/// Both ways the C exchange API of DLPack 1.3 is used with whoever has it, which spares the Python calls.
+/// Tensors are exchanged by the C exchange API of DLPack 1.3 where the other library supports it, without calls
+/// of Python methods.
 ///
 /// >>> import numpy as np, pyarrow as pa
 /// >>> import arrow_dlpack
@@ -43,7 +44,7 @@ pub struct PyArray {
 }
 
 impl PyArray {
-    /// An array and the field that describes it; its extension metadata goes wherever the array goes.
+    /// An array and the field that describes it; exports keep its extension metadata.
     ///
     /// # Errors
     ///
@@ -80,13 +81,13 @@ impl PyArray {
         if self.field.metadata().is_empty() { export::vector(&self.array) } else { None }
     }
 
-    /// As if it had come from elsewhere.
+    /// The array as imported data.
     pub(super) fn imported(&self) -> Imported {
         let (chunks, field) = (vec![self.array.clone()], self.field.clone());
         Imported { chunks, field, moved: 0, gathered: (0, 0) }
     }
 
-    /// What the exchange API borrows.
+    /// The tensor that the exchange API hands out as borrowed.
     pub(super) fn borrowed(&self) -> &BorrowedTensor {
         &self.borrowed
     }

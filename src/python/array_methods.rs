@@ -53,7 +53,7 @@ impl PyArray {
         let tensor = if copy == Some(true) || r#type.is_some() || mask.is_some() {
             tensor
         } else {
-            match import::adopt(tensor) {
+            match import::import_primitive(tensor) {
                 Ok((array, field)) => return Ok(Self::of(array, field)),
                 Err(tensor) => tensor,
             }
@@ -81,8 +81,8 @@ impl PyArray {
     }
 }
 
-/// Any Arrow array, or any tensor. Arrow's interface says that its data is immutable, so an array is shared;
-/// DLPack does not, and a tensor is copied.
+/// Any Arrow array, or any tensor. Arrow's interface requires its data to be immutable, so an array is shared;
+/// DLPack does not, so a tensor is copied.
 impl<'py> FromPyObject<'_, 'py> for PyArray {
     type Error = PyErr;
 
@@ -117,10 +117,10 @@ impl PyArray {
     /// An Arrow array from any object with __dlpack__, or from a DLPack capsule.
     ///
     /// Memory is shared if it is contiguous, aligned and readable by the CPU, and gathered into a new
-    /// buffer if not. A tensor on another device is asked to copy itself to the CPU. What is shared
-    /// can still be written to by its producer: copy=True is the way to be safe from that.
+    /// buffer if not. The producer of a tensor on another device is asked to copy it to the CPU. The producer
+    /// can still write to shared memory; copy=True prevents that.
     ///
-    /// A tensor of more axes than one becomes arrow.fixed_shape_tensor, a row of it a value.
+    /// A tensor of more than one axis becomes arrow.fixed_shape_tensor, with each row as a value.
     ///
     /// device: "cpu" or the standard's (1, 0), which is what None means too: an Arrow array is on the CPU.
     /// copy: False to fail rather than copy, True to copy always.
@@ -129,8 +129,8 @@ impl PyArray {
     /// under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
     /// that holds the same bytes is taken too, such as the field of the array that the tensor came from.
     /// mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
-    /// or one for each element, of which then the rows' items are null. It is copied, to bits. Arrow's booleans
-    /// are taken too.
+    /// or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
+    /// too.
     ///
     /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
     /// >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
@@ -148,7 +148,7 @@ impl PyArray {
         mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         if device.is_none() && copy.is_none() && r#type.is_none() && mask.is_none() {
-            // Most tensors are handed over by a table, with less work than it would take to move them about here.
+            // Most tensors come by a table; this path avoids moves, which would cost more than the exchange.
             if let Some(tensor) = exchange::take(x)? {
                 return Self::from_tensor(x.py(), tensor, None, None, None);
             }
@@ -243,8 +243,8 @@ impl PyArray {
 
     /// The array as a pair of Arrow C capsules (schema, array); Arrow libraries call this.
     ///
-    /// A requested type other than the array's own is given if no value changes on the way there and
-    /// back; a ValueError says that one does, or that there is no way.
+    /// The array is cast to a requested type if every value survives a cast there and back; else it raises
+    /// ValueError.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -265,7 +265,7 @@ impl PyArray {
     }
 
     /// The array as a NumPy array, over the same memory where that is possible; NumPy, pandas and matplotlib
-    /// call this. What __dlpack__ refuses is refused here: nulls, texts, times.
+    /// call this. It refuses what __dlpack__ refuses: nulls, texts, times.
     #[pyo3(signature = (dtype=None, *, copy=None))]
     fn __array__<'py>(
         &self,
@@ -281,7 +281,7 @@ impl PyArray {
         values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)
     }
 
-    /// For pickle: the type, and what is in the array, without what a slice leaves out.
+    /// For pickle: the type, and the array's values, without those outside of a slice.
     fn __reduce_ex__<'py>(
         &self,
         py: Python<'py>,

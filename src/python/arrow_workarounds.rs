@@ -3,7 +3,7 @@
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, UnionMode};
 
-/// The same elements at the same addresses.
+/// An equal array over the same buffers, which arrow-rs handles.
 pub(super) fn repaired(data: ArrayData) -> Result<ArrayData, ArrowError> {
     let is_struct = |data: &ArrayData| matches!(data.data_type(), DataType::Struct(_));
     let data = match has_below(&data, &is_struct) {
@@ -13,11 +13,11 @@ pub(super) fn repaired(data: ArrayData) -> Result<ArrayData, ArrowError> {
     normalize_empty_bytes(data)
 }
 
-/// So many elements from one on, where structs begin with the first of their children's.
+/// A slice of elements in which the children of structs are sliced too.
 ///
-/// arrow-rs cuts the children of a struct that it cuts, and then takes them not to have been: every other
-/// array that cuts its own children (of its own offset, or because they are longer than it needs) panics if a
-/// struct is among them. So here nothing is left to be cut.
+/// arrow-rs slices the children of a struct when it slices the struct, but later assumes that they were not:
+/// arrays that slice their own children (for an offset, or because these are longer than needed) panic if a
+/// struct is among them. So this function leaves nothing to slice.
 fn cut(data: &ArrayData, from: usize, len: usize) -> Result<ArrayData, ArrowError> {
     if len == 0 && has_bytes(data) {
         return Ok(ArrayData::new_empty(data.data_type()));
@@ -43,8 +43,8 @@ fn cut(data: &ArrayData, from: usize, len: usize) -> Result<ArrayData, ArrowErro
     builder.len(len).nulls(data.nulls().map(|nulls| nulls.slice(from, len))).build()
 }
 
-/// arrow-rs takes texts and binaries without rows to be without bytes, and then finds that the offset of
-/// such a slice lies behind these: here they are new ones, at any depth.
+/// arrow-rs assumes that texts and binaries without rows have no bytes, and then rejects a slice whose first
+/// offset is not 0. This function replaces them by new empty arrays, at any depth.
 fn normalize_empty_bytes(data: ArrayData) -> Result<ArrayData, ArrowError> {
     if !has_offsets_of_nothing(&data) {
         return Ok(data);
@@ -58,7 +58,7 @@ fn normalize_empty_bytes(data: ArrayData) -> Result<ArrayData, ArrowError> {
 }
 
 fn has_offsets_of_nothing(data: &ArrayData) -> bool {
-    // The slice may begin at its offset, or its buffer of offsets where it begins, as arrow-rs has it.
+    // arrow-rs represents a slice by an offset, or by a buffer of offsets that begins at the slice.
     let is_one = |data: &ArrayData| has_bytes(data) && data.is_empty();
     is_one(data) || has_below(data, &is_one)
 }

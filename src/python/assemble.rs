@@ -29,7 +29,7 @@ pub(super) fn record_batch(
     let batch = match (data.cast::<PyDict>(), names) {
         (Ok(columns), None) => {
             let mut tensors = Vec::with_capacity(columns.len());
-            // The items as they are now: a producer that is asked may change the dict.
+            // A copy of the items: a producer's code may change the dict.
             for item in columns.items() {
                 let (name, column) = item.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>()?;
                 let name = name.extract::<String>().map_err(|_| {
@@ -94,7 +94,7 @@ pub(super) fn from_ragged(
     let offsets = take::take(offsets, None, copy)?;
     let mask = mask.map(take::take_mask).transpose()?;
     let options = r#type.import([&values], copy)?;
-    // The offsets are checked, and perhaps the values are texts.
+    // The offsets are checked, and so are the values if they are texts.
     let nbytes = values.nbytes().saturating_add(offsets.nbytes());
     let (array, field) =
         unlocked(py, nbytes, || import::masked_ragged(values, offsets, mask, &options))?;

@@ -30,13 +30,13 @@ use crate::chunks::{Coded, batch, checked};
 use crate::error::{Error, ReaderError};
 use crate::pending::PendingException;
 
-/// How long to wait before Python is asked for signals, Ctrl-C for one.
+/// The interval between checks for signals, such as Ctrl-C.
 const A_WHILE: Duration = Duration::from_millis(50);
 
-/// Chunks as they come, and how many bytes of each were moved.
+/// Chunks in order, each with the number of bytes that were moved to align it.
 type Chunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
 
-/// Those with a thread that may be running, and their processes.
+/// The queues of batches whose thread may be running, with their process ids.
 type Queues = Vec<(u32, Arc<Queue>)>;
 
 /// `None` once the interpreter is about to end.
@@ -44,15 +44,15 @@ static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
 
 /// An iterator over batches, from iter_batches. It is read once.
 ///
-/// close(), or leaving a with block, stops the reader, and returns when the source has been released. Letting
-/// go of the iterator waits a second at most.
+/// close(), or leaving a with block, stops the reader, and returns when the source has been released. Dropping
+/// the iterator waits at most a second.
 #[pyclass(name = "Batches", module = "arrow_dlpack", frozen, generic)]
 pub(super) struct PyBatches {
     batches: Mutex<Batches>,
     /// Streams do not survive a fork, nor do threads.
     process: u32,
     progress: Option<Py<PyAny>>,
-    /// The columns of codes.
+    /// The dictionary columns.
     coded: Vec<Arc<Coded>>,
 }
 
@@ -75,7 +75,7 @@ impl PyBatches {
                 let signal = |error| Error::Reader(ReaderError::new(error));
                 pipeline.next(&mut || interrupt.step().map_err(signal)).map_err(refused)
             }),
-            // The batches go on: another thread reads them.
+            // The batches continue: another thread reads them.
             State::Ahead(ahead) if ahead.0.is_own_thread() => {
                 return Err(PyValueError::new_err("a source cannot wait for its own batches"));
             }
@@ -100,8 +100,8 @@ impl PyBatches {
         }
     }
 
-    /// What the codes of each column that has codes stand for, by its name: all values that have been read by
-    /// now, as an Array. Those that come later come behind them.
+    /// The dictionary of each dictionary column, by the column's name: an Array of all values read so far. Later
+    /// values are appended.
     #[getter]
     fn dictionaries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dictionaries = PyDict::new(py);
@@ -138,7 +138,7 @@ impl PyBatches {
 }
 
 impl PyBatches {
-    /// Never waits for another thread, which may need the interpreter to go on.
+    /// Never waits for another thread, which may need the interpreter to continue.
     fn lock(&self) -> PyResult<MutexGuard<'_, Batches>> {
         match self.batches.try_lock() {
             Ok(batches) => Ok(batches),
@@ -175,7 +175,7 @@ impl Drop for PyBatches {
         let batches = self.batches.get_mut().unwrap_or_else(PoisonError::into_inner);
         let state = mem::take(&mut batches.state);
         if self.is_foreign() {
-            // It is the other process's to release.
+            // The parent process releases it.
             return mem::forget(state);
         }
         Python::try_attach(|py| {
@@ -208,11 +208,11 @@ fn stop(py: Python<'_>, queue: &Queue) -> PyResult<()> {
     Ok(())
 }
 
-/// Has so many batches made ahead, unless the interpreter is ending.
+/// Starts to read so many batches ahead, unless the interpreter is ending.
 fn read_ahead(batches: &mut Batches, most: usize) -> PyResult<()> {
     let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(queues) = &mut *queues else { return Err(ending()) };
-    // A process that was forked off has the queue, but not the thread.
+    // A forked process has the queue, but not the thread.
     queues.retain(|(process, queue)| *process != process::id() || !queue.has_ended());
     batches.read_ahead(most)?;
     if let State::Ahead(ahead) = &batches.state {
@@ -226,7 +226,7 @@ fn ending() -> PyErr {
 }
 
 fn refused(error: Error) -> PyErr {
-    Asked::Batches.told(error).into()
+    Asked::Batches.rephrase(error).into()
 }
 
 /// The features, or with a label a pair of both.
@@ -255,7 +255,7 @@ fn tensor(py: Python<'_>, made: BatchTensor) -> PyResult<Bound<'_, PyAny>> {
     PyTensor::of_column(values, field.as_ref(), meaning).with_mask(py, mask)
 }
 
-/// Ends all threads, before the interpreter goes that their sources may need.
+/// Stops all threads before the interpreter ends, because their sources may need it.
 #[pyfunction]
 pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
     let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -263,7 +263,7 @@ pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
     ours.try_for_each(|(_, queue)| stop(py, queue))
 }
 
-/// Opens what iter_batches has judged.
+/// Opens batches with arguments that iter_batches has checked.
 #[pyfunction]
 #[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
@@ -330,7 +330,7 @@ pub(super) fn _open_batches(
     Ok(PyBatches { batches: Mutex::new(batches), process: process::id(), progress, coded })
 }
 
-/// What a source has, a stream of it or all of it, and its type.
+/// The data of a source, as a stream or as arrays, and its type.
 fn chunks_of(source: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<(Chunks, FieldRef)> {
     if let Some(mut stream) = source::open(source, wanted)? {
         let field = Arc::clone(&stream.field);

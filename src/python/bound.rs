@@ -1,8 +1,8 @@
-//! Computes what arrow's casts reserve before they run: their kernels abort the process where memory runs out,
-//! and a few bytes can ask for more than there is: a run of 2^60 values, one text that a million rows share, a
-//! list as a list of binaries of 2 GB each.
+//! Computes, before arrow's casts run, how much memory they reserve. Their kernels abort the process when
+//! memory runs out, and a small input can have a huge result: a run of 2^60 values, a text that a million rows
+//! share, a list cast to binaries of 2 GB each.
 //!
-//! This module lists casts pair by pair, at every depth of the type that is asked for. A cast that is not listed
+//! This module lists casts pair by pair, at every depth of the requested type. A cast that is not listed
 //! has no bound, and is refused.
 
 use arrow_array::cast::AsArray;
@@ -16,12 +16,12 @@ use crate::memory;
 /// bytes long.
 const LONGEST_TEXT: usize = 256;
 
-/// Whether it can be known what a cast will reserve.
+/// Whether the memory that a cast reserves has a known bound.
 pub(super) fn is_known(from: &DataType, to: &DataType) -> bool {
     use DataType::{Dictionary, FixedSizeList, Map, Null, RunEndEncoded, Struct};
 
     let fields = |from: &FieldRef, to: &FieldRef| is_known(from.data_type(), to.data_type());
-    // Rows that are gathered: known for plain values only, or where they need no cast.
+    // These casts gather rows: the bound is known only for plain values, or if the values need no cast.
     let gathered = |from: &DataType, to: &DataType| from == to || (is_leaf(from) && is_leaf(to));
     if from == to || (is_leaf(from) && is_leaf(to)) {
         return true;
@@ -57,14 +57,14 @@ pub(super) fn is_known(from: &DataType, to: &DataType) -> bool {
     }
 }
 
-/// How many bytes a cast that [`is_known`] reserves in all, and how many there are to look at where what comes back
-/// is compared, whatever its rows share; `None` are more than can be counted.
+/// A bound of the bytes that a cast which [`is_known`] reserves, including the comparison of the result with
+/// the original, where shared rows count each time; `None` stands for a number that overflows.
 pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
     let (from, rows) = (array.data_type(), array.len());
     if from == to {
         return size::of_each_row(array)?.between(0, rows);
     }
-    // Offsets, codes and indices, some of them more than once.
+    // Offsets, codes and indices, some of which are allocated more than once.
     let own = rows.checked_mul(64)?;
     let and = |more: Option<usize>| own.checked_add(more?);
     if is_leaf(from) && is_leaf(to) {
@@ -84,7 +84,7 @@ pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
         }
         (DataType::RunEndEncoded(..), to) => and(of_runs(array, to)),
         (_, DataType::Dictionary(_, to)) => {
-            // arrow's builder of such a dictionary begins with room for 1,024.
+            // arrow's builder of such a dictionary begins with capacity for 1,024.
             let first = match **to {
                 DataType::FixedSizeBinary(size) => usize::try_from(size).ok()?.checked_mul(1024)?,
                 _ => 0,
@@ -123,7 +123,7 @@ pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
     }
 }
 
-/// Codes, to what they stand for.
+/// Casts of dictionaries to their values' type or another one.
 fn of_codes(codes: &dyn AnyDictionaryArray, own: usize, to: &DataType) -> Option<usize> {
     let values = codes.values();
     let sizes = leaf(values, to)?;
@@ -137,7 +137,7 @@ fn of_codes(codes: &dyn AnyDictionaryArray, own: usize, to: &DataType) -> Option
     of_cast(values, to)?.checked_add(written.checked_mul(2)?)
 }
 
-/// Runs, to a row for each of theirs.
+/// Casts of run-end encoded arrays to an array with a value per row.
 fn of_runs(array: &dyn Array, to: &DataType) -> Option<usize> {
     let (lengths, values) = size::runs(array)?;
     let (before, after) = (leaf(&values, values.data_type())?, leaf(&values, to)?);
@@ -152,7 +152,7 @@ fn of_columns(columns: &[ArrayRef], to: &Fields) -> Option<usize> {
     pairs.try_fold(0_usize, |sum, (column, to)| sum.checked_add(of_cast(column, to.data_type())?))
 }
 
-/// Lists, whose items are cast all of them, to lists or to lists of one size.
+/// Casts of lists to lists or fixed-size lists, which cast all items.
 fn of_lists(values: &dyn Array, rows: usize, to: &DataType) -> Option<usize> {
     if let Some((to, _)) = list_of(to) {
         return of_cast(values, to.data_type());
@@ -170,7 +170,7 @@ fn of_lists(values: &dyn Array, rows: usize, to: &DataType) -> Option<usize> {
     padded.checked_add(cast.checked_mul(3)?)
 }
 
-/// Lists whose items may be in several rows: each row has its own where they are no views any more.
+/// Casts of list views, whose rows may share items: a result that is no view has a copy for each row.
 fn of_views<O: OffsetSizeTrait>(
     values: &dyn Array,
     offsets: &[O],
@@ -209,7 +209,7 @@ fn of_views<O: OffsetSizeTrait>(
     gathered.checked_add(cells)?.checked_add(cast)
 }
 
-/// The items of lists of any length, and whether these are views.
+/// The items of variable-length lists, and whether they are list views.
 fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) => Some((item, false)),
@@ -218,7 +218,7 @@ fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
     }
 }
 
-/// Whether values have nothing below them.
+/// Whether values of a type have no children.
 fn is_leaf(data_type: &DataType) -> bool {
     use DataType::{Binary, BinaryView, Boolean, FixedSizeBinary, LargeBinary};
     data_type.is_primitive()
@@ -226,7 +226,7 @@ fn is_leaf(data_type: &DataType) -> bool {
         || matches!(data_type, Boolean | Binary | LargeBinary | BinaryView | FixedSizeBinary(_))
 }
 
-/// What each value takes as another leaf.
+/// The bytes of each value, cast to another type without children.
 fn leaf(values: &dyn Array, to: &DataType) -> Option<Sizes> {
     const OWN: usize = 17;
     if to.is_primitive() || matches!(to, DataType::Boolean | DataType::FixedSizeBinary(_)) {

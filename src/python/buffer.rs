@@ -37,7 +37,7 @@ pub(super) unsafe fn fill(
     unsafe { (*view).obj = ptr::null_mut() };
     let answer = Answer::new(tensor.get().managed(), flags)?;
     let has = |flag| flags & flag == flag;
-    // NULL where it was not asked for, and where there are no axes.
+    // NULL if it was not requested, and if there are no axes.
     let given = |wanted: bool, values: &[Py_ssize_t]| {
         if wanted && !values.is_empty() { values.as_ptr().cast_mut() } else { ptr::null_mut() }
     };
@@ -80,7 +80,7 @@ struct Extents {
     strides: Box<[Py_ssize_t]>,
 }
 
-/// Everything that a `Py_buffer` says, decided before any of it is written.
+/// The contents of a `Py_buffer`, computed before any of it is written.
 struct Answer {
     start: *mut u8,
     nbytes: Py_ssize_t,
@@ -126,7 +126,7 @@ impl Answer {
         if !has(ffi::PyBUF_STRIDES) && !rows {
             return refuse("the tensor is not row-major, and no strides were asked for".to_owned());
         }
-        // A buffer's address is not NULL, even if there is nothing at it.
+        // A buffer's address is not NULL, even if it is empty.
         let start =
             if tensor.data().is_null() { NonNull::dangling().as_ptr() } else { tensor.data() };
         let fits = |_| Error::Overflow("size in bytes");
@@ -148,7 +148,7 @@ fn is_column_major(tensor: &ManagedTensor) -> bool {
     layout::row_major_obstacle(&shape, &strides).is_none()
 }
 
-/// Shape, and strides in bytes; where a stride means nothing, it is made to mean nothing harmful.
+/// Shape, and strides in bytes; strides that have no meaning are replaced by valid ones.
 fn extents(tensor: &ManagedTensor, itemsize: usize) -> Result<Extents, Error> {
     let overflow = Error::Overflow("span of strides");
     let strides = if tensor.size() == 0 {

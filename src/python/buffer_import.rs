@@ -1,15 +1,14 @@
-//! Memory of a Python object: its buffer, or an address that it has given, held for as long as a
-//! tensor lives.
+//! Tensors over memory of a Python object, which is its buffer or an address that it gives. A tensor keeps the
+//! object alive.
 //!
 //! Source: <https://docs.python.org/3/c-api/buffer.html>.
 //!
-//! - **L1** `Lender::buffer` came from a `Box`, was filled by `PyObject_GetBuffer` and has not been
-//!   released. It stays where it is, because exporters point into it, and it is not changed. Until it is
-//!   released what it points to stays too; its content is the exporter's promise, of which no more can be
-//!   checked than is checked here.
+//! - **L1** `PyMemoryOwner::buffer` came from a `Box`, was filled by `PyObject_GetBuffer` and has not been
+//!   released. It is not moved, because exporters point into it, and it is not changed. What it points to
+//!   is valid until it is released. Its content is the exporter's promise, which is checked here as far as it can be.
 //! - **L2** An address that an object gave is valid as the object described it, as long as the object and
 //!   the dictionary with the address live. That is the protocol's promise, which cannot be checked.
-#![expect(unsafe_code, reason = "holds a Py_buffer, and makes tensors of told addresses")]
+#![expect(unsafe_code, reason = "holds a Py_buffer, and makes tensors at given addresses")]
 
 use std::ffi::{CStr, c_int};
 use std::ptr::{self, NonNull};
@@ -26,22 +25,22 @@ use crate::layout;
 use crate::memory::{Description, ManagedTensor};
 use crate::pending::PendingException;
 
-/// As many as a buffer can have, `PyBUF_MAX_NDIM`, and as a NumPy array can.
+/// `PyBUF_MAX_NDIM`, and NumPy's limit.
 const MAX_NDIM: usize = 64;
 
 /// The owner of borrowed memory; dropping it, on any thread, gives the memory back at once.
-struct Lender {
+struct PyMemoryOwner {
     buffer: Option<NonNull<Py_buffer>>,
     objects: Vec<Py<PyAny>>,
 }
 
 // SAFETY: the pointers in a Py_buffer belong to no thread; it is read here (L1), and written to by
 // CPython alone, when it is filled and when it is released, attached both times.
-unsafe impl Send for Lender {}
+unsafe impl Send for PyMemoryOwner {}
 // SAFETY: as above.
-unsafe impl Sync for Lender {}
+unsafe impl Sync for PyMemoryOwner {}
 
-impl Drop for Lender {
+impl Drop for PyMemoryOwner {
     fn drop(&mut self) {
         // Without an interpreter nothing can be given back. A `Py` that is dropped on a detached thread
         // would wait for the next thread that attaches, whenever that will be.
@@ -61,8 +60,8 @@ impl Drop for Lender {
     }
 }
 
-impl Lender {
-    /// The buffer of an object, as `flags` ask. It is there for as long as the lender is (L1).
+impl PyMemoryOwner {
+    /// The buffer of an object, requested with `flags`. It is valid for as long as the owner lives (L1).
     fn buffer_of(object: &Bound<'_, PyAny>, flags: c_int) -> PyResult<(Self, NonNull<Py_buffer>)> {
         let buffer = NonNull::from(Box::leak(Box::new(Py_buffer::new())));
         // SAFETY: attached to Python, and the structure is ours.
@@ -85,8 +84,8 @@ pub(super) fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
 
 /// A tensor over an object's buffer, which stays exported for as long as the tensor lives.
 pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
-    let (lender, view) = Lender::buffer_of(object, ffi::PyBUF_FULL_RO)?;
-    // SAFETY: L1, the lender outlives the borrow.
+    let (owner, view) = PyMemoryOwner::buffer_of(object, ffi::PyBUF_FULL_RO)?;
+    // SAFETY: L1, the owner outlives the borrow.
     let view = unsafe { view.as_ref() };
     let overflow = |_| Error::Overflow("size in bytes");
     let refuse = |message: String| Err(PyBufferError::new_err(message));
@@ -136,11 +135,11 @@ pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
         shape: &shape,
         strides: &strides,
     };
-    // SAFETY: L1, for as long as the lender lives.
-    Ok(unsafe { ManagedTensor::from_foreign(lender, &description) }?)
+    // SAFETY: L1, for as long as the owner lives.
+    Ok(unsafe { ManagedTensor::from_foreign(owner, &description) }?)
 }
 
-/// What an array interface says of its memory, in a tensor's terms.
+/// The memory of an array interface, described as a tensor is.
 pub(super) struct ArraySpec {
     pub(super) device: DLDevice,
     pub(super) dtype: DLDataType,
@@ -150,26 +149,26 @@ pub(super) struct ArraySpec {
     pub(super) strides: Vec<i64>,
 }
 
-/// A tensor over an object's buffer, whose bytes are to be understood as `told`, from `origin` on.
-pub(super) fn told_of_buffer(
+/// A tensor over an object's buffer. `spec` describes its bytes from `origin` on.
+pub(super) fn tensor_from_buffer(
     object: &Bound<'_, PyAny>,
     origin: usize,
-    told: &ArraySpec,
+    spec: &ArraySpec,
 ) -> PyResult<ManagedTensor> {
-    let (lender, view) = Lender::buffer_of(object, ffi::PyBUF_SIMPLE)?;
-    // SAFETY: L1, the lender outlives the borrow.
+    let (owner, view) = PyMemoryOwner::buffer_of(object, ffi::PyBUF_SIMPLE)?;
+    // SAFETY: L1, the owner outlives the borrow.
     let view = unsafe { view.as_ref() };
     let len = usize::try_from(view.len).map_err(|_| Error::Overflow("size in bytes"))?;
     let description =
-        describe(view.buf.cast::<u8>().wrapping_add(origin), view.readonly != 0, told)?;
-    // SAFETY: L1, for as long as the lender lives; that the elements lie within is checked next, before
+        describe(view.buf.cast::<u8>().wrapping_add(origin), view.readonly != 0, spec)?;
+    // SAFETY: L1, for as long as the owner lives; that the elements lie within is checked next, before
     // any access.
-    let tensor = unsafe { ManagedTensor::from_foreign(lender, &description) }?;
+    let tensor = unsafe { ManagedTensor::from_foreign(owner, &description) }?;
     if tensor.size() > 0 && tensor.extends_beyond(origin, len) {
         return Err(PyBufferError::new_err(format!(
             "shape {:?} and strides {:?} reach beyond the {len} bytes of the buffer, from offset \
              {origin} on",
-            told.shape, told.strides
+            spec.shape, spec.strides
         )));
     }
     Ok(tensor)
@@ -177,17 +176,17 @@ pub(super) fn told_of_buffer(
 
 /// A tensor over memory at an address that an object gave. `objects` are kept: the object, and the
 /// dictionary with the address.
-pub(super) fn told_of_address(
+pub(super) fn tensor_from_address(
     objects: Vec<Py<PyAny>>,
     address: usize,
     readonly: bool,
-    told: &ArraySpec,
+    spec: &ArraySpec,
 ) -> PyResult<ManagedTensor> {
     // Python passes addresses as integers.
-    let description = describe(ptr::with_exposed_provenance_mut(address), readonly, told)?;
-    let lender = Lender { buffer: None, objects };
+    let description = describe(ptr::with_exposed_provenance_mut(address), readonly, spec)?;
+    let owner = PyMemoryOwner { buffer: None, objects };
     // SAFETY: L2.
-    let tensor = unsafe { ManagedTensor::from_foreign(lender, &description) }?;
+    let tensor = unsafe { ManagedTensor::from_foreign(owner, &description) }?;
     // The core leaves this to other devices, where NULL may be an address.
     if address == 0 && tensor.nbytes() > 0 {
         return Err(Error::NullData { nbytes: tensor.nbytes() }.into());
@@ -195,8 +194,8 @@ pub(super) fn told_of_address(
     Ok(tensor)
 }
 
-fn describe(data: *mut u8, readonly: bool, told: &ArraySpec) -> PyResult<Description<'_>> {
-    let ArraySpec { device, dtype, is_padded, shape, strides } = told;
+fn describe(data: *mut u8, readonly: bool, spec: &ArraySpec) -> PyResult<Description<'_>> {
+    let ArraySpec { device, dtype, is_padded, shape, strides } = spec;
     let flags = read_only(readonly);
     Ok(Description {
         data,
@@ -230,7 +229,7 @@ unsafe fn values<'a>(array: *const Py_ssize_t, len: usize) -> Option<&'a [Py_ssi
     (!array.is_null()).then(|| unsafe { slice::from_raw_parts(array, len) })
 }
 
-/// The extents of a buffer, whether or not it says them.
+/// The extents of a buffer; computed if the exporter left them out.
 fn shape_of(
     view: &ffi::Py_buffer,
     shape: Option<&[Py_ssize_t]>,

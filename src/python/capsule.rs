@@ -20,7 +20,7 @@ use crate::fence::fenced;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::{self, ManagedTensor};
 
-/// What differs between capsules of the two ABIs.
+/// The differences between capsules of the two ABIs.
 ///
 /// **C1** A capsule named `name` owns a tensor of this ABI, whose pointer it holds; the name says so
 /// by protocol, which cannot be checked. Under the name `used` it owns nothing.
@@ -48,8 +48,9 @@ const VERSIONED: Abi = Abi {
     delete: |tensor| unsafe { memory::delete_versioned(tensor.cast()) },
 };
 
-/// One more level of producers that ask producers, until this goes. Each takes a good piece of the C
-/// stack, of which CPython knows nothing: without this it would let a thousand of them overflow it.
+/// Counts a level of recursion for a producer that calls another producer, until this is dropped. Each level
+/// takes a large part of the C stack, which CPython does not track: its limit of a thousand levels would
+/// overflow the stack.
 pub(super) struct Level<'py>(PhantomData<&'py ()>);
 
 impl<'py> Level<'py> {
@@ -71,7 +72,7 @@ impl Drop for Level<'_> {
     }
 }
 
-/// A capsule for a consumer that understands `max_version`: versioned from 1.0 on, else legacy.
+/// A capsule for a consumer that supports `max_version`: versioned from 1.0 on, else legacy.
 pub(super) fn new<'py>(
     py: Python<'py>,
     tensor: ManagedTensor,
@@ -87,7 +88,7 @@ pub(super) fn new<'py>(
     }
 }
 
-/// A capsule of a tensor whose version the consumer understands.
+/// A capsule of a tensor whose version the consumer supports.
 ///
 /// # Safety
 ///
@@ -119,7 +120,7 @@ unsafe fn wrap<'py>(
 
 /// Takes the tensor out of a capsule of either name, and marks the capsule as used.
 pub(super) fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
-    // Where there is no GIL, this keeps two threads from taking the same tensor.
+    // On builds without a GIL, this keeps two threads from taking the same tensor.
     let claimed = with_critical_section(capsule, || match claim(capsule, &VERSIONED)? {
         Some(pointer) => Ok(Some((pointer, true))),
         None => PyResult::Ok(claim(capsule, &LEGACY)?.map(|pointer| (pointer, false))),
@@ -172,7 +173,7 @@ fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_vo
     }
     // SAFETY: attached to Python; the capsule is valid under this name.
     let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), abi.name.as_ptr()) };
-    // This crate could not delete such a tensor: it stays the capsule's. Both kinds have the same alignment.
+    // This crate could not delete a misaligned tensor, so the capsule keeps it. Both ABIs have the same alignment.
     if !pointer.cast::<DLManagedTensorVersioned>().is_aligned() {
         return Err(Error::MisalignedTensor { address: pointer.addr() }.into());
     }
@@ -204,7 +205,7 @@ unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
     unsafe {
         let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
         if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
-            // With an exception in flight, too: with the right name this raises none.
+            // An exception may be in flight; with the right name this call raises none.
             let pointer = ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr());
             let delete = abi.delete;
             memory::release_foreign(move || delete(pointer));

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::memory::ManagedTensor;
 
-/// A producer's answer, and whether it took the arguments.
+/// A producer's capsule, and whether the producer accepted the arguments.
 pub(super) struct Answer<'py> {
     pub(super) capsule: Bound<'py, PyCapsule>,
     understood: bool,
@@ -23,8 +23,8 @@ pub(super) struct Answer<'py> {
 
 /// Calls `x.__dlpack__` with those arguments that are not `None`.
 ///
-/// A producer from before the keywords answers them with a `TypeError`, and is asked again without.
-/// It cannot promise what it did not hear: where that matters, its answer is refused.
+/// A producer that predates the keywords raises `TypeError` for them, and is called again without. It cannot
+/// honour a keyword that it did not get: where the keyword matters, its answer is refused.
 pub(super) fn ask<'py>(
     x: &Bound<'py, PyAny>,
     stream: Option<Bound<'py, PyAny>>,
@@ -49,7 +49,7 @@ pub(super) fn ask<'py>(
             first = Some(call(&method, Some(&keywords)));
         }
         match first {
-            // Or its refusal is a TypeError: then it says it again.
+            // If its refusal is itself a TypeError, the second call raises it again.
             Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => {
                 let again = call(&method, None);
                 let is_class = x.is_instance_of::<PyType>();
@@ -72,19 +72,19 @@ pub(super) fn ask<'py>(
             "{}.__dlpack__ takes no {}",
             type_name(x),
             if synchronises {
-                "stream, so nobody can synchronise with it"
+                "stream, so its work cannot be synchronised"
             } else {
-                "copy=False, so nobody can promise that it did not copy"
+                "copy=False, so it may have copied"
             }
         )));
     }
     Ok(Answer { capsule, understood })
 }
 
-/// What is wanted of a tensor.
+/// What the caller requests of a tensor.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
-    /// Where it shall be; `None` for where it is.
+    /// The device that it must be on; `None` for the one that it is on.
     pub(super) device: Option<DLDevice>,
     /// Whether it may or must be copied.
     pub(super) copy: Option<bool>,
@@ -93,11 +93,11 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// The tensor of any object with `__dlpack__`, or of a capsule of either name; through the C exchange
-    /// API where the object's type has it, and it gives what `__dlpack__` would. If it comes back at
-    /// all, it is on the device that was asked for, and copied if that was asked for.
+    /// The tensor of any object with `__dlpack__`, or of a capsule of either name; through the C exchange API
+    /// where the object's type has it and it gives what `__dlpack__` would. The result is on the requested
+    /// device, and is a copy if one was requested.
     pub(super) fn take(self, x: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
-        // A table takes no options, and its functions do not synchronise: it is for the rest.
+        // A table takes no options and its functions do not synchronise, so it serves requests that need neither.
         if self.copy.is_none() && self.device.is_none_or(DLDevice::is_cpu) {
             if let Some(tensor) = exchange::take(x)? {
                 return Ok(tensor);
@@ -118,7 +118,7 @@ impl Wanted {
         self.fulfil(x.py(), capsule::take(&answer.capsule)?, answer.understood)
     }
 
-    /// The refusal of a producer that was asked for another device than the CPU: who, which and why.
+    /// The error of a producer that was asked for another device than the CPU, with its type, the device and the reason.
     fn elsewhere(self, x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         let py = x.py();
         let Some(device) = self.device.filter(|device| !device.is_cpu()) else { return error };
@@ -129,15 +129,15 @@ impl Wanted {
             return error;
         }
         let reason: String = error.value(py).to_string().chars().take(200).collect();
-        let told = PyBufferError::new_err(format!(
+        let refusal = PyBufferError::new_err(format!(
             "{} does not copy to {device}, and says {reason:?}: copy it first, with a library of that device",
             type_name(x)
         ));
-        told.set_cause(py, Some(error));
-        told
+        refusal.set_cause(py, Some(error));
+        refusal
     }
 
-    /// Does here what the producer left undone, or says why not.
+    /// Makes the copy or the move that the producer did not make, or returns why it cannot.
     fn fulfil(
         self,
         py: Python<'_>,
@@ -163,7 +163,7 @@ impl Wanted {
             Some(wanted) => Err(PyBufferError::new_err(format!(
                 "the tensor was asked for on {wanted}, and is on {device}"
             ))),
-            // Memory that only its producer can copy: it was asked to, and not every one sets the flag.
+            // Only its producer can copy this memory. It was asked to, and not every producer sets the flag.
             None if understood => Ok(tensor),
             None => Err(Error::UnreadableDevice { device }.into()),
         }
@@ -175,7 +175,7 @@ impl Wanted {
     }
 }
 
-/// What `x.__dlpack_device__()` says, if it can be asked.
+/// The result of `x.__dlpack_device__()`, if `x` has the method.
 pub(super) fn device_of(x: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
     match x.getattr_opt(intern!(x.py(), "__dlpack_device__"))? {
         Some(method) => Ok(Some(method.call0()?.extract::<DlDeviceArg>()?.0)),

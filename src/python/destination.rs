@@ -34,10 +34,10 @@ pub(super) fn schema_capsule<'py>(
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// The array in the type that a consumer asks for, if each value survives the way there and back.
+/// The array cast to the type that a consumer requests, if each value survives a cast there and back.
 ///
-/// arrow's casts refuse little (1.7 becomes 1, a time of day wraps): a value that comes back different is
-/// refused here, and so is a cast with no way back. An extension type stays only if it was asked for: a
+/// arrow's casts refuse little (1.7 becomes 1, a time of day wraps), so a value that comes back different is
+/// refused here, and so is a cast without an inverse. An extension type stays only if it was asked for: a
 /// consumer that asks for its storage, as pyarrow does, gets that.
 pub(super) fn as_requested(
     array: &ArrayRef,
@@ -53,7 +53,7 @@ pub(super) fn as_requested(
     }
     let there = match stored {
         _ if stored == wanted => Arc::clone(array),
-        // There are no values that could change, nor a way back.
+        // There are no values that could change, and arrow has no inverse cast.
         DataType::Null => cast(array, wanted).map_err(refuse)?,
         _ if is_other_zone(stored, wanted) => {
             let relabelled = array.to_data().into_builder().data_type(wanted.clone());

@@ -14,8 +14,7 @@ use crate::error::Error;
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-/// A name, NumPy's short code, or what stands for a dtype in Python, Arrow, NumPy, PyTorch, JAX, polars or
-/// pandas.
+/// A name, NumPy's short code, or a dtype object of Python, Arrow, NumPy, PyTorch, JAX, polars or pandas.
 pub(super) struct DtypeArg(pub(super) DLDataType);
 
 impl<'py> FromPyObject<'_, 'py> for DtypeArg {
@@ -32,13 +31,13 @@ impl<'py> FromPyObject<'_, 'py> for DtypeArg {
             }
         }
         if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_schema__"))? {
-            // polars' and JAX's types are classes, of whose instances it would be the method.
+            // polars' and JAX's dtypes are classes, on which the attribute is an unbound method.
             if !object.is_instance_of::<PyType>() {
                 let capsule = method.call0()?.cast_into::<PyCapsule>()?;
                 return of_arrow(&arrow_capsule::schema_of(&capsule)?).map(Self);
             }
         }
-        // That of pandas' own types.
+        // pandas' extension dtypes.
         let inner = object.getattr_opt(intern!(py, "numpy_dtype"))?;
         let object = inner.unwrap_or_else(|| object.to_owned());
         if object
@@ -71,7 +70,7 @@ impl<'py> FromPyObject<'_, 'py> for DtypeArg {
     }
 }
 
-/// NumPy's other names for its dtypes, if no other library uses them for another one.
+/// NumPy's aliases of its dtypes, except those that other libraries use for a different dtype.
 const ALIASES: &[(&str, &str)] = &[
     ("bool_", "bool"),
     ("half", "float16"),
@@ -88,7 +87,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("ulonglong", "uint64"),
 ];
 
-/// A text: the name of a dtype, or NumPy's code for it.
+/// A str: the name of a dtype, or NumPy's code for it.
 fn of_text(object: &Bound<'_, PyAny>, text: &str) -> PyResult<DLDataType> {
     if let Ok(dtype) = text.parse() {
         return Ok(dtype);
@@ -109,7 +108,7 @@ fn of_text(object: &Bound<'_, PyAny>, text: &str) -> PyResult<DLDataType> {
     }
 }
 
-/// A class of Python's numbers, or of NumPy's, which have other names than dtypes.
+/// A number class of Python or NumPy, whose name differs from its dtype's.
 fn of_class(class: &Bound<'_, PyType>) -> PyResult<Option<DLDataType>> {
     let py = class.py();
     let numbers = [

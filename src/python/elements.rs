@@ -13,9 +13,9 @@ use crate::kernels;
 use crate::layout;
 use crate::memory::{self, ManagedTensor};
 
-/// Bytes of a list of Python's without anything in it, and of its place in another list.
+/// Bytes of an empty Python list, and of the pointer to it.
 const LIST: usize = 64;
-/// Bytes of a number of Python's, and of its place.
+/// Bytes of a Python number, and of the pointer to it.
 const NUMBER: usize = 40;
 
 /// Nested lists of the elements; without axes, the one element.
@@ -125,7 +125,7 @@ macro_rules! numeric {
 }
 for_each_numeric!(numeric);
 
-/// A number that Python has.
+/// A number that converts to a Python number.
 trait Number: Copy {
     fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
 }

@@ -26,9 +26,8 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> 
     Ok(class.bind(py))
 }
 
-/// BufferError for everything, except what no keyword could have changed (`UnsupportedError`), what a
-/// keyword asked for and the values do not allow (`ValueError`), and memory that is not there
-/// (`MemoryError`).
+/// `BufferError`, except for conversions that no keyword allows (`UnsupportedError`), values that do not allow
+/// what a keyword requests (`ValueError`), and lack of memory (`MemoryError`).
 impl From<Error> for PyErr {
     #[cold]
     fn from(error: Error) -> Self {
@@ -57,7 +56,7 @@ impl From<Error> for PyErr {
     }
 }
 
-/// What a reader raised; what it said in words is a `ValueError`.
+/// The exception that a reader raised; an error that is only text becomes a `ValueError`.
 fn raised(error: &ReaderError) -> PyErr {
     match error.get_ref().downcast_ref::<PyErr>() {
         Some(error) => Python::attach(|py| error.clone_ref(py)),
@@ -65,7 +64,7 @@ fn raised(error: &ReaderError) -> PyErr {
     }
 }
 
-/// What Rust's ways out are in Python.
+/// Hints of Rust's errors, and the hints that replace them in Python.
 const WAYS_OUT: [(&str, &str); 13] = [
     (
         "choose a fill value, NaN or a mask by ExportOptions::with_nulls",
@@ -97,7 +96,7 @@ const WAYS_OUT: [(&str, &str); 13] = [
     ),
 ];
 
-/// The error with Python's ways out, if its own are Rust's.
+/// The error with hints for Python in place of those for Rust.
 pub(super) fn in_python(error: Error) -> Error {
     reworded(error, &|error| {
         let (own, ways_out) = (error.to_string(), WAYS_OUT.iter());
@@ -106,7 +105,7 @@ pub(super) fn in_python(error: Error) -> Error {
     })
 }
 
-/// The error in other words; of columns that of each.
+/// Applies `reword` to an error, or to that of each column.
 fn reworded(error: Error, reword: &dyn Fn(Error) -> Error) -> Error {
     match error {
         Error::Column { name, error } => {
@@ -120,7 +119,7 @@ fn reworded(error: Error, reword: &dyn Fn(Error) -> Error) -> Error {
     }
 }
 
-/// Which function was asked: those that take `nulls=` and `physical=` need not say whose they are.
+/// The function that was called. Errors of one that takes `nulls=` and `physical=` need not name the function.
 #[derive(Clone, Copy)]
 pub(super) enum Asked {
     /// `to_tensor` and `to_tensor_dict`.
@@ -129,15 +128,15 @@ pub(super) enum Asked {
     Ragged,
     /// `Array.row`, and iteration, for this row.
     Row(usize),
-    /// `iter_batches`, whose columns are those of tables.
+    /// `iter_batches`.
     Batches,
 }
 
 impl Asked {
-    /// The error in words that fit the function that was asked.
-    pub(super) fn told(self, error: Error) -> Error {
+    /// The error with a message that fits the function that was called.
+    pub(super) fn rephrase(self, error: Error) -> Error {
         reworded(error, &|error| match error {
-            // What is said of an extension type, say, stays.
+            // Other hints, such as those for extension types, are kept.
             Error::UnsupportedType { data_type, way_out }
                 if way_out == export::way_out(&data_type) =>
             {
@@ -151,7 +150,7 @@ impl Asked {
         })
     }
 
-    /// What to do about a type, if it is something else here than for an array by itself.
+    /// The hint for a type, if it differs from that for a single array.
     fn way_out(self, data_type: &DataType) -> Option<&'static str> {
         match (self, data_type) {
             (Self::Tensor | Self::Batches, DataType::Struct(_)) => {
@@ -204,7 +203,7 @@ impl Asked {
     }
 }
 
-/// The error with a place before its words, of the same class if that can be made of words.
+/// The error with a place before its message; unchanged if its class cannot be built from a message.
 pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
     let class = error.get_type(py);
     let is_of_words = [
@@ -221,7 +220,7 @@ pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
     placed
 }
 
-/// An `UnsupportedError` of these words.
+/// An `UnsupportedError` with this message.
 pub(super) fn unsupported(message: String) -> PyErr {
     Python::attach(|py| match unsupported_error(py) {
         Ok(class) => PyErr::from_type(class.clone(), message),

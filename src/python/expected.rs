@@ -11,7 +11,7 @@ use super::buffer_import;
 use super::protocols::is_arrow;
 use super::request::type_name;
 
-/// What would have been taken.
+/// What a function accepts.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Expected {
     Arrow,
@@ -139,7 +139,7 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
     })
 }
 
-/// How to make one of what several things are, by the first of them.
+/// How to convert a list or tuple, judged by its first item.
 fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
     let first = object.try_iter()?.next().transpose()?;
     let Some(first) = first else {
@@ -158,7 +158,7 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
     }))
 }
 
-/// How to make one of several that are Arrow data, as the first of them is, in whose library.
+/// How to join several Arrow objects, by the library of the first.
 fn of_arrow(first: &Bound<'_, PyAny>) -> PyResult<&'static str> {
     let module = first.get_type().module()?.to_string();
     let library = module.split('.').next().unwrap_or_default();
@@ -172,7 +172,7 @@ fn of_arrow(first: &Bound<'_, PyAny>) -> PyResult<&'static str> {
     })
 }
 
-/// What the libraries have that are close to Arrow, by what only their objects can do. The first that fits is it.
+/// Classes of libraries close to Arrow, recognised by attributes that only they have. The first match counts.
 const LIBRARIES: &[(&[&str], &str)] = &[
     (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),
     (

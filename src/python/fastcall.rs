@@ -1,9 +1,8 @@
-//! `__dlpack__` of our classes and of others, as fast as Python can call it.
+//! `__dlpack__` of our classes, with as little overhead per call as possible.
 //!
-//! It is called for every tensor that is handed over, and a method spends most of its time on reading its
-//! keywords. So this one is registered by hand, by the vectorcall protocol: it reads the usual keywords where
-//! the caller has them, and shares at once what is shared by default. All other calls take the path of other
-//! methods, with their errors.
+//! Every exchange of a tensor calls it, and PyO3's methods spend most of their time on reading keywords. So
+//! this method is registered by hand, by the vectorcall protocol: it reads the usual keywords from the caller's
+//! stack, and shares memory at once in the default case. All other calls take the usual path, with its errors.
 #![expect(unsafe_code, reason = "implements a method of CPython's C API")]
 
 use std::ffi::{CStr, c_int};
@@ -25,12 +24,12 @@ use crate::memory::ManagedTensor;
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {
-    /// Of the method, with its signature.
+    /// The docstring of the method, with its signature.
     const METHOD_DOC: &'static CStr;
 
-    /// What is shared with a consumer on the CPU that understands `newest` and asks for nothing special,
-    /// if it takes nothing but sharing: a tensor given up.
-    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned>;
+    /// The memory shared as a raw tensor, for a consumer on the CPU that supports versions up to `newest` and passes
+    /// no other options. The caller owns the tensor. `None` if the object cannot be shared that way.
+    fn share_raw(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned>;
 
     /// The same, for a consumer of the legacy ABI.
     fn share(&self) -> Option<ManagedTensor>;
@@ -118,7 +117,7 @@ unsafe fn answer<T: Produces>(
             let capsule = match version {
                 Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
                     // SAFETY: it has been given up.
-                    this.get().lend(newest).map(|lent| unsafe { capsule::versioned(py, lent) })
+                    this.get().share_raw(newest).map(|raw| unsafe { capsule::versioned(py, raw) })
                 }
                 _ => this.get().share().map(|tensor| capsule::new(py, tensor, None)),
             };
@@ -132,7 +131,7 @@ unsafe fn answer<T: Produces>(
             }
         }
     }
-    // From here on PyO3 needs to know that it is attached: it may drop references.
+    // From here on PyO3 may drop references, so it must know that this thread is attached.
     Python::attach(|py| {
         // SAFETY: F1.
         let answer = unsafe { read(py, nargs, kwnames, given) }
@@ -152,8 +151,8 @@ fn names(py: Python<'_>) -> &[Py<PyString>; 4] {
     INTERNED.get_or_init(py, || NAMES.map(|name| PyString::intern(py, name).unbind()))
 }
 
-/// The version, if one is given, and if nothing else is asked for than sharing with a consumer on the CPU;
-/// `None` if that needs a closer look.
+/// The version, if one is given and the other arguments ask for no more than sharing with a consumer on the
+/// CPU; `None` if the full path must decide.
 ///
 /// # Safety
 ///
@@ -171,7 +170,7 @@ unsafe fn usual(
         // SAFETY: F1, there are as many names as values.
         let name = unsafe { ffi::PyTuple_GetItem(kwnames, index) };
         if value == none {
-            // Whichever it is. That it is one of the four is checked here, by identity.
+            // Only whether it is one of the four matters; they are compared by identity.
             if names.iter().any(|known| known.as_ptr() == name) {
                 continue;
             }
@@ -193,8 +192,8 @@ unsafe fn usual(
     Some(version)
 }
 
-/// A version. Consumers pass the same tuple each time, a constant of theirs: the first few are kept, and
-/// known by their addresses from then on.
+/// A version. Consumers pass the same constant tuple each time: the first few tuples are cached, and recognised
+/// by their addresses.
 ///
 /// # Safety
 ///
@@ -229,8 +228,8 @@ unsafe fn version_of(py: Python<'_>, object: *mut ffi::PyObject) -> Option<DLPac
 ///
 /// `object` is live, and this thread attached.
 unsafe fn pair(object: *mut ffi::PyObject) -> Option<(i64, i64)> {
-    // SAFETY: the caller's promise; items of a tuple are live. Where an integer is none or too large there
-    // is an exception, which is dropped: the closer look will find it again.
+    // SAFETY: the caller's promise; items of a tuple are live. If an item is no integer, or too large, the
+    // exception is dropped: the full path raises it again.
     unsafe {
         if ffi::PyTuple_CheckExact(object) == 0 || ffi::PyTuple_Size(object) != 2 {
             return None;

@@ -1,8 +1,8 @@
 //! Makes arrays of arrow-rs from Arrow's C structures, once they are checked.
 //!
-//! This module builds plain numbers and structs, which most tables consist of. arrow-rs describes each array by an
-//! `ArrayData` first, which takes most of the time for a batch of a thousand columns; it imports everything else,
-//! a child at a time.
+//! This module imports plain numbers and structs itself, which most tables consist of, because arrow-rs makes
+//! an `ArrayData` for each array first, which takes most of the time for a batch of a thousand columns.
+//! arrow-rs imports all other arrays.
 #![expect(unsafe_code, reason = "takes foreign structures over")]
 
 use std::ffi::c_void;
@@ -21,9 +21,9 @@ use super::ffi_validate::{Checked, check_array, child_types, fenced};
 use crate::import;
 use crate::memory::release_foreign;
 
-/// Takes over an array structure, and says how many bytes of it are not aligned to their values, which
-/// arrow-rs moves. Numeric arrays are checked in constant time, but for their nulls, if there are any, which are
-/// counted; of others the contents are checked too, because offsets and keys are addresses of a kind.
+/// Takes over an array structure, and returns how many bytes of it are not aligned to their values, which
+/// arrow-rs moves. Numeric arrays are checked in constant time, apart from a count of nulls if there are any;
+/// other arrays are checked in full, because offsets and keys index memory.
 pub(super) fn array_from(
     mut array: FFI_ArrowArray,
     data_type: &DataType,
@@ -38,8 +38,8 @@ pub(super) fn array_from(
     Ok((array, moved))
 }
 
-/// Makes arrays of nulls have no buffers, as the interface says they have, because arrow-rs asks what the
-/// others would be; and has nulls counted wherever there are said to be some, because it relies on their number.
+/// Corrects two things that arrow-rs relies on: removes the buffers of null arrays, which have none by the
+/// interface, and marks the null count as unknown unless it is 0, so that arrow-rs counts.
 ///
 /// # Safety
 ///
@@ -86,7 +86,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// So many rows from one on, as an array.
+    /// A range of rows as an array.
     ///
     /// # Safety
     ///
@@ -146,8 +146,7 @@ impl Part<'_> {
         Ok(Arc::new(array))
     }
 
-    /// [`rows`](Self::rows) of a primitive type; `None` for any other, and where there is nothing that could
-    /// stay where it is.
+    /// [`rows`](Self::rows) of a primitive type; `None` for any other, and if the values cannot be shared.
     ///
     /// # Safety
     ///
@@ -161,7 +160,7 @@ impl Part<'_> {
         // SAFETY: the caller's promise; numbers have a validity and then values, and it has been checked that
         // so many bytes are no overflow.
         let (values, nulls) = unsafe { (self.buffer(1, end * width)?, self.nulls(from, len)) };
-        // No value asks for more than this, and some for less: those go the other way then.
+        // The strictest alignment of any value; values that need less take the other path.
         if values.as_ptr().align_offset(width.min(16)) != 0 {
             return None;
         }
@@ -169,7 +168,7 @@ impl Part<'_> {
         if let Some(numbers) = import::numeric(data_type, start, len, &values, nulls.as_ref()) {
             return Some(numbers);
         }
-        // Times and decimals: a class for each would be another copy of what arrow-array has of it.
+        // Times and decimals: a typed array for each would instantiate arrow-array's code once more.
         let data = ArrayData::builder(data_type.clone()).offset(start).len(len).nulls(nulls);
         // SAFETY: so many values, which are aligned, and as many bits.
         Some(make_array(unsafe { data.add_buffer(values).build_unchecked() }))
@@ -191,7 +190,7 @@ impl Part<'_> {
         (nulls.null_count() > 0).then_some(nulls)
     }
 
-    /// So many bytes, if they are there.
+    /// So many bytes of a buffer; `None` if it is NULL.
     ///
     /// # Safety
     ///
@@ -205,14 +204,14 @@ impl Part<'_> {
         }
     }
 
-    /// All of it, as arrow-rs makes an array.
+    /// The array as arrow-rs imports it.
     ///
     /// # Safety
     ///
     /// That of [`rows`](Self::rows).
     unsafe fn through_array_data(self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
         // SAFETY: the caller's promise.
-        let data = unsafe { from_ffi_and_data_type(self.lent(), data_type.clone()) }?;
+        let data = unsafe { from_ffi_and_data_type(self.shared(), data_type.clone()) }?;
         let data = repaired(data)?;
         if !data_type.is_primitive() {
             data.validate_full()?;
@@ -220,8 +219,8 @@ impl Part<'_> {
         Ok(make_array(data))
     }
 
-    /// The same structure; it is released by giving back a share of the owner.
-    fn lent(self) -> FFI_ArrowArray {
+    /// A copy of the structure, whose release drops a reference to the owner.
+    fn shared(self) -> FFI_ArrowArray {
         unsafe extern "C" fn release(array: *mut FFI_ArrowArray) {
             // SAFETY: called once, by the interface, with the array that was made below.
             unsafe {
@@ -230,9 +229,9 @@ impl Part<'_> {
             }
         }
         // SAFETY: of the two, only the owner's is released as its producer wants it.
-        let mut lent = unsafe { ptr::from_ref(self.array).read() };
-        lent.release = Some(release);
-        lent.private_data = Arc::into_raw(Arc::clone(self.owner)).cast_mut().cast::<c_void>();
-        lent
+        let mut shared = unsafe { ptr::from_ref(self.array).read() };
+        shared.release = Some(release);
+        shared.private_data = Arc::into_raw(Arc::clone(self.owner)).cast_mut().cast::<c_void>();
+        shared
     }
 }

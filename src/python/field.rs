@@ -56,7 +56,7 @@ impl PyField {
     }
 }
 
-/// The type in arrow-rs's words, within the name of its extension type.
+/// The type as arrow-rs displays it, inside the name of its extension type.
 pub(super) fn type_name(field: &FieldRef) -> String {
     let storage = field.data_type();
     match field.extension_type_name() {

@@ -1,4 +1,4 @@
-//! `asdlpack`: a tensor of any object that says where its elements are.
+//! `asdlpack`: a tensor of any object that exposes its memory.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -17,8 +17,8 @@ use super::{buffer_import, hidden, interface};
 /// asdlpack(obj, /, *, copy=None)
 /// --
 ///
-/// A Tensor of any object that says where its elements are, over the same memory, which the tensor
-/// keeps. Whether it may be written to, strides, shape and dtype are the object's.
+/// A Tensor of any object that exposes its memory, which the tensor shares and keeps alive. It has the object's
+/// shape, strides and dtype, and is read-only if the object is.
 ///
 /// >>> import array
 /// >>> from arrow_dlpack import asdlpack
@@ -27,22 +27,23 @@ use super::{buffer_import, hidden, interface};
 /// >>> asdlpack(memoryview(b"abcdef")[::-2])
 /// <arrow_dlpack.Tensor uint8, shape (3,), strides (-2,), cpu, read-only>
 ///
-/// The object is asked for, in this order:
+/// The protocols are tried in this order:
 ///
-/// - __arrow_c_array__ or __arrow_c_stream__: as to_tensor, with no more options than copy. Not those
-///   that have __array_interface__ too: to Arrow, Pillow's images are columns without height and width;
-/// - __dlpack__, or it is a DLPack capsule: as Tensor.from_dlpack;
+/// - __arrow_c_array__ or __arrow_c_stream__: as to_tensor, with only the option copy. Objects that have
+///   __array_interface__ too are skipped here: as Arrow data, Pillow's images are columns without height and
+///   width;
+/// - __dlpack__, or a DLPack capsule: as Tensor.from_dlpack;
 /// - __array_interface__;
-/// - __cuda_array_interface__: the memory is not looked at. The interface does not say which device it
-///   is on: it is taken for number 0. Its stream must be None;
+/// - __cuda_array_interface__: the memory is not read. The interface does not name the device, so device 0
+///   is assumed. Its stream must be None;
 /// - the buffer protocol: bytes, bytearray, array.array, mmap, memoryview, ctypes. While the tensor
 ///   lives the buffer is in use: a bytearray cannot be resized, a mmap not closed.
 ///
-/// What the object's owner writes later, the tensor shows too. copy=True gives it memory of its own;
+/// Later writes to the object's memory show in the tensor. copy=True gives it memory of its own;
 /// copy=False fails where the object says that it would have to copy.
 ///
 /// Raises TypeError for an object that has none of these, UnsupportedError for elements that are not
-/// plain numbers in the machine's byte order, BufferError for what cannot be true or cannot be said.
+/// plain numbers in the machine's byte order, BufferError for impossible or unsupported descriptions.
 #[pyfunction]
 #[pyo3(signature = (obj, /, *, copy=None), text_signature = None)]
 pub(super) fn asdlpack<'py>(

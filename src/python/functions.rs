@@ -77,8 +77,8 @@ pub(super) fn record_batch(
 ///
 /// type: an Arrow type, such as pa.string() for values of uint8, or a representation of the lists' items;
 /// None for lists of what Array.from_dlpack makes of the values.
-/// copy: as in Array.from_dlpack. Offsets and texts are checked, and so that nobody can change them
-/// afterwards they are copied, unless their producer says that they are a copy already.
+/// copy: as in Array.from_dlpack. Offsets and texts are copied and then checked, because the producer could
+/// change them after the check; they are not copied if the producer flags them as a copy.
 /// mask: a tensor of booleans, False for the rows that are null.
 ///
 /// Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
@@ -103,24 +103,24 @@ pub(super) fn from_ragged(
 /// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
 /// --
 ///
-/// Arrow data of any kind as one Tensor: an array, chunks put together, or a table as a matrix (rows,
+/// Arrow data as one Tensor: an array, concatenated chunks, or a table as a matrix (rows,
 /// columns).
 ///
 /// obj: any object with __arrow_c_array__ or __arrow_c_stream__.
-/// dtype: of the result, if not that of the values; a name, NumPy's code such as "f4", or a dtype of NumPy,
+/// dtype: of the result; by default that of the values. A name, NumPy's code such as "f4", or a dtype of NumPy,
 /// PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
 /// into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
-/// Floats are rounded to a smaller dtype without a word, and become inf where they are too large for it, as by
-/// NumPy's astype; an integer that does not fit is an error, and so is a fraction that is to become one.
-/// nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
+/// Floats are rounded to a smaller dtype, and become inf if they are too large for it, as by NumPy's astype; an
+/// integer that does not fit the dtype is an error, and so is a float with a fraction if the dtype is an integer.
+/// nulls: "error"; a number that replaces them; "nan", for which integers become floats; or "mask" for a
 /// pair (values, mask), where the mask is True where a value is valid. NaN in a column of pandas's is a null,
 /// as pandas hands it over; in one of pyarrow's or polars' it is a number.
 /// order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
-/// be already. What comes from another library is copied: nobody says that its columns are one allocation.
+/// be already. Columns of another library are copied, because its interface does not say that they are one allocation.
 /// copy: False to fail rather than copy, True for writable memory of its own.
 /// columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
-/// which is no feature of a row. Nothing about the others matters, not even their types.
-/// physical: True to take times, small decimals and dictionary codes as the integers that they are, and
+/// which is not a feature. Other columns may have any type.
+/// physical: True to convert times, small decimals and dictionary codes as the integers that store them, and
 /// extension types as their storage; Tensor.field and Tensor.dictionary say what they mean. Codes are of the
 /// source's own type, which may be unsigned: for nulls=-1 pass dtype="int64".
 ///
@@ -183,8 +183,8 @@ pub(super) fn to_tensor_dict<'py>(
 /// rows, True where they are valid, as a third tensor. Null rows become empty ones unless it is "error"; nulls
 /// inside of rows need the number or "nan", whatever the mask says of rows.
 /// offset_type: "int32" or "int64", if not the array's own; offsets that do not fit are an error.
-/// copy: False to fail rather than copy. Values are the array's own memory, but for views; so are the
-/// offsets of what is no slice.
+/// copy: False to fail rather than copy. Values share the array's memory, except those of views; offsets share it
+/// unless the array is a slice.
 ///
 /// >>> import arrow_dlpack, pyarrow as pa
 /// >>> values, offsets = arrow_dlpack.ragged(pa.array([[1, 2], [], [3]]))
@@ -239,13 +239,13 @@ pub(super) fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, 
 /// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None)
 /// --
 ///
-/// What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
-/// is explained, or ragged with ragged=True, which takes offset_type too; of tensors from_dlpack, with
-/// copy, type, device and mask.
+/// What a conversion would copy with the same options, and why: a Plan. For Arrow data the conversion is to_tensor,
+/// or ragged with ragged=True, which takes offset_type too; for tensors it is from_dlpack, with copy, type, device
+/// and mask.
 ///
-/// It raises what the conversion would raise, but for values that do not fit the dtype. What can be read
-/// only once, such as a reader, is refused, because it would be read; a capsule is used afterwards. What the
-/// other library copies while it exports, as polars does of categoricals, is not seen.
+/// It raises what the conversion would raise, except errors for values that do not fit the dtype. An object that
+/// can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.
+/// Copies that the other library makes while it exports, as polars does for categoricals, are not counted.
 ///
 /// >>> import arrow_dlpack, pyarrow as pa
 /// >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))

@@ -16,24 +16,24 @@ use arrow_schema::{ArrowError, DataType};
 use super::ffi_validate::{Checked, check_array, fenced};
 use crate::memory::{self, release_foreign};
 
-/// So many small chunks in a row are arrays each, as chunks usually are; those that come then are put together.
+/// The first small chunks in a row, so many of them, each become an array; later ones are joined.
 const MANY: usize = 64;
 
-/// Bytes of a small chunk, at most.
+/// The most bytes that a small chunk has.
 const SMALL: usize = 4 << 10;
 
-/// About as many bytes become one array.
+/// The approximate size of a joined array, in bytes.
 const BLOCK: usize = 1 << 20;
 
-/// What has been put together, and is no array yet.
+/// Chunks that have been joined, and are not an array yet.
 pub(super) struct Gather<'a> {
     data_type: &'a DataType,
-    /// Bytes that a row takes; `None` for types whose chunks are never put together.
+    /// Bytes of a row; `None` for types whose chunks are never joined.
     width: Option<usize>,
     /// Small chunks in a row.
     small: usize,
     column: Option<Column>,
-    /// How many chunks were put together in all, and how many bytes they had.
+    /// How many chunks were joined in all, and how many bytes they had.
     pub(super) chunks: usize,
     pub(super) nbytes: usize,
 }
@@ -44,7 +44,8 @@ impl<'a> Gather<'a> {
         Self { data_type, width, small: 0, column: None, chunks: 0, nbytes: 0 }
     }
 
-    /// Takes a chunk of at least one row, or gives it back; and an array of what came before it, if it is time.
+    /// Joins a chunk of at least one row, or returns it; also returns the array of the chunks joined so far, if it is
+    /// complete.
     pub(super) fn take(
         &mut self,
         chunk: FFI_ArrowArray,
@@ -61,7 +62,7 @@ impl<'a> Gather<'a> {
         Ok((chunk, if is_time { self.array()? } else { None }))
     }
 
-    /// Appends a chunk, if it is one to be put together.
+    /// Appends a chunk if it is to be joined, and returns whether it did.
     fn append(&mut self, chunk: &FFI_ArrowArray) -> Checked<bool> {
         let bytes = usize::try_from(chunk.length).ok();
         let bytes = bytes.and_then(|rows| rows.checked_mul(self.width?));
@@ -92,21 +93,21 @@ impl<'a> Gather<'a> {
         Ok(true)
     }
 
-    /// Whether what has been put together is enough for an array.
+    /// Whether the joined chunks are large enough for an array.
     fn is_full(&self) -> bool {
         let bytes = |column: &Column| self.width.map(|width| column.rows.saturating_mul(width));
         self.column.as_ref().and_then(bytes).is_some_and(|bytes| bytes >= BLOCK)
     }
 
-    /// What has been put together since the last array, if anything.
+    /// The chunks joined since the last array, if there are any.
     pub(super) fn array(&mut self) -> Checked<Option<ArrayRef>> {
         let Some(column) = self.column.take() else { return Ok(None) };
         fenced(|| Ok(Some(make_array(column.finish()?))))
     }
 }
 
-/// Bytes that a row takes, validity left aside, for types whose rows all take as many: numbers, booleans, lists of
-/// fixed size and structs of these.
+/// Bytes of a row without validity, for types whose rows all have the same size: numbers, booleans, fixed-size
+/// lists and structs of these.
 fn row_width(data_type: &DataType) -> Option<usize> {
     match data_type {
         DataType::Boolean => Some(1),
@@ -121,7 +122,7 @@ fn row_width(data_type: &DataType) -> Option<usize> {
     .filter(|&width| width > 0)
 }
 
-/// Whether the buffers of values are there; where they are not, arrow-rs says what is wrong.
+/// Whether no buffer of values is NULL; if one is, arrow-rs's import returns the error.
 ///
 /// # Safety
 ///
@@ -141,20 +142,20 @@ unsafe fn has_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> bool {
     }
 }
 
-/// The rows of a type that have been put together.
+/// Joined rows of a type.
 struct Column {
     data_type: DataType,
     rows: usize,
-    /// `None` as long as nothing may be null.
+    /// `None` while there are no nulls.
     valid: Option<BooleanBufferBuilder>,
     values: Values,
 }
 
 enum Values {
-    /// Of so many bytes each.
+    /// Values of so many bytes each.
     Items(usize, MutableBuffer),
     Bits(BooleanBufferBuilder),
-    /// So many of a column to a row.
+    /// So many items of a column in each row.
     Lists(usize, Box<Column>),
     Structs(Vec<Column>),
 }

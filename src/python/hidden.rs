@@ -1,6 +1,5 @@
-//! What an object knows of its elements and its `__dlpack__` does not say: masked elements, units, a sign that
-//! is yet to be changed. A tensor has no field for these, so that a consumer of the elements alone would have
-//! other values than the object.
+//! Refuses objects whose `__dlpack__` omits part of their values: masked elements, units, a pending negation. A
+//! tensor cannot describe these, so a consumer would get other values than the object has.
 
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -9,9 +8,9 @@ use super::error::unsupported;
 use super::exchange::{is_builtin, unless_it_raises};
 use super::request::type_name;
 
-/// An error if the object says, in the words of some library, that its elements are not all there is to it.
+/// An error if the object has an attribute by which a library marks such values.
 ///
-/// Types that are written in C once and for all, as NumPy's own array is, say no such thing.
+/// Static types that are written in C, such as NumPy's own array, have no such attributes.
 pub(super) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
     if is_builtin(x) {
         return Ok(());
@@ -20,7 +19,7 @@ pub(super) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
         let found = unless_it_raises(x.py(), x.getattr(PyString::intern(x.py(), name)))?;
         PyResult::Ok(found.filter(|found| !found.is_none()))
     };
-    // NumPy's and astropy's masked arrays; PyTorch's MaskedTensor. What is to be called is no mask.
+    // NumPy's and astropy's masked arrays; PyTorch's MaskedTensor. A callable attribute is no mask.
     let way_out = if get("mask")?.is_some_and(|mask| !mask.is_callable()) {
         Some("from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x))")
     } else if get("get_mask")?.is_some_and(|method| method.is_callable()) {
@@ -47,7 +46,7 @@ pub(super) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
             )));
         }
     }
-    // PyTorch's views that are to be negated, such as x.conj().imag, lie in memory as x does.
+    // PyTorch's lazily negated views, such as x.conj().imag, have the memory of x.
     let is_negated = match get("is_neg")?.filter(|method| method.is_callable()) {
         Some(method) => unless_it_raises(x.py(), method.call0())?,
         None => None,

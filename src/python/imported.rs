@@ -11,14 +11,14 @@ use crate::chunks;
 use crate::copy::CopyReason;
 use crate::error::Error;
 
-/// Arrow data as it came.
+/// Arrow data in its original chunks.
 pub(super) struct Imported {
-    /// At least one; of a stream, those that are not empty, if there are any.
+    /// At least one; for a stream, the non-empty ones if there are any.
     pub(super) chunks: Vec<ArrayRef>,
     pub(super) field: FieldRef,
-    /// Bytes that had to be moved because they were not aligned to their values.
+    /// Bytes that were moved because they were not aligned to their values.
     pub(super) moved: usize,
-    /// How many chunks of a stream are part of larger ones now, and their bytes.
+    /// How many chunks of a stream were joined to larger ones, and their bytes.
     pub(super) gathered: (usize, usize),
 }
 
@@ -40,7 +40,7 @@ impl Imported {
         Ok(Self { chunks: chunks?, field: self.field, moved: 0, gathered: (0, 0) })
     }
 
-    /// The same, if nothing has to be copied for it to be one array, nor was.
+    /// The data, if it is one array and nothing was copied for it.
     pub(super) fn uncopied(self) -> PyResult<Self> {
         let reason = match self.chunks.len() {
             1 if self.moved == 0 => return Ok(self),
@@ -51,7 +51,7 @@ impl Imported {
         Err(Error::CopyForbidden { reason, nbytes }.into())
     }
 
-    /// What the chunks hold.
+    /// Bytes of the buffers of all chunks.
     pub(super) fn nbytes(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
     }

@@ -8,8 +8,7 @@ use pyo3::types::{PyBool, PyEllipsis, PySlice, PySliceMethods, PyTuple};
 use super::request::described;
 use crate::memory::Index;
 
-/// The picks that an index stands for, in a tensor of this shape: integers, slices, `...` and None, one or a
-/// tuple of them.
+/// The picks of an index into a tensor of this shape: an integer, a slice, `...`, None, or a tuple of them.
 pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Index>> {
     let items: Vec<Bound<'_, PyAny>> = match index.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().collect(),
@@ -70,7 +69,7 @@ fn pick(item: &Bound<'_, PyAny>, place: usize, extent: i64) -> PyResult<Index> {
         Err(error) => return Err(error),
     };
     let position = integer.extract::<i64>().ok();
-    // From the end, if it is negative.
+    // A negative index counts from the end.
     let position = position.and_then(|at| if at < 0 { at.checked_add(extent) } else { Some(at) });
     match position.filter(|at| (0..extent).contains(at)) {
         Some(position) => Ok(Index::One(position)),

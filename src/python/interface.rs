@@ -1,8 +1,8 @@
-//! The array interfaces: a dictionary that says where an array is and what it is like.
+//! The array interfaces: a dictionary that describes an array and its address.
 //!
 //! Sources: <https://numpy.org/doc/stable/reference/arrays.interface.html> and
-//! <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>. Anyone can write such a
-//! dictionary, so this module checks all that it can prove; the address is its promise.
+//! <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>. Any Python code can write such a
+//! dictionary, so this module checks everything but the address, which cannot be checked.
 
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use crate::ffi::{DLDevice, DLDeviceType};
 use crate::layout;
 use crate::memory::ManagedTensor;
 
-/// The device that an array is on for which the interface says no more than that it is a CUDA one.
+/// The device of an array whose interface says only that it is a CUDA device.
 const CUDA: DLDevice = DLDevice { device_type: DLDeviceType::CUDA, device_id: 0 };
 
 /// The tensor of `object.__array_interface__`.
@@ -26,7 +26,7 @@ pub(super) fn tensor(
     let interface = Interface::new(object, "__array_interface__", interface)?;
     interface.check_version(&[3])?;
     interface.refuse_mask()?;
-    let told = interface.told(DLDevice::CPU)?;
+    let spec = interface.array_spec(DLDevice::CPU)?;
     let offset = match interface.get("offset")? {
         None => 0i64,
         Some(offset) => interface.integer("offset", "an integer", &offset)?,
@@ -40,7 +40,7 @@ pub(super) fn tensor(
             return interface.refuse(format!("offset is {offset}, which is for buffers only"));
         }
         let (address, readonly) = interface.address(pair)?;
-        return buffer_import::told_of_address(interface.objects(), address, readonly, &told);
+        return buffer_import::tensor_from_address(interface.objects(), address, readonly, &spec);
     }
     let buffer = data.as_ref().unwrap_or(object);
     if !buffer_import::has_buffer(buffer) {
@@ -48,10 +48,10 @@ pub(super) fn tensor(
                     object has it";
         return Err(interface.wrong("data", must, buffer));
     }
-    buffer_import::told_of_buffer(buffer, origin, &told)
+    buffer_import::tensor_from_buffer(buffer, origin, &spec)
 }
 
-/// The tensor of `object.__cuda_array_interface__`. The memory is not looked at.
+/// The tensor of `object.__cuda_array_interface__`. The memory is not read.
 pub(super) fn cuda_tensor(
     object: &Bound<'_, PyAny>,
     interface: &Bound<'_, PyAny>,
@@ -65,20 +65,20 @@ pub(super) fn cuda_tensor(
             "stream is 0, which the interface rules out: it may be either of two streams".to_owned()
         } else {
             format!(
-                "work on stream {stream} must end first, and nobody here can wait for it: synchronise, \
-                 and present stream None"
+                "work on stream {stream} must end first, and this library cannot wait for it: \
+                 synchronise, and present stream None"
             )
         });
     }
-    let told = interface.told(CUDA)?;
+    let spec = interface.array_spec(CUDA)?;
     let data = interface.required("data")?;
     let pair = data.cast::<PyTuple>();
     let pair = pair.map_err(|_| interface.wrong("data", "a tuple (address, readonly)", &data))?;
     let (address, readonly) = interface.address(pair)?;
-    buffer_import::told_of_address(interface.objects(), address, readonly, &told)
+    buffer_import::tensor_from_address(interface.objects(), address, readonly, &spec)
 }
 
-/// The dictionary, and whose it is: for messages, and to keep both.
+/// The dictionary and its object, which messages name and the tensor keeps alive.
 struct Interface<'a, 'py> {
     object: &'a Bound<'py, PyAny>,
     name: &'static str,
@@ -96,7 +96,7 @@ impl<'a, 'py> Interface<'a, 'py> {
         Ok(Self { object, name, entries })
     }
 
-    /// An entry; one that is None is none.
+    /// An entry; `None` also for an entry that is Python's None.
     fn get(&self, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         Ok(self.entries.get_item(key)?.filter(|value| !value.is_none()))
     }
@@ -113,7 +113,7 @@ impl<'a, 'py> Interface<'a, 'py> {
         wrong(value, &format!("{key:?} of {}.{} must be {must}", type_name(self.object), self.name))
     }
 
-    /// The error for what is of the right type, but cannot be.
+    /// The error for an entry of the right type with an impossible value.
     fn refuse<T>(&self, problem: String) -> PyResult<T> {
         let (owner, name) = (type_name(self.object), self.name);
         Err(PyBufferError::new_err(format!("{owner}.{name}: {problem}")))
@@ -161,7 +161,7 @@ impl<'a, 'py> Interface<'a, 'py> {
     }
 
     /// Element type, shape and strides.
-    fn told(&self, device: DLDevice) -> PyResult<ArraySpec> {
+    fn array_spec(&self, device: DLDevice) -> PyResult<ArraySpec> {
         let typestr = self.required("typestr")?;
         let text = typestr.cast::<PyString>();
         let text = text.map_err(|_| self.wrong("typestr", "a str", &typestr))?;
@@ -193,8 +193,9 @@ impl<'a, 'py> Interface<'a, 'py> {
         Ok((self.integer("data", must, &address)?, readonly.is_true()))
     }
 
-    /// What must live for as long as the address is used: NumPy's scalars keep their memory by an entry
-    /// of the dictionary.
+    /// The objects to keep alive while the address is used: an entry of the dictionary keeps the memory of
+    /// NumPy's
+    /// scalars.
     fn objects(&self) -> Vec<Py<PyAny>> {
         vec![self.object.clone().unbind(), self.entries.clone().into_any().unbind()]
     }

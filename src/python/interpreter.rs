@@ -1,5 +1,5 @@
-//! Identifies the interpreter, since a process may have several and what is kept for the process belongs to one;
-//! and handles its end in the middle of a call.
+//! Checks for the main interpreter, because state of the process belongs to one interpreter; and handles the
+//! interpreter's end during a call.
 #![expect(unsafe_code, reason = "asks the interpreter")]
 
 use std::{hint, mem, ptr, thread};
@@ -9,10 +9,10 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// An `ImportError`, unless this is the main interpreter. CPython says so itself only to interpreters with a GIL
+/// An `ImportError`, unless this is the main interpreter. CPython itself refuses only interpreters with a GIL
 /// of their own.
 pub(super) fn refuse_other_than_main(_py: Python<'_>) -> PyResult<()> {
-    // The main one is there first, and they are counted from 0.
+    // The main interpreter is created first, and ids start at 0.
     const MAIN: i64 = 0;
 
     // SAFETY: attached to Python, so that there is a current interpreter.
@@ -27,10 +27,10 @@ pub(super) fn refuse_other_than_main(_py: Python<'_>) -> PyResult<()> {
 
 /// The result of a call of foreign Python code.
 ///
-/// Before Python 3.14 a daemon thread is ended there, once the interpreter is ending, by unwinding all that has called
-/// it; and the drops on the way need the interpreter. Here such a thread stops, until the process ends, as in 3.14,
-/// and as in PyO3 where a thread attaches. The call has to be one of a function that may unwind
-/// (`extern "C-unwind"`): after any other, the compiler assumes that nothing is left to be dropped.
+/// Before Python 3.14, when the interpreter ends, it ends a daemon thread in such a call by unwinding its
+/// stack, and the drops on the way need the interpreter. This function blocks such a thread until the process
+/// ends, as Python 3.14 does, and PyO3 where a thread attaches. The called function must be declared as `extern
+/// "C-unwind"`: for any other, the compiler assumes that the call does not unwind.
 pub(super) fn calling<T>(call: impl FnOnce() -> T) -> T {
     let ended = Ended;
     let answer = call();
@@ -38,7 +38,7 @@ pub(super) fn calling<T>(call: impl FnOnce() -> T) -> T {
     answer
 }
 
-/// `callable(**keywords)`, in such a way.
+/// `callable(**keywords)`, as a call of foreign code.
 pub(super) fn call<'py>(
     callable: &Bound<'py, PyAny>,
     keywords: Option<&Bound<'py, PyDict>>,
@@ -47,9 +47,9 @@ pub(super) fn call<'py>(
     type Call = unsafe extern "C" fn(Object, Object, Object) -> Object;
     type MayUnwind = unsafe extern "C-unwind" fn(Object, Object, Object) -> Object;
 
-    // What the compiler knows of the one it would find out of the other.
+    // `black_box` hides that the function is declared as one that does not unwind.
     let call: Call = hint::black_box(ffi::PyObject_Call);
-    // SAFETY: the two are called alike.
+    // SAFETY: the two differ only in the ABI's unwinding.
     let call = unsafe { mem::transmute::<Call, MayUnwind>(call) };
     let args = PyTuple::empty(callable.py());
     let keywords = keywords.map_or(ptr::null_mut(), Bound::as_ptr);
@@ -59,12 +59,12 @@ pub(super) fn call<'py>(
     unsafe { Bound::from_owned_ptr_or_err(callable.py(), answer) }
 }
 
-/// Is dropped only where a call does not return.
+/// A guard that is dropped only if the call unwinds.
 struct Ended;
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // A panic unwinds too, and goes on.
+        // A panic unwinds too, and continues.
         while !thread::panicking() {
             thread::park();
         }

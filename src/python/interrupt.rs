@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 /// The time between two checks for signals.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Asks for signals now and then. To look at the clock is not free either: where the steps are short, it is done every
-/// so many of them.
+/// Checks for signals at intervals. Reading the clock costs time too, so with short steps it is read only after
+/// several of them.
 pub(super) struct Interrupt {
     asked: Instant,
     looked: Instant,
-    /// Steps from one look to the next, and those that are left of them.
+    /// Steps between two readings of the clock, and how many of these remain.
     steps: u32,
     left: u32,
 }
@@ -23,7 +23,7 @@ impl Interrupt {
         Self { asked: now, looked: now, steps: 1, left: 1 }
     }
 
-    /// The exception of a signal that has come, `KeyboardInterrupt` for one. For threads that are not attached.
+    /// The exception of a pending signal, such as `KeyboardInterrupt`. For threads that are not attached.
     pub(super) fn step(&mut self) -> PyResult<()> {
         self.left -= 1;
         if self.left > 0 {

@@ -14,58 +14,58 @@ use pyo3::prelude::*;
 use super::error::unsupported;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-/// A number as the struct module spells it.
-struct Item {
+/// A number's format code in the struct module.
+struct FormatCode {
     spelling: &'static str,
     code: DLDataTypeCode,
-    /// Bytes it takes here, by the C compiler's say.
+    /// Size in bytes on this platform, as the C compiler has it.
     native: usize,
-    /// Bytes it takes everywhere, once a byte order has been given; `None` if it cannot be given.
+    /// Standard size in bytes, for formats with a byte order; `None` if it is only native.
     standard: Option<usize>,
 }
 
-const fn item(
+const fn format_code(
     spelling: &'static str,
     code: DLDataTypeCode,
     native: usize,
     standard: Option<usize>,
-) -> Item {
-    Item { spelling, code, native, standard }
+) -> FormatCode {
+    FormatCode { spelling, code, native, standard }
 }
 
 /// `F` and `D` are Python 3.14's complex numbers, and NumPy's; `Z` is PEP 3118's.
-const ITEMS: &[Item] = &[
-    item("b", DLDataTypeCode::INT, 1, Some(1)),
-    item("h", DLDataTypeCode::INT, size_of::<c_short>(), Some(2)),
-    item("i", DLDataTypeCode::INT, size_of::<c_int>(), Some(4)),
-    item("l", DLDataTypeCode::INT, size_of::<c_long>(), Some(4)),
-    item("q", DLDataTypeCode::INT, 8, Some(8)),
-    item("n", DLDataTypeCode::INT, size_of::<isize>(), None),
-    item("B", DLDataTypeCode::UINT, 1, Some(1)),
-    item("c", DLDataTypeCode::UINT, 1, Some(1)),
-    item("H", DLDataTypeCode::UINT, size_of::<c_short>(), Some(2)),
-    item("I", DLDataTypeCode::UINT, size_of::<c_int>(), Some(4)),
-    item("L", DLDataTypeCode::UINT, size_of::<c_long>(), Some(4)),
-    item("Q", DLDataTypeCode::UINT, 8, Some(8)),
-    item("N", DLDataTypeCode::UINT, size_of::<usize>(), None),
-    item("e", DLDataTypeCode::FLOAT, 2, Some(2)),
-    item("f", DLDataTypeCode::FLOAT, 4, Some(4)),
-    item("d", DLDataTypeCode::FLOAT, 8, Some(8)),
-    item("?", DLDataTypeCode::BOOL, 1, Some(1)),
-    item("Ze", DLDataTypeCode::COMPLEX, 4, Some(4)),
-    item("Zf", DLDataTypeCode::COMPLEX, 8, Some(8)),
-    item("Zd", DLDataTypeCode::COMPLEX, 16, Some(16)),
-    item("F", DLDataTypeCode::COMPLEX, 8, Some(8)),
-    item("D", DLDataTypeCode::COMPLEX, 16, Some(16)),
+const FORMAT_CODES: &[FormatCode] = &[
+    format_code("b", DLDataTypeCode::INT, 1, Some(1)),
+    format_code("h", DLDataTypeCode::INT, size_of::<c_short>(), Some(2)),
+    format_code("i", DLDataTypeCode::INT, size_of::<c_int>(), Some(4)),
+    format_code("l", DLDataTypeCode::INT, size_of::<c_long>(), Some(4)),
+    format_code("q", DLDataTypeCode::INT, 8, Some(8)),
+    format_code("n", DLDataTypeCode::INT, size_of::<isize>(), None),
+    format_code("B", DLDataTypeCode::UINT, 1, Some(1)),
+    format_code("c", DLDataTypeCode::UINT, 1, Some(1)),
+    format_code("H", DLDataTypeCode::UINT, size_of::<c_short>(), Some(2)),
+    format_code("I", DLDataTypeCode::UINT, size_of::<c_int>(), Some(4)),
+    format_code("L", DLDataTypeCode::UINT, size_of::<c_long>(), Some(4)),
+    format_code("Q", DLDataTypeCode::UINT, 8, Some(8)),
+    format_code("N", DLDataTypeCode::UINT, size_of::<usize>(), None),
+    format_code("e", DLDataTypeCode::FLOAT, 2, Some(2)),
+    format_code("f", DLDataTypeCode::FLOAT, 4, Some(4)),
+    format_code("d", DLDataTypeCode::FLOAT, 8, Some(8)),
+    format_code("?", DLDataTypeCode::BOOL, 1, Some(1)),
+    format_code("Ze", DLDataTypeCode::COMPLEX, 4, Some(4)),
+    format_code("Zf", DLDataTypeCode::COMPLEX, 8, Some(8)),
+    format_code("Zd", DLDataTypeCode::COMPLEX, 16, Some(16)),
+    format_code("F", DLDataTypeCode::COMPLEX, 8, Some(8)),
+    format_code("D", DLDataTypeCode::COMPLEX, 16, Some(16)),
 ];
 
-/// The dtype of a buffer of this format, whose items take `itemsize` bytes. An `itemsize` of 0, which
-/// exporters of nothing have, fits any format.
+/// The dtype of a buffer of this format, whose items take `itemsize` bytes. An `itemsize` of 0, which empty
+/// exporters have, fits any format.
 pub(super) fn of_format(format: &str, itemsize: usize) -> PyResult<DLDataType> {
     let refuse = |way_out: &str| Err(refusal("buffer format", format, way_out));
     let order = format.chars().next().filter(|order| "@^=<>!".contains(*order));
     let spelling = format.get(order.map_or(0, char::len_utf8)..).unwrap_or_default();
-    let Some(item) = ITEMS.iter().find(|item| item.spelling == spelling) else {
+    let Some(item) = FORMAT_CODES.iter().find(|item| item.spelling == spelling) else {
         return refuse(way_out_of(spelling));
     };
     let size = match order {
@@ -126,19 +126,19 @@ pub(super) fn of_typestr(typestr: &str) -> PyResult<DLDataType> {
     }
 }
 
-/// A number in the byte order that is not this machine's.
+/// A number in the other byte order than this machine's.
 pub(super) struct OtherOrder;
 
-/// The dtype of NumPy's code for it, such as `f4`, `<f4` or `d`; `None` for what is no code of a number.
+/// The dtype of NumPy's code for it, such as `f4`, `<f4` or `d`; `None` for other texts.
 pub(super) fn of_code(code: &str) -> Option<Result<DLDataType, OtherOrder>> {
     let order = code.chars().next().filter(|order| "<>=|".contains(*order));
     let rest = code.get(order.map_or(0, char::len_utf8)..).unwrap_or_default();
     let (kind, digits) = rest.split_at_checked(1)?;
     let dtype = match (kind, digits) {
-        // What `c` and `b1` are elsewhere: a text, and an integer.
+        // In NumPy `c` is a text, and `b1` a boolean although `b` is an integer.
         ("c", "") => None,
         (_, "") => {
-            let item = ITEMS.iter().find(|item| item.spelling == kind)?;
+            let item = FORMAT_CODES.iter().find(|item| item.spelling == kind)?;
             number(item.code, item.native)
         }
         _ if !digits.bytes().all(|digit| digit.is_ascii_digit()) => None,
@@ -170,7 +170,7 @@ fn refusal(what: &str, spelling: &str, way_out: &str) -> PyErr {
     unsupported(format!("{what} {spelling:?} has no tensor form: {way_out}"))
 }
 
-/// What to do about a spelling that is not one number.
+/// The remedy for a format that is not a single number.
 fn way_out_of(spelling: &str) -> &'static str {
     let counted = spelling.trim_start_matches(|digit: char| digit.is_ascii_digit());
     match counted {
@@ -183,13 +183,15 @@ fn way_out_of(spelling: &str) -> &'static str {
         _ => match counted.chars().next() {
             Some('&' | 'X') => POINTERS,
             Some('(' | 'T') => STRUCTURED,
-            Some(_) if ITEMS.iter().any(|item| counted.starts_with(item.spelling)) => STRUCTURED,
+            Some(_) if FORMAT_CODES.iter().any(|item| counted.starts_with(item.spelling)) => {
+                STRUCTURED
+            }
             _ => "it is not a format that the struct module knows",
         },
     }
 }
 
-/// Whether the bytes of a number come in the order that is not this machine's.
+/// Whether a byte order is not this machine's.
 fn is_swapped(order: Option<char>) -> bool {
     match order {
         Some('>' | '!') => cfg!(target_endian = "little"),
@@ -198,7 +200,7 @@ fn is_swapped(order: Option<char>) -> bool {
     }
 }
 
-/// How to have them in the machine's order.
+/// The remedy for the other byte order.
 fn swap(code: DLDataTypeCode, size: usize) -> String {
     let order = if cfg!(target_endian = "little") { '<' } else { '>' };
     let kind = match code {
@@ -213,7 +215,7 @@ fn swap(code: DLDataTypeCode, size: usize) -> String {
     )
 }
 
-/// The dtype of numbers of this many bytes, if machines have them. (DLPack could say `int128` too, and
+/// The dtype of numbers of so many bytes, if there is one. (DLPack could say `int128` too, and
 /// 16 bytes of `float` are not IEEE's on most.)
 fn number(code: DLDataTypeCode, size: usize) -> Option<DLDataType> {
     let sizes: &[usize] = match code {

@@ -1,6 +1,6 @@
 //! A record batch of plain numbers of one type as a matrix, straight from Arrow's C structures.
 //!
-//! A field and an array of arrow-rs's for each of thousands of columns take as long as the matrix itself. A batch
+//! To make a field and an array of arrow-rs for each of thousands of columns takes as long as the matrix itself. A batch
 //! that is not plain, or not well-formed, takes the usual path, which has the same result or the error.
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
@@ -17,7 +17,7 @@ use crate::kernels::{self, Cells, Values};
 use crate::memory::{self, ManagedTensor};
 use crate::possible::MAX_DEPTH;
 
-/// What the columns of a table are.
+/// The type and the number of a table's columns.
 pub(super) struct Columns {
     pub(super) data_type: DataType,
     dtype: DLDataType,
@@ -51,7 +51,7 @@ pub(super) unsafe fn columns_of(schema: *const FFI_ArrowSchema) -> Option<Column
     Some(Columns { dtype: DLDataType::from_arrow(&data_type)?, data_type, count })
 }
 
-/// The matrix of a table with such columns; the array back where it is not as plain as its type.
+/// The matrix of a table with such columns; the array back if it has nulls, or is not well-formed.
 pub(super) fn made(
     array: FFI_ArrowArray,
     columns: &Columns,
@@ -76,7 +76,7 @@ pub(super) fn made(
     tensor.map(Ok)
 }
 
-/// The cells of each column, if all are there and none is null; arrays of other tables have no such columns.
+/// The cells of each column, if the array is well-formed, with the expected columns, and none is null.
 fn cells_of<'a>(
     table: &'a FFI_ArrowArray,
     &Columns { ref data_type, dtype, count }: &Columns,

@@ -1,7 +1,7 @@
 //! The Python classes, for this project's package and for any other PyO3 extension (feature `pyo3`).
 //!
-//! [`PyArray`] and [`PyTensor`] are the package's `Array` and `Tensor`. As arguments they take whatever
-//! speaks the Arrow PyCapsule interface or DLPack; as results they speak both, so that an extension
+//! [`PyArray`] and [`PyTensor`] are the package's `Array` and `Tensor`. As arguments they take any object that
+//! supports the Arrow PyCapsule interface or DLPack; as results they support both, so that an extension
 //! needs nothing else to exchange arrays with NumPy, PyTorch, JAX, pyarrow, polars and the rest. [`Chunks`] and
 //! [`Table`] are arguments too, of several arrays. With feature `pyo3-arrow` the classes of that crate convert
 //! to these, and back.
@@ -13,7 +13,7 @@
 //!
 //! Extensions that also want the classes under names of their own call [`register`].
 //!
-//! # Whose memory it is
+//! # Ownership of memory
 //!
 //! Python may write to a tensor at any time, and a `&[f64]` promises that its memory does not change. So
 //! [`PyTensor`] gives safe code its metadata, addresses, copies ([`PyTensor::to_vec`], [`PyTensor::copied`]),
@@ -21,17 +21,18 @@
 //! Arrow arrays of the same memory, takes `unsafe` ([`PyTensor::tensor`]), because only you can know that no
 //! code writes.
 //!
-//! - **Arrow data is believed to be immutable**, because Arrow's C interface says so of all that is handed over
-//!   by it. Python code that makes an array of NumPy's memory, by pyarrow or `from_dlpack`, and then writes to
+//! - **Arrow data is assumed to be immutable**, because Arrow's C interface requires that of all exported data.
+//!   Python code that makes an array of NumPy's memory, by pyarrow or `from_dlpack`, and then writes to
 //!   that memory, breaks this promise.
-//! - **DLPack says no such thing**: a [`PyArray`] argument that gets a tensor is a copy of it. Only with the flag
-//!   `IS_COPIED` it says that the memory has no other holder: [`PyTensor::into_exclusive`].
-//! - **What Rust keeps is read-only in Python**: a `PyTensor` made of an `Arc`, or of a share of a tensor. One that is
-//!   made of a copy, or of memory that was handed over, by value, is writable there. (PyTorch writes through
+//! - **DLPack tensors may be written to**: a [`PyArray`] argument that gets a tensor is a copy of it. The flag
+//!   `IS_COPIED` is the only sign that the memory has no other holder: [`PyTensor::into_exclusive`].
+//! - **Memory that Rust keeps is read-only in Python**: a `PyTensor` made of an `Arc`, or of a share of a
+//!   tensor. One that is made by value of a copy, or of memory that was handed over, is writable there.
+//!   (PyTorch writes through
 //!   `READ_ONLY` all the same: give it a copy.)
-//! - **With a GIL** no Python code writes while you hold `py` and call nothing of Python's. NumPy and PyTorch do, in
-//!   threads that have released it, and on a free-threaded build any thread may. A cell is then read as it was
-//!   before or after; a copy may have some of either.
+//! - **With a GIL** no Python code writes while you hold `py` and call no Python code. NumPy and PyTorch may
+//!   write in threads that have released the GIL, and on a free-threaded build any thread may. A cell then has
+//!   its value from before or after the write; a copy may have a mix of both.
 
 mod access;
 mod arguments;
@@ -106,9 +107,9 @@ pub use crate::memory::RetainingAllocator;
 ///
 /// # Errors
 ///
-/// `ImportError` in a sub-interpreter, before anything has been made there. What is kept for a process (classes,
-/// names, threads) would be that of several interpreters, and PyO3 attaches to one that may be another.
-/// Whatever else Python raises, such as `MemoryError`.
+/// `ImportError` in a sub-interpreter, before anything has been made there. State of the process (classes,
+/// names, threads) would be shared by several interpreters, and PyO3 may attach to another one. Any other
+/// exception that Python raises, such as `MemoryError`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     interpreter::refuse_other_than_main(module.py())?;
     module.add_class::<PyArray>()?;

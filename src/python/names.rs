@@ -10,7 +10,7 @@ use super::options::ColumnsArg;
 use crate::error::Names;
 use crate::{names, pandas};
 
-/// An error if a name comes twice, where columns are identified by their names.
+/// An error if a name is repeated, for callers that identify columns by name.
 pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {
     let mut seen = HashSet::with_capacity(wanted.len());
     match wanted.iter().find(|&name| !seen.insert(name)) {
@@ -19,7 +19,7 @@ pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {
     }
 }
 
-/// Which of these names of columns are those of an index, by what pandas says about them.
+/// Which of these columns are a pandas index, by the table's metadata.
 #[pyfunction]
 #[pyo3(signature = (names, metadata, /))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments")]
@@ -29,7 +29,7 @@ pub(super) fn _index_columns(names: Vec<String>, metadata: Vec<u8>) -> Vec<Strin
     pandas::positions(&among, metadata).into_iter().map(|at| names[at].clone()).collect()
 }
 
-/// An error that has all names that are not among those of the columns.
+/// An error that lists all names that are not columns.
 #[pyfunction]
 #[pyo3(signature = (names, wanted, /))]
 #[expect(clippy::needless_pass_by_value, reason = "arguments")]

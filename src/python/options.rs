@@ -15,7 +15,7 @@ use crate::import::{self, ImportOptions, Representation};
 use crate::memory::ManagedTensor;
 use crate::scalar::Scalar;
 
-/// `nulls`: "error", "nan", "mask", or the value that nulls become.
+/// `nulls`: "error", "nan", "mask", or the value that replaces nulls.
 pub(super) struct NullsArg(pub(super) NullPolicy);
 
 impl Default for NullsArg {
@@ -62,7 +62,7 @@ impl<'py> FromPyObject<'_, 'py> for NullsArg {
     }
 }
 
-/// A keyword that is True or False.
+/// A keyword argument that is True or False.
 macro_rules! flag {
     ($name:ident, $keyword:literal) => {
         #[doc = concat!("`", $keyword, "`: True or False.")]
@@ -111,14 +111,14 @@ impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let must = "columns must be a list of names";
-        // A text is a sequence of texts too, and never what is meant; sets have no order.
+        // A str is a sequence of str too, but never meant as one; sets have no order.
         let is_sequence = object.hasattr(intern!(object.py(), "__getitem__"))?
             && !object.is_instance_of::<PyString>()
             && !object.is_instance_of::<PyDict>();
         if !is_sequence {
             return Err(wrong(&object, must));
         }
-        // PyO3's own vectors make room for as many as `__len__` claims, and panic if that is absurd.
+        // PyO3's conversion to a vector allocates for as many as `__len__` claims, and panics if that is absurd.
         let mut names = Vec::new();
         for name in object.try_iter()? {
             let name = name?;
@@ -134,7 +134,7 @@ impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
 /// `type`: the name of a representation, or any Arrow type, field or schema.
 pub(super) struct TypeArg {
     representation: Representation,
-    /// What was asked for by a name that says no more than what comes of itself.
+    /// A name that stands for the default representation.
     expected: Option<&'static str>,
 }
 
@@ -172,7 +172,7 @@ impl<'py> FromPyObject<'_, 'py> for TypeArg {
 }
 
 impl TypeArg {
-    /// The options of an import of these tensors, each of which becomes what was asked for.
+    /// The import options for these tensors, with the requested type for each.
     pub(super) fn import<'a>(
         self,
         tensors: impl IntoIterator<Item = &'a ManagedTensor>,
@@ -221,7 +221,7 @@ pub(super) fn export(
         .with_order(order.0)
 }
 
-/// The error for keywords of `explain` that do not go together.
+/// The error for keywords of `explain` that cannot be combined.
 pub(super) fn misplaced(ragged: bool, order: &OrderArg, has_offset_type: bool) -> Option<PyErr> {
     match ragged {
         true if order.0 != Order::default() => Some(pointless("order", "is not for ragged=True")),

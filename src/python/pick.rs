@@ -1,4 +1,4 @@
-//! The requested columns of a table. The others are not read, so that even their types cause no error.
+//! Selects the requested columns of a table. The others are not read, so that their types cause no error.
 //!
 //! The structure of a table is read as one with fewer children. For an array this is a new structure, which owns
 //! the whole one and releases it.
@@ -20,8 +20,8 @@ use super::ffi_validate::{
 };
 use crate::names;
 
-/// The field of a schema, and of a table no more of it than the columns of these names, if any are given; and
-/// which of the children these are, if they are not all.
+/// The field of a schema, for a table only with the columns of these names, if any are given; and which of the
+/// children these are, if they are not all.
 ///
 /// # Safety
 ///
@@ -41,7 +41,7 @@ pub(super) unsafe fn field_of(
     Ok((field.map_err(PyValueError::new_err)?, None))
 }
 
-/// The same, and nothing where nothing is left out.
+/// The same; `None` if it is no table, or all columns are requested.
 ///
 /// # Safety
 ///
@@ -73,7 +73,7 @@ unsafe fn picked(
     Ok(Some((field, Pick { positions, among: columns.len() })))
 }
 
-/// The columns of a table's schema; `None` if it is none, or has more of them than are looked at.
+/// The columns of a table's schema; `None` if it is no table, or has more columns than are checked.
 ///
 /// # Safety
 ///
@@ -113,7 +113,7 @@ fn count(children: usize) -> Checked<i64> {
     i64::try_from(children).map_err(|_| format!("{children} columns are too many"))
 }
 
-/// Some of the children of a struct, in their order.
+/// A selection of the children of a struct, in their order.
 pub(super) struct Pick {
     positions: Vec<usize>,
     /// How many children there are in all.
@@ -157,7 +157,7 @@ unsafe extern "C" fn release(part: *mut FFI_ArrowArray) {
     }
 }
 
-/// Of an array what is wanted.
+/// The selected children of an array.
 pub(super) fn wanted_of(pick: Option<&Pick>, array: FFI_ArrowArray) -> Checked<FFI_ArrowArray> {
     match pick {
         Some(pick) => pick.of(array),

@@ -1,7 +1,7 @@
 //! Tensors and arrays by value, for pickle, copy and other processes: metadata, and bytes.
 //!
-//! A pickle can contain anything, so this module checks all of it: a tensor's like any object's buffer, an
-//! array's like Arrow's C structures.
+//! A pickle can contain anything, so this module checks all of it: a tensor's in the same way as a buffer of
+//! any object, an array's as Arrow's C structures.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::layout;
 use crate::memory::{self, ManagedTensor};
 use crate::possible;
 
-/// What a pickle has of a buffer: protocol 5 can leave it where it is.
+/// A buffer in a pickle; protocol 5 can keep it out of band.
 fn bytes<'py>(tensor: Bound<'py, PyTensor>, protocol: i32) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
     if protocol >= 5 {
@@ -72,7 +72,8 @@ pub(super) fn tensor<'py>(
     Ok((make, state.into_pyobject(py)?))
 }
 
-/// The tensor that [`tensor`] took apart, over the memory of `data`, an object with the buffer protocol.
+/// Restores a tensor from the arguments that [`tensor`] made, over the memory of `data`, an object with the buffer
+/// protocol.
 #[pyfunction]
 #[pyo3(signature = (dtype, is_padded, shape, data, field=None, dictionary=None))]
 pub(super) fn _unpickle_tensor(
@@ -86,8 +87,8 @@ pub(super) fn _unpickle_tensor(
     let (code, bits, lanes) = dtype;
     let dtype = DLDataType { code: DLDataTypeCode(code), bits, lanes };
     let strides = layout::row_major(&shape);
-    let told = ArraySpec { device: DLDevice::CPU, dtype, is_padded, shape, strides };
-    let tensor = buffer_import::told_of_buffer(data, 0, &told)?;
+    let spec = ArraySpec { device: DLDevice::CPU, dtype, is_padded, shape, strides };
+    let tensor = buffer_import::tensor_from_buffer(data, 0, &spec)?;
     let field = field.map(field_of).transpose()?;
     let meaning = dictionary.map(|values| Meaning::Array(Arc::clone(values.get().array())));
     Ok(PyTensor::of_column(tensor, field.as_ref(), meaning))
@@ -101,7 +102,7 @@ pub(super) fn array<'py>(
     protocol: i32,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
     let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
-    // What another program may be writing to is read once. Of a slice only what is in it, without an offset.
+    // Memory that other code may write to is read once. A slice is copied without its offset and the values outside.
     let array = &chunks::addresses(array)?;
     chunks::check_appended(std::slice::from_ref(array), array.data_type())?;
     let data = fenced(|| {
@@ -116,7 +117,7 @@ pub(super) fn array<'py>(
     Ok((make, state.into_pyobject(py)?))
 }
 
-/// (format, name, flags, metadata, children, dictionary), in the words of Arrow's C interface.
+/// (format, name, flags, metadata, children, dictionary), as in Arrow's C interface.
 fn schema_state<'py>(py: Python<'py>, schema: &FFI_ArrowSchema) -> PyResult<Bound<'py, PyTuple>> {
     let metadata = PyDict::new(py);
     for (key, value) in schema.metadata().map_err(value_error)? {
@@ -145,7 +146,7 @@ fn data_state<'py>(
     (data.len(), nulls, buffers, children).into_pyobject(py)
 }
 
-/// The array that [`array`] took apart. Its buffers are copied, because Arrow's must not change.
+/// Restores an array from the arguments that [`array`] made. Its buffers are copied, because they must not change.
 #[pyfunction]
 pub(super) fn _unpickle_array(
     schema: &Bound<'_, PyAny>,
@@ -157,7 +158,7 @@ pub(super) fn _unpickle_array(
     Ok(PyArray::try_new(array.map_err(PyValueError::new_err)?, field)?)
 }
 
-/// The field of a [`schema_state`], of a type that there are arrays of.
+/// The field of a [`schema_state`], checked to have a type that arrays can have.
 fn field_of(state: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
     let schema = schema_of(state, 0, &mut { MAX_FIELDS })?;
     let capsule = PyCapsule::new_with_value(state.py(), schema, c"arrow_schema")?;
@@ -182,7 +183,7 @@ fn schema_of(
     if depth > possible::MAX_DEPTH {
         return Err(possible::TOO_DEEP.into());
     }
-    // The same state may be a child again and again.
+    // The same state may be a child many times.
     *fields = fields.checked_sub(1).ok_or_else(|| {
         PyValueError::new_err(format!("the Arrow type has more than {MAX_FIELDS} fields"))
     })?;
@@ -237,7 +238,7 @@ fn buffer_of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
     memory::adopt(copy).ok_or_else(|| PyValueError::new_err("a buffer is in the CPU's memory"))
 }
 
-/// The types of what an array of this type consists of.
+/// The types of the children of an array of this type.
 fn children_of(data_type: &DataType) -> Vec<DataType> {
     match data_type {
         DataType::List(item)

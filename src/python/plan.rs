@@ -22,7 +22,7 @@ pub struct PyStep(Step);
 
 #[pymethods]
 impl PyPlan {
-    /// Whether the result would be the memory that is there already.
+    /// Whether the result would share the existing memory.
     #[getter]
     fn zero_copy(&self) -> bool {
         self.0.is_zero_copy()
@@ -57,7 +57,7 @@ impl PyStep {
         self.0.nbytes
     }
 
-    /// Why the memory that is there would not do: a list of texts, at least one.
+    /// Why the existing memory cannot be used: a list of at least one text.
     #[getter]
     fn reasons(&self) -> Vec<String> {
         self.0.reasons.iter().map(ToString::to_string).collect()

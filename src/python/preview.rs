@@ -12,7 +12,7 @@ use arrow_schema::DataType;
 use crate::chunks::everything;
 use crate::error::Error;
 
-/// The first values as text, as they are now; `None` for nested types, whose text has no bound.
+/// The first values as text; `None` for nested types, whose text has no bound.
 pub(super) fn preview(array: &dyn Array) -> Option<String> {
     const SHOWN: usize = 6;
     if array.data_type().is_nested() {
@@ -26,7 +26,7 @@ pub(super) fn preview(array: &dyn Array) -> Option<String> {
         }
         let formatter = ArrayFormatter::try_new(&cell, &options).ok()?;
         let mut text = Start(String::new());
-        // It stops the formatter once it has enough.
+        // The error stops the formatter once the text is long enough.
         let _ = write!(text, "{}", formatter.value(0));
         Some(text.0)
     };
@@ -55,7 +55,7 @@ impl fmt::Write for Start {
     }
 }
 
-/// A row of an array that is not nested, by itself, with everything: what its code stands for, or its run.
+/// A row of a non-nested array as an array of its own, which includes the value of its code or run.
 fn cell(array: &dyn Array, row: usize) -> Result<ArrayRef, Error> {
     let beyond = |index: usize, values: &dyn Array| match index < values.len() {
         true => cell(values, index),

@@ -1,4 +1,4 @@
-//! What `__dlpack__` of our classes does, beyond the keywords that `fastcall` reads.
+//! `__dlpack__` of our classes; `fastcall` reads the keywords.
 
 use std::ffi::CStr;
 
@@ -23,11 +23,11 @@ impl Produces for PyTensor {
 The tensor as a DLPack capsule; consumers call this.
 
 Shares the memory, read-only if it was received so, unless copy=True: then the consumer gets
-writable row-major memory of its own. A tensor on another device is handed out by its producer,
-which gets all the arguments; one that came as a bare capsule has no producer and takes only
+writable row-major memory of its own. A tensor on another device is exported by its producer,
+which gets all the arguments. One that came as a bare capsule has no producer and takes only
 stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
 
-    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+    fn share_raw(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
         self.tensor.device().is_cpu().then(|| self.tensor.share().into_raw_for(newest))
     }
 
@@ -41,7 +41,7 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
         if let Some(producer) = &self.producer.0 {
             let version = max_version.map(VersionArg);
             if self.is_part {
-                // Whichever part it is, its producer makes the stream wait for the work on the whole.
+                // For a part, the producer makes the stream wait for the work on the whole tensor.
                 let own = self.tensor.device();
                 request::refuse_other_device(device, own)?;
                 if copy == Some(true) {
@@ -73,7 +73,7 @@ impl PyTensor {
     ) -> PyResult<ManagedTensor> {
         let tensor = &self.tensor;
         let device = tensor.device();
-        // Memory that the CPU can read, but that is not its own, gets onto the CPU by a copy.
+        // Host-readable memory of another device is moved to the CPU by a copy.
         let moves = wanted.is_some_and(DLDevice::is_cpu) && !device.is_cpu();
         if moves && device.is_host_readable() {
             if copy == Some(false) {
@@ -103,8 +103,8 @@ gets a legacy capsule, which cannot say \"read-only\" and must not be written to
 Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
 or a device that is not the CPU's.";
 
-    fn lend(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
-        self.vector().map(|vector| vector.lend(newest))
+    fn share_raw(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
+        self.vector().map(|vector| vector.share_raw(newest))
     }
 
     fn share(&self) -> Option<ManagedTensor> {

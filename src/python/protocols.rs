@@ -1,4 +1,4 @@
-//! Which protocols an object speaks.
+//! Which protocols an object supports.
 #![expect(unsafe_code, reason = "asks the interpreter about a class")]
 
 use std::ffi::c_void;
@@ -11,13 +11,13 @@ use pyo3::types::{PyCapsule, PyString};
 
 use crate::pending::symbol;
 
-/// Whether the object speaks the Arrow PyCapsule interface.
+/// Whether the object supports the Arrow PyCapsule interface.
 pub(super) fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     let [array, stream] = methods(object.py());
     Ok(class_is_arrow(object) || object.hasattr(array)? || object.hasattr(stream)?)
 }
 
-/// The same of its class, which is quicker to ask.
+/// Whether its class does, which is a quicker check.
 pub(super) fn class_is_arrow(object: &Bound<'_, PyAny>) -> bool {
     methods(object.py()).into_iter().any(|name| class_has(object, name) == Some(true))
 }
@@ -27,13 +27,13 @@ pub(super) fn methods(py: Python<'_>) -> [&Bound<'_, PyString>; 2] {
     [intern!(py, "__arrow_c_array__"), intern!(py, "__arrow_c_stream__")]
 }
 
-/// Whether an object can be asked for a tensor.
+/// Whether an object can give a tensor.
 pub(super) fn is_tensor(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(object.is_instance_of::<PyCapsule>()
         || object.hasattr(intern!(object.py(), "__dlpack__"))?)
 }
 
-/// An attribute of the object; one that is None is none.
+/// An attribute of the object; `None` also for one that is Python's None.
 pub(super) fn attribute<'py>(
     object: &Bound<'py, PyAny>,
     name: &Bound<'py, PyString>,
@@ -41,10 +41,10 @@ pub(super) fn attribute<'py>(
     Ok(object.getattr_opt(name)?.filter(|value| !value.is_none()))
 }
 
-/// Whether the object's class has such an attribute, `None` where the interpreter has no way to tell.
+/// Whether the object's class has such an attribute, `None` if the interpreter lacks the function to find out.
 ///
-/// To ask an object for what it has not can take microseconds: polars answers in Python. The class is a look
-/// into a cache, so it is asked first; what an object has beyond its class, only the object knows.
+/// A failed lookup on an object can take microseconds: polars has a `__getattr__` in Python. A lookup on the
+/// class reads a cache, so it comes first; it does not see attributes of the instance.
 pub(super) fn class_has(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> Option<bool> {
     type Lookup =
         unsafe extern "C" fn(*mut ffi::PyTypeObject, *mut ffi::PyObject) -> *mut ffi::PyObject;
@@ -52,11 +52,11 @@ pub(super) fn class_has(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -
 
     let lookup = LOOKUP.get_or_init(|| {
         let address = symbol(c"_PyType_Lookup");
-        // SAFETY: a function of this name has had this signature since there is one.
+        // SAFETY: the signature of the function of this name has never changed.
         let lookup = || unsafe { std::mem::transmute::<*mut c_void, Lookup>(address) };
         (!address.is_null()).then(lookup)
     });
-    // SAFETY: attached to Python, with a live class and a text; no exception comes of it. The answer is
-    // borrowed, and only whether there is one is of interest.
+    // SAFETY: attached to Python, with a live class and a text; it raises no exception. The result is
+    // a borrowed reference, which is only compared with NULL.
     lookup.map(|lookup| unsafe { !lookup(object.get_type_ptr(), name.as_ptr()).is_null() })
 }

@@ -1,5 +1,5 @@
-//! The classes of the crate `pyo3-arrow`, for extensions that already use it (feature `pyo3-arrow`). That crate has
-//! checked what they import, less strictly than this one does.
+//! The classes of the crate `pyo3-arrow`, for extensions that already use it (feature `pyo3-arrow`). Their
+//! import checks are those of that crate, which are less strict than this one's.
 
 use arrow_array::RecordBatch;
 use pyo3::PyErr;

@@ -1,8 +1,7 @@
 //! The keyword arguments of `__dlpack__` and `from_dlpack`, as the array API standard has them.
 //!
-//! A wrong argument is a `TypeError` that names it; a right one that cannot be met is a `BufferError`,
-//! never a `TypeError`, because consumers react to a `TypeError` with a call without keywords, which
-//! would lose `copy=False`.
+//! A wrong argument is a `TypeError` that names it; a valid one that cannot be met is a `BufferError`, never a
+//! `TypeError`, because consumers retry after a `TypeError` without keywords, which would lose `copy=False`.
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::intern;
@@ -50,8 +49,8 @@ impl<'py> FromPyObject<'_, 'py> for AddressArg {
     }
 }
 
-/// `device`: "cpu", "cuda:0" and their like, an object of that text, as PyTorch's and JAX's devices are, or a pair
-/// of DLPack.
+/// `device`: "cpu", "cuda:0" and their like, an object whose `str` is one, such as PyTorch's and JAX's devices,
+/// or a DLPack pair.
 pub(super) struct DeviceArg(pub(super) DLDevice);
 
 impl<'py> FromPyObject<'_, 'py> for DeviceArg {
@@ -61,7 +60,7 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
         if let Ok((device_type, device_id)) = object.extract::<(i32, i32)>() {
             return Ok(Self(DLDevice { device_type: DLDeviceType(device_type), device_id }));
         }
-        // The text of a number, a list or None is no device's.
+        // The `str` of a number, a list or None never names a device.
         let text = object.str()?.to_string();
         device_of(&text).map(Self).ok_or_else(|| {
             wrong(
@@ -73,7 +72,7 @@ impl<'py> FromPyObject<'_, 'py> for DeviceArg {
     }
 }
 
-/// The device of a name and a number, which is 0 where there is none.
+/// The device of a name and a number, which defaults to 0.
 fn device_of(text: &str) -> Option<DLDevice> {
     let (name, id) = text.split_once(':').unwrap_or((text, "0"));
     let digits = !id.is_empty() && id.bytes().all(|digit| digit.is_ascii_digit());
@@ -134,7 +133,7 @@ pub(super) fn keywords<'py>(
     Ok(keywords)
 }
 
-/// Refuses a stream: a CPU has none, and another device can only synchronise through the producer.
+/// Refuses a stream: the CPU has none, and only the producer can synchronise with another device.
 pub(super) fn refuse_stream(stream: Option<&Bound<'_, PyAny>>, device: DLDevice) -> PyResult<()> {
     match stream {
         None => Ok(()),
@@ -146,8 +145,8 @@ pub(super) fn refuse_stream(stream: Option<&Bound<'_, PyAny>>, device: DLDevice)
     }
 }
 
-/// Any stream will do where there is nothing to wait for. The standard has integers, from -1 on, and
-/// rules out CUDA's 0, which may be either of two streams.
+/// Accepts any valid stream, because there is nothing to wait for. The standard allows integers from -1 on, and
+/// rules out CUDA's 0, which is ambiguous.
 pub(super) fn check_stream(stream: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let is_stream = |stream: &Bound<'_, PyAny>| {
         stream.extract::<i64>().is_ok_and(|stream| stream >= -1 && stream != 0)
@@ -165,7 +164,7 @@ pub(super) fn same_device(one: DLDevice, other: DLDevice) -> bool {
     one == other || (one.is_cpu() && other.is_cpu())
 }
 
-/// Only the device that the memory is on can be asked for.
+/// Refuses a device other than the one that the memory is on.
 pub(super) fn refuse_other_device(wanted: Option<DLDevice>, device: DLDevice) -> PyResult<()> {
     match wanted {
         Some(wanted) if !same_device(wanted, device) => Err(PyBufferError::new_err(format!(
@@ -175,7 +174,7 @@ pub(super) fn refuse_other_device(wanted: Option<DLDevice>, device: DLDevice) ->
     }
 }
 
-/// The error for memory that the CPU can read, but that only a copy would make its own.
+/// The error for host-readable memory of another device, which only a copy moves to the CPU.
 pub(super) fn moving_copies(device: DLDevice) -> PyErr {
     PyBufferError::new_err(format!(
         "copy=False, but moving from {device} to {} takes a copy",

@@ -1,17 +1,17 @@
-//! Runs conversions, without the GIL where they take long enough for other threads to notice.
+//! Runs conversions, without the GIL if they take long enough to delay other threads.
 
 use pyo3::prelude::*;
 
 use crate::error::Error;
 use crate::export::{self, ExportOptions, Exported, Source};
 
-/// What is prepared and then run, without the GIL where that takes long.
+/// Prepares a conversion and runs it, without the GIL if that takes long.
 pub(super) fn exported(
     py: Python<'_>,
     source: Source<'_>,
     options: &ExportOptions,
 ) -> Result<Exported, Error> {
-    // Nothing is looked at for these, so that others need not be let in.
+    // Sharing reads no data, so the GIL is kept.
     if let Some(shared) = export::share(source, options) {
         return Ok(Exported { values: shared?, mask: None, dictionary: None });
     }
@@ -19,7 +19,7 @@ pub(super) fn exported(
     unlocked(py, prepared.bytes_copied(), || prepared.run())
 }
 
-/// Runs `work` on so many bytes without the GIL if that is long enough for others to notice.
+/// Runs `work` on so many bytes, without the GIL if they are enough to delay other threads.
 pub(super) fn unlocked<T: Send>(
     py: Python<'_>,
     nbytes: usize,

@@ -26,11 +26,11 @@ use super::run::unlocked;
 use super::stream::{Stream, drained};
 use crate::memory::ManagedTensor;
 
-/// An error for what can be read only once: a question about it must not consume it.
+/// An error for an object that can be read only once, because `explain` must not consume it.
 ///
-/// The stream of a table begins anew whenever it is asked for, that of a reader goes on; nothing in the interface
-/// tells. What has a next one is at some place, and a table is at none. The class knows, unless what the object
-/// has of Arrow is beyond its class, as a proxy's is.
+/// Each stream of a table starts at its first row; that of a reader continues where the last one stopped. The
+/// interface cannot tell them apart, so an object with a method such as `__next__` counts as a reader. The
+/// method is looked up on the class, unless only the instance has the Arrow methods, as with a proxy.
 pub(super) fn refuse_read_once(object: &Bound<'_, PyAny>) -> PyResult<()> {
     let class = object.get_type().into_any();
     let asked = if class_is_arrow(object) { &class } else { object };
@@ -46,14 +46,14 @@ pub(super) fn refuse_read_once(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The object, if it is an `Array` that hands out what is in it. What comes from our own class is shared as it is:
-/// no structure has to be made of it, checked and owned.
+/// The object, if it is an `Array` whose class does not override `__arrow_c_array__`. Its array is shared
+/// directly, without a C structure that would have to be made, checked and owned.
 fn ours<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a PyArray>> {
     let Ok(array) = object.cast::<PyArray>() else { return Ok(None) };
     if array.is_exact_instance_of::<PyArray>() {
         return Ok(Some(array.get()));
     }
-    // A subclass may have something else to hand out.
+    // A subclass may override what it exports.
     let name = intern!(object.py(), "__arrow_c_array__");
     let base = object.py().get_type::<PyArray>().getattr(name)?;
     Ok(object.get_type().getattr(name)?.is(&base).then(|| array.get()))
@@ -64,8 +64,7 @@ pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
     import_columns(object, None)
 }
 
-/// The same. Of a table only the columns of these names, if any are given, are needed: the others are skipped,
-/// unless they are there anyway.
+/// The same. If column names are given, the other columns of a table may be skipped.
 pub(super) fn import_columns(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
@@ -78,13 +77,13 @@ pub(super) fn import_columns(
 
 /// What an object exports.
 pub(super) enum Received<'py> {
-    /// By `__arrow_c_array__`, and nothing has been made of it.
+    /// The capsules of `__arrow_c_array__`, not imported yet.
     Pair(Pair<'py>),
-    /// In any other way.
+    /// Data from any other method, imported.
     Imported(Imported),
 }
 
-/// [`import_columns`], but for what `__arrow_c_array__` returns, which stays as it is.
+/// [`import_columns`], without importing what `__arrow_c_array__` returns.
 pub(super) fn export<'py>(
     object: &Bound<'py, PyAny>,
     wanted: Option<&[String]>,
@@ -133,8 +132,8 @@ fn import_stream(
     object.py().detach(|| drained(stream, wanted))
 }
 
-/// The stream of an object that has one, of which nothing has been read yet but its type; with the columns that
-/// [`import_columns`] has.
+/// The stream of an object that has one, of which only the type has been read; with the columns that
+/// [`import_columns`] selects.
 pub(super) fn open(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
@@ -148,7 +147,7 @@ pub(super) fn open(
     py.detach(|| Stream::open(stream, wanted)).map(Some)
 }
 
-/// What the method returns. A class has the methods of its objects, and cannot be called by itself.
+/// The result of the method. If `object` is a class, the call fails, and the error says what was expected.
 fn asked<'py>(
     object: &Bound<'py, PyAny>,
     method: &Bound<'py, PyAny>,
@@ -191,7 +190,7 @@ impl<'py> Pair<'py> {
         Ok(Self { schema, array })
     }
 
-    /// The matrix of a table of plain numbers of one type; of anything else the array.
+    /// The matrix of a table of plain numbers of one type; else the array.
     pub(super) fn matrix(&self) -> PyResult<Result<ManagedTensor, Imported>> {
         let schema = pointer::<FFI_ArrowSchema>(&self.schema, c"arrow_schema")?;
         // SAFETY: S1, and the capsule outlives this call.
@@ -211,7 +210,7 @@ impl<'py> Pair<'py> {
         self.import_as(wanted, || move_array(&self.array))
     }
 
-    /// The array, which is moved out of its capsule once its type is known.
+    /// The array. It is moved out of its capsule once its type is known.
     fn import_as(
         &self,
         wanted: Option<&[String]>,
@@ -228,7 +227,7 @@ impl<'py> Pair<'py> {
     }
 }
 
-/// The most bytes that may have to be looked at or moved, before anything about the array has been checked.
+/// An upper bound of the bytes that an import reads or moves, computed before the array has been checked.
 fn most_work(array: &FFI_ArrowArray, data_type: &DataType) -> usize {
     let rows = usize::try_from(array.length.max(array.offset)).unwrap_or(usize::MAX);
     let width = data_type.primitive_width().unwrap_or(usize::MAX);

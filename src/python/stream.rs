@@ -58,9 +58,9 @@ pub(super) fn drained(
     Ok(Imported { chunks, field: Arc::clone(&field), moved, gathered })
 }
 
-/// A stream, read array by array, and released when this goes.
+/// A stream, read array by array, and released when this is dropped.
 pub(super) struct Stream {
-    /// There until this goes.
+    /// `Some` until this is dropped.
     stream: Option<FFI_ArrowArrayStream>,
     pub(super) field: FieldRef,
     pick: Option<Pick>,
@@ -97,7 +97,7 @@ impl Stream {
         array_from(wanted_of(self.pick.as_ref(), chunk)?, data_type).map(Some)
     }
 
-    /// The next array as it comes.
+    /// The next array, not checked.
     fn pull(&mut self) -> Checked<Option<FFI_ArrowArray>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let Some(get_next) = stream.get_next else { return Ok(None) };
@@ -111,7 +111,7 @@ impl Stream {
     }
 }
 
-/// Lets go of an array that nothing is left in.
+/// Releases an array.
 fn release(array: FFI_ArrowArray) {
     release_foreign(move || drop(array));
 }

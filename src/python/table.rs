@@ -23,10 +23,10 @@ use crate::memory::ManagedTensor;
 use crate::names;
 use crate::plan::{Plan, Step};
 
-/// What a Python object holds, and what it took to get at it.
+/// The Arrow data of a Python object, and what its import copied.
 pub(super) struct Data {
     shape: Shape,
-    /// What has been copied already.
+    /// The copies that the import made.
     before: Plan,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn to_tensor<'py>(
 }
 
 impl Data {
-    /// The Arrow data of an object, less the columns that were not asked for.
+    /// The Arrow data of an object, with the requested columns only.
     pub(super) fn read(object: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
         let imported = source::import_columns(object, columns.as_deref())?;
         Self::new(imported, columns)
@@ -109,12 +109,12 @@ impl Data {
         tensor(py, self.source(), field, options, asked)
     }
 
-    /// What `to_tensor` makes with no options, and nothing but it.
+    /// The tensor that `to_tensor` makes with default options.
     pub(super) fn to_managed(&self, py: Python<'_>) -> PyResult<ManagedTensor> {
         Ok(exported(py, self.source(), &ExportOptions::default())?.values)
     }
 
-    /// A dict from each column's name to what `to_tensor` makes of it.
+    /// A dict from each column's name to its tensor.
     pub(super) fn to_tensor_dict<'py>(
         &self,
         py: Python<'py>,
@@ -124,10 +124,10 @@ impl Data {
             return Err(PyTypeError::new_err("to_tensor_dict takes a table: use to_tensor"));
         };
         check_copies(&self.before, options)?;
-        let told = |error| Asked::Tensor.told(error);
+        let rephrase = |error| Asked::Tensor.rephrase(error);
         let prepare = || export::prepare_columns(batches, schema, options);
-        let prepared = unlocked(py, self.source().nbytes(), prepare).map_err(told)?;
-        let columns = unlocked(py, prepared.bytes_copied(), || prepared.run()).map_err(told)?;
+        let prepared = unlocked(py, self.source().nbytes(), prepare).map_err(rephrase)?;
+        let columns = unlocked(py, prepared.bytes_copied(), || prepared.run()).map_err(rephrase)?;
         let tensors = PyDict::new(py);
         for (index, (field, made)) in columns.into_iter().enumerate() {
             tensors.set_item(field.name(), python(py, made, Some(&field))?)?;
@@ -138,16 +138,16 @@ impl Data {
         Ok(tensors)
     }
 
-    /// What the conversion to a tensor would copy.
+    /// The plan of the conversion to a tensor.
     pub(super) fn explain(&self, py: Python<'_>, options: &ExportOptions) -> PyResult<Plan> {
         check_copies(&self.before, options)?;
         let source = self.source();
         let plan = unlocked(py, source.nbytes(), || export::explain(source, options));
-        let plan = plan.map_err(|error| Asked::Tensor.told(error))?;
+        let plan = plan.map_err(|error| Asked::Tensor.rephrase(error))?;
         Ok(self.before.clone().and(plan))
     }
 
-    /// What that to values and offsets would copy.
+    /// The plan of the conversion to values and offsets.
     pub(super) fn explain_ragged(
         &self,
         py: Python<'_>,
@@ -158,7 +158,7 @@ impl Data {
         Ok(self.before.clone().and(prepared.plan()))
     }
 
-    /// Values and offsets, and the mask if one was asked for; and what the values are codes of.
+    /// Values and offsets, the mask if one was requested, and the dictionary of the values.
     pub(super) fn ragged(
         &self,
         py: Python<'_>,
@@ -182,11 +182,11 @@ impl Data {
         let source = Source::Chunks(chunks, field);
         let prepare = || export::prepare_ragged(source, options, offset_type);
         let prepared = unlocked(py, source.nbytes(), prepare);
-        Ok(prepared.map_err(|error| Asked::Ragged.told(error))?)
+        Ok(prepared.map_err(|error| Asked::Ragged.rephrase(error))?)
     }
 }
 
-/// `copy=False` forbids what was done before it could be known, too.
+/// Refuses copies that the import made, under `copy=False`.
 pub(super) fn check_copies(before: &Plan, options: &ExportOptions) -> PyResult<()> {
     match before.steps.first() {
         Some(Step { nbytes, reasons }) if options.copy == CopyPolicy::Never => {
@@ -196,8 +196,8 @@ pub(super) fn check_copies(before: &Plan, options: &ExportOptions) -> PyResult<(
     }
 }
 
-/// A `Tensor` of a source, with the field of a column; with a mask, a pair of them. Errors are in the words of the
-/// function that was asked, if it takes the options.
+/// A `Tensor` of a source, with the field of a column; with a mask, a pair of them. Errors name the options of
+/// the function that was called, if it takes them.
 pub(super) fn tensor<'py>(
     py: Python<'py>,
     source: Source<'_>,
@@ -205,11 +205,11 @@ pub(super) fn tensor<'py>(
     options: &ExportOptions,
     asked: Option<Asked>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let told = |error| match asked {
-        Some(asked) => asked.told(error),
+    let rephrase = |error| match asked {
+        Some(asked) => asked.rephrase(error),
         None => error,
     };
-    python(py, exported(py, source, options).map_err(told)?, field)
+    python(py, exported(py, source, options).map_err(rephrase)?, field)
 }
 
 /// A `Tensor`, or with a mask a pair of them.
@@ -223,7 +223,7 @@ fn python<'py>(
     values.with_mask(py, mask)
 }
 
-/// The schema of a table, and `None` for the field of one column.
+/// The schema of a table; `None` for the field of a column.
 pub(super) fn table_schema(field: &Field) -> Option<Schema> {
     match field.data_type() {
         // An extension type that is stored as a struct is a column, and no table.
@@ -234,7 +234,7 @@ pub(super) fn table_schema(field: &Field) -> Option<Schema> {
     }
 }
 
-/// The columns that were asked for, in that order; all features of a row if nothing was said.
+/// The requested columns, in that order; by default all but an index of pandas's.
 fn select(
     batches: Vec<RecordBatch>,
     schema: Schema,

@@ -1,4 +1,4 @@
-//! Takes a producer's tensor, in memory that the CPU can read.
+//! Takes a producer's tensor in CPU-readable memory.
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;

@@ -9,10 +9,10 @@ use super::exchange::BorrowedTensor;
 use crate::chunks::Meaning;
 use crate::memory::{ManagedTensor, release_foreign};
 
-/// A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
+/// A DLPack tensor of any rank, strides, dtype and device. Its memory is not read or written unless asked for.
 ///
-/// Tensor.from_dlpack(x) takes one from any framework; the frameworks take it on with from_dlpack. Both
-/// ways the C exchange API of DLPack 1.3 is used with whoever has it.
+/// Tensor.from_dlpack(x) takes one from any framework; other frameworks take it with their from_dlpack. The C
+/// exchange API of DLPack 1.3 is used where the other library supports it.
 /// On the CPU it also has the buffer protocol, so that memoryview(tensor) and np.asarray(tensor) work.
 ///
 /// >>> import numpy as np
@@ -32,9 +32,9 @@ pub struct PyTensor {
     pub(super) field: Option<FieldRef>,
     /// What its elements stand for, if they are the codes of a dictionary.
     pub(super) meaning: Option<Meaning>,
-    /// Whether all work on the memory is known to be done, so that any stream may have it.
+    /// Whether all work on the memory is known to be complete, so that any stream may use it.
     pub(super) synchronised: bool,
-    /// Whether it has some of its producer's elements only.
+    /// Whether it is a view of some of its producer's elements.
     pub(super) is_part: bool,
     pub(super) borrowed: BorrowedTensor,
 }
@@ -52,7 +52,7 @@ impl Drop for Producer {
 }
 
 impl PyTensor {
-    /// A tensor of a column, which remembers what it was.
+    /// A tensor made from a column, with the column's field.
     pub(super) fn of_column(
         tensor: ManagedTensor,
         field: Option<&FieldRef>,
@@ -73,7 +73,7 @@ impl PyTensor {
         }
     }
 
-    /// A tensor that came from elsewhere, writable if its producer says so.
+    /// A tensor received from another library, writable if its producer says so.
     pub(super) fn received(tensor: impl Into<Arc<ManagedTensor>>) -> Self {
         Self {
             tensor: tensor.into(),
@@ -95,7 +95,7 @@ impl PyTensor {
         self.field.as_ref()
     }
 
-    /// What the exchange API borrows.
+    /// The tensor that the exchange API hands out as borrowed.
     pub(super) fn borrowed(&self) -> &BorrowedTensor {
         &self.borrowed
     }

@@ -74,9 +74,9 @@ impl PyTensor {
     /// A tensor from the address of a DLManagedTensorVersioned, or of a legacy DLManagedTensor if
     /// versioned is False, such as a C function called through ctypes returns.
     ///
-    /// This trusts you: the address must be that of a tensor that is yours to give, and what it says
-    /// of itself must be true, else the process may crash. Its deleter is called once, when the last
-    /// holder goes, or at once if the tensor is refused.
+    /// The address is not checked: it must be that of a tensor that the caller owns, and what it says
+    /// in its descriptor must be true, or the process may crash. Its deleter is called once, when the last
+    /// reference is dropped, or at once if the tensor is refused.
     #[staticmethod]
     #[pyo3(signature = (address, *, versioned=true))]
     fn from_pointer(address: AddressArg, versioned: bool) -> PyResult<Self> {
@@ -125,7 +125,8 @@ impl PyTensor {
         self.tensor.nbytes()
     }
 
-    /// Whether nobody may write: the producer said so, or it is a legacy one, which cannot say.
+    /// Whether the memory must not be written to. True if the producer says so, and for legacy tensors, which have no
+    /// such flag.
     #[getter]
     pub fn readonly(&self) -> bool {
         self.tensor.is_read_only()
@@ -190,7 +191,7 @@ impl PyTensor {
     }
 
     /// The tensor as a NumPy array, over the same memory where that is possible; NumPy calls this for what
-    /// it cannot take by the buffer protocol, such as bfloat16, whose dtype is that of ml_dtypes.
+    /// the buffer protocol cannot describe, such as bfloat16, whose dtype is that of ml_dtypes.
     #[pyo3(signature = (dtype=None, *, copy=None))]
     fn __array__<'py>(
         slf: &Bound<'py, Self>,
@@ -288,7 +289,7 @@ impl PyTensor {
         self.__copy__(py)
     }
 
-    /// The tensor as a jax.Array; jax.numpy calls this, which would take the name of a dtype for a dtype.
+    /// The tensor as a jax.Array; jax.numpy calls this. Without it, JAX would use the attribute dtype, which is a str.
     fn __jax_array__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         values::jax_array(slf)
     }
@@ -304,8 +305,8 @@ impl PyTensor {
         ))
     }
 
-    // PyO3 wants the slots beside the other methods (its `multiple-pymethods` would link every class
-    // of pyo3-arrow, and triple the wheel): they hand on, and buffer.rs does the work.
+    // PyO3 requires the slots in this block (its `multiple-pymethods` would link every class of pyo3-arrow, and
+    // triple the size of the wheel); buffer.rs implements them.
     #[expect(unsafe_code, reason = "the signature of the slot")]
     unsafe fn __getbuffer__(
         slf: Bound<'_, Self>,
@@ -336,7 +337,7 @@ impl PyTensor {
         }
     }
 
-    /// A view of some of the elements, which are the same column's if they are its rows.
+    /// A view of some of the elements. It keeps the column's field if it consists of whole rows.
     fn part(&self, py: Python<'_>, picks: &[Index]) -> PyResult<Self> {
         let part = self.tensor.part(picks)?;
         let is_rows = part.ndim() > 0 && part.shape().get(1..) == self.tensor.shape().get(1..);

@@ -14,10 +14,10 @@ use crate::kernels;
 use crate::layout;
 use crate::memory::ManagedTensor;
 
-/// `__array__` as NumPy 2 calls it. What has the buffer protocol NumPy takes by that, without asking here.
+/// `__array__` as NumPy 2 calls it. NumPy prefers the buffer protocol, where the tensor supports it.
 ///
-/// The array shares the memory where it can, and is read-only where the tensor is. That of a dtype which
-/// NumPy lacks has the one of ml_dtypes. `is_own` says that the memory has no other owner.
+/// The array shares the memory if possible, and is read-only if the tensor is. For a dtype that NumPy lacks it
+/// has that of ml_dtypes. `is_own` says that the memory has no other owner.
 pub(super) fn array<'py>(
     tensor: &Bound<'py, PyTensor>,
     is_own: bool,
@@ -67,7 +67,7 @@ fn as_it_is<'py>(
         let integers = Bound::new(py, PyTensor::received(this.as_integers()?))?;
         return Ok((viewed(&integers)?.call_method1(intern!(py, "view"), (class,))?, false));
     }
-    // They have a byte each there, in whose other bits nothing may be.
+    // ml_dtypes stores them in a byte each, whose other bits must be 0.
     if copy == Some(false) {
         return Err(PyValueError::new_err(format!(
             "copy=False, but {dtype} elements have a byte each in NumPy, which takes a copy"
@@ -93,7 +93,7 @@ fn viewed<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (view,))
 }
 
-/// Whether it is one of those that NumPy lacks and ml_dtypes may have.
+/// Whether NumPy lacks the dtype and ml_dtypes may have it.
 fn is_of_ml_dtypes(dtype: DLDataType) -> bool {
     let code = match (dtype.code, dtype.bits) {
         (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => true,
@@ -118,7 +118,7 @@ fn ml_dtype(py: Python<'_>, dtype: DLDataType) -> PyResult<Bound<'_, PyAny>> {
     })
 }
 
-/// What JAX makes of a tensor: of NumPy's array, or on another device of the tensor itself.
+/// The `jax.Array` of a tensor: made from a NumPy array, or on another device from the tensor itself.
 pub(super) fn jax_array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let jax = tensor.py().import("jax.numpy")?;
     if !tensor.get().managed().device().is_host_readable() {
@@ -127,9 +127,9 @@ pub(super) fn jax_array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'p
     jax.call_method1("asarray", (array(tensor, false, None, None)?,))
 }
 
-/// What a refusal of `copy=False` is to NumPy: a `ValueError`.
+/// Converts the refusal of `copy=False` to a `ValueError`, which NumPy expects.
 pub(super) fn numpy_error(py: Python<'_>, error: PyErr, copy: Option<bool>) -> PyErr {
-    // The other refusals are of a class of their own.
+    // Other refusals are `UnsupportedError`.
     if copy == Some(false) && error.get_type(py).is(py.get_type::<PyBufferError>()) {
         return PyValueError::new_err(error.value(py).to_string());
     }

@@ -11,8 +11,8 @@ use pyo3::types::{PyString, PyTuple};
 use crate::ffi::DLPackVersion;
 use crate::pending::symbol;
 
-/// What `PyObject_Vectorcall` takes, and `PyObject_VectorcallMethod`, which has the method's name first. The end of
-/// the interpreter unwinds them where they run Python code.
+/// The signature of `PyObject_Vectorcall` and `PyObject_VectorcallMethod`; the latter takes the method's name
+/// first. When the interpreter ends, it may unwind them while they run Python code.
 type Vectorcall = unsafe extern "C-unwind" fn(
     callable_or_name: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
@@ -20,7 +20,7 @@ type Vectorcall = unsafe extern "C-unwind" fn(
     kwnames: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
 
-/// `callable(x)`, without a tuple in between where the interpreter can call it so: `PyObject_Vectorcall` is in the
+/// `callable(x)`, without an argument tuple if the interpreter exports `PyObject_Vectorcall`, which is in the
 /// limited API only from 3.12 on.
 pub(super) fn call1<'py>(
     callable: &Bound<'py, PyAny>,
@@ -31,11 +31,11 @@ pub(super) fn call1<'py>(
     let py = x.py();
     let call = CALL.get_or_init(py, || {
         let address = symbol(c"PyObject_Vectorcall");
-        // SAFETY: NULL, or a function that has had this signature since there is one of this name.
+        // SAFETY: NULL, or the function of this name, whose signature has never changed.
         unsafe { std::mem::transmute::<*mut c_void, Option<Vectorcall>>(address) }
     });
     let Some(call) = call else { return callable.call1((x,)) };
-    // SAFETY: attached to Python; one positional argument, which is live, as what is called is. The result is a new
+    // SAFETY: attached to Python; one positional argument; it and the callable are live. The result is a new
     // reference, or NULL with an exception set.
     unsafe {
         let answer = call(callable.as_ptr(), &x.as_ptr(), 1, std::ptr::null_mut());
@@ -43,11 +43,11 @@ pub(super) fn call1<'py>(
     }
 }
 
-/// `x.__dlpack__(max_version=...)` for the newest version, without a bound method and a dictionary in between.
-/// `None` where the interpreter cannot call it so.
+/// `x.__dlpack__(max_version=...)` for the newest version, without a bound method and a dictionary. `None` if
+/// the interpreter does not export the function.
 ///
-/// `PyObject_VectorcallMethod` is public since Python 3.9, and in the limited API only from 3.12 on: so it is
-/// asked for when the program runs.
+/// `PyObject_VectorcallMethod` is public since Python 3.9, and in the limited API only from 3.12 on, so it is
+/// looked up at run time.
 pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAny>>> {
     struct Usual {
         call: Vectorcall,
@@ -65,7 +65,7 @@ pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAn
         }
         let DLPackVersion { major, minor } = DLPackVersion::CURRENT;
         PyResult::Ok(Some(Usual {
-            // SAFETY: a function of this name has had this signature since there is one.
+            // SAFETY: the signature of the function of this name has never changed.
             call: unsafe { std::mem::transmute::<*mut c_void, Vectorcall>(address) },
             name: PyString::intern(py, "__dlpack__").unbind(),
             version: (major, minor).into_pyobject(py)?.into_any().unbind(),

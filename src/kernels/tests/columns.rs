@@ -2,12 +2,12 @@
 
 use arrow_buffer::NullBuffer;
 
-use super::super::{Cells, Item, Values, concatenate, interleave};
+use super::super::{Cells, FillBytes, Values, concatenate, interleave};
 use super::{BOOL, Random, bytes_of, dtype, words};
 use crate::error::Error;
 use crate::ffi::DLDataType;
 
-const ITEM: Item = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+const ITEM: FillBytes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 
 /// A dtype for each size of an item.
 fn dtypes() -> [(DLDataType, usize); 6] {

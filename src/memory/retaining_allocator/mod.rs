@@ -1,8 +1,7 @@
-//! The system's allocator with large pages for large blocks, of which it keeps a few freed ones for the
-//! next result.
+//! The system's allocator with huge pages for large blocks. It keeps a few freed large blocks for later results.
 //!
-//! K1: every block of [`LARGE`] bytes or more is the system's, with the layout that [`large`] makes of
-//! the one asked for, whether it is new, in use or kept.
+//! K1: every block of [`LARGE`] bytes or more is the system's, with the layout that [`large`] makes from the
+//! requested one, whether it is new, in use or kept.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 mod slots;
@@ -15,25 +14,25 @@ use slots::{MOST, Slots};
 use super::huge::{self, PAGE};
 use crate::sync::atomic::{AtomicPtr, AtomicUsize};
 
-/// From here on blocks take whole large pages.
+/// The size from which on blocks take whole huge pages.
 const LARGE: usize = 3 << 20;
 
 const SLOTS: usize = 4;
 
-/// What the Python package allocates with on Linux; an extension module of yours can do so too, as its
+/// The allocator of the Python package on Linux. Other extension modules can use it as their
 /// `#[global_allocator]`.
 ///
-/// Pages from the system have to be filled with zeros first, which takes longer than many a conversion
-/// that then writes to them. So blocks of 3 MiB or more take whole large pages, and up to four of them,
-/// 128 MiB in all, are not freed but kept for the next result of that size, and offered to the kernel
-/// (`MADV_FREE`): it takes them when memory runs short. Until then they count as this process's.
+/// The system fills new pages with zeros, which takes longer than many conversions that then write to them. So
+/// blocks of 3 MiB or more take whole huge pages. Up to four freed ones, 128 MiB in all, are kept for later
+/// results of the same size, and offered to the kernel (`MADV_FREE`), which reclaims them when memory runs
+/// short. Until then they count as memory of this process.
 #[derive(Debug)]
 pub struct RetainingAllocator {
     slots: Slots<SLOTS>,
 }
 
 impl RetainingAllocator {
-    /// An allocator that has kept nothing yet.
+    /// An allocator that keeps no blocks yet.
     #[must_use]
     pub const fn new() -> Self {
         let blocks = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
@@ -46,7 +45,7 @@ impl RetainingAllocator {
 ///
 /// The block is a large one of so many pages, and the caller's to free.
 unsafe fn free(block: *mut u8, pages: usize) {
-    // SAFETY: the caller's promise, and K1: these are its size and alignment, which once made a layout.
+    // SAFETY: the caller's promise, and K1: these are its size and alignment, which are a valid layout.
     unsafe { System.dealloc(block, Layout::from_size_align_unchecked(pages * PAGE, PAGE)) };
 }
 
@@ -63,7 +62,7 @@ impl Drop for RetainingAllocator {
     }
 }
 
-/// What is asked of the system for a large block: whole pages.
+/// The layout that is requested from the system for a large block: whole pages.
 fn large(layout: Layout) -> Option<Layout> {
     let is_large = layout.size() >= LARGE && layout.align() <= PAGE;
     let size = is_large.then(|| layout.size().checked_next_multiple_of(PAGE))??;
@@ -71,7 +70,7 @@ fn large(layout: Layout) -> Option<Layout> {
 }
 
 // SAFETY: blocks are the system's; a large one has at least the size and the alignment asked for, is
-// freed as it was allocated (K1), and is never in two hands (K2). Nothing here allocates or panics.
+// freed as it was allocated (K1), and has one owner at any time (K2). Nothing here allocates or panics.
 unsafe impl GlobalAlloc for RetainingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(large) = large(layout) else {

@@ -1,4 +1,4 @@
-//! What the exchange API borrows from an object.
+//! The tensor behind a borrowed `DLTensor` of the exchange API.
 
 use pyo3::prelude::*;
 
@@ -6,7 +6,7 @@ use crate::memory::ManagedTensor;
 use crate::sync::OnceLock;
 
 /// A tensor that an object keeps for as long as it lives, once a caller has asked for a borrowed one, which
-/// points to it. It counts as exported ([`crate::live`]) until the object goes.
+/// points to it. It counts as exported ([`crate::live`]) until the object is dropped.
 #[derive(Debug, Default)]
 pub(in crate::python) struct BorrowedTensor(OnceLock<Box<ManagedTensor>>);
 
@@ -19,7 +19,7 @@ impl BorrowedTensor {
             return Ok(tensor);
         }
         let tensor = Box::new(make()?);
-        // If another thread was faster, this one's is dropped without having been used.
+        // If another thread was faster, this thread's tensor is dropped unused.
         Ok(self.0.get_or_init(|| tensor))
     }
 }

@@ -1,5 +1,5 @@
-//! Remembers which types have a table: finding out takes longer than handing a tensor over, for types
-//! without one above all.
+//! Caches which types have a table: finding out takes longer than the exchange of a tensor, most of all for
+//! types without one.
 //!
 //! - **X5** `Known::function` is the function of a table in `Known::_capsule`, for objects of the very type
 //!   that `Known::alive` refers to.
@@ -20,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyString, PyType, PyWeakrefReference};
 
 use super::NAME;
-use super::table::Table;
+use super::table::AppendOnlyTable;
 use crate::ffi::{
     DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackManagedTensorFromPyObjectNoSync,
     DLPackVersion,
@@ -31,14 +31,14 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 
 const SLOTS: usize = 256;
 
-/// Addresses of types that have no table, of which none will have: those that live as long as the process,
-/// such as NumPy's. Others are looked at each time: another type may be at the address of a dead one, and
-/// a look costs little beside a `__dlpack__` written in Python.
+/// Addresses of static types without a table, such as NumPy's, which live as long as the process. Other types
+/// are looked up each time, because a new type may get the address of a dead one; the lookup costs little
+/// compared with a `__dlpack__` written in Python.
 static WITHOUT: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
-/// Types with a table, from the place of their address on. Those for which there is no room, when a program
-/// has made that many, are taken for types without a table.
-static WITH: Table<Known, SLOTS> = Table([const { OnceLock::new() }; SLOTS]);
+/// Types with a table, from the place of their address on. Once all slots are taken, further types
+/// are treated as types without a table.
+static WITH: AppendOnlyTable<Known, SLOTS> = AppendOnlyTable([const { OnceLock::new() }; SLOTS]);
 
 /// A type with a table.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ pub(super) struct Known {
     pub(super) conditions: Vec<Condition>,
 }
 
-/// What a `__dlpack__` looks at before it hands anything out, and the table beside it does not: an attribute
-/// of the object, which must be true or must be false.
+/// A condition that a type's `__dlpack__` checks and its table does not: an attribute of the object, which must
+/// be true or must be false.
 #[derive(Debug)]
 pub(super) struct Condition {
     name: Py<PyString>,
@@ -60,7 +60,7 @@ pub(super) struct Condition {
     what: &'static Candidate,
 }
 
-/// A type's own attribute that is written in C. It need not be looked up by its name each time.
+/// A type's own attribute that is written in C, resolved once instead of by name each time.
 #[derive(Debug)]
 enum InC {
     Method(Py<PyAny>),
@@ -87,7 +87,7 @@ impl InC {
         Ok(get.map(|get| Self::Getter(attribute.clone().unbind(), get)))
     }
 
-    /// What it has to say of an instance of its type.
+    /// The attribute's value for an instance of its type.
     fn ask<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Self::Method(method) => vectorcall::call1(method.bind(x.py()), x),
@@ -106,26 +106,26 @@ struct Candidate {
     name: &'static str,
     must: bool,
     is_method: bool,
-    /// Whether it may be forgone unless the elements are complex.
+    /// Whether it is needed for complex elements only.
     only_complex: bool,
 }
 
-/// Types without such an attribute have nothing of the kind to look at.
+/// The conditions, which apply to types that have the attribute.
 static CONDITIONS: [Candidate; 4] = [
     // torch, paddle: a gradient would be lost.
     Candidate { name: "requires_grad", must: false, is_method: false, only_complex: false },
-    // paddle: its table takes sparse tensors for dense ones, and reads what is not there.
+    // paddle: its table exports sparse tensors as dense ones, which reads out of bounds.
     Candidate { name: "is_dense", must: true, is_method: true, only_complex: false },
-    // torch: the elements may stand for their negatives, which its `__dlpack__` forgets too.
+    // torch: the negation may be pending, which its `__dlpack__` ignores too.
     Candidate { name: "is_neg", must: false, is_method: true, only_complex: false },
-    // torch: the elements may stand for their conjugates.
+    // torch: the conjugation may be pending.
     Candidate { name: "is_conj", must: false, is_method: true, only_complex: true },
 ];
 
-/// What is known of the type of `x`, `None` if it has no table.
+/// The table of the type of `x`, `None` if it has none.
 ///
-/// The table has to be an attribute of the very type, not of one that it inherits from: a subclass may have
-/// a `__dlpack__` of its own, or like those of PyTorch another way to intervene, which must be respected.
+/// The table must be an attribute of the type itself and not inherited: a subclass may override `__dlpack__`,
+/// or, in PyTorch, `__torch_function__`, which must be respected.
 pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
     let address = x.get_type_ptr().addr();
     let first = ((address >> 4).wrapping_mul(0x9E37_79B1) >> 20) % SLOTS;
@@ -186,7 +186,7 @@ fn find(kind: &Bound<'_, PyType>) -> PyResult<Option<Known>> {
 
 /// The table of version 1 in a capsule.
 fn table(capsule: &Bound<'_, PyCapsule>) -> Option<NonNull<DLPackExchangeAPI>> {
-    const OLDEST: usize = 16; // one may lead back to itself
+    const OLDEST: usize = 16; // the chain may be a cycle
     let mut header = capsule.pointer_checked(Some(NAME)).ok()?.cast::<DLPackExchangeAPIHeader>();
     for _ in 0..OLDEST {
         if !header.is_aligned() {
@@ -204,7 +204,7 @@ fn table(capsule: &Bound<'_, PyCapsule>) -> Option<NonNull<DLPackExchangeAPI>> {
 }
 
 impl Condition {
-    /// Those that apply to a type.
+    /// The conditions that apply to a type.
     fn of(kind: &Bound<'_, PyType>) -> PyResult<Vec<Self>> {
         let py = kind.py();
         let mut found = Vec::new();
@@ -218,12 +218,12 @@ impl Condition {
         Ok(found)
     }
 
-    /// Whether it can be asked only of elements that are complex.
+    /// Whether it applies to complex elements only.
     pub(super) fn is_for_complex(&self) -> bool {
         self.what.only_complex
     }
 
-    /// Whether the object meets it: one that raises does not.
+    /// Whether the object meets it; an exception counts as no.
     pub(super) fn is_met(&self, x: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = x.py();
         let found = match &self.in_c {

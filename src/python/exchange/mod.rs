@@ -1,10 +1,10 @@
-//! The DLPack C exchange API: tensors handed over by C functions that a type names, instead of by a
-//! Python method that wraps each one in a capsule.
+//! The DLPack C exchange API: tensors are exchanged by C functions of a type, instead of by a Python method
+//! that wraps each tensor in a capsule.
 //!
 //! Source: `DLPackExchangeAPI` of `dlpack.h` 1.3. A type's attribute `__dlpack_c_exchange_api__` is a
 //! capsule, its pointer a table of functions that lives as long as the process. `ours` is the table of
-//! `Array` and `Tensor`, `theirs` calls those of other types, and `known` remembers which type has one, in a
-//! `table` that only grows.
+//! `Array` and `Tensor`, `theirs` calls those of other types, and `known` caches which type has one, in an
+//! append-only `table`.
 //!
 //! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
 //! a consumer that needs this calls `__dlpack__`.

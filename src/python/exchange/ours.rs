@@ -1,6 +1,6 @@
 //! The table of `Array` and `Tensor`.
 //!
-//! What the header asks of the callers of these functions, which cannot be checked:
+//! The header's requirements on callers of these functions, which cannot be checked:
 //!
 //! - **X1** All but the allocator are called attached to Python, with no exception set.
 //! - **X2** A pointer to an object is NULL or a live object. A pointer for a result is NULL or good for
@@ -36,23 +36,23 @@ use crate::python::request::described;
 use crate::python::run::exported;
 use crate::python::tensor::PyTensor;
 
-struct Table(DLPackExchangeAPI);
+struct ExchangeApi(DLPackExchangeAPI);
 
 // SAFETY: X4.
-unsafe impl Sync for Table {}
+unsafe impl Sync for ExchangeApi {}
 
-static TABLE: Table = Table(DLPackExchangeAPI {
+static API: ExchangeApi = ExchangeApi(DLPackExchangeAPI {
     header: DLPackExchangeAPIHeader { version: DLPackVersion::CURRENT, prev_api: ptr::null_mut() },
     managed_tensor_allocator: Some(allocate),
     managed_tensor_from_py_object_no_sync: Some(from_py_object),
     managed_tensor_to_py_object_no_sync: Some(to_py_object),
-    dltensor_from_py_object_no_sync: Some(lend),
+    dltensor_from_py_object_no_sync: Some(dltensor_from_py_object),
     current_work_stream: Some(current_work_stream),
 });
 
 /// The value of `__dlpack_c_exchange_api__`.
 pub(in crate::python) fn capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let table = (&raw const TABLE.0).cast_mut().cast();
+    let table = (&raw const API.0).cast_mut().cast();
     // SAFETY: attached to Python; pointer and name are static, and there is nothing to free.
     let capsule = unsafe { ffi::PyCapsule_New(table, NAME.as_ptr(), None) };
     // SAFETY: a new reference, or NULL with an exception set.
@@ -81,7 +81,7 @@ unsafe extern "C" fn to_py_object(
     }
 }
 
-unsafe extern "C" fn lend(object: *mut c_void, out: *mut DLTensor) -> c_int {
+unsafe extern "C" fn dltensor_from_py_object(object: *mut c_void, out: *mut DLTensor) -> c_int {
     // SAFETY: X1, X2; the user of the result keeps X3.
     unsafe { answer(out, |py| described_by(&*borrowed(py, &object)?)) }
 }
@@ -166,7 +166,7 @@ unsafe fn allocated(prototype: *const DLTensor) -> Result<ManagedTensor, CError>
     Ok(tensor.ok_or_else(|| CError::new(c"BufferError", message()))??)
 }
 
-/// Nothing, for a result that may not come.
+/// Writes NULL, for a result that may fail.
 ///
 /// # Safety
 ///
@@ -178,8 +178,8 @@ unsafe fn clear<T>(out: *mut *mut T) {
     }
 }
 
-/// Writes what `work` makes and returns 0; or sets the exception and returns -1. `work` is not begun
-/// where there is nowhere to write.
+/// Writes what `work` makes and returns 0; or sets the exception and returns -1. Without a valid `out`, `work`
+/// is not called.
 ///
 /// # Safety
 ///
@@ -205,7 +205,7 @@ unsafe fn answer<T>(out: *mut T, work: impl FnOnce(Python<'_>) -> PyResult<T>) -
     }
 }
 
-/// The object at a pointer that lives as long as the call.
+/// The object at a pointer, borrowed for as long as the call.
 ///
 /// # Safety
 ///
@@ -219,8 +219,8 @@ unsafe fn borrowed<'a, 'py>(
         .ok_or_else(|| PyTypeError::new_err("expected an Array or a Tensor, got NULL"))
 }
 
-/// What its `__dlpack__` exports without being asked for anything; and where a producer would synchronise,
-/// what the tensor holds.
+/// The tensor that `__dlpack__` exports without arguments; on another device the tensor is shared without
+/// synchronisation.
 fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
         return Ok(tensor.get().managed().share().into_raw());
@@ -232,21 +232,21 @@ fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned>
 }
 
 fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTensorVersioned> {
-    if let Some(lent) = array.lend(DLPackVersion::CURRENT) {
-        return Ok(lent);
+    if let Some(shared) = array.share_raw(DLPackVersion::CURRENT) {
+        return Ok(shared);
     }
     let source = Source::Array(array.array(), array.field());
     Ok(exported(py, source, &ExportOptions::default())?.values.into_raw())
 }
 
-/// A tensor in C's terms, whose memory, shape and strides are the object's (X3).
+/// A `DLTensor` whose memory, shape and strides belong to the object (X3).
 fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
     let kept = if let Ok(tensor) = object.cast::<PyTensor>() {
-        let (tensor, lent) = (tensor.get().managed(), tensor.get().borrowed());
+        let (tensor, borrowed) = (tensor.get().managed(), tensor.get().borrowed());
         if let Some(description) = tensor.dl_tensor() {
             return Ok(description);
         }
-        lent.get_or_make(|| Ok(tensor.share()))?
+        borrowed.get_or_make(|| Ok(tensor.share()))?
     } else if let Ok(array) = object.cast::<PyArray>() {
         let array = array.get();
         let options = ExportOptions::default().with_copy(CopyPolicy::Never);
@@ -274,14 +274,14 @@ unsafe fn wrapped(
     // SAFETY: the caller's promise.
     let tensor = Arc::new(unsafe { ManagedTensor::from_raw_unless_refused(tensor) }?);
     Bound::new(py, PyTensor::received(Arc::clone(&tensor))).inspect_err(|_| {
-        // It has no other owner: what could not become an object has been dropped.
+        // It has no other owner: the object that could not be made has been dropped.
         if let Some(tensor) = Arc::into_inner(tensor) {
             tensor.forget();
         }
     })
 }
 
-/// This crate queues no work; NULL says so for devices where work is never queued.
+/// This crate queues no work. NULL says so for devices that the CPU can read.
 fn stream_of(device: DLDevice) -> PyResult<*mut c_void> {
     if device.is_host_readable() {
         return Ok(ptr::null_mut());

@@ -1,18 +1,18 @@
-//! A table that only grows, and is read without a lock.
+//! An append-only table that is read without a lock.
 //!
-//! **T1** The entries from a place up to the first free slot belong there, or to a place before it: a slot is
-//! filled once and for all. So there is never a second entry of the same kind.
+//! **T1** A slot is filled once and never cleared, and an entry goes into the first free slot at or after its
+//! place. So a search from that place to the first free slot finds it, and no entry is there twice.
 //!
-//! `tests/models` tries every order in which threads can look and fill.
+//! `tests/models` tries every interleaving of threads that read and fill it.
 
 use crate::sync::OnceLock;
 
-pub(super) struct Table<T, const N: usize>(pub(super) [OnceLock<T>; N]);
+pub(super) struct AppendOnlyTable<T, const N: usize>(pub(super) [OnceLock<T>; N]);
 
-impl<T, const N: usize> Table<T, N> {
-    /// The entry that `is` the one wanted, which belongs into the slot `first` or the next free one; or else
-    /// what `make` makes. `None` if it makes nothing, if there is no room, or if another thread was faster
-    /// to take the slot: next time will do.
+impl<T, const N: usize> AppendOnlyTable<T, N> {
+    /// The entry for which `is` holds, searched from the slot `first` on; if there is none, `make` makes it, and it
+    /// gets the first free slot. `None` if `make` returns none, if all slots are taken, or if another thread took
+    /// the slot first: a later call finds the entry or tries again.
     pub(super) fn find<E>(
         &self,
         first: usize,

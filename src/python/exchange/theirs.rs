@@ -1,4 +1,4 @@
-//! Tensors by other types' tables.
+//! Tensors from the tables of other types.
 //!
 //! - **X7** The function of a table, called attached to Python and with a live object of its type, either
 //!   fails or hands over a tensor with the promise of [`ManagedTensor::from_raw`].
@@ -17,8 +17,8 @@ use crate::memory::ManagedTensor;
 use crate::python::capsule::Level;
 use crate::python::interpreter::calling;
 
-/// The tensor of an object whose type has a table. `None` if it has not, or if `__dlpack__` might answer
-/// differently: that is then to be asked, and to say why not.
+/// The tensor of an object whose type has a table. `None` if it has none, or if `__dlpack__` might act
+/// differently; the caller then calls `__dlpack__`, which raises the error if there is one.
 ///
 /// The tensor is on the CPU, because a table does not synchronise.
 pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTensor>> {
@@ -53,12 +53,12 @@ fn meets(x: &Bound<'_, PyAny>, known: &Known, if_complex: bool) -> PyResult<bool
     Ok(true)
 }
 
-/// What the end of the interpreter unwinds, where the function has run Python code.
+/// The function's signature with unwinding: the interpreter's end may unwind Python code that it runs.
 type MayUnwind =
     unsafe extern "C-unwind" fn(*mut c_void, *mut *mut DLManagedTensorVersioned) -> c_int;
 
-/// The tensor, NULL if there is none, and what was raised. Whatever goes wrong will go wrong again, in better
-/// words, when `__dlpack__` is asked.
+/// The tensor, NULL if there is none, and the exception. After a failure the caller calls `__dlpack__`, which
+/// fails with a better message.
 fn call(
     x: &Bound<'_, PyAny>,
     known: &Known,
@@ -66,7 +66,7 @@ fn call(
     let py = x.py();
     let _level = Level::enter(py)?;
     let mut tensor = ptr::null_mut::<DLManagedTensorVersioned>();
-    // SAFETY: the two are called alike.
+    // SAFETY: the two differ only in the ABI's unwinding.
     let function = unsafe {
         mem::transmute::<DLPackManagedTensorFromPyObjectNoSync, MayUnwind>(known.function)
     };

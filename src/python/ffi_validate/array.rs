@@ -9,12 +9,12 @@ use arrow_schema::{DataType, UnionMode};
 
 use super::{Checked, children};
 
-/// Buffers of a view array: their numbers are `int32`, and then there is the one of their sizes. Fewer than a
-/// machine of 32 bits has addresses for.
+/// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit
+/// machines, whose address space is smaller.
 const MAX_VARIADIC: usize = (1 << 31) / size_of::<*const c_void>();
 
-/// Everything that arrow-rs takes for granted about an array, and how many bytes are misaligned. Depth is
-/// bounded by the type's.
+/// Checks everything that arrow-rs assumes about an array, and returns how many bytes are misaligned. The type
+/// bounds the depth.
 pub(in crate::python) fn check_array(
     array: &FFI_ArrowArray,
     data_type: &DataType,
@@ -44,7 +44,7 @@ pub(in crate::python) fn check_array(
     }
 }
 
-/// Where the rows end, from the start of the buffers on.
+/// The end of the rows, counted from the start of the buffers.
 fn check_length(array: &FFI_ArrowArray) -> Checked<usize> {
     let (length, offset, nulls) = (array.length, array.offset, array.null_count);
     let end = match (usize::try_from(length), usize::try_from(offset)) {
@@ -73,9 +73,9 @@ fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType, end: usize) -> Ch
     };
     let fixed = buffers.len() + usize::from(has_validity);
     let count = usize::try_from(array.n_buffers).unwrap_or(usize::MAX);
-    // Views carry any number of buffers that a view has a number for, and then the sizes of these.
+    // View arrays have any number of variadic buffers that a view can number, and then the buffer of their sizes.
     let expected = match data_type {
-        // By the interface it has none; polars gives it one, which is not looked at.
+        // By the interface it has none; polars exports one, which is ignored.
         DataType::Null => count <= 1,
         _ if is_variadic => count > fixed && count - fixed <= MAX_VARIADIC,
         _ => count == fixed,

@@ -1,9 +1,9 @@
-//! Arrow's C structures, checked before arrow-rs believes them.
+//! Checks Arrow's C structures before arrow-rs imports them.
 //!
-//! Source: <https://arrow.apache.org/docs/format/CDataInterface.html>. arrow-rs trusts what it imports:
-//! a negative length panics, a short child reads out of bounds. So this module first checks everything
-//! that a structure itself can prove; that buffers are as long as the lengths say is the producer's
-//! promise.
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface.html>. arrow-rs trusts what it imports: a
+//! negative length panics, a short child reads out of bounds. So this module first checks everything that a
+//! structure shows by itself. That buffers are as long as the lengths say cannot be checked, and is the
+//! producer's promise.
 //!
 //! **S1** A structure is valid for as long as its owner lives, as the interface says: its texts end
 //! with a NUL, its arrays of pointers have the lengths given, and what they point to meets S1 too.
@@ -19,10 +19,10 @@ use crate::fence;
 pub(super) use array::{check_array, child_of, child_types};
 pub(super) use schema::{MAX_FIELDS, check_metadata, check_node, field_from, number, schema_at};
 
-/// What is wrong with a structure, in words.
+/// A result whose error describes what is wrong with a structure.
 pub(super) type Checked<T = ()> = Result<T, String>;
 
-/// arrow-rs asserts some of what it imports: what the checks here miss is an error all the same.
+/// Turns a panic of arrow-rs, which asserts some of what it imports, into an error.
 pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
     fence::fenced(work)
         .map_err(|_| "the Arrow structure is malformed".to_owned())?

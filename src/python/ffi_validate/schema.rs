@@ -10,8 +10,8 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::{Checked, children, fenced};
 use crate::possible::MAX_DEPTH;
 
-/// Fields of a schema that are looked at, at all levels: far more than tables have. Children may be the same
-/// structure again and again, and then a few of them are too many to count.
+/// The most fields of a schema, at all levels: far more than tables have. Children may point to the same
+/// structure repeatedly, and then a few structures describe more fields than can be counted.
 pub(in crate::python) const MAX_FIELDS: usize = 1 << 20;
 
 /// The field that a schema structure describes.
@@ -24,8 +24,8 @@ pub(in crate::python) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Ch
     unsafe { field_at(schema, MAX_DEPTH, &mut { MAX_FIELDS }) }
 }
 
-/// The same. Numbers and structs, which is what tables are made of, are put together here, where their texts
-/// have just been looked at: of thousands of columns arrow-rs's way takes twice the time.
+/// The same. Fields of numbers and structs, which most tables consist of, are built here, where their texts
+/// have just been read: for thousands of columns arrow-rs's conversion takes twice the time.
 ///
 /// # Safety
 ///
@@ -78,7 +78,7 @@ pub(in crate::python) fn number(format: &str) -> Option<DataType> {
     })
 }
 
-/// A schema structure that has been looked at, but for what is below it.
+/// A schema structure that has been checked, without its children.
 pub(in crate::python) struct Node<'a> {
     pub(in crate::python) schema: &'a FFI_ArrowSchema,
     pub(in crate::python) format: &'a str,
@@ -87,7 +87,7 @@ pub(in crate::python) struct Node<'a> {
     pub(in crate::python) depth: usize,
 }
 
-/// What arrow-rs takes for granted about a schema, all but what is below it.
+/// Checks everything that arrow-rs assumes about a schema, without its children.
 ///
 /// # Safety
 ///
@@ -127,7 +127,7 @@ pub(in crate::python) unsafe fn check_node<'a>(
     if schema.n_children < needed {
         return Err(format!("the Arrow schema has {} children", schema.n_children));
     }
-    // Not followed: there are no more than are looked at.
+    // Checked before the pointers are followed.
     if usize::try_from(schema.n_children).is_ok_and(|children| children > *fields) {
         return Err(format!("the Arrow type has more than {MAX_FIELDS} fields"));
     }
@@ -136,7 +136,7 @@ pub(in crate::python) unsafe fn check_node<'a>(
     Ok(Node { schema, format, name, depth })
 }
 
-/// The same of what is below a schema, at all levels.
+/// The same for the children of a schema, at all levels.
 ///
 /// # Safety
 ///
@@ -153,7 +153,7 @@ unsafe fn check_below(schema: &FFI_ArrowSchema, depth: usize, fields: &mut usize
     Ok(())
 }
 
-/// A schema structure that is there.
+/// A schema structure that is not NULL or released.
 ///
 /// # Safety
 ///
@@ -172,7 +172,7 @@ pub(in crate::python) unsafe fn schema_at<'a>(
     }
 }
 
-/// Goes from text to text: arrow-rs allocates for as many as the metadata claims before it looks.
+/// Checks metadata entry by entry: arrow-rs allocates for as many as it claims before it reads them.
 ///
 /// # Safety
 ///

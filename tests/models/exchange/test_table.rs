@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::table::Table;
+use super::table::AppendOnlyTable;
 use crate::in_every_order;
 use crate::sync::OnceLock;
 
 /// A table of names, which all belong into the first slot.
-type Names = Table<&'static str, 3>;
+type Names = AppendOnlyTable<&'static str, 3>;
 
 fn names() -> Arc<Names> {
-    Arc::new(Table(std::array::from_fn(|_| OnceLock::new())))
+    Arc::new(AppendOnlyTable(std::array::from_fn(|_| OnceLock::new())))
 }
 
 fn find(names: &Names, name: &'static str) -> Option<&'static str> {

@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::extension::Extension;
 
 /// What a field stores in each of its values.
-pub(super) struct Storage {
+pub(super) struct FieldLayout {
     /// Extents, from the outermost axis in memory to the innermost.
     pub(super) extents: Vec<i64>,
     /// Logical axis `i` is axis `order[i]` in memory.
@@ -17,7 +17,7 @@ pub(super) struct Storage {
     pub(super) extension: Option<Extension>,
 }
 
-impl Storage {
+impl FieldLayout {
     /// Descends to the elements. Extension types that say nothing of tensors are as good as their
     /// storage.
     ///
