@@ -12,14 +12,14 @@ GROUP := $(INSTALL) --group python/pyproject.toml
 	advisories msrv msrv-check semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
-# Real Arrow columns into tensors and back, in front of your eyes.
+# Converts Arrow columns to tensors and back, and prints them.
 demo: build
 	$(BIN)/python examples/flights.py
 
-# The proof, against the real libraries.
+# The tests of Rust and Python, against the real libraries.
 test: test-rust test-python
 
-# The Python rooms need an interpreter around them: they are tested from Python.
+# The module src/python needs an interpreter, so it is tested from Python.
 test-rust: $(VENV)/.test models
 	cargo test --features ndarray --all-targets
 	cargo test --features ndarray --doc

@@ -44,7 +44,7 @@ def profile(case: Case, contender: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = str(Path(folder) / "perf.data")
         (control, begin), (answered, answer) = os.pipe(), os.pipe()
-        # perf waits to be told to begin, and says when it has.
+        # perf waits for a command to begin, and confirms it.
         record = ["perf", "record", "--quiet", "--output", data, "--freq", "9973"]
         record += ["--event", "cpu-clock", "--delay", "-1", "--control", f"fd:{control},{answer}"]
         again = [sys.executable, __file__, case.name, "--contender", contender]

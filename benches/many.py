@@ -15,7 +15,7 @@ COLUMNS = 5_000
 
 
 def walker() -> Any:
-    """A loop in C that walks a stream and releases it: the limit of whoever reads one."""
+    """A loop in C that walks a stream and releases it: the limit of every reader of one."""
     with tempfile.TemporaryDirectory() as folder:
         library = Path(folder) / "walk.so"
         source = Path(__file__).parent / "walk.c"

@@ -3,7 +3,7 @@
     uv run data/make_delay.py
 
 Trains it on flights.parquet, and writes it twice: delay.onnx for ONNX Runtime, delay.json (weights
-and biases, layer by layer) for whoever computes it by hand.
+and biases, layer by layer) for a computation by hand.
 """
 
 # /// script

@@ -148,7 +148,7 @@ fn a_panic_while_holding_an_array_still_lets_go() {
 }
 
 #[test]
-fn a_tensor_that_nobody_reads_is_deleted_where_it_is_dropped() {
+fn a_tensor_that_is_not_read_is_deleted_where_it_is_dropped() {
     for abi in Abi::BOTH {
         let (tensor, watch) = Producer::vector(&[1.5f32]).tensor(abi);
         let tensor = tensor.unwrap();
@@ -163,15 +163,15 @@ fn a_tensor_that_nobody_reads_is_deleted_where_it_is_dropped() {
 }
 
 #[test]
-fn an_adopted_array_can_be_lent_on() {
+fn an_adopted_array_can_be_shared_on() {
     for abi in Abi::BOTH {
         let (array, watch) = adopted(abi, &[1, 2, 3]);
-        let lent: ManagedTensor = export::array(&array.slice(1, 2)).unwrap();
+        let exported: ManagedTensor = export::array(&array.slice(1, 2)).unwrap();
         drop(array);
-        assert_eq!(lent.data().addr(), watch.data() + 4);
-        assert_eq!(support::bytes_of(&lent), [2i32, 3].map(i32::to_ne_bytes).concat());
+        assert_eq!(exported.data().addr(), watch.data() + 4);
+        assert_eq!(support::bytes_of(&exported), [2i32, 3].map(i32::to_ne_bytes).concat());
         assert_eq!(watch.deletions(), 0);
-        drop(lent);
+        drop(exported);
         watch.released_once();
     }
 }

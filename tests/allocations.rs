@@ -40,7 +40,7 @@ thread_local! {
     static ASKED: Cell<Asked> = const {
         Cell::new(Asked { allocations: 0, held: 0, peak: 0 })
     };
-    /// Of the tensors that were lent to this thread's conversions.
+    /// Of the tensors that were passed to this thread's conversions.
     static WATCHES: RefCell<Vec<Watch>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -51,7 +51,7 @@ static ALLOCATOR: Counting = Counting;
 
 impl Counting {
     fn count(allocations: usize, more: usize, less: usize) {
-        // A thread that ends has nobody left to count for.
+        // A thread that ends counts no more.
         let _ = ASKED.try_with(|cell| {
             let mut asked = cell.get();
             asked.allocations += allocations;
@@ -63,7 +63,7 @@ impl Counting {
 }
 
 impl Counting {
-    /// What the system had no room for is asked for, but not held.
+    /// A failed allocation counts as requested, but not as held.
     fn given(start: *mut u8, layout: Layout) -> *mut u8 {
         Self::count(1, if start.is_null() { 0 } else { layout.size() }, 0);
         start
@@ -292,8 +292,8 @@ fn chunks_are_put_together_in_the_result() {
     );
 }
 
-/// 2^62 elements, more than there is room for or there to be repeated: whatever is asked of them costs
-/// nothing, not even for a moment.
+/// 2^62 elements, more than fit memory or can be repeated: every operation on them must allocate nothing, not
+/// even temporarily.
 #[test]
 #[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
 fn a_hostile_shape_costs_no_memory() {
@@ -324,7 +324,7 @@ fn a_hostile_shape_costs_no_memory() {
 const FLOAT32: DLDataType = support::dtype(2, 32, 1);
 
 /// A tensor of another library's, of such elements.
-fn lent(dtype: DLDataType, bytes: usize, shape: &[i64], strides: &[i64]) -> ManagedTensor {
+fn tensor_of(dtype: DLDataType, bytes: usize, shape: &[i64], strides: &[i64]) -> ManagedTensor {
     let producer = Producer::bytes(dtype, &vec![1; bytes], shape, strides);
     let (tensor, watch) = producer.tensor(support::Abi::Versioned);
     WATCHES.with_borrow_mut(|watches| watches.push(watch));
@@ -344,24 +344,24 @@ fn imports(tensor: impl Fn(usize) -> ManagedTensor, bytes: impl Fn(usize) -> usi
 
 #[test]
 fn strided_values_are_gathered_into_the_result() {
-    imports(|rows| lent(FLOAT32, 8 * rows, &[extent(rows)], &[2]), |rows| 4 * rows);
+    imports(|rows| tensor_of(FLOAT32, 8 * rows, &[extent(rows)], &[2]), |rows| 4 * rows);
 }
 
 #[test]
 fn booleans_are_packed_into_the_result() {
     let bools = support::dtype(6, 8, 1);
-    imports(|rows| lent(bools, rows, &[extent(rows)], &[1]), |rows| rows / 8);
+    imports(|rows| tensor_of(bools, rows, &[extent(rows)], &[1]), |rows| rows / 8);
 }
 
 #[test]
 fn bfloat16_is_widened_into_the_result() {
     let bfloat16 = support::dtype(4, 16, 1);
-    imports(|rows| lent(bfloat16, 2 * rows, &[extent(rows)], &[1]), |rows| 4 * rows);
+    imports(|rows| tensor_of(bfloat16, 2 * rows, &[extent(rows)], &[1]), |rows| 4 * rows);
 }
 
 #[test]
 fn a_matrix_is_taken_apart_into_the_result() {
-    let matrix = |rows| lent(FLOAT32, 16 * rows, &[extent(rows), 4], &[4, 1]);
+    let matrix = |rows| tensor_of(FLOAT32, 16 * rows, &[extent(rows), 4], &[4, 1]);
     allocates_its_result(
         matrix,
         |rows| 16 * rows,

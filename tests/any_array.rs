@@ -1,4 +1,4 @@
-//! Arrays that nobody thought of: of any type, nested, sliced and null anywhere. They become the tensors
+//! Generated arrays: of any type, nested, sliced and null anywhere. They become the tensors
 //! that a naive reader of arrays would make of them, where they are if they can stay there, and come back
 //! as what they were. `PROPTEST_CASES` draws more of them than the usual few.
 #![expect(unsafe_code, reason = "reads tensors element by element")]

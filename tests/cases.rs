@@ -375,7 +375,7 @@ fn check_values(found: &Found, expect: &Value) {
         assert_eq!(valid, flat(&expect["mask"]));
         if found.offsets.is_none() {
             assert_eq!(mask.shape(), tensor.shape());
-            // Whatever is under a null is nobody's business.
+            // Values under nulls are arbitrary.
             for values in [&mut seen, &mut expected] {
                 let mut valid = valid.iter();
                 values.retain(|_| valid.next() == Some(&Value::Bool(true)));
@@ -515,7 +515,7 @@ const CANONICAL: [&str; 9] = [
     "arrow.bool8",
     "arrow.parquet.variant",
     "arrow.timestamp_with_offset",
-    "example.celsius", // which nobody knows
+    "example.celsius", // an unknown one
 ];
 
 /// The columns that have cases.

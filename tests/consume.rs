@@ -354,7 +354,7 @@ fn more_axes_than_anyone_has_are_not_followed() {
     }
     for (ndim, count) in [(257, 257), (i32::MAX, 2_147_483_647)] {
         let refused = Error::TooManyAxes { ndim: count, most: 256 };
-        // There are no extents: whoever looks for them crashes.
+        // There are no extents: reading them crashes.
         for shape in [Ints::Null, Ints::Address(8)] {
             is_rejected(
                 &Producer { ndim, shape: shape.clone(), strides: shape, ..abc() },
@@ -495,7 +495,7 @@ fn the_stride_of_one_element_or_none_means_nothing() {
 
 #[test]
 fn strides_that_reach_out_of_the_address_space_are_rejected() {
-    // Which of its sums is the first to overflow is nobody's business.
+    // It does not matter which of its sums overflows first.
     let reaches_out = |dtype, shape: &[i64], strides: &[i64]| {
         for abi in Abi::BOTH {
             let (tensor, watch) = Producer::bytes(dtype, &[0; 64], shape, strides).tensor(abi);
@@ -612,7 +612,7 @@ fn addresses_that_wrap_are_rejected() {
     is_rejected(&at(usize::MAX - 22), &wraps);
     is_rejected(&Producer { byte_offset: u64::MAX, ..at(64) }, &wraps);
     is_rejected(&Producer { byte_offset: u64::MAX - 79, ..at(64) }, &wraps);
-    // No program has so much room, however it is spread.
+    // No address space is so large, wherever the elements lie.
     let far = |bytes: i64| Producer {
         data: Data::Address(64),
         ..Producer::bytes(DLDataType::UINT8, &[], &[bytes], &[1])

@@ -114,7 +114,7 @@ fn codes_in_lists_and_in_tables_are_unified_too() {
 }
 
 #[test]
-fn what_has_no_code_or_is_not_told_apart_is_an_error() {
+fn what_has_no_code_or_is_nested_is_an_error() {
     let chunk = |from: u32| -> ArrayRef {
         let words: Vec<String> = (from..from + 100).map(|number| number.to_string()).collect();
         codes(&words.iter().map(|word| Some(word.as_str())).collect::<Vec<_>>())

@@ -1,4 +1,4 @@
-//! Arrays at the edges of what can be counted, and nulls where nobody looks.
+//! Arrays at the edges of what can be counted, and nulls in unused places.
 
 use std::sync::Arc;
 

@@ -263,10 +263,10 @@ fn a_copy_is_neither_its_sources_fate_nor_its_owner() {
     let copy = tensor.copied().unwrap();
     drop(tensor);
     assert_eq!(watch.deletions(), 1);
-    // SAFETY: 12 bytes of the copy's own, which nobody else holds.
+    // SAFETY: 12 bytes of the copy's own, which has no other holder.
     unsafe { copy.data().write_bytes(0xFF, 12) };
     assert_eq!(bytes_of(&copy), [0xFF; 12]);
-    // The watch asserts that nobody wrote to what was lent.
+    // The watch asserts that the producer's memory was not written to.
     watch.released_once();
 }
 

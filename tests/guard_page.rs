@@ -1,4 +1,4 @@
-//! What is not ours to touch lies on pages that nobody may touch: whoever does ends this process.
+//! Memory that must not be touched lies on inaccessible pages: an access ends this process.
 #![cfg(target_os = "linux")]
 #![expect(unsafe_code, reason = "maps pages, and plays the other side of a C ABI")]
 
@@ -26,7 +26,7 @@ impl Fenced {
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).expect("a size");
         let len = 4 * page;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: new memory, wherever there is room.
+        // SAFETY: new memory, at an address that the system chooses.
         let map =
             unsafe { libc::mmap(ptr::null_mut(), len + 2 * page, libc::PROT_NONE, flags, -1, 0) };
         assert_ne!(map, libc::MAP_FAILED);

@@ -1,4 +1,4 @@
-//! Descriptors that nobody thought of: drawn at random, mostly true with a lie or two, or all lies.
+//! Generated descriptors: drawn at random, mostly true with a lie or two, or all lies.
 //!
 //! The oracle, `support/truth.rs`, judges them by the words of `dlpack.h`. What it calls false has to be refused, what it
 //! calls true has to be read as it reads it; always the deleter runs once, nothing is written to and
@@ -266,7 +266,7 @@ impl Draft {
     fn is_true(&self) -> bool {
         self.truth().is_some_and(|truth| {
             let data = match self.memory {
-                // Somewhere, with room for all of it.
+                // Any address that leaves space for all of it.
                 Memory::Given(_) => NOWHERE,
                 Memory::Null => 0,
                 Memory::Address(address) => address,
@@ -285,7 +285,7 @@ impl Draft {
                 let bytes = Random(self.seed).bytes(offset + below + above);
                 Data::Bytes { bytes, origin: below, misalign }
             }
-            // Nobody will look: it is false, or not ours to read, or told apart by `is_readable`.
+            // It is not read: the descriptor is false, or the memory not ours to read, which `is_readable` tells.
             (Memory::Given(_), None) => Data::Address(NOWHERE),
         };
         Producer { data, ..self.said() }
@@ -305,7 +305,7 @@ impl Draft {
     }
 }
 
-/// An address with nothing behind it, and room around it.
+/// An address with nothing behind it, and unmapped space around it.
 const NOWHERE: usize = 1 << 40;
 
 // The laws.
@@ -415,7 +415,7 @@ fn judge(draft: &Draft) {
         return;
     }
     if is_readable && truth.size > 1 << 16 && truth.size < 1 << 44 {
-        // A machine may have room for as much.
+        // A machine may have as much memory.
         return;
     }
     for deleter in [true, false] {

@@ -117,7 +117,7 @@ fn read_only(producer: Producer) -> Producer {
     Producer { flags: DLPackFlags::READ_ONLY, ..producer }
 }
 
-/// Of which the producer says that nobody else has it.
+/// A producer that says that the memory has no other holder.
 fn alone(producer: Producer) -> Producer {
     Producer { flags: DLPackFlags::IS_COPIED, ..producer }
 }
@@ -276,7 +276,7 @@ fn strings_are_utf8() {
     let error = is_refused(&Producer::vector(&[b'a', 0xFF]), &Producer::vector(&[0, 1, 2]), &utf8);
     assert_eq!(error, Error::NotUtf8 { row: Some(1) });
     assert_eq!(error.to_string(), "row 1 is not UTF-8: ask for a binary type instead");
-    // What lies behind the last row is nobody's business. What lies before the first one is arrow-rs's.
+    // Values behind the last row are not checked. Those before the first one are checked by arrow-rs.
     let some = Producer::vector(&[b'b', b'a', 0xFF]);
     let (rows, watches) =
         ragged(&some, &Producer::vector(&[1i64, 2]), &asking_for(DataType::LargeUtf8));

@@ -69,11 +69,11 @@ fn it_comes_back_while_others_hold_it_and_goes_when_they_are_gone() {
     assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Shared));
     assert_eq!(address(&refused.array), home);
 
-    let lent = export::array(refused.array.as_ref()).unwrap();
+    let share = export::array(refused.array.as_ref()).unwrap();
     drop(values);
     let refused = export::into_tensor(refused.array).unwrap_err();
     assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Shared));
-    drop(lent);
+    drop(share);
     let tensor = export::into_tensor(refused.array).unwrap();
     assert_eq!(tensor.as_slice::<f32>().unwrap()[7], 7.0);
 }

@@ -46,7 +46,7 @@ static ALLOCATOR: Stingy = Stingy;
 
 impl Stingy {
     fn gives(size: usize) -> bool {
-        // A thread that ends has nobody left to count for.
+        // A thread that ends counts no more.
         let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(size)));
         REFUSED_FROM.try_with(|refused| size < refused.get()).unwrap_or(true)
     }
@@ -98,7 +98,7 @@ fn without_memory<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
 
 const HUGE: i64 = 1 << 62;
 
-/// Everything that can be asked of a tensor, which nobody can give.
+/// Every operation on a tensor that cannot be carried out.
 fn asked(make: impl Fn() -> (Result<ManagedTensor, Error>, Watch)) {
     let options = |representation| ImportOptions::default().with_representation(representation);
     let with = |convert: &dyn Fn(ManagedTensor) -> Result<(), Error>| {
@@ -161,7 +161,7 @@ fn elements_that_take_one_byte_between_them_are_too_many_to_be_copied() {
 }
 
 #[test]
-fn to_explain_what_nobody_can_do_takes_no_memory() {
+fn to_explain_the_impossible_takes_no_memory() {
     let dtype = support::dtype(0, 8, 1);
     let (tensor, watch) = Producer::bytes(dtype, &[0; 8], &[1 << 60], &[0]).tensor(Abi::Versioned);
     let tensor = tensor.expect("it is consistent");
@@ -248,8 +248,8 @@ fn rows_that_nothing_stands_behind_are_refused_at_once() {
     }
 }
 
-/// Runs `work`, whose results take at least so many bytes, where there is no room for those, and where there
-/// is less and less for what it needs on the way: nothing but `OutOfMemory` may come of it.
+/// Runs `work`, whose results take at least so many bytes, without memory for those, and then with less and
+/// less memory for temporaries: the only error may be `OutOfMemory`.
 fn runs_out_of_memory<T>(what: &str, nbytes: usize, work: impl Fn() -> Result<T, Error>) {
     assert!(work().is_ok(), "{what}");
     for bytes in [nbytes, nbytes / 4, 1 << 15] {

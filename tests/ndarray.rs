@@ -53,7 +53,7 @@ fn a_view_shows_each_element_where_its_strides_put_it() {
         let mut random = Random(3);
         for _ in 0..ROUNDS {
             let (shape, strides) = random_layout(&mut random);
-            // Room for 4 axes of 4 elements and 9 steps, both ways.
+            // Space for 4 axes of 4 elements and 9 steps, in both directions.
             let bytes = random.bytes(2 * 128 * itemsize);
             let origin = 128 * itemsize;
             let at = if shape.contains(&0) {
@@ -200,7 +200,7 @@ fn only_a_tensor_that_is_alone_with_its_memory_can_be_written_to() {
         // SAFETY: `into_raw` gives up a true tensor.
         unsafe { ManagedTensor::from_raw(tensor.into_raw()) }.unwrap()
     };
-    // SAFETY: nobody holds the memory of the tensors that this is called with.
+    // SAFETY: the memory of the tensors that this is called with has no other holder.
     let vouch = |tensor: ManagedTensor| unsafe { tensor.assume_exclusive() };
     let (shared, writable) = (Some(WriteObstacle::Shared), None);
     let read_only = Some(WriteObstacle::ReadOnly);
@@ -436,7 +436,7 @@ fn the_memory_of_an_array_lives_as_long_as_the_last_holder_and_is_freed_once() {
     let legacy = tensor().into_raw_legacy().unwrap();
     frees(&mut || support::delete_legacy(legacy));
 
-    // Whoever goes last.
+    // In both orders.
     let tensor = Arc::new(tensor());
     let mut share = Some(tensor.share());
     drop(tensor);

@@ -135,18 +135,18 @@ fn slices_of_one_allocation_in_another_order_or_apart_are_copied() {
 
 /// Two buffers over the same memory, each with an owner of its own: the later column's reaches over both.
 #[test]
-fn memory_that_was_lent_twice_is_one_allocation() {
+fn memory_that_was_shared_twice_is_one_allocation() {
     let values = vec![2.0_f64; 2 * ROWS];
     let (start, nbytes) = (values.as_ptr().cast_mut().cast(), 2 * PAGE);
     let owner = Arc::new(values);
-    let lent = |nbytes| {
+    let buffer = |nbytes| {
         // SAFETY: the vector's memory, which stays where it is until the last owner goes.
         unsafe {
             Buffer::from_custom_allocation(NonNull::new(start).unwrap(), nbytes, owner.clone())
         }
     };
     let column = |buffer, at| Float64Array::new(ScalarBuffer::new(buffer, at, ROWS), None);
-    let columns = [column(lent(PAGE), 0), column(lent(nbytes), ROWS)];
+    let columns = [column(buffer(PAGE), 0), column(buffer(nbytes), ROWS)];
     let tensor = matrix(&columns, CopyPolicy::Never).unwrap();
     drop((columns, owner));
     assert_eq!(tensor.copied().unwrap().as_slice::<f64>(), Some(&[2.0; 2 * ROWS][..]));

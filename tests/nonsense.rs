@@ -1,4 +1,4 @@
-//! What safe Rust can say and nobody can mean: each time an error, never a panic.
+//! Calls that safe Rust allows and that make no sense: each is an error, never a panic.
 
 use std::sync::Arc;
 

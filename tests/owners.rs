@@ -129,7 +129,7 @@ fn raw_parts_say_strides_and_device() {
     let (mut owner, drops) = counted(vec![1_i16, 2, 3, 4, 5, 6]);
     let last = owner.0[5..].as_mut_ptr().cast();
     let strides = Some(&[-3, -1][..]);
-    // SAFETY: the vector's elements stay where they are, and nobody else has it.
+    // SAFETY: the vector's elements stay where they are, and it has no other holder.
     let tensor = unsafe {
         ManagedTensor::from_raw_parts(
             owner,
@@ -150,7 +150,7 @@ fn raw_parts_say_strides_and_device() {
     let somewhere = std::ptr::without_provenance_mut(4096);
     for (strides, is_taken) in [(None, true), (Some(&[1][..]), false)] {
         let (owner, drops) = counted(());
-        // SAFETY: nobody reads what is on that device.
+        // SAFETY: memory on that device is not read.
         let tensor = unsafe {
             let dtype = DLDataType::FLOAT32;
             ManagedTensor::from_raw_parts(owner, somewhere, dtype, &[2, 3], strides, device)

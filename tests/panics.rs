@@ -18,7 +18,7 @@ static MEMORY: [u8; 3] = [1, 2, 3];
 enum With {
     Words,
     Format,
-    /// A value that panics in its turn when somebody drops it.
+    /// A value that panics in its turn when it is dropped.
     Bomb,
 }
 

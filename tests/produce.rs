@@ -180,7 +180,7 @@ fn a_tensor_outlives_its_array() {
 }
 
 #[test]
-fn one_array_can_be_lent_to_many_and_each_lets_go_for_itself() {
+fn one_array_can_be_shared_many_times_and_each_share_is_released_for_itself() {
     let array = Int32Array::from(vec![1, 2, 3]);
     let before = holders(&array);
     let mut tensors: Vec<_> = (0..5).map(|_| export::array(&array).unwrap()).collect();
@@ -255,7 +255,7 @@ fn a_copy_is_the_consumers_own() {
             }
             assert_eq!(tensor.data().addr() % 64, 0, "aligned to 64 bytes");
             assert_ne!(tensor.data().addr(), address(&array));
-            // SAFETY: the copy's own memory, which nobody else holds.
+            // SAFETY: the copy's own memory, which has no other holder.
             unsafe { tensor.data().write_bytes(0x55, tensor.nbytes()) };
             assert!(bytes_of(&tensor).iter().all(|&byte| byte == 0x55));
             assert_eq!(values_of(&array).as_slice(), values, "{name}");
@@ -277,7 +277,7 @@ fn handing_over_copies_nothing_and_lets_the_consumer_write() {
             assert_eq!((tensor.flags(), tensor.is_read_only()), (DLPackFlags(0), false));
             assert_eq!((tensor.dtype(), tensor.shape()), (dtype, &[extent][..]));
             assert_eq!(bytes_of(&tensor), values);
-            // SAFETY: nobody else holds the memory.
+            // SAFETY: the memory has no other holder.
             unsafe { tensor.data().write_bytes(0x55, tensor.nbytes()) };
             assert!(bytes_of(&tensor).iter().all(|&byte| byte == 0x55));
         };
@@ -340,12 +340,12 @@ fn an_array_whose_buffer_has_two_holders_comes_back() {
 }
 
 #[test]
-fn an_array_that_is_lent_out_comes_back() {
+fn an_array_that_is_shared_comes_back() {
     let array = Int32Array::from(vec![1, 2, 3]);
-    let (field, lent) = (field_of(&array), export::array(&array).unwrap());
+    let (field, exported) = (field_of(&array), export::array(&array).unwrap());
     let refused = export::into_tensor_with_field(Arc::new(array), &field).unwrap_err();
     assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Shared));
-    drop(lent);
+    drop(exported);
     assert!(export::into_tensor_with_field(refused.array, &field).is_ok());
 }
 
@@ -676,7 +676,7 @@ fn a_legacy_tensor_becomes_a_versioned_one_by_todays_rules() {
     // SAFETY: `into_raw` made it just now.
     let managed = unsafe { raw.read() };
     assert_eq!(managed.version, DLPackVersion { major: 1, minor: 3 });
-    assert_eq!(managed.flags, DLPackFlags::READ_ONLY, "nobody said writable");
+    assert_eq!(managed.flags, DLPackFlags::READ_ONLY, "read-only by default");
     assert!(!managed.manager_ctx.is_null());
     let tensor = managed.dl_tensor;
     assert_eq!((tensor.data.addr(), tensor.byte_offset), (watch.data() + 8, 0));
@@ -767,7 +767,7 @@ fn a_share_keeps_the_tensor_alive_and_says_what_is_still_true() {
     drop(tensor);
     let read_only = DLPackFlags::READ_ONLY;
     for share in &shares {
-        // Two hold it, so nobody is its only owner.
+        // It has two holders, so neither is the only owner.
         assert_eq!(share.flags(), read_only.union(DLPackFlags::IS_SUBBYTE_TYPE_PADDED));
         assert_eq!((share.data().addr(), share.byte_offset()), (watch.data() + 4, 0));
         assert_eq!((share.shape(), &*share.strides()), (&[2, 2][..], &[1, 2][..]));
@@ -790,8 +790,8 @@ fn a_share_of_a_writable_tensor_is_writable_but_of_a_copy_no_copy() {
     let array = Int32Array::from(vec![1, 2]);
     let copy = Arc::new(exported(&array, CopyPolicy::Always).unwrap());
     assert_eq!(copy.share().flags(), DLPackFlags(0));
-    let lent = Arc::new(export::array(&array).unwrap());
-    assert_eq!(lent.share().flags(), DLPackFlags::READ_ONLY);
+    let exported = Arc::new(export::array(&array).unwrap());
+    assert_eq!(exported.share().flags(), DLPackFlags::READ_ONLY);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Letting go: of whatever holds whatever, for however long, and whoever panics meanwhile.
+//! Releases: of owners that hold other owners, in chains of any length, and with panics on the way.
 #![expect(unsafe_code, reason = "lends buffers memory that panics when it goes")]
 
 use std::cell::RefCell;
@@ -19,7 +19,7 @@ mod support;
 /// Longer than any stack is deep.
 const LONG: usize = if cfg!(miri) { 100 } else { 100_000 };
 
-/// Shares of shares, so many of them, of a tensor that somebody else has lent.
+/// Shares of shares, so many of them, of a tensor of another producer.
 fn shares(len: usize) -> (Arc<ManagedTensor>, Watch) {
     let (tensor, watch) = Producer::vector(&[1i32, 2]).tensor(Abi::Versioned);
     let mut tensor = Arc::new(tensor.expect("a true tensor"));
@@ -35,7 +35,7 @@ fn arrays(len: usize) -> (ArrayRef, Watch) {
     let mut array = array.expect("a true tensor");
     for round in 0..len {
         let tensor = export::array(&array).expect("a tensor");
-        // As we keep it, and as anybody else would.
+        // As this crate keeps it, and as another library would.
         let tensor = match round % 3 {
             0 => Ok(tensor),
             // SAFETY: given up just now.
@@ -121,7 +121,7 @@ struct Splinter;
 impl Drop for Splinter {
     fn drop(&mut self) {
         if !thread::panicking() {
-            panic!("dropped by whoever caught it");
+            panic!("dropped where it was caught");
         }
     }
 }

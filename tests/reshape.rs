@@ -105,7 +105,7 @@ fn nothing_has_any_shape_of_nothing() {
 }
 
 #[test]
-fn memory_that_nobody_can_read_here_has_other_axes_too() {
+fn memory_that_cannot_be_read_here_has_other_axes_too() {
     let producer = Producer { device: device(2, 0), ..Producer::vector(&[1.0_f32, 2.0]) };
     let (tensor, watch) = producer.tensor(Abi::Versioned);
     let tensor = tensor.unwrap().reshape(&[2, 1], CopyPolicy::Never).unwrap();

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The tests, with somebody watching the memory: a verb for each tool. `make sanitize` runs all of them with a
+# The tests under memory checkers: a verb for each tool. `make sanitize` runs all of them with a
 # nightly of its own, `make sanitize-changed` what a change calls for. Builds are in target/VERB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only RUST_BACKTRA
 
 # The core of the Python suite: what reaches the unsafe modules. None of it imports PyTorch or its like, for
 # which valgrind would take half an hour.
-core=(python/tests/test_{capsules,exchange,malformed,protocol,sources,takeover}.py)
+core=(python/tests/test_{capsules,exchange,malformed,protocol,sources,ffi_import}.py)
 
 # Undefined behaviour of any kind, step by step: use after free, out of bounds, aliasing, what was never
 # written, races, leaks. Pointers made of addresses are let pass, for the tests' sake. Tests read files.

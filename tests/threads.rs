@@ -39,7 +39,7 @@ fn at_once<T: Clone + Send>(mut make: impl FnMut(usize) -> T, work: impl Fn(usiz
                     let clone = clones.lock().expect("no panic").pop().expect("one for each");
                     barrier.wait();
                     work(index, clone);
-                    // Nobody takes a clone of the next value before all have this one's.
+                    // No thread clones the next value before all have this one's.
                     barrier.wait();
                 }
             });
@@ -99,7 +99,7 @@ fn a_tensor_that_all_share_is_deleted_once_when_the_last_one_lets_go() {
     };
     at_once(make, |index, tensor: Arc<ManagedTensor>| {
         let share = tensor.share();
-        // Whoever comes last takes the tensor itself.
+        // The last thread takes the tensor itself.
         match Arc::try_unwrap(tensor) {
             Ok(only) => drop(import::array(only).expect("an array")),
             Err(shared) => drop(shared),
@@ -179,7 +179,7 @@ fn what_one_thread_exports_another_imports_and_a_third_drops() {
                 assert_eq!(back.as_primitive::<Int32Type>(), &array);
             }
         }
-        // What nobody took goes with whoever is the last to leave.
+        // Tensors that were not taken are dropped by the last thread.
     });
 }
 

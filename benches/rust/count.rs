@@ -17,7 +17,7 @@ fn main() {
     let array = Float32Array::from(vec![0.0; 1000]);
     let field = Field::new("column", DataType::Float32, false);
     let raw = export::array(&array).expect("numbers").into_raw();
-    // SAFETY: made just now, and nobody else looks.
+    // SAFETY: made just now, and no other code uses it.
     unsafe { (*raw).deleter = Some(keep) };
     for _ in 0..count {
         match what.as_str() {

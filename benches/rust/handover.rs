@@ -46,7 +46,7 @@ fn main() {
 }
 
 fn exports(group: &mut BenchmarkGroup<'_, WallTime>, rows: usize) {
-    // Zeros that nobody touches take no memory.
+    // Zeros that are not touched take no memory.
     let array = Float32Array::from(vec![0.0; rows]);
     let field = Field::new("column", DataType::Float32, false);
     let options = ExportOptions::default();
@@ -73,7 +73,7 @@ fn imports(group: &mut BenchmarkGroup<'_, WallTime>, rows: usize) {
     let array = Float32Array::from(vec![0.0; rows]);
     let options = ImportOptions::default();
     let raw = to_dlpack_raw(&array);
-    // SAFETY: made just now, and nobody else looks.
+    // SAFETY: made just now, and no other code uses it.
     let deleter = unsafe { (*raw).deleter.replace(keep) };
     let mut bench = |name: &str, run: &mut dyn FnMut(&mut Bencher<'_>)| {
         group.bench_function(BenchmarkId::new(name, rows), |bencher| run(bencher));
@@ -174,7 +174,7 @@ fn dlpark_import(tensor: dlpark::versioned::Dlpack) -> ArrayRef {
 /// dlpark's tensors are not shared between threads, which Arrow's buffers are.
 struct Shared(#[expect(dead_code, reason = "owns")] dlpark::versioned::Dlpack);
 
-// SAFETY: nobody looks at it until it is dropped, which dlpark allows on any thread.
+// SAFETY: no code reads it until it is dropped, which dlpark allows on any thread.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}

@@ -33,7 +33,7 @@ pub fn capsules(u: &mut Unstructured<'_>) -> Result<()> {
     crate::panics::tolerate_arrow();
     Python::attach(|py| {
         let mut session =
-            Session { py, objects: Vec::new(), raw: Vec::new(), lent: Lent::default() };
+            Session { py, objects: Vec::new(), raw: Vec::new(), exported: Exported::default() };
         for _ in 0..32 {
             if u.is_empty() || session.step(u).is_err() {
                 break;
@@ -48,12 +48,12 @@ struct Session<'py> {
     py: Python<'py>,
     objects: Vec<Bound<'py, PyAny>>,
     raw: Vec<Raw>,
-    lent: Lent,
+    exported: Exported,
 }
 
-/// What was lent, whose fate is asked for in the end.
+/// Exported objects, whose release is checked at the end.
 #[derive(Default)]
-struct Lent {
+struct Exported {
     tensors: Vec<(Watch, bool)>,
     structures: Vec<std::sync::Arc<Releases>>,
 }
@@ -69,7 +69,7 @@ unsafe impl Send for Raw {}
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // SAFETY: it was taken out of its capsule, and nobody else deletes it.
+        // SAFETY: it was taken out of its capsule, and no other code deletes it.
         unsafe {
             match *self {
                 Self::Versioned(tensor) => (*tensor).deleter.map(|delete| delete(tensor)),
@@ -90,7 +90,7 @@ fn elsewhere(py: Python<'_>, work: Box<dyn FnOnce() + Send>) {
         std::thread::spawn(move || {
             for work in inbox {
                 work();
-                done.send(()).expect("somebody waits");
+                done.send(()).expect("a receiver");
             }
         });
         Mutex::new((sender, outbox))
@@ -168,7 +168,7 @@ impl Exchanger {
     #[classattr]
     fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         struct Table(DLPackExchangeAPI);
-        // SAFETY: nobody writes to it.
+        // SAFETY: it is not written to.
         unsafe impl Sync for Table {}
         static TABLE: Table = Table(DLPackExchangeAPI {
             header: DLPackExchangeAPIHeader {
@@ -248,7 +248,7 @@ unsafe extern "C" fn drop_array(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A tensor in a capsule that deletes it, unless somebody takes it.
+/// A tensor in a capsule that deletes it, unless it is taken.
 fn capsule(py: Python<'_>, raw: Raw) -> Bound<'_, PyAny> {
     let (pointer, [name, _]) = match raw {
         Raw::Versioned(tensor) => (tensor.cast::<c_void>(), VERSIONED),
@@ -263,7 +263,7 @@ fn capsule(py: Python<'_>, raw: Raw) -> Bound<'_, PyAny> {
 }
 
 unsafe extern "C" fn drop_tensor(capsule: *mut ffi::PyObject) {
-    // SAFETY: made by `capsule`; whoever takes a tensor renames it.
+    // SAFETY: made by `capsule`; a consumer that takes the tensor renames it.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, VERSIONED[0].as_ptr()) == 1 {
             let tensor = ffi::PyCapsule_GetPointer(capsule, VERSIONED[0].as_ptr());
@@ -344,7 +344,7 @@ impl<'py> Session<'py> {
             }
             _ => self.call(u)?,
         }
-        assert!(PyErr::take(self.py).is_none(), "an exception that nobody raised");
+        assert!(PyErr::take(self.py).is_none(), "an unexpected exception");
         self.objects.truncate(12);
         Ok(())
     }
@@ -386,7 +386,7 @@ impl<'py> Session<'py> {
                 (Raw::Legacy(tensor), watch)
             }
         };
-        self.lent.tensors.push((watch, deletes));
+        self.exported.tensors.push((watch, deletes));
         Ok(raw)
     }
 
@@ -415,7 +415,7 @@ impl<'py> Session<'py> {
 
     fn structures(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         let Pair { schema, array, releases } = Pair::draw(u)?;
-        self.lent.structures.push(releases);
+        self.exported.structures.push(releases);
         let (schema, array) = (Box::into_raw(Box::new(schema)), Box::into_raw(Box::new(array)));
         // SAFETY: attached, the names are static, and the destructors know what they get.
         let (schema, array) = unsafe {
@@ -724,10 +724,10 @@ impl<'py> Session<'py> {
         self.raw.clear();
         let live = module(self.py).call_method0("_live").expect("two numbers");
         assert_eq!(live.extract::<(usize, usize)>().expect("two numbers"), (0, 0));
-        for (watch, deletes) in self.lent.tensors {
+        for (watch, deletes) in self.exported.tensors {
             if deletes { watch.released_once() } else { watch.never_released() }
         }
-        for releases in self.lent.structures {
+        for releases in self.exported.structures {
             let counts = [&releases.schema, &releases.array].map(|n| n.load(Ordering::SeqCst));
             assert_eq!(counts, [1, 1], "releases of structures");
         }

@@ -177,7 +177,7 @@ fn share(
     drop(tensor);
     for shared in &mut all {
         says(shared, truth, producer);
-        assert_eq!(shared.flags().0 & 2, 0, "nobody is alone with shared memory");
+        assert_eq!(shared.flags().0 & 2, 0, "shared memory is not exclusive");
         assert!(shared.as_slice_mut::<u8>().is_none());
     }
     let left = all.swap_remove(u.choose_index(2)?);

@@ -10,7 +10,7 @@ use crate::truth::{Extent, Truth, is_readable, to_usize};
 /// Bytes of a tensor that is worth looking at: bugs show in small ones, and large ones are slow.
 const SMALL: i128 = 1 << 11;
 
-/// Elements of every size there is, and of some that nobody has a word for.
+/// Elements of every size, some of them without a name.
 const DTYPES: [(u8, u8, u16); 36] = [
     (0, 8, 1),
     (0, 16, 1),
@@ -194,7 +194,7 @@ fn spoil(u: &mut Unstructured<'_>, producer: &mut Producer) -> Result<()> {
 }
 
 /// What `data` is: memory from the lowest to the highest element and not a byte more, or an address where
-/// nobody will look.
+/// it will not be read.
 fn data(u: &mut Unstructured<'_>, producer: &mut Producer) -> Result<Data> {
     let truth = Truth::of(producer);
     let readable = is_readable(producer.device);

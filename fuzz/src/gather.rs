@@ -46,7 +46,7 @@ struct Strided {
 impl Strided {
     fn draw(u: &mut Unstructured<'_>, dtype: DLDataType, ndim: usize) -> Result<Self> {
         // Some axes are as long as a tile and longer, as far as all of them together are small.
-        let mut room = if !rarely(u, 16)? {
+        let mut limit = if !rarely(u, 16)? {
             120
         } else if rarely(u, 16)? {
             20_000
@@ -61,8 +61,8 @@ impl Strided {
                 4 => u.int_in_range(100..=300)?,
                 _ => u.int_in_range(2..=5)?,
             };
-            shape.push(extent.min(room));
-            room /= extent.max(1);
+            shape.push(extent.min(limit));
+            limit /= extent.max(1);
         }
         let mut order: Vec<usize> = (0..ndim).collect();
         for last in (1..ndim).rev() {

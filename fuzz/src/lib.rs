@@ -42,8 +42,8 @@ fn through_legacy_c(tensor: ManagedTensor) -> Result<Result<ManagedTensor, Error
     Ok(unsafe { ManagedTensor::from_raw_legacy(raw) })
 }
 
-/// What cannot be allocated is an error to be told, not the end. And an interpreter leaves things behind,
-/// among which a leak of ours would not be found: `capsules` counts what it lends.
+/// A failed allocation is an error to report, not the end of the process. And an interpreter leaves things behind,
+/// among which a leak of ours would not be found: `capsules` counts what it exports.
 #[unsafe(no_mangle)]
 extern "C" fn __asan_default_options() -> *const std::ffi::c_char {
     let options = if cfg!(feature = "python") {

@@ -19,7 +19,7 @@ pub(crate) fn tolerated<T>(read: impl FnOnce() -> T) -> Option<T> {
     found.ok()
 }
 
-/// From now on: what arrow-rs asserts may be caught, by whoever calls it.
+/// From now on, callers may catch panics of arrow-rs's assertions.
 #[cfg(feature = "python")]
 pub(crate) fn tolerate_arrow() {
     ARROW.store(true, Ordering::Relaxed);

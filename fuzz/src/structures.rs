@@ -179,7 +179,7 @@ impl Arena {
         let at = if len.is_multiple_of(8) { (len / 8 + 2) * 8 - len } else { 0 };
         let misalign = usize::from(rarely(u, 16)? && at > 0);
         let start = block.wrapping_add(at - misalign);
-        // SAFETY: the block has room for all of them from there on.
+        // SAFETY: all of them fit the block from there on.
         unsafe { start.copy_from_nonoverlapping(bytes.as_ptr(), len) };
         self.bytes.push(words);
         Ok(start)
@@ -288,7 +288,7 @@ impl Arena {
                 _ => {}
             }
             if n_buffers > buffers.len() as i64 && format.starts_with('v') {
-                // It cannot be told from more buffers.
+                // It cannot be distinguished from more buffers.
                 n_buffers = buffers.len() as i64;
             }
         }
@@ -405,7 +405,7 @@ impl Arena {
             }
         }
         let mut words = vec![0u64; bytes.len() / 8 + 1].into_boxed_slice();
-        // SAFETY: there is room for them.
+        // SAFETY: they fit the block.
         unsafe {
             words.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
         };

@@ -57,10 +57,11 @@ class Array:
     Array(obj) takes any object with __arrow_c_array__ or __arrow_c_stream__ (pyarrow, polars, DuckDB,
     nanoarrow, ...) without copying, with two exceptions: the chunks of a stream are concatenated if
     there are several, and buffers that are not aligned to their values are moved. copy=False refuses those.
-    copy=True copies everything, values, offsets and texts, and checks the copy: for data from somebody who
-    might still write to it.
+    copy=True copies everything, values, offsets and texts, and checks the copy: for data that other code might
+    still write to.
     Array.from_dlpack(x) takes a tensor.
-    Both ways the C exchange API of DLPack 1.3 is used with whoever has it, which spares the Python calls.
+    Tensors are exchanged by the C exchange API of DLPack 1.3 where the other library supports it, without calls
+    of Python methods.
 
     >>> import numpy as np, pyarrow as pa
     >>> import arrow_dlpack
@@ -94,10 +95,10 @@ class Array:
         """An Arrow array from any object with __dlpack__, or from a DLPack capsule.
 
         Memory is shared if it is contiguous, aligned and readable by the CPU, and gathered into a new
-        buffer if not. A tensor on another device is asked to copy itself to the CPU. What is shared
-        can still be written to by its producer: copy=True is the way to be safe from that.
+        buffer if not. The producer of a tensor on another device is asked to copy it to the CPU. The producer
+        can still write to shared memory; copy=True prevents that.
 
-        A tensor of more axes than one becomes arrow.fixed_shape_tensor, a row of it a value.
+        A tensor of more than one axis becomes arrow.fixed_shape_tensor, with each row as a value.
 
         device: "cpu" or the standard's (1, 0), which is what None means too: an Arrow array is on the CPU.
         copy: False to fail rather than copy, True to copy always.
@@ -106,8 +107,8 @@ class Array:
         under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
         that holds the same bytes is taken too, such as the field of the array that the tensor came from.
         mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
-        or one for each element, of which then the rows' items are null. It is copied, to bits. Arrow's booleans
-        are taken too.
+        or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
+        too.
 
         >>> import arrow_dlpack, numpy as np, pyarrow as pa
         >>> pa.array(arrow_dlpack.Array.from_dlpack(np.zeros((2, 3), "float32"))).type
@@ -198,10 +199,10 @@ class Array:
 
 @final
 class Tensor:
-    """A DLPack tensor of any rank, strides, dtype and device, looked at but not touched.
+    """A DLPack tensor of any rank, strides, dtype and device. Its memory is not read or written unless asked for.
 
-    Tensor.from_dlpack(x) takes one from any framework; the frameworks take it on with from_dlpack. Both
-    ways the C exchange API of DLPack 1.3 is used with whoever has it.
+    Tensor.from_dlpack(x) takes one from any framework; other frameworks take it with their from_dlpack. The C
+    exchange API of DLPack 1.3 is used where the other library supports it.
     On the CPU it also has the buffer protocol, so that memoryview(tensor) and np.asarray(tensor) work.
 
     >>> import numpy as np
@@ -232,9 +233,9 @@ class Tensor:
         """A tensor from the address of a DLManagedTensorVersioned, or of a legacy DLManagedTensor if
         versioned is False, such as a C function called through ctypes returns.
 
-        This trusts you: the address must be that of a tensor that is yours to give, and what it says
-        of itself must be true, else the process may crash. Its deleter is called once, when the last
-        holder goes, or at once if the tensor is refused."""
+        The address is not checked: it must be that of a tensor that the caller owns, and its
+        descriptor must be true, or the process may crash. Its deleter is called once, when the last reference
+        is dropped, or at once if the tensor is refused."""
     def to_arrow(self, *, copy: bool | None = None, type: ArrowType | None = None) -> Array:
         """The tensor as an Arrow Array: memory shared if it is contiguous, aligned and readable by the
         CPU, else gathered; copy=False fails rather than copy, copy=True copies always. type is that of
@@ -262,7 +263,8 @@ class Tensor:
         """Size of the elements in bytes, without the gaps that strides leave."""
     @property
     def readonly(self) -> bool:
-        """Whether nobody may write: the producer said so, or it is a legacy one, which cannot say."""
+        """Whether the memory must not be written to. True if the producer says so, and for legacy tensors, which
+        have no such flag."""
     @property
     def is_contiguous(self) -> bool:
         """Whether the elements lie one behind the other in row-major order."""
@@ -372,8 +374,8 @@ def from_ragged(
 
     type: an Arrow type, such as pa.string() for values of uint8, or a representation of the lists' items;
     None for lists of what Array.from_dlpack makes of the values.
-    copy: as in Array.from_dlpack. Offsets and texts are checked, and so that nobody can change them
-    afterwards they are copied, unless their producer says that they are a copy already.
+    copy: as in Array.from_dlpack. Offsets and texts are copied and then checked, because the producer could
+    change them after the check; they are not copied if the producer flags them as a copy.
     mask: a tensor of booleans, False for the rows that are null.
 
     Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
@@ -395,24 +397,24 @@ def to_tensor(
     columns: Sequence[str] | None = None,
     physical: bool = False,
 ) -> Tensor:
-    """Arrow data of any kind as one Tensor: an array, chunks put together, or a table as a matrix (rows,
+    """Arrow data as one Tensor: an array, concatenated chunks, or a table as a matrix (rows,
     columns).
 
     obj: any object with __arrow_c_array__ or __arrow_c_stream__.
-    dtype: of the result, if not that of the values; a name, NumPy's code such as "f4", or a dtype of NumPy,
+    dtype: of the result; by default that of the values. A name, NumPy's code such as "f4", or a dtype of NumPy,
     PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
     into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
-    Floats are rounded to a smaller dtype without a word, and become inf where they are too large for it, as by
-    NumPy's astype; an integer that does not fit is an error, and so is a fraction that is to become one.
-    nulls: "error"; a number that they become; "nan", for which integers become floats; or "mask" for a
+    Floats are rounded to a smaller dtype, and become inf if they are too large for it, as by NumPy's astype; an
+    integer that does not fit the dtype is an error, and so is a float with a fraction if the dtype is an integer.
+    nulls: "error"; a number that replaces them; "nan", for which integers become floats; or "mask" for a
     pair (values, mask), where the mask is True where a value is valid. NaN in a column of pandas's is a null,
     as pandas hands it over; in one of pyarrow's or polars' it is a number.
     order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
-    be already. What comes from another library is copied: nobody says that its columns are one allocation.
+    be already. Columns of another library are copied, because its interface does not say that they are one allocation.
     copy: False to fail rather than copy, True for writable memory of its own.
     columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
-    which is no feature of a row. Nothing about the others matters, not even their types.
-    physical: True to take times, small decimals and dictionary codes as the integers that they are, and
+    which is not a feature. Other columns may have any type.
+    physical: True to convert times, small decimals and dictionary codes as the integers that store them, and
     extension types as their storage; Tensor.field and Tensor.dictionary say what they mean. Codes are of the
     source's own type, which may be unsigned: for nulls=-1 pass dtype="int64".
 
@@ -484,8 +486,8 @@ def ragged(
     rows, True where they are valid, as a third tensor. Null rows become empty ones unless it is "error"; nulls
     inside of rows need the number or "nan", whatever the mask says of rows.
     offset_type: "int32" or "int64", if not the array's own; offsets that do not fit are an error.
-    copy: False to fail rather than copy. Values are the array's own memory, but for views; so are the
-    offsets of what is no slice.
+    copy: False to fail rather than copy. Values share the array's memory, except those of views; offsets share it
+    unless the array is a slice.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> values, offsets = arrow_dlpack.ragged(pa.array([[1, 2], [], [3]]))
@@ -513,13 +515,13 @@ def explain(
     device: Device | None = None,
     mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
 ) -> Plan:
-    """What a conversion would copy with the same options, and why: a Plan. Of Arrow data it is to_tensor that
-    is explained, or ragged with ragged=True, which takes offset_type too; of tensors from_dlpack, with
-    copy, type, device and mask.
+    """What a conversion would copy with the same options, and why: a Plan. For Arrow data the conversion is to_tensor,
+    or ragged with ragged=True, which takes offset_type too; for tensors it is from_dlpack, with copy, type, device
+    and mask.
 
-    It raises what the conversion would raise, but for values that do not fit the dtype. What can be read
-    only once, such as a reader, is refused, because it would be read; a capsule is used afterwards. What the
-    other library copies while it exports, as polars does of categoricals, is not seen.
+    It raises what the conversion would raise, except errors for values that do not fit the dtype. An object that
+    can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.
+    Copies that the other library makes while it exports, as polars does for categoricals, are not counted.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))
@@ -554,8 +556,8 @@ def asdlpack(
     *,
     copy: bool | None = None,
 ) -> Tensor:
-    """A Tensor of any object that says where its elements are, over the same memory, which the tensor
-    keeps. Whether it may be written to, strides, shape and dtype are the object's.
+    """A Tensor of any object that exposes its memory, which the tensor shares and keeps alive. It has the object's
+    shape, strides and dtype, and is read-only if the object is.
 
     >>> import array
     >>> from arrow_dlpack import asdlpack
@@ -564,22 +566,23 @@ def asdlpack(
     >>> asdlpack(memoryview(b"abcdef")[::-2])
     <arrow_dlpack.Tensor uint8, shape (3,), strides (-2,), cpu, read-only>
 
-    The object is asked for, in this order:
+    The protocols are tried in this order:
 
-    - __arrow_c_array__ or __arrow_c_stream__: as to_tensor, with no more options than copy. Not those
-      that have __array_interface__ too: to Arrow, Pillow's images are columns without height and width;
-    - __dlpack__, or it is a DLPack capsule: as Tensor.from_dlpack;
+    - __arrow_c_array__ or __arrow_c_stream__: as to_tensor, with only the option copy. Objects that have
+      __array_interface__ too are skipped here: as Arrow data, Pillow's images are columns without height and
+      width;
+    - __dlpack__, or a DLPack capsule: as Tensor.from_dlpack;
     - __array_interface__;
-    - __cuda_array_interface__: the memory is not looked at. The interface does not say which device it
-      is on: it is taken for number 0. Its stream must be None;
+    - __cuda_array_interface__: the memory is not read. The interface does not name the device, so device 0
+      is assumed. Its stream must be None;
     - the buffer protocol: bytes, bytearray, array.array, mmap, memoryview, ctypes. While the tensor
       lives the buffer is in use: a bytearray cannot be resized, a mmap not closed.
 
-    What the object's owner writes later, the tensor shows too. copy=True gives it memory of its own;
+    Later writes to the object's memory show in the tensor. copy=True gives it memory of its own;
     copy=False fails where the object says that it would have to copy.
 
     Raises TypeError for an object that has none of these, UnsupportedError for elements that are not
-    plain numbers in the machine's byte order, BufferError for what cannot be true or cannot be said."""
+    plain numbers in the machine's byte order, BufferError for impossible or unsupported descriptions."""
 
 def _dtype_name(dtype: Dtype, /) -> str: ...
 def _live() -> tuple[int, int]: ...
@@ -620,14 +623,14 @@ _Batch_co = TypeVar("_Batch_co", covariant=True)
 class Batches(Iterator[_Batch_co]):
     """An iterator over batches, from iter_batches. It is read once.
 
-    close(), or leaving a with block, stops the reader, and returns when the source has been released. Letting
-    go of the iterator waits a second at most."""
+    close(), or leaving a with block, stops the reader, and returns when the source has been released. Dropping
+    the iterator waits at most a second."""
     @classmethod
     def __class_getitem__(cls, key: Any) -> GenericAlias: ...
     @property
     def dictionaries(self) -> dict[str, Array]:
-        """What the codes of each column that has codes stand for, by its name: all values that have been read by
-        now, as an Array. Those that come later come behind them."""
+        """The dictionary of each dictionary column, by the column's name: an Array of all values read so far. Later
+        values are appended."""
     def __next__(self) -> _Batch_co: ...
     def __enter__(self) -> Self: ...
     def __exit__(
@@ -685,7 +688,7 @@ class Plan:
     <arrow_dlpack.Plan copies 2 bytes: Arrow stores booleans as bits>"""
     @property
     def zero_copy(self) -> bool:
-        """Whether the result would be the memory that is there already."""
+        """Whether the result would share the existing memory."""
     @property
     def bytes_copied(self) -> int:
         """Bytes that would be written."""
@@ -702,5 +705,5 @@ class Step:
         """Its size in bytes."""
     @property
     def reasons(self) -> list[str]:
-        """Why the memory that is there would not do: a list of texts, at least one."""
+        """Why the existing memory cannot be used: a list of at least one text."""
     def __eq__(self, other: object, /) -> bool: ...

@@ -248,7 +248,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
                     "dataset or a table, or a function of (index, count) that opens a reader"
                 )
             self._was_read = True
-        # Whoever lets go of this generator lets go of the batches, and does not wait for ever.
+        # Dropping this generator drops the batches, and does not wait for ever.
         for batch in iter_batches(source, **options):
             yield as_torch(batch)
 
@@ -271,8 +271,8 @@ def _is_read_once(source: Any) -> bool:
 def _is_collated(frame: FrameType | None) -> bool:
     """Whether the iterator is for a DataLoader that puts batches together, in its own way.
 
-    A dataset is not told, so this looks at the names in the function of PyTorch's that asks. Where
-    these are others, nothing is found, and nothing is refused.
+    PyTorch does not pass it to the dataset, so this reads local variables of PyTorch's calling
+    function. If their names differ, nothing is found, and nothing is refused.
     """
     caller = frame and frame.f_back
     if caller is None or not caller.f_globals.get("__name__", "").startswith("torch.utils.data."):

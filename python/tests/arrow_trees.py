@@ -158,7 +158,7 @@ valid = st.builds(
 
 
 I64 = 1 << 63
-# Nobody can prove that 1 << 62 bytes are not there.
+# It cannot be proved that 1 << 62 bytes are not there.
 EXTREME = st.sampled_from([-1, -2, -I64, I64 - 1])
 COUNTS = st.integers(-1, 7) | st.just(I64 - 1)
 ABSENT = st.none() | st.sets(st.integers(0, 1), min_size=1)

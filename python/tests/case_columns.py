@@ -314,7 +314,7 @@ def annotated(array: pa.Array, name: str, text: str) -> pa.Array:
 
 
 def extensions() -> dict[str, pa.Array]:
-    """Those that are texts, and those that nobody here understands."""
+    """Those that are texts, and unknown ones."""
     documents = ['{"a": 1}', "[]", "null", *(str(row) for row in range(COUNT - 3))]
     variant = pa.struct({"metadata": pa.binary(), "value": pa.binary()})
     variants = pa.array(with_nulls([{"metadata": b"\x01\0\0", "value": b"\0"}] * COUNT), variant)

@@ -52,7 +52,7 @@ def extension_type(name: str) -> type[pa.ExtensionType]:
     return Named
 
 
-# Two canonical ones that pyarrow has no class for, and one that nobody knows.
+# Two canonical ones that pyarrow has no class for, and an unknown one.
 PARQUET_VARIANT = extension_type("arrow.parquet.variant")
 TIMESTAMP_WITH_OFFSET = extension_type("arrow.timestamp_with_offset")
 CELSIUS = extension_type("example.celsius")

@@ -1,4 +1,4 @@
-"""Every test must give back every tensor it opened, and nobody writes where nothing was lent."""
+"""Every test must give back every tensor it opened, and must not write outside of shared memory."""
 
 import gc
 import os

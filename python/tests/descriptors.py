@@ -231,7 +231,7 @@ def spoiled(draw):
 
 
 def fitted(descriptor):
-    """With as many extents and strides as there are axes: nobody can prove that there are fewer."""
+    """With as many extents and strides as axes: it cannot be proved that there are fewer."""
     ndim = descriptor.ndim if 0 <= descriptor.ndim <= MOST_AXES else 0
     if descriptor.misaligned:
         ndim += 1

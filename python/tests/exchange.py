@@ -53,7 +53,7 @@ def table_of(kind):
 
 
 class Out:
-    """Room for a pointer, with something in it that is not NULL."""
+    """Space for a pointer, with something in it that is not NULL."""
 
     def __init__(self):
         self.pointer = c_void_p(0xDEAD)
@@ -76,7 +76,7 @@ class Out:
         return taken
 
     def delete(self):
-        """As a stranger would: without the GIL."""
+        """As another library would: without the GIL."""
         DELETER(self.tensor().deleter)(self.value)
 
 

@@ -1,5 +1,5 @@
 """A producer that can say anything: DLPack structures by ctypes, with a count of deleter calls and
-canaries around all memory that anyone is told of."""
+canaries around all memory that it exports."""
 
 import ctypes
 import mmap
@@ -42,7 +42,7 @@ CANARY = bytes(range(0x80, 0xC0))
 class Canaries:
     """Memory between canaries: who writes outside of it, kills one."""
 
-    unseen = set()  # noqa: RUF012 (all of them, until somebody looks)
+    unseen = set()  # noqa: RUF012 (all that have not been checked)
 
     def __init__(self):
         self.cages = []
@@ -62,8 +62,8 @@ class Canaries:
         """Asserts that they live; who has asked need not be asked at the end of the test."""
         Canaries.unseen.discard(self)
         for cage in self.cages:
-            assert cage.startswith(CANARY), "somebody wrote before the memory"
-            assert cage.endswith(CANARY), "somebody wrote behind the memory"
+            assert cage.startswith(CANARY), "a write before the memory"
+            assert cage.endswith(CANARY), "a write behind the memory"
 
     @staticmethod
     def check_all():
@@ -121,7 +121,7 @@ class Producer:
     The object must outlive the capsule: it owns the memory that the capsule describes, so that a
     use after the deleter would be visible as wrong values rather than as a crash.
 
-    Capsules that nobody takes are left alone, or deleted with `destructor=True`, as those of real
+    Capsules that are not taken are left alone, or deleted with `destructor=True`, as those of real
     producers are.
     """
 

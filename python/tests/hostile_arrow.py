@@ -45,7 +45,7 @@ NULL_RELEASE = object()
 
 
 class Source:
-    """An Arrow array by hand: 8 int32 zeros unless told otherwise; counts its releases."""
+    """An Arrow array by hand: 8 int32 zeros by default; counts its releases."""
 
     def __init__(self, schema=None, children=(), child_arrays=(), **array):
         self.released = 0

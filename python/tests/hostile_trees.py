@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import hostile
 from hostile_arrow import GET, ArrayStruct, FailingStream, Schema, Stream
 
-ROOM = 1 << 13  # of every buffer, so that what lengths of up to 100 say is there
-POINTERS = 8  # of every array, most of them NULL: nobody can prove that it is shorter than is said
+CAPACITY = 1 << 13  # of every buffer, so that arrays of up to 100 values fit it
+POINTERS = 8  # of every array, most of them NULL: it cannot be proved to be shorter
 
 
 @dataclass
@@ -117,7 +117,9 @@ class Tree:
         for index, content in enumerate(buffers):
             shift = said.get(index, 0)
             if content is not None and shift is not None:
-                placed = self.canaries.place(ctypes.c_char * ROOM, content.ljust(ROOM, b"\0"))
+                placed = self.canaries.place(
+                    ctypes.c_char * CAPACITY, content.ljust(CAPACITY, b"\0")
+                )
                 array[index] = ctypes.addressof(placed) + shift
         return array
 

@@ -1,4 +1,4 @@
-"""How outcomes are told: what the measurements of all exchanges have in common.
+"""How outcomes are reported: what the measurements of all exchanges have in common.
 
 An outcome is a text: "zero-copy", "copy", "refused: why", "wrong: what", or "none: why" where a
 library cannot make what it would have to hand out. consumers.py, producers.py and

@@ -54,7 +54,7 @@ def assert_says(plan, reasons):
 def assert_forbidden(plan, convert):
     with pytest.raises(BufferError, match="copying was forbidden") as caught:
         convert()
-    # With the plan's words, and so that nobody asks again without copy=False.
+    # With the plan's words, and so that consumers do not retry without copy=False.
     assert not isinstance(caught.value, TypeError)
     assert any(reason in str(caught.value) for step in plan.steps for reason in step.reasons)
     assert plan.steps[0].reasons[0] in str(caught.value)

@@ -47,7 +47,7 @@ def address(x):
     return np.asarray(x).__array_interface__["data"][0]
 
 
-class Told:
+class Described:
     """Has an array interface and nothing else."""
 
     def __init__(self, interface):
@@ -176,9 +176,9 @@ def test_a_numpy_memmap(tmp_path):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_array_interfaces_of_every_dtype_and_layout(dtype, layout):
     source = LAYOUTS[layout](values(dtype))
-    assert_is(asdlpack(Told(source.__array_interface__)), source)
+    assert_is(asdlpack(Described(source.__array_interface__)), source)
     source.flags.writeable = False
-    assert_is(asdlpack(Told(source.__array_interface__)), source)
+    assert_is(asdlpack(Described(source.__array_interface__)), source)
 
 
 @pytest.mark.parametrize("scalar", [np.float32(2.5), np.int8(-1), np.bool_(True), np.complex64(1j)])
@@ -266,7 +266,7 @@ def test_a_tensor_is_shared_with_what_it_says():
     assert address(np.from_dlpack(copy)) != address(np.frombuffer(memory, "u1"))
 
 
-def test_what_has_none_of_the_interfaces_is_told_all_of_them():
+def test_the_error_for_other_objects_names_all_interfaces():
     for x in ([1, 2], 1.5, "text", None, object(), range(3)):
         with pytest.raises(TypeError) as refusal:
             asdlpack(x)
@@ -321,7 +321,7 @@ def test_what_numpys_dlpack_refuses_stays_refused(source):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("wrap", [memoryview, lambda x: Told(x.__array_interface__)])
+@pytest.mark.parametrize("wrap", [memoryview, lambda x: Described(x.__array_interface__)])
 def test_a_copy_is_its_own_and_writable(wrap, layout):
     source = LAYOUTS[layout](values("int16"))
     source.flags.writeable = False
@@ -376,15 +376,15 @@ def watched_array():
 
 def watched_interface():
     memory = np.array([1, 2, 3], "i4")
-    source = Told(memory.__array_interface__)
+    source = Described(memory.__array_interface__)
     source.memory = memory
     return source, weakref.ref(source)
 
 
 def watched_interface_of_a_buffer():
     memory = Numbers("i", [1, 2, 3])
-    told = {"shape": (3,), "typestr": "<i4", "version": 3, "data": memory}
-    return Told(told), weakref.ref(memory)
+    interface = {"shape": (3,), "typestr": "<i4", "version": 3, "data": memory}
+    return Described(interface), weakref.ref(memory)
 
 
 WATCHED = [watched_array, watched_interface, watched_interface_of_a_buffer]
@@ -408,7 +408,7 @@ def test_the_source_goes_when_the_last_consumer_lets_go(watched):
 @pytest.mark.parametrize("watched", WATCHED)
 def test_a_refused_source_is_let_go_of(watched, live):
     source, alive = watched()
-    if isinstance(source, Told):
+    if isinstance(source, Described):
         source.__array_interface__ |= {"shape": (1 << 40,), "strides": (1 << 40,)}
         with pytest.raises(BufferError):
             asdlpack(source)
@@ -424,17 +424,17 @@ def test_a_refused_source_is_let_go_of(watched, live):
 
 def test_no_references_are_lost_or_made_up():
     memory = np.arange(3)
-    source, told = Told(memory.__array_interface__), memory.__array_interface__
-    for x in (bytearray(3), source, Told(told), memory):
+    source, interface = Described(memory.__array_interface__), memory.__array_interface__
+    for x in (bytearray(3), source, Described(interface), memory):
         before = sys.getrefcount(x)
         for copy in (None, False, True):
             asdlpack(x, copy=copy)
         assert sys.getrefcount(x) == before
-    before = sys.getrefcount(told)
-    tensor = asdlpack(Told(told))
-    assert sys.getrefcount(told) > before
+    before = sys.getrefcount(interface)
+    tensor = asdlpack(Described(interface))
+    assert sys.getrefcount(interface) > before
     del tensor
-    assert sys.getrefcount(told) == before
+    assert sys.getrefcount(interface) == before
 
 
 def test_a_thread_can_let_go():
@@ -512,7 +512,7 @@ class Source(array.array):
     def __del__(self):
         print("released")
 
-class Told:
+class Described:
     def __init__(self):
         self.memory = np.zeros(3)
         self.__array_interface__ = self.memory.__array_interface__
@@ -530,12 +530,12 @@ def managed(tensor):
     return ctypes.c_void_p.from_address(pointer + 16), ctypes.c_void_p(pointer)
 
 c = ctypes.CDLL(None)
-for source in (Source("i", [1, 2]), Told()):
+for source in (Source("i", [1, 2]), Described()):
     tensors = [asdlpack(source), np.from_dlpack(asdlpack(source))]
     deleter, pointer = managed(asdlpack(source))
     # Called by exit(), when the interpreter is gone.
     assert c.__cxa_atexit(deleter, pointer, None) == 0
-    sys.modules["held by nobody who is cleared " + str(id(source))] = tensors
+    sys.modules["held by a module that is not cleared " + str(id(source))] = tensors
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(memoryview(asdlpack(source))))
 print("done")
 """
@@ -718,8 +718,8 @@ def test_the_ways_out_are_ways_out():
     assert asdlpack(np.frombuffer(pointers, "uintp")).shape == (3,)
     for source in (np.zeros(3, "M8[s]"), fields, np.zeros(3, "S3"), np.zeros(3, "longdouble")):
         with pytest.raises(UnsupportedError, match="numpy.asarray"):
-            asdlpack(Told(source.__array_interface__))
-    times = Told(np.zeros(3, "M8[s]").__array_interface__)
+            asdlpack(Described(source.__array_interface__))
+    times = Described(np.zeros(3, "M8[s]").__array_interface__)
     assert asdlpack(np.asarray(times).view("int64")).dtype == "int64"
     with pytest.raises(UnsupportedError, match="pointers"):
         asdlpack(pointers)
@@ -763,7 +763,7 @@ def test_nothing_is_a_tensor_of_nothing(source):
 # Array interfaces that say anything.
 
 
-def told(**changes):
+def interface_of(**changes):
     """An interface of two rows of three float32 numbers; `...` takes an entry away."""
     memory = MEMORY
     interface = {
@@ -772,20 +772,20 @@ def told(**changes):
         "data": (memory.ctypes.data, True),
         "version": 3,
     } | changes
-    return Told({key: value for key, value in interface.items() if value is not ...})
+    return Described({key: value for key, value in interface.items() if value is not ...})
 
 
 def test_the_interface_that_the_hostile_ones_differ_from_is_fine():
-    tensor = asdlpack(told())
+    tensor = asdlpack(interface_of())
     assert repr(tensor) == (
         "<arrow_dlpack.Tensor float32, shape (2, 3), strides (3, 1), cpu, read-only>"
     )
     for harmless in ({"strides": None}, {"descr": []}, {"mask": None}, {"offset": 0}, {"x": 1}):
-        assert repr(asdlpack(told(**harmless))) == repr(tensor)
-    assert asdlpack(told(typestr="=f4")).dtype == "float32"
-    assert asdlpack(told(typestr="|u1")).dtype == "uint8"
-    assert asdlpack(told(typestr=f"{OTHER}u1")).dtype == "uint8"
-    assert asdlpack(told(shape=(np.int64(2), np.uint8(3)))).shape == (2, 3)
+        assert repr(asdlpack(interface_of(**harmless))) == repr(tensor)
+    assert asdlpack(interface_of(typestr="=f4")).dtype == "float32"
+    assert asdlpack(interface_of(typestr="|u1")).dtype == "uint8"
+    assert asdlpack(interface_of(typestr=f"{OTHER}u1")).dtype == "uint8"
+    assert asdlpack(interface_of(shape=(np.int64(2), np.uint8(3)))).shape == (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -852,7 +852,7 @@ def test_the_interface_that_the_hostile_ones_differ_from_is_fine():
 )
 def test_interfaces_that_cannot_be_true_are_refused(changes, words):
     with pytest.raises((BufferError, ValueError), match=words) as refusal:
-        asdlpack(told(**changes))
+        asdlpack(interface_of(**changes))
     assert isinstance(refusal.value, BufferError) or "data" in changes
 
 
@@ -873,7 +873,7 @@ def test_wrong_types_in_an_interface_are_type_errors():
         if value in right[key] or key == "mask":
             continue
         with pytest.raises((TypeError, BufferError)) as refusal:
-            asdlpack(told(**{key: value}))
+            asdlpack(interface_of(**{key: value}))
         assert key in str(refusal.value) or "version is 1" in str(refusal.value), (key, value)
         if key != "version" and not (key == "typestr" and isinstance(value, str)):
             assert type(refusal.value) is TypeError, (key, value)
@@ -888,10 +888,10 @@ def test_wrong_types_in_an_interface_are_type_errors():
         (1, None),
     ]:
         with pytest.raises(TypeError, match="a tuple \\(address, readonly\\)"):
-            asdlpack(told(data=pair))
+            asdlpack(interface_of(data=pair))
     for interface in (1, [], (), "dict", object()):
-        with pytest.raises(TypeError, match="Told.__array_interface__ must be a dict"):
-            asdlpack(Told(interface))
+        with pytest.raises(TypeError, match="Described.__array_interface__ must be a dict"):
+            asdlpack(Described(interface))
 
 
 def test_integers_that_raise_come_through():
@@ -901,12 +901,12 @@ def test_integers_that_raise_come_through():
 
     for changes in ({"shape": (Odd(),)}, {"data": (Odd(), True)}, {"version": Odd()}):
         with pytest.raises(ZeroDivisionError):
-            asdlpack(told(**changes))
+            asdlpack(interface_of(**changes))
 
 
 def test_data_may_be_a_buffer_with_an_offset():
     memory = bytearray(MEMORY.tobytes())
-    tensor = asdlpack(told(data=memory, offset=4, strides=(-0, 4), shape=(1, 3)))
+    tensor = asdlpack(interface_of(data=memory, offset=4, strides=(-0, 4), shape=(1, 3)))
     assert not tensor.readonly
     expected = np.frombuffer(memory, f"{NATIVE}f4", 3, 4)
     assert np.from_dlpack(tensor)[0].tobytes() == expected.tobytes()
@@ -916,10 +916,10 @@ def test_data_may_be_a_buffer_with_an_offset():
         memory.append(1)
     del tensor
     memory.append(1)
-    backwards = asdlpack(told(data=MEMORY, offset=20, strides=(-12, -4)))
+    backwards = asdlpack(interface_of(data=MEMORY, offset=20, strides=(-12, -4)))
     assert backwards.strides == (-3, -1)
     assert address(np.from_dlpack(backwards)) == address(MEMORY) + 20
-    assert asdlpack(told(data=b"abcd", shape=(1,))).readonly
+    assert asdlpack(interface_of(data=b"abcd", shape=(1,))).readonly
 
 
 def test_data_may_be_the_objects_own_buffer():
@@ -936,8 +936,8 @@ def test_data_may_be_the_objects_own_buffer():
         source.append(1)
     del tensor
     source.append(1)
-    with pytest.raises(TypeError, match='"data" of Told.__array_interface__ must be'):
-        asdlpack(told(data=...))
+    with pytest.raises(TypeError, match='"data" of Described.__array_interface__ must be'):
+        asdlpack(interface_of(data=...))
 
 
 def test_nothing_may_be_anywhere():
@@ -947,9 +947,9 @@ def test_nothing_may_be_anywhere():
         {"data": b""},
         {"strides": (7, -(1 << 63))},
     ):
-        tensor = asdlpack(told(shape=(0, 1 << 62), **changes))
+        tensor = asdlpack(interface_of(shape=(0, 1 << 62), **changes))
         assert tensor.size == 0
-        assert np.from_dlpack(asdlpack(told(shape=(3, 0), **changes))).shape == (3, 0)
+        assert np.from_dlpack(asdlpack(interface_of(shape=(3, 0), **changes))).shape == (3, 0)
 
 
 # CUDA.

@@ -61,7 +61,7 @@ def test_of_a_shuffled_source_that_fails_no_row_is_lost_either(prefetch):
 
 
 @PREFETCH
-def test_whoever_drops_the_last_batch_has_the_error_instead(prefetch):
+def test_dropping_the_last_batch_raises_the_error_instead(prefetch):
     found, error = drained(
         iter_batches(Source(fails_at=3), batch_size=7, drop_last=True, prefetch=prefetch)
     )
@@ -186,7 +186,7 @@ def test_the_thread_works_while_the_consumer_does():
 
 
 def test_reading_ahead_needs_no_gil():
-    """All are ready while this thread, which has it, gives it to nobody."""
+    """All are ready while this thread, which holds the GIL, does not release it."""
     table = pa.table({"x": np.arange(1000)})
     interval = sys.getswitchinterval()
     before = _core._live()[0]
@@ -253,7 +253,7 @@ def test_a_source_that_closes_its_own_batches_does_not_wait_for_itself(prefetch)
     assert refusals in ([], ["these batches are being read already"])
 
 
-def test_two_readers_at_once_are_told():
+def test_two_readers_at_once_are_an_error():
     entered, go = threading.Event(), threading.Event()
 
     def before(number):
@@ -475,15 +475,15 @@ def test_the_interpreter_ends_while_another_thread_reads():
     )
 
 
-def test_where_there_is_no_room_for_a_thread_there_is_an_error():
+def test_without_memory_for_a_thread_there_is_an_error():
     out = run(
         """
         import resource
         from batch_sources import Source
         source = Source()
         pages = int(open("/proc/self/statm").read().split()[0])
-        room = pages * resource.getpagesize() + (4 << 20)  # its stack alone takes 8
-        resource.setrlimit(resource.RLIMIT_AS, (room, resource.RLIM_INFINITY))
+        limit = pages * resource.getpagesize() + (4 << 20)  # its stack alone takes 8
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
         try:
             next(iter_batches(source, prefetch=2))
         except RuntimeError as error:
@@ -509,8 +509,8 @@ def test_once_the_interpreter_is_ending_nothing_is_read_ahead():
         print(list(batches), source.released.is_set(), len(list(iter_batches(Source()))))
         """
     )
-    told = "nothing is read ahead: the interpreter is ending"
-    assert out.splitlines() == [told, told, "[] True 10"]
+    refused = "nothing is read ahead: the interpreter is ending"
+    assert out.splitlines() == [refused, refused, "[] True 10"]
 
 
 @pytest.mark.parametrize("prefetch", [0, 2])
@@ -560,7 +560,7 @@ def test_ctrl_c_ends_the_waiting(prefetch):
     timer.start()
     with pytest.raises((KeyboardInterrupt, ValueError)) as caught:
         next(batches)
-    # Without a thread it may meet the source's own Python code, and is told as its error.
+    # Without a thread it may meet the source's own Python code, and it is raised as its error.
     assert "KeyboardInterrupt" in repr(caught.value)
     assert prefetch == 0 or caught.type is KeyboardInterrupt
     timer.join()

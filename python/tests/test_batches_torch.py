@@ -164,7 +164,7 @@ def test_more_workers_than_files_are_idle(source, columns):
     assert [batch["x"].tolist() for batch in loader] == [[1, 2, 3]]
 
 
-def test_no_files_at_all_are_told():
+def test_no_files_at_all_are_an_error():
     for source in ds.dataset([]), lambda index, count: ds.dataset([]):
         with pytest.raises(ValueError, match="the dataset has no columns: was it made of no files"):
             list(BatchDataset(source, columns=["x"]))
@@ -187,7 +187,7 @@ def test_batches_of_batches_are_refused(workers):
         next(iter(loader))
 
 
-def test_whoever_collates_batches_on_purpose_may():
+def test_batches_can_be_collated_on_purpose():
     dataset = BatchDataset(TABLE, batch_size=100)
     (whole,) = DataLoader(dataset, batch_size=10, collate_fn=together)
     assert whole.tolist() == TABLE["x"].to_pylist()
@@ -255,7 +255,7 @@ def test_workers_may_be_forked_while_batches_are_read_ahead():
     )
 
 
-def test_an_error_in_a_worker_is_told():
+def test_an_error_in_a_worker_is_raised():
     table = pa.table({"x": [1.0] * 50 + [None] + [1.0] * 50})
     loader = DataLoader(
         BatchDataset(table, batch_size=10),

@@ -219,13 +219,13 @@ def test_booleans_are_true_or_false_whatever_their_bytes(bytes_):
     for representation in ("bool", "bool8"):
         arrow = pa.array(from_dlpack(producer, type=representation))
         assert arrow.to_pylist() == expected
-        # Whoever takes it next may take 1 for the only true byte.
+        # The next consumer may treat 1 as the only true byte.
         assert np.asarray(to_tensor(arrow)).view("u1").tolist() == expected
     assert list(producer.memory) == bytes_
 
 
 @pytest.mark.parametrize("device", [0, 99, -1, -(1 << 31)])
-def test_memory_on_a_device_that_nobody_knows_is_not_read(device):
+def test_memory_on_an_unknown_device_is_not_read(device):
     producer = Producer(device_type=device, data=0xDEAD0000)
     tensor = Tensor.from_dlpack(producer.capsule())
     assert tensor.__dlpack_device__() == (device, 0)
@@ -326,7 +326,7 @@ def test_a_capsule_without_a_name_is_left_alone():
 
 
 @pytest.mark.parametrize("max_version", [None, (1, 0)])
-def test_a_capsule_that_nobody_takes_frees_its_tensor(max_version, live):
+def test_a_capsule_that_is_not_taken_frees_its_tensor(max_version, live):
     array = Array(pa.array([1, 2, 3]))
     capsule = array.__dlpack__(max_version=max_version)
     assert live() == (1, 0)
@@ -335,7 +335,7 @@ def test_a_capsule_that_nobody_takes_frees_its_tensor(max_version, live):
 
 
 @pytest.mark.parametrize("max_version", [None, (1, 0)])
-def test_a_capsule_that_was_renamed_is_somebody_elses(max_version, live):
+def test_a_capsule_that_was_renamed_belongs_to_its_consumer(max_version, live):
     capsule = Array(pa.array([1])).__dlpack__(max_version=max_version)
     name = hostile.capsule_name(capsule)
     used = {LEGACY: b"used_dltensor", VERSIONED: b"used_dltensor_versioned"}[name]
@@ -471,7 +471,7 @@ def test_many_threads_export_and_drop_at_once(live):
 
 
 class Gpu(Producer):
-    """Memory that claims to be on a GPU; nobody must touch it."""
+    """Memory that claims to be on a GPU; it must not be touched."""
 
     def __init__(self, **fields):
         super().__init__(device_type=CUDA, data=0xDEAD0000, **fields)
@@ -507,7 +507,7 @@ def test_a_tensor_elsewhere_has_its_producer_answer():
 
 
 def test_a_producer_elsewhere_is_believed_that_it_copied_and_where_it_is():
-    """Not every one says IS_COPIED, or has __dlpack_device__; and nobody here can copy."""
+    """Not every one says IS_COPIED, or has __dlpack_device__; and this library cannot copy."""
 
     class Silent:
         def __init__(self):
@@ -522,7 +522,7 @@ def test_a_producer_elsewhere_is_believed_that_it_copied_and_where_it_is():
         assert keywords.items() <= {"device": (CUDA, 0), **silent.gpu.calls[-1]}.items()
 
 
-def test_a_producer_elsewhere_that_cannot_be_told_to_copy_has_not():
+def test_a_producer_elsewhere_that_takes_no_copy_keyword_has_not_copied():
     gpu = Gpu()
 
     class Old:

@@ -1,4 +1,4 @@
-"""Every type, layout and option does what data/cases.json says, which nobody here made up."""
+"""Every type, layout and option does what data/cases.json says, which others have computed."""
 
 import ctypes
 from dataclasses import dataclass
@@ -167,7 +167,7 @@ def check(source: pa.Array | pa.ChunkedArray, case: dict) -> None:
         assert np.array_equal(mask.values, valid.reshape(mask.values.shape))
         assert not mask.read_only or mask.values.size == 0
     if "mask" in expect and "offsets" not in expect:
-        # Whatever is under a null is nobody's business.
+        # Values under nulls are arbitrary.
         assert as_json(values.values[valid]) == np.array(expect["values"], object)[valid].tolist()
     else:
         assert as_json(values.values) == expect["values"]

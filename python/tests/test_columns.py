@@ -70,7 +70,7 @@ def test_of_batches_they_are_named_when_they_are_opened(name):
     assert found == bad
 
 
-def test_nulls_of_several_columns_are_told_together():
+def test_nulls_of_several_columns_are_one_error():
     table = pa.table({"a": [1, None], "b": [None, 2.0], "c": [1, 2]})
     for convert in (*DOORS.values(), consumed(), consumed(format="matrix"), consumed(label="a")):
         with pytest.raises(UnsupportedError, match="2 columns are refused") as refused:
@@ -91,12 +91,12 @@ def test_refusals_of_several_kinds_are_no_type_errors_unless_all_are():
     assert not isinstance(refused.value, TypeError)
 
 
-def test_one_bad_column_is_told_in_a_line():
+def test_one_bad_column_is_an_error_of_one_line():
     with pytest.raises(UnsupportedError, match='^column "carrier": .*$'):
         to_tensor(FLIGHTS.select(["carrier", "hour"]))
 
 
-def test_what_is_told_has_an_end():
+def test_error_messages_have_a_limit():
     many = pa.table({f"{'x' * 1000}{number}": ["a"] for number in range(3000)})
     for convert in (to_tensor, to_tensor_dict):
         with pytest.raises(UnsupportedError, match="(?s)3000 columns.*and 2980 more$") as refused:

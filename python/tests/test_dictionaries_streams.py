@@ -190,7 +190,7 @@ TYPES = {
 
 
 @pytest.mark.parametrize("name", VALUES)
-def test_values_of_any_type_are_told_apart(name):
+def test_values_of_any_type_are_compared(name):
     data_type, values = TYPES.get(name) or pa.type_for_alias(name), VALUES[name]
     chunks = [
         pa.DictionaryArray.from_arrays(
@@ -299,14 +299,14 @@ def test_what_becomes_of_a_column_of_codes_is_in_its_field():
     field = pa.field("word", pa.dictionary("int8", pa.string()), metadata={"unit": "none"})
     source = pa.table([coded(["a"], ["a"], "int8")], pa.schema([field]))
     batch = next(iter_batches(source, batch_size=1, physical=True))
-    told = pa.field(batch["word"].field)
-    assert told.type == pa.dictionary("int32", pa.string())
-    assert (told.name, told.metadata) == ("word", {b"unit": b"none"})
+    field = pa.field(batch["word"].field)
+    assert field.type == pa.dictionary("int32", pa.string())
+    assert (field.name, field.metadata) == ("word", {b"unit": b"none"})
     with pytest.raises(UnsupportedError, match="physical=True"):
         iter_batches(source, batch_size=1)
 
 
-def test_lists_in_dictionaries_are_not_told_apart():
+def test_lists_in_dictionaries_are_not_compared():
     lists = pa.array([[1], [2, 3]])
     chunk = pa.DictionaryArray.from_arrays(pa.array([1, 0]), lists)
     empty = pa.DictionaryArray.from_arrays(pa.array([], "int64"), lists[:0])

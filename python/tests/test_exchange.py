@@ -1,4 +1,4 @@
-"""The C exchange API of DLPack 1.3: our table as a stranger calls it, and strangers' tables."""
+"""The C exchange API of DLPack 1.3: our table as other libraries call it, and their tables."""
 
 import ctypes
 import gc
@@ -123,12 +123,12 @@ def test_the_export_outlives_its_object_and_goes_on_any_thread(live):
     assert live() == (0, 0)
 
 
-@pytest.mark.parametrize("stranger", [1, None, object(), [1.0], np.zeros(3), Array, Tensor])
+@pytest.mark.parametrize("other", [1, None, object(), [1.0], np.zeros(3), Array, Tensor])
 @pytest.mark.parametrize("function", ["from_object", "lend"])
-def test_other_objects_are_a_type_error(function, stranger):
+def test_other_objects_are_a_type_error(function, other):
     out = Out()
     with pytest.raises(TypeError, match="expected an Array or a Tensor, got "):
-        getattr(OURS, function)(id(stranger), out.at)
+        getattr(OURS, function)(id(other), out.at)
     assert out.value is None or function == "lend"
 
 
@@ -170,31 +170,31 @@ def lend(x):
 
 
 @pytest.mark.parametrize("kind", [Array, MyArray])
-def test_an_array_lends_its_own_memory_for_as_long_as_it_lives(kind, live):
+def test_an_array_shares_its_own_memory_for_as_long_as_it_lives(kind, live):
     column = pa.array(np.arange(1000.0))[10:]
-    lender = kind(column)
-    tensor, again = lend(lender), lend(lender)
+    owner = kind(column)
+    tensor, again = lend(owner), lend(owner)
     assert live() == (1, 0), "kept by the array, for its extents"
     gc.collect()
     expected = ((990,), (1,), column.buffers()[1].address + 80)
     assert description(tensor) == description(again) == expected
     assert ctypes.addressof(tensor.shape.contents) == ctypes.addressof(again.shape.contents)
-    del lender
+    del owner
     assert live() == (0, 0)
 
 
-def test_a_tensor_lends_its_own_memory(live):
+def test_a_tensor_shares_its_own_memory(live):
     matrix = np.zeros((3, 4))[:, ::-2]
-    lender = Tensor.from_dlpack(matrix)
-    tensor = lend(lender)
+    owner = Tensor.from_dlpack(matrix)
+    tensor = lend(owner)
     assert description(tensor) == ((3, 2), (4, -2), matrix.__array_interface__["data"][0])
     assert live() == (0, 1), "there is nothing that it would have to keep"
 
 
-def test_strides_are_lent_where_the_producer_left_them_out():
-    lender = Tensor.from_dlpack(hostile.Producer(shape=(3, 1), strides=None))
-    assert description(lend(lender))[:2] == ((3, 1), (1, 1))
-    assert description(lend(lender))[:2] == ((3, 1), (1, 1))
+def test_strides_are_given_where_the_producer_left_them_out():
+    owner = Tensor.from_dlpack(hostile.Producer(shape=(3, 1), strides=None))
+    assert description(lend(owner))[:2] == ((3, 1), (1, 1))
+    assert description(lend(owner))[:2] == ((3, 1), (1, 1))
 
 
 def test_without_axes_there_are_no_extents_to_lend():
@@ -208,7 +208,7 @@ def test_a_loan_from_a_device_is_what_the_tensor_holds():
     assert (tensor.device_type, tensor.data, tensor.byte_offset) == (CUDA, producer.address, 8)
 
 
-def test_what_would_have_to_be_copied_is_not_lent(live):
+def test_what_would_have_to_be_copied_is_not_borrowed(live):
     with pytest.raises(UnsupportedError, match="1 null"):
         lend(array([1, None], "int32"))
     with pytest.raises(BufferError, match="copying was forbidden"):
@@ -216,27 +216,27 @@ def test_what_would_have_to_be_copied_is_not_lent(live):
     assert live() == (0, 0)
 
 
-def test_threads_are_lent_the_same_extents():
+def test_threads_borrow_the_same_extents():
     for _ in range(20):
-        lender, lent = array(), []
+        owner, addresses = array(), []
         barrier = threading.Barrier(4)
 
-        def borrow(lender=lender, lent=lent, barrier=barrier):
+        def borrow(owner=owner, addresses=addresses, barrier=barrier):
             barrier.wait()
-            lent.append(ctypes.addressof(lend(lender).shape.contents))
+            addresses.append(ctypes.addressof(lend(owner).shape.contents))
 
         threads = [threading.Thread(target=borrow) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(set(lent)) == 1
+        assert len(set(addresses)) == 1
 
 
 # managed_tensor_to_py_object_no_sync
 
 
-def test_a_new_tensor_takes_the_stranger_over(live):
+def test_a_new_tensor_takes_over_the_managed_tensor(live):
     producer, out = hostile.Producer(flags=READ_ONLY), Out()
     assert OURS.to_object(managed_address(producer), out.at) == 0
     tensor = out.object()
@@ -294,7 +294,7 @@ def test_null_and_misaligned_tensors_are_refused(live):
         assert out.value is None
 
 
-def test_nothing_is_taken_where_there_is_no_room_for_the_object(live):
+def test_nothing_is_taken_without_memory_for_the_object(live):
     producer = hostile.Producer()
     with pytest.raises(BufferError, match="the pointer for the result is NULL"):
         OURS.to_object(managed_address(producer), None)
@@ -488,7 +488,7 @@ def test_null_for_the_stream_is_an_error():
         OURS.stream(CPU, 0, None)
 
 
-# Strangers' tables.
+# Tables of other types.
 
 
 def good():
@@ -770,14 +770,14 @@ assert sum(not producer.asked for producer in again) == by_table
 """
 
 
-def test_types_for_which_there_is_no_room_are_asked_by_dlpack():
-    # Not in this process: the room would be gone for the other tests.
+def test_types_without_a_free_slot_are_asked_by_dlpack():
+    # Not in this process: the slots would be taken for the other tests.
     tests = pathlib.Path(__file__).parent
     subprocess.run([sys.executable, "-c", MANY_TYPES], cwd=tests, check=True)
 
 
 def test_levels_of_producers_that_ask_producers_are_counted(monkeypatch):
-    # At the bottom ctypes has no room to call anything, and says so.
+    # At the bottom ctypes has no stack left for a call, and says so.
     monkeypatch.setattr("sys.unraisablehook", lambda *_: None)
     depths = [0]
 

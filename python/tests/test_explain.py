@@ -107,7 +107,7 @@ EXPORTS = {
     "adjacent columns, row-major": case(adjacent, SIDE),
     "adjacent columns, copied": case(adjacent, ASKED, order="F", copy=True),
     "adjacent columns of a slice": case(lambda: pa.record_batch(adjacent())[1:], APART, order="F"),
-    # Through C nobody says that they are one allocation.
+    # Arrow's C interface does not say that they are one allocation.
     "adjacent columns of another library": case(
         lambda: pa.record_batch(adjacent()), APART, order="F"
     ),
@@ -245,7 +245,7 @@ def test_nothing_is_done_by_explaining(live):
         explain(bfloats)  # NumPy does not hand out what it does not know
 
 
-def test_what_arrow_rs_moves_before_anyone_sees_it_is_told_and_can_be_forbidden():
+def test_what_arrow_rs_moves_on_import_is_explained_and_can_be_forbidden():
     odd = pa.py_buffer(bytes(13)).slice(1)
     source = pa.Array.from_buffers(pa.int32(), 3, [None, odd])
     plan = explain(source)

@@ -81,7 +81,7 @@ def test_a_tensor_where_arrow_is_expected_is_copied():
     assert np.shares_memory(np.from_dlpack(extension.as_tensor(column)), column.to_numpy())
 
 
-def test_a_tensor_that_nobody_else_has_is_consumed():
+def test_a_tensor_without_other_holders_is_consumed():
     for flags in [0, IS_COPIED]:
         producer = Producer([1.0, 2.0, 3.0], flags=flags)
         array = extension.consumed(producer)

@@ -33,8 +33,8 @@ def test_rows_return_as_they_were(array):
     if pa.types.is_nested(array.type) and not pa.types.is_boolean(array.type.value_type):
         if values.size:
             assert leaf_address(back.values) == described(values).address
-        # The offsets are checked, and nobody may change them after that.
-        with pytest.raises(BufferError, match="somebody could still write to it"):
+        # The offsets are checked, and must not change after that.
+        with pytest.raises(BufferError, match="other code could still write to it"):
             from_ragged(values, offsets, type=array.type, copy=False)
     if pa.types.is_nested(array.type) and not pa.types.is_nested(array.type.value_type):
         natural = pa.array(from_ragged(values, offsets))

@@ -108,6 +108,6 @@ def test_resolved_signs_are_right():
 
 
 @every_door
-def test_zeros_that_nobody_allocated_are_refused(door):
+def test_zeros_without_memory_are_refused(door):
     with pytest.raises(BufferError, match="NULL"):
         door(torch._efficientzerotensor(3))

@@ -79,7 +79,7 @@ def settle(producer):
     if producer.given != producer.deleted:
         gc.collect()
     assert producer.deleted == producer.given, "deleted, given"
-    assert bytes(producer.memory) == MEMORY, "somebody wrote to what was lent"
+    assert bytes(producer.memory) == MEMORY, "a write to shared memory"
     producer.canaries.check()
 
 
@@ -109,18 +109,18 @@ def judge(descriptor, taker):
 
 
 @pytest.mark.parametrize("of", ["managed", "memory"])
-def test_whoever_writes_where_nothing_was_lent_is_seen(of):
+def test_writes_outside_of_shared_memory_are_detected(of):
     """Else the laws below would say nothing of it."""
     for where in (-1, None):
         producer = possible(0).producer()
-        lent = getattr(producer, of)
-        at = ctypes.addressof(lent) + (ctypes.sizeof(lent) if where is None else where)
+        exported = getattr(producer, of)
+        at = ctypes.addressof(exported) + (ctypes.sizeof(exported) if where is None else where)
         settle(producer)
         ctypes.memset(at, 0, 1)
-        with pytest.raises(AssertionError, match="somebody wrote"):
+        with pytest.raises(AssertionError, match="a write"):
             settle(producer)
     producer.memory[7] ^= 1
-    with pytest.raises(AssertionError, match="what was lent"):
+    with pytest.raises(AssertionError, match="shared memory"):
         settle(producer)
 
 
@@ -160,7 +160,7 @@ def test_a_tensor_says_and_holds_what_its_producer_did(descriptor):
     if descriptor.item % 8 == 0:
         expected = descriptor.elements()
         assert tensor.nbytes == len(expected)
-        # Of a bare capsule, so that nobody has the producer answer.
+        # Of a bare capsule, so that the producer is not called.
         shared = Tensor.from_dlpack(producer.capsule()).__dlpack__(max_version=(1, 3))
         assert read(structure(shared)) == expected
         try:

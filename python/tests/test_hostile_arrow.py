@@ -96,7 +96,7 @@ def judge(source, converter):
 
 
 def check(arrow):
-    """pyarrow finds nothing wrong with it but numbers, by which nobody indexes."""
+    """pyarrow finds nothing wrong with it but numbers, by which no code indexes."""
     try:
         arrow.validate(full=True)
     except pa.ArrowInvalid as error:

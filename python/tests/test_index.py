@@ -98,7 +98,7 @@ def test_a_view_keeps_the_memory_and_nothing_more(live):
     assert live() == (0, 0)
 
 
-def test_nobody_is_the_only_owner_of_a_view():
+def test_a_view_is_never_exclusive():
     whole = Tensor.from_dlpack(np.zeros(4), copy=True)
     for view in (whole[:], whole[:3], whole[1:], whole):
         capsule = view.__dlpack__(max_version=(1, 0))
@@ -218,7 +218,7 @@ def test_several_elements_are_no_number(shape):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_sequence_is_still_taken_as_a_tensor(dtype, monkeypatch):
-    """Nobody goes through it element by element."""
+    """It is not read element by element."""
     source = torch.arange(6).reshape(2, 3).to(dtype)
     tensor = Tensor.from_dlpack(source)
     for take in (torch.tensor, torch.as_tensor):

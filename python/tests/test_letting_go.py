@@ -186,7 +186,7 @@ def test_chains_of_owners_are_let_go_on_any_stack(group):
 
 
 class Gpu:
-    """A tensor on a device that nobody here has; whoever asks gets it once more."""
+    """A tensor on a device that is not here; each consumer gets another share of it."""
 
     def __init__(self):
         self.memory = hostile.Producer(device_type=hostile.CUDA)

@@ -91,7 +91,7 @@ def test_a_column_that_cannot_be_copied_is_out_of_memory_too():
 def test_an_array_interface_of_a_shape_that_nothing_has_is_refused(extent, strides):
     memory = bytearray(8)
 
-    class Told:
+    class Described:
         __array_interface__ = {  # noqa: RUF012
             "version": 3,
             "typestr": "<f8",
@@ -102,12 +102,12 @@ def test_an_array_interface_of_a_shape_that_nothing_has_is_refused(extent, strid
 
     expected = (BufferError, MemoryError)
     if strides == (0,) and extent == UNTOLD:
-        assert asdlpack(Told()).size == UNTOLD
+        assert asdlpack(Described()).size == UNTOLD
         with pytest.raises(expected):
-            asdlpack(Told(), copy=True)
+            asdlpack(Described(), copy=True)
     else:
         with pytest.raises(expected):
-            asdlpack(Told())
+            asdlpack(Described())
 
 
 @pytest.mark.parametrize("shape", [(HUGE,), (UNTOLD,), (1 << 40, 1 << 17)])

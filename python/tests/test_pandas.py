@@ -128,7 +128,7 @@ def test_what_pyarrow_makes_of_a_frame_keeps_its_index():
     assert to_tensor(table.select(["b"])).shape == (4, 1)
     assert to_tensor(table.filter(pa.array([True, False, True, False]))).shape == (2, 1)
     assert to_tensor(pa.concat_tables([table, table])).shape == (8, 1)
-    assert to_tensor(table.replace_schema_metadata(None)).shape == (4, 2)  # nobody says what it is
+    assert to_tensor(table.replace_schema_metadata(None)).shape == (4, 2)  # without metadata
     assert pa.table(Array(table)).column_names == ["b", "x"]  # an Array keeps what it was given
     assert to_tensor(duckdb.sql("select * from frame")).shape == (4, 1)
     assert to_tensor(pl.from_pandas(frame)).shape == (4, 1)

@@ -228,7 +228,7 @@ def test_producers_without_keywords_are_asked_again_without():
     assert old.producer.deleted == 4
 
 
-def test_the_producer_is_told_what_is_wanted():
+def test_the_producer_gets_the_arguments():
     producer = Producer()
     from_dlpack(producer)
     from_dlpack(producer, device="cpu", copy=False)

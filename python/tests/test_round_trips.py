@@ -140,7 +140,7 @@ def numpy_arrays(draw):
     array = array[tuple(slice(None, None, step or None) for step in steps)]
     array = np.broadcast_to(array, shape)
     if draw(st.booleans()) and array.size:
-        # Along an axis of one element, nobody ever steps.
+        # Along an axis of one element, the stride is never used.
         nonsense = st.integers(-(10**6), 10**6).map(lambda step: step * dtype.itemsize)
         strides = [
             draw(nonsense) if n == 1 else stride

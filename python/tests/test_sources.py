@@ -267,7 +267,7 @@ def test_a_source_by_hand_is_carried_and_released_once():
 
 
 HUGE = (1 << 63) - 1
-# Whoever looks there crashes.
+# Reading it crashes.
 NOWHERE = ctypes.cast(8, ctypes.POINTER(ctypes.POINTER(Schema)))
 IMPOSSIBLE = {
     "negative length": ({"length": -1}, "length -1"),
@@ -316,8 +316,8 @@ def test_impossible_structures_are_refused_and_released_once(name):
     assert source.released == (0 if "schema" in fields or "release" in fields else 1)
 
 
-def test_metadata_takes_no_more_room_than_it_has_texts():
-    """arrow-rs would make room for all of them, and abort the process where there is none."""
+def test_metadata_takes_no_more_memory_than_it_has_texts():
+    """arrow-rs would allocate for all of them, and abort the process if that fails."""
     entries = ((1 << 31) - 1).to_bytes(4, "little")
     source = Source(schema={"metadata": entries + b"\0\0\0\0" + b"\xff" * 4})
     with pytest.raises(ValueError, match="metadata has a text of length -1"):
@@ -571,7 +571,7 @@ def test_more_values_than_codes_are_refused():
     ]
     with pytest.raises(ValueError, match="key"):
         to_tensor(pa.chunked_array(chunks), physical=True)
-    # Nobody can tell whether two lists are the same one.
+    # Lists cannot be compared.
     codes = pa.array(range(100), pa.int8())
     lists = [pa.array([[value] for value in range(first, first + 100)]) for first in (0, 100)]
     chunks = [pa.DictionaryArray.from_arrays(codes, values) for values in lists]
@@ -582,7 +582,7 @@ def test_more_values_than_codes_are_refused():
 @pytest.mark.parametrize("key", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"])
 @pytest.mark.parametrize("count", [2, 300])
 def test_words_in_lists_of_many_chunks_have_a_code_each(count, key):
-    """More codes than there are if nobody told which of the words are the same."""
+    """More codes than there are, unless equal words are merged."""
     words = pa.dictionary(key, pa.string())
     chunks = [
         pa.ListArray.from_arrays(
@@ -631,7 +631,7 @@ def test_rows_that_share_their_values_still_do_so_in_many_chunks():
 
 
 @pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}]])
-def test_dictionaries_of_what_cannot_be_told_apart_are_refused(values):
+def test_dictionaries_of_nested_values_are_refused(values):
     chunks = [pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([value])) for value in values]
     with pytest.raises(BufferError, match="different dictionaries: unify them first"):
         to_tensor(pa.chunked_array(chunks), physical=True)

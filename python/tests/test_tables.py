@@ -308,7 +308,7 @@ def test_nulls_of_rows_are_nulls_of_all_columns():
             to_tensor(source)
         with pytest.raises(BufferError, match='column "b".* 1 null'):
             to_tensor(source, columns=["b"])
-    # A null outside of the slice is nobody's.
+    # A null outside of the slice does not count.
     assert as_numpy(rows[3:]).tolist() == [[4, 3.5]]
 
 

@@ -177,21 +177,21 @@ def test_views_of_one_buffer_come_and_go_in_many_threads():
     memory.extend(b"g")  # which an export would forbid
 
 
-def strides_lent_of(tensor):
+def borrowed_strides_of(tensor):
     """Their address in what the exchange API lends."""
     described = hostile.DLTensor()
     assert exchange.table_of(Tensor).lend(id(tensor), ctypes.addressof(described)) == 0
     return ctypes.cast(described.strides, ctypes.c_void_p).value
 
 
-def test_what_is_lent_is_made_once_whoever_asks_first(live):
+def test_a_borrowed_tensor_is_made_once_by_any_thread(live):
     """Of a tensor that came without strides, which keeps one that has some."""
     for _ in range(ROUNDS):
         producer = Producer(strides=None)
         tensor = Tensor.from_dlpack(producer.capsule())
-        lent = at_once(lambda _, tensor=tensor: strides_lent_of(tensor))
-        assert len(set(lent)) == 1
-        assert lent[0]
+        strides = at_once(lambda _, tensor=tensor: borrowed_strides_of(tensor))
+        assert len(set(strides)) == 1
+        assert strides[0]
         assert live() == (1, 1)
         del tensor
         gc.collect()
@@ -208,7 +208,7 @@ def test_types_that_come_and_go_keep_their_own_tables(live):
             return source.__dlpack__(**kwargs)
 
         names = {"__dlpack__": __dlpack__, "__dlpack_device__": lambda self: (1, 0)}
-        # Its function refuses a stranger, and then __dlpack__ is asked.
+        # Its function refuses another type, and then __dlpack__ is called.
         return type(
             "Made", (), names | ({"__dlpack_c_exchange_api__": table} if with_table else {})
         )
@@ -284,7 +284,7 @@ def test_everything_that_is_made_on_first_use_may_be_made_by_many_at_once():
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_versions_are_kept_as_they_are_whoever_brings_them_first():
+def test_versions_are_cached_whichever_thread_is_first():
     array = Array(pa.array([1, 2, 3]))
 
     def work(index):

@@ -35,7 +35,7 @@ def flat(tensor):
 
 
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
-def test_a_type_that_nobody_knows_is_not_in_the_way_of_other_columns(door):
+def test_an_unknown_type_does_not_affect_other_columns(door):
     assert flat(door(FRAME)) == [1.0, 2.0, 3.0]
 
 
@@ -145,7 +145,7 @@ def test_whatever_another_column_is_it_is_left_alone_and_released(other, kind, a
         tensor = door(source)
         assert flat(tensor) == list(range(8))
         if kind == "array":
-            assert 0 in source.released.values(), "the array is lent"
+            assert 0 in source.released.values(), "the array keeps it"
         del tensor
         settle(source)
 
@@ -185,7 +185,7 @@ def test_rows_are_those_of_the_table(kind):
     settle(source)
 
 
-def test_names_that_several_columns_have_are_in_nobodys_way_but_their_own():
+def test_repeated_names_do_not_affect_other_columns():
     twice = [UNLIKELY["an unknown type"], X, UNLIKELY["too deep"]]
     assert flat(to_tensor(Tree(table(*twice)), columns=["x"])) == list(range(8))
     source = Tree(table(*twice))

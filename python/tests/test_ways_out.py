@@ -1,4 +1,4 @@
-"""What is said to somebody who passes something else: a way out for each, and it is one."""
+"""The errors for arguments of other types: each has a hint, and the hint works."""
 
 import array
 import io
@@ -126,7 +126,7 @@ def of_its_library(name):
 
 @pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result")
 @pytest.mark.parametrize("name", [of_its_library(name) for name in ARROW])
-def test_who_passes_no_arrow_data_is_told_how_to_make_some(name):
+def test_errors_for_other_objects_say_how_to_make_arrow_data(name):
     source, words, way_out = ARROW[name]
     if words is None:
         for convert in (Array, to_tensor, ragged, explain, asdlpack):
@@ -167,7 +167,7 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("name", TENSORS)
-def test_who_passes_no_tensor_is_told_how_to_make_one(name):
+def test_errors_for_other_objects_say_how_to_make_a_tensor(name):
     source, words = TENSORS[name]
     for convert in (from_dlpack, Tensor.from_dlpack, Array.from_dlpack):
         message = refusal(convert, source)
@@ -178,7 +178,7 @@ def test_who_passes_no_tensor_is_told_how_to_make_one(name):
 @pytest.mark.parametrize(
     "convert", [Array, to_tensor, to_tensor_dict, ragged, explain, iter_batches, asdlpack]
 )
-def test_who_passes_a_class_is_told_so(convert):
+def test_errors_for_classes_say_so(convert):
     for frame in (pd.DataFrame, pl.DataFrame, pa.RecordBatch):
         message = refusal(convert, frame)
         assert message.endswith(f"got the class {frame.__name__}: pass an object of it"), message
@@ -264,7 +264,7 @@ def test_who_takes_a_keyword_says_nothing_but_it(convert, name):
             lambda x: convert(x, format="matrix") if convert in BATCHES else convert(x), column
         )
         assert whole.endswith(words)
-    # NumPy takes none of them: there it is told who does.
+    # NumPy takes none of them, and the error names libraries that do.
     assert "to_tensor" in refusal(np.from_dlpack, Array(column))
 
 

@@ -74,9 +74,9 @@ impl PyTensor {
     /// A tensor from the address of a DLManagedTensorVersioned, or of a legacy DLManagedTensor if
     /// versioned is False, such as a C function called through ctypes returns.
     ///
-    /// The address is not checked: it must be that of a tensor that the caller owns, and what it says
-    /// in its descriptor must be true, or the process may crash. Its deleter is called once, when the last
-    /// reference is dropped, or at once if the tensor is refused.
+    /// The address is not checked: it must be that of a tensor that the caller owns, and its
+    /// descriptor must be true, or the process may crash. Its deleter is called once, when the last reference
+    /// is dropped, or at once if the tensor is refused.
     #[staticmethod]
     #[pyo3(signature = (address, *, versioned=true))]
     fn from_pointer(address: AddressArg, versioned: bool) -> PyResult<Self> {
@@ -125,8 +125,8 @@ impl PyTensor {
         self.tensor.nbytes()
     }
 
-    /// Whether the memory must not be written to. True if the producer says so, and for legacy tensors, which have no
-    /// such flag.
+    /// Whether the memory must not be written to. True if the producer says so, and for legacy tensors, which
+    /// have no such flag.
     #[getter]
     pub fn readonly(&self) -> bool {
         self.tensor.is_read_only()

@@ -1,4 +1,4 @@
-//! Strangers' implementations of DLPack in Rust: `dlpark` in both ABIs, `dlpk` in the versioned one
+//! Other implementations of DLPack in Rust: `dlpark` in both ABIs, `dlpk` in the versioned one
 //! (it has no owner for the other), and candle through dlpark. Tensors go both ways by raw pointer, as
 //! C would pass them: the same values at the same addresses, what the flags say, one call of the
 //! deleter.
@@ -236,10 +236,10 @@ impl Header for DLManagedTensor {
 
 type Deleter = Box<dyn FnOnce(*mut c_void) + Send>;
 
-/// The deleters of the strangers' tensors that are spied upon, by the tensors' addresses.
+/// The deleters of the other libraries' tensors that are counted, by the tensors' addresses.
 static SPIED: Mutex<BTreeMap<usize, Deleter>> = Mutex::new(BTreeMap::new());
 
-/// Takes over a stranger's tensor, and counts how often its deleter is called.
+/// Takes over another library's tensor, and counts how often its deleter is called.
 fn take<H: Header>(tensor: *mut H) -> (ManagedTensor, Deletions) {
     unsafe extern "C" fn spied<H>(tensor: *mut H) {
         let deleter = SPIED.lock().expect("no panic here").remove(&tensor.addr());
@@ -247,7 +247,7 @@ fn take<H: Header>(tensor: *mut H) -> (ManagedTensor, Deletions) {
     }
     let count = Deletions::default();
     let Deletions(counter) = count.clone();
-    // SAFETY: the strangers give up a true tensor, which nobody else can reach.
+    // SAFETY: the other library gives up a valid tensor, and keeps no reference to it.
     unsafe {
         let deleter = (*tensor).deleter().replace(spied).expect("they all have one");
         let call = move |tensor: *mut c_void| {

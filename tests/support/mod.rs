@@ -3,7 +3,7 @@
 //!
 //! A [`Producer`] says what the descriptor will say, field by field. [`Producer::tensor`] hands it to
 //! the library and keeps a [`Watch`], which every test must settle: [`Watch::released_once`] asserts
-//! that the deleter ran exactly once and that nobody wrote to what was lent.
+//! that the deleter ran exactly once and that its memory was not written to.
 #![expect(unsafe_code, reason = "plays the other side of a C ABI")]
 #![allow(dead_code, unused_macros, reason = "each test binary uses the part that it needs")]
 
@@ -92,7 +92,7 @@ pub(crate) enum Ints {
     Values(Vec<i64>),
     /// The values, at an address that is not a multiple of 8.
     Misaligned(Vec<i64>),
-    /// An address with nothing behind it, which nobody may read.
+    /// An address with nothing behind it, which must not be read.
     Address(usize),
 }
 
@@ -106,7 +106,7 @@ impl<const N: usize> From<[i64; N]> for Ints {
 #[derive(Clone, Debug)]
 pub(crate) enum Data {
     Null,
-    /// An address with nothing behind it, which nobody may read.
+    /// An address with nothing behind it, which must not be read.
     Address(usize),
     /// These bytes; `data` is `origin` bytes behind the first of them, which is `misalign` bytes
     /// behind a multiple of 64.
@@ -314,7 +314,7 @@ impl State {
 
 /// A managed struct, and behind it the state that its deleter finds: `manager_ctx` is not needed.
 #[repr(C)]
-struct Lent<H> {
+struct Exported<H> {
     header: H,
     state: Arc<State>,
 }
@@ -324,16 +324,16 @@ type Deleter<H> = unsafe extern "C" fn(*mut H);
 unsafe extern "C" fn count_and_free<H>(tensor: *mut H) {
     // SAFETY: `lend` made it, and it lives until the test settles its watch, so that even a second
     // call is only counted.
-    unsafe { (*tensor.cast::<Lent<H>>()).state.delete() }
+    unsafe { (*tensor.cast::<Exported<H>>()).state.delete() }
 }
 
 fn lend<H: 'static>(header: H, state: Arc<State>) -> (*mut H, Watch) {
-    let lent = Box::into_raw(Box::new(Lent { header, state: Arc::clone(&state) }));
+    let exported = Box::into_raw(Box::new(Exported { header, state: Arc::clone(&state) }));
     let free: Box<dyn FnOnce()> = Box::new(move || {
         // SAFETY: from `Box::into_raw`, and freed once, for `FnOnce`.
-        drop(unsafe { Box::from_raw(lent) });
+        drop(unsafe { Box::from_raw(exported) });
     });
-    (lent.cast(), Watch { state, free: Some(free) })
+    (exported.cast(), Watch { state, free: Some(free) })
 }
 
 /// What became of a tensor that was handed over. A test that forgets to ask fails.
@@ -380,7 +380,10 @@ impl Watch {
         assert_eq!(self.deletions(), deletions, "calls of the deleter");
         let spoiled = self.state.spoiled.load(Ordering::SeqCst);
         let left = self.state.memory.lock().expect("no panic here");
-        assert!(!spoiled && left.iter().all(Guarded::is_whole), "somebody wrote to lent memory");
+        assert!(
+            !spoiled && left.iter().all(Guarded::is_whole),
+            "the producer's memory was written to"
+        );
         drop(left);
         if let Some(free) = self.free.take() {
             free();
@@ -391,7 +394,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         // When a test has failed already, the tensor may still be in use: its header leaks.
-        assert!(self.free.is_none() || thread::panicking(), "a watch that nobody asked");
+        assert!(self.free.is_none() || thread::panicking(), "a watch that was not settled");
     }
 }
 
@@ -430,7 +433,7 @@ impl Guarded {
 
     /// Whether payload and canaries are as they were.
     fn is_whole(&self) -> bool {
-        // SAFETY: the block is as long as `expected`, and whoever may write to it has gone.
+        // SAFETY: the block is as long as `expected`, and no writer is left.
         let now = unsafe { slice::from_raw_parts(self.block.as_ptr(), self.expected.len()) };
         now == self.expected
     }

@@ -126,7 +126,7 @@ impl Truth {
     }
 }
 
-/// The values, `None` inside for a NULL pointer, and outside for one that nobody may read.
+/// The values, `None` inside for a NULL pointer, and outside for one that must not be read.
 fn ints(ints: &Ints, ndim: usize) -> Option<Option<Vec<i64>>> {
     match ints {
         _ if ndim == 0 => Some(None),

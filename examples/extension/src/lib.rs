@@ -1,4 +1,4 @@
-//! Somebody else's extension module: takes any Arrow array or tensor, returns either.
+//! An extension module of another project: takes any Arrow array or tensor, returns either.
 #![forbid(unsafe_code)]
 
 use arrow_array::{Array, ArrayRef, Float64Array, cast::AsArray, types::Float64Type};

@@ -22,7 +22,7 @@ struct Model {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Owner {
     Thread(usize),
-    Nobody,
+    Unowned,
     /// The system.
     Freed,
 }
@@ -53,7 +53,7 @@ impl Model {
         let address = self.slots.take(pages);
         if !address.is_null() {
             let block = self.block_at(address);
-            assert_eq!(block.replace(Owner::Thread(thread)), Owner::Nobody);
+            assert_eq!(block.replace(Owner::Thread(thread)), Owner::Unowned);
             self.keep(address, thread, pages);
         }
     }
@@ -66,12 +66,12 @@ impl Model {
     }
 
     fn keep(&self, address: *mut u8, thread: usize, pages: usize) {
-        assert_eq!(self.block_at(address).replace(Owner::Nobody), Owner::Thread(thread));
+        assert_eq!(self.block_at(address).replace(Owner::Unowned), Owner::Thread(thread));
         self.slots.keep(address, pages, |address, _| self.free(address));
     }
 
     fn free(&self, address: *mut u8) {
-        assert_eq!(self.block_at(address).replace(Owner::Freed), Owner::Nobody);
+        assert_eq!(self.block_at(address).replace(Owner::Freed), Owner::Unowned);
     }
 
     /// What is true when all threads are done; then nothing is kept any more.
@@ -117,7 +117,7 @@ fn what_one_thread_did_to_a_block_the_next_one_knows() {
 }
 
 #[test]
-fn no_more_than_the_most_is_kept_whoever_comes_first() {
+fn no_more_than_the_most_is_kept_in_any_order() {
     in_every_order(None, || {
         let model = Model::new();
         let others = [1, 2].map(|thread| {

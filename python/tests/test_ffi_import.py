@@ -33,7 +33,7 @@ def test_a_column_keeps_all_of_the_structure(kept):
     before = column.to_pylist()
     del array
     gc.collect()
-    assert 0 in tree.released.values(), "the array is lent to it"
+    assert 0 in tree.released.values(), "the array keeps it"
     assert column.to_pylist() == before
     del column
     settle(tree)
