@@ -92,7 +92,7 @@ pub(super) fn with_nan(dtype: DLDataType) -> DLDataType {
 /// A tensor that could be made, and what it would cost.
 pub(super) struct Column {
     pub(super) plan: Plan,
-    target: Target,
+    pub(super) target: Target,
     chunks: Vec<Dense>,
     /// Whether the chunks are codes of dictionaries that differ.
     of_several: bool,
@@ -150,6 +150,10 @@ impl Column {
         Self { has_rows: false, ..self }
     }
 
+    pub(super) fn shape(&self) -> Vec<i64> {
+        self.chunks[0].shape(self.rows).split_off(usize::from(!self.has_rows))
+    }
+
     /// Does what the plan says; and what the values stand for, if they are codes.
     pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         if self.target.is_mask {
@@ -163,10 +167,9 @@ impl Column {
     }
 
     fn made(self) -> Result<ManagedTensor, Error> {
+        let shape = self.shape();
         let Self { plan, target, mut chunks, rows, has_rows, .. } = self;
-        let axes = usize::from(!has_rows)..;
-        let (shape, strides) = (chunks[0].shape(rows), chunks[0].strides(rows));
-        let (shape, strides) = (&shape[axes.clone()], &strides[axes]);
+        let strides = chunks[0].strides(rows).split_off(usize::from(!has_rows));
         let (dtype, flags) = (target.dtype, target.flags());
         let copied = flags.union(DLPackFlags::IS_COPIED);
         if plan.is_zero_copy() {
@@ -175,16 +178,16 @@ impl Column {
                 // Without cells; else there would have been a reason.
                 CellBuffer::Bits(_) => arrow_buffer::Buffer::default(),
             };
-            return ManagedTensor::from_shared(buffer, dtype, flags, shape, strides);
+            return ManagedTensor::from_shared(buffer, dtype, flags, &shape, &strides);
         }
         if let Some(memory) = claim(&plan, &mut chunks[0].storage) {
-            return ManagedTensor::from_fresh(memory, 0, dtype, copied, shape, strides);
+            return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
         }
         let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
         let cells = chunks.iter().zip(&validities);
         let cells = memory::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
         let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref())?;
-        ManagedTensor::from_fresh(memory, 0, dtype, copied, shape, strides)
+        ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides)
     }
 }
 

@@ -18,11 +18,12 @@ use crate::plan::Plan;
 /// A matrix that could be made, and what it would cost.
 pub(crate) struct Matrix {
     pub(super) plan: Plan,
-    target: Target,
+    pub(super) target: Target,
     order: Order,
     fields: Fields,
     columns: Columns,
     rows: usize,
+    pub(super) shape: [i64; 2],
 }
 
 /// The chunks of all columns, of each so many one behind the other: a vector for each would be most of what a
@@ -120,15 +121,16 @@ impl Matrix {
         if cells == 0 {
             reasons.clear();
         }
+        let extent = |count| i64::try_from(count).map_err(|_| Error::Overflow("length"));
+        let shape = [extent(rows)?, extent(columns.len())?];
         let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
-        Ok(Self { plan, target, order: options.order, fields: fields.clone(), columns, rows })
+        let (order, fields) = (options.order, fields.clone());
+        Ok(Self { plan, target, order, fields, columns, rows, shape })
     }
 
     /// Does what the plan says.
     pub(super) fn run(self) -> Result<ManagedTensor, Error> {
-        let Self { plan, target, order, fields, mut columns, rows } = self;
-        let extent = |count| i64::try_from(count).map_err(|_| Error::Overflow("length"));
-        let shape = [extent(rows)?, extent(columns.len())?];
+        let Self { plan, target, order, fields, mut columns, rows, shape } = self;
         let strides = match order {
             Order::RowMajor => [shape[1], 1],
             Order::ColumnMajor => [1, shape[0].max(1)],

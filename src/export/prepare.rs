@@ -1,5 +1,6 @@
 //! Decides how to make a tensor, without making it until it is run.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
@@ -14,6 +15,7 @@ use super::{primitive, row};
 use crate::chunks::column;
 use crate::copy::CopyReason;
 use crate::error::{Error, Refusals};
+use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
@@ -50,14 +52,15 @@ pub struct Exported {
 ///
 /// ```
 /// use arrow_array::BooleanArray;
-/// use arrow_dlpack::{ExportOptions, export};
+/// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
 /// use arrow_schema::{DataType, Field};
 ///
 /// let array = BooleanArray::from(vec![true, false, true]);
 /// let field = Field::new("x", DataType::Boolean, false);
 /// let prepared = export::prepare((&array, &field), &ExportOptions::default())?;
 /// assert_eq!(prepared.plan().to_string(), "copies 3 bytes: Arrow stores booleans as bits");
-/// assert_eq!(prepared.run()?.values.shape(), [3]);
+/// assert_eq!((prepared.dtype(), &*prepared.shape()), (DLDataType::BOOL, &[3][..]));
+/// assert_eq!(prepared.run()?.values.as_bool_bytes(), Some(&[1, 0, 1][..]));
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
@@ -113,6 +116,26 @@ impl Prepared {
         let plans = [Some(&self.values), self.mask.as_ref()];
         let steps = plans.into_iter().flatten().filter_map(Kind::plan);
         Plan { steps: steps.flat_map(|plan| &plan.steps).cloned().collect() }
+    }
+
+    /// The element type of the values.
+    #[must_use]
+    pub fn dtype(&self) -> DLDataType {
+        match &self.values {
+            Kind::Shared(tensor) => tensor.dtype(),
+            Kind::Column(column) => column.target.dtype,
+            Kind::Matrix(matrix) => matrix.target.dtype,
+        }
+    }
+
+    /// The extents of the values, in elements.
+    #[must_use]
+    pub fn shape(&self) -> Cow<'_, [i64]> {
+        match &self.values {
+            Kind::Shared(tensor) => tensor.shape().into(),
+            Kind::Column(column) => column.shape().into(),
+            Kind::Matrix(matrix) => matrix.shape[..].into(),
+        }
     }
 
     /// Bytes of the plan.

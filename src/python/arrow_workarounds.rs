@@ -1,4 +1,5 @@
-//! Rewrites imported arrays that are valid, but that arrow-rs would not handle.
+//! Rewrites imported arrays that are valid, but that arrow-rs 59 does not handle. arrow-rs 60.1 handles them: with it
+//! this file goes.
 
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, UnionMode};
@@ -15,9 +16,9 @@ pub(super) fn repaired(data: ArrayData) -> Result<ArrayData, ArrowError> {
 
 /// A slice of elements in which the children of structs are sliced too.
 ///
-/// arrow-rs slices the children of a struct when it slices the struct, but later assumes that they were not:
-/// arrays that slice their own children (for an offset, or because these are longer than needed) panic if a
-/// struct is among them. So this function leaves nothing to slice.
+/// `ArrayData::slice` of arrow-rs 59 applies the offset of a struct to its children and keeps it, so that it is applied
+/// twice: an array with an offset, or with children longer than it needs, panics if a struct is among its children.
+/// After this function no child is left to be sliced.
 fn cut(data: &ArrayData, from: usize, len: usize) -> Result<ArrayData, ArrowError> {
     if len == 0 && has_bytes(data) {
         return Ok(ArrayData::new_empty(data.data_type()));
@@ -43,8 +44,8 @@ fn cut(data: &ArrayData, from: usize, len: usize) -> Result<ArrayData, ArrowErro
     builder.len(len).nulls(data.nulls().map(|nulls| nulls.slice(from, len))).build()
 }
 
-/// arrow-rs assumes that texts and binaries without rows have no bytes, and then rejects a slice whose first
-/// offset is not 0. This function replaces them by new empty arrays, at any depth.
+/// The import of arrow-rs 59 gives texts and binaries without rows an empty buffer of bytes, even where the array has an
+/// offset whose entry points behind these bytes. This function replaces such arrays by new ones, at any depth.
 fn normalize_empty_bytes(data: ArrayData) -> Result<ArrayData, ArrowError> {
     if !has_offsets_of_nothing(&data) {
         return Ok(data);

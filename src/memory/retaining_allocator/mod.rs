@@ -1,5 +1,10 @@
 //! The system's allocator with huge pages for large blocks. It keeps a few freed large blocks for later results.
 //!
+//! Measured in the Python package, with results of 2 to 100 MB that are freed before the next one is made: above
+//! 32 MB, which glibc maps and unmaps each time, glibc alone takes 1.4 to 2.1 times as long for bits to bytes,
+//! chunks, casts and matrices; below, no longer. mimalloc 3 is as fast (0.9 to 1.2), but makes the wheel 36 KB
+//! larger than it may be, and kept 350 MB of freed results for the process where this keeps 128 MiB at most.
+//!
 //! K1: every block of [`LARGE`] bytes or more is the system's, with the layout that [`large`] makes from the
 //! requested one, whether it is new, in use or kept.
 #![expect(unsafe_code, reason = "is an allocator")]
