@@ -1,16 +1,21 @@
 //! Concatenates arrays.
 //!
 //! arrow-select's `concat` does that too, but its dictionaries link `interleave` for every type, which would be
-//! a twentieth of the package; `coded` replaces it here.
+//! a twentieth of the package, and it trusts offsets, codes and texts that other code may still write to. Of a
+//! thousand chunks of a thousand rows, this file takes 1.1 to 1.5 times as long as `concat` for numbers, booleans and
+//! lists, and 5 times for texts, 2.8 ns each, because it checks that they are UTF-8; with eight chunks of half
+//! a million rows, 0.7 to 1.3 times. Dictionaries take 5 times as long: `concat` gives equal values several codes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
-    Array, ArrayRef, OffsetSizeTrait, PrimitiveArray, RunArray, StructArray, make_array,
+    Array, ArrayRef, ArrowNativeTypeOp, OffsetSizeTrait, PrimitiveArray, RunArray, StructArray,
+    make_array,
 };
-use arrow_buffer::{ArrowNativeType, BooleanBufferBuilder, Buffer, NullBuffer, OffsetBuffer};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer};
 use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType, Fields};
@@ -20,16 +25,16 @@ use super::coded::of_one_dictionary;
 use super::dictionary::most;
 use super::{fit, settled};
 use crate::error::Error;
-use crate::memory;
+use crate::memory::{self, Fresh};
+
+/// Offsets, whose sums may wrap where other code writes to them.
+trait Offset: OffsetSizeTrait + ArrowNativeTypeOp {}
+impl Offset for i32 {}
+impl Offset for i64 {}
 
 /// Chunks as one array.
 pub(crate) fn joined(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {
     fit::check_joined(chunks)?;
-    let chunks = match chunks {
-        [_] => chunks.to_vec(),
-        _ => settled::chunks(chunks)?,
-    };
-    let chunks = chunks.as_slice();
     checked(|| concat(chunks))
 }
 
@@ -48,6 +53,20 @@ fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         DataType::Struct(fields) => structs(chunks, fields),
         DataType::List(_) => lists::<i32>(chunks),
         DataType::LargeList(_) => lists::<i64>(chunks),
+        DataType::Utf8 | DataType::Binary => bytes::<i32>(chunks),
+        DataType::LargeUtf8 | DataType::LargeBinary => bytes::<i64>(chunks),
+        DataType::Boolean => booleans(chunks),
+        DataType::FixedSizeBinary(width) => items(chunks, width.as_usize()),
+        other => match other.primitive_width() {
+            Some(width) => items(chunks, width),
+            None => indexed(&settled::chunks(chunks)?),
+        },
+    }
+}
+
+/// Chunks whose indices no other code can change.
+fn indexed(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    match chunks[0].data_type() {
         DataType::ListView(_) => views::<i32>(chunks),
         DataType::LargeListView(_) => views::<i64>(chunks),
         DataType::Dictionary(..) | DataType::FixedSizeList(..) => coded(chunks),
@@ -58,6 +77,86 @@ fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         },
         _ => appended(chunks),
     }
+}
+
+/// Numbers, or any other values of `width` bytes.
+fn items(chunks: &[ArrayRef], width: usize) -> Result<ArrayRef, ArrowError> {
+    let values = chunks.iter().map(|chunk| {
+        let data = chunk.to_data();
+        data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
+    });
+    let values = together(&memory::collect(values)?)?;
+    Ok(make_array(like(chunks)?.add_buffer(values).build()?))
+}
+
+fn booleans(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let values = bits(chunks, |chunk| Some(chunk.as_boolean().values()))?;
+    Ok(make_array(like(chunks)?.add_buffer(values.into_inner()).build()?))
+}
+
+/// Texts or binaries.
+fn bytes<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let data = memory::collect(chunks.iter().map(|chunk| chunk.to_data()))?;
+    let own = data.iter().map(|data| {
+        let own = if data.is_empty() { &[][..] } else { &data.buffer::<O>(0)[..=data.len()] };
+        (own, data.buffers()[1].len())
+    });
+    let (offsets, ranges) = offsets::<O>(own)?;
+    let values = data.iter().zip(ranges);
+    let values =
+        values.map(|(data, range)| data.buffers()[1].slice_with_length(range.start, range.len()));
+    let values = together(&memory::collect(values)?)?;
+    Ok(make_array(like(chunks)?.add_buffer(offsets).add_buffer(values).build()?))
+}
+
+/// The offsets of all chunks as those of one array, and the range of each chunk's values that belong to its rows.
+/// `chunks` gives the offsets of each chunk, none if it has no rows, and the number of its values.
+///
+/// Other code may write to the offsets, so each is read once, and the copies are checked.
+fn offsets<'a, O: Offset>(
+    chunks: impl ExactSizeIterator<Item = (&'a [O], usize)> + Clone,
+) -> Result<(Buffer, Vec<Range<usize>>), ArrowError> {
+    let each = chunks.clone().map(|(own, _)| (own.len().saturating_sub(1), length(own)));
+    let (rows, values) = each.fold((0, 0), |sum, (rows, values)| (sum.0 + rows, sum.1 + values));
+    if O::from_usize(values).is_none() {
+        return Err(ArrowError::OffsetOverflowError(values));
+    }
+    let mut ranges = memory::reserved(chunks.len())?;
+    let offsets = Fresh::try_build::<O>(rows + 1, |offsets| {
+        offsets.push(O::zero());
+        for (own, values) in chunks {
+            let Some((&first, own)) = own.split_first() else {
+                ranges.push(0..0);
+                continue;
+            };
+            let start = offsets.len() - 1;
+            let base = offsets[start];
+            let by = base.sub_wrapping(first);
+            offsets.extend(own.iter().map(|offset| offset.add_wrapping(by)));
+            let length = offsets[offsets.len() - 1].sub_wrapping(base);
+            let range = first.to_usize().zip(length.to_usize());
+            let range = range.map(|(first, length)| first..first.saturating_add(length));
+            match range.filter(|range| offsets[start..].is_sorted() && range.end <= values) {
+                Some(range) => ranges.push(range),
+                None => {
+                    return Err(Error::InvalidArray(
+                        "the offsets are not offsets of rows".to_owned(),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok((offsets.into_buffer(), ranges))
+}
+
+/// All bytes in new memory.
+fn together(parts: &[Buffer]) -> Result<Buffer, ArrowError> {
+    let nbytes = parts.iter().map(Buffer::len).fold(0, usize::saturating_add);
+    let all = Fresh::build::<u8>(nbytes, |all| {
+        parts.iter().for_each(|part| all.extend_from_slice(part));
+    });
+    Ok(all?.into_buffer())
 }
 
 fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError> {
@@ -72,20 +171,14 @@ fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError>
 }
 
 /// Lists, with only the values that are in a list.
-fn lists<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
-    let lists = || chunks.iter().map(|chunk| chunk.as_list::<O>());
-    let values = lists().map(|list| {
-        let (first, last) = (list.offsets()[0].as_usize(), list.offsets()[list.len()].as_usize());
-        list.values().slice(first, last - first)
-    });
-    let values = concat(&values.collect::<Vec<_>>())?;
-    if O::from_usize(values.len()).is_none() {
-        return Err(ArrowError::OffsetOverflowError(values.len()));
-    }
-    check_own::<O>(chunks)?;
-    let offsets =
-        OffsetBuffer::<O>::from_lengths(lists().flat_map(|list| list.offsets().lengths()));
-    let data = like(chunks)?.add_buffer(offsets.into_inner().into_inner());
+fn lists<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let lists = memory::collect(chunks.iter().map(|chunk| chunk.as_list::<O>()))?;
+    let own = lists.iter().map(|list| (&list.offsets()[..], list.values().len()));
+    let (offsets, ranges) = offsets::<O>(own)?;
+    let values = lists.iter().zip(ranges);
+    let values = values.map(|(list, range)| list.values().slice(range.start, range.len()));
+    let values = concat(&memory::collect(values)?)?;
+    let data = like(chunks)?.add_buffer(offsets);
     Ok(make_array(data.add_child_data(values.to_data()).build()?))
 }
 
@@ -145,17 +238,8 @@ fn coded(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     fit::check_appended(chunks, chunks[0].data_type())?;
     let data: Vec<_> = chunks.iter().map(|chunk| chunk.to_data()).collect();
-    let rows = data.iter().map(|data| data.len()).sum();
-    let bytes =
-        |of: fn(&ArrayRef) -> usize| Capacities::Binary(rows, Some(chunks.iter().map(of).sum()));
-    let capacities = match chunks[0].data_type() {
-        DataType::Utf8 => bytes(|chunk| length(chunk.as_string::<i32>().value_offsets())),
-        DataType::LargeUtf8 => bytes(|chunk| length(chunk.as_string::<i64>().value_offsets())),
-        DataType::Binary => bytes(|chunk| length(chunk.as_binary::<i32>().value_offsets())),
-        DataType::LargeBinary => bytes(|chunk| length(chunk.as_binary::<i64>().value_offsets())),
-        _ => Capacities::Array(rows),
-    };
-    let mut all = MutableArrayData::with_capacities(data.iter().collect(), false, capacities);
+    let rows = Capacities::Array(data.iter().map(|data| data.len()).sum());
+    let mut all = MutableArrayData::with_capacities(data.iter().collect(), false, rows);
     for (index, data) in data.iter().enumerate() {
         all.try_extend(index, 0, data.len())?;
     }
@@ -169,8 +253,12 @@ fn check_own<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<(), ArrowError> 
     Ok(memory::probe_alloc(nbytes)?)
 }
 
-fn length<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
-    (offsets[offsets.len() - 1] - offsets[0]).as_usize()
+/// The number of values between the first offset and the last.
+fn length<O: Offset>(offsets: &[O]) -> usize {
+    match offsets {
+        [first, .., last] => last.sub_wrapping(*first).to_usize().unwrap_or(0),
+        _ => 0,
+    }
 }
 
 /// The `ArrayData` of all chunks together, without buffers and children. Arrays are built from `ArrayData`,
@@ -184,15 +272,26 @@ fn nulls(chunks: &[ArrayRef]) -> Result<Option<NullBuffer>, ArrowError> {
     if chunks.iter().all(|chunk| chunk.null_count() == 0) {
         return Ok(None);
     }
+    Ok(Some(NullBuffer::new(bits(chunks, |chunk| Some(chunk.nulls()?.inner()))?)))
+}
+
+/// The bits of all chunks; those that `of` has none for are true.
+fn bits(
+    chunks: &[ArrayRef],
+    of: fn(&ArrayRef) -> Option<&BooleanBuffer>,
+) -> Result<BooleanBuffer, ArrowError> {
     // Rows of structs without fields take no memory, so that there may be any number of them.
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
     memory::probe_alloc(rows.div_ceil(8))?;
-    let mut valid = BooleanBufferBuilder::new(rows);
+    let mut bits = BooleanBufferBuilder::new(rows);
     for chunk in chunks {
-        match chunk.nulls() {
-            Some(nulls) => valid.append_buffer(nulls.inner()),
-            None => valid.append_n(chunk.len(), true),
+        match of(chunk) {
+            Some(own) => bits.append_buffer(own),
+            None => bits.append_n(chunk.len(), true),
         }
     }
-    Ok(Some(NullBuffer::new(valid.finish())))
+    Ok(bits.finish())
 }
+
+#[cfg(test)]
+mod tests;

@@ -80,7 +80,7 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
     let items = |width: usize| bytes_of(data, width);
     let columns = || {
         let columns = data.child_data().iter();
-        columns.map(|column| copy(&column.slice(start, rows), all)).collect::<Settled<Vec<_>>>()
+        columns.map(|column| copy(&slice(column, start, rows), all)).collect::<Settled<Vec<_>>>()
     };
     let nulls = validity(data)?;
     let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls.clone());
@@ -99,7 +99,7 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
         }
         FixedSizeList(_, size) => {
             let size = size.as_usize();
-            builder.add_child_data(copy(&child(0).slice(start * size, rows * size), all)?)
+            builder.add_child_data(copy(&slice(child(0), start * size, rows * size), all)?)
         }
         Struct(_) => builder.child_data(columns()?),
         Union(_, UnionMode::Sparse) => builder.add_buffer(items(1)?).child_data(columns()?),
@@ -126,6 +126,14 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
         other => builder.add_buffer(items(other.primitive_width().unwrap_or(0))?),
     };
     builder.build()
+}
+
+/// [`ArrayData::slice`], but for structs, whose children it slices in arrow-rs 59 without a reset of the offset.
+fn slice(data: &ArrayData, start: usize, len: usize) -> ArrayData {
+    match data.data_type() {
+        DataType::Struct(_) => make_array(data.clone()).slice(start, len).into_data(),
+        _ => data.slice(start, len),
+    }
 }
 
 /// Texts or binaries: copies their offsets, each of them read once, and with `all` the bytes between the first and
@@ -155,7 +163,7 @@ fn lists<O: OffsetSizeTrait>(
     let items = &data.child_data()[0];
     let (mut offsets, first, length) = offsets::<O>(data, items.len())?;
     offsets.iter_mut().for_each(|offset| *offset = *offset - first);
-    let items = copy(&items.slice(first.as_usize(), length), all)?;
+    let items = copy(&slice(items, first.as_usize(), length), all)?;
     Ok(builder.add_buffer(Buffer::from_vec(offsets)).add_child_data(items))
 }
 

@@ -1,0 +1,72 @@
+use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};
+use arrow_array::types::Float32Type;
+use arrow_array::{
+    BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, FixedSizeListArray,
+    Float64Array, LargeListArray, LargeStringArray, ListArray, NullArray, StringArray,
+    StringViewArray,
+};
+
+use super::*;
+
+fn arrays() -> Vec<ArrayRef> {
+    let texts = ["a", "", "zwölf", "d", "e", "six"];
+    let some = |row: usize| row % 4 != 1;
+    let rows = (0..6).map(|row| some(row).then(|| vec![Some(row as f32), None]));
+    let mut map = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
+    for row in 0..6 {
+        map.keys().append_value(format!("key {row}"));
+        map.values().append_value(row);
+        map.append(row != 2).unwrap();
+    }
+    let numbers: ArrayRef =
+        Arc::new(Float64Array::from_iter((0..6).map(|row| Some(f64::from(row)))));
+    let lists: ArrayRef =
+        Arc::new(ListArray::from_iter_primitive::<Float32Type, _, _>(rows.clone()));
+    let runs = PrimitiveArray::<Int32Type>::from(vec![1, 4, 6]);
+    let runs = RunArray::try_new(&runs, &StringArray::from(vec!["x", "y", "z"])).unwrap();
+    let columns = [("numbers", numbers.clone()), ("lists", lists.clone())];
+    vec![
+        numbers,
+        lists,
+        Arc::new(StructArray::try_from(columns.to_vec()).unwrap()),
+        Arc::new(BooleanArray::from_iter((0..6).map(|row| some(row).then_some(row > 2)))),
+        Arc::new(Decimal128Array::from_iter((0..6).map(|row| Some(row)))),
+        Arc::new(StringArray::from_iter((0..6).map(|row| some(row).then_some(texts[row])))),
+        Arc::new(LargeStringArray::from_iter_values(texts)),
+        Arc::new(BinaryArray::from_iter_values(texts)),
+        Arc::new(StringViewArray::from_iter_values(["longer than twelve bytes"; 6])),
+        Arc::new(FixedSizeBinaryArray::try_from_iter(["ab"; 6].iter()).unwrap()),
+        Arc::new(LargeListArray::from_iter_primitive::<Float32Type, _, _>(rows.clone())),
+        Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(rows, 2)),
+        Arc::new(map.finish()),
+        Arc::new(NullArray::new(6)),
+        Arc::new(runs),
+    ]
+}
+
+#[test]
+fn slices_of_any_type_are_the_same_rows_as_by_arrow_select() {
+    for array in arrays() {
+        for parts in [&[0..6, 0..6][..], &[1..5, 2..2, 0..3, 5..6], &[3..3, 3..3], &[2..4]] {
+            let chunks = parts.iter().map(|part| array.slice(part.start, part.len()));
+            let chunks = chunks.collect::<Vec<_>>();
+            let refs = chunks.iter().map(|chunk| &**chunk).collect::<Vec<_>>();
+            let expected = arrow_select::concat::concat(&refs).unwrap();
+            assert_eq!(&joined(&chunks).unwrap(), &expected, "{}", array.data_type());
+        }
+    }
+}
+
+#[test]
+fn offsets_are_rebased_and_those_that_are_none_refused() {
+    let of = |chunks: &[(&'static [i32], usize)]| offsets(chunks.to_vec().into_iter());
+    let (rebased, ranges) = of(&[(&[2, 3, 5], 9), (&[], 0), (&[0], 4), (&[1, 1, 4], 4)]).unwrap();
+    assert_eq!(rebased.typed_data::<i32>(), [0, 1, 3, 3, 6]);
+    assert_eq!(ranges, [2..5, 0..0, 0..0, 1..4]);
+    for wrong in [&[0, 5, 3][..], &[0, 5], &[-1, 2], &[3, 2], &[i32::MAX, i32::MIN]] {
+        assert!(of(&[(&[0, 1], 1), (wrong, 4)]).is_err(), "{wrong:?}");
+    }
+    let most: &[i32] = &[0, i32::MAX];
+    let error = of(&[(most, usize::MAX), (most, usize::MAX)]).unwrap_err();
+    assert!(matches!(error, ArrowError::OffsetOverflowError(_)), "{error}");
+}
