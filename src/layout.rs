@@ -194,10 +194,7 @@ mod tests {
     #[test]
     fn what_a_machine_cannot_count_to_does_not_fit_it_and_is_not_negative() {
         let extent = 1 << 33;
-        let counted = match usize::try_from(extent) {
-            Ok(count) => Ok(count),
-            Err(_) => Err(Error::Overflow("number of elements")),
-        };
+        let counted = usize::try_from(extent).map_err(|_| Error::Overflow("number of elements"));
         assert_eq!(element_count(&[extent]), counted);
         assert_eq!(element_count(&[extent, 1]), counted);
         assert_eq!(element_count(&[extent, 0]), Ok(0));

@@ -297,6 +297,30 @@ fn dropping_them_drops_the_reader() {
     }
 }
 
+/// The thread does not wait for itself.
+#[test]
+fn the_reader_may_drop_the_batches_that_it_is_read_for() {
+    let (lend, lent) = mpsc::channel::<Batches>();
+    let (tell, told) = mpsc::channel();
+    let source = Source::new(move |index| {
+        if index == 1 {
+            let begun = Instant::now();
+            drop(lent.recv().unwrap());
+            tell.send(begun.elapsed()).unwrap();
+        }
+        Some(Ok(ten(index)))
+    });
+    let (is_dropped, read) = (Arc::clone(&source.is_dropped), Arc::clone(&source.read));
+    let options = BatchOptions::default().with_prefetch(2);
+    lend.send(Batches::try_new(source, &options).unwrap()).unwrap();
+    let waited = told.recv().unwrap();
+    while !is_dropped.load(Ordering::SeqCst) {
+        thread::yield_now();
+    }
+    assert_eq!(read.load(Ordering::SeqCst), 2);
+    assert!(cfg!(miri) || waited < Duration::from_secs(1), "{waited:?}");
+}
+
 #[test]
 fn so_many_batches_are_made_ahead_and_no_more() {
     let source = Source::new(|index| Some(Ok(ten(index))));
@@ -495,6 +519,22 @@ fn nulls_are_refused_filled_or_masked() {
     assert_eq!(masked, [(true, true), (false, true), (true, false), (true, false)]);
 }
 
+#[test]
+fn a_value_that_does_not_fit_is_named_with_its_column() {
+    let batch = record_batch!(("x", Int64, [1, 2]), ("y", Int64, [3, 300])).unwrap();
+    let export = ExportOptions::default().with_dtype(DLDataType::INT8);
+    let options = BatchOptions::default().with_export(export).with_batch_size(1);
+    for matrix in [false, true] {
+        let mut batches = open(vec![batch.clone()], &options.clone().with_matrix(matrix));
+        batches.next().unwrap().unwrap();
+        let error = batches.next().unwrap().unwrap_err();
+        let Error::Column { name, error } = error else { panic!("{error}") };
+        assert_eq!(name, "y");
+        assert!(matches!(*error, Error::ValueDoesNotFit { .. }), "{error}");
+        assert!(batches.next().is_none());
+    }
+}
+
 /// The values that the codes of a tensor stand for.
 fn meant(tensor: &BatchTensor) -> Vec<String> {
     let dictionary = tensor.dictionary().expect("codes of the test").expect("codes of the test");
@@ -539,6 +579,9 @@ fn a_code_stands_for_one_value_in_all_batches() {
             assert_eq!(&last.slice(0, dictionary.len()), &dictionary);
         }
         assert!(batches_of[0].column("row").unwrap().dictionary().unwrap().is_none());
+        assert_eq!(format!("{batches:?}"), "Batches { .. }");
+        let shown = format!("{:?}", batches_of[0]);
+        assert!(shown.contains("Dictionary { .. }"), "{shown}");
     }
 
     let shuffled = options.with_batch_size(3).with_shuffle(100, 1);

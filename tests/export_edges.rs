@@ -1,9 +1,12 @@
 //! Arrays at the edges of what can be counted, and nulls in unused places.
 
+use std::slice::from_ref;
 use std::sync::Arc;
 
 use arrow_array::types::Float32Type;
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float32Array, Int32Array, new_empty_array};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Float32Array, Int32Array, new_empty_array, record_batch,
+};
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
@@ -136,4 +139,22 @@ fn tensors_of_any_shape_are_annotated_as_they_are_read() -> Result<(), Error> {
 fn a_scalar_is_shown_as_what_it_is() {
     let shown = [Scalar::from(true), Scalar::from(-1), Scalar::from(1.0)].map(|it| it.to_string());
     assert_eq!(shown, ["true", "-1", "1.0"]);
+}
+
+#[test]
+fn the_plan_of_a_table_is_that_of_its_columns() {
+    let batch = record_batch!(
+        ("bits", Boolean, [true, false, true]),
+        ("shared", Int32, [1, 2, 3]),
+        ("filled", Int16, [Some(1), None, Some(3)])
+    )
+    .expect("a table");
+    let options = ExportOptions::default().with_nulls(NullPolicy::Fill(0.into()));
+    let prepared = export::prepare_columns(from_ref(&batch), &batch.schema(), &options);
+    let prepared = prepared.expect("columns of numbers");
+    let copied: Vec<usize> = prepared.plan().steps.iter().map(|step| step.nbytes).collect();
+    assert_eq!(copied, [3, 6]);
+    let columns = prepared.run().expect("there is memory");
+    let filled = columns[2].1.values.as_slice::<i16>();
+    assert_eq!((columns[2].0.name().as_str(), filled), ("filled", Some(&[1, 0, 3][..])));
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int32Type};
-use arrow_array::{Array, ArrayRef, DictionaryArray, ListArray};
+use arrow_array::{Array, ArrayRef, DictionaryArray, ListArray, RecordBatch};
 use arrow_buffer::OffsetBuffer;
-use arrow_dlpack::{CopyPolicy, CopyReason, ExportOptions, NullPolicy, export};
+use arrow_dlpack::export::{self, Source};
+use arrow_dlpack::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy};
 use arrow_schema::Field;
 
 fn field_of(array: &dyn Array) -> Field {
@@ -55,4 +56,21 @@ fn ragged_chunks_are_put_together_in_the_one_copy_that_is_made() {
     let ragged = export::ragged((&chunks[..], &field_of(&chunks[0])), &physical, None).unwrap();
     assert_eq!(ragged.values.as_slice::<i8>(), Some(&[0, 1, 1, 2][..]));
     assert_eq!(ragged.dictionary.map(|words| words.len()), Some(3));
+}
+
+#[test]
+fn one_row_is_ragged_too_and_a_table_is_not() {
+    let rows = [vec![1, 2], vec![3], vec![4, 5, 6]].map(|row| Some(row.into_iter().map(Some)));
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(rows);
+    let field = field_of(&lists);
+    let row = |index| export::ragged(Source::Row(&lists, &field, index), &<_>::default(), None);
+    let last = row(2).unwrap();
+    assert_eq!(last.values.as_slice::<i32>(), Some(&[4, 5, 6][..]));
+    assert_eq!(last.offsets.as_slice::<i32>(), Some(&[0, 3][..]));
+    assert_eq!(row(3).unwrap_err(), Error::NoSuchRow { index: 3, len: 3 });
+
+    let column: ArrayRef = Arc::new(lists.clone());
+    let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
+    let refused = export::ragged(&batch, &ExportOptions::default(), None).unwrap_err();
+    assert!(matches!(refused, Error::UnsupportedType { .. }), "{refused}");
 }

@@ -1,11 +1,17 @@
 //! Law: a mask beside a tensor makes nulls of exactly what it is false for, or is refused.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, BooleanArray, Int64Array};
-use arrow_dlpack::{CopyPolicy, Error, ImportOptions, ManagedTensor, MaskProblem, export, import};
+use arrow_dlpack::ffi::DLDataType;
+use arrow_dlpack::import::{self, Representation};
+use arrow_dlpack::{CopyPolicy, Error, ImportOptions, ManagedTensor, MaskProblem, export};
+use arrow_schema::{DataType, Field};
+use support::{Abi, Data, Producer};
+
+mod support;
 
 /// `live()` counts for the whole process, so that one test at a time runs.
 fn alone() -> MutexGuard<'static, ()> {
@@ -52,4 +58,38 @@ fn a_mask_takes_a_copy() {
     let options = ImportOptions::default().with_copy(CopyPolicy::Never);
     let error = import::masked(values(), mask(vec![true; 3]), &options).unwrap_err();
     assert!(matches!(error, Error::CopyForbidden { nbytes: 1, .. }));
+}
+
+#[test]
+fn what_is_prepared_has_the_field_of_the_array() {
+    let _alone = alone();
+    let options = ImportOptions::default();
+    let prepared = import::prepare_masked(values(), mask(vec![true, false, true]), &options);
+    let prepared = prepared.unwrap();
+    let field = prepared.field().clone();
+    assert_eq!((field.data_type(), field.is_nullable()), (&DataType::Int64, true));
+    assert_eq!(prepared.run().unwrap().1, field);
+}
+
+#[test]
+fn a_mask_of_the_elements_needs_items_in_the_rows() {
+    let _alone = alone();
+    let bytes = ManagedTensor::from_vec(vec![0_u8; 4], &[2, 2]).unwrap();
+    let mask = ManagedTensor::from_bytes([1, 0, 1, 1], DLDataType::BOOL, &[2, 2]).unwrap();
+    let field = Arc::new(Field::new("x", DataType::FixedSizeBinary(2), true));
+    let options = ImportOptions::default();
+    let options = options.with_representation(Representation::Field(Arc::clone(&field)));
+    let error = import::masked(bytes, mask, &options).unwrap_err();
+    assert_eq!(error, Error::BadMask(MaskProblem::NoItems { field }));
+}
+
+#[test]
+fn a_mask_is_where_the_cpu_can_read_it() {
+    let _alone = alone();
+    let (device, data) = (support::device(2, 0), Data::Address(64));
+    let elsewhere = Producer { device, data, ..Producer::bytes(DLDataType::BOOL, &[], &[3], &[1]) };
+    let (mask, watch) = elsewhere.tensor(Abi::Versioned);
+    let error = import::masked(values(), mask.unwrap(), &ImportOptions::default()).unwrap_err();
+    assert_eq!(error, Error::UnreadableDevice { device });
+    watch.released_once();
 }

@@ -2,6 +2,7 @@
 //! tensor, read as an array, and handed over again.
 
 use std::collections::HashMap;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::thread;
 
@@ -187,6 +188,30 @@ fn what_came_back_from_c_is_no_more_known_to_be_ours() {
     let refused = export::into_tensor(array).unwrap_err();
     assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Foreign));
     assert!(!refused.to_string().contains("outside of Rust"), "{refused}");
+}
+
+/// As it is with an array that has gone out and in again through Arrow's C interface.
+#[test]
+fn another_buffer_over_the_memory_is_known_to_be_ours() {
+    let (array, home) = copied(8);
+    let values = array.as_primitive::<Float32Type>().values().inner().clone();
+    let start = NonNull::new(values.as_ptr().cast_mut()).unwrap();
+    // SAFETY: the buffer has the other one, and with it the memory.
+    #[expect(unsafe_code, reason = "makes a buffer of an address")]
+    let back =
+        unsafe { Buffer::from_custom_allocation(start, values.len(), Arc::new(values.clone())) };
+    drop(values);
+    let back: ArrayRef = Arc::new(Float32Array::new(back.into(), None));
+    assert_eq!(address(&back), home);
+    let refused = export::into_tensor(back).unwrap_err();
+    assert_eq!(address(&refused.array), home);
+    assert_eq!(&refused.array, &array);
+    let again = refused.array.clone();
+    assert_eq!(Error::from(refused), Error::NotExclusive(ExclusiveObstacle::Shared));
+    drop(array);
+    let mut tensor = export::into_tensor(again).unwrap();
+    add_one(&mut tensor);
+    assert_eq!((tensor.data().addr(), tensor.shape()), (home, &[8][..]));
 }
 
 #[test]

@@ -307,6 +307,11 @@ fn booleans_can_be_read_if_their_bytes_are_0_and_1() {
     let bytes = ManagedTensor::from(array![1_u8, 0]);
     let mismatch = Error::DtypeMismatch { expected: DLDataType::BOOL, found: DLDataType::UINT8 };
     assert_eq!(refused(&bytes), mismatch);
+    let (device, data) = (support::device(2, 0), Data::Address(64));
+    let elsewhere = Producer { device, data, ..Producer::bytes(DLDataType::BOOL, &[], &[2], &[1]) };
+    let (tensor, watch) = elsewhere.tensor(Abi::Versioned);
+    assert_eq!(refused(&tensor.expect("a tensor")), Error::UnreadableDevice { device });
+    watch.released_once();
 }
 
 #[test]

@@ -168,6 +168,10 @@ def test_jax_takes_shape_and_dtype(column, brains):
     assert jnp.asarray(Array(column)).tolist() == [1.5, 2.5]
     assert jnp.asarray(Tensor.from_dlpack(brains)).dtype == jnp.bfloat16
     assert jnp.asarray(matrix, dtype="int32").tolist() == [[0, 1, 2], [3, 4, 5]]
+    # JAX itself takes what is elsewhere, or says why not.
+    elsewhere = Tensor.from_dlpack(Producer(device_type=CUDA, data=0xDEAD0000, destructor=True))
+    with pytest.raises(RuntimeError, match="cuda"):
+        jnp.asarray(elsewhere)
 
 
 def test_an_array_goes_row_by_row():

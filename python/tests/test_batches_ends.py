@@ -568,6 +568,19 @@ def test_ctrl_c_ends_the_waiting(prefetch):
 
 
 @pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_ends_a_long_batch():
+    """Of chunks that are there, so that no other Python code meets it."""
+    table = pa.table({"x": pa.chunked_array([pa.array([1.0])] * 1_000_000)})
+    batches = iter_batches(table, batch_size=2_000_000, format="matrix")
+    timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    timer.join()
+    assert list(batches) == []
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_ends_the_waiting_of_close():
     entered, go = threading.Event(), threading.Event()
 

@@ -497,6 +497,15 @@ def test_a_tensor_elsewhere_is_described_and_not_touched():
     assert gpu.deleted == 1
 
 
+def test_an_error_that_is_no_refusal_of_a_device_is_the_producers_own():
+    class Lost(Gpu):
+        def __dlpack__(self, **keywords):
+            raise LookupError("the memory is gone")
+
+    with pytest.raises(LookupError, match="^the memory is gone$"):
+        Tensor.from_dlpack(Lost(), device=(CUDA, 1))
+
+
 def test_a_tensor_elsewhere_has_its_producer_answer():
     gpu = Gpu()
     tensor = Tensor.from_dlpack(gpu)

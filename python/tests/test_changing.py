@@ -194,6 +194,25 @@ def test_an_array_that_may_not_be_copied_is_one_chunk():
     assert len(ad.Array(pa.chunked_array([[1, 2]]), copy=False)) == 2
     with pytest.raises(BufferError, match="2 chunks"):
         ad.Array(pa.chunked_array([[1, 2], [3]]), copy=False)
+    misaligned = [None, pa.py_buffer(bytes(9)).slice(1)]
+    with pytest.raises(BufferError, match="not aligned to their values: 8 bytes"):
+        ad.Array(pa.Array.from_buffers(pa.int32(), 2, misaligned), copy=False)
+
+
+@pytest.mark.parametrize(
+    ("written", "words"),
+    [
+        ([0, 2, 1, 6], "offset 2 is 1, .* 2"),
+        ([4, 4, 5, 2], "offset 3 is 2, .* 4"),
+    ],
+)
+def test_offsets_that_fall_once_they_have_been_checked_are_refused(written, words):
+    offsets = np.array([0, 2, 4, 6], "int32")
+    buffers = pa.py_buffer(offsets), pa.py_buffer(b"abcdef")
+    taken = ad.Array(pa.StringArray.from_buffers(3, *buffers))
+    offsets[:] = written
+    with pytest.raises((BufferError, ValueError), match=words):
+        ad.ragged(taken, copy=True)
 
 
 def test_chunks_that_share_a_dictionary_share_it_when_they_are_joined():

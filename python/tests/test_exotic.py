@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import sys
 
 import ml_dtypes
 import numpy as np
@@ -233,3 +234,16 @@ def test_fixed_size_binary_stores_a_dtype_too():
     assert torch.from_dlpack(to_tensor(column)).tolist() == [1, 1]
     with pytest.raises(ValueError, match='column "b": bfloat16 cannot become int64'):
         to_tensor(pa.table({"a": [1, 2], "b": column}))
+
+
+def test_an_ml_dtypes_that_is_broken_is_heard(monkeypatch):
+    class Finder:
+        def find_spec(self, name, *_):
+            if name == "ml_dtypes":
+                raise OSError("its library is not there")
+
+    tensor = Tensor.from_dlpack(torch.ones(1).bfloat16())
+    monkeypatch.delitem(sys.modules, "ml_dtypes")
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    with pytest.raises(OSError, match="its library is not there"):
+        tensor.__array__()

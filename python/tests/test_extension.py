@@ -1,6 +1,8 @@
 """Another extension built on feature `pyo3` (examples/extension) exchanges these objects."""
 
 import ctypes
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import extension
@@ -11,7 +13,7 @@ import pyarrow as pa
 import pytest
 import torch
 from arrow_dlpack import Array, Tensor, from_dlpack
-from hostile import IS_COPIED, Producer
+from hostile import CUDA, IS_COPIED, Producer
 
 ROOT = Path(__file__).parents[2]
 
@@ -138,6 +140,65 @@ def test_it_speaks_pyo3_arrow_too():
     assert pa.chunked_array(extension.chunked(chunks)).equals(chunks)
     uuids = pa.array([b"0" * 16], pa.uuid())
     assert pa.array(extension.between(uuids)).type == pa.uuid()
+
+
+def loaded():
+    """The other module of the same library: what the example does not need."""
+    library = getattr(extension, "extension", extension).__file__
+    loader = ExtensionFileLoader("rest", library)
+    module = module_from_spec(spec_from_loader("rest", loader))
+    loader.exec_module(module)
+    return module
+
+
+REST = loaded()
+
+
+def test_a_tensor_is_described():
+    tensor = extension.as_tensor(extension.doubled(pa.array([1.0, 2.0, 3.0])))
+    address = np.asarray(tensor).ctypes.data
+    assert REST.described(tensor) == ([3], [1], "float64", (1, 0), address, "doubled")
+    matrix = np.ones((2, 3), "int16").T
+    described = REST.described(matrix)
+    assert described == ([3, 2], [1, 3], "int16", (1, 0), matrix.ctypes.data, None)
+    assert REST.described(Producer(device_type=CUDA, device_id=1))[3] == (CUDA, 1)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64"])
+def test_cells_are_shown_as_the_numbers_in_them(dtype):
+    numbers = np.array([1, 2], dtype)
+    assert REST.cells(numbers) == str(numbers.tolist())
+
+
+def test_what_rust_promises_not_to_write_to_is_read_where_it_is():
+    assert REST.sum_in_place(np.arange(4.0)) == 6
+    assert REST.sum_in_place(np.arange(4.0)[::2]) is None
+    assert REST.sum_in_place(np.arange(4)) is None
+
+
+def test_what_rust_could_be_reading_python_cannot_write_to():
+    own, shared = REST.own_and_shared()
+    assert (own.readonly, shared.readonly) == (False, True)
+    np.from_dlpack(own)[0] = 9
+    assert (own.tolist(), shared.tolist()) == ([9, 2], [1, 2])
+
+
+def test_chunks_are_a_source():
+    column = pa.chunked_array([[1.0], [], [2.0, 3.0]])
+    assert REST.put_together(column).tolist() == [1, 2, 3]
+
+
+def test_all_of_pyo3_arrow_goes_both_ways():
+    column = pa.array([1.0, None])
+    assert pa.array(REST.their_array(column)).equals(column)
+    chunks = pa.chunked_array([column, pa.array([2.0])])
+    assert pa.chunked_array(REST.through_chunks(chunks)).equals(chunks)
+    assert pa.table(REST.their_table(TABLE)).equals(TABLE)
+    batch = TABLE.to_batches()[0]
+    assert pa.table(REST.table_of_batch(batch)).equals(TABLE)
+    assert pa.record_batch(REST.only_batch(TABLE)).equals(batch)
+    with pytest.raises(BufferError, match="2 chunks"):
+        REST.only_batch(pa.concat_tables([TABLE.slice(0, 1), TABLE.slice(1)]))
 
 
 def test_what_rust_keeps_python_cannot_write_to():

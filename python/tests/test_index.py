@@ -76,6 +76,15 @@ def test_what_is_no_view_says_so(index, words):
         Tensor.from_dlpack(np.zeros(3))[::0]
 
 
+def test_an_index_that_fails_is_heard():
+    class Fails:
+        def __index__(self):
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Tensor.from_dlpack(np.ones(2))[Fails()]
+
+
 def test_nothing_is_assigned():
     tensor = Tensor.from_dlpack(np.zeros(3))
     with pytest.raises(TypeError, match="item assignment"):
@@ -134,6 +143,21 @@ def test_elements_that_share_a_byte_have_no_views():
     with pytest.raises(BufferError, match="uint4"):
         tensor[1:]
     assert tensor.tolist() == [1, 2, 3, 4]
+    signed = Producer(b"\x2f\x87", ctypes.c_uint8, shape=(4,), code=0, bits=4)
+    assert Tensor.from_dlpack(signed).tolist() == [-1, 2, 7, -8]
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"lanes": 2, "shape": (1,)}, "float32x2 .*its lanes as one more axis"),
+        ({"code": 5, "bits": 32}, "complex32 .*convert it"),
+    ],
+)
+def test_elements_that_python_has_no_number_for_are_refused(fields, words):
+    tensor = Tensor.from_dlpack(Producer([1.0, 2.0], **fields))
+    with pytest.raises(TypeError, match=words):
+        tensor.tolist()
 
 
 def test_rows_of_a_column_are_still_the_column():

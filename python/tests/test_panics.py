@@ -58,6 +58,18 @@ BORDERS = {
         "del tensor",  # while its deleter, which is Python code, is there
         "RuntimeError __dlpack__ panicked: this is a bug",
     ),
+    "batches": (
+        "import pyarrow, signal, threading\n"
+        "def handler(*_): raise Panic('planted')\n"
+        "signal.signal(signal.SIGINT, handler)\n"
+        "chunks = [pyarrow.array([1.0])] * 1_000_000\n"
+        "table = pyarrow.table({'x': pyarrow.chunked_array(chunks)})\n"
+        "batches = arrow_dlpack.iter_batches(table, batch_size=2_000_000, format='matrix')\n"
+        "timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])\n"
+        "caught(lambda: (timer.start(), next(batches)))\n"
+        "assert list(batches) == []",
+        "RuntimeError planted",
+    ),
     "exchange API": (
         "out = Out(); caught(lambda: table_of(Tensor).from_object(id(producer), out.at))\n"
         "assert out.value is None",

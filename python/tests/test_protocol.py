@@ -97,6 +97,13 @@ def test_a_received_tensor_hands_on_read_only_and_padding_but_never_is_copied():
 
 
 @pytest.mark.parametrize("exporter", [array, tensor])
+def test_the_cpu_is_asked_for_by_name_too(exporter):
+    for device in ("cpu", (1, 0)):
+        capsule = exporter().__dlpack__(max_version=(1, 3), dl_device=device)
+        assert Tensor.from_dlpack(capsule).device == "cpu"
+
+
+@pytest.mark.parametrize("exporter", [array, tensor])
 @pytest.mark.parametrize(
     ("keywords", "words"),
     [

@@ -154,6 +154,13 @@ def test_a_few_bytes_end_no_process():
     assert "done" in done.stdout
 
 
+LARGE, MAP, STRUCT = pa.large_list(pa.int8()), pa.map_("string", "int8"), pa.struct([("a", "int8")])
+CHOICES = pa.UnionArray.from_dense(
+    pa.array([0, 1, 0], "int8"), pa.array([0, 0, 1], "int32"), [pa.array([1, 2]), pa.array(["a"])]
+)
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], "int16"), [1.5, 2.5])
+
+
 @pytest.mark.parametrize(
     ("array", "wanted"),
     [
@@ -169,6 +176,17 @@ def test_a_few_bytes_end_no_process():
         (pa.array([1, 1, None]), pa.dictionary("int8", pa.int64())),
         (pa.array([b"ab", None]), pa.binary(2)),
         (pa.nulls(3), pa.list_(pa.binary(4), 2)),
+        (pa.nulls(3), pa.large_list_view(pa.int8())),
+        (
+            pa.array([["a", "b"], ["c", None]], pa.list_view(pa.string())),
+            pa.list_(pa.large_string(), 2),
+        ),
+        (pa.array([[[1]], [[2], []]], pa.list_view(LARGE)), pa.list_(LARGE)),
+        (pa.array([[[("a", 1)]], [[], []]], pa.list_view(MAP)), pa.list_(MAP)),
+        (pa.array([[{"a": 1}], [{"a": 2}, None]], pa.list_view(STRUCT)), pa.large_list(STRUCT)),
+        (pa.ListViewArray.from_arrays([0, 1], [2, 2], CHOICES), pa.list_(CHOICES.type)),
+        (RUNS, pa.run_end_encoded(pa.int32(), pa.float32())),
+        (RUNS, pa.float64()),
     ],
 )
 def test_what_fits_is_cast_as_before(array, wanted):
@@ -177,6 +195,39 @@ def test_what_fits_is_cast_as_before(array, wanted):
     given.validate(full=True)
     assert given.type == wanted
     assert given.to_pylist() == array.to_pylist()
+
+
+def test_lists_of_one_value_are_cast_to_the_values_and_back():
+    lists, values = pa.array([[1], [2]], pa.list_(pa.int8(), 1)), pa.array([1, 2], pa.int64())
+    assert pa.array(ad.Array(lists), type=pa.int64()).equals(values)
+    assert pa.array(ad.Array(values), type=lists.type).equals(lists)
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        pa.array([[1], None, [2, 3]], pa.large_list(pa.int8())),
+        pa.array([["a"], None, ["b", None]], pa.list_view(pa.string())),
+        pa.array([["a"], None, ["b", None]], pa.large_list_view(pa.string())),
+        pa.array([[("a", 1)], None, []], MAP),
+        pa.array([[1, 2], None, [3, 4]], pa.list_(pa.int8(), 2)),
+        pa.array([["a", "b"], None, ["c", None]], pa.list_(pa.string(), 2)),
+        pa.array([{"a": 1, "b": 2.5}, None, {"a": 3, "b": None}]),
+        pa.array([{"a": 1, "b": "x"}, None, {"a": 3, "b": None}]),
+        pa.array([1, None, 1]).dictionary_encode(),
+        pa.RunEndEncodedArray.from_arrays(pa.array([1, 3], "int16"), ["a", "b"]),
+        CHOICES,
+        RUNS,
+    ],
+    ids=lambda kept: str(kept.type)[:30],
+)
+def test_a_column_stays_where_another_is_cast(kept):
+    rows = pa.StructArray.from_arrays([kept, pa.array([1, 2, None], "int8")], ["kept", "cast"])
+    wanted = pa.struct([("kept", kept.type), ("cast", pa.int64())])
+    given = pa.array(ad.Array(rows), type=wanted)
+    given.validate(full=True)
+    assert given.type == wanted
+    assert given.to_pylist() == rows.to_pylist()
 
 
 def test_a_cast_without_a_bound_is_refused_with_a_message():

@@ -228,6 +228,13 @@ def test_lengths_types_and_texts():
     assert repr(Array(pa.array(range(9)))).endswith("9 values: [0, 1, 2, 3, 4, 5, ...]>")
     assert repr(Array(pa.array(["x" * 99]))).endswith("1 value: [" + "x" * 39 + "…]>")
     assert repr(Array(pa.array([[1]]))).startswith("<arrow_dlpack.Array List(")
+    assert repr(Array(pa.array([True, None, False]))).endswith("[true, null, false]>")
+    words = pa.array(["a", None, "b"])
+    for key in ("int8", "uint16", "int32", "uint64"):
+        codes = words.dictionary_encode().cast(pa.dictionary(key, pa.string()))
+        assert repr(Array(codes)).endswith("1 null: [a, null, b]>")
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], "int16"), words[:2])
+    assert repr(Array(runs)).endswith(": [a, a, null]>")
     uuids = pa.array([b"0" * 16], pa.uuid())
     assert Array(uuids).type == "arrow.uuid[FixedSizeBinary(16)]"
 
@@ -389,6 +396,18 @@ def test_children_that_are_one_and_the_same_are_not_followed_for_ever():
         Array(keep)
 
 
+def test_the_last_of_too_many_fields_is_refused():
+    """As many children as may be, of which one has a dictionary."""
+    leaf, codes, outer = Source(), Source(), Source(schema={"format": b"+l"})
+    codes.schema.dictionary = ctypes.pointer(leaf.schema)
+    children = np.full((1 << 20) - 1, ctypes.addressof(leaf.schema), "uintp")
+    children[0] = ctypes.addressof(codes.schema)
+    outer.schema.n_children = len(children)
+    outer.schema.children = ctypes.cast(children.ctypes.data, type(outer.schema.children))
+    with pytest.raises(ValueError, match="more than 1048576 fields"):
+        Array(outer)
+
+
 def test_children_that_are_too_short_or_missing_are_refused():
     for format, length, words in [
         (b"+s", 7, "length 7 is too short"),
@@ -490,6 +509,16 @@ def test_a_stream_that_changes_its_mind_about_its_type_is_refused(chunks):
     with pytest.raises(ValueError, match="Int32 is malformed"):
         Array(source)
     source.settle()
+
+
+@pytest.mark.parametrize("place", [0, 99])
+def test_a_chunk_without_values_is_refused_among_many(place):
+    chunks = [Node("i", 1, [None, bytes(4)]) for _ in range(100)]
+    chunks[place] = Node("i", 1, [None, None])
+    source = TreeStream(Node("i", 1, [None, bytes(4)]), chunks)
+    with pytest.raises(ValueError, match="null"):
+        Array(source)
+    assert source.released == 1
 
 
 def test_a_stream_whose_type_has_been_released_is_refused():
@@ -612,6 +641,36 @@ def test_what_is_put_together_can_be_too_much_for_its_type():
     lists = [pa.ListArray.from_arrays([0, 1], word) for word in words]
     with pytest.raises(ValueError, match="[Kk]ey"):
         Array(pa.chunked_array(lists))
+
+
+def runs(values):
+    return pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], "int32"), values)
+
+
+def codes(values):
+    return pa.DictionaryArray.from_arrays(pa.array([1, None, 0], "int8"), pa.array(values))
+
+
+WORDS = pa.array(["a", "b", "c", "a"]).dictionary_encode(), pa.array(["b", "d"]).dictionary_encode()
+JOINED = {
+    "large list views": [
+        pa.array(x, pa.large_list_view(pa.int8())) for x in ([[1], None], [[2, 3]])
+    ],
+    "runs": [runs([1.5, None]), runs([None, 2.5])],
+    "codes of lists": [codes([[1], [2]]), codes([[3], [4, None]])],
+    "codes of nulls": [codes([None, None]), codes([None, None, None])],
+    "codes in lists": [pa.FixedSizeListArray.from_arrays(words, 2) for words in WORDS],
+    "the same codes in lists": [pa.FixedSizeListArray.from_arrays(WORDS[0], 2)] * 2,
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_chunks_of_any_type_are_put_together(name):
+    column = pa.chunked_array(JOINED[name])
+    joined = pa.array(Array(column))
+    joined.validate(full=True)
+    assert joined.type == column.type
+    assert joined.to_pylist() == column.to_pylist()
 
 
 def test_nulls_of_some_chunks_stay_where_they_are():

@@ -24,6 +24,7 @@ from arrow_dlpack import (
     to_tensor_dict,
     udf,
 )
+from hostile import Producer
 
 TABLE = pa.table({"x": [1, 0, 1]})
 
@@ -67,6 +68,20 @@ def test_so_do_the_dtypes_that_arrow_has_not(dtype):
     assert to_tensor(pa.array([1.0]), dtype=dtype).dtype == "bfloat16"
 
 
+@pytest.mark.parametrize(("name", "bits"), [("c8", 64), ("c16", 128), ("<c8", 64)])
+def test_so_do_complex_numbers(name, bits):
+    column = from_dlpack(np.array([1 + 2j], name), type="opaque")
+    assert to_tensor(column, dtype=name).dtype == f"complex{bits}"
+
+
+def test_a_class_of_types_goes_by_its_name():
+    class Float32:
+        def __arrow_c_schema__(self):
+            raise AssertionError("it is a method of the types")
+
+    assert to_tensor(TABLE, dtype=Float32).dtype == "float32"
+
+
 def test_every_dtype_argument_takes_them():
     lists = pa.array([[1], [2, 3]])
     assert ragged(lists, dtype=pa.float32(), offset_type=pa.int64()).offsets.dtype == "int64"
@@ -95,6 +110,7 @@ def test_every_dtype_argument_takes_them():
         ("<", "not the name of a dtype"),
         ("é8", "not the name of a dtype"),
         ("S4", "not the name of a dtype"),
+        ("c", "not the name of a dtype"),
         ("f99999999999999999999999", "not the name of a dtype"),
         ("x" * 10_000_000, "not the name of a dtype"),
         (b"f4", "not the name of a dtype"),
@@ -159,6 +175,15 @@ def test_another_device_is_asked_of_the_producer(device):
     for convert in (Tensor.from_dlpack, from_dlpack, explain):
         with pytest.raises((BufferError, ValueError), match=r"cuda|[Dd]evice|unsupported"):
             convert(np.ones(2), device=device)
+
+
+@pytest.mark.parametrize(
+    ("alias", "device"),
+    [("gpu", "cuda:0"), ("hip:1", "rocm:1"), ("mps", "metal:0"), ("xpu:2", "oneapi:2")],
+)
+def test_libraries_have_names_of_their_own_for_devices(alias, device):
+    with pytest.raises(BufferError, match=f"asked for on {device}, and is on cpu"):
+        Tensor.from_dlpack(Producer(), device=alias)
 
 
 @pytest.mark.parametrize("tensor", [np.ones(2), jnp.ones(2), Tensor.from_dlpack(np.ones(2))],

@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import pickle
 
 import duckdb
 import numpy as np
@@ -316,6 +317,8 @@ def test_a_null_row_leaves_alone_what_has_no_nulls_of_its_own():
     mask = pa.array([False, True, False])
     rows = pa.StructArray.from_arrays([pa.array([1, 2, 3]), pa.nulls(3)], ["x", "none"], mask=mask)
     assert np.from_dlpack(to_tensor_dict(rows, columns=["x"], nulls=0)["x"]).tolist() == [1, 0, 3]
+    with pytest.raises(TypeError, match='column "none": Null has no tensor form'):
+        to_tensor_dict(rows, nulls=0)
 
 
 def test_without_chunks_there_are_no_values_but_a_type():
@@ -331,3 +334,5 @@ def test_a_name_that_c_cannot_end_is_refused_where_it_meets_c():
     for export in batch.__arrow_c_schema__, batch.__arrow_c_array__:
         with pytest.raises(ValueError, match="Null byte"):
             export()
+    with pytest.raises(ValueError, match="Null byte"):
+        pickle.dumps(batch)

@@ -49,6 +49,15 @@ def test_of_a_frame_the_order_is_that_of_the_names():
     assert explain(FRAME, columns=["x"]).zero_copy
 
 
+def test_a_column_without_a_name_is_not_in_the_way():
+    numbers = Node("i", 2, [None, struct.pack("2i", 7, 8)])
+    nameless = replace(numbers, said_of_type={"name": None})
+    source = Tree(Node("+s", 2, [None], [nameless, numbers]))
+    assert flat(to_tensor_dict(source, columns=["x"])["x"]) == [7, 8]
+    with pytest.raises(KeyError, match='no column "y" among \\["", "x"\\]'):
+        to_tensor_dict(Tree(Node("+s", 2, [None], [nameless, numbers])), columns=["y"])
+
+
 def test_labels_and_features_are_all_that_is_read_of_batches():
     options = {"columns": ["y", "x"], "label": "x", "batch_size": 2}
     for batches in (iter_batches(FRAME, **options), BatchDataset(FRAME, **options)):

@@ -55,6 +55,11 @@ class Broken:
         raise ZeroDivisionError(name)
 
 
+class Iterable:
+    def __iter__(self):
+        return iter([1, 2])
+
+
 # Objects, what is said, and what it comes to (None where there is nothing to try).
 ARROW = {
     "a path": ("a.parquet", r"pyarrow\.dataset\.dataset\(x\)", None),
@@ -68,6 +73,7 @@ ARROW = {
     "a range": (range(3), r"pyarrow\.array\(x\)", pa.array),
     "a set": ({1, 2}, r"pyarrow\.array\(x\)", pa.array),
     "a generator": ((x for x in [1]), r"array\(list\(x\)\)", lambda x: pa.array(list(x))),
+    "an iterable": (Iterable(), r"pyarrow\.array\(x\)", pa.array),
     "batches": (iter(TABLE.to_batches()), r"RecordBatchReader\.from_batches\(schema, x\)",
                 lambda x: pa.RecordBatchReader.from_batches(TABLE.schema, x)),
     "tables": ([TABLE, TABLE], r"pyarrow\.concat_tables\(x\)", pa.concat_tables),

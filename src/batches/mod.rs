@@ -175,9 +175,8 @@ impl Batches {
 
     /// Has so many batches made ahead, by a thread.
     pub(crate) fn read_ahead(&mut self, most: usize) -> Result<(), Error> {
-        if let State::Here(mut pipeline) = std::mem::take(&mut self.state) {
-            self.state = State::Ahead(Ahead::start(most, move |pause| pipeline.next(pause))?);
-        }
+        let State::Here(mut pipeline) = std::mem::take(&mut self.state) else { return Ok(()) };
+        self.state = State::Ahead(Ahead::start(most, move |pause| pipeline.next(pause))?);
         Ok(())
     }
 

@@ -17,3 +17,21 @@ pub(crate) fn checked<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result
         Err(_) => Err(Error::InvalidArray("the Arrow arrays are malformed".to_owned())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_errors_pass_and_all_else_is_an_invalid_array() {
+        let ours = || Err::<(), _>(Error::Overflow("length").into());
+        assert_eq!(checked(ours), Err(Error::Overflow("length")));
+        let invalid = |words: &str| Err(Error::InvalidArray(words.to_owned()));
+        let others = || Err::<(), _>(ArrowError::ExternalError("a disk".into()));
+        assert_eq!(checked(others), invalid("a disk"));
+        let words = || Err::<(), _>(ArrowError::ComputeError("too hard".to_owned()));
+        assert_eq!(checked(words), invalid("Compute error: too hard"));
+        let panics = || -> Result<(), _> { panic!("of arrow-rs") };
+        assert_eq!(checked(panics), invalid("the Arrow arrays are malformed"));
+    }
+}

@@ -47,12 +47,7 @@ impl Coded {
     }
 }
 
-/// Whether a column of the type is a dictionary, or fixed-size lists of one.
-fn has_codes(data_type: &DataType) -> bool {
-    leaf(data_type).is_some()
-}
-
-/// The types of keys and values, inside any fixed-size lists.
+/// The types of keys and values, inside any fixed-size lists; `None` for other types.
 fn leaf(data_type: &DataType) -> Option<(&DataType, &DataType)> {
     match data_type {
         DataType::Dictionary(keys, values) => Some((keys, values)),
@@ -86,10 +81,11 @@ fn within(
 }
 
 /// Chunks of codes whose dictionaries differ, translated to one dictionary; `None` if the values are nested.
-fn unified(chunks: &[ArrayRef], dictionaries: &[ArrayRef]) -> Result<Option<Vec<ArrayRef>>, Error> {
-    let Some((keys, values)) = chunks.first().and_then(|chunk| leaf(chunk.data_type())) else {
-        return Ok(None);
-    };
+fn unified(
+    chunks: &[ArrayRef],
+    dictionaries: &[ArrayRef],
+    (keys, values): (&DataType, &DataType),
+) -> Result<Option<Vec<ArrayRef>>, Error> {
     if !tells_apart(values) {
         return Ok(None);
     }
@@ -111,12 +107,12 @@ fn unified(chunks: &[ArrayRef], dictionaries: &[ArrayRef]) -> Result<Option<Vec<
 
 /// Chunks of codes with one dictionary; `None` if the dictionaries differ and their values are nested.
 pub(crate) fn of_one_dictionary(chunks: &[ArrayRef]) -> Result<Option<Vec<ArrayRef>>, Error> {
-    if !chunks.first().is_some_and(|chunk| has_codes(chunk.data_type())) {
+    let Some(types) = chunks.first().and_then(|chunk| leaf(chunk.data_type())) else {
         return Ok(None);
-    }
+    };
     let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary_of).collect();
     if !are_same(&dictionaries) {
-        return unified(chunks, &dictionaries);
+        return unified(chunks, &dictionaries, types);
     }
     let shared = chunks.iter().map(|chunk| {
         within(chunk, chunk.data_type(), &|chunk| {

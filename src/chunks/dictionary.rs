@@ -262,3 +262,28 @@ pub(crate) fn most(keys: &DataType) -> usize {
     };
     1_usize.checked_shl(bits).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    /// In a process that was forked off, a lock that is held stays held.
+    #[test]
+    fn a_fork_does_not_wait_for_a_thread_that_it_has_not() {
+        let there = Dictionary::new(&DataType::Utf8).expect("a dictionary of texts");
+        let forked = Dictionary { process: process::id() ^ 1, ..there };
+        assert_eq!(forked.len(), Ok(0));
+        let held = forked.state.lock();
+        assert_eq!(forked.len(), Err(Error::Forked));
+        drop(held);
+        let panics = || {
+            let _held = forked.state.lock();
+            panic!("of arrow-rs");
+        };
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+        assert_eq!(forked.len(), Ok(0));
+        assert_eq!(forked.array(0).map(|values| values.len()), Ok(0));
+    }
+}

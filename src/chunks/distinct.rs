@@ -16,6 +16,7 @@ use arrow_data::{ArrayData, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::DataType;
 use half::f16;
 use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
 
 use super::checked::checked;
 use crate::error::Error;
@@ -109,22 +110,22 @@ impl Distinct {
             return code_of(next);
         }
         let known = |code: i32| at(*width, bytes, ends, usize::try_from(code).unwrap_or(0));
-        let hash = hasher.hash_one(value);
-        if let Some(&code) = codes.find(hash, |&code| known(code) == value) {
-            return Ok(code);
-        }
-        let code = code_of(self.len)?;
-        let nbytes = bytes.len().saturating_add(value.len());
         let rehash = |&code: &i32| hasher.hash_one(known(code));
+        let nbytes = bytes.len().saturating_add(value.len());
         codes.try_reserve(1, rehash).map_err(|_| Error::OutOfMemory { nbytes })?;
+        let hash = hasher.hash_one(value);
+        let vacant = match codes.entry(hash, |&code| known(code) == value, rehash) {
+            Entry::Occupied(known) => return Ok(*known.get()),
+            Entry::Vacant(vacant) => vacant,
+        };
+        let code = code_of(self.len)?;
         bytes.try_reserve(value.len()).map_err(|_| Error::OutOfMemory { nbytes })?;
         ends.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
         bytes.extend_from_slice(value);
         if let Width::Different = width {
             ends.push(bytes.len());
         }
-        let known = |code: i32| at(*width, bytes, ends, usize::try_from(code).unwrap_or(0));
-        codes.insert_unique(hash, code, |&code| hasher.hash_one(known(code)));
+        vacant.insert(code);
         self.len += 1;
         Ok(code)
     }
@@ -171,22 +172,22 @@ impl Distinct {
 
 /// The view of a value that is these bytes of the first data block.
 fn view(block: &[u8], at: Range<usize>) -> Result<u128, Error> {
-    let overflow = |_| Error::Overflow("offset of the dictionary");
+    let overflow = Error::Overflow("offset of the dictionary");
     let value = &block[at.clone()];
-    let length = u32::try_from(value.len()).map_err(overflow)?;
+    let Ok(length) = u32::try_from(value.len()) else { return Err(overflow) };
     let mut view = [0; 16];
     view[..4].copy_from_slice(&length.to_le_bytes());
     if length <= MAX_INLINE_VIEW_LEN {
         view[4..4 + value.len()].copy_from_slice(value);
         return Ok(u128::from_le_bytes(view));
     }
-    let offset = u32::try_from(at.start).map_err(overflow)?;
+    let Ok(offset) = u32::try_from(at.start) else { return Err(overflow) };
     Ok(ByteView::new(length, &value[..4]).with_offset(offset).as_u128())
 }
 
 fn code_of(index: usize) -> Result<i32, Error> {
-    i32::try_from(index)
-        .map_err(|_| Error::TooManyValues { count: index.saturating_add(1), keys: DataType::Int32 })
+    let count = index.saturating_add(1);
+    i32::try_from(index).map_err(|_| Error::TooManyValues { count, keys: DataType::Int32 })
 }
 
 fn at<'a>(width: Width, bytes: &'a [u8], ends: &[usize], index: usize) -> &'a [u8] {

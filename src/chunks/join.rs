@@ -32,7 +32,7 @@ trait Offset: OffsetSizeTrait + ArrowNativeTypeOp {}
 impl Offset for i32 {}
 impl Offset for i64 {}
 
-/// Chunks as one array.
+/// Several chunks as one array.
 pub(crate) fn joined(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {
     fit::check_joined(chunks)?;
     checked(|| concat(chunks))
@@ -43,9 +43,6 @@ fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let [first, others @ ..] = chunks else {
         return Err(ArrowError::InvalidArgumentError("no chunks".to_owned()));
     };
-    if others.is_empty() {
-        return Ok(Arc::clone(first));
-    }
     if others.iter().any(|other| other.data_type() != first.data_type()) {
         return Err(ArrowError::InvalidArgumentError("chunks of several types".to_owned()));
     }
@@ -226,13 +223,12 @@ fn coded(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     if let Some(of_one) = of_one? {
         return appended(&of_one);
     }
-    if let DataType::Dictionary(keys, _) = chunks[0].data_type() {
-        let values = chunks.iter().map(|chunk| chunk.as_any_dictionary().values().len());
-        if values.sum::<usize>() > most(keys) {
-            return Err(ArrowError::DictionaryKeyOverflowError);
-        }
+    let DataType::Dictionary(keys, _) = chunks[0].data_type() else { return appended(chunks) };
+    let values = chunks.iter().map(|chunk| chunk.as_any_dictionary().values().len());
+    match values.sum::<usize>() > most(keys) {
+        true => Err(ArrowError::DictionaryKeyOverflowError),
+        false => appended(chunks),
     }
-    appended(chunks)
 }
 
 fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {

@@ -171,7 +171,7 @@ fn lists<O: OffsetSizeTrait>(
 /// it and the last.
 fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<O>, O, usize)> {
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
-    memory::probe_alloc(size_of_val(offsets)).map_err(external)?;
+    memory::probe_alloc(size_of_val(offsets))?;
     let offsets = offsets.to_vec();
     let wrong =
         || ArrowError::InvalidArgumentError("the offsets are not offsets of rows".to_owned());
@@ -208,7 +208,7 @@ fn views(
         let blocks = blocks.iter().map(whole).collect::<Settled<Vec<_>>>()?;
         return Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffers(blocks));
     }
-    memory::probe_alloc(needed).map_err(external)?;
+    memory::probe_alloc(needed)?;
     let mut bytes = Vec::with_capacity(needed);
     for (row, bits) in views.iter_mut().enumerate() {
         if !is_long(row, bits) {
@@ -246,10 +246,6 @@ fn section(buffer: &Buffer, start: usize, len: usize) -> Settled<Buffer> {
 }
 
 fn whole(buffer: &Buffer) -> Settled<Buffer> {
-    memory::probe_alloc(buffer.len()).map_err(external)?;
+    memory::probe_alloc(buffer.len())?;
     Ok(Buffer::from_slice_ref(buffer.as_slice()))
-}
-
-fn external(error: crate::error::Error) -> ArrowError {
-    ArrowError::ExternalError(Box::new(error))
 }

@@ -56,9 +56,8 @@ impl Dense {
         let keys_type = dtype.to_arrow().unwrap_or(DataType::Int32);
         let values = all.of_keys(&keys_type)?;
         for (chunk, codes) in chunks.iter_mut().zip(of_values) {
-            if let CellBuffer::Words(keys) = &mut chunk.storage {
-                *keys = recoded(keys, &keys_type, &codes, &keys_type)?;
-            }
+            let CellBuffer::Words(keys) = &mut chunk.storage else { continue };
+            *keys = recoded(keys, &keys_type, &codes, &keys_type)?;
             chunk.dictionary = Some(Arc::clone(&values));
         }
         Ok(())

@@ -35,12 +35,9 @@ impl Owner {
     ///
     /// If it is a packed tensor's, the block's owner is the `Buffer` of a `Fresh`.
     pub(super) unsafe fn known_fresh(self) -> Self {
-        let abi = match self.0 {
-            Abi::Packed(packed) => Abi::Fresh(packed),
-            abi => abi,
-        };
+        let Abi::Packed(packed) = self.0 else { return self };
         mem::forget(self);
-        Self(abi)
+        Self(Abi::Fresh(packed))
     }
 
     pub(super) fn abi(&self) -> Abi {

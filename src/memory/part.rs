@@ -96,7 +96,7 @@ fn part(
     strides: &[i64],
     indices: &[Index],
 ) -> Result<(i64, Vec<i64>, Vec<i64>), Error> {
-    let overflow = || Error::Overflow("span of strides");
+    let overflow = Error::Overflow("span of strides");
     let is_empty = shape.contains(&0);
     let mut axes = shape.iter().zip(strides).enumerate();
     let (mut origin, mut extents, mut steps) = (Some(0i64), Vec::new(), Vec::new());
@@ -108,14 +108,9 @@ fn part(
         }
     };
     for &index in indices {
-        if index == Index::New {
-            extents.push(1);
-            steps.push(1);
-            continue;
-        }
-        let Some((axis, (&extent, &stride))) = axes.next() else {
-            return Err(Error::Overflow("number of axes"));
-        };
+        // A new axis is like one of the tensor that has one position.
+        let found = if index == Index::New { Some((0, (&1, &1))) } else { axes.next() };
+        let (axis, (&extent, &stride)) = found.ok_or(Error::Overflow("number of axes"))?;
         let check = |position: i64| match (0..extent).contains(&position) {
             true => Ok(position),
             false => Err(Error::NoSuchPosition { axis, position, extent }),
@@ -128,15 +123,17 @@ fn part(
             }
             Index::Every { start, step, len } => {
                 let last = (len - 1).checked_mul(step).and_then(|way| way.checked_add(start));
-                check(last.ok_or_else(overflow)?)?;
+                check(last.ok_or(overflow.clone())?)?;
                 move_on(check(start)?, stride);
                 extents.push(len);
                 // The stride of an axis of one position has no meaning.
-                steps.push(
-                    stride.checked_mul(step).or((len == 1).then_some(1)).ok_or_else(overflow)?,
-                );
+                let step = stride.checked_mul(step).or((len == 1).then_some(1));
+                steps.push(step.ok_or(overflow.clone())?);
             }
-            Index::New => {}
+            Index::New => {
+                extents.push(extent);
+                steps.push(stride);
+            }
         }
     }
     for (_, (&extent, &stride)) in axes {
@@ -147,5 +144,47 @@ fn part(
         origin = Some(0);
         steps = layout::row_major(&extents);
     }
-    Ok((origin.ok_or_else(overflow)?, extents, steps))
+    Ok((origin.ok_or(overflow)?, extents, steps))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Callers find the positions; should one of them be wrong, no view reaches beyond the tensor.
+    #[test]
+    fn a_view_has_no_other_positions_than_the_tensor() {
+        let picked = |indices: &[Index]| part(&[2, 3], &[3, 1], indices);
+        let every = |start, step, len| Index::Every { start, step, len };
+        assert_eq!(
+            picked(&[Index::New, Index::One(1), every(2, -1, 3)]),
+            Ok((5, vec![1, 3], vec![1, -1]))
+        );
+        let beyond = |axis, position, extent| Err(Error::NoSuchPosition { axis, position, extent });
+        assert_eq!(picked(&[Index::One(2)]), beyond(0, 2, 2));
+        assert_eq!(picked(&[Index::One(-1)]), beyond(0, -1, 2));
+        assert_eq!(picked(&[Index::One(0), Index::New, every(1, 1, 3)]), beyond(1, 3, 3));
+        assert_eq!(picked(&[Index::One(0), every(-1, 2, 2)]), beyond(1, -1, 3));
+        let (span, axes) = (Error::Overflow("span of strides"), Error::Overflow("number of axes"));
+        assert_eq!(picked(&[every(1, i64::MAX, 3)]), Err(span.clone()));
+        assert_eq!(picked(&[Index::One(0); 3]), Err(axes));
+        assert_eq!(part(&[9], &[i64::MAX / 4], &[every(0, 8, 2)]), Err(span.clone()));
+        assert_eq!(part(&[9], &[i64::MAX / 4], &[Index::One(8)]), Err(span));
+    }
+
+    #[test]
+    fn only_whole_bytes_of_one_lane_are_integers() {
+        let of = |dtype| {
+            let (buffer, flags) = (arrow_buffer::Buffer::from_vec(vec![0_u8; 4]), <_>::default());
+            ManagedTensor::from_shared(buffer, dtype, flags, &[2], &[1]).map(Arc::new)
+        };
+        let integers = of(DLDataType::FLOAT16).and_then(|tensor| tensor.as_integers());
+        assert_eq!(integers.map(|tensor| tensor.dtype()), Ok(DLDataType::UINT16));
+        let lanes = DLDataType { lanes: 2, ..DLDataType::INT8 };
+        for dtype in [lanes, DLDataType::scalar(DLDataTypeCode::UINT, 4)] {
+            let refused = of(dtype).and_then(|tensor| tensor.as_integers()).err();
+            let expected = Error::UnsupportedDtype { dtype, way_out: "convert it first" };
+            assert_eq!(refused, Some(expected));
+        }
+    }
 }

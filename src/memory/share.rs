@@ -120,3 +120,28 @@ impl ManagedTensor {
         unsafe { Self::pack(Arc::clone(&this), &description) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use arrow_buffer::Buffer;
+
+    use super::*;
+    use crate::ffi::DLDataType;
+
+    /// Callers check the shape; should one of them be wrong, no tensor says so.
+    #[test]
+    fn another_shape_does_not_reach_beyond_the_tensor() {
+        let four = || {
+            let (buffer, flags) = (Buffer::from_vec(vec![0_i32; 4]), DLPackFlags::default());
+            ManagedTensor::from_shared(buffer, DLDataType::INT32, flags, &[4], &[1])
+        };
+        let nbytes = |shape: &[i64], strides: &[i64]| {
+            four()?.in_shape(shape, strides).map(|tensor| tensor.nbytes())
+        };
+        assert_eq!(nbytes(&[2, 2], &[2, 1]), Ok(16));
+        let beyond = Error::Overflow("extent beyond its buffer");
+        for (shape, strides) in [([5], [1]), ([2], [4]), ([2], [-1])] {
+            assert_eq!(nbytes(&shape, &strides), Err(beyond.clone()));
+        }
+    }
+}

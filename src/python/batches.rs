@@ -215,9 +215,8 @@ fn read_ahead(batches: &mut Batches, most: usize) -> PyResult<()> {
     // A forked process has the queue, but not the thread.
     queues.retain(|(process, queue)| *process != process::id() || !queue.has_ended());
     batches.read_ahead(most)?;
-    if let State::Ahead(ahead) = &batches.state {
-        queues.push((process::id(), Arc::clone(&ahead.0)));
-    }
+    let State::Ahead(ahead) = &batches.state else { return Ok(()) };
+    queues.push((process::id(), Arc::clone(&ahead.0)));
     Ok(())
 }
 

@@ -116,10 +116,10 @@ pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
             let DataType::Struct(to) = to.data_type() else { return None };
             and(of_columns(array.as_map().entries().columns(), to))
         }
-        (DataType::Struct(_), DataType::Struct(to)) => {
-            and(of_columns(array.as_struct().columns(), to))
+        (_, to) => {
+            let DataType::Struct(to) = to else { return None };
+            and(of_columns(array.as_struct_opt()?.columns(), to))
         }
-        _ => None,
     }
 }
 
@@ -239,12 +239,10 @@ fn leaf(values: &dyn Array, to: &DataType) -> Option<Sizes> {
         fixed if fixed.is_primitive() || fixed == &DataType::Boolean => {
             Some(Sizes::Same(LONGEST_TEXT))
         }
-        _ => size::of_each_row(values).map(|sizes| match sizes {
-            Sizes::Ends(mut ends) => {
-                ends.iter_mut().enumerate().for_each(|(row, end)| *end += row * OWN);
-                Sizes::Ends(ends)
-            }
-            same => same,
-        }),
+        _ => {
+            let Sizes::Ends(mut ends) = size::of_each_row(values)? else { return None };
+            ends.iter_mut().enumerate().for_each(|(row, end)| *end += row * OWN);
+            Some(Sizes::Ends(ends))
+        }
     }
 }

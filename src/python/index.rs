@@ -44,12 +44,12 @@ pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Ind
 /// The pick of an integer or a slice.
 fn pick(item: &Bound<'_, PyAny>, place: usize, extent: i64) -> PyResult<Index> {
     if let Ok(slice) = item.cast::<PySlice>() {
-        let too_long = |_| PyIndexError::new_err("the axis is too long for Python");
-        let found = slice.indices(isize::try_from(extent).map_err(too_long)?)?;
+        // An axis that is too long for Python is on a machine of 32 bits.
+        let found = slice.indices(isize::try_from(extent)?)?;
         return Ok(Index::Every {
-            start: i64::try_from(found.start).map_err(too_long)?,
-            step: i64::try_from(found.step).map_err(too_long)?,
-            len: i64::try_from(found.slicelength).map_err(too_long)?,
+            start: i64::try_from(found.start)?,
+            step: i64::try_from(found.step)?,
+            len: i64::try_from(found.slicelength)?,
         });
     }
     let unknown = || {

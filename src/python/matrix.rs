@@ -60,9 +60,8 @@ pub(super) fn made(
     let Some(cells) = cells_of(&array.0, columns)? else {
         return Ok(Err(array.into_inner()));
     };
-    let overflow = |_| Error::Overflow("length");
-    let rows = i64::try_from(array.0.len()).map_err(overflow)?;
-    let width = i64::try_from(columns.count).map_err(overflow)?;
+    let rows = i64::try_from(array.0.len()).map_err(|_| Error::Overflow("length"))?;
+    let width = i64::try_from(columns.count).map_err(|_| Error::Overflow("length"))?;
     let dtype = columns.dtype;
     let memory = kernels::interleave(&cells, array.0.len(), dtype, None)?;
     let tensor = ManagedTensor::from_fresh(

@@ -11,7 +11,7 @@ use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
 use arrow_schema::ffi::Flags;
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
@@ -63,8 +63,9 @@ pub(super) fn tensor<'py>(
     let shape = PyTuple::new(py, dense.shape())?;
     let flat = Bound::new(py, PyTensor::received(dense.as_bytes()?))?;
     let field = tensor.get().field_ref();
-    let field = field.map(|field| FFI_ArrowSchema::try_from(field.as_ref())).transpose();
-    let field = field.map_err(value_error)?.map(|schema| schema_state(py, &schema)).transpose()?;
+    let schema = field.map(|field| fenced(|| FFI_ArrowSchema::try_from(field.as_ref())));
+    let schema = schema.transpose().map_err(PyValueError::new_err)?;
+    let field = schema.map(|schema| schema_state(py, &schema)).transpose()?;
     let dictionary = tensor.get().dictionary(py)?;
     let state =
         ((code.0, bits, lanes), is_padded, shape, bytes(flat, protocol)?, field, dictionary);
@@ -101,7 +102,7 @@ pub(super) fn array<'py>(
     field: &Field,
     protocol: i32,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-    let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
+    let schema = fenced(|| FFI_ArrowSchema::try_from(field)).map_err(PyValueError::new_err)?;
     // Memory that other code may write to is read once. A slice is copied without its offset and the values outside.
     let array = &chunks::addresses(array)?;
     chunks::check_appended(std::slice::from_ref(array), array.data_type())?;
@@ -120,7 +121,7 @@ pub(super) fn array<'py>(
 /// (format, name, flags, metadata, children, dictionary), as in Arrow's C interface.
 fn schema_state<'py>(py: Python<'py>, schema: &FFI_ArrowSchema) -> PyResult<Bound<'py, PyTuple>> {
     let metadata = PyDict::new(py);
-    for (key, value) in schema.metadata().map_err(value_error)? {
+    for (key, value) in fenced(|| schema.metadata()).map_err(PyValueError::new_err)? {
         metadata.set_item(key, value)?;
     }
     let children = schema.children().map(|child| schema_state(py, child));
@@ -255,8 +256,4 @@ fn children_of(data_type: &DataType) -> Vec<DataType> {
         }
         _ => Vec::new(),
     }
-}
-
-fn value_error(error: ArrowError) -> PyErr {
-    PyValueError::new_err(error.to_string())
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, RunArray};
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::ArrowNativeType;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
@@ -61,38 +61,29 @@ fn cell(array: &dyn Array, row: usize) -> Result<ArrayRef, Error> {
         true => cell(values, index),
         false => Err(Error::NoSuchRow { index, len: values.len() }),
     };
-    match array.data_type() {
-        DataType::Dictionary(..) => {
-            let Some(dictionary) = array.as_any_dictionary_opt() else {
-                return Err(Error::InvalidArray("not a dictionary".to_owned()));
-            };
-            let key = everything(&dictionary.keys().slice(row, 1))?;
-            if key.is_null(0) {
-                return Ok(key);
-            }
-            let key = key.to_data();
-            let index = match key.data_type().primitive_width() {
-                Some(1) => key.buffer::<u8>(0)[0].into(),
-                Some(2) => key.buffer::<u16>(0)[0].into(),
-                Some(4) => key.buffer::<u32>(0)[0].as_usize(),
-                _ => key.buffer::<u64>(0)[0].as_usize(),
-            };
-            beyond(index, dictionary.values())
+    if let Some(dictionary) = array.as_any_dictionary_opt() {
+        let key = everything(&dictionary.keys().slice(row, 1))?;
+        if key.is_null(0) {
+            return Ok(key);
         }
-        DataType::RunEndEncoded(..) => {
-            let runs = array.as_any();
-            macro_rules! of {
-                ($type:ty) => {
-                    if let Some(runs) = runs.downcast_ref::<RunArray<$type>>() {
-                        return beyond(runs.get_physical_index(row), runs.values());
-                    }
-                };
-            }
-            of!(Int16Type);
-            of!(Int32Type);
-            of!(Int64Type);
-            Err(Error::InvalidArray("not run-end encoded".to_owned()))
-        }
-        _ => everything(&array.slice(row, 1)),
+        let key = key.to_data();
+        let index = match key.data_type().primitive_width() {
+            Some(1) => key.buffer::<u8>(0)[0].into(),
+            Some(2) => key.buffer::<u16>(0)[0].into(),
+            Some(4) => key.buffer::<u32>(0)[0].as_usize(),
+            _ => key.buffer::<u64>(0)[0].as_usize(),
+        };
+        return beyond(index, dictionary.values());
     }
+    macro_rules! of {
+        ($type:ty) => {
+            if let Some(runs) = array.as_run_opt::<$type>() {
+                return beyond(runs.get_physical_index(row), runs.values());
+            }
+        };
+    }
+    of!(Int16Type);
+    of!(Int32Type);
+    of!(Int64Type);
+    everything(&array.slice(row, 1))
 }

@@ -87,18 +87,18 @@ impl Bounds {
         }
     }
 
-    /// A copy, in which all rows lie among so many values.
-    pub(super) fn settled(&self, values: usize) -> Result<Self, Error> {
+    /// A copy, in which all rows lie among so many values. Lengths are of our own making.
+    pub(super) fn settled(self, values: usize) -> Result<Self, Error> {
         let beyond = |offset: usize| {
             let offset = i64::try_from(offset).unwrap_or(i64::MAX);
             Error::BadOffsets(OffsetsProblem::Beyond { offset, values })
         };
-        let settled = match self {
+        let settled = match &self {
             Self::Offsets32(offsets) => Self::Offsets32(rising(offsets)?),
             Self::Offsets64(offsets) => Self::Offsets64(rising(offsets)?),
             Self::Views32(starts, sizes) => Self::Views32(copied(starts)?, copied(sizes)?),
             Self::Views64(starts, sizes) => Self::Views64(copied(starts)?, copied(sizes)?),
-            Self::Lengths(_) => return Err(Error::BadOffsets(OffsetsProblem::None)),
+            Self::Lengths(_) => return Ok(self),
         };
         match &settled {
             Self::Views32(starts, sizes) => within(starts, sizes, values).map_err(beyond)?,
@@ -125,22 +125,18 @@ fn copied<O: OffsetSizeTrait>(numbers: &[O]) -> Result<ScalarBuffer<O>, Error> {
     Ok(memory::collect(numbers.iter().copied())?.into())
 }
 
-/// A copy of offsets, none of which is less than the one before it.
+/// A copy of offsets, none of which is less than the one before it, or the first one than 0.
 fn rising<O: OffsetSizeTrait>(offsets: &[O]) -> Result<ScalarBuffer<O>, Error> {
     let offsets = copied(offsets)?;
-    let wide = |offset: O| offset.to_i64().unwrap_or(i64::MAX);
-    if let Some(first) = offsets.first().filter(|&&first| first < O::zero()) {
-        let offset = wide(*first);
-        return Err(Error::BadOffsets(OffsetsProblem::Negative { index: 0, offset }));
-    }
-    match offsets.windows(2).position(|pair| pair[1] < pair[0]) {
-        None => Ok(offsets),
-        Some(index) => {
-            let (offset, previous) = (wide(offsets[index + 1]), wide(offsets[index]));
-            let index = index + 1;
-            Err(Error::BadOffsets(OffsetsProblem::Decreasing { index, offset, previous }))
+    let mut previous = O::zero();
+    for (index, &offset) in offsets.iter().enumerate() {
+        if offset < previous {
+            let [offset, previous] = [offset, previous].map(|it| it.to_i64().unwrap_or(i64::MAX));
+            return Err(Error::BadOffsets(OffsetsProblem::Decreasing { index, offset, previous }));
         }
+        previous = offset;
     }
+    Ok(offsets)
 }
 
 /// The end of the first row that does not lie among so many values, if there is one.

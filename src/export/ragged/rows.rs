@@ -93,11 +93,11 @@ impl Rows {
             let bits = BooleanBuffer::new(Buffer::from_slice_ref(bits.as_slice()), 0, nulls.len());
             Ok::<_, Error>(NullBuffer::new(bits))
         });
-        let bounds = match &values {
-            Values::Views(_) => bounds,
-            Values::List(items, _) => bounds.settled(items.len())?,
-            Values::Bytes(bytes) => bounds.settled(bytes.len())?,
-        };
+        let bounds = bounds.settled(match &values {
+            Values::Views(texts) => texts.len(),
+            Values::List(items, _) => items.len(),
+            Values::Bytes(bytes) => bytes.len(),
+        })?;
         Ok(Self { ends: bounds.ends(), bounds, own, nulls: nulls.transpose()?, values })
     }
 

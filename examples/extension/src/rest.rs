@@ -1,0 +1,97 @@
+//! Functions for what the example does not call.
+#![expect(unsafe_code, reason = "reads a tensor that Python could write to")]
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use arrow_dlpack::python::{Chunks, PyArray, PyTensor, Table};
+use arrow_dlpack::{Element, ExportOptions, ManagedTensor, export};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3_arrow::{PyChunkedArray, PyRecordBatch, PyTable};
+
+/// Shape, strides, dtype, device, address, and the name of the column that the tensor was made of.
+type Description = (Vec<i64>, Vec<i64>, String, (i32, i32), usize, Option<String>);
+
+#[pyfunction]
+fn described(tensor: PyTensor) -> Description {
+    let device = tensor.device();
+    (
+        tensor.shape().to_vec(),
+        tensor.strides().into_owned(),
+        tensor.dtype().to_string(),
+        (device.device_type.0, device.device_id),
+        tensor.data().addr(),
+        tensor.column().map(|field| field.name().clone()),
+    )
+}
+
+/// The cells of a tensor as text.
+#[pyfunction]
+fn cells(py: Python<'_>, tensor: PyTensor) -> PyResult<String> {
+    fn text<T: Element + Debug>(py: Python<'_>, tensor: &PyTensor) -> PyResult<String> {
+        Ok(format!("{:?}", tensor.as_cells::<T>(py)?))
+    }
+    match tensor.dtype().to_string().as_str() {
+        "uint8" => text::<u8>(py, &tensor),
+        "int16" => text::<i16>(py, &tensor),
+        "float32" => text::<f32>(py, &tensor),
+        "int64" => text::<i64>(py, &tensor),
+        other => Err(PyTypeError::new_err(format!("no cells of {other} are shown"))),
+    }
+}
+
+/// The sum of a contiguous float64 tensor, where it is.
+#[pyfunction]
+fn sum_in_place(tensor: PyTensor) -> Option<f64> {
+    // SAFETY: the test does not write to it meanwhile.
+    let tensor = unsafe { tensor.tensor() };
+    tensor.as_slice::<f64>().map(|values| values.iter().sum())
+}
+
+/// A tensor with one holder, which Python may write to, and one that Rust could be reading.
+#[pyfunction]
+fn own_and_shared() -> PyResult<(PyTensor, PyTensor)> {
+    let numbers = || ManagedTensor::from_vec(vec![1.0, 2.0], &[2]).map(Arc::new);
+    Ok((numbers()?.into(), numbers()?.share().into()))
+}
+
+/// Chunks as one tensor.
+#[pyfunction]
+fn put_together(column: Chunks) -> PyResult<PyTensor> {
+    Ok(export::tensor(&column, &ExportOptions::default())?.into())
+}
+
+#[pyfunction]
+fn their_array(array: PyArray) -> pyo3_arrow::PyArray {
+    array.into()
+}
+
+#[pyfunction]
+fn through_chunks(column: PyChunkedArray) -> PyResult<PyChunkedArray> {
+    Chunks::from(column).try_into()
+}
+
+#[pyfunction]
+fn their_table(table: Table) -> PyResult<PyTable> {
+    table.try_into()
+}
+
+#[pyfunction]
+fn table_of_batch(batch: PyRecordBatch) -> PyResult<PyTable> {
+    Table::from(batch).try_into()
+}
+
+/// The only batch of a table.
+#[pyfunction]
+fn only_batch(table: PyTable) -> PyResult<PyRecordBatch> {
+    Ok(Table::from(table).try_into()?)
+}
+
+#[pymodule]
+mod rest {
+    #[pymodule_export]
+    use super::{cells, described, only_batch, own_and_shared, put_together, sum_in_place};
+    #[pymodule_export]
+    use super::{table_of_batch, their_array, their_table, through_chunks};
+}
