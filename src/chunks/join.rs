@@ -116,6 +116,8 @@ fn offsets<'a, O: Offset>(
     let each = chunks.clone().map(|(own, _)| (own.len().saturating_sub(1), length(own)));
     let (rows, values) = each.fold((0, 0), |sum, (rows, values)| (sum.0 + rows, sum.1 + values));
     if O::from_usize(values).is_none() {
+        // More than the machine has is out of memory, whatever the width of the offsets.
+        memory::probe_alloc(values)?;
         return Err(ArrowError::OffsetOverflowError(values));
     }
     let mut ranges = memory::reserved(chunks.len())?;
