@@ -32,7 +32,7 @@ impl Declared {
             return plan_err!("{name}: a function of tensors needs an input");
         }
         if udf.batch_rows == Some(0) {
-            return plan_err!("{name}: batches of no rows come to no end");
+            return plan_err!("{name}: batches must have at least one row");
         }
         for input in &udf.inputs {
             check_input(input, udf.nulls)
@@ -146,7 +146,7 @@ fn check(field: &Field, input: &Input, nulls: Nulls) -> Result<(), String> {
         return Err("cast it to numbers".to_owned());
     };
     if !becomes(tensor.dtype(), input.dtype) {
-        return Err("cast it, to say what becomes of values that do not fit".to_owned());
+        return Err("cast it explicitly, because values may not fit".to_owned());
     }
     let shape = tensor.shape().get(1..).unwrap_or_default();
     if shape != input.row() && !is_flat(field, input) {

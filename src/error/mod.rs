@@ -194,7 +194,7 @@ pub enum Error {
     },
     /// A column has several values per row, which cannot be one column of a matrix.
     #[error(
-        "{data_type} has rows of shape {shape:?}, and a matrix one value a row and column: convert it on its own"
+        "{data_type} has rows of shape {shape:?}, but a matrix has one value a row and column: convert the column alone"
     )]
     ManyValues {
         /// The column's type.
@@ -368,9 +368,7 @@ pub enum Error {
         dtype: DLDataType,
     },
     /// The legacy ABI has no flag for padded elements.
-    #[error(
-        "{0} elements in a byte each cannot be said in the legacy ABI: hand it over by into_raw"
-    )]
+    #[error("the legacy ABI has no flag for padded {0} elements: use into_raw")]
     LegacyCannotPad(
         /// The tensor's element type.
         DLDataType,
@@ -396,7 +394,9 @@ pub enum Error {
         String,
     ),
     /// The process was forked while another thread held the lock of a stream's dictionary.
-    #[error("this dictionary grew while the process was forked: ask for it before that")]
+    #[error(
+        "another thread was using this dictionary when the process was forked: read it before the fork"
+    )]
     Forked,
     /// A reader of record batches failed; the source is the reader's error.
     #[error(transparent)]
@@ -507,7 +507,7 @@ pub enum Error {
     /// The pointer is not aligned for a managed tensor. It was not read, so its deleter was not called, and the
     /// tensor leaks.
     #[error(
-        "no tensor is at the misaligned address {address:#x}: it is not read, nor can it be deleted"
+        "a managed tensor cannot be at the misaligned address {address:#x}: it was not read, and its deleter was not called"
     )]
     MisalignedTensor {
         /// The pointer's address.

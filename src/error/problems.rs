@@ -57,7 +57,7 @@ pub enum OffsetsProblem {
         DLDataType,
     ),
     /// There are no offsets: even without rows there must be one.
-    #[error("there are none, where there must be one more than rows")]
+    #[error("there are none, but there must be one more than rows")]
     None,
     /// An offset is negative.
     #[error("offset {index} is {offset}")]
@@ -105,7 +105,7 @@ pub enum OffsetsProblem {
 #[non_exhaustive]
 pub enum ExclusiveObstacle {
     /// The array or its buffer has another owner.
-    #[error("others hold its memory too")]
+    #[error("its memory has other owners")]
     Shared,
     /// The array is a slice that does not begin at the start of its buffer.
     #[error("it does not begin where its buffer begins")]
@@ -123,7 +123,7 @@ pub enum WriteObstacle {
     #[error("it is read-only")]
     ReadOnly,
     /// The tensor is not known to be the only way to its memory; see [`crate::ManagedTensor::assume_exclusive`].
-    #[error("others may hold its memory too")]
+    #[error("its memory may have other owners")]
     Shared,
     /// Two indices may refer to the same element, as along a broadcast axis.
     #[error(

@@ -61,7 +61,7 @@ impl fmt::Display for Count {
 pub(super) fn known(name: &str) -> String {
     match DLDataType::named_like(name) {
         Some(meant) => format!("did you mean {:?}?", meant.to_string()),
-        None => "NumPy's and ml_dtypes' are known, such as \"float32\"".to_owned(),
+        None => "use a name of NumPy or ml_dtypes, such as \"float32\"".to_owned(),
     }
 }
 
@@ -70,13 +70,13 @@ pub(super) fn instead(from: DLDataType, to: DLDataType) -> &'static str {
     use DLDataTypeCode as Code;
     let is_small = |dtype: DLDataType| dtype.code == Code::BFLOAT || dtype.code.0 > Code::BOOL.0;
     match to.code {
-        Code::BOOL => "compare it with 0 first, say",
+        Code::BOOL => "compare it with 0 first",
         _ if is_small(from) => "ask for float32 or float64, which hold its values",
         _ if is_small(to) => {
             "ask for float32 and let the framework round it, as PyTorch's x.to(torch.bfloat16) does"
         }
         _ if from.code == Code::COMPLEX || to.code == Code::COMPLEX => {
-            "convert it in the framework, which knows what becomes of the imaginary part"
+            "convert it in the framework, which defines what happens to the imaginary part"
         }
         _ => "ask for an integer of 8 to 64 bits or a float of 16 to 64",
     }
