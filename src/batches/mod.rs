@@ -59,7 +59,7 @@ pub use batch::{Batch, BatchTensor, Features};
 use convert::Converter;
 pub use options::BatchOptions;
 use reader::Reader;
-pub(crate) use reader::{Chunks, Pause};
+pub(crate) use reader::{BatchChunks, Pause};
 
 /// An iterator over batches of tensors, for one pass.
 ///
@@ -136,7 +136,7 @@ impl Batches {
 
     /// Makes batches of chunks with the columns of the schema, or of a single column if `is_table` is false.
     pub(crate) fn open(
-        chunks: Chunks,
+        chunks: BatchChunks,
         schema: &Schema,
         is_table: bool,
         options: &BatchOptions,

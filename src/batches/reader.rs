@@ -17,13 +17,13 @@ use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 
 /// The source of chunks, with the bytes that were moved to align each.
-pub(crate) type Chunks = Box<dyn Iterator<Item = Result<(RecordBatch, usize), Error>> + Send>;
+pub(crate) type BatchChunks = Box<dyn Iterator<Item = Result<(RecordBatch, usize), Error>> + Send>;
 
 /// Called between the steps of a long operation; an error ends it.
 pub(crate) type Pause<'a> = dyn FnMut() -> Result<(), Error> + 'a;
 
 pub(super) struct Reader {
-    chunks: Chunks,
+    chunks: BatchChunks,
     /// Positions of the columns to read.
     columns: Vec<usize>,
     /// The dictionaries of the coded columns.
@@ -48,7 +48,7 @@ pub(super) struct Reader {
 impl Reader {
     /// Reads these columns, as nullable fields.
     pub(super) fn new(
-        chunks: Chunks,
+        chunks: BatchChunks,
         columns: Vec<usize>,
         coded: Vec<Option<Arc<Coded>>>,
         schema: &Schema,

@@ -10,7 +10,7 @@ use crate::dtype;
 use crate::error::Error;
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::kernels::{Cells, Values};
+use crate::kernels::{CellValues, Cells};
 use crate::layout;
 use crate::memory;
 
@@ -239,8 +239,8 @@ impl Dense {
     /// The input for the kernels; `nulls` is the validity, or `None` if it does not matter.
     pub(super) fn cells<'a>(&'a self, nulls: Option<&'a NullBuffer>) -> Cells<'a> {
         let values = match &self.storage {
-            CellBuffer::Words(bytes) => Values::Words { bytes, dtype: self.dtype },
-            CellBuffer::Bits(bits) => Values::Bits(bits),
+            CellBuffer::Words(bytes) => CellValues::Words { bytes, dtype: self.dtype },
+            CellBuffer::Bits(bits) => CellValues::Bits(bits),
         };
         Cells { values, nulls }
     }

@@ -85,7 +85,7 @@ pub(crate) fn interleave<'a>(
     let columns = columns.iter().map(|chunks| {
         let (own, others) = rest.split_at(chunks.as_ref().len());
         rest = others;
-        Column::new(own)
+        ColumnReader::new(own)
     });
     let mut columns: Vec<_> = columns.collect();
     Fresh::try_build::<u8>(product(rows, row)?, |out| {
@@ -129,7 +129,7 @@ pub(crate) fn interleave<'a>(
 /// Interleaves columns of wide rows, in strips of `G` columns, which fill a cache line of a row. `K` items of `N`
 /// bytes fill a register, and there are at least `K` rows.
 fn append_wide<const N: usize, const K: usize, const G: usize>(
-    columns: &mut [Column<'_>],
+    columns: &mut [ColumnReader<'_>],
     mut rows: usize,
     out: &mut Vec<u8>,
     dtype: DLDataType,
@@ -174,7 +174,7 @@ fn emptied<'b>(mut items: Vec<&[u8]>) -> Vec<&'b [u8]> {
 
 /// A column with its read position.
 #[derive(Clone, Copy)]
-struct Column<'a> {
+struct ColumnReader<'a> {
     chunks: &'a [Chunk<'a>],
     /// Position in the first chunk.
     at: usize,
@@ -182,7 +182,7 @@ struct Column<'a> {
     first: usize,
 }
 
-impl<'a> Column<'a> {
+impl<'a> ColumnReader<'a> {
     fn new(chunks: &'a [Chunk<'a>]) -> Self {
         Self { chunks, at: 0, first: 0 }
     }

@@ -16,14 +16,14 @@ use crate::ffi::{DLDataType, DLDataTypeCode};
 /// One chunk of a column: contiguous cells.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a> {
-    pub(crate) values: Values<'a>,
+    pub(crate) values: CellValues<'a>,
     /// One validity bit for each cell.
     pub(crate) nulls: Option<&'a NullBuffer>,
 }
 
 /// The values of the cells; those of null cells are unspecified.
 #[derive(Clone, Copy)]
-pub(crate) enum Values<'a> {
+pub(crate) enum CellValues<'a> {
     /// Unaligned items of a dtype; elements of under 8 bits take a byte each.
     Words { bytes: &'a [u8], dtype: DLDataType },
     /// Arrow's booleans.
@@ -34,8 +34,8 @@ impl Cells<'_> {
     /// Number of cells.
     pub(super) fn len(&self) -> usize {
         match self.values {
-            Values::Words { bytes, dtype } => bytes.len() / item_size(dtype),
-            Values::Bits(bits) => bits.len(),
+            CellValues::Words { bytes, dtype } => bytes.len() / item_size(dtype),
+            CellValues::Bits(bits) => bits.len(),
         }
     }
 }
@@ -109,8 +109,8 @@ impl<'a> Chunk<'a> {
         fill: Option<&'a FillBytes>,
     ) -> Result<Self, Error> {
         let from = match cells.values {
-            Values::Words { dtype, .. } => dtype,
-            Values::Bits(_) => DLDataType::BOOL,
+            CellValues::Words { dtype, .. } => dtype,
+            CellValues::Bits(_) => DLDataType::BOOL,
         };
         let steps = Steps::between(from, to).ok_or(Error::UnsupportedDtype {
             dtype: from,
@@ -149,7 +149,7 @@ impl<'a> Chunk<'a> {
     /// The bytes of `len` items from `start` on, if only nulls change.
     pub(super) fn verbatim(&self, start: usize, len: usize) -> Option<&'a [u8]> {
         match (&self.steps, self.cells.values) {
-            (Steps { decode: Decode::Nothing, cast: None }, Values::Words { bytes, .. }) => {
+            (Steps { decode: Decode::Nothing, cast: None }, CellValues::Words { bytes, .. }) => {
                 Some(items(bytes, self.from, start, len))
             }
             _ => None,
@@ -159,7 +159,7 @@ impl<'a> Chunk<'a> {
     /// The bits, if they only become bytes of 0 and 1.
     pub(super) fn bits(&self) -> Option<&'a BooleanBuffer> {
         match (&self.steps, self.cells.values) {
-            (Steps { cast: None, .. }, Values::Bits(bits)) if !self.has_fill() => Some(bits),
+            (Steps { cast: None, .. }, CellValues::Bits(bits)) if !self.has_fill() => Some(bits),
             _ => None,
         }
     }
@@ -181,7 +181,7 @@ impl<'a> Chunk<'a> {
     /// `len` items from `start` on, in the dtype that is cast.
     fn decoded(&self, start: usize, len: usize) -> Cow<'a, [u8]> {
         let size = match (&self.steps.decode, self.cells.values) {
-            (Decode::Nothing, Values::Words { bytes, .. }) => {
+            (Decode::Nothing, CellValues::Words { bytes, .. }) => {
                 return items(bytes, self.from, start, len).into();
             }
             (Decode::Nothing | Decode::Bool, _) => 1,
@@ -194,8 +194,8 @@ impl<'a> Chunk<'a> {
 
     fn decode(&self, start: usize, out: &mut [u8]) {
         let bytes = match self.cells.values {
-            Values::Bits(bits) => return unpack_bits(bits, start, out),
-            Values::Words { bytes, .. } => &bytes[start * item_size(self.from)..],
+            CellValues::Bits(bits) => return unpack_bits(bits, start, out),
+            CellValues::Words { bytes, .. } => &bytes[start * item_size(self.from)..],
         };
         match &self.steps.decode {
             Decode::Nothing => out.copy_from_slice(&bytes[..out.len()]),

@@ -26,10 +26,10 @@ pub(in crate::export) struct Rows {
     /// The array's own offsets, to be shared.
     pub(super) own: Option<Buffer>,
     pub(super) nulls: Option<NullBuffer>,
-    values: Values,
+    values: RowValues,
 }
 
-enum Values {
+enum RowValues {
     List(ArrayRef, FieldRef),
     Bytes(Buffer),
     /// One buffer per row, from byte views.
@@ -60,12 +60,12 @@ impl Rows {
             DataType::ListView(item) => {
                 let list = array.as_list_view::<i32>();
                 let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
-                (bounds, Values::List(list.values().clone(), item.clone()))
+                (bounds, RowValues::List(list.values().clone(), item.clone()))
             }
             DataType::LargeListView(item) => {
                 let list = array.as_list_view::<i64>();
                 let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
-                (bounds, Values::List(list.values().clone(), item.clone()))
+                (bounds, RowValues::List(list.values().clone(), item.clone()))
             }
             DataType::Utf8View => Self::views(array.as_string_view())?,
             DataType::BinaryView => Self::views(array.as_binary_view())?,
@@ -94,9 +94,9 @@ impl Rows {
             Ok::<_, Error>(NullBuffer::new(bits))
         });
         let bounds = match &values {
-            Values::Views(_) => bounds,
-            Values::List(items, _) => bounds.settled(items.len())?,
-            Values::Bytes(bytes) => bounds.settled(bytes.len())?,
+            RowValues::Views(_) => bounds,
+            RowValues::List(items, _) => bounds.settled(items.len())?,
+            RowValues::Bytes(bytes) => bounds.settled(bytes.len())?,
         };
         Ok(Self { ends: bounds.ends(), bounds, own, nulls: nulls.transpose()?, values })
     }
@@ -108,9 +108,9 @@ impl Rows {
     fn check_ends(&self) -> Result<(), Error> {
         let Some(ends) = &self.ends else { return Ok(()) };
         let values = match &self.values {
-            Values::List(items, _) => items.len(),
-            Values::Bytes(bytes) => bytes.len(),
-            Values::Views(_) => return Ok(()),
+            RowValues::List(items, _) => items.len(),
+            RowValues::Bytes(bytes) => bytes.len(),
+            RowValues::Views(_) => return Ok(()),
         };
         let wide = |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX);
         let (offset, previous) = (wide(ends.end), wide(ends.start));
@@ -124,25 +124,25 @@ impl Rows {
         Ok(())
     }
 
-    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> (Bounds, Values)
+    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> (Bounds, RowValues)
     where
         ScalarBuffer<O>: Into<Bounds>,
     {
         let bounds = list.offsets().inner().clone().into();
-        (bounds, Values::List(list.values().clone(), item.clone()))
+        (bounds, RowValues::List(list.values().clone(), item.clone()))
     }
 
-    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, Values)
+    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, RowValues)
     where
         ScalarBuffer<T::Offset>: Into<Bounds>,
     {
         let bounds = array.offsets().inner().clone().into();
-        (bounds, Values::Bytes(array.values().clone()))
+        (bounds, RowValues::Bytes(array.values().clone()))
     }
 
     fn views<T: types::ByteViewType>(
         array: &arrow_array::GenericByteViewArray<T>,
-    ) -> Result<(Bounds, Values), Error> {
+    ) -> Result<(Bounds, RowValues), Error> {
         // Reads each view only once, because it may change.
         let view = |(row, &view): (usize, &u128)| {
             let view = arrow_data::ByteView::from(view);
@@ -172,20 +172,20 @@ impl Rows {
             _ => view((row, bits)),
         }))?;
         let bounds = Bounds::Lengths(memory::collect(buffers.iter().map(Buffer::len))?);
-        Ok((bounds, Values::Views(buffers)))
+        Ok((bounds, RowValues::Views(buffers)))
     }
 
     /// The values of a single row.
     pub(in crate::export) fn only(&self, physical: bool) -> Result<Dense, Error> {
         match &self.values {
-            Values::Views(buffers) => Ok(Dense::bytes(buffers[0].clone())),
+            RowValues::Views(buffers) => Ok(Dense::bytes(buffers[0].clone())),
             _ => self.chunk(&self.bounds.range(0), physical),
         }
     }
 
     /// The values of the valid rows, as contiguous pieces; and whether null rows have values, which are left out.
     pub(super) fn pieces(&self, physical: bool) -> Result<(Vec<Dense>, bool), Error> {
-        if let Values::Views(buffers) = &self.values {
+        if let RowValues::Views(buffers) = &self.values {
             return Ok((memory::collect(buffers.iter().cloned().map(Dense::bytes))?, false));
         }
         let (runs, dropped) = self.runs()?;
@@ -194,12 +194,14 @@ impl Rows {
 
     fn chunk(&self, run: &Range<usize>, physical: bool) -> Result<Dense, Error> {
         match &self.values {
-            Values::List(values, item) => {
+            RowValues::List(values, item) => {
                 let values = values.slice(run.start, run.len());
                 Dense::new(&values, item, physical).map_err(refusal::in_rows)
             }
-            Values::Bytes(bytes) => Ok(Dense::bytes(bytes.slice_with_length(run.start, run.len()))),
-            Values::Views(_) => Ok(Dense::bytes(Buffer::default())),
+            RowValues::Bytes(bytes) => {
+                Ok(Dense::bytes(bytes.slice_with_length(run.start, run.len())))
+            }
+            RowValues::Views(_) => Ok(Dense::bytes(Buffer::default())),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use arrow_buffer::NullBuffer;
 
-use super::super::{Cells, FillBytes, Values, concatenate, interleave};
+use super::super::{CellValues, Cells, FillBytes, concatenate, interleave};
 use super::{BOOL, Random, bytes_of, dtype, words};
 use crate::error::Error;
 use crate::ffi::DLDataType;
@@ -44,7 +44,7 @@ fn booleans_of_any_offset_become_bytes_or_numbers() {
     for offset in (0..=65).step_by(if cfg!(miri) { 13 } else { 1 }) {
         for len in [0, 1, 7, 8, 63, 64, 65, 200] {
             let bits = random.bits(offset, len, |random| random.below(2) == 0);
-            let cells = Cells { values: Values::Bits(&bits), nulls: None };
+            let cells = Cells { values: CellValues::Bits(&bits), nulls: None };
             let bytes = bytes_of(concatenate(&[cells], BOOL, None).expect("they fit"));
             assert!(bytes.iter().copied().eq(bits.iter().map(u8::from)), "{offset} {len}");
             let floats =
@@ -193,7 +193,7 @@ fn columns_of_several_dtypes_become_one() {
             words(&bytes[..1], DLDataType::UINT8, None),
             words(&ints[8..], DLDataType::INT64, None),
         ],
-        vec![Cells { values: Values::Bits(&bits), nulls: None }],
+        vec![Cells { values: CellValues::Bits(&bits), nulls: None }],
         vec![words(&codes, dtype(10, 8), None)],
     ];
     let found = interleave(&columns, 3, DLDataType::FLOAT64, None).expect("they fit");

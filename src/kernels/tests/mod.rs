@@ -7,7 +7,7 @@ mod tensors;
 
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
-use super::convert::{Cells, Values};
+use super::convert::{CellValues, Cells};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::memory::{Fresh, ManagedTensor};
 
@@ -50,7 +50,7 @@ impl Random {
 }
 
 fn words<'a>(bytes: &'a [u8], dtype: DLDataType, nulls: Option<&'a NullBuffer>) -> Cells<'a> {
-    Cells { values: Values::Words { bytes, dtype }, nulls }
+    Cells { values: CellValues::Words { bytes, dtype }, nulls }
 }
 
 fn bytes_of(fresh: Fresh) -> Vec<u8> {
