@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_read_as_it_is_written() {
+    fn names_are_parsed_as_they_are_displayed() {
         for name in ["int8", "uint64", "float16", "bool", "bfloat16", "complex64", "int4"] {
             assert_eq!(name.parse::<DLDataType>().unwrap().to_string(), name);
         }
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_nearly_one_is_recognised() {
+    fn misspelled_names_are_recognised() {
         let meant = |name| DLDataType::named_like(name).map(|dtype| dtype.to_string());
         for name in
             ["Float32", "float23", "torch.float32", "flaot32", "float3", "float322", "fooat32"]

@@ -190,7 +190,7 @@ mod tests {
 
     /// The errors of the first two shapes depend on the machine: on 32 bits they exceed the address space.
     #[test]
-    fn what_a_machine_cannot_count_to_does_not_fit_it_and_is_not_negative() {
+    fn element_counts_that_overflow_or_are_negative_are_refused() {
         let extent = 1 << 33;
         let counted = match usize::try_from(extent) {
             Ok(count) => Ok(count),

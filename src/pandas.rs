@@ -65,7 +65,7 @@ mod tests {
     const NAMES: [&str; 4] = ["a", "day", "b", "day"];
 
     #[test]
-    fn the_index_is_what_pandas_says_it_is() {
+    fn index_columns_are_those_of_the_metadata() {
         let range = r#"{"kind": "range", "name": null, "start": 0, "stop": 4, "step": 2}"#;
         for (levels, found) in [
             ("[]", &[][..]),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pandas_does_not_write_says_nothing() {
+    fn malformed_metadata_is_ignored() {
         // Deeper than any stack; less under Miri, where a step takes a microsecond.
         let levels = if cfg!(miri) { 1 << 10 } else { 1 << 20 };
         let deep = format!(r#"{{"index_columns": {}}}"#, "[".repeat(levels));

@@ -111,7 +111,7 @@ mod tests {
     use super::strides;
 
     #[test]
-    fn an_axis_goes_along_one_run() {
+    fn a_new_axis_spans_one_run() {
         assert_eq!(strides(&[6], &[1], &[2, 3]), Some(vec![3, 1]));
         assert_eq!(strides(&[6], &[-2], &[2, 3]), Some(vec![-6, -2]));
         assert_eq!(strides(&[2, 3], &[3, 1], &[6]), Some(vec![1]));

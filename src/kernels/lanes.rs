@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_do_what_arrays_do() {
+    fn registers_and_arrays_give_the_same_results() {
         let ramp: [u8; 16] = std::array::from_fn(|index| [0, 1, 128, 127, 255][index * 7 % 5]);
         for shift in 0..16 {
             let mut a = ramp;

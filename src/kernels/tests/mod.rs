@@ -14,7 +14,7 @@ use crate::memory::{Fresh, ManagedTensor};
 const BOOL: DLDataType = DLDataType::BOOL;
 const BFLOAT16: DLDataType = DLDataType::scalar(DLDataTypeCode::BFLOAT, 16);
 
-/// The same numbers in every run (xorshift).
+/// A xorshift generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -33,7 +33,7 @@ impl Random {
         (0..len).map(|_| self.next().to_le_bytes()[3]).collect()
     }
 
-    /// `len` bits behind `offset` others.
+    /// `len` random bits, after `offset` other bits.
     fn bits(
         &mut self,
         offset: usize,
@@ -43,7 +43,7 @@ impl Random {
         BooleanBuffer::collect_bool(offset + len, |_| bit(self)).slice(offset, len)
     }
 
-    /// Nulls in one of `one_in` cells.
+    /// Random validity with a null in one of `one_in` cells.
     fn nulls(&mut self, offset: usize, len: usize, one_in: usize) -> NullBuffer {
         NullBuffer::new(self.bits(offset, len, |random| random.below(one_in) != 0))
     }
@@ -76,7 +76,7 @@ fn tensor(
     ManagedTensor::from_fresh(memory, origin, dtype, flags, shape, strides).expect("it is true")
 }
 
-/// How many elements each index is away from the first one, in row-major order.
+/// The distance of each element from the first one, in row-major order.
 fn positions(shape: &[i64], strides: &[i64]) -> Vec<i64> {
     let (Some((extent, shape)), Some((stride, strides))) =
         (shape.split_first(), strides.split_first())
