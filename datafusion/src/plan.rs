@@ -120,7 +120,7 @@ fn no_rows(field: &Field, options: &ExportOptions) -> Result<ManagedTensor, Erro
     export::tensor(Source::Chunks(&[], field), options)
 }
 
-/// Checks an input; the error says why there can be none like it.
+/// Checks that tensors of an input's dtype and shape can exist; the error says why they cannot.
 fn check_input(input: &Input, nulls: Nulls) -> Result<(), String> {
     if input.arguments().is_empty() {
         return Err("a matrix needs a column".to_owned());

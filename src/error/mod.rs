@@ -71,7 +71,7 @@ pub enum Error {
     UnsupportedType {
         /// The array's type.
         data_type: DataType,
-        /// What to do instead.
+        /// Advice.
         way_out: &'static str,
     },
     /// This extension type is unknown, and so is the meaning of its storage.
@@ -100,7 +100,7 @@ pub enum Error {
     MalformedExtension {
         /// The value of `ARROW:extension:name`.
         name: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// There is no conversion between these element types.
@@ -255,7 +255,7 @@ pub enum Error {
     UnsupportedDtype {
         /// The tensor's element type.
         dtype: DLDataType,
-        /// What to do instead.
+        /// Advice.
         way_out: &'static str,
     },
     /// The requested representation does not exist for this element type.
@@ -327,13 +327,13 @@ pub enum Error {
     /// The offsets are invalid.
     #[error("the offsets are not offsets of rows: {0}")]
     BadOffsets(
-        /// What is wrong with them.
+        /// The problem.
         OffsetsProblem,
     ),
     /// The mask is not one of this tensor.
     #[error("{0}")]
     BadMask(
-        /// What is wrong with it.
+        /// The problem.
         MaskProblem,
     ),
     /// A string is not valid UTF-8.
@@ -390,7 +390,7 @@ pub enum Error {
     /// The array is inconsistent, or an arrow-rs kernel refuses it.
     #[error("{0}")]
     InvalidArray(
-        /// What is wrong with it.
+        /// The problem.
         String,
     ),
     /// The process was forked while another thread held the lock of a stream's dictionary.
@@ -413,7 +413,7 @@ pub enum Error {
     /// Contradictory [`BatchOptions`](crate::batches::BatchOptions).
     #[error("{0}")]
     InvalidOptions(
-        /// What is wrong with them.
+        /// The problem.
         &'static str,
     ),
     /// The operating system could not start a thread.
@@ -507,7 +507,8 @@ pub enum Error {
     /// The pointer is not aligned for a managed tensor. It was not read, so its deleter was not called, and the
     /// tensor leaks.
     #[error(
-        "a managed tensor cannot be at the misaligned address {address:#x}: it was not read, and its deleter was not called"
+        "a managed tensor cannot be at the misaligned address {address:#x}: it was not read, and its \
+         deleter was not called"
     )]
     MisalignedTensor {
         /// The pointer's address.

@@ -5,7 +5,7 @@
 //! - **share** ([`to_dlpack`], the default): zero-copy and read-only, because the array may have other owners;
 //! - **copy** ([`CopyPolicy::Always`](crate::CopyPolicy::Always)): memory of the tensor alone, writable, flagged
 //!   `IS_COPIED`;
-//! - **move** ([`into_tensor`]): consumes the array; zero-copy and writable, if the array has no other owner.
+//! - **hand over** ([`into_tensor`]): consumes the array; zero-copy and writable, if the array has no other owner.
 //!
 //! Data whose memory cannot be shared (booleans, filled nulls, chunks, tables) is copied once, if the options allow
 //! it; [`explain`] reports the copy in advance.

@@ -79,7 +79,7 @@ pub(crate) fn masked_record_batch(
 /// # {
 /// use arrow_dlpack::{ImportOptions, import};
 ///
-/// // Two columns, one behind the other.
+/// // Two contiguous columns.
 /// let matrix = ndarray::array![[1.0_f32, 2.0], [10.0, 20.0]].reversed_axes();
 /// let batch = import::columns(matrix.into(), &["x", "y"], &ImportOptions::default())?;
 /// assert_eq!(batch.column(1).len(), 2);
