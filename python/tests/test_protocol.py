@@ -88,7 +88,7 @@ def test_a_received_tensor_hands_on_read_only_and_padding_but_never_is_copied():
     received = Tensor.from_dlpack(producer)
     assert received.readonly
     assert header(received.__dlpack__(max_version=(1, 3))).flags == READ_ONLY | PADDED
-    with pytest.raises(BufferError, match="uint4 elements in a byte each.*legacy"):
+    with pytest.raises(BufferError, match="legacy ABI has no flag for padded uint4"):
         received.__dlpack__()
     copy = Tensor.from_dlpack(received, copy=True)
     assert header(copy.__dlpack__(max_version=(1, 3))).flags == PADDED
