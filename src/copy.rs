@@ -1,4 +1,4 @@
-//! Whether a conversion may copy, and why it has to.
+//! Whether a conversion may copy, and why it must.
 
 use crate::ffi::DLDataType;
 
@@ -6,12 +6,12 @@ use crate::ffi::DLDataType;
 /// `None`, `False` and `True`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CopyPolicy {
-    /// Share the memory; copy only if that is impossible.
+    /// Share the memory if possible; otherwise copy.
     #[default]
     IfNeeded,
-    /// Share the memory or fail.
+    /// Share the memory or return an error.
     Never,
-    /// Always copy, so that the result has memory of its own.
+    /// Always copy, so that the result has exclusive memory.
     Always,
 }
 
@@ -25,7 +25,7 @@ impl From<Option<bool>> for CopyPolicy {
     }
 }
 
-/// Why memory is copied: the words of [`Plan`](crate::Plan) and of
+/// Why memory is copied: part of a [`Plan`](crate::Plan) and of
 /// [`Error::CopyForbidden`](crate::Error::CopyForbidden).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -33,91 +33,91 @@ pub enum CopyReason {
     /// [`CopyPolicy::Always`].
     #[error("a copy was asked for")]
     Requested,
-    /// The elements do not lie one behind the other.
+    /// The elements are not contiguous in row-major order.
     #[error("stride of axis {axis} is {stride} elements where contiguous data has {expected}")]
     Strided {
-        /// The last axis that is not where row-major order puts it.
+        /// The last axis whose stride is not the row-major one.
         axis: usize,
         /// Its stride.
         stride: i64,
-        /// The stride that row-major order gives it.
+        /// Its row-major stride.
         expected: i64,
     },
-    /// The address is not a multiple of what Arrow needs.
+    /// The address is not aligned as Arrow needs.
     #[error("the data is not aligned to {align} bytes")]
     Misaligned {
-        /// The alignment in bytes that the element type needs.
+        /// The alignment that the element type needs, in bytes.
         align: usize,
     },
-    /// Buffers that came through Arrow's C interface; arrow-rs moves them on the way in.
+    /// Misaligned buffers from Arrow's C data interface, which arrow-rs copies on import.
     #[error("buffers of the Arrow structure are not aligned to their values")]
     Realigned,
-    /// Each chunk has a dictionary of its own.
+    /// The chunks have different dictionaries.
     #[error("the dictionaries of its chunks are unified")]
     Dictionaries,
-    /// Arrow's Boolean has eight values in a byte, a tensor one.
+    /// Arrow's Boolean packs eight values in a byte; a tensor has one byte per value.
     #[error("Arrow stores booleans as bits")]
     Bits,
-    /// arrow.bool8 may hold any byte, a tensor only 0 and 1.
+    /// arrow.bool8 allows any byte; a tensor only 0 and 1.
     #[error("some booleans are bytes other than 0 and 1")]
     BoolBytes,
-    /// Offsets and texts are checked, and must not change after the check.
+    /// Offsets and strings are checked, and must not change afterwards.
     #[error("it is checked, and other code could still write to it")]
     Checked,
-    /// Elements of under 8 bits lie without gaps in a tensor, and a byte each in Arrow.
+    /// Elements of under 8 bits are packed in a tensor, and take a byte each in Arrow.
     #[error("{0} elements share bytes")]
     Packed(
         /// The element type.
         DLDataType,
     ),
-    /// The values become those of another type.
+    /// The values are cast.
     #[error("{from} becomes {to}")]
     Cast {
-        /// The element type that is there.
+        /// The element type of the values.
         from: DLDataType,
         /// The element type of the result.
         to: DLDataType,
     },
-    /// Nulls become values.
+    /// Nulls are replaced by values.
     #[error("{count} {} replaced", if *count == 1 { "null is" } else { "nulls are" })]
     Filled {
-        /// How many.
+        /// Number of nulls.
         count: usize,
     },
-    /// Arrow's validity has eight values in a byte, a tensor's mask one.
+    /// Arrow's validity packs eight values in a byte; a tensor's mask has one byte per value.
     #[error("the mask is made of validity bits")]
     Mask,
-    /// Several pieces become one.
+    /// Several chunks are concatenated.
     #[error("{0} chunks are put together")]
     Chunks(
-        /// How many.
+        /// Number of chunks.
         usize,
     ),
     /// The columns of a table become a row-major matrix.
     #[error("{0} columns are put side by side")]
     Rows(
-        /// How many.
+        /// Number of columns.
         usize,
     ),
-    /// The columns of a table become a column-major matrix, and are not slices of one buffer in that order.
+    /// The columns of a table become a column-major matrix, and are not contiguous slices of one buffer.
     #[error("{0} columns are not slices of one buffer, one behind the other")]
     Columns(
-        /// How many.
+        /// Number of columns.
         usize,
     ),
-    /// The rows of views lie anywhere.
+    /// The rows of views are not contiguous.
     #[error("the rows do not lie one behind the other")]
     Scattered,
-    /// Null rows may have values, which must go.
+    /// Null rows have values, which are left out.
     #[error("values of null rows are dropped")]
     NullRows,
-    /// The offsets of a slice.
+    /// The offsets of a slice do not begin at 0.
     #[error("the offsets begin at {0}, not at 0")]
     Rebased(
         /// The first offset.
         i64,
     ),
-    /// Views have an offset and a size for each row, ragged tensors one offset more than rows.
+    /// Views have an offset and a size per row; ragged tensors need offsets alone, one more than rows.
     #[error("views have no offset behind the last row")]
     NoLastOffset,
 }

@@ -1,4 +1,4 @@
-//! Element types: their names, their sizes, and the one table between Arrow and DLPack.
+//! Element types: names, sizes, and the table of numeric types in Arrow and DLPack.
 
 use core::fmt;
 use core::str::FromStr;
@@ -9,9 +9,8 @@ use arrow_schema::DataType;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-/// The table of numeric types, handed to another macro: each row is an Arrow type, the DLPack code
-/// and bits, the name of the constant, arrow-rs's type, and Rust's. Every family that has one case for
-/// each numeric type is written on top of it.
+/// The table of numeric types, passed to another macro. Each row is an Arrow type, the DLPack code and bits, the name
+/// of the constant, arrow-rs's type, and Rust's. All code with one case per numeric type is generated from it.
 macro_rules! for_each_numeric {
     ($row:ident) => {
         $row! {
@@ -31,11 +30,11 @@ macro_rules! for_each_numeric {
 }
 pub(crate) use for_each_numeric;
 
-/// A Rust number with a dtype of its own; every pattern of its bits is a value.
+/// A Rust number with a dtype; every bit pattern is a valid value.
 ///
-/// Other crates cannot implement it, because they cannot implement `ArrowNativeType`.
+/// It is sealed, because other crates cannot implement `ArrowNativeType`.
 pub trait Element: ArrowNativeType {
-    /// The dtype.
+    /// The DLPack element type.
     const DTYPE: DLDataType;
 }
 
@@ -82,7 +81,7 @@ macro_rules! table {
 }
 for_each_numeric!(table);
 
-/// What a number with a meaning is stored as: times, decimals of up to 64 bits, dictionary codes.
+/// The dtype in which times, decimals of up to 64 bits and dictionary codes are stored.
 pub(crate) fn physical(data_type: &DataType) -> Option<DLDataType> {
     match data_type {
         DataType::Date32 | DataType::Time32(_) | DataType::Decimal32(..) => Some(DLDataType::INT32),
@@ -97,7 +96,7 @@ pub(crate) fn physical(data_type: &DataType) -> Option<DLDataType> {
 }
 
 impl DLDataType {
-    /// A boolean in a byte, 0 or 1.
+    /// A boolean of one byte, 0 or 1.
     pub const BOOL: Self = Self::scalar(DLDataTypeCode::BOOL, 8);
 
     /// A dtype of one lane.
@@ -106,8 +105,8 @@ impl DLDataType {
         Self { code, bits, lanes: 1 }
     }
 
-    /// Whether bits and lanes go with the code. A code that DLPack 1.3 does not define passes with
-    /// any number of bits but 0: what it means is for others to say.
+    /// Whether bits and lanes are valid for the code. A code that DLPack 1.3 does not define is valid with any number
+    /// of bits but 0.
     pub(crate) const fn is_valid(self) -> bool {
         let bits = self.bits;
         let fits = match self.code {
@@ -124,8 +123,8 @@ impl DLDataType {
         fits && self.lanes != 0
     }
 
-    /// Bits from one element to the next. Elements of under 8 bits are packed without gaps unless
-    /// `padded` (`DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED`); all others take whole bytes.
+    /// Bits from one element to the next. Elements of under 8 bits are packed unless `padded`
+    /// (`DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED`); all others take whole bytes.
     pub(crate) fn item_bits(self, padded: bool) -> usize {
         let bits = usize::from(self.bits);
         let lane = if bits < 8 && !padded { bits } else { bits.next_multiple_of(8) };
@@ -147,8 +146,8 @@ impl fmt::Display for DLDataType {
 }
 
 impl DLDataType {
-    /// The dtype that may be meant by a name that is none: of the same letters, in whatever order and case, behind the
-    /// name of a module or not, or of one letter more, less or another.
+    /// The dtype that an unknown name probably means: one with the same letters, in any order and case and without a
+    /// module's name, or one that differs in a single letter.
     pub(crate) fn named_like(name: &str) -> Option<Self> {
         const LONGEST: usize = 30;
         if name.len() > LONGEST || !name.is_ascii() {
@@ -178,7 +177,7 @@ impl DLDataType {
     }
 }
 
-/// Whether one text becomes the other by one letter more, less or another.
+/// Whether an edit of one letter (inserted, removed or replaced) makes the strings equal.
 fn is_one_off(one: &[u8], other: &[u8]) -> bool {
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
     let same = short.iter().zip(long).take_while(|(one, other)| one == other).count();
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_read_as_it_is_written() {
+    fn names_are_parsed_as_they_are_displayed() {
         for name in ["int8", "uint64", "float16", "bool", "bfloat16", "complex64", "int4"] {
             assert_eq!(name.parse::<DLDataType>().unwrap().to_string(), name);
         }
@@ -231,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_nearly_one_is_recognised() {
+    fn misspelled_names_are_recognised() {
         let meant = |name| DLDataType::named_like(name).map(|dtype| dtype.to_string());
         for name in
             ["Float32", "float23", "torch.float32", "flaot32", "float3", "float322", "fooat32"]

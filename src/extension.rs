@@ -1,8 +1,8 @@
-//! Arrow's canonical extension types, read from a field's metadata and written to it.
+//! Arrow's canonical extension types in field metadata.
 //!
-//! Source: <https://arrow.apache.org/docs/format/CanonicalExtensions.html>. arrow-schema has types of its
-//! own for the two tensors, but they use the JSON key `permutations` where the specification, and pyarrow,
-//! say `permutation`; and they refuse the nullable child that pyarrow makes.
+//! Source: <https://arrow.apache.org/docs/format/CanonicalExtensions.html>. The tensor types of arrow-schema are not
+//! used: they have the JSON key `permutations` where the specification and pyarrow have `permutation`, and they
+//! refuse the nullable child that pyarrow makes.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use crate::error::Error;
 use crate::ffi::DLDataType;
 
-/// What a field's extension type says its values are.
+/// The extension type of a field.
 ///
 /// ```
 /// use arrow_dlpack::extension::{Dimensions, Extension};
@@ -33,44 +33,43 @@ use crate::ffi::DLDataType;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Extension {
-    /// `arrow.bool8`: a boolean in a byte, true unless it is 0.
+    /// `arrow.bool8`: a boolean of one byte, true unless it is 0.
     Bool8,
-    /// `arrow.fixed_shape_tensor`: a tensor a row, all of one shape.
+    /// `arrow.fixed_shape_tensor`: one tensor per row, all of the same shape.
     FixedShapeTensor {
-        /// Extents of one row's tensor as it lies in memory, row-major.
+        /// Extents of one row's tensor in memory, row-major.
         shape: Vec<i64>,
-        /// What the axes mean.
+        /// Permutation and names of the axes.
         dimensions: Dimensions,
     },
-    /// `arrow.variable_shape_tensor`: a tensor a row, each with a shape of its own.
+    /// `arrow.variable_shape_tensor`: one tensor per row, each with its own shape.
     VariableShapeTensor {
-        /// Number of axes of each.
+        /// Number of axes of each tensor.
         ndim: usize,
-        /// What the axes mean.
+        /// Permutation and names of the axes.
         dimensions: Dimensions,
     },
-    /// `arrow.opaque`: values of a system that Arrow knows nothing of.
+    /// `arrow.opaque`: values of a type of another system, unknown to Arrow.
     Opaque {
-        /// The type's name there.
+        /// The type's name in that system.
         type_name: String,
         /// The system's name.
         vendor_name: String,
     },
-    /// Any other, by its name.
+    /// Any other extension type, by name.
     Other(String),
 }
 
-/// How the axes of a tensor in memory are to be understood.
+/// Permutation and names of a tensor's axes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dimensions {
-    /// Logical axis `i` is the physical axis `permutation[i]`; without one, each is itself.
+    /// Logical axis `i` is the physical axis `permutation[i]`; `None` for the identity.
     pub permutation: Option<Vec<usize>>,
     /// Names of the physical axes.
     pub names: Option<Vec<String>>,
 }
 
-/// The vendor of [`Extension::Opaque`] dtypes that are DLPack's: their type's name is that of
-/// `ml_dtypes` or NumPy.
+/// The vendor name of [`Extension::Opaque`] for DLPack's dtypes, whose type names are those of `ml_dtypes` or NumPy.
 pub const VENDOR: &str = "dlpack";
 
 const BOOL8: &str = "arrow.bool8";
@@ -79,12 +78,11 @@ const VARIABLE_SHAPE_TENSOR: &str = "arrow.variable_shape_tensor";
 const OPAQUE: &str = "arrow.opaque";
 
 impl Extension {
-    /// The extension type of a field, checked against the type that stores it; `None` for a plain one.
+    /// Reads the extension type of a field and checks it against the storage type; `None` if there is none.
     ///
     /// # Errors
     ///
-    /// `MalformedExtension` if the metadata is not what the specification asks for, or the storage not
-    /// what the metadata says.
+    /// `MalformedExtension` if the metadata violates the specification, or does not fit the storage type.
     pub fn of(field: &Field) -> Result<Option<Self>, Error> {
         let Some(name) = field.extension_type_name() else { return Ok(None) };
         let storage = field.data_type();
@@ -101,14 +99,14 @@ impl Extension {
             .map_err(|problem| Error::MalformedExtension { name: name.to_owned(), problem })
     }
 
-    /// `arrow.opaque` for the elements of a tensor.
+    /// `arrow.opaque` for elements of a dtype.
     #[must_use]
     pub fn opaque(dtype: DLDataType) -> Self {
         Self::Opaque { type_name: dtype.to_string(), vendor_name: VENDOR.to_owned() }
     }
 
-    /// The dtype of DLPack's that the values are, if `arrow.opaque` names one. A name that is none, such as
-    /// that of a dtype of a later DLPack, says no more than another vendor's.
+    /// The DLPack dtype that `arrow.opaque` names, if any. An unknown name, such as that of a dtype of a later
+    /// DLPack, is treated as that of another vendor.
     pub(crate) fn dtype(&self) -> Option<DLDataType> {
         match self {
             Self::Opaque { type_name, vendor_name } if vendor_name == VENDOR => {
@@ -118,7 +116,7 @@ impl Extension {
         }
     }
 
-    /// The field with this extension type, whatever it had before. Its other metadata stays.
+    /// Sets the extension type of a field, in place of any other. Other metadata is kept.
     #[must_use]
     pub fn annotate(&self, field: Field) -> Field {
         let (name, text) = match self {
@@ -150,7 +148,7 @@ impl Extension {
 }
 
 impl Dimensions {
-    /// The order of `ndim` axes: that of memory by default.
+    /// The order of `ndim` axes: by default that of memory.
     pub(crate) fn order(&self, ndim: usize) -> Vec<usize> {
         self.permutation.clone().unwrap_or_else(|| (0..ndim).collect())
     }
@@ -242,7 +240,7 @@ fn object(metadata: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// A list under a key, `None` if there is nothing, an error if some element is not what `read` takes.
+/// The list under a key; `None` if there is none; an error if `read` refuses an element.
 fn list<T>(
     map: &Map<String, Value>,
     key: &str,

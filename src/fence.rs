@@ -1,11 +1,10 @@
-//! Panics end here: none may cross C, which would abort the process.
+//! Catches panics, which must not unwind into C.
 
 use std::any::Any;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// What `work` returns, or what it panicked with, in words. Nothing that it was at may be used afterwards
-/// but to be dropped.
+/// The result of `work`, or the message of its panic. After a panic, the state that `work` used must only be dropped.
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(work)).map_err(words_of)
 }
@@ -19,7 +18,7 @@ fn words_of(panic: Box<dyn Any + Send>) -> String {
     match panic.downcast::<&str>() {
         Ok(text) => (*text).to_owned(),
         Err(other) => {
-            // Its drop may panic once more, and nothing would catch that.
+            // Dropping the payload may panic again, outside of `catch_unwind`.
             mem::forget(other);
             "panic from Rust code".to_owned()
         }

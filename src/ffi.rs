@@ -1,22 +1,21 @@
-//! The C ABI of DLPack 1.3, mirrored.
+//! The C ABI of DLPack 1.3.
 //!
-//! Source: [`dlpack.h`](https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h). Every
-//! struct is `repr(C)`, every field keeps the header's name, and codes are newtypes rather than
-//! enums, because a foreign value that this crate has never heard of must still be representable.
-//! Sizes and offsets are asserted at the end of this file for 64-bit targets, and `tests/abi.rs`
-//! compares every size, offset and constant with a real header through a real C compiler.
+//! Source: [`dlpack.h`](https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h). Every struct is `repr(C)`,
+//! and fields have the header's names. Codes are newtypes rather than enums, because a foreign value that this crate
+//! does not know must be representable. Sizes and offsets are asserted at the end of this file for 64-bit targets,
+//! and `tests/abi.rs` compares every size, offset and constant with the real header, compiled by a C compiler.
 //!
-//! Nothing here is checked or owned; [`crate::ManagedTensor`] does that.
+//! These structs are neither checked nor owned; [`crate::ManagedTensor`] does both.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::fmt;
 
-/// `DLPACK_MAJOR_VERSION`: a different major version is a different ABI.
+/// `DLPACK_MAJOR_VERSION`: another major version is another ABI.
 pub const DLPACK_MAJOR_VERSION: u32 = 1;
 /// `DLPACK_MINOR_VERSION`.
 pub const DLPACK_MINOR_VERSION: u32 = 3;
 
-/// Declares the known values of a foreign code: constants, the header's name and a short name.
+/// Declares the known values of a code, each with its constant, the header's name and a short name.
 macro_rules! codes {
     ($type:ident($repr:ty) { $($(#[$doc:meta])* $name:ident = $value:literal, $c:literal, $short:literal;)* }) => {
         impl $type {
@@ -65,7 +64,7 @@ codes! { DLDeviceType(i32) {
     EXT_DEV = 12, "kDLExtDev", "ext_dev";
     /// Unified memory of `cudaMallocManaged`; the CPU can read it.
     CUDA_MANAGED = 13, "kDLCUDAManaged", "cuda_managed";
-    /// oneAPI unified shared memory; which kind, only the oneAPI runtime can tell.
+    /// oneAPI unified shared memory; only the oneAPI runtime knows its kind.
     ONE_API = 14, "kDLOneAPI", "oneapi";
     /// WebGPU.
     WEB_GPU = 15, "kDLWebGPU", "webgpu";
@@ -77,7 +76,7 @@ codes! { DLDeviceType(i32) {
     TRN = 18, "kDLTrn", "trn";
 } }
 
-/// `DLDataTypeCode`, in the one byte that [`DLDataType::code`] gives it.
+/// `DLDataTypeCode`, as the byte of [`DLDataType::code`].
 #[repr(transparent)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DLDataTypeCode(pub u8);
@@ -89,7 +88,7 @@ codes! { DLDataTypeCode(u8) {
     UINT = 1, "kDLUInt", "uint";
     /// IEEE 754 floating point.
     FLOAT = 2, "kDLFloat", "float";
-    /// A handle whose meaning both sides must agree on.
+    /// A handle whose meaning producer and consumer must agree on.
     OPAQUE_HANDLE = 3, "kDLOpaqueHandle", "opaque_handle";
     /// bfloat16.
     BFLOAT = 4, "kDLBfloat", "bfloat";
@@ -111,7 +110,7 @@ codes! { DLDataTypeCode(u8) {
     FLOAT8_E5M2 = 12, "kDLFloat8_e5m2", "float8_e5m2";
     /// 8-bit float, as above, finite, no negative zero.
     FLOAT8_E5M2FNUZ = 13, "kDLFloat8_e5m2fnuz", "float8_e5m2fnuz";
-    /// 8-bit exponent only: a scale.
+    /// 8-bit float of exponent bits only: a scale.
     FLOAT8_E8M0FNU = 14, "kDLFloat8_e8m0fnu", "float8_e8m0fnu";
     /// 6-bit float, 2 exponent bits, 3 mantissa bits.
     FLOAT6_E2M3FN = 15, "kDLFloat6_e2m3fn", "float6_e2m3fn";
@@ -121,7 +120,7 @@ codes! { DLDataTypeCode(u8) {
     FLOAT4_E2M1FN = 17, "kDLFloat4_e2m1fn", "float4_e2m1fn";
 } }
 
-/// `DLDevice`: which device, and which one of its kind.
+/// `DLDevice`: a kind of device, and the number of one.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DLDevice {
@@ -135,7 +134,7 @@ impl DLDevice {
     /// Main memory, as DLPack names it: `(kDLCPU, 0)`.
     pub const CPU: Self = Self { device_type: DLDeviceType::CPU, device_id: 0 };
 
-    /// Whether this is main memory, by whatever number (DLPack says 0, Arrow -1).
+    /// Whether this is main memory, with any number (DLPack's is 0, Arrow's -1).
     #[must_use]
     pub const fn is_cpu(self) -> bool {
         matches!(self.device_type, DLDeviceType::CPU)
@@ -155,7 +154,7 @@ impl DLDevice {
     }
 }
 
-/// `cpu`, `cuda:0`, or `device(99):0` for a code that DLPack 1.3 does not know.
+/// `cpu`, `cuda:0`, or `device(99):0` for a code that DLPack 1.3 does not define.
 impl fmt::Display for DLDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.device_type.name(), self.device_id) {
@@ -178,7 +177,7 @@ pub struct DLDataType {
     pub lanes: u16,
 }
 
-/// `DLTensor`: a description of memory that someone else owns.
+/// `DLTensor`: a description of borrowed memory.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct DLTensor {
@@ -202,24 +201,24 @@ pub struct DLTensor {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DLPackVersion {
-    /// A different major version is a different ABI.
+    /// Another major version is another ABI.
     pub major: u32,
     /// A larger minor version only adds codes.
     pub minor: u32,
 }
 
 impl DLPackVersion {
-    /// The version that this crate speaks: 1.3.
+    /// The version of this crate: 1.3.
     pub const CURRENT: Self = Self { major: DLPACK_MAJOR_VERSION, minor: DLPACK_MINOR_VERSION };
 }
 
-/// `DLManagedTensor`: the legacy owning form, in capsules named `dltensor`. It cannot say "read-only".
+/// `DLManagedTensor`: the legacy owning form, in capsules named `dltensor`. It has no read-only flag.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensor {
     /// The description.
     pub dl_tensor: DLTensor,
-    /// The producer's own; may be NULL.
+    /// Private to the producer; may be NULL.
     pub manager_ctx: *mut c_void,
     /// Frees everything, this struct included; NULL when there is nothing to free.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
@@ -229,13 +228,13 @@ pub struct DLManagedTensor {
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLManagedTensorVersioned {
-    /// The producer's version; with a major version other than ours only `deleter` may be touched.
+    /// The producer's version; if its major version is not 1, only `deleter` may be used.
     pub version: DLPackVersion,
-    /// The producer's own; may be NULL.
+    /// Private to the producer; may be NULL.
     pub manager_ctx: *mut c_void,
     /// Frees everything, this struct included; NULL when there is nothing to free.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
-    /// What is said about the tensor.
+    /// Flags.
     pub flags: DLPackFlags,
     /// The description.
     pub dl_tensor: DLTensor,
@@ -249,7 +248,7 @@ pub struct DLPackFlags(pub u64);
 impl DLPackFlags {
     /// `DLPACK_FLAG_BITMASK_READ_ONLY`: the consumer must not write.
     pub const READ_ONLY: Self = Self(1 << 0);
-    /// `DLPACK_FLAG_BITMASK_IS_COPIED`: the producer made a copy that the consumer alone holds.
+    /// `DLPACK_FLAG_BITMASK_IS_COPIED`: the producer made a copy for this consumer alone.
     pub const IS_COPIED: Self = Self(1 << 1);
     /// `DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED`: each element of under 8 bits has its own byte.
     pub const IS_SUBBYTE_TYPE_PADDED: Self = Self(1 << 2);
@@ -260,13 +259,13 @@ impl DLPackFlags {
         self.0 & other.0 == other.0
     }
 
-    /// The flags that both sets have.
+    /// The flags that are in both sets.
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// The flags that either set has.
+    /// The flags that are in either set.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -277,7 +276,7 @@ impl DLPackFlags {
 pub type DLPackSetError =
     unsafe extern "C" fn(error_ctx: *mut c_void, kind: *const c_char, message: *const c_char);
 
-/// `DLPackManagedTensorAllocator`: a new tensor like `prototype`; 0, or -1 after calling `SetError`.
+/// `DLPackManagedTensorAllocator`: allocates a tensor like `prototype`; returns 0, or -1 after calling `SetError`.
 pub type DLPackManagedTensorAllocator = unsafe extern "C" fn(
     prototype: *mut DLTensor,
     out: *mut *mut DLManagedTensorVersioned,
@@ -285,32 +284,31 @@ pub type DLPackManagedTensorAllocator = unsafe extern "C" fn(
     set_error: Option<DLPackSetError>,
 ) -> c_int;
 
-/// `DLPackManagedTensorFromPyObjectNoSync`: an owned tensor from a Python object; 0, or -1 with a
+/// `DLPackManagedTensorFromPyObjectNoSync`: exports a Python object as an owned tensor; returns 0, or -1 with a
 /// Python exception set.
 pub type DLPackManagedTensorFromPyObjectNoSync =
     unsafe extern "C" fn(py_object: *mut c_void, out: *mut *mut DLManagedTensorVersioned) -> c_int;
 
-/// `DLPackManagedTensorToPyObjectNoSync`: a Python object (new reference) that takes over the
-/// tensor; 0, or -1 with a Python exception set and the tensor still the caller's.
+/// `DLPackManagedTensorToPyObjectNoSync`: imports the tensor as a Python object (new reference); returns 0, or -1
+/// with a Python exception set, and then the caller still owns the tensor.
 pub type DLPackManagedTensorToPyObjectNoSync = unsafe extern "C" fn(
     tensor: *mut DLManagedTensorVersioned,
     out_py_object: *mut *mut c_void,
 ) -> c_int;
 
-/// `DLPackDLTensorFromPyObjectNoSync`: a borrowed description, valid until control returns; 0, or
-/// -1 with a Python exception set.
+/// `DLPackDLTensorFromPyObjectNoSync`: a borrowed description of a Python object's memory, valid until control
+/// returns; 0, or -1 with a Python exception set.
 pub type DLPackDLTensorFromPyObjectNoSync =
     unsafe extern "C" fn(py_object: *mut c_void, out: *mut DLTensor) -> c_int;
 
-/// `DLPackCurrentWorkStream`: the stream that work on a device is queued on; 0, or -1 with a
-/// Python exception set.
+/// `DLPackCurrentWorkStream`: the device's current stream; 0, or -1 with a Python exception set.
 pub type DLPackCurrentWorkStream = unsafe extern "C" fn(
     device_type: DLDeviceType,
     device_id: i32,
     out_current_stream: *mut *mut c_void,
 ) -> c_int;
 
-/// `DLPackExchangeAPIHeader`: the part of the table that no version changes.
+/// `DLPackExchangeAPIHeader`: the part of the table that is the same in all versions.
 #[repr(C)]
 #[derive(Debug)]
 pub struct DLPackExchangeAPIHeader {

@@ -1,24 +1,24 @@
-//! Shape and stride arithmetic: pure, checked, and the only place that does it.
+//! Shape and stride arithmetic: pure functions, all checked.
 //!
-//! Strides are in elements. The stride of an axis of extent 1 means nothing, nor does any stride of
-//! a tensor without elements; both are ignored here, as NumPy ignores them.
+//! Strides are in elements. The strides of axes of extent 1, and of tensors without elements, are ignored, as in
+//! NumPy.
 
 use crate::copy::CopyReason;
 use crate::error::Error;
 
-/// The most axes that a tensor may have: far more than are in use (NumPy and PyTorch have 64 at most; JAX has no
-/// limit, and compilers that take no time for so many). `dlpack.h` has none, and would have 2^31 of them followed.
+/// Most axes of a tensor: far more than are in use (NumPy and PyTorch allow 64; JAX has no limit). `dlpack.h` has no
+/// limit either, so that an invalid `ndim` could be up to 2^31.
 pub(crate) const MAX_NDIM: usize = 256;
 
-/// The most bytes between the ends of a tensor that the CPU can read: what the largest address space has for a
-/// program, which is half of the 57 bits of x86-64 and RISC-V. No two bytes are further from each other.
+/// Most bytes between the ends of a tensor that the CPU can read: half of the 57-bit address spaces of x86-64 and
+/// RISC-V, which is what a program can have.
 pub(crate) const MAX_SPAN: usize = match 1_usize.checked_shl(56) {
     Some(most) => most,
     None => usize::MAX >> 1,
 };
 
-/// Number of elements: 1 for no axes, 0 as soon as one extent is 0 (whatever the others are). An extent may be more
-/// than the machine can count to, beside a 0.
+/// Number of elements: 1 for no axes, 0 as soon as one extent is 0. Beside an extent of 0, the others may exceed
+/// `usize`.
 pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
     let (mut count, mut is_empty) = (Some(1usize), false);
     for (axis, &extent) in shape.iter().enumerate() {
@@ -31,7 +31,7 @@ pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
     if is_empty { Ok(0) } else { count.ok_or_else(Error::overflow("number of elements")) }
 }
 
-/// The row-major strides of `shape`. An extent of 0 counts as 1, so that strides stay useful.
+/// The row-major strides of `shape`. An extent of 0 counts as 1.
 pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![0; shape.len()];
     write_row_major(shape, &mut strides);
@@ -47,8 +47,8 @@ pub(crate) fn write_row_major(shape: &[i64], strides: &mut [i64]) {
     }
 }
 
-/// Strides in elements, from strides in bytes. Strides that mean nothing need not be whole elements: those
-/// of a row-major tensor replace them.
+/// Converts strides from bytes to elements. Strides that are ignored need not be whole elements: the row-major ones
+/// replace them.
 pub(crate) fn from_bytes(
     shape: &[i64],
     strides: &[i64],
@@ -69,7 +69,7 @@ pub(crate) fn from_bytes(
     Ok(elements)
 }
 
-/// The strides by which elements of one shape have another, larger one; `None` if there are none.
+/// The strides that broadcast `from` to `to`; `None` if the shapes do not fit.
 pub(crate) fn broadcast(from: &[i64], strides: &[i64], to: &[i64]) -> Option<Vec<i64>> {
     let new = to.len().checked_sub(from.len())?;
     let old = from.iter().zip(strides).zip(&to[new..]).map(|((&from, &stride), &to)| {
@@ -79,7 +79,7 @@ pub(crate) fn broadcast(from: &[i64], strides: &[i64], to: &[i64]) -> Option<Vec
     std::iter::repeat_n(Some(0), new).chain(old).collect()
 }
 
-/// What keeps the elements from lying one behind the other in row-major order, if anything does.
+/// Why the elements are not contiguous in row-major order; `None` if they are.
 pub(crate) fn row_major_obstacle(shape: &[i64], strides: &[i64]) -> Option<CopyReason> {
     if shape.contains(&0) {
         return None;
@@ -88,8 +88,7 @@ pub(crate) fn row_major_obstacle(shape: &[i64], strides: &[i64]) -> Option<CopyR
     Some(CopyReason::Strided { axis, stride: strides[axis], expected })
 }
 
-/// The innermost axis of a tensor that has elements along which they are not where row-major order has them,
-/// and its stride in that order.
+/// For a tensor with elements, the innermost axis whose stride is not the row-major one, and its row-major stride.
 pub(crate) fn gap(shape: &[i64], strides: &[i64]) -> Option<(usize, i64)> {
     let mut expected = 1i64;
     for (axis, (&extent, &stride)) in shape.iter().zip(strides).enumerate().rev() {
@@ -101,9 +100,8 @@ pub(crate) fn gap(shape: &[i64], strides: &[i64]) -> Option<(usize, i64)> {
     None
 }
 
-/// The axes from the outermost in memory to the innermost, if the elements lie one behind the other when
-/// the axes are taken in that order, and the first axis is the outermost. Axes of one element, which
-/// could be anywhere, are where they are.
+/// The axes from the outermost in memory to the innermost, if the first axis is the outermost and the elements are
+/// contiguous when the axes are taken in that order. Axes of extent 1 stay in their places.
 pub(crate) fn dense_order(shape: &[i64], strides: &[i64]) -> Option<Vec<usize>> {
     let axes = 0..shape.len();
     if row_major_obstacle(shape, strides).is_none() {
@@ -120,7 +118,7 @@ pub(crate) fn dense_order(shape: &[i64], strides: &[i64]) -> Option<Vec<usize>> 
     row_major_obstacle(&pick(shape), &pick(strides)).is_none().then_some(order)
 }
 
-/// How many elements a tensor that has elements spans: below its first one, and from that one on.
+/// For a tensor with elements, the number of elements that it spans before its first one, and from that one on.
 pub(crate) fn span(shape: &[i64], strides: &[i64]) -> Result<(usize, usize), Error> {
     let axes = shape.iter().zip(strides).filter(|&(&extent, _)| extent > 1);
     axes.map(|(&extent, &stride)| (extent - 1).checked_mul(stride))
@@ -136,9 +134,9 @@ pub(crate) fn span(shape: &[i64], strides: &[i64]) -> Result<(usize, usize), Err
         .ok_or_else(Error::overflow("span of strides"))
 }
 
-/// The axis along which two positions may be the same element, its stride, and the least stride that
-/// would rule it out: one that steps over all that axes of smaller strides reach. That is sufficient,
-/// not necessary, and what ndarray asks for too.
+/// The axis along which two indices may refer to the same element, its stride, and the least stride that rules this
+/// out: one that steps over all elements of the axes with smaller strides. The test is sufficient for no overlap, but
+/// not necessary; ndarray's is the same.
 #[cfg(feature = "ndarray")]
 pub(crate) fn overlap(shape: &[i64], strides: &[i64]) -> Option<(usize, i64, u64)> {
     if shape.contains(&0) {
@@ -158,8 +156,8 @@ pub(crate) fn overlap(shape: &[i64], strides: &[i64]) -> Option<(usize, i64, u64
     None
 }
 
-/// The same elements in the same order with as few axes as possible, as `(extent, stride)` pairs:
-/// axes of extent 1 are dropped and neighbours that form one run are merged.
+/// The same elements in the same order with as few axes as possible, as `(extent, stride)` pairs: drops axes of
+/// extent 1 and merges adjacent axes that form one run.
 pub(crate) fn coalesce(shape: &[i64], strides: &[i64]) -> Vec<(i64, i64)> {
     let mut axes: Vec<(i64, i64)> = Vec::with_capacity(shape.len());
     for (&extent, &stride) in shape.iter().zip(strides).filter(|&(&extent, _)| extent != 1) {
@@ -190,9 +188,9 @@ mod tests {
         );
     }
 
-    /// What the first two are depends on the machine: on one of 32 bits they do not fit its addresses.
+    /// The errors of the first two shapes depend on the machine: on 32 bits they exceed the address space.
     #[test]
-    fn what_a_machine_cannot_count_to_does_not_fit_it_and_is_not_negative() {
+    fn element_counts_that_overflow_or_are_negative_are_refused() {
         let extent = 1 << 33;
         let counted = usize::try_from(extent).map_err(|_| Error::Overflow("number of elements"));
         assert_eq!(element_count(&[extent]), counted);

@@ -47,7 +47,7 @@ mod reshape;
 mod scalar;
 mod typed;
 
-/// Without Python there is no exception in flight.
+/// Without Python there are no exceptions to set aside.
 #[cfg(not(feature = "pyo3"))]
 mod pending {
     pub(crate) struct PendingException;
@@ -59,7 +59,7 @@ mod pending {
     }
 }
 
-// Atomics and locks go by this name where `tests/models` puts loom's in their place.
+// The name of the module for atomics and locks; `tests/models` replaces it by loom's.
 use std::sync;
 
 pub use copy::{CopyPolicy, CopyReason};

@@ -1,4 +1,4 @@
-//! Columns by their names.
+//! Finds columns by name.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use arrow_schema::Schema;
 use crate::error::Error;
 use crate::pandas;
 
-/// Where the columns of the wanted names are among columns of these names, of each the only one.
+/// Positions of the wanted names among the columns' names, each of which must be unique.
 pub(crate) fn positions(names: &[&str], wanted: &[&str]) -> Result<Vec<usize>, Error> {
     let mut found: HashMap<&str, (usize, usize)> = HashMap::new();
     for (index, name) in names.iter().enumerate() {
@@ -30,13 +30,13 @@ pub(crate) fn positions(names: &[&str], wanted: &[&str]) -> Result<Vec<usize>, E
     Err(Error::NoSuchColumns { missing, names })
 }
 
-/// The same among the columns of a table.
+/// The same for the columns of a table.
 pub(crate) fn columns(schema: &Schema, wanted: &[&str]) -> Result<Vec<usize>, Error> {
     let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
     positions(&names, wanted)
 }
 
-/// Where the columns are that are no index of pandas's.
+/// Positions of the columns that are not an index of pandas.
 pub(crate) fn features(schema: &Schema) -> Vec<usize> {
     let index = pandas::index_columns(schema);
     (0..schema.fields().len()).filter(|at| index.binary_search(at).is_err()).collect()

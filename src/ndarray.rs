@@ -1,5 +1,5 @@
-//! Tensors as views of the crate `ndarray`, and its arrays as tensors (feature `ndarray`). The module is private: a
-//! public one would hide the crate's name from those who import all of ours.
+//! Tensors as `ndarray` views, and `ndarray` arrays as tensors (feature `ndarray`). The module is private, because a
+//! glob import of a public one would shadow the crate.
 
 use ndarray::{
     Array, ArrayView, ArrayViewD, ArrayViewMut, ArrayViewMutD, Axis, Dimension, IxDyn,
@@ -12,9 +12,9 @@ use crate::ffi::{DLDataType, DLPackFlags};
 use crate::layout;
 use crate::memory::{Fresh, ManagedTensor};
 
-/// What an array of `ndarray` can hold as tensors do (feature `ndarray`): the eleven [`Element`]s, and `bool`.
+/// An element of an `ndarray` view (feature `ndarray`): one of the eleven [`Element`]s, or `bool`.
 ///
-/// It is sealed: other types are not known to be what the memory holds.
+/// It is sealed, because the memory must be known to hold valid values.
 pub trait ViewElement: sealed::ViewElement {}
 impl<T: sealed::ViewElement> ViewElement for T {}
 
@@ -25,11 +25,11 @@ mod sealed {
 
     pub trait ViewElement: Sized {
         const DTYPE: DLDataType;
-        /// All from the lowest element of a tensor to the highest.
+        /// All elements from the lowest address of a tensor to the highest.
         fn elements(tensor: &ManagedTensor) -> Result<&[Self], Error>;
-        /// What Arrow's vectors have it as.
+        /// The type of the elements in Arrow buffers.
         type Stored: ArrowNativeType;
-        /// The same memory.
+        /// The same memory as that type.
         fn stored(values: Vec<Self>) -> Vec<Self::Stored>;
     }
 
@@ -56,54 +56,54 @@ mod sealed {
 
         type Stored = u8;
 
-        /// Vectors are collected in the memory that their items came from, if those are as large.
+        /// `collect` reuses the allocation, because the items have the same size.
         fn stored(values: Vec<Self>) -> Vec<u8> {
             values.into_iter().map(u8::from).collect()
         }
     }
 }
 
-/// Views for the crate [`ndarray`] (feature `ndarray`); its arrays become tensors by [`From`]. Both ways
-/// share the memory, whatever the rank and the strides: sliced, reversed, broadcast, row- or column-major.
+/// Views by the crate [`ndarray`] (feature `ndarray`); its arrays become tensors by [`From`]. Both directions share
+/// the memory, for any rank and any strides: sliced, reversed, broadcast, row- or column-major.
 ///
 /// ```
 /// use arrow_dlpack::ManagedTensor;
 /// use ndarray::{Ix2, array, s};
 ///
-/// // An array becomes a tensor, and its memory the tensor's.
+/// // An array becomes a tensor that owns its memory.
 /// let matrix = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
 /// let mut tensor = ManagedTensor::from(matrix.reversed_axes());
 /// assert_eq!((tensor.shape(), &*tensor.strides()), (&[3, 2][..], &[1, 3][..]));
 ///
-/// // Any tensor can be viewed; this one, which has no other holder, can also be written to.
+/// // Any tensor can be viewed; this one is exclusive, and can also be written to.
 /// tensor.view_mut::<f32, Ix2>()?.slice_mut(s![0, ..]).fill(0.0);
 /// assert_eq!(tensor.view::<f32, Ix2>()?, array![[0.0, 0.0], [2.0, 5.0], [3.0, 6.0]]);
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
-/// # Who may write
+/// # Writing
 ///
-/// [`view`](Self::view) needs what [`from_raw`](Self::from_raw) demands anyway. [`view_mut`](Self::view_mut) needs
-/// more: a `&mut` that is the only way to the memory. Two holders of one array can both have a tensor of it, both
-/// writable, so a `&mut ManagedTensor` alone proves nothing. It is enough for
+/// [`view`](Self::view) relies only on what [`from_raw`](Self::from_raw) requires. [`view_mut`](Self::view_mut) needs
+/// exclusive access to the memory. Two holders of one array can both have a writable tensor of it, so a
+/// `&mut ManagedTensor` alone does not prove that. These tensors are exclusive:
 ///
-/// - a tensor made here of memory with no other holder: an array of `ndarray`, [`from_vec`](Self::from_vec),
-///   [`export::into_tensor`](crate::export::into_tensor), [`copied`](Self::copied);
-/// - a tensor of another library that is flagged `IS_COPIED`, which says just that;
-/// - a tensor that [`assume_exclusive`](Self::assume_exclusive) vouches for. It is unsafe, because nothing can check
-///   it.
+/// - a tensor that this crate made of memory without other owners: an array of `ndarray`,
+///   [`from_vec`](Self::from_vec), [`export::into_tensor`](crate::export::into_tensor), [`copied`](Self::copied);
+/// - a tensor of another library that is flagged `IS_COPIED`, which asserts this;
+/// - a tensor after [`assume_exclusive`](Self::assume_exclusive), which is unsafe, because it cannot be checked.
 ///
-/// All others are refused, and so are read-only ones, whatever is vouched for: also all that came in
-/// the legacy ABI, which cannot say that they are not.
+/// All others are refused, and so are all read-only tensors, including all from the legacy ABI, which has no
+/// read-only flag.
 ///
 /// # Limits
 ///
-/// The element type must be the tensor's own, one of the eleven [`Element`]s or, to read, `bool`: nothing is converted.
-/// Whether elements overlap is judged on the safe side, by ndarray and so by `view_mut`: a few layouts
-/// that interleave without meeting (strides 6 and 5 over 2 by 2) are refused.
+/// `T` must be the tensor's own element type: nothing is converted. `bool` is for reading only. The test for overlap,
+/// in ndarray and in `view_mut`, is conservative: it refuses a few layouts that interleave without overlap (strides 6
+/// and 5 over 2 by 2).
 impl ManagedTensor {
-    /// The elements, to read. Any strides; never copies. The rank is that of the dimension, such as [`Ix2`](type@ndarray::Ix2),
-    /// or any with [`IxDyn`](type@ndarray::IxDyn). The bytes of booleans are looked through first.
+    /// A read-only view with the tensor's strides, never a copy. The dimension `D` is a fixed rank, such as
+    /// [`Ix2`](type@ndarray::Ix2), or any rank with [`IxDyn`](type@ndarray::IxDyn). The bytes of booleans are checked
+    /// first.
     ///
     /// ```
     /// use arrow_array::Int64Array;
@@ -118,9 +118,9 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// `DtypeMismatch`; `WrongRank`; `UnreadableDevice`; `CopyForbidden` if the elements are not aligned, or booleans
-    /// are bytes other than 0 and 1, in the gaps that strides leave too ([`Self::as_bool_bytes`] has them as they are);
-    /// `Overflow` for extents without elements that ndarray cannot count.
+    /// `DtypeMismatch`; `WrongRank`; `UnreadableDevice`; `CopyForbidden` if the elements are misaligned, or if any
+    /// byte that booleans span, including the gaps between strided ones, is not 0 or 1 ([`Self::as_bool_bytes`] does
+    /// not check); `Overflow` for extents of a tensor without elements that ndarray cannot multiply.
     pub fn view<T: ViewElement, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>, Error> {
         let elements = T::elements(self)?;
         let Upright { shape, reversed } = Upright::of(self)?;
@@ -129,7 +129,7 @@ impl ManagedTensor {
         view.into_dimensionality().map_err(|_| self.wrong_rank::<D>())
     }
 
-    /// The elements, to write, if the tensor is the only way to its memory: see [above](#who-may-write).
+    /// A writable view, if the tensor has exclusive access to its memory: see [above](#writing).
     ///
     /// ```
     /// use arrow_array::Int64Array;
@@ -148,7 +148,7 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// As [`Self::view`], and `NotWritable`: read-only, or others may hold the memory, or elements may overlap.
+    /// As [`Self::view`], and `NotWritable` if the tensor is read-only or not exclusive, or if elements may overlap.
     pub fn view_mut<T: Element, D: Dimension>(&mut self) -> Result<ArrayViewMut<'_, T, D>, Error> {
         let upright = Upright::of(self)?;
         let overlap = layout::overlap(self.shape(), &self.strides());
@@ -169,8 +169,8 @@ impl ManagedTensor {
     }
 }
 
-/// A tensor over the array's memory (feature `ndarray`): writable, with the array's strides, whatever they are. Booleans
-/// are a byte each.
+/// Takes over the array's memory (feature `ndarray`): the tensor is writable and has the array's strides. Booleans
+/// take a byte each.
 ///
 /// ```
 /// use arrow_dlpack::ManagedTensor;
@@ -199,8 +199,8 @@ impl<T: ViewElement, D: Dimension> From<Array<T, D>> for ManagedTensor {
     }
 }
 
-/// The same elements with every stride positive, which is how ndarray takes a slice, and the axes to
-/// turn round afterwards.
+/// The same elements with positive strides, which ndarray requires for views of slices, and the axes to invert
+/// afterwards.
 struct Upright {
     shape: StrideShape<IxDyn>,
     reversed: Vec<Axis>,
@@ -214,7 +214,7 @@ impl Upright {
         if tensor.size() == 0 {
             return Ok(Self { shape: shape.into(), reversed: Vec::new() });
         }
-        // What a stride says of an axis of one element means nothing, and ndarray would believe it.
+        // The stride of an axis of extent 1 is arbitrary, but ndarray would use it.
         let (strides, row_major) = (tensor.strides(), layout::row_major(tensor.shape()));
         let axes = tensor.shape().iter().zip(strides.iter().zip(row_major));
         let strides: Vec<i64> = axes
@@ -229,7 +229,7 @@ impl Upright {
     }
 }
 
-/// ndarray multiplies the extents that are not 0, even if one is.
+/// ndarray multiplies the extents that are not 0, even if one is 0.
 fn uncountable() -> Error {
     Error::Overflow("number of elements")
 }

@@ -1,7 +1,7 @@
-//! What pandas writes beside its columns: which of them are an index.
+//! The columns that pandas marks as an index in a schema's metadata.
 //!
-//! pandas and pyarrow keep an index as columns of the table, behind the others, under whatever names its levels
-//! have. The schema's metadata says which they are, in JSON under the key `pandas`:
+//! pandas and pyarrow store an index as columns of the table, after the others, with the names of its levels. The
+//! schema's metadata lists them in JSON under the key `pandas`:
 //! <https://pandas.pydata.org/docs/development/developer.html#storing-pandas-dataframe-objects-in-apache-parquet-format>.
 
 use std::collections::HashMap;
@@ -10,11 +10,11 @@ use arrow_schema::Schema;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// Where the columns of a table are that are the index of a pandas frame: no features of its rows, but their
-/// labels.
+/// Positions of the columns of a table that are the index of a pandas data frame: labels of the rows, rather than
+/// features.
 ///
-/// In Python they are left out unless they are asked for. In Rust a batch is what its columns are, and this tells
-/// which to leave out of it. Metadata that is not what pandas writes says nothing.
+/// The Python functions leave these columns out by default. In Rust, a batch is exported with all of its columns: use
+/// this function to leave some out. Metadata that is malformed is ignored.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -40,9 +40,9 @@ pub fn index_columns(schema: &Schema) -> Vec<usize> {
     positions(&names, metadata)
 }
 
-/// Where the index is among columns of these names: the last one of a name, because it comes behind the others.
+/// Positions of the index among columns of these names: of equal names the last one, because the index comes last.
 pub(crate) fn positions(names: &[&str], metadata: &str) -> Vec<usize> {
-    // A range is no column, and is described by an object.
+    // A range index is not a column; the metadata describes it by an object.
     let levels = levels(metadata).unwrap_or_default();
     let levels = levels.iter().filter_map(Value::as_str);
     let mut found: Vec<usize> =
@@ -53,7 +53,7 @@ pub(crate) fn positions(names: &[&str], metadata: &str) -> Vec<usize> {
 }
 
 fn levels(metadata: &str) -> serde_json::Result<Vec<Value>> {
-    // Of a wide frame the rest is long.
+    // Parses only this key: the metadata of a wide table is long.
     let parts: HashMap<String, &RawValue> = serde_json::from_str(metadata)?;
     parts.get("index_columns").map_or(Ok(Vec::new()), |part| serde_json::from_str(part.get()))
 }
@@ -65,7 +65,7 @@ mod tests {
     const NAMES: [&str; 4] = ["a", "day", "b", "day"];
 
     #[test]
-    fn the_index_is_what_pandas_says_it_is() {
+    fn index_columns_are_those_of_the_metadata() {
         let range = r#"{"kind": "range", "name": null, "start": 0, "stop": 4, "step": 2}"#;
         for (levels, found) in [
             ("[]", &[][..]),
@@ -81,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn what_pandas_does_not_write_says_nothing() {
-        // Deeper than any stack, but where a step takes a microsecond.
+    fn malformed_metadata_is_ignored() {
+        // Deeper than any stack; less under Miri, where a step takes a microsecond.
         let levels = if cfg!(miri) { 1 << 10 } else { 1 << 20 };
         let deep = format!(r#"{{"index_columns": {}}}"#, "[".repeat(levels));
         let closed = format!(r#"{{"x": {}{}}}"#, "[".repeat(levels), "]".repeat(levels));

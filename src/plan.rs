@@ -1,14 +1,14 @@
-//! What a conversion copies, and why: decided once, before anything is done.
+//! The copies that a conversion makes, and their reasons, decided before it runs.
 //!
-//! A conversion is prepared first. What is prepared says what it will copy (its [`Plan`]), and does just
-//! that when it is run; what `copy=False` forbids is a plan with a step in it.
+//! Each conversion is prepared first. The prepared conversion reports its [`Plan`], and runs exactly that;
+//! `copy=False` refuses a plan that has a step.
 
 use core::fmt;
 
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 
-/// What a conversion copies. Without steps it is zero-copy: the result is the same memory.
+/// The copies of a conversion. A plan without steps is zero-copy: the result shares the memory.
 ///
 /// ```
 /// use arrow_array::BooleanArray;
@@ -25,37 +25,37 @@ use crate::error::Error;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Plan {
-    /// Each allocation that is written to, in order.
+    /// The allocations, in order.
     pub steps: Vec<Step>,
 }
 
 /// One allocation that a conversion makes and fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// Its size.
+    /// Size of the allocation, in bytes.
     pub nbytes: usize,
-    /// Why the memory that is there would not do: at least one reason.
+    /// Why the existing memory cannot be shared: at least one reason.
     pub reasons: Vec<CopyReason>,
 }
 
 impl Plan {
-    /// Whether the result is the memory that is there already.
+    /// Whether the result shares the existing memory.
     #[must_use]
     pub fn is_zero_copy(&self) -> bool {
         self.steps.is_empty()
     }
 
-    /// Bytes that will be written.
+    /// Bytes of all allocations.
     #[must_use]
     pub fn bytes_copied(&self) -> usize {
         self.steps.iter().fold(0, |sum, step| sum.saturating_add(step.nbytes))
     }
 
-    /// A plan of one step, or of none if there is no reason for it, nor one asked for.
+    /// A plan of one step, or of none if there is no reason for it and none was requested.
     ///
     /// # Errors
     ///
-    /// `CopyForbidden` if `copy` forbids what there is a reason for.
+    /// `CopyForbidden` if `copy` forbids a copy that is needed.
     pub(crate) fn of(
         mut reasons: Vec<CopyReason>,
         nbytes: usize,
@@ -72,12 +72,12 @@ impl Plan {
         Ok(Self { steps })
     }
 
-    /// Whether nothing is in the way of sharing but that a copy was asked for.
+    /// Whether the only reason of each copy is that it was requested.
     pub(crate) fn is_just_requested(&self) -> bool {
         matches!(self.steps.as_slice(), [step] if step.reasons == [CopyReason::Requested])
     }
 
-    /// This plan, and then another.
+    /// This plan followed by another one.
     pub(crate) fn and(mut self, other: Self) -> Self {
         self.steps.extend(other.steps);
         self

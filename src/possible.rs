@@ -1,18 +1,17 @@
-//! Which of Arrow's types there are arrays of: more can be written down, and arrow-rs panics when it is
-//! asked for an array of it.
+//! Checks for types that no array can have. arrow-rs panics when it makes an array of such a type.
 
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::error::Error;
 
-/// Levels of types within types that are followed: as many as NumPy and PyTorch have axes. The code
-/// that follows a type is recursive, so that it needs a limit.
+/// Most levels of nested types: as many as NumPy and PyTorch allow axes. The limit is needed because types are
+/// followed recursively.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// The error for more of them.
+/// The error for more levels.
 pub(crate) const TOO_DEEP: Error = Error::TooDeep { most: MAX_DEPTH };
 
-/// Whether there can be arrays of a type.
+/// Checks that arrays of a type can exist.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The same elements in another place, or along other axes.
+//! Copies of tensors, and other shapes of the same elements.
 
 use crate::copy::CopyPolicy;
 use crate::error::Error;
@@ -8,13 +8,13 @@ use crate::layout;
 use crate::memory::ManagedTensor;
 
 impl ManagedTensor {
-    /// The same elements in fresh CPU memory: row-major, aligned to 64 bytes, writable, flagged
-    /// `IS_COPIED`. Any rank, strides and dtype; any memory that the CPU can read.
+    /// Copies the elements to fresh CPU memory: row-major, aligned to 64 bytes, writable, flagged `IS_COPIED`.
+    /// Supports any rank, strides and dtype, and any memory that the CPU can read.
     ///
     /// # Errors
     ///
-    /// `UnreadableDevice`; `OutOfMemory`, which a broadcast axis can reach with a few bytes of input;
-    /// `PackedStrides` for strided elements of under 8 bits.
+    /// `UnreadableDevice`; `OutOfMemory`, which broadcast axes can cause with a few bytes of input; `PackedStrides`
+    /// for strided elements of under 8 bits.
     pub fn copied(&self) -> Result<Self, Error> {
         let memory = kernels::gather(self)?;
         let padding = self.flags().intersection(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
@@ -29,8 +29,8 @@ impl ManagedTensor {
         )
     }
 
-    /// The elements in the same row-major order, in another shape, in which one extent may be -1: whatever is left
-    /// for it. Zero-copy where the strides allow it; what can be written to, or handed over, still can.
+    /// Gives the elements another shape, in the same row-major order. One extent may be -1, and is then computed.
+    /// Zero-copy if the strides allow it; the result is writable and exclusive if the tensor was.
     ///
     /// Source: [`reshape`](https://data-apis.org/array-api/latest/API_specification/generated/array_api.reshape.html)
     /// of the array API, `copy` included.
@@ -47,8 +47,8 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// `CannotReshape` to so many elements; `NegativeExtent`; `Overflow`; `CopyForbidden` where the strides do not
-    /// allow it; those of [`Self::copied`] if it is copied.
+    /// `CannotReshape` if the number of elements differs; `NegativeExtent`; `Overflow`; `CopyForbidden` if the
+    /// strides need a copy; the errors of [`Self::copied`] for the copy.
     pub fn reshape(self, shape: &[i64], copy: CopyPolicy) -> Result<Self, Error> {
         let shape = completed(&self, shape)?;
         if copy == CopyPolicy::Always {
@@ -68,7 +68,7 @@ impl ManagedTensor {
     }
 }
 
-/// The shape with what is left in place of -1, if it is one of as many elements.
+/// The shape with -1 replaced, if it has as many elements as the tensor.
 fn completed(tensor: &ManagedTensor, shape: &[i64]) -> Result<Vec<i64>, Error> {
     let mut whole = shape.to_vec();
     let cannot = || Error::CannotReshape { from: tensor.shape().into(), to: shape.into() };
@@ -84,11 +84,11 @@ fn completed(tensor: &ManagedTensor, shape: &[i64]) -> Result<Vec<i64>, Error> {
     Ok(whole)
 }
 
-/// The strides with which elements of one shape, of which there are some, have another one; `None` if some new
-/// axis would go along two old ones that are no run.
+/// The strides of a tensor with elements in another shape; `None` if a new axis would span two old ones that do not
+/// form one run.
 fn strides(from: &[i64], strides: &[i64], to: &[i64]) -> Option<Vec<i64>> {
     let mut runs = layout::coalesce(from, strides);
-    // What is left of the innermost run: so many elements, and the step between them.
+    // The part of the innermost run that is not used yet: number of elements, and their step.
     let (mut left, mut step) = (1, 1);
     let mut new = vec![0; to.len()];
     for (stride, &extent) in new.iter_mut().zip(to).rev() {
@@ -100,7 +100,7 @@ fn strides(from: &[i64], strides: &[i64], to: &[i64]) -> Option<Vec<i64>> {
             return None;
         }
         left /= extent;
-        // Where nothing is left, the step leads out of the tensor, and is never taken.
+        // At the end of a run, the step leads outside the tensor, and is not used.
         step = step.saturating_mul(extent);
     }
     Some(new)
@@ -111,7 +111,7 @@ mod tests {
     use super::strides;
 
     #[test]
-    fn an_axis_goes_along_one_run() {
+    fn a_new_axis_spans_one_run() {
         assert_eq!(strides(&[6], &[1], &[2, 3]), Some(vec![3, 1]));
         assert_eq!(strides(&[6], &[-2], &[2, 3]), Some(vec![-6, -2]));
         assert_eq!(strides(&[2, 3], &[3, 1], &[6]), Some(vec![1]));

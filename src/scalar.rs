@@ -1,8 +1,8 @@
-//! One value of any type.
+//! Scalar values.
 
 use std::fmt;
 
-/// A value without a type of its own, such as what a null becomes: the type is the tensor's.
+/// A value that is converted to the dtype of a tensor, such as one that replaces nulls.
 ///
 /// ```
 /// use arrow_dlpack::Scalar;
@@ -11,9 +11,9 @@ use std::fmt;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
-    /// True or false; 1 or 0 among numbers.
+    /// A boolean; among numbers 1 or 0.
     Bool(bool),
-    /// An integer: any that 64 bits can say, with a sign or without.
+    /// An integer within the range of i64 or u64.
     Int(i128),
     /// Any other number.
     Float(f64),

@@ -1,5 +1,5 @@
-//! The shortest way, by `try_from`, without a field or options: arrays of the eleven numeric types and record
-//! batches become tensors, tensors become such arrays, or whichever array fits.
+//! Conversions by `try_from`, without a field or options: arrays of the eleven numeric types and record batches to
+//! tensors, and tensors to such arrays, or to the array type that fits.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::memory::{ManagedTensor, Vector};
 
 macro_rules! conversions {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => { $(
-        /// Zero-copy and read-only, as [`to_dlpack`](crate::to_dlpack) with default options.
+        /// Shares the array, zero-copy and read-only, as [`to_dlpack`](crate::to_dlpack) with default options.
         ///
         /// ```
         #[doc = concat!("use arrow_array::", stringify!($arrow), "Array;")]
@@ -31,7 +31,7 @@ macro_rules! conversions {
         ///
         /// # Errors
         ///
-        /// `Nulls` if there are any.
+        /// `Nulls` if the array has any.
         impl TryFrom<&PrimitiveArray<types::$type>> for ManagedTensor {
             type Error = Error;
 
@@ -40,8 +40,9 @@ macro_rules! conversions {
             }
         }
 
-        /// A tensor of one axis or none, or of axes of extent 1 behind the first, as in `(rows, 1)`; zero-copy if it is of this very dtype, contiguous and aligned; as
-        /// [`from_dlpack`](crate::from_dlpack) asked for this type.
+        /// Imports a tensor of one axis or none, or whose axes after the first have extent 1, as in `(rows, 1)`.
+        /// Zero-copy if it has exactly this dtype, and is contiguous and aligned; otherwise as
+        /// [`from_dlpack`](crate::from_dlpack) with a field of this type.
         ///
         /// ```
         #[doc = concat!("use arrow_array::", stringify!($arrow), "Array;")]
@@ -55,8 +56,8 @@ macro_rules! conversions {
         ///
         /// # Errors
         ///
-        /// `CannotBecome` for other dtypes and more axes ([`ManagedTensor::reshape`] has fewer); `UnreadableDevice`;
-        /// `OutOfMemory`.
+        /// `CannotBecome` for other dtypes and more axes ([`ManagedTensor::reshape`] can merge axes);
+        /// `UnreadableDevice`; `OutOfMemory`.
         impl TryFrom<ManagedTensor> for PrimitiveArray<types::$type> {
             type Error = Error;
 
@@ -68,7 +69,7 @@ macro_rules! conversions {
 }
 for_each_numeric!(conversions);
 
-/// A matrix (rows, columns), as [`export::tensor`] with default options: a copy, but of a single
+/// Exports a matrix (rows, columns), as [`export::tensor`] with default options: a copy, unless there is a single
 /// column.
 ///
 /// ```
@@ -93,7 +94,7 @@ impl TryFrom<&RecordBatch> for ManagedTensor {
     }
 }
 
-/// As [`import::array`].
+/// Imports the tensor, as [`import::array`].
 ///
 /// ```
 /// use arrow_array::{Array, ArrayRef};
@@ -131,7 +132,7 @@ fn primitive_array<T: ArrowPrimitiveType<Native: Element>>(
         Ok(array) => return Ok(array),
         Err(tensor) => tensor,
     };
-    // What models give is often (rows, 1).
+    // Models often return shape (rows, 1).
     let tensor = match tensor.shape() {
         &[rows, ref others @ ..]
             if !others.is_empty() && others.iter().all(|&extent| extent == 1) =>

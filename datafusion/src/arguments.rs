@@ -1,4 +1,4 @@
-//! What DataFusion calls a function with, as tensors.
+//! Converts the arguments of a call to tensors.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::nulls::Complete;
 use crate::plan::{Declared, is_flat};
 use crate::{Batch, Input, Nulls};
 
-/// The arguments of a call: those of each input, for some rows.
+/// The arguments of a call, grouped by input, for some of the rows.
 pub(crate) struct Arguments {
     inputs: Vec<Columns>,
     pub(crate) rows: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 /// The arguments of one input.
 struct Columns {
     columns: RecordBatch,
-    /// Whether the columns are one row that stands for all.
+    /// Whether the columns are one row that is repeated for all rows.
     constant: bool,
 }
 
@@ -46,7 +46,7 @@ impl Arguments {
             let length = if constant { 1 } else { rows };
             let columns = arguments.iter().zip(given).map(|(name, (value, field))| {
                 let array = value.to_array(length)?;
-                // What values mean is on the field, what they are on the array.
+                // The field carries the extension type; the array may have another, equivalent data type.
                 let typed = Field::new(name, array.data_type().clone(), true);
                 Ok((shaped(typed.with_metadata(field.metadata().clone()), input), array))
             });
@@ -58,19 +58,19 @@ impl Arguments {
         Ok(Self { inputs: inputs.collect::<Result<_>>()?, rows })
     }
 
-    /// Whether a constant has a null in it, so that no row is complete.
+    /// Whether a constant argument has a null, so that no row is complete.
     pub(crate) fn has_null_constant(&self) -> bool {
         let constants = self.inputs.iter().filter(|input| input.constant);
         Complete::of(constants.flat_map(|input| input.columns.columns())).is_some()
     }
 
-    /// Which rows have no nulls; `None` if all.
+    /// The rows without nulls; `None` if all rows are.
     pub(crate) fn complete(&self) -> Option<Complete> {
         let varying = self.inputs.iter().filter(|input| !input.constant);
         Complete::of(varying.flat_map(|input| input.columns.columns()))
     }
 
-    /// Only the rows that a predicate takes.
+    /// Keeps the rows that a predicate selects.
     pub(crate) fn filter(&mut self, predicate: &FilterPredicate) -> Result<()> {
         self.rows = predicate.count();
         for input in self.inputs.iter_mut().filter(|input| !input.constant) {
@@ -79,7 +79,7 @@ impl Arguments {
         Ok(())
     }
 
-    /// The tensors of some rows.
+    /// The tensors of a range of rows.
     pub(crate) fn batch(&self, declared: &Declared, rows: Range<usize>) -> Result<Batch> {
         let udf = Arc::clone(&declared.udf);
         let (mut tensors, mut masks) = (Vec::new(), Vec::new());
@@ -109,7 +109,7 @@ impl Arguments {
     }
 }
 
-/// The field, with the shape that the input declares where none has come along.
+/// The field, annotated with the input's shape if it has lost its metadata.
 fn shaped(field: Field, input: &Input) -> Field {
     if !is_flat(&field, input) {
         return field;
@@ -118,7 +118,7 @@ fn shaped(field: Field, input: &Input) -> Field {
     Extension::FixedShapeTensor { shape, dimensions }.annotate(field)
 }
 
-/// One row as so many, with stride 0.
+/// Repeats one row, with stride 0.
 fn repeated(row: ManagedTensor, rows: usize) -> Result<ManagedTensor, Error> {
     let rows = i64::try_from(rows).map_err(|_| Error::Overflow("length"))?;
     let shape = [&[rows], row.shape().get(1..).unwrap_or_default()].concat();

@@ -1,4 +1,4 @@
-//! What a closure gets.
+//! The argument of the user's closure.
 
 use std::sync::Arc;
 
@@ -6,16 +6,16 @@ use arrow_dlpack::ManagedTensor;
 
 use crate::TensorUdf;
 
-/// The tensors that a function is called with.
+/// The tensors of one call.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Batch {
-    /// How many rows the tensors have; never none.
+    /// Number of rows of the tensors; at least one.
     pub rows: usize,
-    /// A tensor for each input. They share the batch's memory where that is possible: read-only.
+    /// One tensor per input, read-only. They share the batch's memory where possible.
     pub tensors: Vec<ManagedTensor>,
-    /// With [`NullPolicy::Masked`](arrow_dlpack::NullPolicy::Masked), a tensor of booleans for each input, True where
-    /// it is valid; else none.
+    /// With [`NullPolicy::Masked`](arrow_dlpack::NullPolicy::Masked), one boolean tensor per input, true for valid
+    /// values; otherwise empty.
     pub masks: Vec<ManagedTensor>,
     #[cfg_attr(
         not(feature = "ndarray"),
@@ -33,10 +33,10 @@ mod views {
     use super::Batch;
 
     impl Batch {
-        /// The tensor of an input, counted from 0, as a view of ndarray: of `T`s, in as many axes as `D` has. Never a
+        /// The tensor of an input, counted from 0, as an ndarray view with elements `T` and dimension `D`. Never a
         /// copy.
         ///
-        /// The first axis is that of the rows; `IxDyn` takes any number of axes.
+        /// The first axis is the axis of rows; `IxDyn` allows any number of axes.
         ///
         /// ```
         /// use arrow_dlpack::{ManagedTensor, ffi::DLDataType};
@@ -53,8 +53,8 @@ mod views {
         ///
         /// # Errors
         ///
-        /// An execution error with the input's name, dtype and shape, if they are not those of `T` and `D`; or if there
-        /// is no such input.
+        /// An execution error if there is no such input, or if its dtype or rank is not that of `T` and `D`; it
+        /// states the input's name, dtype and shape.
         pub fn view<T: ViewElement, D: Dimension>(
             &self,
             input: usize,
@@ -62,8 +62,7 @@ mod views {
             self.view_of(&self.tensors, input, "")
         }
 
-        /// Which values of an input, counted from 0, are valid: true where they are, in the shape of its tensor. Never a
-        /// copy.
+        /// The validity of an input, counted from 0, in the shape of its tensor: true for valid values. Never a copy.
         ///
         /// ```
         /// use arrow_dlpack::{ManagedTensor, NullPolicy, ffi::DLDataType};
@@ -83,7 +82,7 @@ mod views {
         ///
         /// # Errors
         ///
-        /// As [`Self::view`]; and an execution error if the function was not declared with
+        /// As [`Self::view`]; an execution error if the function was not declared with
         /// [`NullPolicy::Masked`](arrow_dlpack::NullPolicy::Masked).
         pub fn mask<D: Dimension>(&self, input: usize) -> Result<ArrayView<'_, bool, D>> {
             if self.masks.is_empty() {

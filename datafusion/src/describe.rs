@@ -1,4 +1,4 @@
-//! What a function takes and returns.
+//! The description of a function: inputs, output and options.
 
 use std::error::Error;
 
@@ -6,11 +6,11 @@ use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{NullPolicy, Representation};
 use datafusion_expr::Volatility;
 
-/// Any error of a function: `?` makes it of all others.
+/// Any error of a user's function; `?` converts other errors to it.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// A scalar function over tensors: its name, its inputs, its output, and the closure that [`build`](Self::build)
-/// adds.
+/// Describes a scalar function over tensors: its name, its inputs and its output. [`build`](Self::build) adds the
+/// closure.
 ///
 /// ```
 /// use arrow_dlpack::{ManagedTensor, ffi::DLDataType};
@@ -40,9 +40,9 @@ pub struct TensorUdf {
 }
 
 impl TensorUdf {
-    /// A function of this name, which returns a float32 a row, and to which [`Self::input`] adds at least one input.
+    /// A function of this name that returns one float32 per row. [`Self::input`] must add at least one input.
     ///
-    /// SQL writes in lower case what is not quoted.
+    /// SQL lowercases names that are not quoted.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -54,73 +54,72 @@ impl TensorUdf {
         }
     }
 
-    /// Adds an input: the next argument or, for [`Input::columns`], the next several.
+    /// Adds an input, which takes the next argument or, for [`Input::columns`], the next several arguments.
     pub fn input(mut self, input: Input) -> Self {
         self.inputs.push(input);
         self
     }
 
-    /// What it returns, in place of a float32 a row.
+    /// Sets the output, by default one float32 per row.
     pub fn output(mut self, output: Output) -> Self {
         self.output = output;
         self
     }
 
-    /// What becomes of rows with nulls: a [`Nulls`] or, for all that is not [`Nulls::Propagate`], a [`NullPolicy`].
+    /// Sets the handling of nulls: [`Nulls`], or a [`NullPolicy`] for the tensors.
     pub fn nulls(mut self, nulls: impl Into<Nulls>) -> Self {
         self.nulls = nulls.into();
         self
     }
 
-    /// How many rows it is called with at most; otherwise with as many as a batch has.
+    /// Sets the most rows per call; by default a call has all rows of a batch.
     ///
-    /// Larger batches come in slices, whose results are put together, which is a copy. Smaller ones come as they are,
-    /// because rows are never held back for more of them. DataFusion's `datafusion.execution.batch_size` says how large
-    /// batches are.
+    /// Larger batches are sliced, and the results concatenated, which is a copy. Smaller batches are not combined.
+    /// DataFusion's option `datafusion.execution.batch_size` sets the size of batches.
     pub fn batch_rows(mut self, rows: usize) -> Self {
         self.batch_rows = Some(rows);
         self
     }
 
-    /// Whether the same rows have the same result: [`Volatility::Immutable`] unless this says otherwise.
+    /// Sets the volatility, by default [`Volatility::Immutable`]: equal arguments give equal results.
     ///
-    /// If they have, a call of constants alone is computed once a query, when that is planned, and its error is the
-    /// query's, if a row needs the result. A volatile function is called for each row. Until the optimizer has seen a
-    /// call, the function calls itself volatile, so that DataFusion does not try the constants over and over.
+    /// A call of an immutable or stable function with only constant arguments is evaluated once per query, during
+    /// planning, and its error fails the query only if a row needs the result. A volatile function is called for each
+    /// row. Before the optimizer simplifies a call, the function reports that it is volatile, so that DataFusion does
+    /// not evaluate constants repeatedly.
     pub fn volatility(mut self, volatility: Volatility) -> Self {
         self.volatility = volatility;
         self
     }
 }
 
-/// One tensor that a function takes, and the arguments that it is made of.
+/// One input tensor, and the arguments that it is made of.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "`TensorUdf::input` takes it"]
 pub struct Input {
     pub(crate) name: String,
     pub(crate) dtype: DLDataType,
-    /// The extents of one row of the tensor.
+    /// Extents of one row of the tensor.
     pub(crate) shape: Vec<i64>,
-    /// The names of the arguments, where they are columns side by side.
+    /// Names of the arguments, for [`Self::columns`].
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) broadcast: bool,
 }
 
 impl Input {
-    /// One argument: a number for an empty shape, and otherwise a list of fixed size or an `arrow.fixed_shape_tensor`.
-    /// The tensor lies over its memory, and has an axis of rows before the shape.
+    /// One argument: numbers for an empty shape, and otherwise fixed-size lists or an `arrow.fixed_shape_tensor`. The
+    /// tensor shares its memory, and has the axis of rows before `shape`.
     ///
-    /// Errors have its name, and SQL too: `norm(x => embedding)`. Elements of other types are converted where nothing
-    /// but precision can be lost: to floats from any number, to integers from integers that fit. For a shape of several
-    /// axes the argument may also be a list of fixed size of as many numbers, row-major, without metadata: what
-    /// DataFusion leaves of a tensor column in `CASE`, `coalesce`, `max` or a Parquet file.
+    /// The name is used in errors, and in SQL: `norm(x => embedding)`. Other element types are cast if only precision
+    /// can be lost: any number to floats, and integers that fit to integers. For several axes, the argument may also
+    /// be a flat fixed-size list, row-major, without metadata: what remains of a tensor column after `CASE`,
+    /// `coalesce`, `max` or a Parquet file.
     pub fn column(name: impl Into<String>, dtype: DLDataType, shape: impl Into<Vec<i64>>) -> Self {
         let (name, shape) = (name.into(), shape.into());
         Self { name, dtype, shape, columns: None, broadcast: false }
     }
 
-    /// Several arguments, numbers all of them, at least one: side by side they are a matrix of (rows, arguments), which
-    /// is a copy.
+    /// One or more numeric arguments as the columns of a matrix (rows, arguments), which is a copy.
     ///
     /// ```
     /// use arrow_dlpack::ffi::DLDataType;
@@ -139,25 +138,25 @@ impl Input {
         Self { columns: Some(columns), ..Self::column(name, dtype, [width]) }
     }
 
-    /// Whether a constant may come as one row with stride 0, rather than as many equal ones. What reads by strides, such
-    /// as `ndarray`, takes either.
+    /// Sets whether a constant becomes one row with stride 0 instead of repeated values. Code that respects strides,
+    /// such as `ndarray`, can handle both.
     pub fn broadcast(mut self, broadcast: bool) -> Self {
         self.broadcast = broadcast;
         self
     }
 
-    /// The names of its arguments.
+    /// Names of the arguments.
     pub(crate) fn arguments(&self) -> &[String] {
         self.columns.as_deref().unwrap_or(std::slice::from_ref(&self.name))
     }
 
-    /// The extents of one row of an argument.
+    /// Extents of one row of an argument.
     pub(crate) fn row(&self) -> &[i64] {
         if self.columns.is_none() { &self.shape } else { &[] }
     }
 }
 
-/// The tensor that a function returns, and the column that it becomes: by default a float32 a row.
+/// The tensor that a function returns, and the Arrow type of its column: by default one float32 per row.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use = "`TensorUdf::output` takes it"]
 pub struct Output {
@@ -173,31 +172,30 @@ impl Default for Output {
 }
 
 impl Output {
-    /// A tensor of this dtype, whose rows have this shape: none if a row is one value.
+    /// A tensor of this dtype, whose rows have this shape; an empty shape means one value per row.
     ///
-    /// Nothing is converted: a result of another dtype or shape is an error.
+    /// Results are not cast: another dtype or shape is an error.
     pub fn new(dtype: DLDataType, shape: impl Into<Vec<i64>>) -> Self {
         Self { dtype, shape: shape.into(), representation: Representation::default() }
     }
 
-    /// The Arrow type of the result. By default it is an `arrow.fixed_shape_tensor` if a row has a shape, with the
-    /// extension's metadata on the column, and else a plain number.
+    /// Sets the Arrow type of the result. By default it is a plain number for an empty shape, and otherwise an
+    /// `arrow.fixed_shape_tensor`, with the extension's metadata on the column.
     pub fn representation(mut self, representation: Representation) -> Self {
         self.representation = representation;
         self
     }
 }
 
-/// What becomes of rows with nulls.
+/// How rows with nulls are handled.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum Nulls {
-    /// Null in, null out, as SQL's own functions have it. A row with a null anywhere in its arguments,
-    /// within a list too, does not reach the function, and its result is null. Batches with such rows
-    /// are copied without them; others are not.
+    /// Null in, null out, as in SQL's own functions. A row with a null in any argument, also within a list, is not
+    /// passed to the function, and its result is null. Batches with such rows are copied without them.
     #[default]
     Propagate,
-    /// As the tensors' own policy says: they are refused, filled or masked, and no result is null.
+    /// The tensors' policy applies: nulls are refused, filled or masked, and no result is null.
     Tensor(NullPolicy),
 }
 

@@ -1,8 +1,8 @@
-//! The function as DataFusion sees it.
+//! The implementation of `ScalarUDFImpl`.
 //!
-//! As it is registered, it says that it is volatile, so that the optimizer leaves its calls of constants alone. The
-//! optimizer's first look at a call, `simplify`, puts the function in its place that knows its query, and says what
-//! is true. Where nothing is optimized, calls work as they are.
+//! The registered function reports that it is volatile, so that the optimizer does not evaluate its constant calls.
+//! The optimizer first calls `simplify`, which replaces the function by one that belongs to the query and reports its
+//! true volatility. Without an optimizer, the registered function works unchanged.
 
 use std::any::Any;
 use std::fmt;
@@ -29,17 +29,15 @@ use crate::query::{Constants, Queries, Query};
 use crate::{Batch, BoxError, Nulls, TensorUdf};
 
 impl TensorUdf {
-    /// The function, to be registered. It calls `call` with the tensors of each batch.
+    /// Builds the function, which can then be registered. It calls `call` with the tensors of each batch.
     ///
-    /// `call` returns a tensor of as many rows as the batch has, in the dtype and the shape that [`Self::output`]
-    /// declares. It runs on several threads at once, one for each partition. It may panic: that is an error like any
-    /// other.
+    /// `call` returns a tensor with as many rows as the batch, of the dtype and shape that [`Self::output`] declares.
+    /// Partitions call it concurrently. A panic of `call` is returned as an error.
     ///
     /// # Errors
     ///
-    /// A plan error if the description contradicts itself: no name or no input, two arguments of one name, a matrix
-    /// without columns, batches of no rows, dtypes and shapes that no Arrow type has, a fill value that an input cannot
-    /// hold.
+    /// A plan error if the description is invalid: no name or no input, two arguments with one name, a matrix without
+    /// columns, batches of 0 rows, a dtype or shape without an Arrow type, or a fill value that an input cannot hold.
     pub fn build(
         self,
         call: impl Fn(Batch) -> Result<ManagedTensor, BoxError> + Send + Sync + 'static,
@@ -47,10 +45,10 @@ impl TensorUdf {
         self.build_with_state(|| Ok(()), move |(), batch| call(batch))
     }
 
-    /// As [`Self::build`], and `call` gets what `state` made, too: a model, say.
+    /// As [`Self::build`], for a `call` with a state, such as a model, which `state` makes.
     ///
-    /// `state` runs when the first batch comes, once for all threads and all queries. If it fails, the query does, and
-    /// the next query tries again.
+    /// `state` runs at the first batch, once for all threads and queries. If it fails, the query fails, and the next
+    /// query tries again.
     ///
     /// ```
     /// use arrow_dlpack::{ManagedTensor, ffi::DLDataType};
@@ -81,11 +79,11 @@ impl TensorUdf {
 pub(crate) struct TensorFunction {
     shared: Arc<Shared>,
     signature: Signature,
-    /// `None` as it is registered.
+    /// `None` for the registered function.
     query: Option<Arc<Query>>,
 }
 
-/// What is one for all queries.
+/// The state that all queries share.
 pub(crate) struct Shared {
     declared: Declared,
     callee: Box<dyn Callee>,
@@ -108,7 +106,7 @@ impl TensorFunction {
         Self { shared: Arc::new(shared), signature, query: None }
     }
 
-    /// The same function in a query that began then.
+    /// The same function, for the query that began at this time.
     fn in_query(&self, began: Option<i64>) -> Self {
         Self {
             shared: Arc::clone(&self.shared),
@@ -117,7 +115,7 @@ impl TensorFunction {
         }
     }
 
-    /// The results for rows of which there is at least one.
+    /// The results for at least one row.
     fn rows(&self, mut arguments: Arguments) -> Result<ArrayRef> {
         let (data_type, rows) = (self.declared.output.data_type(), arguments.rows);
         if self.declared.udf.nulls != Nulls::Propagate {
@@ -134,7 +132,7 @@ impl TensorFunction {
         complete.put_back(&self.slices(&arguments)?)
     }
 
-    /// Calls the function for as many rows at a time as it takes.
+    /// Calls the function for at most `batch_rows` rows at a time.
     fn slices(&self, arguments: &Arguments) -> Result<ArrayRef> {
         let rows = arguments.rows;
         let step = self.declared.udf.batch_rows.unwrap_or(rows);
@@ -160,10 +158,10 @@ impl TensorFunction {
         self.fenced(|| self.callee.call(batch))
     }
 
-    /// What the user's closures do, with the function's name on what goes wrong.
+    /// Runs a user's closure; errors and panics get the function's name.
     fn fenced<T>(&self, work: impl FnOnce() -> Result<T, BoxError>) -> Result<T> {
         let name = &self.declared.udf.name;
-        // What a panic may leave half done is the function's own, and its locks are poisoned.
+        // After a panic only the user's own state can be inconsistent, and its locks are poisoned.
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(error)) => Err(DataFusionError::from(error).context(format!("{name} failed"))),
@@ -171,7 +169,7 @@ impl TensorFunction {
         }
     }
 
-    /// A result as an Arrow array, if it is what was declared.
+    /// Imports a result, after checking its dtype and shape.
     fn import(&self, result: ManagedTensor, rows: usize) -> Result<ArrayRef> {
         let (name, output) = (&self.declared.udf.name, &self.declared.udf.output);
         let mut expected = vec![i64::try_from(rows).unwrap_or(i64::MAX)];
@@ -218,7 +216,7 @@ impl ScalarUDFImpl for TensorFunction {
         self.declared.result(args.arg_fields)
     }
 
-    /// Whether a null makes the result null.
+    /// Whether a null argument makes the result null.
     fn is_strict(&self) -> bool {
         self.declared.udf.nulls == Nulls::Propagate
     }
@@ -247,7 +245,7 @@ impl ScalarUDFImpl for TensorFunction {
     }
 }
 
-/// Functions are equal if they are one, whatever the query, because what they call cannot be compared.
+/// Functions are equal if they share their state, whatever the query is: closures cannot be compared.
 impl PartialEq for TensorFunction {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)

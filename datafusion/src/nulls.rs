@@ -1,4 +1,4 @@
-//! Rows without nulls taken out, and their results put back.
+//! Removes rows with nulls, and inserts null results for them.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt64Array};
@@ -8,11 +8,11 @@ use arrow_select::filter::{FilterBuilder, FilterPredicate};
 use arrow_select::take::take;
 use datafusion_common::Result;
 
-/// Which rows of a batch have no null in them.
+/// The rows of a batch that have no null.
 pub(crate) struct Complete(BooleanBuffer);
 
 impl Complete {
-    /// `None` if all rows of all arrays, which are of one length, are complete.
+    /// `None` if no row has a null. All arrays must have the same length.
     pub(crate) fn of<'a>(arrays: impl Iterator<Item = &'a ArrayRef>) -> Option<Self> {
         let rows = arrays.filter_map(|array| complete(array));
         rows.reduce(|one, other| &one & &other).map(Self)
@@ -22,12 +22,12 @@ impl Complete {
         self.0.count_set_bits()
     }
 
-    /// What takes them out of arrays.
+    /// The predicate that filters arrays.
     pub(crate) fn predicate(&self) -> FilterPredicate {
         FilterBuilder::new(&BooleanArray::from(self.0.clone())).optimize().build()
     }
 
-    /// The results of complete rows, with nulls where the other rows were.
+    /// Inserts nulls for the rows that were removed.
     pub(crate) fn put_back(&self, results: &dyn Array) -> Result<ArrayRef> {
         let mut results_before = 0..;
         let places =
@@ -45,7 +45,7 @@ fn complete(array: &dyn Array) -> Option<BooleanBuffer> {
     }
 }
 
-/// For lists, which rows have complete items only.
+/// For fixed-size lists, the rows whose items have no null.
 fn complete_items(array: &dyn Array) -> Option<BooleanBuffer> {
     let list = array.as_fixed_size_list_opt()?;
     let size = usize::try_from(list.value_length()).ok()?;
@@ -54,7 +54,7 @@ fn complete_items(array: &dyn Array) -> Option<BooleanBuffer> {
     Some(BooleanBuffer::collect_bool(list.len(), all))
 }
 
-/// Whether values of the field can be null, or have null in them.
+/// Whether values of the field, or their items, can be null.
 pub(crate) fn may_have_nulls(field: &Field) -> bool {
     let items = match field.data_type() {
         DataType::FixedSizeList(item, _) => may_have_nulls(item),

@@ -1,4 +1,4 @@
-//! What a function calls: a closure, with a state that is made when it is first asked for.
+//! The user's closure, with a state that is made on first use.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -6,10 +6,10 @@ use arrow_dlpack::ManagedTensor;
 
 use crate::{Batch, BoxError};
 
-/// A closure and its state, whatever type that has.
+/// A closure and its state, type-erased.
 pub(crate) trait Callee: Send + Sync {
     fn is_ready(&self) -> bool;
-    /// Makes the state, if it is not there; after an error the next call tries again.
+    /// Makes the state, unless it exists; after an error the next call tries again.
     fn make_ready(&self) -> Result<(), BoxError>;
     fn call(&self, batch: Batch) -> Result<ManagedTensor, BoxError>;
 }
@@ -33,7 +33,7 @@ where
         if let Some(made) = self.made.get() {
             return Ok(made);
         }
-        // A panic while it is made leaves nothing behind.
+        // After a panic the state is still empty.
         let _one_at_a_time = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = self.made.get() {
             return Ok(made);

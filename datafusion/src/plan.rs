@@ -1,6 +1,6 @@
-//! What is decided before a row is read: which types the arguments may have and the result has.
+//! Planning: the types of the arguments and of the result.
 //!
-//! Whether an argument is the tensor that was declared shows in a tensor of its type without rows.
+//! To check an argument, an empty array of its type is exported.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use datafusion_expr::Signature;
 use crate::nulls::may_have_nulls;
 use crate::{Input, Nulls, Output, TensorUdf};
 
-/// A description that is sound.
+/// A validated description.
 pub(crate) struct Declared {
     pub(crate) udf: Arc<TensorUdf>,
     pub(crate) signature: Signature,
-    /// What results become, but for the name and whether there are nulls.
+    /// The field of the result, without name and nullability.
     pub(crate) output: FieldRef,
 }
 
@@ -32,7 +32,7 @@ impl Declared {
             return plan_err!("{name}: a function of tensors needs an input");
         }
         if udf.batch_rows == Some(0) {
-            return plan_err!("{name}: batches of no rows come to no end");
+            return plan_err!("{name}: batches must have at least one row");
         }
         for input in &udf.inputs {
             check_input(input, udf.nulls)
@@ -45,15 +45,15 @@ impl Declared {
         Ok(Self { udf: Arc::new(udf), signature, output })
     }
 
-    /// Each argument with the input that it belongs to; the name is the argument's.
+    /// Each argument's name, with its input.
     fn arguments(&self) -> impl Iterator<Item = (&str, &Input)> {
         self.udf.inputs.iter().flat_map(|input| {
             input.arguments().iter().map(move |argument| (argument.as_str(), input))
         })
     }
 
-    /// The types that DataFusion casts the arguments to. What it cannot make right stays as it is, for
-    /// [`Self::result`] to refuse, which knows what the columns mean.
+    /// The types to which DataFusion casts the arguments. A type that cannot be cast stays, and [`Self::result`],
+    /// which knows the fields' extension types, refuses it.
     pub(crate) fn coerce(&self, given: &[DataType]) -> Vec<DataType> {
         let mut arguments = self.arguments();
         let coerced = given.iter().map(|data_type| {
@@ -65,7 +65,7 @@ impl Declared {
         coerced.collect()
     }
 
-    /// The field of the results for arguments of these fields, if they are what was declared.
+    /// The field of the result for arguments of these fields; an error if they do not fit the inputs.
     pub(crate) fn result(&self, given: &[FieldRef]) -> Result<FieldRef> {
         let name = &self.udf.name;
         let names: Vec<_> = self.arguments().map(|(name, _)| name).collect();
@@ -87,7 +87,7 @@ impl Declared {
         Ok(Arc::new(self.output.as_ref().clone().with_name(name).with_nullable(nulls)))
     }
 
-    /// An error of a conversion, in the words of a query.
+    /// The error of a conversion, as a DataFusion error.
     pub(crate) fn failed(&self, what: &str, error: Error) -> DataFusionError {
         let name = &self.udf.name;
         let text = match error {
@@ -105,7 +105,7 @@ impl Declared {
 }
 
 impl Nulls {
-    /// How an input becomes a tensor.
+    /// The options with which an input is exported.
     pub(crate) fn export(self, dtype: DLDataType) -> ExportOptions {
         let nulls = match self {
             Self::Propagate => NullPolicy::Refuse,
@@ -115,12 +115,12 @@ impl Nulls {
     }
 }
 
-/// A tensor of the field's type without rows.
+/// An empty tensor of the field's type.
 fn no_rows(field: &Field, options: &ExportOptions) -> Result<ManagedTensor, Error> {
     export::tensor(Source::Chunks(&[], field), options)
 }
 
-/// Why there can be no such input.
+/// Checks that tensors of an input's dtype and shape can exist; the error says why they cannot.
 fn check_input(input: &Input, nulls: Nulls) -> Result<(), String> {
     if input.arguments().is_empty() {
         return Err("a matrix needs a column".to_owned());
@@ -131,7 +131,7 @@ fn check_input(input: &Input, nulls: Nulls) -> Result<(), String> {
     tensor.map(drop).map_err(|error| error.to_string())
 }
 
-/// What results become, but for the name and whether there are nulls.
+/// The field of the result, without name and nullability.
 fn output_field(output: &Output) -> Result<FieldRef, Error> {
     let data_type = storage(output.dtype, &output.shape)?;
     let tensor = no_rows(&Field::new("", data_type, false), &ExportOptions::default())?;
@@ -139,14 +139,14 @@ fn output_field(output: &Output) -> Result<FieldRef, Error> {
     import::field(&tensor, &ImportOptions::default().with_representation(representation))
 }
 
-/// Why values of a field are not an input's argument.
+/// Checks that a field fits an input; the error says why it does not.
 fn check(field: &Field, input: &Input, nulls: Nulls) -> Result<(), String> {
     let natural = ExportOptions::default().with_nulls(NullPolicy::Masked);
     let Ok(tensor) = no_rows(field, &natural) else {
         return Err("cast it to numbers".to_owned());
     };
     if !becomes(tensor.dtype(), input.dtype) {
-        return Err("cast it, to say what becomes of values that do not fit".to_owned());
+        return Err("cast it explicitly, because values may not fit".to_owned());
     }
     let shape = tensor.shape().get(1..).unwrap_or_default();
     if shape != input.row() && !is_flat(field, input) {
@@ -158,8 +158,9 @@ fn check(field: &Field, input: &Input, nulls: Nulls) -> Result<(), String> {
     no_rows(field, &nulls.export(input.dtype)).map(drop).map_err(|error| error.to_string())
 }
 
-/// Whether a field's rows are lists of as many values as the input's have, and nothing says how they lie. That is
-/// a tensor column whose metadata is lost, as `CASE`, `max` or a Parquet file lose it: the input says the shape.
+/// Whether a field is of fixed-size lists with as many values as the input's rows, without metadata about the shape.
+/// That is a tensor column that has lost its metadata, as in `CASE`, `max` or a Parquet file: the input has the
+/// shape.
 pub(crate) fn is_flat(field: &Field, input: &Input) -> bool {
     let DataType::FixedSizeList(item, size) = field.data_type() else { return false };
     let row = input.row();
@@ -170,13 +171,13 @@ pub(crate) fn is_flat(field: &Field, input: &Input) -> bool {
         && count(row) == Some(*size)
 }
 
-/// How many values rows of this shape have.
+/// Number of values in a row of this shape.
 fn count(row: &[i64]) -> Option<i32> {
     let count = row.iter().try_fold(1_i64, |count, extent| count.checked_mul(*extent))?;
     i32::try_from(count).ok()
 }
 
-/// Whether elements become others without being asked: only precision may be lost, or the query.
+/// Whether elements are cast implicitly: only precision may be lost, or the query fails.
 fn becomes(from: DLDataType, to: DLDataType) -> bool {
     let whole = matches!(from.code, Code::INT | Code::UINT | Code::BOOL);
     match to.code {
@@ -186,9 +187,9 @@ fn becomes(from: DLDataType, to: DLDataType) -> bool {
     }
 }
 
-/// The type that an argument is cast to: dictionaries to their values, numbers to others, lists to lists of
-/// fixed size, be they nested as the rows are or flat. Those of fixed size stay, because a cast would lose the extension type: they are converted
-/// on the way to the tensor. `None` if nothing fits.
+/// The type to which an argument is cast: dictionaries to their values, numbers to others, lists to fixed-size lists,
+/// nested like the rows or flat. Fixed-size lists are not cast by DataFusion, which would drop the extension type:
+/// their elements are converted by the export. `None` if there is no such type.
 fn coerced(from: &DataType, dtype: DLDataType, row: &[i64]) -> Option<DataType> {
     match (from, row) {
         (DataType::Null, _) => storage(dtype, row).ok(),
@@ -222,7 +223,7 @@ fn element(dtype: DLDataType) -> Option<DataType> {
     if dtype == DLDataType::BOOL { Some(DataType::Boolean) } else { dtype.to_arrow() }
 }
 
-/// The Arrow type of a tensor's rows: a list of fixed size for each axis.
+/// The Arrow type of a tensor's rows: a fixed-size list for each axis.
 fn storage(dtype: DLDataType, row: &[i64]) -> Result<DataType, Error> {
     let way_out = "functions take and return numbers of 8 to 64 bits, and booleans";
     let element = element(dtype).ok_or(Error::UnsupportedDtype { dtype, way_out })?;

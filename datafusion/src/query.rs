@@ -1,8 +1,7 @@
-//! What a function remembers for as long as a query: what went wrong, and its calls of constants.
+//! What a function keeps for the duration of a query: the error of its state, and the results of constant calls.
 //!
-//! The optimizer evaluates a call of constants again and again, ten times and more, and drops the errors: the call
-//! may be in an arm of a `CASE` that no row takes. So the first outcome is kept, an error too, and is that
-//! of every later call.
+//! The optimizer evaluates a constant call ten times and more, and drops its errors, because the call may be in an
+//! arm of a `CASE` that no row takes. So the first outcome, also an error, is kept and returned by all later calls.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,23 +10,23 @@ use arrow_schema::FieldRef;
 use datafusion_common::{DataFusionError, Result, ScalarValue};
 use datafusion_expr::ColumnarValue;
 
-/// One query, or one plan of it.
+/// A query, or one of its plans.
 pub(crate) struct Query {
-    /// When it began, in nanoseconds; `None` when a statement is prepared.
+    /// Start of the query, in nanoseconds; `None` for a prepared statement.
     began: Option<i64>,
-    /// Why there is no state.
+    /// The error of making the state.
     stateless: Mutex<Option<Arc<DataFusionError>>>,
     constants: Mutex<Vec<(Constants, Outcome)>>,
 }
 
 type Outcome = Result<ScalarValue, Arc<DataFusionError>>;
 
-/// The arguments of a call of constants: their values, and what these mean.
+/// The arguments of a constant call: values and field metadata.
 #[derive(PartialEq)]
 pub(crate) struct Constants(Vec<(ScalarValue, HashMap<String, String>)>);
 
 impl Constants {
-    /// `None` if an argument is a column.
+    /// `None` if any argument is a column.
     pub(crate) fn of(values: &[ColumnarValue], fields: &[FieldRef]) -> Option<Self> {
         let constants = values.iter().zip(fields).map(|(value, field)| match value {
             ColumnarValue::Scalar(value) => Some((value.clone(), field.metadata().clone())),
@@ -46,7 +45,7 @@ impl Query {
         self.began
     }
 
-    /// Makes the state, unless that has failed already.
+    /// Makes the state, unless that has failed before in this query.
     pub(crate) fn ready(&self, make: impl FnOnce() -> Result<()>) -> Result<()> {
         let mut stateless = locked(&self.stateless);
         let outcome = match &*stateless {
@@ -57,7 +56,7 @@ impl Query {
         outcome.map_err(DataFusionError::Shared)
     }
 
-    /// The outcome of a call of these constants; other threads wait for it.
+    /// The outcome of a call with these constants; other threads wait for it.
     pub(crate) fn constant(
         &self,
         constants: Constants,
@@ -76,12 +75,12 @@ impl Query {
     }
 }
 
-/// The queries that are planned or run right now.
+/// The queries that are being planned or run.
 #[derive(Default)]
 pub(crate) struct Queries(Mutex<Vec<Weak<Query>>>);
 
 impl Queries {
-    /// The query that began then: each place of it that calls the function gets the same one.
+    /// The query that began at this time: all calls of the function within it share this.
     pub(crate) fn of(&self, began: Option<i64>) -> Arc<Query> {
         if began.is_none() {
             return Query::new(None);
@@ -97,7 +96,7 @@ impl Queries {
     }
 }
 
-/// The lock's content, after a panic too: that leaves nothing half done.
+/// Locks, also after a panic, which leaves the data consistent.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -255,7 +255,7 @@ async fn what_does_not_fit_is_refused_when_planning() {
     assert_eq!(
         ask("total(1, n)").await,
         "Error during planning: total: argument \"b\" takes int32 a row, not Float64: \
-         cast it, to say what becomes of values that do not fit"
+         cast it explicitly, because values may not fit"
     );
     assert_eq!(
         ask("total()").await,

@@ -184,7 +184,7 @@ fn a_description_that_contradicts_itself_is_an_error() {
     let no_input = TensorUdf::new("f");
     assert_eq!(refused(no_input), "f: a function of tensors needs an input");
     let stopped = sum_of(input()).batch_rows(0);
-    assert_eq!(refused(stopped), "total: batches of no rows come to no end");
+    assert_eq!(refused(stopped), "total: batches must have at least one row");
     let twice = sum_of(input()).input(input());
     assert_eq!(refused(twice), "Duplicate parameter name: 'x'");
     let no_columns = Input::columns("x", F32, [""; 0]);

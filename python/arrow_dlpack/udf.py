@@ -174,7 +174,7 @@ class TensorUdf:
         if not inputs:
             raise ValueError(f"{name}: a function of tensors needs an input")
         if batch_rows is not None and batch_rows < 1:
-            raise ValueError(f"{name}: batches of {batch_rows} rows come to no end")
+            raise ValueError(f"{name}: batch_rows must be at least 1, not {batch_rows}")
         #: What SQL calls it.
         self.name = name
         #: The function as it was, of tensors.

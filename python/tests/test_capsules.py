@@ -650,9 +650,7 @@ def test_a_tensor_at_a_misaligned_address_is_not_read_and_stays_the_capsules(nam
     """Not even its deleter can be read: what is there is its producer's to free."""
     for address in (4, 7, 0xFFF1):
         capsule = hostile.new_capsule(address, name, None)
-        with pytest.raises(
-            BufferError, match=f"no tensor is at the misaligned address {address:#x}"
-        ):
+        with pytest.raises(BufferError, match=f"cannot be at the misaligned address {address:#x}"):
             take(capsule)
         assert hostile.capsule_name(capsule) == name
 

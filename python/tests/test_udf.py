@@ -471,7 +471,7 @@ def test_a_function_in_expressions_of_datafusion():
     [
         (summing, "total: a function of tensors needs an input"),
         (lambda: summing(X, X), "total: two arguments of one name: x, x"),
-        (lambda: summing(X, batch_rows=0), "total: batches of 0 rows come to no end"),
+        (lambda: summing(X, batch_rows=0), "total: batch_rows must be at least 1, not 0"),
         (
             lambda: summing(Input("x", "str")),
             'total: "x": columns have elements of bool, .* not str',

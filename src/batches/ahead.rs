@@ -1,8 +1,8 @@
-//! A thread that makes batches before they are asked for.
+//! A thread that makes batches ahead of time.
 //!
-//! It holds no lock while it works. It is asked to stop, and does so after the call of the source that it is in.
-//! Dropping [`Ahead`] waits for that, so that a query's connection is free for the next statement; but only so
-//! long: the thread may be waiting for a lock that the caller holds.
+//! It holds no lock while it works. When it is asked to stop, it stops after the current call of the source. Dropping
+//! [`Ahead`] waits for that, so that a query's connection is free for the next statement, but at most for `PATIENCE`:
+//! the thread may be waiting for a lock that the caller holds.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -15,18 +15,18 @@ use super::batch::Batch;
 use super::reader::Pause;
 use crate::error::{Error, ReaderError};
 
-/// How long a drop waits for the source to be released. Mostly that is a chunk's time; a socket without
-/// data, or a lock that the caller holds, may take for ever.
+/// How long a drop waits for the source to be released. A chunk usually takes less; a socket without data, or a lock
+/// that the caller holds, may take forever.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The consumer's side.
 pub(crate) struct Ahead(pub(crate) Arc<Queue>);
 
-/// What the thread and its consumer share.
+/// The state that the thread and its consumer share.
 pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
-    /// How many batches may wait.
+    /// Most batches that may be ready.
     most: usize,
 }
 
@@ -39,7 +39,7 @@ struct State {
 }
 
 impl Ahead {
-    /// A thread that keeps `most` batches ready, until `source` has no more or fails. It does not panic.
+    /// Starts a thread that keeps `most` batches ready, until `source` ends or fails. The thread does not panic.
     pub(super) fn start(
         most: usize,
         mut source: impl FnMut(&mut Pause<'_>) -> Result<Option<Batch>, Error> + Send + 'static,
@@ -62,10 +62,10 @@ impl Ahead {
                     break;
                 }
             }
-            // The source goes before the end is announced.
+            // The source is dropped before the end is announced.
             drop(source);
         };
-        // As much stack as Python's own threads have: the source may be Python.
+        // The stack size of Python's own threads, because the source may be Python code.
         let thread = thread::Builder::new().name("arrow_dlpack".to_owned()).stack_size(8 << 20);
         thread.spawn(work).map_err(|error| Error::NoThread(error.to_string()))?;
         Ok(Self(queue))
@@ -83,7 +83,7 @@ impl Ahead {
 }
 
 impl Queue {
-    /// Waits until another batch is wanted; whether one is.
+    /// Waits until another batch is wanted; returns false if the thread should stop.
     fn wants_more(&self) -> bool {
         let is_full = |state: &mut State| !state.is_stopped && state.ready.len() >= self.most;
         let state = self.changed.wait_while(self.lock(), is_full);
@@ -98,7 +98,7 @@ impl Queue {
         }
     }
 
-    /// The next batch if there is one, `None` at the end.
+    /// The next batch if one is ready, `None` at the end.
     pub(crate) fn poll(&self) -> Poll<Option<Result<Batch, Error>>> {
         let mut state = self.lock();
         match state.ready.pop_front() {
@@ -115,7 +115,7 @@ impl Queue {
         self.wait_while(at_most, |state| state.ready.is_empty() && !state.has_ended);
     }
 
-    /// Waits until the source has been released; whether it has, and not for the thread itself.
+    /// Waits until the source has been released; returns whether it has. The thread itself does not wait.
     pub(crate) fn join(&self, at_most: Duration) -> bool {
         if self.is_own_thread() {
             return true;
@@ -132,14 +132,14 @@ impl Queue {
         }
     }
 
-    /// Asks the thread to stop; whether that is new.
+    /// Asks the thread to stop; returns whether this is the first request.
     pub(crate) fn stop(&self) -> bool {
         let mut state = self.lock();
         let is_new = !mem::replace(&mut state.is_stopped, true);
         let ready = mem::take(&mut state.ready);
         self.changed.notify_all();
         drop(state);
-        // They may take their time, or the lock.
+        // Dropping tensors may take long, or need the lock.
         drop(ready);
         is_new
     }
@@ -152,7 +152,7 @@ impl Queue {
         self.lock().has_ended
     }
 
-    /// Whether it is the thread that makes the batches that asks.
+    /// Whether the caller is the thread that makes the batches.
     pub(crate) fn is_own_thread(&self) -> bool {
         self.lock().thread == Some(thread::current().id())
     }
@@ -170,7 +170,7 @@ impl Drop for Ahead {
     }
 }
 
-/// Announces the end, whatever it is.
+/// Announces the end when dropped, after a panic too.
 struct End<'a>(&'a Queue);
 
 impl Drop for End<'_> {

@@ -1,4 +1,4 @@
-//! What a batch is made of.
+//! Batches of tensors.
 
 use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
@@ -7,13 +7,13 @@ use crate::chunks::Meaning;
 use crate::error::Error;
 use crate::memory::ManagedTensor;
 
-/// Rows as tensors.
+/// Rows of a reader as tensors.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Batch {
-    /// What to predict from.
+    /// The input of a model.
     pub features: Features,
-    /// What to predict, if [`label`](super::BatchOptions::label) names it.
+    /// The column to predict, if [`label`](super::BatchOptions::label) names it.
     pub label: Option<BatchTensor>,
     /// Number of rows.
     pub rows: usize,
@@ -24,9 +24,9 @@ pub struct Batch {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Features {
-    /// A tensor for each.
+    /// One tensor per column.
     Columns(Vec<BatchTensor>),
-    /// All of them as (rows, columns), with [`matrix`](super::BatchOptions::matrix).
+    /// All columns as (rows, columns), with [`matrix`](super::BatchOptions::matrix).
     Matrix(BatchTensor),
 }
 
@@ -36,16 +36,16 @@ pub enum Features {
 pub struct BatchTensor {
     /// The values.
     pub values: ManagedTensor,
-    /// Which of them are valid, as booleans of the same shape; with
+    /// The validity of the values, as booleans of the same shape; with
     /// [`NullPolicy::Masked`](crate::NullPolicy::Masked) only.
     pub mask: Option<ManagedTensor>,
-    /// The column that it is; `None` for a matrix.
+    /// The field of the column; `None` for a matrix.
     pub field: Option<FieldRef>,
     pub(crate) meaning: Option<Meaning>,
 }
 
 impl Batch {
-    /// The features as a matrix, if they are one.
+    /// The features as a matrix; `None` if there is a tensor for each column.
     #[must_use]
     pub fn matrix(&self) -> Option<&BatchTensor> {
         match &self.features {
@@ -54,7 +54,7 @@ impl Batch {
         }
     }
 
-    /// A feature by its name; `None` if there is none, or features are a matrix.
+    /// A feature by its name; `None` if there is none, or the features are a matrix.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&BatchTensor> {
         let is_it =
@@ -67,12 +67,12 @@ impl Batch {
 }
 
 impl BatchTensor {
-    /// What the values stand for, if they are the codes of a dictionary. That of a later batch begins with the
-    /// same values, and may have more.
+    /// The dictionary, if the values are codes. The dictionary of a later batch begins with the same values, and may
+    /// have more.
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`; `InvalidArray` if there are more values than an array of their type can hold.
+    /// `OutOfMemory`; `InvalidArray` if an array of the type cannot hold all values.
     pub fn dictionary(&self) -> Result<Option<ArrayRef>, Error> {
         self.meaning.as_ref().map(Meaning::array).transpose()
     }

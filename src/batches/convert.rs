@@ -1,4 +1,4 @@
-//! Rows as tensors.
+//! Converts rows to batches of tensors.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::chunks::{self, Coded, Meaning, checked};
 use crate::error::{Error, Refusals};
 use crate::export::{self, ExportOptions, Exported, Prepared};
 
-/// What becomes of the rows of a batch.
+/// The conversion of rows to a batch.
 pub(super) struct Converter {
-    /// Of the columns that are read; the label is the last of them.
+    /// The columns that are read; the label is the last one.
     pub(super) schema: SchemaRef,
-    /// Which of them are codes.
+    /// The dictionaries of the coded columns.
     pub(super) coded: Vec<Option<Arc<Coded>>>,
-    /// Whether the columns have names, for errors.
+    /// Whether errors name the columns.
     pub(super) is_table: bool,
     pub(super) has_label: bool,
     pub(super) as_matrix: bool,
@@ -24,7 +24,7 @@ pub(super) struct Converter {
     pub(super) label: ExportOptions,
 }
 
-/// What is decided, before it is done: of the rows it holds nothing but the memory that the tensor needs.
+/// A planned batch. It holds only the rows that the tensor needs.
 struct Planned {
     prepared: Prepared,
     field: Option<FieldRef>,
@@ -32,7 +32,7 @@ struct Planned {
 }
 
 impl Converter {
-    /// Of at least one piece.
+    /// Converts at least one piece.
     pub(super) fn batch(&self, pieces: Vec<RecordBatch>) -> Result<Batch, Error> {
         let rows = pieces.iter().map(RecordBatch::num_rows).sum();
         let fields = self.schema.fields();
@@ -50,7 +50,7 @@ impl Converter {
             planned.extend(refusals.note(fields[width].name(), column(width, &self.label)));
         }
         refusals.finish()?;
-        // Rows that only these tensors hold become their own memory without a copy, if they are to own it.
+        // Drops other references to the rows: then a copy that only serves to make memory exclusive is not needed.
         drop(pieces);
         let made = planned.into_iter().map(|planned| planned.make(self.is_table));
         let mut made = made.collect::<Result<Vec<_>, Error>>()?;

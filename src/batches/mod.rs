@@ -1,8 +1,8 @@
-//! Record batches as batches of tensors: what a training loop reads.
+//! Record batches as batches of tensors, for training loops.
 //!
-//! [`Batches`] is an iterator over any [`RecordBatchReader`], of Parquet files, queries or memory. It cuts what
-//! the reader gives into batches of exactly so many rows, shuffles and shards them, and makes them ahead of time
-//! on a thread, as [`BatchOptions`] says. Memory does not grow with the stream.
+//! [`Batches`] is an iterator over any [`RecordBatchReader`], of Parquet files, queries or memory. It cuts the rows
+//! to batches of a fixed size, shuffles and shards them, and makes them ahead of time on a thread, as
+//! [`BatchOptions`] specify. Memory does not grow with the stream.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -59,22 +59,22 @@ pub use batch::{Batch, BatchTensor, Features};
 use convert::Converter;
 pub use options::BatchOptions;
 use reader::Reader;
-pub(crate) use reader::{Chunks, Pause};
+pub(crate) use reader::{BatchChunks, Pause};
 
-/// An iterator over batches of tensors. It is read once.
+/// An iterator over batches of tensors, for one pass.
 ///
-/// An error of the reader comes when all rows before it have been handed out; one in a batch comes in its place.
-/// So does a panic of the reader, as an error. Either is the end.
+/// An error of the reader is returned after all rows before it; an error of a conversion in place of its batch. A
+/// panic of the reader is returned as an error. Each of these ends the iterator.
 ///
-/// Dropping it stops the thread that reads ahead, and waits until the reader has been dropped; but a second at
-/// most, since a reader may wait for what the caller holds.
+/// Dropping it stops the thread that reads ahead, and waits until the reader has been dropped, but at most a second,
+/// since a reader may wait for a lock that the caller holds.
 pub struct Batches {
     pub(crate) state: State,
-    /// The columns of codes.
+    /// The dictionary columns.
     pub(crate) coded: Vec<Arc<Coded>>,
 }
 
-/// What is left to do.
+/// The state of the iteration.
 #[derive(Default)]
 pub(crate) enum State {
     Here(Box<Pipeline>),
@@ -83,14 +83,14 @@ pub(crate) enum State {
     Over,
 }
 
-/// How batches are made.
+/// Reads rows and converts them.
 pub(crate) struct Pipeline {
     reader: Reader,
     converter: Converter,
 }
 
 impl Batches {
-    /// The batches of a reader.
+    /// Makes batches of the rows of a reader.
     ///
     /// ```
     /// use std::error::Error as _;
@@ -113,9 +113,9 @@ impl Batches {
     ///
     /// # Errors
     ///
-    /// `InvalidOptions`; `NoSuchColumns` and `SeveralColumns`; `NoThread`; and what a conversion of no rows of
-    /// this type is refused with: see [`export::tensor`](crate::export::tensor). The same come from the iterator
-    /// for what the rows hold, and `Reader` with the reader's own error as its source.
+    /// `InvalidOptions`; `NoSuchColumns` and `SeveralColumns`; `NoThread`; the errors of a conversion of this schema,
+    /// see [`export::tensor`](crate::export::tensor). The iterator returns the same errors for the values of the
+    /// rows, and `Reader` with the reader's error as its source.
     pub fn try_new(
         reader: impl RecordBatchReader + Send + 'static,
         options: &BatchOptions,
@@ -134,9 +134,9 @@ impl Batches {
         Ok(batches)
     }
 
-    /// The batches of chunks, which have the columns of the schema; or of one column, if that is no table.
+    /// Makes batches of chunks with the columns of the schema, or of a single column if `is_table` is false.
     pub(crate) fn open(
-        chunks: Chunks,
+        chunks: BatchChunks,
         schema: &Schema,
         is_table: bool,
         options: &BatchOptions,
@@ -147,7 +147,7 @@ impl Batches {
         for &at in &columns {
             let field = &schema.fields()[at];
             possible::check(field.data_type())?;
-            // Codes are of one dictionary, that of the stream, and of one type.
+            // Codes refer to one dictionary of the stream, and are int32.
             let codes = match options.export.physical {
                 true => Coded::new(field)?.map(Arc::new),
                 false => None,
@@ -166,22 +166,22 @@ impl Batches {
             features: options.export.clone(),
             label,
         };
-        // What cannot be of any rows need not be waited for.
+        // Types that cannot be converted are an error before the first row is read.
         drop(converter.batch(vec![RecordBatch::new_empty(Arc::clone(&schema))])?);
         let with_codes = coded.iter().flatten().cloned().collect();
         let reader = Reader::new(chunks, columns, coded, &schema, options);
         Ok(Self { state: State::Here(Box::new(Pipeline { reader, converter })), coded: with_codes })
     }
 
-    /// Has so many batches made ahead, by a thread.
+    /// Makes this many batches ahead, on a thread.
     pub(crate) fn read_ahead(&mut self, most: usize) -> Result<(), Error> {
         let State::Here(mut pipeline) = std::mem::take(&mut self.state) else { return Ok(()) };
         self.state = State::Ahead(Ahead::start(most, move |pause| pipeline.next(pause))?);
         Ok(())
     }
 
-    /// What the codes of each column that has codes stand for, by its name: all values that have been read by
-    /// now. Those that come later come behind them.
+    /// The dictionary of each coded column, by the column's name: all values that have been read so far. Later
+    /// batches append values.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -242,7 +242,7 @@ impl fmt::Debug for Batches {
 }
 
 impl Pipeline {
-    /// The next batch, `None` at the end. What has panicked is at its end, like what has failed.
+    /// The next batch, `None` at the end. An error or a panic ends the iteration.
     pub(crate) fn next(&mut self, pause: &mut Pause<'_>) -> Result<Option<Batch>, Error> {
         let next = || {
             let pieces = self.reader.next(pause)?;
@@ -252,7 +252,7 @@ impl Pipeline {
     }
 }
 
-/// An error for a batch that has not the types that its reader promised.
+/// An error for a batch whose types differ from the reader's schema.
 fn check_schema(batch: &RecordBatch, promised: &SchemaRef) -> Result<(), Error> {
     if Arc::ptr_eq(batch.schema_ref(), promised) {
         return Ok(());

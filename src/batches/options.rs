@@ -1,4 +1,4 @@
-//! What is asked of batches.
+//! The options of batches.
 
 use std::collections::HashSet;
 
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::export::ExportOptions;
 use crate::names;
 
-/// How to make batches. Later options will have defaults that change nothing.
+/// How to make batches. Options added later will default to the present behaviour.
 ///
 /// ```
 /// use arrow_dlpack::ExportOptions;
@@ -28,29 +28,29 @@ use crate::names;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct BatchOptions {
-    /// Rows of a batch, of which the last may have fewer; `None` for the batches of the reader. Rows within one
-    /// batch of the reader are shared, those across an edge copied once.
+    /// Rows per batch, of which the last may have fewer; `None` for the batches of the reader. Rows of one batch of
+    /// the reader are shared; rows that span several are copied once.
     pub batch_size: Option<usize>,
-    /// Whether a last batch of fewer rows is left out.
+    /// Whether to drop a last batch of fewer rows.
     pub drop_last: bool,
-    /// The features by their names, in the order of the result; `None` for all columns but the label and
-    /// [an index of pandas's](crate::pandas::index_columns).
+    /// Names of the features, in the order of the result; `None` for all columns except the label and [the index of
+    /// pandas](crate::pandas::index_columns).
     pub columns: Option<Vec<String>>,
-    /// The column to predict. It is none of the features.
+    /// The column to predict, which is not among the features.
     pub label: Option<String>,
-    /// Whether the features are one matrix (rows, columns), and not a tensor for each.
+    /// Whether the features are one matrix (rows, columns) rather than one tensor per column.
     pub matrix: bool,
-    /// How columns become tensors. `dtype` and `order` are for the features: the label keeps its own dtype.
+    /// How columns become tensors. `dtype` and `order` apply to the features only.
     ///
-    /// With `physical`, codes of dictionaries are int32, and a code stands for one value in all batches.
+    /// With `physical`, dictionary codes are int32, and a code refers to the same value in all batches.
     pub export: ExportOptions,
-    /// (rows, seed): rows are drawn at random from a buffer of at least so many, which holds up to twice as many.
-    /// The same seed draws the same rows, whatever the batches of the reader.
+    /// (rows, seed): draws rows at random from a buffer of at least this many, and of at most twice as many. The
+    /// result depends on the seed, and not on the batches of the reader.
     pub shuffle: Option<(usize, u64)>,
-    /// (index, count): every count-th batch from that index on. Of several readers of the same data, each has
-    /// its part; where they shuffle, give each a seed of its own.
+    /// (index, count): every count-th batch from that index on. Several readers of the same data get disjoint parts;
+    /// if they shuffle, give each a different seed.
     pub shard: (usize, usize),
-    /// So many batches are made ahead, by a thread. 0 for none: batches are made when they are asked for.
+    /// Batches to make ahead, on a thread; 0 to make batches on demand.
     pub prefetch: usize,
 }
 
@@ -71,70 +71,70 @@ impl Default for BatchOptions {
 }
 
 impl BatchOptions {
-    /// These options with another [`batch_size`](Self::batch_size).
+    /// Sets [`batch_size`](Self::batch_size).
     #[must_use]
     pub fn with_batch_size(mut self, rows: impl Into<Option<usize>>) -> Self {
         self.batch_size = rows.into();
         self
     }
 
-    /// These options with another [`drop_last`](Self::drop_last).
+    /// Sets [`drop_last`](Self::drop_last).
     #[must_use]
     pub fn with_drop_last(mut self, drop_last: bool) -> Self {
         self.drop_last = drop_last;
         self
     }
 
-    /// These options with other [`columns`](Self::columns).
+    /// Sets [`columns`](Self::columns).
     #[must_use]
     pub fn with_columns(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// These options with another [`label`](Self::label).
+    /// Sets [`label`](Self::label).
     #[must_use]
     pub fn with_label(mut self, name: impl Into<String>) -> Self {
         self.label = Some(name.into());
         self
     }
 
-    /// These options with another [`matrix`](Self::matrix).
+    /// Sets [`matrix`](Self::matrix).
     #[must_use]
     pub fn with_matrix(mut self, matrix: bool) -> Self {
         self.matrix = matrix;
         self
     }
 
-    /// These options with other [`export`](Self::export) options.
+    /// Sets [`export`](Self::export).
     #[must_use]
     pub fn with_export(mut self, export: ExportOptions) -> Self {
         self.export = export;
         self
     }
 
-    /// These options with another [`shuffle`](Self::shuffle).
+    /// Sets [`shuffle`](Self::shuffle).
     #[must_use]
     pub fn with_shuffle(mut self, rows: usize, seed: u64) -> Self {
         self.shuffle = Some((rows, seed));
         self
     }
 
-    /// These options with another [`shard`](Self::shard).
+    /// Sets [`shard`](Self::shard).
     #[must_use]
     pub fn with_shard(mut self, index: usize, count: usize) -> Self {
         self.shard = (index, count);
         self
     }
 
-    /// These options with another [`prefetch`](Self::prefetch).
+    /// Sets [`prefetch`](Self::prefetch).
     #[must_use]
     pub fn with_prefetch(mut self, batches: usize) -> Self {
         self.prefetch = batches;
         self
     }
 
-    /// An error for what does not go together.
+    /// An error for contradictory options.
     pub(super) fn check(&self) -> Result<(), Error> {
         let (index, count) = self.shard;
         Err(Error::InvalidOptions(match self {
@@ -149,18 +149,18 @@ impl BatchOptions {
         }))
     }
 
-    /// The names of features, and behind them that of the label; `None` for all columns.
+    /// Names of the features, followed by that of the label; `None` for all columns.
     pub(crate) fn wanted(&self) -> Option<Vec<&str>> {
         let label = self.label.as_deref();
         let features = self.columns.as_ref()?.iter().map(String::as_str);
         Some(features.filter(|&feature| Some(feature) != label).chain(label).collect())
     }
 
-    /// Where the features are in a table, and behind them the label.
+    /// Positions of the features in a table, followed by that of the label.
     pub(super) fn positions(&self, schema: &Schema) -> Result<Vec<usize>, Error> {
         let label = self.label.as_deref();
         let positions = match self.wanted() {
-            // All names that there are not are in one error, the label's too.
+            // One error lists all missing names, the label's too.
             Some(wanted) => names::columns(schema, &wanted)?,
             None => {
                 let mut positions = names::features(schema);

@@ -1,7 +1,7 @@
-//! A source, read chunk by chunk and cut into blocks of exactly so many rows.
+//! Reads a source chunk by chunk and cuts it to blocks of a fixed number of rows.
 //!
-//! A block is the pieces of the chunks that it lies in: one, which shares the chunk's memory, or several across
-//! an edge, which the conversion puts together, in the one copy that it makes anyway.
+//! A block is a list of slices of chunks: one, which shares the chunk's memory, or several, which the conversion
+//! concatenates as it copies.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -16,29 +16,29 @@ use crate::chunks::{Coded, checked};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 
-/// Where chunks come from, and how many bytes of each had to be moved to be one.
-pub(crate) type Chunks = Box<dyn Iterator<Item = Result<(RecordBatch, usize), Error>> + Send>;
+/// The source of chunks, with the bytes that were moved to align each.
+pub(crate) type BatchChunks = Box<dyn Iterator<Item = Result<(RecordBatch, usize), Error>> + Send>;
 
-/// Called between the steps of what may take long; what it returns ends it.
+/// Called between the steps of a long operation; an error ends it.
 pub(crate) type Pause<'a> = dyn FnMut() -> Result<(), Error> + 'a;
 
 pub(super) struct Reader {
-    chunks: Chunks,
-    /// Which of their columns.
+    chunks: BatchChunks,
+    /// Positions of the columns to read.
     columns: Vec<usize>,
-    /// Which of these are codes.
+    /// The dictionaries of the coded columns.
     coded: Vec<Option<Arc<Coded>>>,
-    /// Of what is read.
+    /// The schema of the columns that are read.
     schema: SchemaRef,
-    /// Rows of a batch; `None` for as many as there are in a chunk.
+    /// Rows per batch; `None` for one batch per chunk.
     size: Option<usize>,
     drop_last: bool,
-    /// Whether what arrives may have been moved on its way in.
+    /// Whether chunks may have been moved to be aligned.
     copy: CopyPolicy,
-    /// (index, count): of each `count` blocks, the one that this reader takes.
+    /// (index, count): this reader takes block `index` of each `count`.
     shard: (usize, usize),
     pool: Option<Pool>,
-    /// Rows that were read and are in no block yet.
+    /// Rows that were read, and that no block contains yet.
     pending: VecDeque<RecordBatch>,
     rows: usize,
     blocks: usize,
@@ -46,9 +46,9 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Of these columns, as fields that any rows may be null in.
+    /// Reads these columns, as nullable fields.
     pub(super) fn new(
-        chunks: Chunks,
+        chunks: BatchChunks,
         columns: Vec<usize>,
         coded: Vec<Option<Arc<Coded>>>,
         schema: &Schema,
@@ -75,10 +75,10 @@ impl Reader {
         }
     }
 
-    /// The pieces of the next batch, `None` at the end.
+    /// The slices of the next batch, `None` at the end.
     ///
-    /// An error in the source ends it, and comes when everything before it has been handed out. `pause` is
-    /// called between the steps, and what it returns comes at once.
+    /// An error of the source is returned after all rows before it, and ends the iteration. An error of `pause`,
+    /// which is called between the steps, is returned at once.
     pub(super) fn next(
         &mut self,
         pause: &mut Pause<'_>,
@@ -107,7 +107,7 @@ impl Reader {
         if pool.is_low() {
             let (mut pieces, mut wanted) = (Pieces::default(), pool.wanted());
             while wanted >= size {
-                // Where all blocks are for this reader, they come as one.
+                // Without shards, all wanted blocks are read as one.
                 let rows = if self.shard.1 == 1 { wanted / size * size } else { size };
                 let Some(block) = self.block(Some(rows), pause)? else { break };
                 wanted -= rows_of(&block);
@@ -119,7 +119,7 @@ impl Reader {
         if rows == 0 { Ok(None) } else { Ok(Some(vec![pool.draw(rows)?])) }
     }
 
-    /// The pieces of the next block of so many rows, or of a chunk, that is for this reader.
+    /// The slices of the next block of this shard, of this many rows or of one chunk.
     fn block(
         &mut self,
         size: Option<usize>,
@@ -149,15 +149,15 @@ impl Reader {
         }
     }
 
-    /// Reads a chunk; whether there may be another one.
+    /// Reads a chunk; returns whether there may be another one.
     fn pull(&mut self) -> Result<bool, Error> {
         let Some(next) = self.chunks.next() else { return Ok(false) };
         let (chunk, nbytes) = next?;
-        // Without rows there may be no dictionary either.
+        // A chunk without rows may lack its dictionary.
         if chunk.num_rows() == 0 {
             return Ok(true);
         }
-        // Rows may take no memory at all.
+        // Rows of size 0 take no memory, so their number can overflow.
         let rows = self.rows.checked_add(chunk.num_rows());
         let rows = rows.ok_or(Error::Overflow("number of rows"))?;
         if nbytes > 0 && self.copy == CopyPolicy::Never {
@@ -165,7 +165,7 @@ impl Reader {
         }
         let column = |(&at, coded): (&usize, &Option<Arc<Coded>>)| match coded {
             None => Ok(Arc::clone(chunk.column(at))),
-            // These stand for the same values in all chunks.
+            // These codes refer to the same values in all chunks.
             Some(coded) => coded.read(chunk.column(at), self.copy),
         };
         let columns = self.columns.iter().zip(&self.coded).map(column);
@@ -178,7 +178,7 @@ impl Reader {
         Ok(true)
     }
 
-    /// So many of the rows that are there.
+    /// Takes this many of the pending rows.
     fn take(&mut self, mut rows: usize) -> Vec<RecordBatch> {
         self.rows -= rows;
         let mut pieces = Vec::with_capacity(1);
@@ -197,8 +197,8 @@ impl Reader {
     }
 }
 
-/// Pieces of chunks for a pool. A few rows are less than what it takes to say where they are: so they are put
-/// together from time to time.
+/// Slices of chunks for a pool. A slice of a few rows takes less memory than its description, so small slices are
+/// concatenated from time to time.
 #[derive(Default)]
 struct Pieces {
     together: Vec<RecordBatch>,

@@ -1,6 +1,6 @@
-//! Rows that are drawn at random from a pool of them, which is filled up again and again.
+//! Draws rows at random from a pool, which is refilled from the source.
 //!
-//! What is drawn depends on the seed and on how many rows there are, and never on the chunks that they came in.
+//! The result depends on the seed and on the number of rows, and not on the chunks of the source.
 
 use std::mem;
 
@@ -12,11 +12,11 @@ use crate::error::Error;
 use crate::memory;
 
 pub(super) struct Pool {
-    /// A row is drawn from no fewer than these, as long as the source has more.
+    /// Least number of rows to draw from, as long as the source has more.
     least: usize,
     random: Random,
     rows: Option<RecordBatch>,
-    /// Those of the rows that have not been drawn.
+    /// Positions of the rows that have not been drawn.
     left: Vec<u64>,
 }
 
@@ -33,20 +33,19 @@ impl Pool {
         self.left.len() < self.least
     }
 
-    /// How many rows are to come: as many again as have to be there, so that what stays is copied once for each
-    /// row that comes.
+    /// Rows to read for a refill: as many as `least`, so that the rows that remain are copied once per row read.
     pub(super) fn wanted(&self) -> usize {
         self.least.saturating_mul(2).saturating_sub(self.left.len())
     }
 
-    /// Puts more rows in.
+    /// Adds rows.
     pub(super) fn refill(&mut self, more: Vec<RecordBatch>) -> Result<(), Error> {
         if more.is_empty() {
             return Ok(());
         }
         let rows =
             more.iter().map(RecordBatch::num_rows).fold(self.left.len(), usize::saturating_add);
-        // The rows themselves may take no memory at all, but each of them has a number here, when it is drawn too.
+        // Rows of size 0 take no memory, but `left` has a number for each row, and a draw another one.
         memory::probe_alloc(rows.saturating_mul(2 * size_of::<u64>()))?;
         let left = mem::take(&mut self.left);
         let mut batches = Vec::with_capacity(more.len() + 1);
@@ -63,7 +62,7 @@ impl Pool {
         Ok(())
     }
 
-    /// So many of the rows, of which there are as many.
+    /// Draws this many rows; the pool must have them.
     pub(super) fn draw(&mut self, rows: usize) -> Result<RecordBatch, Error> {
         let mut drawn = Vec::with_capacity(rows);
         for _ in 0..rows {
@@ -79,7 +78,7 @@ fn gathered(rows: &RecordBatch, which: Vec<u64>) -> Result<RecordBatch, Error> {
     checked(|| take_record_batch(rows, &UInt64Array::from(which)))
 }
 
-/// One batch, whose rows are found by offsets and the like that no other language can change.
+/// Concatenates batches. The result's offsets, views and the like are copies, which no other code can change.
 pub(super) fn joined(batches: Vec<RecordBatch>) -> Result<RecordBatch, Error> {
     let schema = batches[0].schema();
     if let [batch] = batches.as_slice() {
@@ -93,7 +92,7 @@ pub(super) fn joined(batches: Vec<RecordBatch>) -> Result<RecordBatch, Error> {
     checked(|| RecordBatch::try_new(schema, columns))
 }
 
-/// SplitMix64, by Steele, Lea and Flood, 2014: small, and good enough for what is no secret.
+/// SplitMix64 (Steele, Lea and Flood, 2014), which is not for cryptography.
 struct Random(u64);
 
 impl Random {
@@ -105,7 +104,7 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `end`, each as likely as the others up to one in 2^64 / `end`.
+    /// A number below `end`, uniform up to a bias of at most `end` / 2^64.
     fn below(&mut self, end: usize) -> usize {
         let scaled = (u128::from(self.next()) * u128::try_from(end).unwrap_or(0)) >> 64;
         usize::try_from(scaled).unwrap_or(0)

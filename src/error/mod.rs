@@ -1,5 +1,5 @@
-//! The one error type: every variant is a fact with its numbers, and says what to do next where
-//! there is something to do.
+//! The error type of the crate. Every variant states a fact with its numbers, and its message ends with advice where
+//! there is some.
 
 mod problems;
 mod reader;
@@ -17,28 +17,28 @@ pub(crate) use refusals::Refusals;
 pub(crate) use words::{Count, Names};
 use words::{Described, OnePerLine, instead, known};
 
-/// Why a conversion was refused or a tensor rejected.
+/// Why a conversion was refused, or a tensor is invalid.
 ///
-/// Whatever was passed by value is released before the error is returned, exactly once.
+/// Arguments that were passed by value are released, exactly once, before the error is returned.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    // Arrow's types.
-    /// Types can be written down of which there is no array, such as lists of a negative size.
+    // Arrow types.
+    /// No array of this type can exist: for example, lists of a negative size.
     #[error("there is no array of type {data_type}")]
     NoSuchType {
         /// The type.
         data_type: DataType,
     },
-    /// Types within types are followed so far and no further.
+    /// A type with more levels of nesting than this crate follows.
     #[error("the type is nested more than {most} levels deep: flatten it first")]
     TooDeep {
-        /// As many are followed.
+        /// The limit.
         most: usize,
     },
 
     // Arrow to tensor.
-    /// A tensor has no place for nulls.
+    /// The array has nulls, and the options do not say how to export them.
     #[error(
         "{data_type} array has {} in {len} values, and a tensor cannot hold nulls: drop \
          them, or choose a fill value, NaN or a mask by ExportOptions::with_nulls",
@@ -47,12 +47,12 @@ pub enum Error {
     Nulls {
         /// The array's type.
         data_type: DataType,
-        /// Values within the slice that are null, or in something that is.
+        /// Null values within the slice, counting those with a null parent.
         null_count: usize,
-        /// Values in the slice; several in a row of a nested type.
+        /// Values in the slice, which may be several per row of a nested type.
         len: usize,
     },
-    /// A mask of rows says nothing about the values in them.
+    /// The values within ragged rows have nulls, which a mask of the rows cannot express.
     #[error(
         "the rows hold {} in {len} values of {data_type}, and a tensor cannot hold nulls: drop them, or \
          choose a fill value or NaN by ExportOptions::with_nulls (a mask is of the rows)",
@@ -61,20 +61,20 @@ pub enum Error {
     NullsInRows {
         /// The type of the values.
         data_type: DataType,
-        /// Values that are null in rows that are not, or in something that is.
+        /// Null values within valid rows, counting those with a null parent.
         null_count: usize,
         /// Values in the rows.
         len: usize,
     },
-    /// This Arrow type has no tensor form here.
+    /// This Arrow type has no tensor form.
     #[error("{data_type} has no tensor form: {way_out}")]
     UnsupportedType {
         /// The array's type.
         data_type: DataType,
-        /// What to do instead.
+        /// Advice.
         way_out: &'static str,
     },
-    /// An extension type says what the bytes mean, and this one is not understood here.
+    /// This extension type is unknown, and so is the meaning of its storage.
     #[error(
         "extension type {name:?} (stored as {data_type}) has no tensor form of its own: use \
          ExportOptions::with_physical for its storage"
@@ -85,69 +85,69 @@ pub enum Error {
         /// The storage type.
         data_type: DataType,
     },
-    /// A number with a meaning, such as a time, that would be lost without a word.
+    /// A number with a meaning, such as a time, which a tensor would lose.
     #[error(
         "{data_type} is not just a number: use ExportOptions::with_physical for its {dtype} values"
     )]
     NotJustNumbers {
         /// The array's type.
         data_type: DataType,
-        /// What it is stored as.
+        /// The dtype of its physical values.
         dtype: DLDataType,
     },
-    /// The metadata of an extension type is not what its specification asks for.
+    /// The metadata of an extension type violates its specification.
     #[error("extension type {name:?} is malformed: {problem}")]
     MalformedExtension {
         /// The value of `ARROW:extension:name`.
         name: String,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// The values of one element type cannot become another.
+    /// There is no conversion between these element types.
     #[error("{from} cannot become {to}: {}", instead(*from, *to))]
     CannotCast {
-        /// The element type that is there.
+        /// The element type of the values.
         from: DLDataType,
-        /// The element type that was asked for.
+        /// The requested element type.
         to: DLDataType,
     },
     /// No dtype has this name.
     #[error("{name:?} is not the name of a dtype: {known}", name = .0, known = known(.0))]
     UnknownDtype(
-        /// What was asked for.
+        /// The requested name.
         String,
     ),
-    /// Another error, in words that fit the function that was asked.
+    /// Another error, with a message that fits the function that was called.
     #[cfg(feature = "pyo3")]
     #[doc(hidden)]
     #[error("{words}")]
     Worded {
-        /// What is said of it.
+        /// The message.
         words: String,
         /// The error.
         error: Box<Error>,
     },
-    /// A column of a table, and what is wrong with it.
+    /// The error of one column of a table.
     #[error("column {name:?}: {error}")]
     Column {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The error.
         error: Box<Error>,
     },
-    /// Several columns of a table, and what is wrong with each.
+    /// The errors of several columns of a table.
     #[error("{} columns are refused:{}", errors.len(), OnePerLine(errors))]
     Columns {
-        /// A [`Self::Column`] for each.
+        /// One [`Self::Column`] per column.
         errors: Vec<Error>,
     },
-    /// Codes of different dictionaries cannot be compared, and dictionaries of nested values are not unified.
+    /// The chunks' dictionaries differ, and have nested values, which are not unified.
     #[error("the chunks of {data_type} have different dictionaries: unify them first")]
     DifferentDictionaries {
         /// The array's type.
         data_type: DataType,
     },
-    /// Each value has a code, and there are more values than codes.
+    /// The unified dictionary has more values than its key type can number.
     #[error(
         "the dictionaries of the chunks have {count} distinct values, too many for keys of {keys}{}",
         match keys {
@@ -159,10 +159,10 @@ pub enum Error {
     TooManyValues {
         /// Distinct values, as far as they were counted.
         count: usize,
-        /// The type of the codes.
+        /// The key type.
         keys: DataType,
     },
-    /// A fill value that the elements cannot be.
+    /// The dtype cannot hold the fill value.
     #[error("nulls cannot be filled with {value}: {dtype} does not hold it")]
     FillDoesNotFit {
         /// The value.
@@ -170,31 +170,31 @@ pub enum Error {
         /// The result's element type.
         dtype: DLDataType,
     },
-    /// Offsets are int32 or int64.
+    /// The requested dtype is not one of offsets: int32 or int64.
     #[error("offsets are int32 or int64, not {0}")]
     NoOffsets(
-        /// What was asked for.
+        /// The requested dtype.
         DLDataType,
     ),
-    /// More values than the offsets can count.
+    /// The requested dtype is too narrow for the offsets.
     #[error("offset {offset} does not fit {dtype}: ask for int64 offsets")]
     OffsetDoesNotFit {
-        /// The first one that does not.
+        /// The first offset that does not fit.
         offset: i64,
-        /// What was asked for.
+        /// The requested dtype.
         dtype: DLDataType,
     },
-    /// There is no such row.
+    /// The row index is out of range.
     #[error("there is no row {index} among {len}")]
     NoSuchRow {
-        /// Which one was asked for.
+        /// The requested row.
         index: usize,
-        /// How many there are.
+        /// The number of rows.
         len: usize,
     },
-    /// A column of a matrix has one value a row.
+    /// A column has several values per row, which cannot be one column of a matrix.
     #[error(
-        "{data_type} has rows of shape {shape:?}, and a matrix one value a row and column: convert it on its own"
+        "{data_type} has rows of shape {shape:?}, but a matrix has one value a row and column: convert the column alone"
     )]
     ManyValues {
         /// The column's type.
@@ -202,10 +202,10 @@ pub enum Error {
         /// The shape of one row.
         shape: Vec<i64>,
     },
-    /// A matrix has no element type without columns.
+    /// A matrix of no columns has no element type.
     #[error("a table without columns has no element type")]
     NoColumns,
-    /// Array and field were not made for each other.
+    /// The array's type is not that of the field.
     #[error("the field says {field}, but the array is {array}")]
     FieldMismatch {
         /// The field's type.
@@ -213,7 +213,7 @@ pub enum Error {
         /// The array's type.
         array: DataType,
     },
-    /// Names that no column has.
+    /// No column has these names.
     #[error(
         "there {} {} among [{}]",
         if missing.len() == 1 { "is no column" } else { "are no columns" },
@@ -221,12 +221,12 @@ pub enum Error {
         Names(names)
     )]
     NoSuchColumns {
-        /// All of them.
+        /// All missing names.
         missing: Vec<String>,
-        /// The columns' names.
+        /// The names of the columns.
         names: Vec<String>,
     },
-    /// A name is to be that of one column.
+    /// Several columns have the requested name.
     #[error("{count} columns are called {}", Names(&[name]))]
     SeveralColumns {
         /// The name.
@@ -234,18 +234,18 @@ pub enum Error {
         /// How many columns have it.
         count: usize,
     },
-    /// A table's batches have a column for each field of its schema.
+    /// A batch has another number of columns than the schema.
     #[error("the schema has {fields} fields, but there is a batch of {columns} columns")]
     ColumnCount {
         /// Fields of the schema.
         fields: usize,
-        /// Columns of the first batch that has another number of them.
+        /// Columns of the first such batch.
         columns: usize,
     },
-    /// [`crate::export::into_tensor`] could not have the memory to itself.
+    /// [`crate::export::into_tensor`] needs an array without other owners.
     #[error("this array cannot be handed over: {0}; share or copy it instead")]
     NotExclusive(
-        /// What stands in the way.
+        /// Why the array is not exclusive.
         ExclusiveObstacle,
     ),
 
@@ -255,18 +255,18 @@ pub enum Error {
     UnsupportedDtype {
         /// The tensor's element type.
         dtype: DLDataType,
-        /// What to do instead.
+        /// Advice.
         way_out: &'static str,
     },
-    /// The representation that was asked for is for other element types.
+    /// The requested representation does not exist for this element type.
     #[error("{dtype} cannot be represented as {representation}")]
     NoRepresentation {
         /// The tensor's element type.
         dtype: DLDataType,
-        /// What was asked for.
+        /// The requested representation.
         representation: &'static str,
     },
-    /// The field that was asked for holds other elements, or another number of them.
+    /// The requested field is for other elements, or another number of them.
     #[error(
         "{dtype} elements of shape {shape:?} cannot become {}: ask for a type of the same elements and \
          the same shape after the first axis, or convert the tensor first",
@@ -277,89 +277,89 @@ pub enum Error {
         dtype: DLDataType,
         /// The tensor's extents.
         shape: Vec<i64>,
-        /// What was asked for.
+        /// The requested field.
         field: FieldRef,
     },
-    /// Arrow counts the values of a row, or of a list within one, with 31 bits.
+    /// A row, or a list within one, has more values than a fixed-size list can have: its size is an i32.
     #[error(
         "a list of shape {shape:?} has more values than the {} that Arrow allows: make the first axis \
          longer and the others shorter",
         i32::MAX
     )]
     RowTooLarge {
-        /// Extents after the first; one of them where they were to be lists within lists.
+        /// Extents after the first; for nested lists only one of them.
         shape: Vec<i64>,
     },
-    /// Not the number of axes that is needed.
+    /// The tensor has the wrong number of axes.
     #[error("{what} must have {expected} dimension{}, not {ndim}", if *expected == 1 { "" } else { "s" })]
     WrongRank {
-        /// What the tensor is for.
+        /// The role of the tensor.
         what: &'static str,
-        /// Number of axes that it must have.
+        /// Required number of axes.
         expected: usize,
-        /// Number of axes that it has.
+        /// Number of axes of the tensor.
         ndim: usize,
     },
-    /// There are not as many names as a matrix has columns.
+    /// The number of names is not that of the matrix's columns.
     #[error("there are {names} names for {columns} columns")]
     NameCount {
-        /// Names that were given.
+        /// Number of names.
         names: usize,
-        /// Columns of the matrix.
+        /// Number of the matrix's columns.
         columns: usize,
     },
-    /// A table's columns are identified by their names.
+    /// Two columns have the same name.
     #[error("several columns are named {0:?}")]
     DuplicateName(
         /// The name.
         String,
     ),
-    /// The columns of a table must be of one length.
+    /// The columns of a table differ in length.
     #[error("column {name:?} has {rows} rows, but the first column has {expected}")]
     UnequalRows {
         /// The first column that differs.
         name: String,
         /// Its number of rows.
         rows: usize,
-        /// That of the first column.
+        /// Number of rows of the first column.
         expected: usize,
     },
-    /// These are no offsets of rows.
+    /// The offsets are invalid.
     #[error("the offsets are not offsets of rows: {0}")]
     BadOffsets(
-        /// What is wrong with them.
+        /// The problem.
         OffsetsProblem,
     ),
-    /// This is no mask of that tensor.
+    /// The mask is not one of this tensor.
     #[error("{0}")]
     BadMask(
-        /// What is wrong with it.
+        /// The problem.
         MaskProblem,
     ),
-    /// A string is not UTF-8.
+    /// A string is not valid UTF-8.
     #[error(
         "{} not UTF-8: ask for a binary type instead",
         row.map_or("what lies before the first row is".into(), |row| format!("row {row} is"))
     )]
     NotUtf8 {
-        /// The first such row; `None` for what lies before the first one, which arrow-rs reads too.
+        /// The first such row; `None` for values before the first row, which arrow-rs checks too.
         row: Option<usize>,
     },
-    /// The memory is not the CPU's to read.
+    /// The CPU cannot read the tensor's memory.
     #[error("tensor is on {device}, which the CPU cannot read: copy it to the CPU first")]
     UnreadableDevice {
-        /// Where the tensor is.
+        /// The tensor's device.
         device: DLDevice,
     },
-    /// A copy is unavoidable and was forbidden.
+    /// A copy is needed, and was forbidden.
     #[error("copying was forbidden, but {reason}: {} would have to be copied", Count(*nbytes, "byte"))]
     CopyForbidden {
-        /// What makes the copy unavoidable.
+        /// Why the copy is needed.
         reason: CopyReason,
-        /// Size of the copy.
+        /// Bytes of the copy.
         nbytes: usize,
     },
-    /// Elements smaller than a byte have no addresses.
+    /// Packed elements of under 8 bits have no addresses, so that strides cannot be applied.
     #[error(
         "cannot gather strided elements of {dtype}: packed elements of under 8 bits have no address of their own"
     )]
@@ -368,120 +368,120 @@ pub enum Error {
         dtype: DLDataType,
     },
     /// The legacy ABI has no flag for padded elements.
-    #[error(
-        "{0} elements in a byte each cannot be said in the legacy ABI: hand it over by into_raw"
-    )]
+    #[error("the legacy ABI has no flag for padded {0} elements: use into_raw")]
     LegacyCannotPad(
         /// The tensor's element type.
         DLDataType,
     ),
-    /// Conversions to integers are exact or nothing.
+    /// A value changes in the requested dtype. Conversions to integers must be exact.
     #[error(
         "value {value} in row {row} does not fit {dtype}: ask for a dtype that holds every value"
     )]
     ValueDoesNotFit {
-        /// The value, written out.
+        /// The value, formatted.
         value: String,
-        /// The element type asked for.
+        /// The requested element type.
         dtype: DLDataType,
-        /// Which column, counted from 0; 0 where there is only one.
+        /// Index of the column, from 0; 0 for a single column.
         column: usize,
-        /// Which row, counted from 0 over all chunks; which value, where a row has several.
+        /// Index of the row, from 0 over all chunks; for rows of several values, index of the value.
         row: usize,
     },
-    /// An array that contradicts itself, or that an arrow-rs kernel refuses.
+    /// The array is inconsistent, or an arrow-rs kernel refuses it.
     #[error("{0}")]
     InvalidArray(
-        /// What is wrong with it.
+        /// The problem.
         String,
     ),
-    /// The process was forked while another thread used what a stream has in common.
-    #[error("this dictionary grew while the process was forked: ask for it before that")]
+    /// The process was forked while another thread held the lock of a stream's dictionary.
+    #[error(
+        "another thread was using this dictionary when the process was forked: read it before the fork"
+    )]
     Forked,
-    /// A reader of record batches failed; its error is the source of this one.
+    /// A reader of record batches failed; the source is the reader's error.
     #[error(transparent)]
     Reader(
-        /// What it said.
+        /// The reader's error.
         ReaderError,
     ),
-    /// A reader of record batches panicked, or a conversion of what it read.
+    /// A reader of record batches, or the conversion of its batches, panicked.
     #[error("reading a batch panicked: {0}")]
     Panicked(
         /// The panic's message.
         String,
     ),
-    /// [`BatchOptions`](crate::batches::BatchOptions) that do not go together.
+    /// Contradictory [`BatchOptions`](crate::batches::BatchOptions).
     #[error("{0}")]
     InvalidOptions(
-        /// What is wrong with them.
+        /// The problem.
         &'static str,
     ),
-    /// The system has no more threads.
+    /// The operating system could not start a thread.
     #[error("no thread to read ahead: {0}")]
     NoThread(
-        /// What it said.
+        /// The system's message.
         String,
     ),
-    /// The allocator said no.
+    /// An allocation failed.
     #[error("cannot allocate {}", Count(*nbytes, "byte"))]
     OutOfMemory {
-        /// Size that was asked for.
+        /// Requested bytes.
         nbytes: usize,
     },
 
-    // Looking at a tensor.
-    /// The elements were asked for as another type than they are.
+    // Access to a tensor.
+    /// The requested element type is not the tensor's.
     #[error("the elements are {found}, not {expected}")]
     DtypeMismatch {
-        /// What was asked for.
+        /// The requested element type.
         expected: DLDataType,
         /// The tensor's element type.
         found: DLDataType,
     },
-    /// The tensor must not be written to, or it is unknown whether a write is safe.
+    /// The tensor is read-only, or may have other holders.
     #[error("cannot write to this tensor: {0}; copy it first")]
     NotWritable(
-        /// What stands in the way.
+        /// Why the tensor cannot be written to.
         WriteObstacle,
     ),
 
-    /// The owner of a tensor's memory has more of it, or less.
+    /// The owner's memory is not of the length that dtype and shape need.
     #[error("the elements take {}, and their owner has {found}", Count(*needed, "byte"))]
     WrongLength {
-        /// Bytes that the elements take.
+        /// Bytes of the elements.
         needed: usize,
-        /// Bytes that the owner has.
+        /// Bytes of the owner's memory.
         found: usize,
     },
-    /// There are not as many elements in one shape as in the other.
+    /// The shapes differ in their number of elements.
     #[error("shape {from:?} cannot be reshaped to {to:?}")]
     CannotReshape {
         /// The tensor's shape.
         from: Vec<i64>,
-        /// What was asked for.
+        /// The requested shape.
         to: Vec<i64>,
     },
-    /// There is no such position along an axis.
+    /// The index is out of range for the axis.
     #[error("position {position} is not on axis {axis}, which has {extent}")]
     NoSuchPosition {
-        /// Which axis.
+        /// The axis.
         axis: usize,
-        /// What was asked for.
+        /// The requested index.
         position: i64,
-        /// Number of positions.
+        /// The extent of the axis.
         extent: i64,
     },
-    /// Only axes of extent 1 can repeat.
+    /// Only axes of extent 1 can be broadcast.
     #[error("shape {from:?} cannot be broadcast to {to:?}")]
     CannotBroadcast {
         /// The tensor's shape.
         from: Vec<i64>,
-        /// What was asked for.
+        /// The requested shape.
         to: Vec<i64>,
     },
 
-    // A descriptor that cannot be true.
-    /// A different major version is a different ABI; only its deleter was called.
+    // Invalid descriptors.
+    /// Another major version is another ABI. Only the deleter was called.
     #[error("DLPack version {major}.x is not supported: this library speaks 1.x")]
     UnsupportedVersion {
         /// The producer's major version.
@@ -496,30 +496,31 @@ pub enum Error {
         /// The value found.
         i32,
     ),
-    /// There are more axes than any tensor has.
+    /// The tensor has more axes than this crate supports.
     #[error("{ndim} axes are more than the {most} that a tensor may have")]
     TooManyAxes {
         /// Number of axes.
         ndim: usize,
-        /// As many are taken.
+        /// The limit.
         most: usize,
     },
-    /// The managed tensor is not where one could be. It has not been read, so its deleter is not known and has
-    /// not been called: what it owns stays.
+    /// The pointer is not aligned for a managed tensor. It was not read, so its deleter was not called, and the
+    /// tensor leaks.
     #[error(
-        "no tensor is at the misaligned address {address:#x}: it is not read, nor can it be deleted"
+        "a managed tensor cannot be at the misaligned address {address:#x}: it was not read, and its \
+         deleter was not called"
     )]
     MisalignedTensor {
-        /// Where it was said to be.
+        /// The pointer's address.
         address: usize,
     },
-    /// There are axes, but no extents.
+    /// `shape` is NULL, but `ndim` is not 0.
     #[error("shape is NULL although ndim is {0}")]
     NullShape(
         /// Number of axes.
         usize,
     ),
-    /// A pointer to `int64_t` is not aligned as one.
+    /// A pointer to `int64_t` is misaligned.
     #[error("the {0} pointer is not aligned to 8 bytes")]
     MisalignedDescriptor(
         /// `shape` or `strides`.
@@ -528,38 +529,38 @@ pub enum Error {
     /// An extent is negative.
     #[error("extent of axis {axis} is {extent}")]
     NegativeExtent {
-        /// Which axis.
+        /// The axis.
         axis: usize,
         /// The value found.
         extent: i64,
     },
-    /// Strides were given in bytes, and an element of a tensor is its unit.
+    /// A stride in bytes is not a multiple of the element size.
     #[error(
         "stride of axis {axis} is {stride} byte{}, which is no multiple of the {itemsize} bytes of an \
          element: copy it first",
         if stride.unsigned_abs() == 1 { "" } else { "s" }
     )]
     FractionalStride {
-        /// Which axis.
+        /// The axis.
         axis: usize,
-        /// The value found, in bytes.
+        /// The stride, in bytes.
         stride: i64,
         /// Bytes of an element.
         itemsize: usize,
     },
-    /// Shape, strides and element size describe more than an address space holds.
+    /// Shape, strides and element size describe more memory than the address space has.
     #[error("the tensor does not fit the address space: its {0} overflows")]
     Overflow(
-        /// Which quantity.
+        /// The quantity that overflows.
         &'static str,
     ),
-    /// There are elements, but no memory.
+    /// `data` is NULL, but the tensor has elements.
     #[error("data is NULL although the tensor has {}", Count(*nbytes, "byte"))]
     NullData {
-        /// Size of the elements.
+        /// Bytes of the elements.
         nbytes: usize,
     },
-    /// Code, bits and lanes do not go together.
+    /// The combination of code, bits and lanes is invalid.
     #[error("no dtype has code {}, {} bits and {} lanes", .0.code.0, .0.bits, .0.lanes)]
     InvalidDtype(
         /// The element type found.
@@ -567,7 +568,7 @@ pub enum Error {
     ),
 }
 
-/// [`ArrowError::ExternalError`], with this error in it.
+/// [`ArrowError::ExternalError`] with this error as its source.
 ///
 /// ```
 /// use std::error::Error as _;
@@ -584,20 +585,20 @@ impl From<Error> for ArrowError {
 }
 
 impl Error {
-    /// Makes the error for a quantity that overflows, when it is needed.
+    /// A closure that makes the error for a quantity that overflows.
     pub(crate) fn overflow(quantity: &'static str) -> impl FnOnce() -> Self {
         move || Self::Overflow(quantity)
     }
 
-    /// The error with the name of the column that it is about.
+    /// The error, wrapped with the name of its column.
     pub(crate) fn in_column(name: &str, error: Self) -> Self {
         Self::Column { name: name.to_owned(), error: Box::new(error) }
     }
 
-    /// Whether no option could have helped: the type, the rank or the nulls are refused as such.
+    /// Whether the type, the rank or the nulls are refused, whatever the options are.
     ///
-    /// Python raises these as `TypeError` too, as pyarrow does. Whatever depends on an option must
-    /// never be one: consumers answer a `TypeError` by asking again without options.
+    /// Python raises these as `TypeError` too, as pyarrow does. Errors that depend on an option must never be among
+    /// them: consumers handle a `TypeError` by calling again without options.
     #[must_use]
     pub fn is_type_refusal(&self) -> bool {
         match self {
@@ -619,7 +620,7 @@ impl Error {
         }
     }
 
-    /// Whether memory is what is missing, for a column or as it is. `MemoryError` in Python.
+    /// Whether the error, perhaps within `Column`, is `OutOfMemory`. `MemoryError` in Python.
     #[cfg(feature = "pyo3")]
     pub(crate) fn is_out_of_memory(&self) -> bool {
         match self {
@@ -629,8 +630,8 @@ impl Error {
         }
     }
 
-    /// Whether an option asks for what the values do not allow: a dtype or a fill value that does not
-    /// fit them. `ValueError` in Python; options of `__dlpack__` are never among them.
+    /// Whether the values do not fit a requested dtype or fill value. `ValueError` in Python; this never applies to
+    /// options of `__dlpack__`.
     #[cfg(feature = "pyo3")]
     pub(crate) fn is_wrong_value(&self) -> bool {
         match self {

@@ -1,21 +1,21 @@
-//! What is wrong with a mask or with offsets, and what keeps memory from being handed over or written to.
+//! Details of errors about masks, offsets, and exclusive or writable memory.
 
 use arrow_schema::FieldRef;
 
 use super::words::Described;
 use crate::ffi::DLDataType;
 
-/// What is wrong with a mask; the words of [`Error::BadMask`](super::Error::BadMask).
+/// Why a mask is refused; the message of [`Error::BadMask`](super::Error::BadMask).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MaskProblem {
-    /// It is not bool.
+    /// The mask is not bool.
     #[error("a mask is bool, true where a value is valid, not {0}")]
     Dtype(
-        /// Its element type.
+        /// The mask's element type.
         DLDataType,
     ),
-    /// It is neither for the rows nor for the elements.
+    /// The mask's shape is neither that of the rows nor that of the elements.
     #[error(
         "a mask of shape {mask:?} fits neither the rows nor the elements of a tensor of shape {shape:?}"
     )]
@@ -25,59 +25,59 @@ pub enum MaskProblem {
         /// The tensor's extents.
         shape: Vec<i64>,
     },
-    /// The elements of a row are no values of their own.
+    /// The elements of a row are not values of the array, so only rows can be null.
     #[error(
         "in {} no element can be null, only a row: pass a mask of one value for each row",
         Described(field)
     )]
     NoItems {
-        /// What the tensor becomes.
+        /// The field of the array.
         field: FieldRef,
     },
-    /// The field that was asked for rules nulls out.
+    /// The requested field is not nullable.
     #[error("the field {name:?} is not nullable, and the mask hides {hidden} of {len} values")]
     NotNullable {
         /// The field's name.
         name: String,
-        /// Values that the mask hides.
+        /// Number of values that the mask makes null.
         hidden: usize,
-        /// All of them.
+        /// Number of all values.
         len: usize,
     },
 }
 
-/// What is wrong with offsets; the words of [`Error::BadOffsets`](super::Error::BadOffsets).
+/// Why offsets are refused; the message of [`Error::BadOffsets`](super::Error::BadOffsets).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OffsetsProblem {
-    /// They are no integers of 8 to 64 bits.
+    /// The offsets are not integers of 8 to 64 bits.
     #[error("they are {0}, not integers")]
     Dtype(
-        /// Their element type.
+        /// The element type of the offsets.
         DLDataType,
     ),
-    /// Even without rows there is one.
-    #[error("there are none, where there must be one more than rows")]
+    /// There are no offsets: even without rows there must be one.
+    #[error("there are none, but there must be one more than rows")]
     None,
-    /// Offsets count from the first value.
+    /// An offset is negative.
     #[error("offset {index} is {offset}")]
     Negative {
-        /// Which offset.
+        /// Index of the offset.
         index: usize,
-        /// The value found.
+        /// The offset.
         offset: i64,
     },
-    /// A row cannot end before it begins.
+    /// An offset is less than the one before.
     #[error("offset {index} is {offset}, less than the {previous} before it")]
     Decreasing {
-        /// Which offset.
+        /// Index of the offset.
         index: usize,
-        /// The value found.
+        /// The offset.
         offset: i64,
-        /// The one before.
+        /// The offset before it.
         previous: i64,
     },
-    /// A row cannot end behind the last value.
+    /// The last offset is greater than the number of values.
     #[error("the last one is {offset}, but there are {values} values")]
     Beyond {
         /// The last offset.
@@ -85,48 +85,47 @@ pub enum OffsetsProblem {
         /// Number of values.
         values: usize,
     },
-    /// The array's offsets are of a narrower type. Nothing is ever truncated.
+    /// An offset does not fit the array's offset type. Offsets are never truncated.
     #[error(
         "offset {index} is {offset}, which does not fit {} bits{}", if *is_large { 64 } else { 32 },
         if *is_large { "" } else { ": ask for a large type, such as LargeList" }
     )]
     TooLarge {
-        /// Which offset.
+        /// Index of the offset.
         index: usize,
-        /// The value found.
+        /// The offset.
         offset: u64,
-        /// Whether the array's offsets have 64 bits, rather than 32.
+        /// Whether the array's offsets are of 64 bits, rather than 32.
         is_large: bool,
     },
 }
 
-/// What keeps an array from being handed over; the words of [`Error::NotExclusive`](super::Error::NotExclusive).
+/// Why an array is not exclusive; the message of [`Error::NotExclusive`](super::Error::NotExclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExclusiveObstacle {
-    /// The array or its buffer has another holder.
-    #[error("others hold its memory too")]
+    /// The array or its buffer has another owner.
+    #[error("its memory has other owners")]
     Shared,
-    /// The array is a slice that begins further on than its buffer does.
+    /// The array is a slice that does not begin at the start of its buffer.
     #[error("it does not begin where its buffer begins")]
     Sliced,
-    /// The memory is not from Rust's allocator, or came through C, which does not say so.
+    /// The memory is not known to be from Rust's allocator: it is foreign, or came through the C data interface.
     #[error("its memory is not known to be from Rust's allocator")]
     Foreign,
 }
 
-/// What keeps a tensor from being written to; the words of [`Error::NotWritable`](super::Error::NotWritable).
+/// Why a tensor cannot be written to; the message of [`Error::NotWritable`](super::Error::NotWritable).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteObstacle {
-    /// The producer said so, or could not say anything, which the legacy ABI cannot.
+    /// The producer flagged it read-only, or used the legacy ABI, which has no such flag.
     #[error("it is read-only")]
     ReadOnly,
-    /// Nothing says that this tensor is the only way to its memory; see
-    /// [`crate::ManagedTensor::assume_exclusive`].
-    #[error("others may hold its memory too")]
+    /// The tensor is not known to be the only way to its memory; see [`crate::ManagedTensor::assume_exclusive`].
+    #[error("its memory may have other owners")]
     Shared,
-    /// Two positions may be the same element, as along a broadcast axis.
+    /// Two indices may refer to the same element, as along a broadcast axis.
     #[error(
         "its elements may overlap, the stride of axis {axis} being {stride} where {needed} would \
          keep them apart"
@@ -136,7 +135,7 @@ pub enum WriteObstacle {
         axis: usize,
         /// Its stride, in elements.
         stride: i64,
-        /// The least stride that steps over everything that axes of smaller strides reach.
+        /// The least stride that steps over all elements of the axes with smaller strides.
         needed: u64,
     },
 }

@@ -1,11 +1,11 @@
-//! What a reader of record batches failed with.
+//! The error of a reader of record batches.
 
 use std::sync::Arc;
 use std::{error, fmt};
 
 type Cause = dyn error::Error + Send + Sync;
 
-/// What a reader of record batches failed with, an [`ArrowError`](arrow_schema::ArrowError) mostly: its
+/// The error of a reader of record batches, mostly an [`ArrowError`](arrow_schema::ArrowError), as
 /// [`source`](error::Error::source).
 #[derive(Clone, Debug)]
 pub struct ReaderError(Arc<Cause>);
@@ -15,7 +15,7 @@ impl ReaderError {
         Self(cause.into().into())
     }
 
-    /// The cause.
+    /// The error of the reader.
     pub(crate) fn get_ref(&self) -> &(dyn error::Error + Send + Sync + 'static) {
         &*self.0
     }
@@ -33,7 +33,7 @@ impl error::Error for ReaderError {
     }
 }
 
-/// The same error, and not another one that says the same.
+/// Equal if they are the same error, not if they have the same message.
 impl PartialEq for ReaderError {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

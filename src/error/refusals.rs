@@ -1,18 +1,18 @@
-//! The errors of several columns as one.
+//! Combines the errors of several columns.
 
 use super::Error;
 
-/// What is wrong with the columns of a table, gathered until all have been looked at.
+/// The errors of a table's columns, collected until all columns have been checked.
 #[derive(Default)]
 pub(crate) struct Refusals(Vec<Error>);
 
 impl Refusals {
-    /// What became of a column, if it was not refused.
+    /// The result of a column; keeps its error.
     pub(crate) fn note<T>(&mut self, name: &str, result: Result<T, Error>) -> Option<T> {
         self.note_all(result.map_err(|error| Error::in_column(name, error)))
     }
 
-    /// What became of several columns, whose errors have their names.
+    /// The result of several columns; keeps their errors, which have the columns' names.
     pub(crate) fn note_all<T>(&mut self, result: Result<T, Error>) -> Option<T> {
         match result {
             Ok(made) => return Some(made),
@@ -22,7 +22,7 @@ impl Refusals {
         None
     }
 
-    /// One error for all.
+    /// One error for all columns, if any was refused.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         match self.0.len() {
             0 => Ok(()),

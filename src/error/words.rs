@@ -1,4 +1,4 @@
-//! Parts of what errors say.
+//! Formatting of error messages.
 
 use core::fmt;
 
@@ -6,7 +6,7 @@ use arrow_schema::Field;
 
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-/// The first errors, each cut to a few lines, and how many more there are.
+/// The first errors, each cut to a few lines, and the number of the others.
 pub(super) struct OnePerLine<'a, E>(pub(super) &'a [E]);
 
 impl<E: fmt::Display> fmt::Display for OnePerLine<'_, E> {
@@ -26,7 +26,7 @@ impl<E: fmt::Display> fmt::Display for OnePerLine<'_, E> {
     }
 }
 
-/// The first names, and the beginning of each.
+/// The first names, each cut to its beginning, and the number of the others.
 pub(crate) struct Names<'a, N>(pub(crate) &'a [N]);
 
 impl<N: AsRef<str>> fmt::Display for Names<'_, N> {
@@ -47,7 +47,7 @@ impl<N: AsRef<str>> fmt::Display for Names<'_, N> {
     }
 }
 
-/// So many things of a name that ends in s where there are several.
+/// A count of things, whose name gets an s for the plural.
 pub(crate) struct Count(pub(crate) usize, pub(crate) &'static str);
 
 impl fmt::Display for Count {
@@ -57,32 +57,32 @@ impl fmt::Display for Count {
     }
 }
 
-/// Which names there are of dtypes: the one that may be meant by this one, else whose they are.
+/// Advice for an unknown dtype: the name that was probably meant, or the libraries whose names are known.
 pub(super) fn known(name: &str) -> String {
     match DLDataType::named_like(name) {
         Some(meant) => format!("did you mean {:?}?", meant.to_string()),
-        None => "NumPy's and ml_dtypes' are known, such as \"float32\"".to_owned(),
+        None => "use a name of NumPy or ml_dtypes, such as \"float32\"".to_owned(),
     }
 }
 
-/// What to do where one dtype cannot become the other.
+/// Advice for a conversion between dtypes that does not exist.
 pub(super) fn instead(from: DLDataType, to: DLDataType) -> &'static str {
     use DLDataTypeCode as Code;
     let is_small = |dtype: DLDataType| dtype.code == Code::BFLOAT || dtype.code.0 > Code::BOOL.0;
     match to.code {
-        Code::BOOL => "compare it with 0 first, say",
+        Code::BOOL => "compare it with 0 first",
         _ if is_small(from) => "ask for float32 or float64, which hold its values",
         _ if is_small(to) => {
             "ask for float32 and let the framework round it, as PyTorch's x.to(torch.bfloat16) does"
         }
         _ if from.code == Code::COMPLEX || to.code == Code::COMPLEX => {
-            "convert it in the framework, which knows what becomes of the imaginary part"
+            "convert it in the framework, which defines what happens to the imaginary part"
         }
         _ => "ask for an integer of 8 to 64 bits or a float of 16 to 64",
     }
 }
 
-/// A field as its type: of an extension type if it is one.
+/// A field's type, with its extension type if it has one.
 pub(super) struct Described<'a>(pub(super) &'a Field);
 
 impl fmt::Display for Described<'_> {

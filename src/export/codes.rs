@@ -1,4 +1,4 @@
-//! Codes of dictionaries: gives those of several chunks one dictionary.
+//! Dictionary codes: translates the codes of several chunks to one dictionary.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::ffi::DLDataType;
 use crate::memory;
 
 impl Dense {
-    /// Codes of a dictionary; what stands for a null is one.
+    /// The codes of a dictionary array. A code of a null value is a null cell.
     pub(super) fn codes(array: &dyn Array, dtype: DLDataType) -> Result<Self, Error> {
         let mut dense = Self::words(array, dtype);
         let dictionary = array.as_any_dictionary().values();
@@ -46,7 +46,8 @@ impl Dense {
         Err(Error::DifferentDictionaries { data_type: chunks[0].data_type.clone() })
     }
 
-    /// Gives chunks that are [of several](Self::is_of_several_dictionaries) one dictionary.
+    /// Translates the codes of chunks with [different dictionaries](Self::is_of_several_dictionaries) to one
+    /// dictionary.
     pub(super) fn unify(chunks: &mut [Self]) -> Result<(), Error> {
         let Self { data_type, dtype, .. } = &chunks[0];
         let of_values = dictionaries(chunks);

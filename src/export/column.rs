@@ -1,4 +1,4 @@
-//! One column: decides how to make a tensor of its chunks, and then makes it.
+//! One column: plans a tensor of its chunks, and then builds it.
 
 use arrow_array::ArrayRef;
 
@@ -12,20 +12,20 @@ use crate::memory::{self, Fresh, ManagedTensor};
 use crate::plan::Plan;
 use crate::scalar::Scalar;
 
-/// What the values become: decided for all columns of a tensor together.
+/// The conversion of the values, which is the same for all columns of a tensor.
 pub(super) struct Target {
     pub(super) dtype: DLDataType,
-    /// What nulls become, `None` if they stay what they are.
+    /// The value that replaces nulls; `None` keeps the values of null slots.
     pub(super) fill: Option<FillBytes>,
-    /// Whether it is the validity of the values that is exported.
+    /// Whether the result is the validity of the values.
     pub(super) is_mask: bool,
 }
 
 impl Target {
-    /// Of a mask.
+    /// The target of a mask.
     pub(super) const MASK: Self = Self { dtype: DLDataType::BOOL, fill: None, is_mask: true };
 
-    /// For values of `source`, if `options` do not say otherwise.
+    /// The target for values of the dtype `source` under `options`.
     pub(super) fn new(source: DLDataType, options: &ExportOptions) -> Result<Self, Error> {
         let natural = if options.nulls == NullPolicy::Nan { with_nan(source) } else { source };
         let dtype = options.dtype.unwrap_or(natural);
@@ -39,7 +39,7 @@ impl Target {
         Ok(Self { dtype, fill: value.map(encode).transpose()?, is_mask: false })
     }
 
-    /// Why the cells of a chunk cannot stay where they are.
+    /// Why the cells of a chunk cannot be shared.
     pub(super) fn reasons(&self, chunk: &Dense) -> Result<Vec<CopyReason>, Error> {
         let (from, to) = (chunk.dtype, self.dtype);
         if !kernels::can_convert(from, to) {
@@ -63,14 +63,14 @@ impl Target {
         Ok(reasons)
     }
 
-    /// Bytes that so many cells take.
+    /// Bytes of this many cells.
     pub(super) fn nbytes(&self, cells: usize) -> Result<usize, Error> {
         let nbytes = cells.checked_mul(self.dtype.item_bits(true) / 8);
         nbytes.ok_or(Error::Overflow("size in bytes"))
     }
 
     pub(super) fn flags(&self) -> DLPackFlags {
-        // Arrow has no bits between bytes.
+        // Arrow has no layout for packed elements of under 8 bits.
         if self.dtype.bits < 8 {
             DLPackFlags::IS_SUBBYTE_TYPE_PADDED
         } else {
@@ -79,8 +79,8 @@ impl Target {
     }
 }
 
-/// What pyarrow's `null_to_nan` makes of it: the smallest float that is no smaller than `float32`
-/// where a number is no float.
+/// The dtype of pyarrow's `null_to_nan`: the smallest float type that is no narrower than `float32` for values that
+/// are not floats.
 pub(super) fn with_nan(dtype: DLDataType) -> DLDataType {
     match dtype.code {
         DLDataTypeCode::INT | DLDataTypeCode::UINT if dtype.bits > 16 => DLDataType::FLOAT64,
@@ -89,20 +89,19 @@ pub(super) fn with_nan(dtype: DLDataType) -> DLDataType {
     }
 }
 
-/// A tensor that could be made, and what it would cost.
+/// A planned tensor, with its cost.
 pub(super) struct Column {
     pub(super) plan: Plan,
     pub(super) target: Target,
     chunks: Vec<Dense>,
-    /// Whether the chunks are codes of dictionaries that differ.
+    /// Whether the chunks have different dictionaries.
     of_several: bool,
     rows: i64,
     has_rows: bool,
 }
 
 impl Column {
-    /// Decides what becomes of chunks of one type, of which there is at least one; `many` says why
-    /// several of them cannot stay where they are.
+    /// Plans a tensor of at least one chunk of one type; `many` is the reason for the copy of several chunks.
     pub(super) fn new(
         mut chunks: Vec<Dense>,
         many: CopyReason,
@@ -128,7 +127,7 @@ impl Column {
             chunks.truncate(1);
         }
         if cells == 0 {
-            // There is nothing to copy.
+            // An empty result needs no copy.
             reasons.clear();
         }
         let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
@@ -145,7 +144,7 @@ impl Column {
         Ok(Self { plan, target, chunks, of_several: false, rows, has_rows: true })
     }
 
-    /// The same cells without the axis of rows, of which there is one.
+    /// The same cells without the axis of rows, whose extent is 1.
     pub(super) fn without_rows(self) -> Self {
         Self { has_rows: false, ..self }
     }
@@ -154,7 +153,7 @@ impl Column {
         self.chunks[0].shape(self.rows).split_off(usize::from(!self.has_rows))
     }
 
-    /// Does what the plan says; and what the values stand for, if they are codes.
+    /// Runs the plan. Also returns the dictionary, if the values are codes.
     pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         if self.target.is_mask {
             self.chunks = memory::try_collect(self.chunks.iter().map(Dense::mask))?;
@@ -175,7 +174,7 @@ impl Column {
         if plan.is_zero_copy() {
             let buffer = match &chunks[0].storage {
                 CellBuffer::Words(buffer) => buffer.clone(),
-                // Without cells; else there would have been a reason.
+                // Only without cells: booleans with cells are copied.
                 CellBuffer::Bits(_) => arrow_buffer::Buffer::default(),
             };
             return ManagedTensor::from_shared(buffer, dtype, flags, &shape, &strides);
@@ -191,14 +190,14 @@ impl Column {
     }
 }
 
-/// The rows of all chunks. Those without cells take no memory, so that there may be any number of them.
+/// The number of rows of all chunks. Chunks without cells take no memory, so the sum can overflow.
 fn rows(chunks: &[Dense]) -> Result<i64, Error> {
     let rows = chunks.iter().try_fold(0usize, |rows, chunk| rows.checked_add(chunk.rows));
     rows.and_then(|rows| i64::try_from(rows).ok()).ok_or(Error::Overflow("length"))
 }
 
-/// The buffer itself, if the only reason for a copy is exclusive memory and the buffer has no other holder: rows
-/// that were drawn at random, for example, once their other owners have dropped them.
+/// The buffer itself, if the plan's only reason for a copy is that one was requested and the buffer has no other
+/// owner: this is so for randomly drawn rows, once their batches have been dropped.
 pub(super) fn claim(plan: &Plan, storage: &mut CellBuffer) -> Option<Fresh> {
     let CellBuffer::Words(buffer) = storage else { return None };
     if !plan.is_just_requested() {
@@ -213,7 +212,7 @@ pub(super) fn claim(plan: &Plan, storage: &mut CellBuffer) -> Option<Fresh> {
     }
 }
 
-/// Adds reasons that are not there yet; nulls are counted together.
+/// Adds reasons that are not listed yet, and sums the counts of nulls.
 pub(super) fn merge(reasons: &mut Vec<CopyReason>, more: Vec<CopyReason>) {
     for reason in more {
         if let CopyReason::Filled { count } = reason {
@@ -243,7 +242,7 @@ mod tests {
     use crate::copy::CopyPolicy;
     use crate::ffi::DLPackFlags;
 
-    /// As rows are that were drawn at random. What others hold is copied: they may be reading it.
+    /// Randomly drawn rows are an example. A buffer with other owners is copied, because they may be reading it.
     #[test]
     fn a_result_without_other_holders_is_not_copied_again() {
         let field = Field::new("x", DataType::Int64, false);

@@ -1,4 +1,4 @@
-//! Arrays whose rows all have the same shape, as contiguous cells: one arm for each family.
+//! Arrays whose rows all have the same shape, as contiguous cells: one match arm for each family of types.
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeListArray};
@@ -10,28 +10,28 @@ use crate::dtype;
 use crate::error::Error;
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::kernels::{Cells, Values};
+use crate::kernels::{CellValues, Cells};
 use crate::layout;
 use crate::memory;
 
-/// An array, or a chunk of one, before anything is decided about nulls and copies.
+/// An array, or a chunk of one, before nulls and copies are planned.
 pub(super) struct Dense {
-    /// The array's.
+    /// The array's type.
     pub(super) data_type: DataType,
     pub(super) storage: CellBuffer,
     pub(super) dtype: DLDataType,
     pub(super) rows: usize,
-    /// Extents of one row as it lies in memory, row-major: none if a row is one value.
+    /// Extents of one row in memory, row-major; empty if a row is one value.
     pub(super) item: Vec<i64>,
     /// Logical axis `i` of a row is its physical axis `order[i]`.
     pub(super) order: Vec<usize>,
-    /// What the codes of a dictionary stand for.
+    /// The values of the dictionary, if the cells are codes.
     pub(super) dictionary: Option<ArrayRef>,
-    /// The levels that have nulls: that of the rows first, then those within them.
+    /// The levels of nesting that have nulls, from the rows inwards.
     pub(super) levels: Vec<Level>,
 }
 
-/// Where the cells are.
+/// The buffer of the cells.
 #[derive(Clone)]
 pub(super) enum CellBuffer {
     /// Items of a dtype; elements of under 8 bits take a byte each.
@@ -40,14 +40,14 @@ pub(super) enum CellBuffer {
     Bits(BooleanBuffer),
 }
 
-/// A validity, each bit of which stands for so many cells.
+/// A validity bitmap, each bit of which covers a fixed number of cells.
 pub(super) struct Level {
     pub(super) nulls: NullBuffer,
     pub(super) cells: usize,
 }
 
 impl Dense {
-    /// Reads an array as its field says; numbers with a meaning only if `physical`.
+    /// Reads an array by its field; times, decimals, codes and unknown extension types only if `physical`.
     pub(super) fn new(array: &dyn Array, field: &Field, physical: bool) -> Result<Self, Error> {
         let Some(extension) = Extension::of(field)? else { return Self::plain(array, physical) };
         if let Some(dtype) = extension.dtype() {
@@ -63,7 +63,7 @@ impl Dense {
             Extension::VariableShapeTensor { .. } => {
                 Err(refusal::variable_shape(field.data_type()))
             }
-            // Texts are texts.
+            // `arrow.json` is text, and is read as any other text is.
             Extension::Other(name) if name == "arrow.json" => Self::plain(array, physical),
             _ if physical => Self::plain(array, physical),
             _ => Err(refusal::extension(field)),
@@ -95,7 +95,7 @@ impl Dense {
         }
     }
 
-    /// Rows that are lists of one size, whose axes are `shape` and then those of the values.
+    /// Rows that are fixed-size lists, with the axes `shape` followed by those of the values.
     fn list(
         list: &FixedSizeListArray,
         shape: &[i64],
@@ -108,7 +108,7 @@ impl Dense {
         let size = usize::try_from(list.value_length()).unwrap_or(0);
         let values = list.values().slice(0, list.len() * size);
         let mut dense = Self::new(&values, item, physical)?;
-        // In rows of which there are none, there may be any number.
+        // An array of rows without cells can have any number of them.
         let cells = size.saturating_mul(dense.cells_in_a_row());
         dense.data_type = list.data_type().clone();
         dense.rows = list.len();
@@ -122,7 +122,7 @@ impl Dense {
         Ok(dense)
     }
 
-    /// Elements of a dtype that Arrow has no type for.
+    /// Elements of a dtype for which Arrow has no type.
     fn opaque(array: &dyn Array, dtype: DLDataType) -> Result<Self, String> {
         let width = dtype.item_bits(true) / 8;
         let stored = array.data_type();
@@ -136,7 +136,7 @@ impl Dense {
                 }
                 let list = array.as_fixed_size_list();
                 let parts = list.values().slice(0, 2 * list.len());
-                // In a number that is null they may be; pyarrow makes them so.
+                // The parts of a null number may be null; pyarrow makes them so.
                 let hidden = list.nulls().map(|nulls| nulls.expand(2));
                 let is_hidden = |nulls| hidden.is_some_and(|hidden| hidden.contains(nulls));
                 if parts.null_count() > 0 && !parts.nulls().is_some_and(is_hidden) {
@@ -155,7 +155,7 @@ impl Dense {
         Self::flat(array, CellBuffer::Words(values(array, dtype.item_bits(true) / 8)), dtype)
     }
 
-    /// One cell a row.
+    /// Rows of one cell each.
     fn flat(array: &dyn Array, storage: CellBuffer, dtype: DLDataType) -> Self {
         let levels = level(array.nulls(), 1).into_iter().collect();
         let (data_type, rows) = (array.data_type().clone(), array.len());
@@ -171,7 +171,7 @@ impl Dense {
         }
     }
 
-    /// The same cells, so many of them in a row. Until now, a row was one cell.
+    /// The same cells, grouped to rows of these extents. Each row must be one cell so far.
     pub(super) fn in_rows(mut self, item: &[i64]) -> Self {
         self.item = item.to_vec();
         self.order = (0..item.len()).collect();
@@ -180,7 +180,7 @@ impl Dense {
         self
     }
 
-    /// Bytes, which no null can be among.
+    /// Bytes without nulls.
     pub(super) fn bytes(bytes: Buffer) -> Self {
         Self {
             data_type: DataType::UInt8,
@@ -194,15 +194,14 @@ impl Dense {
         }
     }
 
-    /// The rows of an array, each of which is one cell of no value: for their validity.
+    /// The rows of an array as cells without values, for their validity.
     pub(super) fn of_rows(array: &dyn Array) -> Result<Self, Error> {
         memory::probe_alloc(array.len().div_ceil(8))?;
         let bits = BooleanBuffer::new_unset(array.len());
         Ok(Self::flat(array, CellBuffer::Bits(bits), DLDataType::BOOL))
     }
 
-    /// All cells as one row of these extents, in this logical order; if a row was more than one cell,
-    /// its axes follow.
+    /// All cells as one row of these extents, in this logical order; the axes of a former row follow.
     pub(super) fn in_one_row(mut self, item: &[i64], order: &[usize]) -> Self {
         self.rows = 1;
         self.order =
@@ -212,7 +211,7 @@ impl Dense {
     }
 
     fn cells_in_a_row(&self) -> usize {
-        // Extents come from sizes that fit i32 and whose product fits the buffer.
+        // The extents were checked: they fit i32, and their product is the length of the buffer.
         layout::element_count(&self.item).unwrap_or(0)
     }
 
@@ -223,12 +222,12 @@ impl Dense {
         }
     }
 
-    /// Extents of so many rows, logical.
+    /// Logical shape of this many rows.
     pub(super) fn shape(&self, rows: i64) -> Vec<i64> {
         std::iter::once(rows).chain(self.order.iter().map(|&axis| self.item[axis])).collect()
     }
 
-    /// Strides of so many rows, logical.
+    /// Logical strides of this many rows, in elements.
     pub(super) fn strides(&self, rows: i64) -> Vec<i64> {
         let physical: Vec<i64> = std::iter::once(rows).chain(self.item.iter().copied()).collect();
         let strides = layout::row_major(&physical);
@@ -237,11 +236,11 @@ impl Dense {
             .collect()
     }
 
-    /// As the kernels take them; `nulls` is this one's validity, or `None` if it does not matter.
+    /// The input for the kernels; `nulls` is the validity, or `None` if it does not matter.
     pub(super) fn cells<'a>(&'a self, nulls: Option<&'a NullBuffer>) -> Cells<'a> {
         let values = match &self.storage {
-            CellBuffer::Words(bytes) => Values::Words { bytes, dtype: self.dtype },
-            CellBuffer::Bits(bits) => Values::Bits(bits),
+            CellBuffer::Words(bytes) => CellValues::Words { bytes, dtype: self.dtype },
+            CellBuffer::Bits(bits) => CellValues::Bits(bits),
         };
         Cells { values, nulls }
     }
@@ -252,7 +251,7 @@ pub(super) fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<Level> {
     Some(Level { nulls, cells })
 }
 
-/// The values of an array that stores items of `width` bytes, less those outside of the slice.
+/// The values of an array that stores items of `width` bytes, restricted to the slice.
 fn values(array: &dyn Array, width: usize) -> Buffer {
     if let Some(numbers) = primitive::buffer(array) {
         return numbers;

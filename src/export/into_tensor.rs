@@ -1,4 +1,4 @@
-//! Hands arrays over as writable tensors.
+//! Converts arrays without other owners to writable tensors.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::memory::{self, Fresh, ManagedTensor};
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 
-/// Hands an array over as a writable tensor, without copying: what [`to_dlpack`] would share, for its only holder.
+/// Converts an array to a writable tensor without copying: what [`to_dlpack`] would share, for an array without other
+/// owners.
 ///
-/// The array must have no other holder and begin where its buffer begins, and its memory must come from
-/// Rust's allocator or from a tensor of this crate: a copy, or what was handed over before. Such a
-/// tensor can be written to, read as an array and handed over again, any number of times, in the same memory.
-/// Otherwise the array comes back in the error, as in [`Buffer::into_vec`](arrow_buffer::Buffer::into_vec). (An import
-/// that has to copy makes an array that does not begin where its buffer does: [`ManagedTensor::copied`] first makes
-/// one that can be handed over.)
+/// The array must have no other owner and begin at the start of its buffer. Its memory must come from Rust's
+/// allocator or from a tensor of this crate, such as a copy or an earlier result of this function. The tensor can be
+/// written to, imported as an array and converted again, any number of times, in the same memory. Otherwise the error
+/// contains the array, as for [`Buffer::into_vec`](arrow_buffer::Buffer::into_vec). (An array that an import had to
+/// copy does not begin at the start of its buffer: import the result of [`ManagedTensor::copied`] instead.)
 ///
 /// ```
 /// use std::sync::Arc;
@@ -63,13 +63,14 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 ///
 /// # Errors
 ///
-/// [`IntoTensorError`], with the array: what [`to_dlpack`] refuses with [`CopyPolicy::Never`], and `NotExclusive`.
+/// [`IntoTensorError`], which contains the array: the errors of [`to_dlpack`] with [`CopyPolicy::Never`], and
+/// `NotExclusive`.
 pub fn into_tensor(array: ArrayRef) -> Result<ManagedTensor, IntoTensorError> {
     let field = Field::new("", array.data_type().clone(), true);
     into_tensor_with_field(array, &field)
 }
 
-/// [`into_tensor`] for an array whose field says more of it than its type, such as an extension type.
+/// [`into_tensor`] for an array whose field carries more than its type, such as an extension type.
 ///
 /// ```
 /// use arrow_dlpack::{ImportOptions, ManagedTensor, export, from_dlpack};
@@ -108,7 +109,7 @@ pub fn into_tensor_with_field(
     }
 }
 
-/// The memory of the values of an array without nulls, which begins with them; else the array back.
+/// The memory of an array without nulls whose values begin at its start; otherwise the array.
 type Claimed = Result<Fresh, (ArrayRef, ExclusiveObstacle)>;
 
 macro_rules! dispatch {
@@ -126,7 +127,7 @@ macro_rules! dispatch {
 }
 for_each_numeric!(dispatch);
 
-// In each of these the clone outlives the original, so that its buffer has one owner if no one else has it.
+// In each arm the clone outlives the original array, so that the buffer has one owner unless it is shared.
 
 fn claim_values<T: ArrowPrimitiveType>(array: ArrayRef) -> Claimed {
     let (data_type, values, nulls) = array.as_primitive::<T>().clone().into_parts();
@@ -156,13 +157,13 @@ fn claim_list(array: ArrayRef) -> Claimed {
     })
 }
 
-/// Why [`into_tensor`] made none, and the array that it was passed.
+/// The error of [`into_tensor`], with the array that was passed.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IntoTensorError {
-    /// The array, as it was.
+    /// The array, unchanged.
     pub array: ArrayRef,
-    /// What stands in the way.
+    /// Why the array was refused.
     pub error: Error,
 }
 
@@ -174,7 +175,7 @@ impl fmt::Display for IntoTensorError {
 
 impl std::error::Error for IntoTensorError {}
 
-/// Without the array.
+/// Drops the array.
 impl From<IntoTensorError> for Error {
     fn from(refused: IntoTensorError) -> Self {
         refused.error

@@ -15,7 +15,7 @@ use crate::kernels;
 use crate::memory::{self, ManagedTensor};
 use crate::plan::Plan;
 
-/// A matrix that could be made, and what it would cost.
+/// A planned matrix, with its cost.
 pub(crate) struct Matrix {
     pub(super) plan: Plan,
     pub(super) target: Target,
@@ -26,12 +26,12 @@ pub(crate) struct Matrix {
     pub(super) shape: [i64; 2],
 }
 
-/// The chunks of all columns, of each so many one behind the other: a vector for each would be most of what a
-/// table of a thousand columns and few rows takes.
+/// The chunks of all columns in one vector, with the same number for each column: a vector for each column would
+/// dominate the time for a table of a thousand columns and few rows.
 struct Columns {
     chunks: Vec<Dense>,
     each: usize,
-    /// Which columns are codes of dictionaries that differ.
+    /// The columns whose chunks have different dictionaries.
     of_several: Vec<usize>,
 }
 
@@ -46,7 +46,7 @@ impl Columns {
 }
 
 impl Matrix {
-    /// Decides what becomes of the columns of a table.
+    /// Plans the conversion of a table's columns.
     pub(super) fn new(
         batches: &[RecordBatch],
         schema: &Schema,
@@ -128,7 +128,7 @@ impl Matrix {
         Ok(Self { plan, target, order, fields, columns, rows, shape })
     }
 
-    /// Does what the plan says.
+    /// Runs the plan.
     pub(super) fn run(self) -> Result<ManagedTensor, Error> {
         let Self { plan, target, order, fields, mut columns, rows, shape } = self;
         let strides = match order {
@@ -170,7 +170,7 @@ impl Matrix {
             Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill),
         };
         let memory = memory.map_err(|error| match error {
-            // In column-major order it was counted through all columns.
+            // In column-major order the kernel counted rows over all columns.
             Error::ValueDoesNotFit { value, dtype, column, row } => {
                 let (column, row) = (column + row / rows, row % rows);
                 let name = fields.get(column).map_or("", |field| field.name());
@@ -182,8 +182,8 @@ impl Matrix {
     }
 }
 
-/// The chunks of each column, at least one, without those that are empty among several; or what is wrong with
-/// each that cannot be read, or does not pass.
+/// The chunks of each column, at least one, without the empty ones among several. Otherwise the errors of all columns
+/// that cannot be read, or fail `check`.
 fn columns(
     batches: &[RecordBatch],
     schema: &Schema,
@@ -224,7 +224,7 @@ fn columns(
     Ok(Columns { chunks, each, of_several })
 }
 
-/// Whether each column begins where the one before it ends, in one allocation, and that is the order asked for.
+/// Whether each column begins where the previous one ends, in one allocation, and the order is column-major.
 fn is_one_run(columns: &Columns, order: Order) -> bool {
     let mut before: Option<&Buffer> = None;
     columns.chunks.iter().all(|chunk| match &chunk.storage {
@@ -235,8 +235,8 @@ fn is_one_run(columns: &Columns, order: Order) -> bool {
     }) && (order == Order::ColumnMajor || columns.len() == 1)
 }
 
-/// The dtype that pyarrow's `RecordBatch.to_tensor` makes of two, and NumPy's `result_type`: signed with
-/// `uint64` gives `float64`, as only NumPy has it. `None` if there is no such dtype.
+/// The common dtype of two, as of NumPy's `result_type` and pyarrow's `RecordBatch.to_tensor`; signed integers with
+/// `uint64` give `float64`, as in NumPy. `None` if there is none.
 fn promote(one: DLDataType, other: DLDataType) -> Option<DLDataType> {
     use DLDataTypeCode as Code;
     let number = |dtype: DLDataType| matches!(dtype.code, Code::INT | Code::UINT | Code::FLOAT);
@@ -258,7 +258,7 @@ fn promote(one: DLDataType, other: DLDataType) -> Option<DLDataType> {
     })
 }
 
-/// Booleans become unsigned, unsigned signed, signed floats.
+/// The order of promotion: booleans, unsigned integers, signed integers, floats.
 fn rank(dtype: DLDataType) -> u8 {
     match dtype.code {
         DLDataTypeCode::BOOL => 0,

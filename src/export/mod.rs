@@ -1,14 +1,14 @@
-//! Arrow to DLPack: which types, which nulls, which copies.
+//! Arrow to DLPack: types, nulls and copies.
 //!
-//! There are three ways out of Arrow:
+//! There are three ways to export an array:
 //!
-//! - **share** ([`to_dlpack`], the default): zero-copy and read-only, because others may hold the
-//!   array too;
-//! - **copy** ([`CopyPolicy::Always`](crate::CopyPolicy::Always)): the consumer's own memory, writable, flagged `IS_COPIED`;
-//! - **hand over** ([`into_tensor`]): the array itself goes, zero-copy and writable, if it has no other holder.
+//! - **share** ([`to_dlpack`], the default): zero-copy and read-only, because the array may have other owners;
+//! - **copy** ([`CopyPolicy::Always`](crate::CopyPolicy::Always)): memory of the tensor alone, writable, flagged
+//!   `IS_COPIED`;
+//! - **hand over** ([`into_tensor`]): consumes the array; zero-copy and writable, if the array has no other owner.
 //!
-//! Whatever cannot be shared as it is (booleans, filled nulls, chunks, tables) is copied once, if that is
-//! allowed; [`explain`] predicts the copy.
+//! Data whose memory cannot be shared (booleans, filled nulls, chunks, tables) is copied once, if the options allow
+//! it; [`explain`] reports the copy in advance.
 
 mod codes;
 mod column;
@@ -43,10 +43,9 @@ pub(crate) use refusal::{is_ragged, way_out};
 pub use source::Source;
 pub(crate) use source::check_type;
 
-/// An Arrow array as a tensor: on the CPU, strides given, zero-copy where the memory allows it.
+/// Converts an Arrow array to a tensor on the CPU, with explicit strides, zero-copy where the layout allows it.
 ///
-/// The field tells what the array means: extension types are on it. Nested arrays of fixed size have an
-/// axis for each level.
+/// The field carries the array's extension type. Nested arrays of fixed size have an axis for each level.
 ///
 /// ```
 /// use arrow_array::{Array, Int32Array};
@@ -64,10 +63,9 @@ pub(crate) use source::check_type;
 ///
 /// # Errors
 ///
-/// `Nulls` if there are nulls in the slice and no option for them; `UnsupportedType`,
-/// `UnsupportedExtension` or `NotJustNumbers`; `MalformedExtension`; `FieldMismatch`; `CannotCast`,
-/// `ValueDoesNotFit` and `FillDoesNotFit` for the dtype and the fill value that were asked for;
-/// `CopyForbidden` if only a copy would do; `OutOfMemory`.
+/// `Nulls` if the slice has nulls and no option handles them; `UnsupportedType`, `UnsupportedExtension` or
+/// `NotJustNumbers`; `MalformedExtension`; `FieldMismatch`; `CannotCast`, `ValueDoesNotFit` and `FillDoesNotFit` for
+/// the requested dtype and fill value; `CopyForbidden` if a copy is needed and forbidden; `OutOfMemory`.
 pub fn to_dlpack(
     array: &dyn Array,
     field: &Field,
@@ -107,8 +105,8 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 ///
 /// # Errors
 ///
-/// As [`to_dlpack`]; for tables within `Column`, with `ManyValues` for columns of more than one value a
-/// row, and `NoColumns`; `NoSuchRow`.
+/// As [`to_dlpack`]; for tables wrapped in `Column`, with `ManyValues` for columns of more than one value per row,
+/// and `NoColumns`; `NoSuchRow`.
 pub fn tensor<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
@@ -120,7 +118,7 @@ pub fn tensor<'a>(
     Ok(Prepared::values(source, options)?.run()?.values)
 }
 
-/// Which values of [`tensor`] are valid: booleans, True where they are, of the same shape.
+/// The validity of the values of [`tensor`]: booleans of the same shape, true for valid values.
 ///
 /// ```
 /// use arrow_array::Int32Array;
@@ -136,8 +134,8 @@ pub fn tensor<'a>(
 ///
 /// # Errors
 ///
-/// As [`tensor`]. A mask is always made: `CopyForbidden` with
-/// [`CopyPolicy::Never`](crate::CopyPolicy::Never).
+/// As [`tensor`]. A mask is always a copy, so that [`CopyPolicy::Never`](crate::CopyPolicy::Never) gives
+/// `CopyForbidden`.
 pub fn mask<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
@@ -145,23 +143,22 @@ pub fn mask<'a>(
     Ok(Prepared::mask(source.into(), options)?.run()?.values)
 }
 
-/// What [`tensor`] will copy, and [`mask`] too with [`NullPolicy::Masked`].
+/// Reports what [`tensor`] will copy, and what [`mask`] will with [`NullPolicy::Masked`].
 ///
 /// # Errors
 ///
-/// As those, but for values that do not fit.
+/// As for those, except errors for values that do not fit.
 pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Result<Plan, Error> {
     Ok(prepare(source, options)?.plan())
 }
 
-/// Lists, texts and binaries as values and offsets.
+/// Converts lists, strings or binaries to values and offsets.
 ///
-/// Null rows are refused as nulls are everywhere; any other policy for nulls makes them empty rows.
+/// Null rows are refused by default; any other policy for nulls makes them empty rows.
 ///
-/// The values are the array's own, but for views, whose bytes lie anywhere, and for null rows that have
-/// values, which go; the offsets are those of the array if it is no slice that begins further on, and
-/// not of another type than `offset_type`. `options` are for the values; with [`NullPolicy::Masked`] there
-/// is a mask of the rows.
+/// The values are shared, except those of views, which are not contiguous, and those of arrays in which null rows
+/// have values, which are left out. The offsets are shared if they begin at 0 and are of `offset_type`. `options`
+/// apply to the values; with [`NullPolicy::Masked`] the result has a mask of the rows.
 ///
 /// ```
 /// use arrow_array::StringArray;
@@ -185,7 +182,7 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Re
 ///
 /// # Errors
 ///
-/// As [`to_dlpack`]; `NoOffsets` and `OffsetDoesNotFit` for the type of the offsets.
+/// As [`to_dlpack`]; `NoOffsets` and `OffsetDoesNotFit` for `offset_type`.
 pub fn ragged<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,

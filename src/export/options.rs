@@ -4,7 +4,7 @@ use crate::copy::CopyPolicy;
 use crate::ffi::DLDataType;
 use crate::scalar::Scalar;
 
-/// How to export. Later options will have defaults that change nothing.
+/// How to export. Options added later will default to the present behaviour.
 ///
 /// ```
 /// use arrow_array::Int32Array;
@@ -21,50 +21,50 @@ use crate::scalar::Scalar;
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ExportOptions {
-    /// Whether the tensor may or must have memory of its own.
+    /// Whether the memory may or must be copied.
     pub copy: CopyPolicy,
-    /// What becomes of nulls.
+    /// How nulls are exported.
     pub nulls: NullPolicy,
-    /// Whether numbers with a meaning may go without it: times, decimals of up to 64 bits, dictionary
-    /// codes, the storage of extension types that have no tensor form of their own.
+    /// Whether to export the physical values of times, decimals of up to 64 bits, dictionaries (their codes), and
+    /// extension types without a tensor form.
     pub physical: bool,
-    /// The element type of the result, if not that of the values. Integers must fit it, and what
-    /// becomes an integer must be one; floats round.
+    /// The dtype of the result, by default that of the values. Conversions to integers must be exact; conversions to
+    /// floats round.
     pub dtype: Option<DLDataType>,
-    /// How a table's matrix lies in memory.
+    /// Memory order of a table's matrix.
     pub order: Order,
 }
 
 impl ExportOptions {
-    /// These options with another [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
+    /// Sets [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
     #[must_use]
     pub fn with_copy(mut self, copy: impl Into<CopyPolicy>) -> Self {
         self.copy = copy.into();
         self
     }
 
-    /// These options with another [`nulls`](Self::nulls).
+    /// Sets [`nulls`](Self::nulls).
     #[must_use]
     pub fn with_nulls(mut self, nulls: NullPolicy) -> Self {
         self.nulls = nulls;
         self
     }
 
-    /// These options with another [`physical`](Self::physical).
+    /// Sets [`physical`](Self::physical).
     #[must_use]
     pub fn with_physical(mut self, physical: bool) -> Self {
         self.physical = physical;
         self
     }
 
-    /// These options with another [`dtype`](Self::dtype).
+    /// Sets [`dtype`](Self::dtype).
     #[must_use]
     pub fn with_dtype(mut self, dtype: impl Into<Option<DLDataType>>) -> Self {
         self.dtype = dtype.into();
         self
     }
 
-    /// These options with another [`order`](Self::order).
+    /// Sets [`order`](Self::order).
     #[must_use]
     pub fn with_order(mut self, order: Order) -> Self {
         self.order = order;
@@ -72,29 +72,30 @@ impl ExportOptions {
     }
 }
 
-/// What becomes of nulls, at all levels of nested types; those outside of a slice do not count.
+/// How nulls are exported, at all levels of nested types. Nulls outside of a slice do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub enum NullPolicy {
-    /// They are an error.
+    /// Nulls are an error.
     #[default]
     Refuse,
-    /// They become this value; null rows of nested types are filled with it.
+    /// Nulls become this value; null rows of nested types are filled with it.
     Fill(Scalar),
-    /// They become NaN. Integers and booleans become floats for it, whether there are nulls or not: of 32
-    /// bits, of 64 for integers of 32 and 64, as pyarrow's `null_to_nan` does.
+    /// Nulls become NaN. Integers and booleans become floats, whether there are nulls or not: float64 for integers of
+    /// 32 and 64 bits, float32 for all others, as with pyarrow's `null_to_nan`.
     Nan,
-    /// They keep whatever value lies under them: [`mask`](super::mask) tells which these are.
+    /// Null slots keep the values that are in memory; [`mask`](super::mask) exports the validity.
     Masked,
 }
 
-/// How a matrix lies in memory.
+/// Memory order of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Row after row: C order.
+    /// Row by row: C order.
     #[default]
     RowMajor,
-    /// Column after column: Fortran order. Zero-copy if the columns lie so already, as slices of one buffer
-    /// (those of [`import::columns`](crate::import::columns) do): neighbours in memory are not enough.
+    /// Column by column: Fortran order. Zero-copy if the columns are contiguous slices of one buffer in this order,
+    /// as those of [`import::columns`](crate::import::columns) are; separate buffers at adjacent addresses are
+    /// copied.
     ColumnMajor,
 }

@@ -1,4 +1,4 @@
-//! Decides how to make a tensor, without making it until it is run.
+//! Plans a conversion, which runs later.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
-/// A conversion that has been decided, and not been done.
+/// A planned conversion that has not run yet.
 ///
-/// It holds what it converts, and nothing of what it will make.
+/// It holds the source, and no memory for the result.
 #[must_use]
 pub struct Prepared {
     values: Kind,
@@ -29,26 +29,26 @@ pub struct Prepared {
 }
 
 enum Kind {
-    /// Nothing is to be done.
+    /// The result is ready: no copy is needed.
     Shared(ManagedTensor),
     Column(Column),
     Matrix(Matrix),
 }
 
-/// What [`Prepared::run`] makes.
+/// The result of [`Prepared::run`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Exported {
     /// The values.
     pub values: ManagedTensor,
-    /// Which of them are valid, as booleans of the same shape; with [`NullPolicy::Masked`] only.
+    /// The validity of the values, as booleans of the same shape; with [`NullPolicy::Masked`] only.
     pub mask: Option<ManagedTensor>,
-    /// What the values stand for, if they are the codes of a dictionary.
+    /// The values of the dictionary, if `values` are its codes.
     pub dictionary: Option<ArrayRef>,
 }
 
-/// Decides what [`tensor`](super::tensor) does, and [`mask`](super::mask) too with [`NullPolicy::Masked`], and
-/// does none of it.
+/// Plans what [`tensor`](super::tensor) does, and [`mask`](super::mask) too with [`NullPolicy::Masked`], without
+/// running it.
 ///
 /// ```
 /// use arrow_array::BooleanArray;
@@ -64,7 +64,7 @@ pub struct Exported {
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
-/// Chunks of codes whose dictionaries differ get codes of one dictionary:
+/// Chunks with different dictionaries get the codes of one:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -86,7 +86,7 @@ pub struct Exported {
 ///
 /// # Errors
 ///
-/// As [`tensor`](super::tensor), but for values that do not fit and for memory.
+/// As [`tensor`](super::tensor), except `ValueDoesNotFit` and `OutOfMemory`.
 pub fn prepare<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
@@ -101,12 +101,12 @@ pub fn prepare<'a>(
 }
 
 impl Prepared {
-    /// What [`tensor`](super::tensor) does.
+    /// Plans [`tensor`](super::tensor).
     pub(super) fn values(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
         Ok(Self { values: values_of(source, options)?, mask: None })
     }
 
-    /// What [`mask`](super::mask) does.
+    /// Plans [`mask`](super::mask).
     pub(super) fn mask(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
         Ok(Self { values: mask_of(source, options)?, mask: None })
     }
@@ -128,7 +128,7 @@ impl Prepared {
         }
     }
 
-    /// The extents of the values, in elements.
+    /// The shape of the values, in elements.
     #[must_use]
     pub fn shape(&self) -> Cow<'_, [i64]> {
         match &self.values {
@@ -138,17 +138,17 @@ impl Prepared {
         }
     }
 
-    /// Bytes of the plan.
+    /// Bytes that the plan copies.
     pub(crate) fn bytes_copied(&self) -> usize {
         let bytes = |kind: &Kind| kind.plan().map_or(0, Plan::bytes_copied);
         bytes(&self.values).saturating_add(self.mask.as_ref().map_or(0, bytes))
     }
 
-    /// Does what was decided.
+    /// Runs the plan.
     ///
     /// # Errors
     ///
-    /// `ValueDoesNotFit` and `TooManyValues`, within `Column` for tables; `OutOfMemory`.
+    /// `ValueDoesNotFit` and `TooManyValues`, wrapped in `Column` for tables; `OutOfMemory`.
     pub fn run(self) -> Result<Exported, Error> {
         let (values, dictionary) = self.values.run()?;
         let mask = self.mask.map(|mask| mask.run()).transpose()?.map(|(mask, _)| mask);
@@ -174,11 +174,11 @@ impl Kind {
     }
 }
 
-/// The columns of a table as tensors, decided, and not made.
+/// A planned conversion of a table's columns to one tensor each.
 #[must_use]
 pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
 
-/// Decides on a tensor for each column of a table, as [`prepare`] does on one.
+/// Plans a tensor for each column of a table, as [`prepare`] does for one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -199,7 +199,7 @@ pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
 ///
 /// # Errors
 ///
-/// As [`prepare`], within `Column`, or within `Columns` if it is several; `ColumnCount`.
+/// As [`prepare`], wrapped in `Column`, or in `Columns` if several columns are refused; `ColumnCount`.
 pub fn prepare_columns(
     batches: &[RecordBatch],
     schema: &Schema,
@@ -223,17 +223,17 @@ impl PreparedColumns {
         Plan { steps: steps.collect() }
     }
 
-    /// Bytes of the plan.
+    /// Bytes that the plan copies.
     pub(crate) fn bytes_copied(&self) -> usize {
         let bytes = self.0.iter().map(|(_, prepared)| prepared.bytes_copied());
         bytes.fold(0, usize::saturating_add)
     }
 
-    /// Does what was decided: a tensor for each column, with its field.
+    /// Runs the plan: returns a tensor for each column, with its field.
     ///
     /// # Errors
     ///
-    /// As [`Prepared::run`], within `Column`.
+    /// As [`Prepared::run`], wrapped in `Column`.
     pub fn run(self) -> Result<Vec<(FieldRef, Exported)>, Error> {
         let made = |(field, prepared): (FieldRef, Prepared)| match prepared.run() {
             Ok(made) => Ok((field, made)),
@@ -267,7 +267,7 @@ fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
     })
 }
 
-/// Most arrays are numbers to be shared, for which there is nothing to prepare: these, `None` for others.
+/// The tensor of a plain numeric array that can be shared, without planning; `None` for any other source.
 #[inline]
 pub(crate) fn share(
     source: Source<'_>,
@@ -288,7 +288,7 @@ pub(crate) fn share(
     }
 }
 
-/// The chunks of what is no table, at least one.
+/// The chunks of a source that is not a table, at least one.
 fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Error> {
     let dense = |array: &dyn Array, field: &Field| {
         check_type(array, field)?;
@@ -306,7 +306,7 @@ fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Err
     }
 }
 
-/// One row has no axis of rows.
+/// Removes the axis of rows from a single row.
 fn axes_of(source: Source<'_>, column: Column) -> Column {
     match source {
         Source::Row(..) => column.without_rows(),

@@ -1,5 +1,5 @@
-//! Shares the eleven numeric types, and lists of fixed size of them, as they are: one buffer, and nothing to
-//! decide.
+//! The short cut for arrays of the eleven numeric types, and fixed-size lists of them: shares their one buffer
+//! without a plan.
 
 use arrow_array::{Array, ArrowPrimitiveType, FixedSizeListArray, PrimitiveArray, types};
 use arrow_buffer::Buffer;
@@ -10,12 +10,12 @@ use crate::error::Error;
 use crate::layout;
 use crate::memory::{ManagedTensor, Vector};
 
-/// Axes of a tensor that is made without a detour; columns have fewer.
+/// Most axes of a tensor from this short cut; real columns have fewer.
 const AXES: usize = 8;
 
 macro_rules! dispatch {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
-        /// The values of a numeric array without nulls; `None` for any other.
+        /// The values of a numeric array without nulls; `None` for any other array.
         #[inline]
         pub(crate) fn vector(array: &dyn Array) -> Option<Vector<'_>> {
             match array.data_type() {
@@ -24,8 +24,8 @@ macro_rules! dispatch {
             }
         }
 
-        /// The values of a numeric array, without the description of it that `to_data` makes; `None` for any
-        /// other.
+        /// The values of a numeric array, without the `ArrayData` that `to_data` allocates; `None` for any other
+        /// array.
         pub(super) fn buffer(array: &dyn Array) -> Option<Buffer> {
             match array.data_type() {
                 $(DataType::$arrow => buffer_of::<types::$type>(array),)*
@@ -47,7 +47,7 @@ fn vector_of<T: ArrowPrimitiveType<Native: Element>>(array: &dyn Array) -> Optio
     (array.null_count() == 0).then(|| Vector::new(array.values()))
 }
 
-/// Lists of fixed size, in one another, of such values, without nulls anywhere; `None` for any other array.
+/// The values of nested fixed-size lists of numbers, if no level has nulls; `None` for any other array.
 pub(super) fn nested(array: &dyn Array) -> Option<Result<ManagedTensor, Error>> {
     let (mut shape, mut strides) = ([0; AXES], [0; AXES]);
     *shape.first_mut()? = i64::try_from(array.len()).ok()?;
@@ -55,7 +55,8 @@ pub(super) fn nested(array: &dyn Array) -> Option<Result<ManagedTensor, Error>> 
     let mut array = array;
     while let Some(list) = array.as_any().downcast_ref::<FixedSizeListArray>() {
         let DataType::FixedSizeList(item, size) = list.data_type() else { return None };
-        // What the items mean is written on them, and there may be more than the rows have.
+        // An item field with metadata may be an extension type, which needs a plan. The values may be longer than the
+        // rows need.
         let values = usize::try_from(*size).ok()?.checked_mul(list.len())?;
         let is_plain = item.metadata().is_empty() && list.null_count() == 0;
         if !is_plain || list.values().len() != values {

@@ -1,22 +1,22 @@
-//! Errors for data without a tensor form, with a remedy.
+//! Errors for data without a tensor form, with advice.
 
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
 
 use crate::error::Error;
 
-/// The error for a type that no family here converts.
+/// The error for a type that cannot be exported.
 pub(super) fn unsupported(data_type: &DataType) -> Error {
     Error::UnsupportedType { data_type: data_type.clone(), way_out: way_out(data_type) }
 }
 
-/// The error for a type whose rows do not differ in length.
+/// The error for `ragged` of a type that has no offsets.
 pub(super) fn not_ragged(data_type: &DataType) -> Error {
     let way_out = "only lists, texts and binaries are ragged: use export::tensor";
     Error::UnsupportedType { data_type: data_type.clone(), way_out }
 }
 
-/// The error for what is in rows that differ in length.
+/// The error for the values in ragged rows.
 pub(super) fn in_rows(error: Error) -> Error {
     match error {
         Error::Nulls { data_type, null_count, len } => {
@@ -51,18 +51,18 @@ pub(super) fn variable_shape(data_type: &DataType) -> Error {
     Error::UnsupportedType { data_type: data_type.clone(), way_out }
 }
 
-/// The error for an extension type that no family here understands.
+/// The error for an extension type without a tensor form.
 pub(super) fn extension(field: &Field) -> Error {
     let name = field.extension_type_name().unwrap_or_default().to_owned();
     Error::UnsupportedExtension { name, data_type: field.data_type().clone() }
 }
 
-/// The error for nulls, if no option says what to do with them.
+/// The error for nulls under the default policy.
 pub(crate) fn nulls(array: &dyn Array, null_count: usize) -> Error {
     Error::Nulls { data_type: array.data_type().clone(), null_count, len: array.len() }
 }
 
-/// Every type is named, so that one that Arrow adds asks for an answer.
+/// The match names every type, so that a type that Arrow adds does not compile until it has advice.
 pub(crate) fn way_out(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::Interval(_) => "split it into numeric columns first",

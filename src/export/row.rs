@@ -1,4 +1,4 @@
-//! One row of an array, as a tensor of its own.
+//! One row of an array as a tensor.
 
 use arrow_array::Array;
 use arrow_array::cast::AsArray;
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::extension::{Dimensions, Extension};
 use crate::layout;
 
-/// A row; the first axis, of extent 1, is that of the rows.
+/// A row, whose first axis, of extent 1, is the axis of rows.
 pub(super) fn of(
     array: &dyn Array,
     field: &Field,
@@ -30,7 +30,7 @@ pub(super) fn of(
         _ => return Dense::new(&row, field, physical),
     };
     if row.is_null(0) {
-        // It has no shape that could be filled.
+        // A null row has no shape to fill.
         return Err(refusal::nulls(&row, 1));
     }
     match dimensions {
@@ -43,7 +43,7 @@ pub(super) fn of(
     }
 }
 
-/// The row of an `arrow.variable_shape_tensor`, whose storage the extension has checked.
+/// The row of an `arrow.variable_shape_tensor`, whose storage type `Extension::of` has checked.
 fn variable_shape(
     row: &dyn Array,
     dimensions: &Dimensions,

@@ -6,14 +6,14 @@ use arrow_schema::{Field, Schema};
 use crate::error::Error;
 use crate::possible;
 
-/// What is exported.
+/// The input of an export.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
-    /// An array, as its field says.
+    /// An array with its field.
     Array(&'a dyn Array, &'a Field),
-    /// Arrays one behind the other.
+    /// Arrays to be concatenated.
     Chunks(&'a [ArrayRef], &'a Field),
-    /// One row of an array, without the axis of rows: the only way for rows that differ in shape.
+    /// One row of an array, without the axis of rows. Rows that differ in shape can only be exported like this.
     Row(&'a dyn Array, &'a Field, usize),
     /// A table, as a matrix (rows, columns).
     Table(&'a [RecordBatch], &'a Schema),
@@ -43,7 +43,7 @@ impl<'a> From<&'a RecordBatch> for Source<'a> {
     }
 }
 impl Source<'_> {
-    /// What there may be to look at, in bytes.
+    /// An upper bound of the bytes that planning may read.
     pub(crate) fn nbytes(self) -> usize {
         match self {
             Self::Array(array, _) | Self::Row(array, ..) => array.get_buffer_memory_size(),
@@ -58,7 +58,7 @@ impl Source<'_> {
     }
 }
 
-/// How many columns there are, of which each batch must have as many as the schema.
+/// The number of columns. Each batch must have as many as the schema.
 pub(super) fn check_columns(batches: &[RecordBatch], schema: &Schema) -> Result<usize, Error> {
     let fields = schema.fields().len();
     match batches.iter().find(|batch| batch.num_columns() != fields) {
@@ -67,13 +67,13 @@ pub(super) fn check_columns(batches: &[RecordBatch], schema: &Schema) -> Result<
     }
 }
 
-/// An array of the field's type, if there can be one.
+/// An empty array of the field's type, if the type is valid.
 pub(super) fn empty(field: &Field) -> Result<ArrayRef, Error> {
     possible::check(field.data_type())?;
     Ok(new_empty_array(field.data_type()))
 }
 
-/// Whether the field is the array's, and its type one that can be followed to the end.
+/// Checks that the field is of the array's type, and that the type is valid and not too deep.
 pub(crate) fn check_type(array: &dyn Array, field: &Field) -> Result<(), Error> {
     possible::check(array.data_type())?;
     let (data_type, claimed) = (array.data_type(), field.data_type());

@@ -1,4 +1,4 @@
-//! Finds the null cells: in a nested type, also those in a null parent.
+//! Finds the null cells. In a nested type a null parent makes its cells null too.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::ffi::DLDataType;
 use crate::memory;
 
 impl Dense {
-    /// The error for nulls in chunks of one column, if there are any.
+    /// The error for nulls in the chunks of one column, if there are any.
     pub(super) fn refuse_nulls(chunks: &[Self]) -> Result<(), Error> {
         let mut levels = chunks.iter().flat_map(|chunk| &chunk.levels).peekable();
         let (Some(Self { data_type, .. }), Some(_)) = (chunks.first(), levels.peek()) else {
@@ -28,7 +28,7 @@ impl Dense {
         Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
     }
 
-    /// Null cells, whatever the level at which they are null.
+    /// Number of null cells, at any level.
     pub(super) fn null_count(&self) -> usize {
         match self.len() {
             0 => 0,
@@ -50,7 +50,7 @@ impl Dense {
             .reduce(|outer, inner| NullBuffer::union(Some(&outer), Some(&inner)).unwrap_or(outer)))
     }
 
-    /// The same rows and axes, where each cell says whether this one's is valid.
+    /// A copy with the validity as its cells, of the same shape.
     pub(super) fn mask(&self) -> Result<Self, Error> {
         let bits = match self.validity()? {
             Some(nulls) => nulls.into_inner(),
@@ -72,7 +72,7 @@ impl Dense {
     }
 }
 
-/// How many of these cells are valid at all levels.
+/// Number of these cells that are valid at all levels.
 fn valid(levels: &[Level], cells: Range<usize>) -> usize {
     let Some((Level { nulls, cells: each }, inner)) = levels.split_first() else {
         return cells.len();

@@ -1,4 +1,4 @@
-//! Which field a tensor becomes, and what it stores.
+//! Chooses the field that a tensor becomes, and the layout of its storage.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::layout;
 use crate::possible;
 
-/// A field, and what it stores.
+/// A field, and the layout of its storage.
 pub(super) struct Choice {
     pub(super) field: FieldRef,
     pub(super) field_layout: FieldLayout,
-    /// How the tensor's elements become those that are stored, if they can.
+    /// The conversion of the tensor's elements to the stored ones, if there is one.
     pub(super) conversion: Option<Conversion>,
 }
 
-/// The field that was asked for, or else a nameless and nullable one.
+/// The requested field, or else a nameless nullable one.
 pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result<Choice, Error> {
     if let Representation::Field(field) = representation {
         let is_possible = match possible::check(field.data_type()) {
@@ -35,7 +35,7 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
     }
     let (item, extension, is_pair) = item(form.dtype, representation)?;
     let element = match item.data_type() {
-        // One that is named is one element.
+        // A list without an extension type is a pair: its items are the elements.
         DataType::FixedSizeList(part, _) if extension.is_none() => part.data_type().clone(),
         other => other.clone(),
     };
@@ -57,7 +57,7 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
         let permutation = permutation(form, conversion, is_pair);
         let dimensions = Dimensions { permutation, names: None };
         let list = list(item, &extents)?;
-        // The metadata has the extents as they are in memory.
+        // `arrow.fixed_shape_tensor` stores the extents in memory order.
         field_layout.order = dimensions.order(extents.len());
         field_layout.extents.clone_from(&extents);
         for (extent, &place) in extents.iter().zip(&field_layout.order) {
@@ -69,7 +69,7 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
     Ok(Choice { field: Arc::new(field), field_layout, conversion })
 }
 
-/// What one element becomes, nameless for now; its extension type; and whether it is two of them.
+/// The nameless field of one element; its extension type; and whether it stores two values for each element.
 fn item(
     dtype: DLDataType,
     representation: &Representation,
@@ -102,7 +102,7 @@ fn item(
     }
 }
 
-/// A list, nameless for now, of as many items as an array of these extents has.
+/// A nameless list field whose size is the product of these extents.
 fn list(item: Field, extents: &[i64]) -> Result<Field, Error> {
     let size = layout::element_count(extents).ok().and_then(|size| i32::try_from(size).ok());
     let size = size.ok_or_else(|| Error::RowTooLarge { shape: extents.to_vec() })?;
@@ -110,8 +110,8 @@ fn list(item: Field, extents: &[i64]) -> Result<Field, Error> {
     Ok(Field::new("", DataType::FixedSizeList(Arc::new(item), size), true))
 }
 
-/// The permutation that lets the axes of a row stay where they are, unless they are in order, or not
-/// one behind the other in any order, or the elements have to become others anyway.
+/// The permutation that lets the memory of a row stay as it is; `None` if the axes are in order, if the row is not
+/// contiguous in any order, or if the elements are converted anyway.
 fn permutation(
     form: &Form<'_>,
     conversion: Option<Conversion>,
@@ -121,7 +121,7 @@ fn permutation(
         return None;
     }
     let axes = layout::dense_order(form.shape, &form.strides)?;
-    // Places of axes, rather than axes in places; without the axis of the rows, which is the first.
+    // The inverse of `axes`, without the axis of rows, which is the first.
     let mut places = vec![0; axes.len() - 1];
     for (place, axis) in axes.into_iter().skip(1).enumerate() {
         places[axis - 1] = place;

@@ -1,4 +1,4 @@
-//! Decides which elements can be stored as which, and how.
+//! Decides which dtypes can be stored in which element types, and how elements are converted.
 
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::DataType;
@@ -12,7 +12,7 @@ use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
 use crate::memory::{Fresh, ManagedTensor};
 
-/// The Arrow type that holds the values of a dtype, and whether each of them is a pair.
+/// The Arrow type that holds the values of a dtype, and whether an element is a pair of them.
 pub(super) fn natural(dtype: DLDataType) -> Result<(DataType, bool), Error> {
     if let Some(data_type) = dtype.to_arrow() {
         return Ok((data_type, false));
@@ -41,23 +41,23 @@ fn way_out(dtype: DLDataType) -> &'static str {
     }
 }
 
-/// How the elements of a tensor become those of an array.
+/// The conversion of a tensor's elements to those of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Conversion {
-    /// They are the same bytes.
+    /// The bytes are kept.
     Keep,
-    /// They are the same bytes, but two elements each.
+    /// The bytes are kept; each element becomes two.
     Split,
     /// Bytes become bits.
     Bits,
-    /// Floats that Arrow lacks become float32.
+    /// Floats without an Arrow type become float32.
     Floats,
-    /// Integers of under 8 bits become those of 8.
+    /// Integers of under 8 bits become int8 or uint8.
     Integers,
 }
 
 impl Conversion {
-    /// The one that an element type of Arrow, perhaps of an extension type, asks for.
+    /// The conversion of a dtype to the element type, and extension type, of a field.
     pub(super) fn between(dtype: DLDataType, field_layout: &FieldLayout) -> Option<Self> {
         let FieldLayout { element, extension, .. } = field_layout;
         if let Some(Extension::Bool8) = extension {
@@ -80,12 +80,12 @@ impl Conversion {
         }
     }
 
-    /// Whether a tensor that lies as it should can stay where it is.
+    /// Whether a contiguous and aligned tensor can be shared.
     pub(super) fn keeps_bytes(self) -> bool {
         matches!(self, Self::Keep | Self::Split)
     }
 
-    /// Why the elements themselves have to be copied, if they have to.
+    /// Why the elements have to be copied, if they do.
     pub(super) fn reason(self, dtype: DLDataType, is_packed: bool) -> Option<CopyReason> {
         let cast = |to| Some(CopyReason::Cast { from: dtype, to });
         match self {
@@ -96,7 +96,7 @@ impl Conversion {
         }
     }
 
-    /// Bytes that `size` elements take afterwards.
+    /// Bytes that `size` elements take after the conversion.
     pub(super) fn nbytes(self, dtype: DLDataType, size: usize) -> usize {
         match self {
             Self::Keep | Self::Split => size.saturating_mul(dtype.item_bits(true) / 8),
@@ -106,7 +106,7 @@ impl Conversion {
         }
     }
 
-    /// The elements in row-major order.
+    /// Converts the elements, in row-major order.
     pub(super) fn run(self, tensor: &ManagedTensor) -> Result<Buffer, Error> {
         let fresh = match self {
             Self::Bits => return kernels::pack_bools(tensor).map(BooleanBuffer::into_inner),
@@ -119,16 +119,16 @@ impl Conversion {
     }
 }
 
-/// The dtype of the integers that Arrow stores under another name, or of a numeric type.
+/// The dtype that a numeric type, or a type stored as integers, has in memory.
 fn physical(element: &DataType) -> Option<DLDataType> {
     match element {
-        // Its codes are not enough to make one.
+        // Codes alone do not make a dictionary array.
         DataType::Dictionary(..) => None,
         _ => DLDataType::from_arrow(element).or_else(|| dtype::physical(element)),
     }
 }
 
-/// Whether each value of a type is the bytes of one element: a complex number can be its two parts.
+/// Whether one value of a type has the bytes of one element, or of one part of a complex element.
 fn stores(element: &DataType, dtype: DLDataType) -> bool {
     let width = match element {
         DataType::FixedSizeList(part, 2) => {

@@ -1,4 +1,4 @@
-//! Decides on a plan before any work, and runs just that plan.
+//! Plans an import before any work, and then runs that plan.
 
 use std::sync::Arc;
 
@@ -20,37 +20,39 @@ use crate::layout;
 use crate::memory::{self, ManagedTensor};
 use crate::plan::Plan;
 
-/// How a tensor fits into a field.
+/// How a tensor is stored in a field.
 #[derive(Debug)]
 pub(super) struct Fit {
     conversion: Conversion,
-    /// The tensor's axes, in the order in which the array has them in memory, if it is another.
+    /// The permutation of the tensor's axes to the memory order of the array; `None` if they are in that order.
     axes: Option<Vec<usize>>,
     align: usize,
 }
 
 impl Fit {
+    /// Matches a field's axes with those of the tensor.
+    ///
     /// # Errors
     ///
-    /// `CannotBecome`, `TooDeep`, `MalformedExtension`; `Overflow` if there are more values, of no size,
-    /// than can be counted.
+    /// `CannotBecome`, `TooDeep`, `MalformedExtension`; `Overflow` if there are more values of size 0 than `usize`
+    /// can count.
     pub(super) fn new(form: &Form<'_>, choice: Choice) -> Result<(Self, FieldRef), Error> {
         let Choice { field, field_layout, conversion } = choice;
         let Some(conversion) = conversion else {
-            // What nothing can be done about is said first.
+            // Errors that no option can avoid come first.
             natural(form.dtype)?;
             return Err(form.cannot_become(&field));
         };
         let FieldLayout { mut order, extents, element, .. } = field_layout;
         let mut logical: Vec<i64> = order.iter().map(|&place| extents[place]).collect();
         if conversion == Conversion::Split {
-            // The two parts of an element are one behind the other.
+            // The last axis is that of the two parts of an element, which are adjacent.
             let last = order.pop();
             if last != Some(order.len()) || logical.pop() != Some(2) {
                 return Err(form.cannot_become(&field));
             }
         }
-        // Not as slices: memcmp is slow where there is nothing, at the dangling address of an empty vector.
+        // Element by element: comparing empty slices calls memcmp with a dangling pointer, which is slow.
         if logical.iter().ne(form.row_shape()) {
             return Err(form.cannot_become(&field));
         }
@@ -67,8 +69,7 @@ impl Fit {
         Ok((Self { conversion, axes, align: alignment(&element) }, field))
     }
 
-    /// What is copied, if the rows of `form` are to lie one behind the other; there are `size` elements
-    /// in all.
+    /// Plans the copy that makes the rows of `form` contiguous; `size` is the number of elements.
     ///
     /// # Errors
     ///
@@ -94,7 +95,7 @@ impl Fit {
         Plan::of(reasons, self.conversion.nbytes(form.dtype, tensor.size()), options.copy)
     }
 
-    /// What keeps the elements from being one run in the order that the array has them in.
+    /// Why the elements are not contiguous in the memory order of the array.
     fn obstacle(&self, form: &Form<'_>) -> Option<CopyReason> {
         let Some(axes) = &self.axes else {
             return layout::row_major_obstacle(form.shape, &form.strides);
@@ -108,7 +109,7 @@ impl Fit {
         }
     }
 
-    /// The elements of a tensor in fresh memory, its axes in the order that the array has them in.
+    /// Copies the elements of a tensor to fresh memory, in the memory order of the array.
     pub(super) fn copy(&self, tensor: ManagedTensor) -> Result<Buffer, Error> {
         match &self.axes {
             None => self.conversion.run(&tensor),
@@ -117,7 +118,7 @@ impl Fit {
     }
 }
 
-/// What becomes of a tensor, decided.
+/// A planned import of one tensor.
 #[derive(Debug)]
 pub(super) struct Decided {
     pub(super) field: FieldRef,
@@ -127,7 +128,7 @@ pub(super) struct Decided {
     fit: Fit,
 }
 
-/// Decides, without doing anything, what becomes of a tensor.
+/// Plans the import of a tensor without running it.
 pub(super) fn decide(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Decided, Error> {
     let form = Form::of(tensor);
     let (fit, field) = Fit::new(&form, choose(&form, &options.representation)?)?;
@@ -136,7 +137,7 @@ pub(super) fn decide(tensor: &ManagedTensor, options: &ImportOptions) -> Result<
 }
 
 impl Decided {
-    /// The bits of booleans that lie as the elements do.
+    /// The bits of a boolean mask, in the memory order of the array.
     pub(super) fn bits(&self, mask: ManagedTensor) -> Result<BooleanBuffer, Error> {
         match &self.fit.axes {
             None => kernels::pack_bools(&mask),
@@ -144,7 +145,7 @@ impl Decided {
         }
     }
 
-    /// Does what was decided for this tensor.
+    /// Runs the plan for this tensor.
     pub(super) fn run(self, tensor: ManagedTensor) -> Result<(ArrayRef, FieldRef), Error> {
         let values = if self.plan.is_zero_copy() {
             adopt_readable(tensor)?
@@ -155,13 +156,13 @@ impl Decided {
     }
 }
 
-/// The memory of a tensor, which is on the CPU, as it is.
+/// Takes over the memory of a tensor that the CPU can read, without copying.
 pub(super) fn adopt_readable(tensor: ManagedTensor) -> Result<Buffer, Error> {
     let device = tensor.device();
     memory::adopt(tensor).ok_or(Error::UnreadableDevice { device })
 }
 
-/// An array of a type that `FieldLayout` understands, over memory of the right size and alignment.
+/// Builds an array of a type that `FieldLayout` supports, from a buffer of the right size and alignment.
 pub(super) fn build(data_type: &DataType, len: usize, values: Buffer) -> ArrayRef {
     if let DataType::FixedSizeList(item, size) = data_type {
         let count = len * usize::try_from(*size).unwrap_or_default();
@@ -179,7 +180,8 @@ pub(super) fn build(data_type: &DataType, len: usize, values: Buffer) -> ArrayRe
 
 macro_rules! numeric {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
-        /// The common case, in a third of the time: so many numbers from `start` on; `None` of other types.
+        /// `len` numbers of a plain numeric type from `start` on, in a third of the time of `ArrayData`; `None` for
+        /// other types.
         pub(crate) fn numeric(
             data_type: &DataType,
             start: usize,
@@ -200,13 +202,13 @@ macro_rules! numeric {
 }
 for_each_numeric!(numeric);
 
-/// Arrow refuses what was made to be accepted: a bug of ours.
+/// Panics: arrow-rs refused an array that this crate has checked, which is a bug here.
 pub(super) fn impossible<T>(error: ArrowError) -> T {
     unreachable!("prepared for Arrow, which says: {error}")
 }
 
-/// Whether the values at each level of a type can be counted: where some extent is 0 they take no
-/// memory, and so there may be any number of them.
+/// Checks that the values at each level of a type can be counted: beside an extent of 0 they take no memory, and
+/// their number can overflow.
 fn check_lengths(data_type: &DataType, len: usize) -> Result<(), Error> {
     let count = |size: i32| {
         let count = len.checked_mul(usize::try_from(size).ok()?)?;

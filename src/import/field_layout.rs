@@ -5,21 +5,20 @@ use arrow_schema::{DataType, Field};
 use crate::error::Error;
 use crate::extension::Extension;
 
-/// What a field stores in each of its values.
+/// The storage of one value of a field.
 pub(super) struct FieldLayout {
     /// Extents, from the outermost axis in memory to the innermost.
     pub(super) extents: Vec<i64>,
     /// Logical axis `i` is axis `order[i]` in memory.
     pub(super) order: Vec<usize>,
-    /// What the elements are.
+    /// The type of the elements.
     pub(super) element: DataType,
-    /// What the elements mean, if they are more than numbers.
+    /// The extension type of the elements, if they have one.
     pub(super) extension: Option<Extension>,
 }
 
 impl FieldLayout {
-    /// Descends to the elements. Extension types that say nothing of tensors are as good as their
-    /// storage.
+    /// Descends to the elements. Extension types that do not concern tensors are read as their storage.
     ///
     /// # Errors
     ///
@@ -61,7 +60,7 @@ impl FieldLayout {
     }
 }
 
-/// The alignment that Arrow needs for values of a type.
+/// The alignment that arrow-rs needs for values of a type.
 pub(super) fn alignment(data_type: &DataType) -> usize {
     match data_type {
         DataType::FixedSizeList(item, _) => alignment(item.data_type()),

@@ -1,4 +1,4 @@
-//! The properties of a tensor that are known without a look at its memory.
+//! The metadata of a tensor: dtype, shape and strides.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 
-/// What there is to know of a tensor, or of a part of one, without looking at its memory.
+/// The metadata of a tensor, or of a part of one, which needs no access to its memory.
 pub(super) struct Form<'a> {
     pub(super) dtype: DLDataType,
     /// Whether several elements share a byte.
@@ -28,12 +28,12 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// Extents of what is one value of the array: all of them but the first.
+    /// Extents of one value of the array: all but the first.
     pub(super) fn row_shape(&self) -> &'a [i64] {
         self.shape.get(1..).unwrap_or_default()
     }
 
-    /// Number of rows; a tensor without axes is one.
+    /// Number of rows: 1 for a tensor without axes.
     pub(super) fn rows(&self) -> Result<usize, Error> {
         let rows = self.shape.first().copied().unwrap_or(1);
         usize::try_from(rows).map_err(|_| Error::Overflow("number of rows"))

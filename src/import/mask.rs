@@ -1,4 +1,4 @@
-//! Tensors with a separate mask of nulls: the way back from `NullPolicy::Masked`.
+//! Tensors with a separate mask of nulls, as `NullPolicy::Masked` exports them.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
-/// [`from_dlpack`](super::from_dlpack) with nulls where a mask is false.
+/// [`from_dlpack`](super::from_dlpack), with nulls where a mask is false.
 ///
-/// A mask is bool, true where a value is valid, as Arrow and [`NullPolicy::Masked`](crate::NullPolicy) have
-/// it. It has one value for each row, or for each element: then the items of the rows are null, and the rows
-/// are not. The mask is copied, to bits.
+/// A mask is bool, true where a value is valid, as in Arrow and with [`NullPolicy::Masked`](crate::NullPolicy). It
+/// has one value for each row, or one for each element: then the items of the rows are null, and the rows are not.
+/// The mask is copied to bits.
 ///
 /// ```
 /// use arrow_array::{Array, BooleanArray, Int64Array, cast::AsArray, types::Int64Type};
@@ -35,7 +35,7 @@ use crate::plan::Plan;
 ///
 /// # Errors
 ///
-/// `BadMask`; all that `from_dlpack` returns. Both tensors have been released by then.
+/// `BadMask`; the errors of `from_dlpack`. The tensors are released before an error is returned.
 pub fn masked(
     tensor: ManagedTensor,
     mask: ManagedTensor,
@@ -44,7 +44,7 @@ pub fn masked(
     prepare_masked(tensor, mask, options)?.run()
 }
 
-/// A conversion to Arrow that has been decided, and not been done. It holds the tensor, and its mask.
+/// A planned conversion to Arrow that has not run yet. It holds the tensor and its mask.
 #[must_use]
 #[derive(Debug)]
 pub struct Prepared {
@@ -57,11 +57,11 @@ pub struct Prepared {
 struct Mask {
     tensor: ManagedTensor,
     plan: Plan,
-    /// How many axes of a row it goes along.
+    /// Number of a row's axes that the mask covers.
     axes: usize,
 }
 
-/// Decides what [`from_dlpack`](super::from_dlpack) does, and does none of it.
+/// Plans what [`from_dlpack`](super::from_dlpack) does, without running it.
 ///
 /// ```
 /// use arrow_array::Int16Array;
@@ -80,16 +80,16 @@ struct Mask {
 ///
 /// # Errors
 ///
-/// As [`from_dlpack`](super::from_dlpack), less `OutOfMemory`. The tensor has been released by then.
+/// As [`from_dlpack`](super::from_dlpack), except `OutOfMemory`. The tensor is released before an error is returned.
 pub fn prepare(tensor: ManagedTensor, options: &ImportOptions) -> Result<Prepared, Error> {
     Ok(Prepared { values: decide::decide(&tensor, options)?, tensor, mask: None })
 }
 
-/// Decides what [`masked`] does, as [`prepare`] does for a tensor without a mask.
+/// Plans what [`masked`] does, as [`prepare`] does for a tensor without a mask.
 ///
 /// # Errors
 ///
-/// As [`masked`], less `OutOfMemory`.
+/// As [`masked`], except `OutOfMemory`.
 pub fn prepare_masked(
     tensor: ManagedTensor,
     mask: ManagedTensor,
@@ -113,7 +113,7 @@ pub fn prepare_masked(
     Ok(Prepared { mask: Some(Mask { tensor: mask, plan, axes }), ..prepared })
 }
 
-/// [`prepare_masked`] where there is a mask, or else [`prepare`].
+/// [`prepare_masked`] with a mask, or [`prepare`] without one.
 pub(crate) fn prepare_any(
     tensor: ManagedTensor,
     mask: Option<ManagedTensor>,
@@ -138,16 +138,17 @@ impl Prepared {
         &self.values.field
     }
 
-    /// Rows of the array.
+    /// Number of rows of the array.
     pub(super) fn rows(&self) -> usize {
         self.values.len
     }
 
-    /// Does what was decided.
+    /// Runs the plan.
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`; `BadMask` for nulls that the field rules out. The tensors have been released by then.
+    /// `OutOfMemory`; `BadMask` for nulls in a field that is not nullable. The tensors are released before an error
+    /// is returned.
     pub fn run(self) -> Result<(ArrayRef, FieldRef), Error> {
         let Self { tensor, values, mask } = self;
         let Some(Mask { tensor: mask, axes, .. }) = mask else { return values.run(tensor) };
@@ -163,7 +164,7 @@ impl Prepared {
     }
 }
 
-/// What becomes of a mask: bits.
+/// Plans the copy of a mask to bits.
 ///
 /// # Errors
 ///
@@ -179,12 +180,12 @@ pub(super) fn plan(mask: &ManagedTensor, copy: CopyPolicy) -> Result<Plan, Error
     Plan::of(vec![CopyReason::Bits], mask.size().div_ceil(8), copy)
 }
 
-/// A mask as Arrow has it.
+/// A mask as a validity buffer.
 pub(super) fn nulls(mask: &ManagedTensor) -> Result<NullBuffer, Error> {
     crate::kernels::pack_bools(mask).map(NullBuffer::new)
 }
 
-/// Whether the type has items that so many axes of a row lead to.
+/// Whether the type has items below this many axes of a row.
 fn has_items(field: &Field, axes: usize) -> bool {
     if axes == 0 {
         return true;
@@ -197,7 +198,7 @@ fn has_items(field: &Field, axes: usize) -> bool {
     }
 }
 
-/// How many axes of a row one list has.
+/// Number of a row's axes that one list covers.
 fn axes_of(field: &Field) -> usize {
     match Extension::of(field) {
         Ok(Some(Extension::FixedShapeTensor { shape, .. })) => shape.len(),
@@ -205,7 +206,7 @@ fn axes_of(field: &Field) -> usize {
     }
 }
 
-/// The array with nulls in the items that so many axes of a row lead to.
+/// The array with nulls in the items below this many axes of a row.
 fn hide(
     array: &ArrayRef,
     field: &Field,
@@ -226,7 +227,7 @@ fn hide(
     Ok(Arc::new(lists.unwrap_or_else(decide::impossible)))
 }
 
-/// The array with these nulls, where there were none.
+/// The array, which has no nulls, with these nulls.
 pub(super) fn with_nulls(
     array: &ArrayRef,
     field: &Field,
@@ -237,9 +238,11 @@ pub(super) fn with_nulls(
     Ok(make_array(data.unwrap_or_else(decide::impossible)))
 }
 
+/// Checks that the field allows these nulls.
+///
 /// # Errors
 ///
-/// `BadMask` if there are nulls that the field rules out.
+/// `BadMask` if there are nulls and the field is not nullable.
 pub(super) fn check_nullable(field: &Field, nulls: &NullBuffer) -> Result<(), Error> {
     if field.is_nullable() || nulls.null_count() == 0 {
         return Ok(());

@@ -1,9 +1,9 @@
-//! DLPack to Arrow: which dtypes and devices, which of Arrow's types, adopted or gathered.
+//! DLPack to Arrow: dtypes, devices, Arrow types and copies.
 //!
-//! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that
-//! a tensor becomes, or takes the one that was asked for; `field_layout` reads a field as axes of elements;
-//! `conversion` knows which elements can become which; `decide` puts the two together into a [`Plan`] and runs it.
-//! `mask` does so for a tensor and its mask of nulls, `table` and `ragged` for several tensors.
+//! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that a tensor
+//! becomes, or takes the requested one; `field_layout` reads a field as axes of elements; `conversion` knows which
+//! dtypes can be stored in which types; `decide` combines the two to a [`Plan`] and runs it. `mask` does so for a
+//! tensor and its mask of nulls, `table` and `ragged` for several tensors.
 
 mod choose;
 mod conversion;
@@ -33,21 +33,21 @@ pub use ragged::ragged;
 pub(crate) use table::masked_record_batch;
 pub use table::{columns, record_batch};
 
-/// A tensor as an Arrow array, and the field that describes it (nullable, as Arrow's default is, and
+/// Converts a tensor to an Arrow array and the field that describes it (nullable, as by Arrow's default, and
 /// nameless).
 ///
-/// A tensor without axes becomes one value, one of a single axis a plain array, and one of more axes
-/// an `arrow.fixed_shape_tensor` whose rows lie along the first axis. Its permutation is the one that
-/// lets the memory stay as it is, if there is one.
+/// A 0-D tensor becomes an array of one value, a 1-D tensor a plain array, and a tensor of more axes an
+/// `arrow.fixed_shape_tensor`, with its rows along the first axis. If a permutation of the axes of a row makes it
+/// contiguous, the field has that permutation, and the memory is shared.
 ///
-/// Memory that the CPU can read, aligned, with one row behind the other, is adopted: its deleter runs
-/// when the last slice of the array goes. All else is copied into memory of our own, and the deleter
-/// runs at once. Elements become:
+/// The array takes over memory that the CPU can read and that is aligned, with contiguous rows: the deleter runs when
+/// the last slice of the array is dropped. Otherwise the values are copied, and the deleter runs at once. Elements
+/// become:
 ///
 /// | dtype | Arrow | |
 /// |---|---|---|
-/// | integers and floats of 8 to 64 bits | the same | adopted |
-/// | complex | pairs of floats: one more axis, of 2 | adopted |
+/// | integers and floats of 8 to 64 bits | the same | shared |
+/// | complex | pairs of floats, along one more axis of extent 2 | shared |
 /// | bool | Boolean | copied |
 /// | bfloat16, floats of 8, 6 and 4 bits | Float32 | copied, exactly |
 /// | integers of 4, 2 and 1 bits | Int8 and UInt8 | copied |
@@ -65,9 +65,9 @@ pub use table::{columns, record_batch};
 ///
 /// # Errors
 ///
-/// `UnsupportedDtype`, `UnreadableDevice`; `NoRepresentation` and `CannotBecome` if another type was
-/// asked for than the elements can have; `RowTooLarge`; `CopyForbidden` if only a copy would do;
-/// `OutOfMemory`. The tensor has been released by then.
+/// `UnsupportedDtype`, `UnreadableDevice`; `NoRepresentation` and `CannotBecome` if the elements cannot have the
+/// requested type; `RowTooLarge`; `CopyForbidden` if a copy is needed and forbidden; `OutOfMemory`. The tensor is
+/// released before an error is returned.
 pub fn from_dlpack(
     tensor: ManagedTensor,
     options: &ImportOptions,
@@ -99,7 +99,7 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
     from_dlpack(tensor, &ImportOptions::default()).map(|(array, _)| array)
 }
 
-/// The field of what [`from_dlpack`] would return, whether or not the CPU can read the tensor.
+/// The field that [`from_dlpack`] would return, also for a tensor that the CPU cannot read.
 ///
 /// ```
 /// use arrow_array::Int16Array;
@@ -114,14 +114,14 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
 ///
 /// # Errors
 ///
-/// As [`from_dlpack`], less those of memory.
+/// As [`from_dlpack`], except those about memory.
 pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef, Error> {
     let form = form::Form::of(tensor);
     let (_, field) = decide::Fit::new(&form, choose::choose(&form, &options.representation)?)?;
     Ok(field)
 }
 
-/// What [`from_dlpack`] would copy, and why; it does just that.
+/// Reports what [`from_dlpack`] would copy, and why.
 ///
 /// ```
 /// use arrow_array::Int16Array;
@@ -137,7 +137,7 @@ pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef
 ///
 /// # Errors
 ///
-/// As [`from_dlpack`], less `OutOfMemory`.
+/// As [`from_dlpack`], except `OutOfMemory`.
 pub fn explain(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Plan, Error> {
     decide::decide(tensor, options).map(|decided| decided.plan)
 }

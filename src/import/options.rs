@@ -4,7 +4,7 @@ use arrow_schema::FieldRef;
 
 use crate::copy::CopyPolicy;
 
-/// How to import. Later options will have defaults that change nothing.
+/// How to import. Options added later will default to the present behaviour.
 ///
 /// ```
 /// use arrow_dlpack::{ImportOptions, Representation};
@@ -14,21 +14,21 @@ use crate::copy::CopyPolicy;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ImportOptions {
-    /// Whether the array may or must have memory of its own.
+    /// Whether the memory may or must be copied.
     pub copy: CopyPolicy,
-    /// Which of the Arrow types that can hold the tensor it becomes.
+    /// The Arrow type that holds the tensor.
     pub representation: Representation,
 }
 
 impl ImportOptions {
-    /// These options with another [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
+    /// Sets [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
     #[must_use]
     pub fn with_copy(mut self, copy: impl Into<CopyPolicy>) -> Self {
         self.copy = copy.into();
         self
     }
 
-    /// These options with another [`representation`](Self::representation).
+    /// Sets [`representation`](Self::representation).
     #[must_use]
     pub fn with_representation(mut self, representation: Representation) -> Self {
         self.representation = representation;
@@ -36,21 +36,21 @@ impl ImportOptions {
     }
 }
 
-/// Which of the Arrow types that can hold a tensor it becomes.
+/// The Arrow type that holds a tensor, where there are several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Representation {
-    /// The one that Arrow's users expect, as [`from_dlpack`](super::from_dlpack) lists them.
+    /// The usual type, as listed at [`from_dlpack`](super::from_dlpack).
     #[default]
     Canonical,
-    /// Booleans as `arrow.bool8`: a byte each, zero-copy, whatever the bytes are.
+    /// Booleans as `arrow.bool8`: one byte each, zero-copy, also for bytes other than 0 and 1.
     Bool8,
-    /// What Arrow has no type for as `arrow.opaque`, bit for bit: bfloat16, the floats of 8, 6 and 4
-    /// bits, integers of under 8 bits, complex numbers.
+    /// Dtypes without an Arrow type as `arrow.opaque`, with the same bytes: bfloat16, floats of 8, 6 and 4 bits,
+    /// integers of under 8 bits, complex numbers.
     Opaque,
-    /// Axes after the first as nested lists, row-major, rather than as `arrow.fixed_shape_tensor`.
+    /// Axes after the first as nested fixed-size lists, row-major, rather than as `arrow.fixed_shape_tensor`.
     FixedSizeList,
-    /// This very field, name, nullability and metadata included. Its storage must hold the bytes that
-    /// the tensor has; nothing is converted that [`Self::Canonical`] would not convert.
+    /// Exactly this field, with its name, nullability and metadata. Its storage must hold the bytes of the tensor, or
+    /// the elements as [`Self::Canonical`] converts them.
     Field(FieldRef),
 }

@@ -1,4 +1,4 @@
-//! Contiguous numbers that can stay where they are, as in most tensors: nothing to choose or to plan.
+//! The short cut for contiguous numbers, which are shared without a plan.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,8 +12,8 @@ use crate::memory::{self, ManagedTensor};
 
 macro_rules! dispatch {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
-        /// A vector of one of the eleven numeric types, contiguous and aligned, in memory that the CPU can
-        /// read; any other tensor comes back.
+        /// Imports a contiguous and aligned vector of one of the eleven numeric types in memory that the CPU can
+        /// read; returns any other tensor unchanged.
         pub(crate) fn import_primitive(
             tensor: ManagedTensor,
         ) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
@@ -31,7 +31,7 @@ macro_rules! dispatch {
 }
 for_each_numeric!(dispatch);
 
-/// The same for one of these types.
+/// The same for one numeric type.
 pub(crate) fn import_primitive_as<T: ArrowPrimitiveType<Native: Element>>(
     tensor: ManagedTensor,
 ) -> Result<PrimitiveArray<T>, ManagedTensor> {
@@ -43,7 +43,7 @@ pub(crate) fn import_primitive_as<T: ArrowPrimitiveType<Native: Element>>(
     if !stays {
         return Err(tensor);
     }
-    // It spans its elements and nothing else. To slice them would take two atomic steps.
+    // The memory spans exactly the elements. A slice would cost two atomic operations.
     let values = ScalarBuffer::from(memory::adopt(tensor).unwrap_or_default());
     Ok(PrimitiveArray::new(values, None))
 }

@@ -1,4 +1,4 @@
-//! Two tensors as rows of different lengths: lists, strings or binaries.
+//! Values and offsets as rows of different lengths: lists, strings or binaries.
 
 use std::sync::Arc;
 
@@ -19,16 +19,15 @@ use crate::memory::{Fresh, ManagedTensor};
 use crate::plan::Plan;
 use crate::possible;
 
-/// Lists, strings or binaries from all their values and the offsets at which rows begin and end: row `i`
-/// has the values from `offsets[i]` to just before `offsets[i + 1]`.
+/// Makes lists, strings or binaries of a tensor of values and a tensor of offsets: row `i` has the values
+/// `offsets[i]..offsets[i + 1]`.
 ///
-/// By default rows are lists, LargeList if the offsets need 64 bits and List otherwise, and their items
-/// what [`from_dlpack`](super::from_dlpack) would make of the values. [`Representation::Field`] asks for
-/// the type of the lists, or for Utf8, Binary and their large kin, whose values are uint8. Other
-/// representations are those of the items.
+/// By default rows are lists: LargeList if the offsets need 64 bits, and List otherwise, with items as
+/// [`from_dlpack`](super::from_dlpack) would import the values. [`Representation::Field`] asks for a list type, or
+/// for Utf8, LargeUtf8, Binary or LargeBinary, whose values are uint8. Other representations apply to the items.
 ///
-/// Everything is checked, so that what is returned is a valid array. So that it stays one, offsets and
-/// texts are copied, unless the tensor is known to be alone with its memory.
+/// The function checks offsets and UTF-8, so that the array is valid. Offsets and strings are copied, so that it
+/// remains valid, unless the tensor is known to be the only way to its memory.
 ///
 /// ```
 /// use arrow_array::{Array, Float32Array, Int32Array, cast::AsArray};
@@ -44,8 +43,8 @@ use crate::possible;
 ///
 /// # Errors
 ///
-/// `BadOffsets`, `NotUtf8`; `WrongRank` if the offsets have more axes than one; all that `from_dlpack`
-/// returns. Both tensors have been released by then.
+/// `BadOffsets`, `NotUtf8`; `WrongRank` if the offsets are not 1-D; the errors of `from_dlpack`. The tensors are
+/// released before an error is returned.
 pub fn ragged(
     values: ManagedTensor,
     offsets: ManagedTensor,
@@ -54,7 +53,7 @@ pub fn ragged(
     masked_ragged(values, offsets, None, options)
 }
 
-/// [`ragged`] with nulls where a mask of the rows is false, as in [`masked`](super::masked).
+/// [`ragged`] with null rows where a mask of the rows is false, as in [`masked`](super::masked).
 pub(crate) fn masked_ragged(
     values: ManagedTensor,
     offsets: ManagedTensor,
@@ -84,7 +83,7 @@ pub(crate) fn masked_ragged(
     Ok((array?, field))
 }
 
-/// What was decided for two tensors.
+/// A planned import of values and offsets.
 struct RaggedImport {
     field: FieldRef,
     values: Decided,
@@ -147,7 +146,7 @@ impl RaggedImport {
     }
 }
 
-/// The values as what rows of this type consist of.
+/// The values as the items of this type.
 fn of_type(
     values: &ManagedTensor,
     field: &FieldRef,
@@ -166,7 +165,7 @@ fn of_type(
     };
     let options = options.clone().with_representation(Representation::Field(item));
     let mut prepared = decide::decide(values, &options).map_err(|error| match error {
-        // It is the rows that were asked for.
+        // The error names the requested type of the rows, not that of the items.
         Error::CannotBecome { .. } => refused(),
         error => error,
     })?;
@@ -177,7 +176,7 @@ fn of_type(
     Ok(prepared)
 }
 
-/// A nameless field of lists.
+/// A nameless field of lists, with the width of the offsets.
 fn lists(item: &FieldRef, offsets: DLDataType) -> FieldRef {
     let item = item.as_ref().clone().with_name(Field::LIST_FIELD_DEFAULT_NAME);
     let lists = match offsets {
@@ -206,7 +205,7 @@ fn plan_offsets(
     Plan::of(reasons.collect(), offsets.size().saturating_mul(align), copy)
 }
 
-/// Offsets of the type that is needed, as they were planned.
+/// The offsets, converted to type `O` as planned.
 fn read_offsets<O: OffsetSizeTrait>(
     offsets: ManagedTensor,
     plan: &Plan,
@@ -230,7 +229,7 @@ fn read_offsets<O: OffsetSizeTrait>(
     Ok(ScalarBuffer::new(offsets?, 0, len))
 }
 
-/// Integers as offsets, unless one does not fit.
+/// Integers as offsets; an error if one does not fit.
 fn convert<T: ArrowNativeType + Into<i128>, O: OffsetSizeTrait>(
     found: &Buffer,
 ) -> Result<Buffer, Error> {
@@ -252,7 +251,7 @@ fn convert<T: ArrowNativeType + Into<i128>, O: OffsetSizeTrait>(
     Fresh::build::<O>(found.len(), |out| out.extend(offsets)).map(Fresh::into_buffer)
 }
 
-/// Whether rows lie one behind the other within so many values.
+/// Checks that rows are contiguous and within this many values.
 fn check_offsets<O: OffsetSizeTrait>(offsets: &[O], values: usize) -> Result<(), Error> {
     let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else {
         return Err(Error::BadOffsets(OffsetsProblem::None));
@@ -277,7 +276,7 @@ fn bytes<T: ByteArrayType>(
     values: &ArrayRef,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, Error> {
-    // Behind the last row there may be anything.
+    // Values after the last offset are not checked.
     let end = offsets.last().map_or(0, |last| last.as_usize());
     let values = values.as_primitive::<UInt8Type>().values().inner().slice_with_length(0, end);
     match GenericByteArray::<T>::try_new(offsets.clone(), values.clone(), nulls) {

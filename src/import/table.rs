@@ -14,8 +14,8 @@ use super::options::ImportOptions;
 use crate::error::Error;
 use crate::memory::ManagedTensor;
 
-/// A table with a tensor for each column: rows lie along the first axis, and each column becomes what
-/// [`from_dlpack`](super::from_dlpack) makes of it, under its name.
+/// Makes a table with a column for each tensor: rows are along the first axis, and each column is imported and named
+/// as given, as by [`from_dlpack`](super::from_dlpack).
 ///
 /// ```
 /// use arrow_array::{Float32Array, Int64Array};
@@ -33,8 +33,8 @@ use crate::memory::ManagedTensor;
 ///
 /// # Errors
 ///
-/// `DuplicateName`, `UnequalRows`, and in a `Column` what `from_dlpack` returns. Nothing is converted
-/// before every column has been found to be convertible, and all tensors have been released by then.
+/// `DuplicateName`, `UnequalRows`, and the errors of `from_dlpack`, wrapped in `Column`. All columns are checked
+/// before any is converted, and all tensors are released before an error is returned.
 pub fn record_batch(
     columns: Vec<(String, ManagedTensor)>,
     options: &ImportOptions,
@@ -43,7 +43,7 @@ pub fn record_batch(
     masked_record_batch(columns.collect(), options)
 }
 
-/// [`record_batch`] of columns that may have masks, as in [`masked`](super::masked).
+/// [`record_batch`] of columns with optional masks, as in [`masked`](super::masked).
 pub(crate) fn masked_record_batch(
     columns: Vec<(String, ManagedTensor, Option<ManagedTensor>)>,
     options: &ImportOptions,
@@ -68,18 +68,18 @@ pub(crate) fn masked_record_batch(
     Ok(batch(columns.collect::<Result<_, Error>>()?, expected))
 }
 
-/// A matrix as a table, with a column for each of its columns.
+/// Makes a table of a matrix, with a column for each of its columns.
 ///
-/// Where the elements of each column lie one behind the other, whatever lies between the columns, all
-/// of them are the matrix's own memory, which its deleter frees when the last one goes. Otherwise the
-/// matrix is copied once, column by column, into memory that the columns share.
+/// If the elements of each column are contiguous, whatever the stride between columns is, the columns share the
+/// matrix's memory, and the deleter runs when the last one is dropped. Otherwise the matrix is copied once, column by
+/// column, into one buffer that the columns share.
 ///
 /// ```
 /// # #[cfg(feature = "ndarray")]
 /// # {
 /// use arrow_dlpack::{ImportOptions, import};
 ///
-/// // Two columns, one behind the other.
+/// // Two contiguous columns.
 /// let matrix = ndarray::array![[1.0_f32, 2.0], [10.0, 20.0]].reversed_axes();
 /// let batch = import::columns(matrix.into(), &["x", "y"], &ImportOptions::default())?;
 /// assert_eq!(batch.column(1).len(), 2);
@@ -89,8 +89,8 @@ pub(crate) fn masked_record_batch(
 ///
 /// # Errors
 ///
-/// `WrongRank` if it is no matrix, `NameCount`, `DuplicateName`; all that
-/// [`from_dlpack`](super::from_dlpack) returns. The tensor has been released by then.
+/// `WrongRank` if the tensor is not 2-D, `NameCount`, `DuplicateName`; the errors of
+/// [`from_dlpack`](super::from_dlpack). The tensor is released before an error is returned.
 pub fn columns(
     tensor: ManagedTensor,
     names: &[impl AsRef<str>],
@@ -106,7 +106,7 @@ pub fn columns(
     }
     check_unique(&names)?;
 
-    // A column is what is chosen and fitted, and copying is decided for all of them together.
+    // Field and fit are decided for one column, and the copy for all columns together.
     let strides = tensor.strides().into_owned();
     let column =
         Form { shape: &tensor.shape()[..1], strides: strides[..1].into(), ..Form::of(&tensor) };
@@ -127,13 +127,13 @@ pub fn columns(
     Ok(batch(columns.collect(), rows))
 }
 
-/// Where in the memory that a matrix spans its columns begin, and how many elements it spans.
+/// The start of each column in the memory that a matrix spans, and the length of that memory, in elements.
 fn positions(tensor: &ManagedTensor, stride: i64, width: usize) -> (Vec<usize>, usize) {
     let (Some((bytes @ [_, ..], origin)), Some(itemsize)) = (tensor.span(), tensor.itemsize())
     else {
         return (vec![0; width], 0);
     };
-    // The step behind the last column may lead anywhere: it is not gone there.
+    // The step after the last column may lead outside the memory; its result is not used.
     let step = isize::try_from(stride).unwrap_or_default();
     let mut next = origin / itemsize;
     let starts = (0..width).map(|_| {
@@ -156,7 +156,7 @@ fn check_unique(names: &[&str]) -> Result<(), Error> {
     }
 }
 
-/// A batch of columns that are all of this length, which it has even without any.
+/// A batch of columns of this length, which is also its length without columns.
 fn batch(columns: Vec<(FieldRef, ArrayRef)>, rows: usize) -> RecordBatch {
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));

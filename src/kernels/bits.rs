@@ -1,4 +1,4 @@
-//! Booleans: a bit each in Arrow, a byte each in DLPack.
+//! Booleans: one bit each in Arrow, one byte each in DLPack.
 
 use arrow_buffer::BooleanBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;
@@ -9,9 +9,9 @@ use super::lanes::Lanes;
 use crate::error::Error;
 use crate::memory::{Fresh, ManagedTensor};
 
-/// Whether every byte is 0 or 1, as consumers of DLPack expect and no producer promises.
+/// Whether every byte is 0 or 1, as DLPack consumers expect without a guarantee.
 pub(crate) fn are_bools(bytes: &[u8]) -> bool {
-    // Without a branch for each byte, but not much further than the first other one.
+    // No branch per byte, but an early end after a block with another byte.
     bytes.chunks(4096).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) <= 1)
 }
 
@@ -37,12 +37,11 @@ pub(super) fn unpack_bits(bits: &BooleanBuffer, start: usize, out: &mut [u8]) {
     }
 }
 
-/// Appends all bits as bytes of 0 and 1: to where nothing has been yet, which [`unpack_bits`] would have to
-/// be given as zeros.
+/// Appends all bits as bytes of 0 and 1. Unlike [`unpack_bits`] it needs no zeroed memory.
 pub(super) fn append_bits(bits: &BooleanBuffer, out: &mut Vec<u8>) {
     let len = bits.len();
     let bit = |index| u8::from(bits.value(index));
-    // From the first whole byte on they can be read by the byte, wherever the first bit is.
+    // From the first byte boundary on, the bits are read a byte at a time.
     let head = bits.offset().next_multiple_of(8) - bits.offset();
     let head = head.min(len);
     let tail = len - (len - head) % 8;
@@ -52,7 +51,7 @@ pub(super) fn append_bits(bits: &BooleanBuffer, out: &mut Vec<u8>) {
     out.extend((tail..len).map(bit));
 }
 
-/// The eight bits of each byte, the lowest first, as bytes.
+/// The eight bits of each byte as bytes, the lowest bit first.
 static SPREAD: [[u8; 8]; 256] = {
     let mut table = [[0; 8]; 256];
     let mut row = 0;
@@ -69,7 +68,7 @@ static SPREAD: [[u8; 8]; 256] = {
     table
 };
 
-/// The bytes of a tensor of booleans as Arrow's bits, in row-major order: any byte but 0 is true.
+/// Packs the bytes of a boolean tensor to Arrow's bits, in row-major order: any byte but 0 is true.
 ///
 /// # Errors
 ///
@@ -84,7 +83,7 @@ pub(crate) fn pack_bools(tensor: &ManagedTensor) -> Result<BooleanBuffer, Error>
             append_packed(out, bytes);
             return Ok(());
         }
-        // Bits have no addresses, so that strided bytes are lined up first, a few at a time.
+        // Gathers strided bytes to a small buffer first, which is then packed.
         let mut stage: Vec<u8> = Vec::with_capacity(STAGE);
         Walk::new(tensor, origin, 1)?.runs(|mut at, mut len, step| {
             while len > 0 {
@@ -103,7 +102,7 @@ pub(crate) fn pack_bools(tensor: &ManagedTensor) -> Result<BooleanBuffer, Error>
     Ok(BooleanBuffer::new(packed.into_buffer(), 0, len))
 }
 
-/// Appends a bit for each byte, whether it is not 0, and zeros to the end of the last byte.
+/// Appends one bit per byte, 1 if the byte is not 0, and zeros to the end of the last byte.
 fn append_packed(out: &mut Vec<u8>, bytes: &[u8]) {
     let blocks = bytes.chunks_exact(64);
     let rest = blocks.remainder();
@@ -113,7 +112,7 @@ fn append_packed(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&pack(&last)[..rest.len().div_ceil(8)]);
 }
 
-/// The bits of 64 bytes.
+/// Packs 64 bytes to bits.
 fn pack(bytes: &[u8]) -> [u8; 8] {
     let mut packed = [0; 8];
     for (bytes, packed) in bytes.chunks_exact(16).zip(packed.chunks_exact_mut(2)) {

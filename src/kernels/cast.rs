@@ -1,4 +1,4 @@
-//! Casts numbers of one type to another: the only loops that need `as`.
+//! Casts numbers from one type to another: the only loops that need `as`.
 #![expect(clippy::as_conversions, reason = "the casts that round or wrap, each with its check")]
 
 use half::{bf16, f16};
@@ -7,12 +7,12 @@ use super::bytes::array;
 use crate::dtype::for_each_numeric;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-/// Converts a block of items; `false` if some value does not fit, for which anything was written.
+/// Casts a block of items. Returns `false` if some value does not fit; then the output is unspecified.
 pub(super) type Cast = fn(&[u8], &mut [u8]) -> bool;
 
-/// The same number in another type, and whether it is the same.
+/// The number in another type, and whether the conversion is allowed.
 ///
-/// To integers it has to be, to floats it is rounded to the nearest one, ties to even.
+/// Conversions to integers must be exact; conversions to floats round to nearest, ties to even.
 trait To<T> {
     fn to(self) -> (T, bool);
 }
@@ -28,7 +28,7 @@ macro_rules! from_integer {
         impl To<f16> for $from {
             #[inline(always)]
             fn to(self) -> (f16, bool) {
-                // What float32 has to round is infinite anyway.
+                // Integers that float32 has to round are infinite in float16 anyway.
                 (to_half(self as f32), true)
             }
         }
@@ -52,7 +52,7 @@ macro_rules! from_float {
         impl To<$to> for $from {
             #[inline(always)]
             fn to(self) -> ($to, bool) {
-                // `as` saturates, and the highest integer may round up to one that does not fit.
+                // `as` saturates, and `MAX` as a float may round up to a number that does not fit.
                 const END: $from = (<$to>::MAX / 2 + 1) as $from * 2.0;
                 let to = self as $to;
                 (to, to as $from == self && self < END)
@@ -107,14 +107,14 @@ float_to_float! {
     f64 => bf16, |value| to_bfloat(to_odd(value));
 }
 
-/// As `f16::from_f32`, which has branches where this can be done to several values at once.
+/// As `f16::from_f32`, but without branches, so that the loop vectorises.
 #[inline(always)]
 fn to_half(value: f32) -> f16 {
     const INFINITY: u32 = 255 << 23;
-    // From here on everything is infinite; below it, rounding gets there by itself.
+    // From here on everything is infinite; smaller values overflow by rounding where they must.
     const TOO_HIGH: u32 = (127 + 16) << 23;
     const NORMAL: u32 = (127 - 14) << 23;
-    // Added to a number below the normal ones, moves its last float16 bit to the last bit.
+    // Added to a value below the normal float16 range, aligns the last float16 bit with the last bit of the sum.
     const SHIFT: f32 = 0.5;
 
     let bits = value.to_bits();
@@ -131,25 +131,25 @@ fn to_half(value: f32) -> f16 {
 /// As `f16::to_f32`, without branches.
 #[inline(always)]
 fn from_half(value: f16) -> f32 {
-    // 2 to the power of 112, which is what the exponents differ by.
+    // 2 to the power of 112, the difference of the exponent biases.
     const SCALE: f32 = f32::from_bits((127 + 112) << 23);
 
     let bits = u32::from(value.to_bits());
     let magnitude = (bits & 0x7FFF) << 13;
-    // The product is exact, also for numbers below the normal ones.
+    // The product is exact, also for subnormal numbers.
     let finite = (f32::from_bits(magnitude) * SCALE).to_bits();
     let special = magnitude | 255 << 23;
     let magnitude = if magnitude >= 31 << 23 { special } else { finite };
     f32::from_bits(magnitude | (bits & 0x8000) << 16)
 }
 
-/// A float32 that rounds on as the float64 would: where it is not the same number, it is the neighbour
-/// whose last bit is set, which is no tie for any narrower float.
+/// Rounds to odd: an inexact result is the neighbour whose last bit is set. That is no tie for any narrower float, so
+/// that rounding twice gives the same result as rounding the float64 once.
 #[inline(always)]
 fn to_odd(value: f64) -> f32 {
     let near = value as f32;
     let back = f64::from(near);
-    // Bits of floats of one sign are in the order of their magnitudes.
+    // The bits of floats of the same sign are ordered by magnitude.
     let too_far = u32::from(back.abs() > value.abs());
     let inexact = u32::from(back != value);
     f32::from_bits(near.to_bits().wrapping_sub(too_far) | inexact)
@@ -165,14 +165,14 @@ fn to_bfloat(value: f32) -> bf16 {
     bf16::from_bits((bits >> 16) as u16)
 }
 
-/// An integer as the same float64, if there is one.
+/// The float64 of the same value, if there is one.
 pub(super) fn exact(value: i128) -> Option<f64> {
     let magnitude = value.unsigned_abs();
     let digits = magnitude.checked_shr(magnitude.trailing_zeros()).unwrap_or(0);
     (digits >> f64::MANTISSA_DIGITS == 0).then_some(value as f64)
 }
 
-/// A value that is read from and written to bytes in native order, at any address.
+/// A value that is read from, and written to, unaligned bytes in native order.
 trait NativeBytes: Copy {
     fn read(bytes: &[u8]) -> Self;
     fn write(self, bytes: &mut [u8]);
@@ -229,7 +229,7 @@ macro_rules! table {
             }
         }
 
-        /// A number, written out.
+        /// Formats a number for an error.
         pub(super) fn show(bytes: &[u8], dtype: DLDataType) -> String {
             match dtype {
                 $(DLDataType::$name => <$native>::read(bytes).to_string(),)*

@@ -8,31 +8,29 @@ use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory::{self, Fresh, Grid};
 
-/// Bytes that are worked on at once: they stay in the nearest cache from the first step to the last.
+/// Bytes that are processed at once: a block stays in the L1 cache from the first step to the last.
 const BLOCK: usize = 16 << 10;
 
-/// As above, of all columns together where they have to be converted first, which is worth doing for
-/// many rows at once.
+/// The same for all columns together, if they must be cast first; a cast pays off for many rows at once.
 const TILE: usize = 256 << 10;
 
-/// Rows are made in the nearest cache and then copied to where nothing has been yet: copying does not
-/// have to read from there first, as storing them one after the other does.
+/// Rows are assembled in the L1 cache and then copied to uninitialised memory. A copy of whole lines does not read
+/// the destination first, which item by item stores do.
 const STAGE: usize = 16 << 10;
 
-/// From so many bytes on, rows are wide, and are not staged: a strip of columns, a cache line of each row, is read
-/// and written from the first row to the last. This takes half the time: of so many columns a few rows are
-/// a line or two in each of as many pages, and a stage for them is no longer in a near cache.
+/// Rows of at least this many bytes are wide, and are not staged: a strip of columns, one cache line of each row, is
+/// read and written from the first row to the last. This takes half the time: a stage of many columns holds few rows,
+/// so it reads a line or two from each of many pages, and does not fit the L1 cache.
 const WIDE: usize = 512;
 
-/// Rows of wide ones that are made at once: a cache line of each stays in the second cache.
+/// Wide rows that are assembled at once: one cache line of each stays in the L2 cache.
 const DEEP: usize = 1024;
 
-/// Chunks one behind the other, as `dtype`. Nulls become `fill`; without one their cells hold
-/// anything.
+/// Concatenates chunks, as `dtype`. Nulls become `fill`; without one, null cells are unspecified.
 ///
 /// # Errors
 ///
-/// `ValueDoesNotFit`, `OutOfMemory`; `UnsupportedDtype` where `can_convert` says no.
+/// `ValueDoesNotFit`, `OutOfMemory`; `UnsupportedDtype` where `can_convert` is false.
 pub(crate) fn concatenate(
     chunks: &[Cells<'_>],
     dtype: DLDataType,
@@ -68,8 +66,8 @@ fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfi
     Ok(())
 }
 
-/// Columns side by side, row by row, as `dtype`. Nulls become `fill`; without one their cells hold
-/// anything. Each column has `rows` rows, in chunks of any lengths.
+/// Interleaves columns row by row, as `dtype`. Nulls become `fill`; without one, null cells are unspecified. Each
+/// column has `rows` rows, in chunks of any lengths.
 ///
 /// # Errors
 ///
@@ -87,7 +85,7 @@ pub(crate) fn interleave<'a>(
     let columns = columns.iter().map(|chunks| {
         let (own, others) = rest.split_at(chunks.as_ref().len());
         rest = others;
-        Column::new(own)
+        ColumnReader::new(own)
     });
     let mut columns: Vec<_> = columns.collect();
     Fresh::try_build::<u8>(product(rows, row)?, |out| {
@@ -128,10 +126,10 @@ pub(crate) fn interleave<'a>(
     })
 }
 
-/// Columns side by side, as wide rows: strip by strip of `G` columns, which are a cache line of a row. `K` items
-/// of `N` bytes fill a register, and there are at least `K` rows.
+/// Interleaves columns of wide rows, in strips of `G` columns, which fill a cache line of a row. `K` items of `N`
+/// bytes fill a register, and there are at least `K` rows.
 fn append_wide<const N: usize, const K: usize, const G: usize>(
-    columns: &mut [Column<'_>],
+    columns: &mut [ColumnReader<'_>],
     mut rows: usize,
     out: &mut Vec<u8>,
     dtype: DLDataType,
@@ -143,7 +141,7 @@ fn append_wide<const N: usize, const K: usize, const G: usize>(
         Grid::append(out, deep, columns.len() * N, |grid| {
             let mut first = 0;
             loop {
-                // The last strip begins with columns of the one before.
+                // The last strip overlaps the one before, so that it has `G` columns too.
                 let next = if first < last { last.min(first + G) } else { columns.len() };
                 let mut items: [&[u8]; G] = [&[]; G];
                 let strip = columns[first..].iter_mut().zip(scratch.chunks_exact_mut(deep * N));
@@ -168,30 +166,29 @@ fn append_wide<const N: usize, const K: usize, const G: usize>(
     Ok(())
 }
 
-/// The vector without its items, for items that live differently long: collecting nothing from it keeps
-/// its memory.
+/// The vector without its items, for items of another lifetime: collecting an empty iterator reuses the allocation.
 fn emptied<'b>(mut items: Vec<&[u8]>) -> Vec<&'b [u8]> {
     items.clear();
     items.into_iter().map(|_| -> &'b [u8] { &[] }).collect()
 }
 
-/// A column, and how far it has been read.
+/// A column with its read position.
 #[derive(Clone, Copy)]
-struct Column<'a> {
+struct ColumnReader<'a> {
     chunks: &'a [Chunk<'a>],
-    /// Position in the first of the chunks.
+    /// Position in the first chunk.
     at: usize,
-    /// Rows before the first of the chunks.
+    /// Number of rows before the first chunk.
     first: usize,
 }
 
-impl<'a> Column<'a> {
+impl<'a> ColumnReader<'a> {
     fn new(chunks: &'a [Chunk<'a>]) -> Self {
         Self { chunks, at: 0, first: 0 }
     }
 
-    /// The items of the next rows: where they are if they can stay so, else in `scratch`. A misfit
-    /// comes with the row at which its chunk begins.
+    /// The items of the next rows: borrowed from the chunk if they need no conversion, else in `scratch`. A misfit is
+    /// returned with the row at which its chunk begins.
     fn read<'s>(
         &mut self,
         rows: usize,
@@ -224,7 +221,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// The chunks of all columns in one vector: there may be thousands of columns, of a chunk each.
+/// Prepares the chunks of all columns in one vector: there may be thousands of columns with one chunk each.
 fn prepare<'a>(
     columns: &[impl AsRef<[Cells<'a>]>],
     dtype: DLDataType,

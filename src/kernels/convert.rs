@@ -13,18 +13,18 @@ use super::widen::from_bfloat;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-/// One chunk of a column: cells one behind the other.
+/// One chunk of a column: contiguous cells.
 #[derive(Clone, Copy)]
 pub(crate) struct Cells<'a> {
-    pub(crate) values: Values<'a>,
-    /// As many as there are cells.
+    pub(crate) values: CellValues<'a>,
+    /// One validity bit for each cell.
     pub(crate) nulls: Option<&'a NullBuffer>,
 }
 
-/// What is in the cells; under a null, anything.
+/// The values of the cells; those of null cells are unspecified.
 #[derive(Clone, Copy)]
-pub(crate) enum Values<'a> {
-    /// Items of a dtype, at any address; elements of under 8 bits in a byte each.
+pub(crate) enum CellValues<'a> {
+    /// Unaligned items of a dtype; elements of under 8 bits take a byte each.
     Words { bytes: &'a [u8], dtype: DLDataType },
     /// Arrow's booleans.
     Bits(&'a BooleanBuffer),
@@ -34,38 +34,37 @@ impl Cells<'_> {
     /// Number of cells.
     pub(super) fn len(&self) -> usize {
         match self.values {
-            Values::Words { bytes, dtype } => bytes.len() / item_size(dtype),
-            Values::Bits(bits) => bits.len(),
+            CellValues::Words { bytes, dtype } => bytes.len() / item_size(dtype),
+            CellValues::Bits(bits) => bits.len(),
         }
     }
 }
 
-/// Bytes of one item, which has no others near it.
+/// Bytes of one item; elements of under 8 bits take a byte.
 pub(super) fn item_size(dtype: DLDataType) -> usize {
     dtype.item_bits(true) / 8
 }
 
-/// Whether values of `from` can become `to`: of the same dtype, if its items have 1, 2, 4, 8 or 16
-/// bytes; numbers and booleans to numbers; the floats that Arrow does not have to float32 and float64,
-/// and these to bfloat16.
+/// Whether values of `from` can become `to`: the same dtype, if its items have 1, 2, 4, 8 or 16 bytes; numbers and
+/// booleans to numbers; floats without an Arrow type to float32 and float64, and these two to bfloat16.
 pub(crate) fn can_convert(from: DLDataType, to: DLDataType) -> bool {
     Steps::between(from, to).is_some()
 }
 
-/// The way from one dtype to another: into something that can be cast, and then the cast.
+/// A conversion in two steps: to a dtype that can be cast, and then the cast.
 struct Steps {
     decode: Decode,
     cast: Option<Cast>,
 }
 
 enum Decode {
-    /// It can be cast, or copied, as it is.
+    /// The items are cast, or copied, as they are.
     Nothing,
-    /// To bytes of 0 and 1.
+    /// Bits or bytes to bytes of 0 and 1.
     Bool,
-    /// To float32.
+    /// bfloat16 to float32.
     Bfloat,
-    /// To float32.
+    /// Floats of 8, 6 and 4 bits to float32.
     Code(Box<DecodeTable>),
 }
 
@@ -94,7 +93,7 @@ impl Steps {
     }
 }
 
-/// A chunk, and how it becomes what it shall be.
+/// A chunk with its conversion.
 pub(super) struct Chunk<'a> {
     cells: Cells<'a>,
     fill: Option<&'a FillBytes>,
@@ -110,8 +109,8 @@ impl<'a> Chunk<'a> {
         fill: Option<&'a FillBytes>,
     ) -> Result<Self, Error> {
         let from = match cells.values {
-            Values::Words { dtype, .. } => dtype,
-            Values::Bits(_) => DLDataType::BOOL,
+            CellValues::Words { dtype, .. } => dtype,
+            CellValues::Bits(_) => DLDataType::BOOL,
         };
         let steps = Steps::between(from, to).ok_or(Error::UnsupportedDtype {
             dtype: from,
@@ -125,19 +124,19 @@ impl<'a> Chunk<'a> {
         self.cells.len()
     }
 
-    /// Whether there are nulls that become something.
+    /// Whether there are nulls to fill.
     pub(super) fn has_fill(&self) -> bool {
         self.fill.is_some() && self.cells.nulls.is_some()
     }
 
-    /// Makes nulls what they become: `out` has the items from `start` on.
+    /// Fills the nulls in `out`, which has the items from `start` on.
     fn fill(&self, start: usize, out: &mut [u8]) {
         if let (Some(nulls), Some(item)) = (self.cells.nulls, self.fill) {
             fill(out, nulls, start, item, item_size(self.to));
         }
     }
 
-    /// Appends all items, which are `verbatim`, but for the nulls.
+    /// Appends all items, `verbatim`, with the nulls filled.
     pub(super) fn append_to(&self, out: &mut Vec<u8>, verbatim: &[u8]) {
         match (self.cells.nulls, self.fill) {
             (Some(nulls), Some(item)) => {
@@ -147,25 +146,25 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The bytes of `len` items from `start` on, if they can stay as they are but for the nulls.
+    /// The bytes of `len` items from `start` on, if only nulls change.
     pub(super) fn verbatim(&self, start: usize, len: usize) -> Option<&'a [u8]> {
         match (&self.steps, self.cells.values) {
-            (Steps { decode: Decode::Nothing, cast: None }, Values::Words { bytes, .. }) => {
+            (Steps { decode: Decode::Nothing, cast: None }, CellValues::Words { bytes, .. }) => {
                 Some(items(bytes, self.from, start, len))
             }
             _ => None,
         }
     }
 
-    /// The bits that only have to become bytes of 0 and 1.
+    /// The bits, if they only become bytes of 0 and 1.
     pub(super) fn bits(&self) -> Option<&'a BooleanBuffer> {
         match (&self.steps, self.cells.values) {
-            (Steps { cast: None, .. }, Values::Bits(bits)) if !self.has_fill() => Some(bits),
+            (Steps { cast: None, .. }, CellValues::Bits(bits)) if !self.has_fill() => Some(bits),
             _ => None,
         }
     }
 
-    /// Writes the items from `start` on, as many as fit `out`.
+    /// Writes items from `start` on until `out` is full.
     pub(super) fn write(&self, start: usize, out: &mut [u8]) -> Result<(), Misfit> {
         if let Some(cast) = self.steps.cast {
             let len = out.len() / item_size(self.to);
@@ -179,10 +178,10 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// `len` items from `start` on, as they are cast.
+    /// `len` items from `start` on, in the dtype that is cast.
     fn decoded(&self, start: usize, len: usize) -> Cow<'a, [u8]> {
         let size = match (&self.steps.decode, self.cells.values) {
-            (Decode::Nothing, Values::Words { bytes, .. }) => {
+            (Decode::Nothing, CellValues::Words { bytes, .. }) => {
                 return items(bytes, self.from, start, len).into();
             }
             (Decode::Nothing | Decode::Bool, _) => 1,
@@ -195,8 +194,8 @@ impl<'a> Chunk<'a> {
 
     fn decode(&self, start: usize, out: &mut [u8]) {
         let bytes = match self.cells.values {
-            Values::Bits(bits) => return unpack_bits(bits, start, out),
-            Values::Words { bytes, .. } => &bytes[start * item_size(self.from)..],
+            CellValues::Bits(bits) => return unpack_bits(bits, start, out),
+            CellValues::Words { bytes, .. } => &bytes[start * item_size(self.from)..],
         };
         match &self.steps.decode {
             Decode::Nothing => out.copy_from_slice(&bytes[..out.len()]),
@@ -214,7 +213,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Finds the cell that did not fit, if it was not a null.
+    /// Finds the cell that does not fit, and ignores null cells.
     fn check(&self, start: usize, len: usize, cast: Cast) -> Result<(), Misfit> {
         let from = self.decoded(start, len);
         let mut out = [0; 16];
@@ -236,7 +235,7 @@ pub(super) struct Misfit {
 }
 
 impl Misfit {
-    /// In a chunk that begins at row `start` of a column.
+    /// The error, for a chunk that begins at row `start` of a column.
     pub(super) fn at(self, start: usize, column: usize, dtype: DLDataType) -> Error {
         Error::ValueDoesNotFit { value: self.value, dtype, column, row: start + self.cell }
     }

@@ -8,11 +8,11 @@ use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::scalar::Scalar;
 
 impl Scalar {
-    /// The value in the bits of `dtype`, elements of under 8 bits in the low bits of their byte.
+    /// Encodes the value in `dtype`; elements of under 8 bits use the low bits of their byte.
     ///
-    /// `None` if it would be another value: integers stay what they are in every dtype, a finite value
-    /// stays finite, and NaN, infinity and fractions need a dtype that has them. Fractions are rounded
-    /// in float16, float32, float64 and bfloat16; the smaller floats have the value or have it not.
+    /// `None` if the dtype cannot hold the value: integers must be exact in every dtype, a finite value must stay
+    /// finite, and NaN, infinity and fractions need a dtype that has them. Fractions round in float16, float32,
+    /// float64 and bfloat16, and must be exact in the smaller floats.
     pub(crate) fn encode(self, dtype: DLDataType) -> Option<FillBytes> {
         if dtype.lanes != 1 || !dtype.is_valid() {
             return None;
@@ -23,7 +23,7 @@ impl Scalar {
                 let value = self.to_integer()?;
                 (value == 0 || value == 1).then(|| integer(value, DLDataType::UINT8))?
             }
-            // The imaginary part is what comes after it: zero.
+            // The bytes after the real part are the imaginary part: zero.
             DLDataTypeCode::COMPLEX => {
                 let part = DLDataType::scalar(DLDataTypeCode::FLOAT, dtype.bits / 2);
                 float(self.to_float()?, part)
@@ -61,7 +61,7 @@ fn integer(value: i128, dtype: DLDataType) -> Option<FillBytes> {
     let unsigned = u128::from_ne_bytes(value.to_ne_bytes());
     let fits = match dtype.code {
         DLDataTypeCode::INT => matches!(value.checked_shr(bits - 1), Some(0 | -1)),
-        // A shift by all 128 bits leaves nothing.
+        // `checked_shr` refuses a shift by 128 bits, which would leave 0.
         _ => value >= 0 && unsigned.checked_shr(bits).unwrap_or(0) == 0,
     };
     let unsigned = unsigned & (u128::MAX >> (128 - bits));
@@ -97,7 +97,7 @@ fn float(value: f64, dtype: DLDataType) -> Option<FillBytes> {
     kept.then_some(item)
 }
 
-/// The code point whose value is this one, the sign of zero included where there is one.
+/// The code of this value, with the same sign of zero if the format has one.
 fn code(value: f64, table: &[f32], dtype: DLDataType) -> Option<FillBytes> {
     let codes = 1usize << dtype.bits;
     let find =

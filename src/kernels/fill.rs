@@ -6,10 +6,10 @@ use arrow_buffer::bit_chunk_iterator::BitChunks;
 use super::bytes::array;
 use super::lanes::Lanes;
 
-/// The value that replaces nulls, as the bytes of one item of the dtype, at the front.
+/// The fill value as the bytes of one item of the dtype, from the first byte on.
 pub(crate) type FillBytes = [u8; 16];
 
-/// Writes `item` over each of `cells` that is null, the first of them being cell `start`.
+/// Overwrites each null cell with `item`; `start` is the position of the first cell.
 pub(super) fn fill(
     cells: &mut [u8],
     nulls: &NullBuffer,
@@ -27,7 +27,7 @@ pub(super) fn fill(
     }
 }
 
-/// Appends `cells`, with `item` for each of them that is null.
+/// Appends `cells`, with `item` in place of each null cell.
 pub(super) fn append_filled(
     out: &mut Vec<u8>,
     cells: &[u8],
@@ -61,7 +61,7 @@ fn fill_blocks<const N: usize, const BLOCK: usize>(
     }
 }
 
-/// In one go, because what is written first and read again has gone to memory in between.
+/// Fills and appends in one pass: a second pass would read back what has left the cache.
 fn append_blocks<const N: usize, const BLOCK: usize>(
     out: &mut Vec<u8>,
     cells: &[u8],
@@ -81,7 +81,7 @@ fn append_blocks<const N: usize, const BLOCK: usize>(
     out.extend_from_slice(&filled[..rest.len()]);
 }
 
-/// As many items of `N` bytes as a register holds.
+/// A register of repeated items of `N` bytes.
 fn repeated<const N: usize>(item: &FillBytes) -> Lanes {
     let mut bytes = [0; 16];
     for cell in bytes.chunks_exact_mut(N) {
@@ -90,8 +90,8 @@ fn repeated<const N: usize>(item: &FillBytes) -> Lanes {
     Lanes::load(&bytes)
 }
 
-/// Writes the 64 cells that a word of validity is about, and the item where it says that they are null.
-/// However many these are, they cost nothing.
+/// Writes the 64 cells of a validity word, with the item in place of null ones. The time does not depend on the
+/// number of nulls.
 #[inline(always)]
 fn select<const N: usize, const BLOCK: usize>(
     cells: &[u8],
@@ -126,7 +126,7 @@ static MASKS_4: [[u8; 16]; 16] = masks::<4, 16, 16>();
 static MASKS_8: [[u8; 16]; 4] = masks::<8, 16, 4>();
 static MASKS_16: [[u8; 16]; 2] = masks::<16, 16, 2>();
 
-/// For each number, cells of `N` bytes that are all ones where it has a bit, the lowest first.
+/// For each bit pattern, a mask of cells of `N` bytes that are all ones where a bit is set, the lowest bit first.
 const fn masks<const N: usize, const BYTES: usize, const ROWS: usize>() -> [[u8; BYTES]; ROWS] {
     let mut masks = [[0; BYTES]; ROWS];
     let mut row = 0;

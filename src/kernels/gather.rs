@@ -9,12 +9,12 @@ use crate::memory::{Fresh, ManagedTensor};
 
 /// Copies the elements of `tensor`, in row-major order, into fresh memory aligned to 64 bytes.
 ///
-/// Strides of any sign and size, broadcast axes and misaligned addresses are all welcome.
+/// Supports strides of any sign and size, broadcast axes and misaligned addresses.
 ///
 /// # Errors
 ///
-/// `UnreadableDevice`; `OutOfMemory`, which a broadcast axis can reach with a few bytes of input;
-/// `PackedStrides` for strided elements of under 8 bits.
+/// `UnreadableDevice`; `OutOfMemory`, which broadcast axes can cause with a few bytes of input; `PackedStrides` for
+/// strided elements of under 8 bits.
 pub(crate) fn gather(tensor: &ManagedTensor) -> Result<Fresh, Error> {
     let (bytes, origin) = readable(tensor)?;
     if tensor.nbytes() == 0 {
@@ -44,7 +44,7 @@ pub(crate) fn gather(tensor: &ManagedTensor) -> Result<Fresh, Error> {
         4 => Fresh::build(size, |out| walk.append_to(out, bytes, u32::from_ne_bytes)),
         8 => Fresh::build(size, |out| walk.append_to(out, bytes, u64::from_ne_bytes)),
         16 => Fresh::build(size, |out| walk.append_to(out, bytes, u128::from_ne_bytes)),
-        // An element of any other size is one more axis, of bytes.
+        // An element of any other size becomes one more axis, of bytes.
         _ => {
             walk.push_inner(itemsize, 1);
             Fresh::build(tensor.nbytes(), |out| walk.append_to(out, bytes, u8::from_ne_bytes))
@@ -57,14 +57,13 @@ pub(super) fn readable(tensor: &ManagedTensor) -> Result<(&[u8], usize), Error> 
     tensor.span().ok_or(Error::UnreadableDevice { device: tensor.device() })
 }
 
-/// Where the elements of a tensor are, in row-major order: from `origin` on, along `axes`, counted in
-/// bytes or bits, as its constructor chooses.
+/// The positions of a tensor's elements in row-major order: from `origin` on, along `axes`, in bytes or bits.
 pub(super) struct Walk {
     origin: usize,
     axes: Vec<Axis>,
 }
 
-/// `len` positions, `step` apart; `reach` is all of them.
+/// `len` positions, `step` apart; `reach` is `len * step`.
 struct Axis {
     len: usize,
     step: isize,
@@ -75,13 +74,13 @@ impl Axis {
     fn new(extent: i64, stride: i64, item: usize) -> Option<Self> {
         let step = isize::try_from(stride).ok()?.checked_mul(isize::try_from(item).ok()?)?;
         let len = isize::try_from(extent).ok()?;
-        // One step further than the last element, and so perhaps out of range: it is only ever undone.
+        // `reach` is one step beyond the last element and can overflow, but is only ever subtracted again.
         Some(Self { len: usize::try_from(len).ok()?, step, reach: len.wrapping_mul(step) })
     }
 }
 
 impl Walk {
-    /// Over a tensor that has elements, each of which takes `item` units.
+    /// For a tensor with at least one element; an element takes `item` units.
     pub(super) fn new(tensor: &ManagedTensor, origin: usize, item: usize) -> Result<Self, Error> {
         let mut axes = Vec::with_capacity(tensor.ndim() + 1);
         for (extent, stride) in layout::coalesce(tensor.shape(), &tensor.strides()) {
@@ -90,7 +89,7 @@ impl Walk {
         Ok(Self { origin, axes })
     }
 
-    /// The same way in tiles, if the elements are words and their memory runs along another axis.
+    /// The same elements in tiles, if they are words that are contiguous along another axis than the last.
     fn tiles(&self, itemsize: usize) -> Option<Tiles> {
         let axes = self.axes.iter().map(|axis| (axis.len, axis.step));
         matches!(itemsize, 1 | 2 | 4 | 8 | 16).then(|| Tiles::new(axes, self.origin, itemsize))?
@@ -99,13 +98,13 @@ impl Walk {
     /// Splits each element into `len` parts, `step` units apart.
     pub(super) fn push_inner(&mut self, len: usize, step: isize) {
         if len > 1 {
-            // The last axis is run along and never undone.
+            // `reach` is not used for the last axis.
             self.axes.push(Axis { len, step, reach: 0 });
         }
     }
 
-    /// Calls `each` with the first position, the number of positions and the step between them, along
-    /// the last axis for each position of the others, as an odometer counts.
+    /// Calls `each` with the first position, the number of positions and their step along the last axis, for each
+    /// position of the outer axes, in row-major order.
     pub(super) fn runs(&self, mut each: impl FnMut(usize, usize, isize)) {
         let Some((run, outer)) = self.axes.split_last() else {
             return each(self.origin, 1, 0);
@@ -130,7 +129,7 @@ impl Walk {
         }
     }
 
-    /// Appends what `map` makes of the `N` bytes at each position.
+    /// Appends the result of `map` for the `N` bytes at each position.
     pub(super) fn append_to<const N: usize, U>(
         &self,
         out: &mut Vec<U>,
@@ -143,8 +142,8 @@ impl Walk {
     }
 }
 
-/// Appends what `map` makes of the `N` bytes at each of `len` positions from `at` on, and returns the
-/// position after them.
+/// Appends the result of `map` for the `N` bytes at each of `len` positions from `at` on, and returns the position
+/// after them.
 pub(super) fn append_run<const N: usize, U>(
     out: &mut Vec<U>,
     bytes: &[u8],

@@ -1,6 +1,6 @@
-//! Sixteen bytes in a register, for the two steps that the compiler does not emit by itself.
+//! A 16-byte SIMD register, for two steps that the compiler does not vectorise.
 //!
-//! W1: SSE2 is there wherever `target_feature = "sse2"` says so, which is every x86-64.
+//! W1: SSE2 is available wherever `target_feature = "sse2"` is set, which is every x86-64.
 #![cfg_attr(target_feature = "sse2", expect(unsafe_code, reason = "calls intrinsics of SSE2"))]
 
 #[cfg(target_feature = "sse2")]
@@ -26,7 +26,7 @@ mod registers {
             unsafe { arch::_mm_storeu_si128(bytes.as_mut_ptr().cast(), self.0) }
         }
 
-        /// Items of `N` bytes of the one and the other in turn: of the first halves, and of the others.
+        /// Interleaves the items of `N` bytes of two registers: of the low halves, and of the high halves.
         #[inline(always)]
         pub(in super::super) fn zip<const N: usize>(self, other: Self) -> (Self, Self) {
             let (a, b) = (self.0, other.0);
@@ -42,7 +42,7 @@ mod registers {
             (Self(low), Self(high))
         }
 
-        /// The bits of the other where the mask has ones.
+        /// The bits of `other` where the mask has ones, and those of `self` elsewhere.
         #[inline(always)]
         pub(in super::super) fn select(self, other: Self, mask: Self) -> Self {
             // SAFETY: W1.
@@ -52,7 +52,7 @@ mod registers {
             })
         }
 
-        /// A bit for each byte that is not 0, the lowest for the first.
+        /// One bit per byte, set if the byte is not 0; the first byte is the lowest bit.
         #[inline(always)]
         pub(in super::super) fn nonzero(self) -> u16 {
             // SAFETY: W1.
@@ -109,7 +109,7 @@ mod arrays {
 
         let word = u64::from_le_bytes(eight);
         let ones = (((word & LOW) + LOW) | word) >> 7 & 0x0101_0101_0101_0101;
-        // Moves byte i to bit 56 + i; no two of the products meet.
+        // The product moves byte i to bit 56 + i, without carries.
         let [.., bits] = ones.wrapping_mul(0x0102_0408_1020_4080).to_le_bytes();
         bits
     }
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_do_what_arrays_do() {
+    fn registers_and_arrays_give_the_same_results() {
         let ramp: [u8; 16] = std::array::from_fn(|index| [0, 1, 128, 127, 255][index * 7 % 5]);
         for shift in 0..16 {
             let mut a = ramp;

@@ -1,14 +1,15 @@
-//! Decodes the floats that no CPU supports: those of 8, 6 and 4 bits.
+//! Decodes floats without CPU support: those of 8, 6 and 4 bits.
 //!
-//! Source: the formats of the [OCP](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf)
-//! and of `ml_dtypes`, by whose names `dlpack.h` calls them.
+//! Source: the formats of the
+//! [OCP](https://www.opencompute.org/documents/ocp-microscaling-formats-mx-v1-0-spec-final-pdf) and of `ml_dtypes`,
+//! whose names `dlpack.h` uses.
 
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
 /// The value of each code point of a format.
 pub(super) type DecodeTable = [f32; 256];
 
-/// The table of a dtype, if it is one of these floats. Bits that the format does not have are ignored.
+/// The table of one of these dtypes; `None` for others. Bits that the format does not have are ignored.
 pub(super) fn table(dtype: DLDataType) -> Option<Box<DecodeTable>> {
     let format = Format::of(dtype.code)?;
     let mut table = Box::new([0.0; 256]);
@@ -18,7 +19,7 @@ pub(super) fn table(dtype: DLDataType) -> Option<Box<DecodeTable>> {
     Some(table)
 }
 
-/// A sign, `exponent` bits with a bias, `mantissa` bits, and what stands for more than numbers.
+/// One sign bit, `exponent` bits with a bias, `mantissa` bits, and the codes that are not finite numbers.
 struct Format {
     exponent: u8,
     mantissa: u8,
@@ -28,15 +29,15 @@ struct Format {
 
 #[derive(PartialEq, Eq)]
 enum Special {
-    /// The highest exponent is infinity and NaN, as IEEE 754 has it.
+    /// The highest exponent is infinity and NaN, as in IEEE 754.
     Ieee,
-    /// `fn`: there is no infinity, and all ones are NaN.
+    /// `fn`: no infinity; all ones are NaN.
     Finite,
-    /// `fn` in 6 and 4 bits: not even a NaN.
+    /// `fn` in 6 and 4 bits: no infinity and no NaN.
     Numbers,
-    /// `fnuz`: there is no infinity, and what would be negative zero is NaN.
+    /// `fnuz`: no infinity; the code of negative zero is NaN.
     OneZero,
-    /// `fnu`: there is no sign, no zero and no infinity, and all ones are NaN.
+    /// `fnu`: no sign, no zero and no infinity; all ones are NaN.
     Scale,
 }
 
@@ -74,7 +75,7 @@ impl Format {
             Special::Ieee if full => f32::NAN,
             Special::Finite if full && fraction == ones(self.mantissa) => f32::NAN,
             Special::OneZero if negative && exponent == 0 && fraction == 0 => f32::NAN,
-            // A number below the normal ones has their least exponent, but no leading one.
+            // Subnormal numbers have the least exponent, and no implicit leading one.
             _ => {
                 let implied = u8::from(exponent != 0) << self.mantissa;
                 let scale = i16::from(exponent.max(1)) - self.bias - i16::from(self.mantissa);
@@ -89,7 +90,7 @@ impl Format {
 fn power_of_two(exponent: i16) -> f32 {
     match u32::try_from(exponent + 127) {
         Ok(biased @ 1..) => f32::from_bits(biased << 23),
-        // The only one that is not a normal number.
+        // The only subnormal one.
         _ => f32::from_bits(1 << 22),
     }
 }

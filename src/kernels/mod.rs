@@ -18,7 +18,7 @@ mod widen;
 
 pub(crate) use bits::{are_bools, pack_bools};
 pub(crate) use columns::{concatenate, interleave};
-pub(crate) use convert::{Cells, Values, can_convert};
+pub(crate) use convert::{CellValues, Cells, can_convert};
 pub(crate) use fill::FillBytes;
 pub(crate) use gather::gather;
 pub(crate) use widen::{unpack, widen, widen_integers};

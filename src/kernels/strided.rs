@@ -1,12 +1,12 @@
-//! Items at equal steps, checked once for all of them: with a check for each, the CPU has fewer loads in
-//! flight, which takes a quarter longer.
+//! Items at equal steps, with one bounds check for all of them: a check for each item leaves the CPU fewer loads in
+//! flight, and takes a quarter longer.
 #![expect(unsafe_code, reason = "reads between two addresses that it has checked")]
 
 /// The `N` bytes at each of `len` positions from `at` on.
 ///
 /// # Panics
 ///
-/// Where `bytes` ends before the first or the last of them does.
+/// If the first or the last item is not within `bytes`.
 pub(super) fn strided<const N: usize>(
     bytes: &[u8],
     at: usize,
@@ -23,8 +23,8 @@ pub(super) fn strided<const N: usize>(
     (0..len).map(move |_| {
         let item = next.cast::<[u8; N]>();
         next = next.wrapping_offset(step);
-        // SAFETY: not before the lower and not behind the higher of the first and the last item, which
-        // are within `bytes`; this is called `len` times at most.
+        // SAFETY: all items are between the first and the last, which are within `bytes`; the closure runs at most
+        // `len` times.
         unsafe { item.read() }
     })
 }

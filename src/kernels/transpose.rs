@@ -1,14 +1,14 @@
-//! Gathers elements whose memory runs along another axis than the last.
+//! Gathers elements that are contiguous along another axis than the last.
 //!
-//! A loop along the last axis reads or writes a whole cache line for each element of these. In tiles, the
-//! lines that are read and written stay in the nearest cache until all of their bytes have been used.
+//! A loop along the last axis would read or write a whole cache line for each element. With tiles, cache lines stay
+//! in the L1 cache until all of their bytes have been used.
 
 use super::bytes::array;
 
-/// Steps along the last axis that are taken before going on along the run.
+/// Length of a tile along the last axis.
 const TILE: usize = 128;
 
-/// An axis: its length, its step in bytes in memory, and in elements in the output.
+/// An axis: its length, its step in memory in bytes, and its step in the output in elements.
 #[derive(Clone, Copy)]
 struct Axis {
     len: usize,
@@ -16,20 +16,20 @@ struct Axis {
     out: usize,
 }
 
-/// A way through memory that is better taken in tiles.
+/// A gather that is done in tiles.
 pub(super) struct Tiles {
     origin: usize,
-    /// All but the next two.
+    /// All axes but `run` and `last`.
     outer: Vec<Axis>,
-    /// Along which the elements lie one behind the other in memory.
+    /// The axis along which elements are contiguous in memory.
     run: Axis,
-    /// The last one, along which they will.
+    /// The last axis, along which elements are contiguous in the output.
     last: Axis,
 }
 
 impl Tiles {
-    /// `axes` are lengths and steps in bytes, from the first axis to the last, without any that could
-    /// be merged; the elements take `itemsize` bytes.
+    /// `axes` are lengths and steps in bytes, from the first axis to the last, merged where possible; the elements
+    /// take `itemsize` bytes.
     pub(super) fn new(
         axes: impl DoubleEndedIterator<Item = (usize, isize)>,
         origin: usize,
@@ -49,7 +49,7 @@ impl Tiles {
         Some(Self { origin, outer, run, last })
     }
 
-    /// Writes what `map` makes of the `N` bytes of each element to its place in `out`.
+    /// Writes the result of `map` for the `N` bytes of each element to its position in `out`.
     pub(super) fn write<const N: usize, U>(
         &self,
         out: &mut [U],
@@ -103,7 +103,7 @@ impl Tiles {
         }
     }
 
-    /// Writes `len` elements of each of `G` neighbours along the run.
+    /// Writes `len` elements of each of `G` neighbours along `run`.
     fn write_lines<const N: usize, const G: usize, U>(
         &self,
         out: &mut [U],

@@ -1,19 +1,18 @@
-//! Columns side by side.
+//! Interleaves contiguous columns to rows.
 
 use std::array::from_fn;
 
 use super::bytes::array;
 use super::lanes::Lanes;
 
-/// Rows that are transposed at once: few enough to stay in the nearest cache while their columns come by,
-/// enough for each column to be read by the cache line.
+/// Rows that are transposed at once: few enough for all columns to stay in the L1 cache, and enough to read each
+/// column by the cache line.
 const ROWS: usize = 64;
 
-/// Bytes of a row that are transposed at once where rows are wide: a cache line.
+/// Bytes of a wide row that are transposed at once: a cache line.
 pub(super) const LINE: usize = 64;
 
-/// Writes the items of each column, which lie one behind the other, from the item `start` on as rows, which
-/// do so in `tile`.
+/// Writes the items of each column from item `start` on as the contiguous rows of `tile`.
 pub(super) fn transpose_tile(columns: &[&[u8]], start: usize, tile: &mut [u8], size: usize) {
     match size {
         1 => transpose_words::<1, 16>(columns, start, tile),
@@ -24,7 +23,7 @@ pub(super) fn transpose_tile(columns: &[&[u8]], start: usize, tile: &mut [u8], s
     }
 }
 
-/// Columns that fill a cache line with an item each, as the lines of `K` rows from one on.
+/// Columns that fill a cache line with one item each, as the lines of `K` rows from `row` on.
 #[inline(always)]
 pub(super) fn lines<const N: usize, const K: usize>(
     columns: &[&[u8]],
@@ -62,7 +61,7 @@ fn transpose_words<const N: usize, const K: usize>(
     }
 }
 
-/// `K` rows of `K` columns at once: what was beside each other is then below each other.
+/// Transposes squares of `K` rows and `K` columns.
 fn transpose_squares<const N: usize, const K: usize>(
     columns: &[&[u8]; K],
     tile: &mut [u8],
@@ -86,9 +85,9 @@ fn transpose_squares<const N: usize, const K: usize>(
     );
 }
 
-/// The last columns, which fill no register. Of two or three columns of four bytes, whole registers are
-/// written all the same: what is beyond a row is written over, by the next row or by the columns before
-/// these. The other sizes would gain too, but are rare, and code.
+/// The last columns, which do not fill a register. For two or three columns of four bytes, whole registers are
+/// written: the next row, or the columns before these, overwrite the bytes beyond a row. Other sizes would gain too,
+/// but are rare.
 fn transpose_rest<const N: usize, const K: usize>(
     columns: &[&[u8]],
     mut start: usize,
@@ -116,16 +115,16 @@ fn transpose_rest<const N: usize, const K: usize>(
     }
 }
 
-/// As many rows of `K` columns, from a byte of each on.
+/// Loads `K` columns from byte `start` on and transposes them.
 #[inline(always)]
 fn square<const N: usize, const K: usize>(columns: &[&[u8]; K], start: usize) -> [[u8; 16]; K] {
-    // Loops: closures that `map` would get are not always inlined.
+    // Loops, because closures in `map` are not always inlined.
     let mut square = [Lanes::load(&[0; 16]); K];
     for (items, column) in square.iter_mut().zip(columns) {
         *items = Lanes::load(&array(&column[start..start + 16]));
     }
     for _ in 0..K.ilog2() {
-        // Shuffles all items as cards are: the two halves of the deck in turn.
+        // A perfect shuffle of all items: the two halves interleave.
         let mut shuffled = square;
         for index in 0..K / 2 {
             (shuffled[2 * index], shuffled[2 * index + 1]) =
@@ -140,7 +139,7 @@ fn square<const N: usize, const K: usize>(columns: &[&[u8]; K], start: usize) ->
     bytes
 }
 
-/// Item by item, of several columns at once: more of each row is written before it is left.
+/// Item by item, for several columns at once, so that more of each row is written at a time.
 fn transpose_items<const N: usize, const G: usize>(
     columns: &[&[u8]; G],
     tile: &mut [u8],

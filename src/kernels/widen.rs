@@ -1,4 +1,4 @@
-//! Widens elements that Arrow has no type for to a type that it has.
+//! Widens elements without an Arrow type to a type that Arrow has.
 
 use arrow_buffer::ArrowNativeType;
 
@@ -8,8 +8,8 @@ use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::memory::{Fresh, ManagedTensor};
 
-/// bfloat16 and the floats of 8, 6 and 4 bits, packed or padded, as float32: exactly, in row-major
-/// order, lanes one behind the other.
+/// Widens bfloat16 and the floats of 8, 6 and 4 bits, packed or padded, to float32: exactly, in row-major order, with
+/// the lanes of an element adjacent.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub(super) fn from_bfloat(bytes: [u8; 2]) -> f32 {
     f32::from_bits(u32::from(u16::from_ne_bytes(bytes)) << 16)
 }
 
-/// Elements of under 8 bits, packed or padded, as a byte each: the bits as they are, in the low ones.
+/// Unpacks elements of under 8 bits, packed or padded, to a byte each: the bits are unchanged, in the low ones.
 ///
 /// # Errors
 ///
@@ -46,7 +46,7 @@ pub(crate) fn unpack(tensor: &ManagedTensor) -> Result<Fresh, Error> {
     if tensor.dtype().bits >= 8 { gather(tensor) } else { codes(tensor, |code| code) }
 }
 
-/// Integers of under 8 bits, packed or padded, as int8 or uint8.
+/// Widens integers of under 8 bits, packed or padded, to int8 or uint8.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ pub(crate) fn widen_integers(tensor: &ManagedTensor) -> Result<Fresh, Error> {
     match dtype.code {
         DLDataTypeCode::UINT if dtype.bits < 8 => codes(tensor, |code| code),
         DLDataTypeCode::INT if dtype.bits < 8 => {
-            // Up to the top, and back down with the sign.
+            // Shifts the top bit to the top, and back with the sign.
             let shift = 8 - dtype.bits;
             codes(tensor, |code| i8::from_ne_bytes([code << shift]) >> shift)
         }
@@ -74,7 +74,7 @@ fn lanes(tensor: &ManagedTensor) -> Result<usize, Error> {
     tensor.size().checked_mul(lanes).ok_or(Error::Overflow("number of elements"))
 }
 
-/// What `map` makes of each lane of up to 8 bits.
+/// The result of `map` for each lane of up to 8 bits.
 fn codes<U: ArrowNativeType>(
     tensor: &ManagedTensor,
     map: impl Fn(u8) -> U,
@@ -117,14 +117,14 @@ fn codes<U: ArrowNativeType>(
     })
 }
 
-/// The code at bit `at`: it may begin in one byte and end in the next.
+/// The code at bit `at`, which may span two bytes.
 fn code(bytes: &[u8], at: usize, mask: u8) -> u8 {
     let next = bytes.get(at / 8 + 1).copied().unwrap_or(0);
     let [code, _] = (u16::from_le_bytes([bytes[at / 8], next]) >> (at % 8)).to_le_bytes();
     code & mask
 }
 
-/// What `map` makes of `len` packed codes: eight of them take `BITS` bytes.
+/// The result of `map` for `len` packed codes: eight of them take `BITS` bytes.
 fn append_packed<const BITS: usize, U: ArrowNativeType>(
     out: &mut Vec<U>,
     bytes: &[u8],

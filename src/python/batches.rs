@@ -34,7 +34,7 @@ use crate::pending::PendingException;
 const A_WHILE: Duration = Duration::from_millis(50);
 
 /// Chunks in order, each with the number of bytes that were moved to align it.
-type Chunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
+type ArrayChunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
 
 /// The queues of batches whose thread may be running, with their process ids.
 type Queues = Vec<(u32, Arc<Queue>)>;
@@ -330,7 +330,10 @@ pub(super) fn _open_batches(
 }
 
 /// The data of a source, as a stream or as arrays, and its type.
-fn chunks_of(source: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<(Chunks, FieldRef)> {
+fn chunks_of(
+    source: &Bound<'_, PyAny>,
+    wanted: Option<&[String]>,
+) -> PyResult<(ArrayChunks, FieldRef)> {
     if let Some(mut stream) = source::open(source, wanted)? {
         let field = Arc::clone(&stream.field);
         let failed = |error: String| Error::Reader(ReaderError::new(error));

@@ -80,7 +80,7 @@ const WAYS_OUT: [(&str, &str); 13] = [
         "a table without columns has no element type",
         "a table without columns has no element type (an index of pandas's counts where columns= names it)",
     ),
-    ("hand it over by into_raw", "ask for max_version=(1, 1) or later"),
+    ("use into_raw", "ask for max_version=(1, 1) or later"),
     (
         "bytes of an element: copy it first",
         "bytes of an element: copy it first, for instance with numpy.ascontiguousarray",

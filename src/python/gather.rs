@@ -32,7 +32,7 @@ pub(super) struct Gather<'a> {
     width: Option<usize>,
     /// Small chunks in a row.
     small: usize,
-    column: Option<Column>,
+    column: Option<ColumnBuilder>,
     /// How many chunks were joined in all, and how many bytes they had.
     pub(super) chunks: usize,
     pub(super) nbytes: usize,
@@ -83,7 +83,7 @@ impl<'a> Gather<'a> {
             Some(column) => column,
             None => {
                 memory::probe_alloc(2 * BLOCK).map_err(|error| error.to_string())?;
-                self.column.insert(Column::new(self.data_type))
+                self.column.insert(ColumnBuilder::new(self.data_type))
             }
         };
         // SAFETY: as above.
@@ -95,7 +95,8 @@ impl<'a> Gather<'a> {
 
     /// Whether the joined chunks are large enough for an array.
     fn is_full(&self) -> bool {
-        let bytes = |column: &Column| self.width.map(|width| column.rows.saturating_mul(width));
+        let bytes =
+            |column: &ColumnBuilder| self.width.map(|width| column.rows.saturating_mul(width));
         self.column.as_ref().and_then(bytes).is_some_and(|bytes| bytes >= BLOCK)
     }
 
@@ -143,35 +144,37 @@ unsafe fn has_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> bool {
 }
 
 /// Joined rows of a type.
-struct Column {
+struct ColumnBuilder {
     data_type: DataType,
     rows: usize,
     /// `None` while there are no nulls.
     valid: Option<BooleanBufferBuilder>,
-    values: Values,
+    values: ValuesBuilder,
 }
 
-enum Values {
+enum ValuesBuilder {
     /// Values of so many bytes each.
     Items(usize, MutableBuffer),
     Bits(BooleanBufferBuilder),
     /// So many items of a column in each row.
-    Lists(usize, Box<Column>),
-    Structs(Vec<Column>),
+    Lists(usize, Box<ColumnBuilder>),
+    Structs(Vec<ColumnBuilder>),
 }
 
-impl Column {
+impl ColumnBuilder {
     fn new(data_type: &DataType) -> Self {
         let values = match data_type {
-            DataType::Boolean => Values::Bits(BooleanBufferBuilder::new(0)),
+            DataType::Boolean => ValuesBuilder::Bits(BooleanBufferBuilder::new(0)),
             DataType::FixedSizeList(item, size) => {
                 let size = usize::try_from(*size).unwrap_or(0);
-                Values::Lists(size, Box::new(Self::new(item.data_type())))
+                ValuesBuilder::Lists(size, Box::new(Self::new(item.data_type())))
             }
-            DataType::Struct(fields) => {
-                Values::Structs(fields.iter().map(|field| Self::new(field.data_type())).collect())
+            DataType::Struct(fields) => ValuesBuilder::Structs(
+                fields.iter().map(|field| Self::new(field.data_type())).collect(),
+            ),
+            number => {
+                ValuesBuilder::Items(number.primitive_width().unwrap_or(0), MutableBuffer::new(0))
             }
-            number => Values::Items(number.primitive_width().unwrap_or(0), MutableBuffer::new(0)),
         };
         Self { data_type: data_type.clone(), rows: 0, valid: None, values }
     }
@@ -195,19 +198,19 @@ impl Column {
         // SAFETY: the caller's promise: there are values up to the last row, and children have rows for them.
         unsafe {
             match &mut self.values {
-                Values::Items(width, values) => {
+                ValuesBuilder::Items(width, values) => {
                     let items = array.buffers.add(1).read().cast::<u8>().add(start * *width);
                     values.extend_from_slice(slice::from_raw_parts(items, len * *width));
                 }
-                Values::Bits(values) => {
+                ValuesBuilder::Bits(values) => {
                     let bits = array.buffers.add(1).read().cast::<u8>();
                     let bits = slice::from_raw_parts(bits, (start + len).div_ceil(8));
                     values.append_packed_range(start..start + len, bits);
                 }
-                Values::Lists(size, items) => {
+                ValuesBuilder::Lists(size, items) => {
                     items.append(array.child(0), start * *size, len * *size);
                 }
-                Values::Structs(columns) => {
+                ValuesBuilder::Structs(columns) => {
                     for (index, column) in columns.iter_mut().enumerate() {
                         column.append(array.child(index), start, len);
                     }
@@ -237,10 +240,10 @@ impl Column {
         let nulls = valid.filter(|valid| valid.null_count() > 0);
         let data = ArrayData::builder(self.data_type).len(self.rows).nulls(nulls);
         match self.values {
-            Values::Items(_, values) => data.add_buffer(values.into()),
-            Values::Bits(mut bits) => data.add_buffer(bits.finish().into_inner()),
-            Values::Lists(_, items) => data.add_child_data(items.finish()?),
-            Values::Structs(columns) => {
+            ValuesBuilder::Items(_, values) => data.add_buffer(values.into()),
+            ValuesBuilder::Bits(mut bits) => data.add_buffer(bits.finish().into_inner()),
+            ValuesBuilder::Lists(_, items) => data.add_child_data(items.finish()?),
+            ValuesBuilder::Structs(columns) => {
                 let columns = columns.into_iter().map(Self::finish);
                 data.child_data(columns.collect::<Result<_, _>>()?)
             }

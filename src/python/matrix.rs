@@ -13,7 +13,7 @@ use super::ffi_import::OwnedArray;
 use super::ffi_validate::{MAX_FIELDS, check_array, check_node, child_of, children, number};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::kernels::{self, Cells, Values};
+use crate::kernels::{self, CellValues, Cells};
 use crate::memory::{self, ManagedTensor};
 use crate::possible::MAX_DEPTH;
 
@@ -110,7 +110,7 @@ fn cells_of<'a>(
             let first = values.add((column.offset() + start) * width);
             slice::from_raw_parts(first, rows * width)
         };
-        cells.push([Cells { values: Values::Words { bytes, dtype }, nulls: None }]);
+        cells.push([Cells { values: CellValues::Words { bytes, dtype }, nulls: None }]);
     }
     Ok(Some(cells))
 }

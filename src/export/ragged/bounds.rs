@@ -1,4 +1,4 @@
-//! The bounds of each row's values among all values: offsets, or offsets and sizes.
+//! The range of each row among all values: offsets, or offsets and sizes.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use crate::error::{Error, OffsetsProblem};
 use crate::ffi::DLDataType;
 use crate::memory;
 
-/// Where each row's values are among all.
+/// The range of each row's values.
 pub(super) enum Bounds {
     Offsets32(ScalarBuffer<i32>),
     Offsets64(ScalarBuffer<i64>),
-    /// Offsets and sizes.
+    /// Offsets and sizes of list views.
     Views32(ScalarBuffer<i32>, ScalarBuffer<i32>),
     Views64(ScalarBuffer<i64>, ScalarBuffer<i64>),
-    /// Only their lengths: the values are elsewhere.
+    /// Lengths only, for byte views, whose values are in several buffers.
     Lengths(Vec<usize>),
 }
 
@@ -33,7 +33,7 @@ impl From<ScalarBuffer<i64>> for Bounds {
 }
 
 impl Bounds {
-    /// The type of the offsets, or what it would be.
+    /// The dtype of the offsets, or the one that they would have.
     pub(super) fn dtype(&self) -> DLDataType {
         match self {
             Self::Offsets32(_) | Self::Views32(..) => DLDataType::INT32,
@@ -51,7 +51,7 @@ impl Bounds {
         }
     }
 
-    /// Of a row that there is.
+    /// The range of an existing row.
     pub(super) fn range(&self, row: usize) -> Range<usize> {
         fn of<O: OffsetSizeTrait>(start: O, end: O) -> Range<usize> {
             start.as_usize()..end.as_usize()
@@ -65,7 +65,7 @@ impl Bounds {
         }
     }
 
-    /// The offsets as they are, if there are any.
+    /// The offsets buffer, if there is one.
     pub(super) fn buffer(&self) -> Option<&Buffer> {
         match self {
             Self::Offsets32(offsets) => Some(offsets.inner()),
@@ -74,7 +74,7 @@ impl Bounds {
         }
     }
 
-    /// Where the first row begins and the last one ends, even if there is none; of offsets only.
+    /// The start of the first row and the end of the last one, also without rows; `None` without offsets.
     pub(super) fn ends(&self) -> Option<Range<usize>> {
         match self {
             Self::Offsets32(offsets) => {
@@ -87,7 +87,7 @@ impl Bounds {
         }
     }
 
-    /// A copy, in which all rows lie among so many values. Lengths are of our own making.
+    /// A copy, checked: all rows are within this many values.
     pub(super) fn settled(self, values: usize) -> Result<Self, Error> {
         let beyond = |offset: usize| {
             let offset = i64::try_from(offset).unwrap_or(i64::MAX);
@@ -111,7 +111,7 @@ impl Bounds {
         Ok(settled)
     }
 
-    /// The lengths of the rows, those of null ones being 0.
+    /// The lengths of the rows; null rows have length 0.
     pub(super) fn lengths<'a>(
         &'a self,
         nulls: Option<&'a NullBuffer>,
@@ -125,21 +125,24 @@ fn copied<O: OffsetSizeTrait>(numbers: &[O]) -> Result<ScalarBuffer<O>, Error> {
     Ok(memory::collect(numbers.iter().copied())?.into())
 }
 
-/// A copy of offsets, none of which is less than the one before it, or the first one than 0.
+/// A copy of offsets, checked to be non-negative and non-decreasing.
 fn rising<O: OffsetSizeTrait>(offsets: &[O]) -> Result<ScalarBuffer<O>, Error> {
     let offsets = copied(offsets)?;
     let mut previous = O::zero();
     for (index, &offset) in offsets.iter().enumerate() {
         if offset < previous {
             let [offset, previous] = [offset, previous].map(|it| it.to_i64().unwrap_or(i64::MAX));
-            return Err(Error::BadOffsets(OffsetsProblem::Decreasing { index, offset, previous }));
+            return Err(Error::BadOffsets(match index {
+                0 => OffsetsProblem::Negative { index, offset },
+                _ => OffsetsProblem::Decreasing { index, offset, previous },
+            }));
         }
         previous = offset;
     }
     Ok(offsets)
 }
 
-/// The end of the first row that does not lie among so many values, if there is one.
+/// Checks that each row is within this many values; otherwise returns the end of the first one that is not.
 fn within<O: OffsetSizeTrait>(starts: &[O], sizes: &[O], values: usize) -> Result<(), usize> {
     let end = |(start, size): (&O, &O)| match (start.to_usize(), size.to_usize()) {
         (Some(start), Some(size)) => start.saturating_add(size),

@@ -1,4 +1,4 @@
-//! Rows that differ in length: all values in one tensor, and the position where each row begins.
+//! Rows that differ in length: all values in one tensor, and the offset at which each row begins.
 
 mod bounds;
 mod offsets;
@@ -22,21 +22,22 @@ pub(super) use rows::Rows;
 
 /// Rows of different lengths as tensors: row `i` is `values[offsets[i]..offsets[i + 1]]`.
 ///
-/// This is what `torch.nested.nested_tensor_from_jagged` takes, and CSR's two arrays.
+/// This is the layout of `torch.nested.nested_tensor_from_jagged`, and of the values and row pointers of a CSR
+/// matrix.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ragged {
     /// The values of all rows: 1-D, or n-D if each value is a tensor.
     pub values: ManagedTensor,
-    /// One more than rows, from 0 on, in values: int32 or int64.
+    /// One offset more than rows, beginning with 0, in units of values: int32 or int64.
     pub offsets: ManagedTensor,
-    /// Which rows are not null, as booleans; only if they were asked for.
+    /// The validity of the rows, as booleans, with [`NullPolicy::Masked`](crate::NullPolicy::Masked) only.
     pub mask: Option<ManagedTensor>,
-    /// What the values stand for, if they are the codes of a dictionary.
+    /// The values of the dictionary, if `values` are its codes.
     pub dictionary: Option<ArrayRef>,
 }
 
-/// A conversion to [`Ragged`] that has been decided, and not been done.
+/// A planned conversion to [`Ragged`] that has not run yet.
 #[must_use]
 pub struct PreparedRagged {
     plan: Plan,
@@ -45,7 +46,7 @@ pub struct PreparedRagged {
     mask: Option<Column>,
 }
 
-/// Decides what [`ragged`](super::ragged) does.
+/// Plans what [`ragged`](super::ragged) does.
 ///
 /// ```
 /// use arrow_array::StringArray;
@@ -64,7 +65,7 @@ pub struct PreparedRagged {
 ///
 /// # Errors
 ///
-/// As [`ragged`](super::ragged), but for values that do not fit.
+/// As [`ragged`](super::ragged), except `ValueDoesNotFit` and `OutOfMemory`.
 pub fn prepare_ragged<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
@@ -118,9 +119,9 @@ pub fn prepare_ragged<'a>(
     Ok(PreparedRagged { plan, values, offsets, mask })
 }
 
-/// The values, and whether they come to lie elsewhere relative to each other.
+/// The values, and whether their positions relative to each other change.
 fn values_of(rows: &[Rows], options: &ExportOptions) -> Result<(Column, bool), Error> {
-    // Masks are of rows: what is in them has none.
+    // The mask is of the rows, so nulls within the rows are refused.
     let inner = options.clone().with_nulls(match options.nulls {
         NullPolicy::Masked => NullPolicy::Refuse,
         policy => policy,
@@ -149,7 +150,7 @@ impl PreparedRagged {
         self.plan.clone()
     }
 
-    /// Does what was decided.
+    /// Runs the plan.
     ///
     /// # Errors
     ///

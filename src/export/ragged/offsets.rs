@@ -11,17 +11,17 @@ use crate::ffi::{DLDataType, DLPackFlags};
 use crate::memory::{Fresh, ManagedTensor};
 use crate::plan::Plan;
 
-/// Where the offsets come from.
+/// The source of the offsets.
 pub(super) enum Offsets {
-    /// They are there already.
+    /// The array's own offsets.
     Share(Buffer, DLDataType),
-    /// The sums of the lengths of these rows, those of null ones being 0.
+    /// Running sums of the lengths of these rows; null rows have length 0.
     Make(Vec<(Bounds, Option<NullBuffer>)>, DLDataType),
 }
 
 impl Offsets {
-    /// Those of chunks, of which there is at least one, and what they cost. `moved` says whether the values come to
-    /// lie elsewhere relative to each other.
+    /// Plans the offsets of at least one chunk, with their cost. `moved` says whether the positions of values
+    /// relative to each other change.
     pub(super) fn new(
         mut chunks: Vec<Rows>,
         moved: bool,
@@ -36,7 +36,7 @@ impl Offsets {
         let rows: usize = chunks.iter().map(|chunk| chunk.bounds.rows()).sum();
         let nbytes = (rows + 1) * dtype.item_bits(false) / 8;
         let first = chunks[0].ends.as_ref().map_or(0, |ends| ends.start);
-        // An empty array may have no offset at all.
+        // The offsets buffer of an empty array may be empty.
         let buffer = chunks[0].own.take().filter(|buffer| buffer.len() >= nbytes.min(8));
         let mut reasons = Vec::new();
         if chunks.len() > 1 {
@@ -87,7 +87,7 @@ impl Offsets {
     }
 }
 
-/// How many values the valid rows have.
+/// Number of values in the valid rows.
 fn values(rows: &Rows) -> Option<usize> {
     match (&rows.ends, rows.null_count()) {
         (Some(ends), 0) => Some(ends.len()),
@@ -95,8 +95,7 @@ fn values(rows: &Rows) -> Option<usize> {
     }
 }
 
-/// Where each row begins if they lie one behind the other, and where the last one ends. The type is wide
-/// enough.
+/// The start of each row when rows are concatenated, and the end of the last one. `O` is wide enough.
 fn sums<O: OffsetSizeTrait>(chunks: &[(Bounds, Option<NullBuffer>)], out: &mut Vec<O>) {
     let mut end = 0;
     out.push(O::zero());

@@ -15,24 +15,24 @@ use crate::extension::Extension;
 use crate::ffi::DLDataType;
 use crate::memory;
 
-/// Where rows and values are.
+/// The rows and values of an array.
 ///
-/// An array's offsets may be memory that another language writes to. Of those that are handed on as they are
-/// only the first and the last are read, once each; all others are followed in a copy, which is what is checked.
+/// The producer may still write to an array's offsets. If they are shared, only the first and the last are read, once
+/// each. All other uses read a copy, and that copy is what is checked.
 pub(in crate::export) struct Rows {
     pub(super) bounds: Bounds,
-    /// Where the first row begins and the last one ends, if they lie one behind the other.
+    /// The start of the first row and the end of the last one, if the rows are contiguous.
     pub(super) ends: Option<Range<usize>>,
-    /// The array's own offsets, to be handed on.
+    /// The array's own offsets, to be shared.
     pub(super) own: Option<Buffer>,
     pub(super) nulls: Option<NullBuffer>,
-    values: Values,
+    values: RowValues,
 }
 
-enum Values {
+enum RowValues {
     List(ArrayRef, FieldRef),
     Bytes(Buffer),
-    /// Of each row, wherever it is.
+    /// One buffer per row, from byte views.
     Views(Vec<Buffer>),
 }
 
@@ -60,12 +60,12 @@ impl Rows {
             DataType::ListView(item) => {
                 let list = array.as_list_view::<i32>();
                 let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
-                (bounds, Values::List(list.values().clone(), item.clone()))
+                (bounds, RowValues::List(list.values().clone(), item.clone()))
             }
             DataType::LargeListView(item) => {
                 let list = array.as_list_view::<i64>();
                 let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
-                (bounds, Values::List(list.values().clone(), item.clone()))
+                (bounds, RowValues::List(list.values().clone(), item.clone()))
             }
             DataType::Utf8View => Self::views(array.as_string_view())?,
             DataType::BinaryView => Self::views(array.as_binary_view())?,
@@ -77,14 +77,14 @@ impl Rows {
         Ok(rows)
     }
 
-    /// Whether the offsets can be handed on as they are.
+    /// Whether the offsets can be shared.
     pub(super) fn is_shared(&self, wanted: Option<DLDataType>) -> bool {
         let own = self.bounds.dtype();
         let starts_at_0 = self.ends.as_ref().is_some_and(|ends| ends.start == 0);
         starts_at_0 && self.null_count() == 0 && wanted.is_none_or(|wanted| wanted == own)
     }
 
-    /// The same rows, which no other code can change.
+    /// The same rows with bounds that no other code can change.
     pub(in crate::export) fn settled(self) -> Result<Self, Error> {
         let Self { bounds, own, nulls, values, .. } = self;
         let nulls = nulls.map(|nulls| {
@@ -94,9 +94,9 @@ impl Rows {
             Ok::<_, Error>(NullBuffer::new(bits))
         });
         let bounds = bounds.settled(match &values {
-            Values::Views(texts) => texts.len(),
-            Values::List(items, _) => items.len(),
-            Values::Bytes(bytes) => bytes.len(),
+            RowValues::Views(texts) => texts.len(),
+            RowValues::List(items, _) => items.len(),
+            RowValues::Bytes(bytes) => bytes.len(),
         })?;
         Ok(Self { ends: bounds.ends(), bounds, own, nulls: nulls.transpose()?, values })
     }
@@ -108,9 +108,9 @@ impl Rows {
     fn check_ends(&self) -> Result<(), Error> {
         let Some(ends) = &self.ends else { return Ok(()) };
         let values = match &self.values {
-            Values::List(items, _) => items.len(),
-            Values::Bytes(bytes) => bytes.len(),
-            Values::Views(_) => return Ok(()),
+            RowValues::List(items, _) => items.len(),
+            RowValues::Bytes(bytes) => bytes.len(),
+            RowValues::Views(_) => return Ok(()),
         };
         let wide = |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX);
         let (offset, previous) = (wide(ends.end), wide(ends.start));
@@ -124,31 +124,31 @@ impl Rows {
         Ok(())
     }
 
-    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> (Bounds, Values)
+    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> (Bounds, RowValues)
     where
         ScalarBuffer<O>: Into<Bounds>,
     {
         let bounds = list.offsets().inner().clone().into();
-        (bounds, Values::List(list.values().clone(), item.clone()))
+        (bounds, RowValues::List(list.values().clone(), item.clone()))
     }
 
-    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, Values)
+    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, RowValues)
     where
         ScalarBuffer<T::Offset>: Into<Bounds>,
     {
         let bounds = array.offsets().inner().clone().into();
-        (bounds, Values::Bytes(array.values().clone()))
+        (bounds, RowValues::Bytes(array.values().clone()))
     }
 
     fn views<T: types::ByteViewType>(
         array: &arrow_array::GenericByteViewArray<T>,
-    ) -> Result<(Bounds, Values), Error> {
-        // Each view is read once.
+    ) -> Result<(Bounds, RowValues), Error> {
+        // Reads each view only once, because it may change.
         let view = |(row, &view): (usize, &u128)| {
             let view = arrow_data::ByteView::from(view);
             let len = usize::try_from(view.length).unwrap_or(0);
             if view.length <= arrow_data::MAX_INLINE_VIEW_LEN {
-                // Short ones are in the view itself, behind their length.
+                // Short values are stored in the view itself, after the length.
                 return Ok(array.views().inner().slice_with_length(16 * row + 4, len));
             }
             let at = |index: u32| usize::try_from(index).unwrap_or(usize::MAX);
@@ -164,7 +164,7 @@ impl Rows {
                 }
             }
         };
-        // What is under a null may be no view at all.
+        // The view of a null row may be invalid.
         let nulls = array.nulls();
         let views = array.views().iter().enumerate();
         let buffers = memory::try_collect(views.map(|(row, bits)| match nulls {
@@ -172,20 +172,20 @@ impl Rows {
             _ => view((row, bits)),
         }))?;
         let bounds = Bounds::Lengths(memory::collect(buffers.iter().map(Buffer::len))?);
-        Ok((bounds, Values::Views(buffers)))
+        Ok((bounds, RowValues::Views(buffers)))
     }
 
-    /// The values of the only row there is.
+    /// The values of a single row.
     pub(in crate::export) fn only(&self, physical: bool) -> Result<Dense, Error> {
         match &self.values {
-            Values::Views(buffers) => Ok(Dense::bytes(buffers[0].clone())),
+            RowValues::Views(buffers) => Ok(Dense::bytes(buffers[0].clone())),
             _ => self.chunk(&self.bounds.range(0), physical),
         }
     }
 
-    /// The values of the valid rows, piece by piece; and whether null rows have values, which are left out.
+    /// The values of the valid rows, as contiguous pieces; and whether null rows have values, which are left out.
     pub(super) fn pieces(&self, physical: bool) -> Result<(Vec<Dense>, bool), Error> {
-        if let Values::Views(buffers) = &self.values {
+        if let RowValues::Views(buffers) = &self.values {
             return Ok((memory::collect(buffers.iter().cloned().map(Dense::bytes))?, false));
         }
         let (runs, dropped) = self.runs()?;
@@ -194,16 +194,18 @@ impl Rows {
 
     fn chunk(&self, run: &Range<usize>, physical: bool) -> Result<Dense, Error> {
         match &self.values {
-            Values::List(values, item) => {
+            RowValues::List(values, item) => {
                 let values = values.slice(run.start, run.len());
                 Dense::new(&values, item, physical).map_err(refusal::in_rows)
             }
-            Values::Bytes(bytes) => Ok(Dense::bytes(bytes.slice_with_length(run.start, run.len()))),
-            Values::Views(_) => Ok(Dense::bytes(Buffer::default())),
+            RowValues::Bytes(bytes) => {
+                Ok(Dense::bytes(bytes.slice_with_length(run.start, run.len())))
+            }
+            RowValues::Views(_) => Ok(Dense::bytes(Buffer::default())),
         }
     }
 
-    /// Runs of values that belong to valid rows, at least one; and whether null rows have values.
+    /// Contiguous ranges of the values of valid rows, at least one; and whether null rows have values.
     fn runs(&self) -> Result<(Vec<Range<usize>>, bool), Error> {
         if let (Some(ends), 0) = (&self.ends, self.null_count()) {
             return Ok((vec![ends.clone()], false));

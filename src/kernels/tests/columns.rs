@@ -1,15 +1,15 @@
-//! Columns in sequence and side by side.
+//! Tests of concatenated and interleaved columns.
 
 use arrow_buffer::NullBuffer;
 
-use super::super::{Cells, FillBytes, Values, concatenate, interleave};
+use super::super::{CellValues, Cells, FillBytes, concatenate, interleave};
 use super::{BOOL, Random, bytes_of, dtype, words};
 use crate::error::Error;
 use crate::ffi::DLDataType;
 
 const ITEM: FillBytes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 
-/// A dtype for each size of an item.
+/// A dtype for each item size.
 fn dtypes() -> [(DLDataType, usize); 6] {
     let complex = |bits| dtype(5, bits);
     [
@@ -44,7 +44,7 @@ fn booleans_of_any_offset_become_bytes_or_numbers() {
     for offset in (0..=65).step_by(if cfg!(miri) { 13 } else { 1 }) {
         for len in [0, 1, 7, 8, 63, 64, 65, 200] {
             let bits = random.bits(offset, len, |random| random.below(2) == 0);
-            let cells = Cells { values: Values::Bits(&bits), nulls: None };
+            let cells = Cells { values: CellValues::Bits(&bits), nulls: None };
             let bytes = bytes_of(concatenate(&[cells], BOOL, None).expect("they fit"));
             assert!(bytes.iter().copied().eq(bits.iter().map(u8::from)), "{offset} {len}");
             let floats =
@@ -121,13 +121,12 @@ fn columns_lie_side_by_side() {
     }
 }
 
-/// Of wide rows the last strip begins among the columns of the one before, and the last rows of a register among
-/// the rows before.
+/// The last strip overlaps the one before, and the last rows of a register overlap the rows before.
 #[test]
 fn columns_lie_side_by_side_in_wide_rows() {
     let mut random = Random(15);
     for (dtype, size) in dtypes() {
-        // Miri takes seconds for each hundred cells, and this is safe code: one size is enough.
+        // Miri takes seconds per hundred cells, and this is safe code: one size is enough.
         if cfg!(miri) && size != 16 {
             continue;
         }
@@ -151,7 +150,7 @@ fn side_by_side(
             let cuts = cuts(random, rows).into_iter();
             cuts.map(|(start, end)| {
                 let bytes = &columns[column][start * size..end * size];
-                // Every other column has no nulls and stays where it is.
+                // Every other column has no nulls, so that it is borrowed.
                 let nulls = nulls[column].slice(start, end - start);
                 (bytes, (column % 2 == 1).then_some(nulls))
             })
@@ -193,7 +192,7 @@ fn columns_of_several_dtypes_become_one() {
             words(&bytes[..1], DLDataType::UINT8, None),
             words(&ints[8..], DLDataType::INT64, None),
         ],
-        vec![Cells { values: Values::Bits(&bits), nulls: None }],
+        vec![Cells { values: CellValues::Bits(&bits), nulls: None }],
         vec![words(&codes, dtype(10, 8), None)],
     ];
     let found = interleave(&columns, 3, DLDataType::FLOAT64, None).expect("they fit");
@@ -243,7 +242,7 @@ fn a_value_that_does_not_fit_is_found_where_it_is() {
         assert_eq!(concatenate(&columns[1], DLDataType::INT8, None).err(), Some(misfit(row, 0)));
         assert_eq!(interleave(&columns, ROWS, DLDataType::INT8, None).err(), Some(misfit(row, 1)));
 
-        // Values under a null are not read.
+        // A value that does not fit is ignored under a null.
         let nulls: NullBuffer = (0..ROWS).map(|at| at != row).collect::<Vec<_>>().into();
         let hidden = words(&bad, DLDataType::INT16, Some(&nulls));
         let found = concatenate(&[hidden], DLDataType::INT8, Some(&ITEM)).expect("hidden");
@@ -251,7 +250,7 @@ fn a_value_that_does_not_fit_is_found_where_it_is() {
         expected[row] = ITEM[0];
         assert_eq!(bytes_of(found), expected);
         assert!(concatenate(&[hidden], DLDataType::INT8, None).is_ok());
-        // But beside it.
+        // Any other one is an error.
         let nulls: NullBuffer =
             (0..ROWS).map(|at| at != row.abs_diff(1)).collect::<Vec<_>>().into();
         let beside = words(&bad, DLDataType::INT16, Some(&nulls));

@@ -1,4 +1,4 @@
-//! One value in the bits of a dtype.
+//! Tests of encoding a value in a dtype.
 
 use super::{BFLOAT16, BOOL, dtype};
 use crate::ffi::DLDataType;

@@ -7,14 +7,14 @@ mod tensors;
 
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
-use super::convert::{Cells, Values};
+use super::convert::{CellValues, Cells};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::memory::{Fresh, ManagedTensor};
 
 const BOOL: DLDataType = DLDataType::BOOL;
 const BFLOAT16: DLDataType = DLDataType::scalar(DLDataTypeCode::BFLOAT, 16);
 
-/// The same numbers in every run (xorshift).
+/// A xorshift generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -33,7 +33,7 @@ impl Random {
         (0..len).map(|_| self.next().to_le_bytes()[3]).collect()
     }
 
-    /// `len` bits behind `offset` others.
+    /// `len` random bits, after `offset` other bits.
     fn bits(
         &mut self,
         offset: usize,
@@ -43,14 +43,14 @@ impl Random {
         BooleanBuffer::collect_bool(offset + len, |_| bit(self)).slice(offset, len)
     }
 
-    /// Nulls in one of `one_in` cells.
+    /// Random validity with a null in one of `one_in` cells.
     fn nulls(&mut self, offset: usize, len: usize, one_in: usize) -> NullBuffer {
         NullBuffer::new(self.bits(offset, len, |random| random.below(one_in) != 0))
     }
 }
 
 fn words<'a>(bytes: &'a [u8], dtype: DLDataType, nulls: Option<&'a NullBuffer>) -> Cells<'a> {
-    Cells { values: Values::Words { bytes, dtype }, nulls }
+    Cells { values: CellValues::Words { bytes, dtype }, nulls }
 }
 
 fn bytes_of(fresh: Fresh) -> Vec<u8> {
@@ -76,7 +76,7 @@ fn tensor(
     ManagedTensor::from_fresh(memory, origin, dtype, flags, shape, strides).expect("it is true")
 }
 
-/// How many elements each index is away from the first one, in row-major order.
+/// The distance of each element from the first one, in row-major order.
 fn positions(shape: &[i64], strides: &[i64]) -> Vec<i64> {
     let (Some((extent, shape)), Some((stride, strides))) =
         (shape.split_first(), strides.split_first())

@@ -1,4 +1,4 @@
-//! Each numeric type as each other, compared with decimal arithmetic.
+//! Tests of casts between all numeric types, against decimal arithmetic.
 
 use arrow_buffer::NullBuffer;
 use half::f16;
@@ -9,12 +9,12 @@ use crate::dtype::for_each_numeric;
 use crate::error::Error;
 use crate::ffi::DLDataType;
 
-/// A type as text: every digit of a value, and the nearest value to a text.
+/// Conversion to all decimal digits of a value, and to the value nearest to a decimal.
 trait Text: Copy {
     const DTYPE: DLDataType;
     fn of(bits: u64) -> Self;
     fn digits(self) -> String;
-    /// For integers the value itself, if there is one.
+    /// For integers the exact value, if there is one.
     fn parse(digits: &str) -> Option<Self>;
     fn bytes(self) -> Vec<u8>;
 }
@@ -58,7 +58,7 @@ text! {
     f64, all_digits, |digits: &str| digits.parse().ok();
 }
 
-/// What is before the point, if nothing is behind it.
+/// The integer part, if the fraction is zero.
 fn whole(digits: &str) -> Option<&str> {
     match digits.split_once('.') {
         Some((_, fraction)) if fraction.contains(|digit| digit != '0') => None,
@@ -69,11 +69,11 @@ fn whole(digits: &str) -> Option<&str> {
 }
 
 fn all_digits(value: f64) -> String {
-    // The least float64 has as many.
+    // The least float64 has that many digits.
     format!("{value:.1075}")
 }
 
-/// By looking at all of them.
+/// Compares all float16 values.
 fn nearest_half(value: f64) -> f16 {
     let magnitude =
         |code: u16| if code == 0x7C00 { 65536.0 } else { f16::from_bits(code).to_f64() };
@@ -85,7 +85,7 @@ fn nearest_half(value: f64) -> f16 {
     if value.is_nan() { f16::NAN } else { f16::from_bits(code).copysign(f16::from_f64(value)) }
 }
 
-/// Values at which some type ends, or rounds, and any others.
+/// Limits of the types, halfway points, and random values.
 fn values<S: Text>(random: &mut Random) -> Vec<S> {
     let edges = [7u32, 8, 10, 11, 12, 15, 16, 23, 24, 25, 31, 32, 52, 53, 54, 62, 63, 64];
     let edges = edges.map(|bits| 1i128 << bits);
@@ -111,7 +111,7 @@ fn check<S: Text, D: Text>() {
         match (D::parse(&digits), found) {
             (Some(same), Ok(found)) => {
                 let found = bytes_of(found);
-                // One NaN is as good as the other.
+                // NaN payloads may differ.
                 if digits != "NaN" {
                     assert_eq!(found, same.bytes(), "{} to {}: {digits}", S::DTYPE, D::DTYPE);
                 }
@@ -133,7 +133,7 @@ fn check<S: Text, D: Text>() {
         }
         bytes.extend(alone);
     }
-    // All of them at once, those that do not fit under nulls.
+    // All of them at once, with nulls where a value does not fit.
     let nulls = NullBuffer::from(valid);
     let cells = words(&bytes, S::DTYPE, Some(&nulls));
     let found = concatenate(&[cells], D::DTYPE, Some(&[77; 16])).expect("nulls are not looked at");
@@ -159,7 +159,7 @@ for_each_numeric!(all_pairs);
 fn floats_become_the_nearest_bfloat() {
     let mut random = Random(22);
     for _ in 0..if cfg!(miri) { 20 } else { 20_000 } {
-        // Often halfway between two, or next to that.
+        // Often halfway between two values, or next to halfway.
         let noise = [0, 1, u64::MAX, random.next()][random.below(4)];
         let bits = (random.next() & !0xFFFF_FFFF_FFFF | 0x8000_0000_0000 & random.next())
             .wrapping_add(noise & 0xF);
@@ -172,7 +172,7 @@ fn floats_become_the_nearest_bfloat() {
             assert!(found.is_nan());
             continue;
         }
-        // The neighbours of what was found are further away, or as far and odd.
+        // The neighbours of the result are further away, or as far and odd.
         let distance = |code: u16| match half::bf16::from_bits(code) {
             infinite if infinite.is_infinite() => (value.abs() - 2f64.powi(128)).abs(),
             finite => (value.abs() - finite.to_f64()).abs(),

@@ -1,11 +1,11 @@
-//! Tensors of any strides.
+//! Tests of tensors with any strides.
 
 use super::super::{are_bools, pack_bools, unpack, widen, widen_integers};
 use super::{BFLOAT16, BOOL, Random, bytes_of, dtype, positions, tensor};
 use crate::error::Error;
 use crate::ffi::DLDataType;
 
-/// Shapes and strides, and how many elements lie below and from the first one on.
+/// Shapes and strides, and the number of elements before the first one and from it on.
 const LAYOUTS: &[(&[i64], &[i64], i64, i64)] = &[
     (&[], &[], 0, 1),
     (&[0], &[1], 0, 0),
@@ -25,7 +25,7 @@ const LAYOUTS: &[(&[i64], &[i64], i64, i64)] = &[
     (&[131, 70], &[-1, 131], 130, 69 * 131 + 1),
 ];
 
-/// Without the long ones where each step takes a microsecond.
+/// Without the long layouts under Miri.
 fn layouts() -> &'static [(&'static [i64], &'static [i64], i64, i64)] {
     if cfg!(miri) { &LAYOUTS[..14] } else { LAYOUTS }
 }
@@ -34,7 +34,7 @@ fn size(count: i64) -> usize {
     usize::try_from(count).expect("not negative")
 }
 
-/// Elements in a byte each: what `map` is to make of them.
+/// The result of `map` for elements of a byte each.
 fn expected<U>(
     bytes: &[u8],
     shape: &[i64],
@@ -75,7 +75,7 @@ fn runs_of_booleans_of_any_length_are_packed() {
             assert_eq!(are_bools(&bytes), bytes.iter().all(|byte| *byte <= 1));
         }
     }
-    // The only other byte is the last one, and one that leaves other bits alone.
+    // The only byte other than 0 is the last one, and it lacks the lowest bit.
     let mut bytes = vec![0; 4096 + 65];
     bytes[4096 + 64] = 128;
     assert!(!are_bools(&bytes));
@@ -83,7 +83,7 @@ fn runs_of_booleans_of_any_length_are_packed() {
     assert_eq!(bits.set_indices().collect::<Vec<_>>(), [4096 + 64]);
 }
 
-/// The codes of elements that are `bits` wide, the first in the lowest bits.
+/// Packs codes of `bits` bits, the first in the lowest bits.
 fn pack(codes: &[u8], bits: usize) -> Vec<u8> {
     let mut bytes = vec![0; (codes.len() * bits).div_ceil(8)];
     for bit in 0..codes.len() * bits {
@@ -111,7 +111,7 @@ fn elements_of_under_a_byte_are_unpacked_whatever_their_strides() {
     for (code, bits) in dtypes {
         let width = usize::from(bits);
         for &(shape, strides, below, above) in layouts() {
-            // The first element begins a byte, as the address of a tensor does.
+            // The first element begins at a byte boundary, as a tensor's address does.
             let before = (size(below) * width).div_ceil(8);
             let skipped = before * 8 - size(below) * width;
             let codes: Vec<u8> =
@@ -163,7 +163,7 @@ fn lanes_lie_one_behind_the_other() {
     let codes: Vec<u8> = (0..12).collect();
     let lanes = DLDataType { lanes: 3, ..dtype(1, 4) };
     let backwards = [9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2];
-    // Nine codes below the first one are 36 bits: five bytes, the first four bits of which are not ours.
+    // Nine codes before the first one are 36 bits: five bytes, of which the first four bits are unused.
     let mut shifted = vec![0];
     shifted.extend(&codes);
     let tensor_of = |strides, bytes: &[u8], origin, padded| {
@@ -193,7 +193,7 @@ fn small_floats_are_what_ml_dtypes_says() {
     const NAN: f32 = f32::NAN;
     const INF: f32 = f32::INFINITY;
     type Point = (u8, f32);
-    // Code, bits; zero, the least number, the least normal one, one, the highest; then what is special.
+    // Code, bits; zero, the least subnormal, the least normal number, one, the highest number; then special values.
     #[rustfmt::skip]
     let formats: [(u8, u8, &[Point]); 11] = [
         (7, 8, &[(0, 0.0), (1, 0.015625), (0x10, 0.25), (0x30, 1.0), (0x6F, 15.5), (0x70, INF), (0x71, NAN), (0x80, -0.0), (0xF0, -INF), (0xFF, NAN)]),
@@ -215,7 +215,7 @@ fn small_floats_are_what_ml_dtypes_says() {
             let same = found.to_bits() == value.to_bits() || found.is_nan() && value.is_nan();
             assert!(same, "code {code}, point {point:#x}: {found}, not {value}");
         }
-        // The next code is the next value, on both sides of zero.
+        // Consecutive codes are consecutive values, for either sign.
         for half in values.chunks(if code == 14 { 256 } else { values.len() / 2 }) {
             let numbers: Vec<f32> = half.iter().map(|x| x.abs()).filter(|x| !x.is_nan()).collect();
             assert!(numbers.is_sorted_by(|one, next| one < next), "code {code}");
