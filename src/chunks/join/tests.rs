@@ -11,7 +11,8 @@ use super::*;
 fn arrays() -> Vec<ArrayRef> {
     let texts = ["a", "", "zwölf", "d", "e", "six"];
     let some = |row: usize| row % 4 != 1;
-    let rows = (0..6).map(|row| some(row).then(|| vec![Some(row as f32), None]));
+    let rows = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0].into_iter().enumerate();
+    let rows = rows.map(|(row, value)| some(row).then(|| vec![Some(value), None]));
     let mut map = MapBuilder::new(None, StringBuilder::new(), Int32Builder::new());
     for row in 0..6 {
         map.keys().append_value(format!("key {row}"));
@@ -30,7 +31,7 @@ fn arrays() -> Vec<ArrayRef> {
         lists,
         Arc::new(StructArray::try_from(columns.to_vec()).unwrap()),
         Arc::new(BooleanArray::from_iter((0..6).map(|row| some(row).then_some(row > 2)))),
-        Arc::new(Decimal128Array::from_iter((0..6).map(|row| Some(row)))),
+        Arc::new(Decimal128Array::from_iter((0..6).map(Some))),
         Arc::new(StringArray::from_iter((0..6).map(|row| some(row).then_some(texts[row])))),
         Arc::new(LargeStringArray::from_iter_values(texts)),
         Arc::new(BinaryArray::from_iter_values(texts)),
