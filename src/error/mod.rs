@@ -342,7 +342,7 @@ pub enum Error {
         row.map_or("what lies before the first row is".into(), |row| format!("row {row} is"))
     )]
     NotUtf8 {
-        /// The first such row; `None` for what lies before the first one, which arrow-rs reads too.
+        /// The first such row; `None` for what lies before the first one, which arrow-rs 59 reads too.
         row: Option<usize>,
     },
     /// The memory is not the CPU's to read.
