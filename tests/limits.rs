@@ -6,6 +6,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ptr;
 use std::sync::Arc;
 use std::thread;
@@ -490,12 +491,11 @@ fn metadata_that_is_nested_deeply_is_malformed() {
         for text in
             [format!(r#"{{"shape":{deep}}}"#), format!(r#"{{"shape":[1],"x":{deep}}}"#), deep]
         {
-            let metadata = [
+            let metadata = HashMap::from([
                 ("ARROW:extension:name".to_owned(), "arrow.fixed_shape_tensor".to_owned()),
                 ("ARROW:extension:metadata".to_owned(), text),
-            ];
-            let field =
-                Field::new("x", array.data_type().clone(), true).with_metadata(metadata.into());
+            ]);
+            let field = Field::new("x", array.data_type().clone(), true).with_metadata(metadata);
             let error = to_dlpack(&array, &field, &ExportOptions::default()).err();
             assert!(matches!(error, Some(Error::MalformedExtension { .. })), "{error:?}");
         }

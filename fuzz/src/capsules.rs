@@ -7,7 +7,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use arbitrary::{Result, Unstructured};
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_dlpack::ffi::{
     DLManagedTensor, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
     DLPackVersion, DLTensor,
@@ -19,6 +18,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
+use crate::arrow_c::{ArrowArray, ArrowSchema};
 use crate::draw::{self, rarely};
 use crate::structures::{Pair, Releases};
 use crate::support::{self as tests, Abi, Watch};
@@ -236,7 +236,7 @@ unsafe extern "C" fn drop_schema(capsule: *mut ffi::PyObject) {
     // SAFETY: made by `structures`.
     unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule, c"arrow_schema".as_ptr());
-        drop(Box::from_raw(pointer.cast::<FFI_ArrowSchema>()));
+        drop(Box::from_raw(pointer.cast::<ArrowSchema>()));
     }
 }
 
@@ -244,7 +244,7 @@ unsafe extern "C" fn drop_array(capsule: *mut ffi::PyObject) {
     // SAFETY: as above.
     unsafe {
         let pointer = ffi::PyCapsule_GetPointer(capsule, c"arrow_array".as_ptr());
-        drop(Box::from_raw(pointer.cast::<FFI_ArrowArray>()));
+        drop(Box::from_raw(pointer.cast::<ArrowArray>()));
     }
 }
 

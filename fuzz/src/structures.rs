@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arbitrary::{Result, Unstructured};
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 
+use crate::arrow_c::{ArrowArray, ArrowSchema};
 use crate::draw::{self, rarely};
 
 /// How often the structures of one pair have been released.
@@ -19,8 +19,8 @@ pub(crate) struct Releases {
 
 /// A pair as an object hands it out, its memory and what became of it.
 pub(crate) struct Pair {
-    pub(crate) schema: FFI_ArrowSchema,
-    pub(crate) array: FFI_ArrowArray,
+    pub(crate) schema: ArrowSchema,
+    pub(crate) array: ArrowArray,
     pub(crate) releases: Arc<Releases>,
 }
 
@@ -30,10 +30,10 @@ pub(crate) struct Pair {
 struct Arena {
     bytes: Vec<Box<[u64]>>,
     texts: Vec<CString>,
-    schemas: Vec<Box<FFI_ArrowSchema>>,
-    arrays: Vec<Box<FFI_ArrowArray>>,
-    schema_lists: Vec<Box<[*mut FFI_ArrowSchema]>>,
-    array_lists: Vec<Box<[*mut FFI_ArrowArray]>>,
+    schemas: Vec<Box<ArrowSchema>>,
+    arrays: Vec<Box<ArrowArray>>,
+    schema_lists: Vec<Box<[*mut ArrowSchema]>>,
+    array_lists: Vec<Box<[*mut ArrowArray]>>,
     buffer_lists: Vec<Box<[*const c_void]>>,
 }
 
@@ -47,7 +47,7 @@ unsafe impl Send for Arena {}
 // SAFETY: as above.
 unsafe impl Sync for Arena {}
 
-unsafe extern "C" fn release_schema(schema: *mut FFI_ArrowSchema) {
+unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     // SAFETY: the interface calls this once, with the structure or where it was moved to.
     unsafe {
         let private = Box::from_raw((*schema).private_data.cast::<Private>());
@@ -56,7 +56,7 @@ unsafe extern "C" fn release_schema(schema: *mut FFI_ArrowSchema) {
     }
 }
 
-unsafe extern "C" fn release_array(array: *mut FFI_ArrowArray) {
+unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     // SAFETY: as above.
     unsafe {
         let private = Box::from_raw((*array).private_data.cast::<Private>());
@@ -66,12 +66,12 @@ unsafe extern "C" fn release_array(array: *mut FFI_ArrowArray) {
 }
 
 /// Children belong to their parent, which frees them.
-unsafe extern "C" fn release_child_schema(schema: *mut FFI_ArrowSchema) {
+unsafe extern "C" fn release_child_schema(schema: *mut ArrowSchema) {
     // SAFETY: as above.
     unsafe { (*schema).release = None }
 }
 
-unsafe extern "C" fn release_child_array(array: *mut FFI_ArrowArray) {
+unsafe extern "C" fn release_child_array(array: *mut ArrowArray) {
     // SAFETY: as above.
     unsafe { (*array).release = None }
 }
@@ -189,7 +189,7 @@ impl Arena {
         &mut self,
         u: &mut Unstructured<'_>,
         depth: usize,
-    ) -> Result<(FFI_ArrowSchema, FFI_ArrowArray)> {
+    ) -> Result<(ArrowSchema, ArrowArray)> {
         let Kind(format, others, width, n_children) = loop {
             let kind = u.choose_iter(KINDS.iter())?;
             if kind.3 == 0 || depth > 0 {
@@ -294,9 +294,9 @@ impl Arena {
         }
 
         let (schemas, arrays): (Vec<_>, Vec<_>) = children.into_iter().unzip();
-        let mut schemas: Box<[*mut FFI_ArrowSchema]> =
+        let mut schemas: Box<[*mut ArrowSchema]> =
             schemas.into_iter().map(|schema| self.keep_schema(schema)).collect();
-        let mut arrays: Box<[*mut FFI_ArrowArray]> =
+        let mut arrays: Box<[*mut ArrowArray]> =
             arrays.into_iter().map(|array| self.keep_array(array)).collect();
         let (mut n_schemas, mut n_arrays) = (schemas.len() as i64, arrays.len() as i64);
         let (mut schema_list, mut array_list) = (schemas.as_mut_ptr(), arrays.as_mut_ptr());
@@ -337,7 +337,7 @@ impl Arena {
         self.schema_lists.push(schemas);
         self.array_lists.push(arrays);
         self.buffer_lists.push(buffers);
-        let schema = FFI_ArrowSchema {
+        let schema = ArrowSchema {
             format,
             name,
             metadata,
@@ -348,7 +348,7 @@ impl Arena {
             release: if is_spoilt && rarely(u, 8)? { None } else { Some(release_child_schema) },
             private_data: ptr::null_mut(),
         };
-        let array = FFI_ArrowArray {
+        let array = ArrowArray {
             length,
             null_count,
             offset,
@@ -363,14 +363,14 @@ impl Arena {
         Ok((schema, array))
     }
 
-    fn keep_schema(&mut self, schema: FFI_ArrowSchema) -> *mut FFI_ArrowSchema {
+    fn keep_schema(&mut self, schema: ArrowSchema) -> *mut ArrowSchema {
         let mut schema = Box::new(schema);
         let at = &raw mut *schema;
         self.schemas.push(schema);
         at
     }
 
-    fn keep_array(&mut self, array: FFI_ArrowArray) -> *mut FFI_ArrowArray {
+    fn keep_array(&mut self, array: ArrowArray) -> *mut ArrowArray {
         let mut array = Box::new(array);
         let at = &raw mut *array;
         self.arrays.push(array);

@@ -445,6 +445,16 @@ def test_offsets_that_lead_astray_are_refused(offsets, format):
     assert source.released == 1
 
 
+@pytest.mark.parametrize("format", [b"u", b"z", b"U", b"Z"])
+def test_offsets_of_no_texts_lead_nowhere(format):
+    offsets = (ctypes.c_int64 * 4)(-1, -1, -1, -1)
+    text = ctypes.create_string_buffer(b"abcdefgh")
+    buffers = [None, ctypes.addressof(offsets), ctypes.addressof(text)]
+    source = Source(schema={"format": format}, length=0, offset=1, buffers=buffers)
+    assert len(Array(source)) == 0
+    assert source.released == 1
+
+
 @pytest.mark.parametrize(
     "answer", [None, (1, 2), lambda: hostile.Producer().capsule(), ("a",), [1, 2, 3]]
 )

@@ -342,7 +342,7 @@ pub enum Error {
         row.map_or("what lies before the first row is".into(), |row| format!("row {row} is"))
     )]
     NotUtf8 {
-        /// The first such row; `None` for values before the first row, which arrow-rs checks too.
+        /// The first such row; `None` for values before the first row, which arrow-rs 59 checks too.
         row: Option<usize>,
     },
     /// The CPU cannot read the tensor's memory.

@@ -277,7 +277,7 @@ fn bytes<T: ByteArrayType>(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, Error> {
     // Values after the last offset are not checked.
-    let end = offsets.last().map_or(0, |last| last.as_usize());
+    let end = offsets.inner().last().map_or(0, |last| last.as_usize());
     let values = values.as_primitive::<UInt8Type>().values().inner().slice_with_length(0, end);
     match GenericByteArray::<T>::try_new(offsets.clone(), values.clone(), nulls) {
         Ok(array) => Ok(Arc::new(array)),

@@ -4,21 +4,21 @@
 #![expect(unsafe_code, reason = "moves C structures out of capsules")]
 
 use std::ffi::CStr;
+use std::ptr;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::PyCapsule;
 
+use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema};
 use super::ffi_validate::field_from;
 use super::request::described;
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
 pub(super) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {
-    let schema = pointer::<FFI_ArrowSchema>(capsule, c"arrow_schema")?;
+    let schema = pointer::<ArrowSchema>(capsule, c"arrow_schema")?;
     // SAFETY: S1, and the capsule outlives this call.
     unsafe { field_from(schema) }.map_err(PyValueError::new_err)
 }
@@ -36,23 +36,25 @@ pub(super) fn pointer<T>(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> PyResul
     Ok(pointer.as_ptr())
 }
 
-pub(super) fn move_array(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArray> {
-    let array = pointer::<FFI_ArrowArray>(capsule, c"arrow_array")?;
+pub(super) fn move_array(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowArray> {
+    let array = pointer::<ArrowArray>(capsule, c"arrow_array")?;
     // SAFETY: S1. A released structure is left behind, as the interface asks; the section keeps other
     // threads from moving it too, where there is no GIL.
-    let array = with_critical_section(capsule, || unsafe { FFI_ArrowArray::from_raw(array) });
+    let array =
+        with_critical_section(capsule, || unsafe { ptr::replace(array, ArrowArray::released()) });
     if array.is_released() {
         return Err(PyValueError::new_err("the Arrow array has been released already"));
     }
     Ok(array)
 }
 
-pub(super) fn move_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<FFI_ArrowArrayStream> {
-    let stream = pointer::<FFI_ArrowArrayStream>(capsule, c"arrow_array_stream")?;
+pub(super) fn move_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<ArrowArrayStream> {
+    let stream = pointer::<ArrowArrayStream>(capsule, c"arrow_array_stream")?;
     // SAFETY: as for arrays.
-    let stream =
-        with_critical_section(capsule, || unsafe { FFI_ArrowArrayStream::from_raw(stream) });
-    if stream.release.is_none() {
+    let stream = with_critical_section(capsule, || unsafe {
+        ptr::replace(stream, ArrowArrayStream::released())
+    });
+    if stream.is_released() {
         return Err(PyValueError::new_err("the Arrow stream has been released already"));
     }
     Ok(stream)

@@ -10,12 +10,13 @@ use std::mem;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, from_ffi_and_data_type};
+use arrow_array::ffi::from_ffi_and_data_type;
 use arrow_array::{Array, ArrayRef, StructArray, make_array};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields};
 
+use super::arrow_c::ArrowArray;
 use super::arrow_workarounds::repaired;
 use super::ffi_validate::{Checked, check_array, child_types, fenced};
 use crate::import;
@@ -25,7 +26,7 @@ use crate::memory::release_foreign;
 /// arrow-rs moves. Numeric arrays are checked in constant time, apart from a count of nulls if there are any;
 /// other arrays are checked in full, because offsets and keys index memory.
 pub(super) fn array_from(
-    mut array: FFI_ArrowArray,
+    mut array: ArrowArray,
     data_type: &DataType,
 ) -> Checked<(ArrayRef, usize)> {
     let moved = check_array(&array, data_type)?;
@@ -38,17 +39,24 @@ pub(super) fn array_from(
     Ok((array, moved))
 }
 
-/// Corrects two things that arrow-rs relies on: removes the buffers of null arrays, which have none by the
-/// interface, and marks the null count as unknown unless it is 0, so that arrow-rs counts.
+/// Corrects three things that arrow-rs relies on: removes the buffers of null arrays, which have none by the
+/// interface; marks the null count as unknown unless it is 0, so that arrow-rs counts; and sets the offset of texts
+/// and binaries without rows to 0, because arrow-rs 60 takes the entry there, which has not been checked, for the
+/// size of their bytes. (`arrow_workarounds` replaces such arrays by new ones.)
 ///
 /// # Safety
 ///
 /// `array` is ours, meets S1 and has passed [`check_array`].
-unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
+unsafe fn correct(array: *mut ArrowArray, data_type: &DataType) {
     // SAFETY: the caller's promise; children and dictionaries are owned by their parent.
     unsafe {
         match data_type {
             DataType::Null => (*array).n_buffers = 0,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
+                if (*array).length == 0 =>
+            {
+                (*array).offset = 0;
+            }
             _ if (*array).null_count > 0 => (*array).null_count = -1,
             _ => {}
         }
@@ -62,18 +70,18 @@ unsafe fn correct(array: *mut FFI_ArrowArray, data_type: &DataType) {
 }
 
 /// A structure that is released when its last user is dropped.
-pub(super) struct OwnedArray(pub(super) FFI_ArrowArray);
+pub(super) struct OwnedArray(pub(super) ArrowArray);
 
 impl OwnedArray {
     /// The structure, which is not released.
-    pub(super) fn into_inner(mut self) -> FFI_ArrowArray {
-        mem::replace(&mut self.0, FFI_ArrowArray::empty())
+    pub(super) fn into_inner(mut self) -> ArrowArray {
+        mem::replace(&mut self.0, ArrowArray::released())
     }
 }
 
 impl Drop for OwnedArray {
     fn drop(&mut self) {
-        let array = mem::replace(&mut self.0, FFI_ArrowArray::empty());
+        let array = mem::replace(&mut self.0, ArrowArray::released());
         release_foreign(move || drop(array));
     }
 }
@@ -81,7 +89,7 @@ impl Drop for OwnedArray {
 /// A structure, or one below it.
 #[derive(Clone, Copy)]
 struct Part<'a> {
-    array: &'a FFI_ArrowArray,
+    array: &'a ArrowArray,
     owner: &'a Arc<OwnedArray>,
 }
 
@@ -127,9 +135,11 @@ impl Part<'_> {
         let start = self.array.offset() + from;
         let mut columns = Vec::with_capacity(fields.len());
         for (index, field) in fields.iter().enumerate() {
-            let child = Part { array: self.array.child(index), owner: self.owner };
             // SAFETY: the caller's promise holds for children, which are as long as their parent's end.
-            let column = unsafe { child.rows(field.data_type(), start, len) }?;
+            let column = unsafe {
+                let child = Part { array: self.array.child(index), owner: self.owner };
+                child.rows(field.data_type(), start, len)
+            }?;
             let is_hidden = |inner| nulls.as_ref().is_some_and(|outer| outer.contains(inner));
             if !field.is_nullable() && !column.nulls().is_none_or(is_hidden) {
                 return Err(ArrowError::InvalidArgumentError(format!(
@@ -211,7 +221,8 @@ impl Part<'_> {
     /// That of [`rows`](Self::rows).
     unsafe fn through_array_data(self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
         // SAFETY: the caller's promise.
-        let data = unsafe { from_ffi_and_data_type(self.shared(), data_type.clone()) }?;
+        let data =
+            unsafe { from_ffi_and_data_type(self.shared().into_theirs(), data_type.clone()) }?;
         let data = repaired(data)?;
         if !data_type.is_primitive() {
             data.validate_full()?;
@@ -220,8 +231,8 @@ impl Part<'_> {
     }
 
     /// A copy of the structure, whose release drops a reference to the owner.
-    fn shared(self) -> FFI_ArrowArray {
-        unsafe extern "C" fn release(array: *mut FFI_ArrowArray) {
+    fn shared(self) -> ArrowArray {
+        unsafe extern "C" fn release(array: *mut ArrowArray) {
             // SAFETY: called once, by the interface, with the array that was made below.
             unsafe {
                 drop(Arc::from_raw((*array).private_data.cast::<OwnedArray>()));

@@ -7,12 +7,12 @@
 
 use std::{ptr, slice};
 
-use arrow_array::ffi::FFI_ArrowArray;
 use arrow_array::{ArrayRef, make_array};
 use arrow_buffer::{BooleanBufferBuilder, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 
+use super::arrow_c::ArrowArray;
 use super::ffi_validate::{Checked, check_array, fenced};
 use crate::memory::{self, release_foreign};
 
@@ -48,8 +48,8 @@ impl<'a> Gather<'a> {
     /// complete.
     pub(super) fn take(
         &mut self,
-        chunk: FFI_ArrowArray,
-    ) -> Checked<(Option<FFI_ArrowArray>, Option<ArrayRef>)> {
+        chunk: ArrowArray,
+    ) -> Checked<(Option<ArrowArray>, Option<ArrayRef>)> {
         let taken = self.append(&chunk);
         let is_taken = taken == Ok(true);
         let chunk = if is_taken || taken.is_err() {
@@ -63,7 +63,7 @@ impl<'a> Gather<'a> {
     }
 
     /// Appends a chunk if it is to be joined, and returns whether it did.
-    fn append(&mut self, chunk: &FFI_ArrowArray) -> Checked<bool> {
+    fn append(&mut self, chunk: &ArrowArray) -> Checked<bool> {
         let bytes = usize::try_from(chunk.length).ok();
         let bytes = bytes.and_then(|rows| rows.checked_mul(self.width?));
         let Some(bytes) = bytes.filter(|&bytes| bytes <= SMALL) else {
@@ -128,7 +128,7 @@ fn row_width(data_type: &DataType) -> Option<usize> {
 /// # Safety
 ///
 /// `array` meets S1 and has passed [`check_array`] for this type, which has a [`row_width`].
-unsafe fn has_buffers(array: &FFI_ArrowArray, data_type: &DataType) -> bool {
+unsafe fn has_buffers(array: &ArrowArray, data_type: &DataType) -> bool {
     match data_type {
         DataType::FixedSizeList(item, _) => {
             // SAFETY: the caller's promise holds for children.
@@ -184,7 +184,7 @@ impl ColumnBuilder {
     /// # Safety
     ///
     /// `array` meets S1, has passed [`check_array`] for this type and [`has_buffers`]; it has these rows.
-    unsafe fn append(&mut self, array: &FFI_ArrowArray, from: usize, len: usize) {
+    unsafe fn append(&mut self, array: &ArrowArray, from: usize, len: usize) {
         let start = array.offset() + from;
         // SAFETY: the caller's promise; every type here has a validity, which may be NULL, and has then as many bits as
         // there are rows up to the last.

@@ -6,9 +6,9 @@
 
 use std::slice;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_schema::DataType;
 
+use super::arrow_c::{ArrowArray, ArrowSchema};
 use super::ffi_import::OwnedArray;
 use super::ffi_validate::{MAX_FIELDS, check_array, check_node, child_of, children, number};
 use crate::error::Error;
@@ -30,12 +30,11 @@ pub(super) struct Columns {
 /// # Safety
 ///
 /// `schema` points to a structure that meets S1.
-pub(super) unsafe fn columns_of(schema: *const FFI_ArrowSchema) -> Option<Columns> {
+pub(super) unsafe fn columns_of(schema: *const ArrowSchema) -> Option<Columns> {
     let mut fields = MAX_FIELDS;
     // SAFETY: the caller's promise.
     let table = unsafe { check_node(schema, MAX_DEPTH, &mut fields) }.ok()?;
-    let is_plain =
-        |schema: &FFI_ArrowSchema| schema.metadata.is_null() && schema.dictionary.is_null();
+    let is_plain = |schema: &ArrowSchema| schema.metadata.is_null() && schema.dictionary.is_null();
     if table.format != "+s" || !is_plain(table.schema) || table.schema.n_children < 2 {
         return None;
     }
@@ -53,9 +52,9 @@ pub(super) unsafe fn columns_of(schema: *const FFI_ArrowSchema) -> Option<Column
 
 /// The matrix of a table with such columns; the array back if it has nulls, or is not well-formed.
 pub(super) fn made(
-    array: FFI_ArrowArray,
+    array: ArrowArray,
     columns: &Columns,
-) -> Result<Result<ManagedTensor, FFI_ArrowArray>, Error> {
+) -> Result<Result<ManagedTensor, ArrowArray>, Error> {
     let array = OwnedArray(array);
     let Some(cells) = cells_of(&array.0, columns)? else {
         return Ok(Err(array.into_inner()));
@@ -77,7 +76,7 @@ pub(super) fn made(
 
 /// The cells of each column, if the array is well-formed, with the expected columns, and none is null.
 fn cells_of<'a>(
-    table: &'a FFI_ArrowArray,
+    table: &'a ArrowArray,
     &Columns { ref data_type, dtype, count }: &Columns,
 ) -> Result<Option<Vec<[Cells<'a>; 1]>>, Error> {
     let rows = usize::try_from(table.length).ok().filter(|&rows| rows > 0);
@@ -95,7 +94,7 @@ fn cells_of<'a>(
     let Ok(columns) = children(table.n_children, table.children) else { return Ok(None) };
     let mut cells = memory::reserved(count)?;
     for column in columns {
-        let is_whole = |column: &&FFI_ArrowArray| {
+        let is_whole = |column: &&ArrowArray| {
             check_array(column, data_type) == Ok(0) && column.len() >= end && !has_nulls(column)
         };
         let Some(column) = child_of(column).ok().filter(is_whole) else { return Ok(None) };
@@ -116,7 +115,7 @@ fn cells_of<'a>(
 }
 
 /// Whether there may be nulls in an array whose first buffer, which is there, is its validity.
-fn has_nulls(array: &FFI_ArrowArray) -> bool {
+fn has_nulls(array: &ArrowArray) -> bool {
     // SAFETY: S1, there is a pointer to it.
     array.null_count != 0 && !unsafe { array.buffers.read() }.is_null()
 }

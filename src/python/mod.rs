@@ -38,6 +38,7 @@ mod access;
 mod arguments;
 mod array;
 mod array_methods;
+mod arrow_c;
 mod arrow_capsule;
 mod arrow_workarounds;
 mod assemble;

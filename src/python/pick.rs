@@ -9,12 +9,12 @@ use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 use std::ptr;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_schema::FieldRef;
 use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::arrow_c::{ArrowArray, ArrowSchema};
 use super::ffi_validate::{
     Checked, MAX_FIELDS, check_metadata, children, fenced, field_from, schema_at,
 };
@@ -27,7 +27,7 @@ use crate::names;
 ///
 /// `schema` points to a structure that meets S1.
 pub(super) unsafe fn field_of(
-    schema: *const FFI_ArrowSchema,
+    schema: *const ArrowSchema,
     wanted: Option<&[String]>,
 ) -> PyResult<(FieldRef, Option<Pick>)> {
     if let Some(wanted) = wanted {
@@ -47,7 +47,7 @@ pub(super) unsafe fn field_of(
 ///
 /// That of [`field_of`].
 unsafe fn picked(
-    schema: *const FFI_ArrowSchema,
+    schema: *const ArrowSchema,
     wanted: &[String],
 ) -> PyResult<Option<(FieldRef, Pick)>> {
     // SAFETY: the caller's promise.
@@ -78,9 +78,7 @@ unsafe fn picked(
 /// # Safety
 ///
 /// `schema` points to a structure that meets S1, for as long as the result is used.
-unsafe fn columns_of<'a>(
-    schema: *const FFI_ArrowSchema,
-) -> Checked<Option<Vec<&'a FFI_ArrowSchema>>> {
+unsafe fn columns_of<'a>(schema: *const ArrowSchema) -> Checked<Option<Vec<&'a ArrowSchema>>> {
     // SAFETY: the caller's promise.
     let schema = unsafe { schema_at(schema) }?;
     // SAFETY: S1, texts end with a NUL.
@@ -92,7 +90,7 @@ unsafe fn columns_of<'a>(
     // SAFETY: S1.
     unsafe { check_metadata(schema.metadata) }?;
     // An extension type that is stored as a struct is a column, and no table.
-    if fenced(|| schema.metadata())?.contains_key(EXTENSION_TYPE_NAME_KEY) {
+    if fenced(|| schema.theirs().metadata())?.contains_key(EXTENSION_TYPE_NAME_KEY) {
         return Ok(None);
     }
     let columns = children(schema.n_children, schema.children)?;
@@ -101,7 +99,7 @@ unsafe fn columns_of<'a>(
 }
 
 /// A column's name. A name that is not valid text cannot be asked for.
-fn name_of(column: &FFI_ArrowSchema) -> Cow<'_, str> {
+fn name_of(column: &ArrowSchema) -> Cow<'_, str> {
     match column.name.is_null() {
         true => Cow::Borrowed(""),
         // SAFETY: S1, texts end with a NUL.
@@ -122,7 +120,7 @@ pub(super) struct Pick {
 
 impl Pick {
     /// An array structure that has these children and no others. It meets S1 if `whole` does, which it owns.
-    pub(super) fn of(&self, whole: FFI_ArrowArray) -> Checked<FFI_ArrowArray> {
+    pub(super) fn of(&self, whole: ArrowArray) -> Checked<ArrowArray> {
         if usize::try_from(whole.n_children) != Ok(self.among) {
             return Err(format!(
                 "the Arrow array of a table is malformed: {} children where {} are expected",
@@ -144,12 +142,12 @@ impl Pick {
 /// What a part of a structure stands for.
 #[expect(dead_code, reason = "owns what the part points to")]
 struct Whole {
-    array: FFI_ArrowArray,
-    kept: Vec<*mut FFI_ArrowArray>,
+    array: ArrowArray,
+    kept: Vec<*mut ArrowArray>,
 }
 
 /// Releases the whole structure. Its producer releases the children with it, these and all others.
-unsafe extern "C" fn release(part: *mut FFI_ArrowArray) {
+unsafe extern "C" fn release(part: *mut ArrowArray) {
     // SAFETY: called once, by the interface, with a structure that `Pick::of` has made.
     unsafe {
         drop(Box::from_raw((*part).private_data.cast::<Whole>()));
@@ -158,7 +156,7 @@ unsafe extern "C" fn release(part: *mut FFI_ArrowArray) {
 }
 
 /// The selected children of an array.
-pub(super) fn wanted_of(pick: Option<&Pick>, array: FFI_ArrowArray) -> Checked<FFI_ArrowArray> {
+pub(super) fn wanted_of(pick: Option<&Pick>, array: ArrowArray) -> Checked<ArrowArray> {
     match pick {
         Some(pick) => pick.of(array),
         None => Ok(array),

@@ -10,18 +10,17 @@ use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
-use arrow_schema::ffi::Flags;
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 
 use super::array::PyArray;
-use super::arrow_capsule;
 use super::buffer_import::{self, ArraySpec};
 use super::ffi_validate::{MAX_FIELDS, fenced};
 use super::run::unlocked;
 use super::tensor::PyTensor;
+use super::{arrow_c, arrow_capsule};
 use crate::chunks::{self, Meaning};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
@@ -194,10 +193,7 @@ fn schema_of(
     let dictionary = dictionary.map(|values| schema_of(&values, depth + 1, fields)).transpose()?;
     let metadata = metadata.extract::<std::collections::HashMap<String, String>>()?;
     let schema = fenced(|| {
-        FFI_ArrowSchema::try_new(&format, children, dictionary)?
-            .with_name(&name.unwrap_or_default())?
-            .with_flags(Flags::from_bits_truncate(flags))?
-            .with_metadata(metadata)
+        arrow_c::schema(&format, &name.unwrap_or_default(), flags, metadata, children, dictionary)
     });
     schema.map_err(PyValueError::new_err)
 }

@@ -3,8 +3,6 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 #![expect(unsafe_code, reason = "reads schemas where they are")]
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
@@ -12,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
 use super::array::PyArray;
+use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema};
 use super::arrow_capsule::{move_array, move_stream, pointer};
 use super::capsule::Level;
 use super::expected::Expected;
@@ -161,7 +160,7 @@ fn asked<'py>(
 fn taken_stream(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
-) -> PyResult<FFI_ArrowArrayStream> {
+) -> PyResult<ArrowArrayStream> {
     let capsule = asked(object, method)?.cast_into::<PyCapsule>().map_err(|error| {
         PyTypeError::new_err(format!(
             "{}.__arrow_c_stream__ returned {}, not a capsule",
@@ -192,7 +191,7 @@ impl<'py> Pair<'py> {
 
     /// The matrix of a table of plain numbers of one type; else the array.
     pub(super) fn matrix(&self) -> PyResult<Result<ManagedTensor, Imported>> {
-        let schema = pointer::<FFI_ArrowSchema>(&self.schema, c"arrow_schema")?;
+        let schema = pointer::<ArrowSchema>(&self.schema, c"arrow_schema")?;
         // SAFETY: S1, and the capsule outlives this call.
         let Some(columns) = (unsafe { matrix::columns_of(schema) }) else {
             return self.import(None).map(Err);
@@ -214,9 +213,9 @@ impl<'py> Pair<'py> {
     fn import_as(
         &self,
         wanted: Option<&[String]>,
-        array: impl FnOnce() -> PyResult<FFI_ArrowArray>,
+        array: impl FnOnce() -> PyResult<ArrowArray>,
     ) -> PyResult<Imported> {
-        let schema = pointer::<FFI_ArrowSchema>(&self.schema, c"arrow_schema")?;
+        let schema = pointer::<ArrowSchema>(&self.schema, c"arrow_schema")?;
         // SAFETY: S1, and the capsule outlives this call.
         let (field, pick) = unsafe { field_of(schema, wanted) }?;
         let array = wanted_of(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
@@ -228,7 +227,7 @@ impl<'py> Pair<'py> {
 }
 
 /// An upper bound of the bytes that an import reads or moves, computed before the array has been checked.
-fn most_work(array: &FFI_ArrowArray, data_type: &DataType) -> usize {
+fn most_work(array: &ArrowArray, data_type: &DataType) -> usize {
     let rows = usize::try_from(array.length.max(array.offset)).unwrap_or(usize::MAX);
     let width = data_type.primitive_width().unwrap_or(usize::MAX);
     rows.max(1).saturating_mul(width.saturating_mul(2))

@@ -6,13 +6,12 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema};
 use super::ffi_import::array_from;
 use super::ffi_validate::{Checked, fenced};
 use super::gather::Gather;
@@ -22,10 +21,7 @@ use super::pick::{Pick, field_of, wanted_of};
 use crate::memory::release_foreign;
 
 /// All arrays of a stream, on a thread that is not attached to Python.
-pub(super) fn drained(
-    stream: FFI_ArrowArrayStream,
-    wanted: Option<&[String]>,
-) -> PyResult<Imported> {
+pub(super) fn drained(stream: ArrowArrayStream, wanted: Option<&[String]>) -> PyResult<Imported> {
     let mut stream = Stream::open(stream, wanted)?;
     let field = Arc::clone(&stream.field);
     let (mut chunks, mut moved) = (Vec::new(), 0);
@@ -61,21 +57,18 @@ pub(super) fn drained(
 /// A stream, read array by array, and released when this is dropped.
 pub(super) struct Stream {
     /// `Some` until this is dropped.
-    stream: Option<FFI_ArrowArrayStream>,
+    stream: Option<ArrowArrayStream>,
     pub(super) field: FieldRef,
     pick: Option<Pick>,
 }
 
 impl Stream {
-    pub(super) fn open(
-        mut stream: FFI_ArrowArrayStream,
-        wanted: Option<&[String]>,
-    ) -> PyResult<Self> {
+    pub(super) fn open(mut stream: ArrowArrayStream, wanted: Option<&[String]>) -> PyResult<Self> {
         let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
             let what = "the Arrow stream has no get_schema or no get_next";
             return Err(PyValueError::new_err(what));
         };
-        let mut schema = FFI_ArrowSchema::empty();
+        let mut schema = ArrowSchema::released();
         // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
         let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
         if code != 0 {
@@ -98,10 +91,10 @@ impl Stream {
     }
 
     /// The next array, not checked.
-    fn pull(&mut self) -> Checked<Option<FFI_ArrowArray>> {
+    fn pull(&mut self) -> Checked<Option<ArrowArray>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let Some(get_next) = stream.get_next else { return Ok(None) };
-        let mut chunk = FFI_ArrowArray::empty();
+        let mut chunk = ArrowArray::released();
         // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
         let code = unsafe { get_next(stream, &raw mut chunk) };
         if code != 0 {
@@ -112,7 +105,7 @@ impl Stream {
 }
 
 /// Releases an array.
-fn release(array: FFI_ArrowArray) {
+fn release(array: ArrowArray) {
     release_foreign(move || drop(array));
 }
 
@@ -123,7 +116,7 @@ impl Drop for Stream {
     }
 }
 
-fn failure(stream: &mut FFI_ArrowArrayStream, code: i32) -> String {
+fn failure(stream: &mut ArrowArrayStream, code: i32) -> String {
     // SAFETY: S1; the text is valid until the next call on the stream.
     let message = unsafe {
         let text = stream.get_last_error.map(|get| get(stream)).filter(|text| !text.is_null());

@@ -3,10 +3,10 @@
 
 use std::ffi::c_void;
 
-use arrow_array::ffi::FFI_ArrowArray;
 use arrow_data::{BufferSpec, layout};
 use arrow_schema::{DataType, UnionMode};
 
+use super::super::arrow_c::ArrowArray;
 use super::{Checked, children};
 
 /// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit
@@ -15,10 +15,7 @@ const MAX_VARIADIC: usize = (1 << 31) / size_of::<*const c_void>();
 
 /// Checks everything that arrow-rs assumes about an array, and returns how many bytes are misaligned. The type
 /// bounds the depth.
-pub(in crate::python) fn check_array(
-    array: &FFI_ArrowArray,
-    data_type: &DataType,
-) -> Checked<usize> {
+pub(in crate::python) fn check_array(array: &ArrowArray, data_type: &DataType) -> Checked<usize> {
     let malformed = |what| format!("the Arrow array of {data_type} is malformed: {what}");
     let end = check_length(array).map_err(malformed)?;
     let mut moved = check_buffers(array, data_type, end).map_err(malformed)?;
@@ -45,7 +42,7 @@ pub(in crate::python) fn check_array(
 }
 
 /// The end of the rows, counted from the start of the buffers.
-fn check_length(array: &FFI_ArrowArray) -> Checked<usize> {
+fn check_length(array: &ArrowArray) -> Checked<usize> {
     let (length, offset, nulls) = (array.length, array.offset, array.null_count);
     let end = match (usize::try_from(length), usize::try_from(offset)) {
         (Ok(length), Ok(offset)) => length.checked_add(offset),
@@ -59,7 +56,7 @@ fn check_length(array: &FFI_ArrowArray) -> Checked<usize> {
 }
 
 /// How many bytes of the buffers of so many rows are misaligned.
-fn check_buffers(array: &FFI_ArrowArray, data_type: &DataType, end: usize) -> Checked<usize> {
+fn check_buffers(array: &ArrowArray, data_type: &DataType, end: usize) -> Checked<usize> {
     let (number, other);
     let (buffers, has_validity, is_variadic) = match values_of_number(data_type) {
         Some(values) => {
@@ -124,7 +121,7 @@ fn values_of_number(data_type: &DataType) -> Option<BufferSpec> {
     Some(BufferSpec::FixedWidth { byte_width, alignment })
 }
 
-pub(in crate::python) fn child_of<'a>(child: *const FFI_ArrowArray) -> Checked<&'a FFI_ArrowArray> {
+pub(in crate::python) fn child_of<'a>(child: *const ArrowArray) -> Checked<&'a ArrowArray> {
     if child.is_null() || !child.is_aligned() {
         return Err("the Arrow array has a child or a dictionary that is not there".to_owned());
     }
@@ -138,7 +135,7 @@ pub(in crate::python) fn child_of<'a>(child: *const FFI_ArrowArray) -> Checked<&
 
 /// The buffer sizes that arrow-rs reads out of other buffers: strings' last offset, views' sizes.
 fn check_sizes(
-    array: &FFI_ArrowArray,
+    array: &ArrowArray,
     data_type: &DataType,
     end: usize,
     count: usize,

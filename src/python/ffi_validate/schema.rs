@@ -4,9 +4,9 @@
 use std::ffi::{CStr, c_char};
 use std::sync::Arc;
 
-use arrow_array::ffi::FFI_ArrowSchema;
 use arrow_schema::{DataType, Field, FieldRef};
 
+use super::super::arrow_c::ArrowSchema;
 use super::{Checked, children, fenced};
 use crate::possible::MAX_DEPTH;
 
@@ -19,7 +19,7 @@ pub(in crate::python) const MAX_FIELDS: usize = 1 << 20;
 /// # Safety
 ///
 /// `schema` points to a structure that meets S1.
-pub(in crate::python) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Checked<FieldRef> {
+pub(in crate::python) unsafe fn field_from(schema: *const ArrowSchema) -> Checked<FieldRef> {
     // SAFETY: the caller's promise.
     unsafe { field_at(schema, MAX_DEPTH, &mut { MAX_FIELDS }) }
 }
@@ -31,7 +31,7 @@ pub(in crate::python) unsafe fn field_from(schema: *const FFI_ArrowSchema) -> Ch
 ///
 /// `schema` is NULL or points to a structure that meets S1.
 unsafe fn field_at(
-    schema: *const FFI_ArrowSchema,
+    schema: *const ArrowSchema,
     depth: usize,
     fields: &mut usize,
 ) -> Checked<FieldRef> {
@@ -51,12 +51,12 @@ unsafe fn field_at(
     let Some(data_type) = data_type else {
         // SAFETY: the caller's promise; it has been checked itself.
         unsafe { check_below(schema, depth, fields) }?;
-        return fenced(|| Field::try_from(schema).map(Arc::new));
+        return fenced(|| Field::try_from(schema.theirs()).map(Arc::new));
     };
-    let field = Field::new(name, data_type, schema.nullable());
+    let field = Field::new(name, data_type, schema.theirs().nullable());
     Ok(Arc::new(match schema.metadata.is_null() {
         true => field,
-        false => field.with_metadata(fenced(|| schema.metadata())?),
+        false => field.with_metadata(fenced(|| schema.theirs().metadata())?),
     }))
 }
 
@@ -80,7 +80,7 @@ pub(in crate::python) fn number(format: &str) -> Option<DataType> {
 
 /// A schema structure that has been checked, without its children.
 pub(in crate::python) struct Node<'a> {
-    pub(in crate::python) schema: &'a FFI_ArrowSchema,
+    pub(in crate::python) schema: &'a ArrowSchema,
     pub(in crate::python) format: &'a str,
     name: &'a str,
     /// Levels that there may be below it.
@@ -93,7 +93,7 @@ pub(in crate::python) struct Node<'a> {
 ///
 /// `schema` is NULL or points to a structure that meets S1, for as long as the result is used.
 pub(in crate::python) unsafe fn check_node<'a>(
-    schema: *const FFI_ArrowSchema,
+    schema: *const ArrowSchema,
     depth: usize,
     fields: &mut usize,
 ) -> Checked<Node<'a>> {
@@ -141,7 +141,7 @@ pub(in crate::python) unsafe fn check_node<'a>(
 /// # Safety
 ///
 /// The schema meets S1.
-unsafe fn check_below(schema: &FFI_ArrowSchema, depth: usize, fields: &mut usize) -> Checked {
+unsafe fn check_below(schema: &ArrowSchema, depth: usize, fields: &mut usize) -> Checked {
     let dictionary = Some(schema.dictionary.cast_const()).filter(|below| !below.is_null());
     for below in children(schema.n_children, schema.children)?.chain(dictionary) {
         // SAFETY: S1 holds for children and for the dictionary.
@@ -159,16 +159,16 @@ unsafe fn check_below(schema: &FFI_ArrowSchema, depth: usize, fields: &mut usize
 ///
 /// `schema` is NULL or points to a structure that meets S1, for as long as the result is used.
 pub(in crate::python) unsafe fn schema_at<'a>(
-    schema: *const FFI_ArrowSchema,
-) -> Checked<&'a FFI_ArrowSchema> {
+    schema: *const ArrowSchema,
+) -> Checked<&'a ArrowSchema> {
     if schema.is_null() || !schema.is_aligned() {
         return Err("the Arrow schema has a child that is not there".to_owned());
     }
     // SAFETY: the caller's promise.
     let schema = unsafe { &*schema };
-    match schema.release {
-        None => Err("the Arrow schema has been released already".to_owned()),
-        Some(_) => Ok(schema),
+    match schema.is_released() {
+        true => Err("the Arrow schema has been released already".to_owned()),
+        false => Ok(schema),
     }
 }
 

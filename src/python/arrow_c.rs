@@ -1,0 +1,155 @@
+//! Arrow's C structures, mirrored. Their fields are read and changed here, which arrow-rs no longer lets others do
+//! with its own (from 60 on they are private).
+//!
+//! Source: <https://arrow.apache.org/docs/format/CDataInterface.html> and `CStreamInterface.html` there.
+//!
+//! **A1** The structures of arrow-rs have the same fields at the same places, because they mirror the same C
+//! declarations (`repr(C)`, "ABI-compatible" in its documentation): one can be read as the other.
+#![expect(unsafe_code, reason = "releases C structures, and reads them as arrow-rs's")]
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::{self, ManuallyDrop};
+use std::ptr;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_schema::ArrowError;
+use arrow_schema::ffi::Flags;
+
+/// A type; released when it is dropped, as the other structures are.
+#[repr(C)]
+pub(super) struct ArrowSchema {
+    pub(super) format: *const c_char,
+    pub(super) name: *const c_char,
+    pub(super) metadata: *const c_char,
+    pub(super) flags: i64,
+    pub(super) n_children: i64,
+    pub(super) children: *mut *mut ArrowSchema,
+    pub(super) dictionary: *mut ArrowSchema,
+    pub(super) release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    pub(super) private_data: *mut c_void,
+}
+
+/// An array.
+#[repr(C)]
+pub(super) struct ArrowArray {
+    pub(super) length: i64,
+    pub(super) null_count: i64,
+    pub(super) offset: i64,
+    pub(super) n_buffers: i64,
+    pub(super) n_children: i64,
+    pub(super) buffers: *mut *const c_void,
+    pub(super) children: *mut *mut ArrowArray,
+    pub(super) dictionary: *mut ArrowArray,
+    pub(super) release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    pub(super) private_data: *mut c_void,
+}
+
+/// A stream of arrays.
+#[repr(C)]
+pub(super) struct ArrowArrayStream {
+    pub(super) get_schema:
+        Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
+    pub(super) get_next:
+        Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
+    pub(super) get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
+    pub(super) release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
+    pub(super) private_data: *mut c_void,
+}
+
+/// What all of them have; the size is that of arrow-rs's structure, as A1 has it.
+macro_rules! structure {
+    ($name:ident, $theirs:ty) => {
+        const _: () = assert!(
+            size_of::<$name>() == size_of::<$theirs>()
+                && align_of::<$name>() == align_of::<$theirs>()
+        );
+
+        impl $name {
+            /// One that has been released, for a callback to fill or to leave behind.
+            pub(super) fn released() -> Self {
+                // SAFETY: NULL pointers, and no callbacks.
+                unsafe { mem::zeroed() }
+            }
+
+            pub(super) fn is_released(&self) -> bool {
+                self.release.is_none()
+            }
+        }
+
+        impl Drop for $name {
+            fn drop(&mut self) {
+                if let Some(release) = self.release {
+                    // SAFETY: S1, the callback is called once, with its structure, which its owner lets go of.
+                    unsafe { release(self) };
+                }
+            }
+        }
+    };
+}
+structure!(ArrowSchema, FFI_ArrowSchema);
+structure!(ArrowArray, FFI_ArrowArray);
+structure!(ArrowArrayStream, FFI_ArrowArrayStream);
+
+// SAFETY: the interface lets a structure be read by and moved to any thread, and released there.
+unsafe impl Send for ArrowArray {}
+// SAFETY: as above; nothing changes a shared one.
+unsafe impl Sync for ArrowArray {}
+// SAFETY: as for arrays; a stream's callbacks are called one after the other.
+unsafe impl Send for ArrowArrayStream {}
+
+impl ArrowSchema {
+    /// The same structure as arrow-rs's.
+    pub(super) fn theirs(&self) -> &FFI_ArrowSchema {
+        // SAFETY: A1.
+        unsafe { &*ptr::from_ref(self).cast::<FFI_ArrowSchema>() }
+    }
+}
+
+impl ArrowArray {
+    /// The structure as arrow-rs's, which releases it.
+    pub(super) fn into_theirs(self) -> FFI_ArrowArray {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: A1; of the two only the result is released.
+        unsafe { ptr::from_ref(&*this).cast::<FFI_ArrowArray>().read() }
+    }
+
+    /// The rows, of an array that has been checked.
+    pub(super) fn len(&self) -> usize {
+        usize::try_from(self.length).unwrap_or(0)
+    }
+
+    /// The rows before the first one, of an array that has been checked.
+    pub(super) fn offset(&self) -> usize {
+        usize::try_from(self.offset).unwrap_or(0)
+    }
+
+    /// # Safety
+    ///
+    /// The array meets S1, has been checked, and has such a child.
+    pub(super) unsafe fn child(&self, index: usize) -> &Self {
+        // SAFETY: the caller's promise; children live as long as their parent.
+        unsafe { &*self.children.add(index).read() }
+    }
+}
+
+/// A schema structure with all that such a structure can say.
+pub(super) fn schema(
+    format: &str,
+    name: &str,
+    flags: i64,
+    metadata: HashMap<String, String>,
+    children: Vec<FFI_ArrowSchema>,
+    dictionary: Option<FFI_ArrowSchema>,
+) -> Result<FFI_ArrowSchema, ArrowError> {
+    type WithMetadata =
+        unsafe fn(FFI_ArrowSchema, HashMap<String, String>) -> Result<FFI_ArrowSchema, ArrowError>;
+    // Safe in arrow 59, unsafe in 60: of this type it is the same in both.
+    let with_metadata: WithMetadata = FFI_ArrowSchema::with_metadata;
+    let schema = FFI_ArrowSchema::try_new(format, children, dictionary)?
+        .with_name(name)?
+        .with_flags(Flags::from_bits_truncate(flags))?;
+    // SAFETY: arrow-rs itself has just made the structure, and what is behind its `private_data`.
+    unsafe { with_metadata(schema, metadata) }
+}
