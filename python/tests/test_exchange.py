@@ -287,7 +287,7 @@ def test_a_refused_tensor_stays_the_callers(fields, message, live):
 
 def test_null_and_misaligned_tensors_are_refused(live):
     producer = hostile.Producer()
-    for address, message in (None, "NULL"), (managed_address(producer) + 1, "no tensor"):
+    for address, message in (None, "NULL"), (managed_address(producer) + 1, "misaligned"):
         out = Out()
         with pytest.raises(BufferError, match=message):
             OURS.to_object(address, out.at)
