@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ByteArrayType, GenericBinaryType, GenericStringType, UInt8Type};
 use arrow_array::{ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait};
-use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::decide::{self, Decided};
@@ -14,8 +14,8 @@ use super::options::{ImportOptions, Representation};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::kernels;
-use crate::memory::{Fresh, ManagedTensor};
+use crate::kernels::{self, CellValues, Cells};
+use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 use crate::possible;
 
@@ -215,40 +215,25 @@ fn read_offsets<O: OffsetSizeTrait>(
         return Ok(ScalarBuffer::new(decide::adopt_readable(offsets)?, 0, len));
     }
     let found = kernels::gather(&offsets)?.into_buffer();
-    let offsets = match dtype {
-        DLDataType::INT8 => convert::<i8, O>(&found),
-        DLDataType::INT16 => convert::<i16, O>(&found),
-        DLDataType::INT32 if O::IS_LARGE => convert::<i32, O>(&found),
-        DLDataType::INT64 if !O::IS_LARGE => convert::<i64, O>(&found),
-        DLDataType::UINT8 => convert::<u8, O>(&found),
-        DLDataType::UINT16 => convert::<u16, O>(&found),
-        DLDataType::UINT32 => convert::<u32, O>(&found),
-        DLDataType::UINT64 => convert::<u64, O>(&found),
-        _ => Ok(found),
-    };
-    Ok(ScalarBuffer::new(offsets?, 0, len))
-}
-
-/// Integers as offsets; an error if one does not fit.
-fn convert<T: ArrowNativeType + Into<i128>, O: OffsetSizeTrait>(
-    found: &Buffer,
-) -> Result<Buffer, Error> {
-    let found: &[T] = found.typed_data();
-    let fits = |&offset: &T| usize::try_from(offset.into()).ok().and_then(O::from_usize);
-    if let Some((index, &offset)) =
-        found.iter().enumerate().find(|(_, offset)| fits(offset).is_none())
-    {
-        let offset = offset.into();
-        return Err(Error::BadOffsets(match u64::try_from(offset) {
-            Ok(offset) => OffsetsProblem::TooLarge { index, offset, is_large: O::IS_LARGE },
-            Err(_) => {
-                let offset = i64::try_from(offset).unwrap_or(i64::MIN);
-                OffsetsProblem::Negative { index, offset }
-            }
-        }));
+    let wanted = if O::IS_LARGE { DLDataType::INT64 } else { DLDataType::INT32 };
+    if dtype == wanted {
+        return Ok(ScalarBuffer::new(found, 0, len));
     }
-    let offsets = found.iter().map(|offset| fits(offset).unwrap_or_default());
-    Fresh::build::<O>(found.len(), |out| out.extend(offsets)).map(Fresh::into_buffer)
+    let values = CellValues::Words { bytes: &found, dtype };
+    let offsets = kernels::concatenate(&[Cells { values, nulls: None }], wanted, None);
+    let offsets = offsets.map_err(|error| match error {
+        Error::ValueDoesNotFit { value, row: index, .. } => {
+            Error::BadOffsets(match value.parse() {
+                Ok(offset) => OffsetsProblem::TooLarge { index, offset, is_large: O::IS_LARGE },
+                Err(_) => {
+                    let offset = value.parse().unwrap_or(i64::MIN);
+                    OffsetsProblem::Negative { index, offset }
+                }
+            })
+        }
+        error => error,
+    })?;
+    Ok(ScalarBuffer::new(offsets.into_buffer(), 0, len))
 }
 
 /// Checks that rows are contiguous and within this many values.
