@@ -114,8 +114,7 @@ impl Part<'_> {
             if let Some(numbers) = self.numbers(data_type, from, len) {
                 return Ok(numbers);
             }
-            let array = self.through_array_data(data_type)?;
-            Ok(if array.len() == len { array } else { array.slice(from, len) })
+            self.through_array_data(data_type, from, len)
         }
     }
 
@@ -214,20 +213,32 @@ impl Part<'_> {
         }
     }
 
-    /// The array as arrow-rs imports it.
+    /// [`rows`](Self::rows) as arrow-rs imports them.
     ///
     /// # Safety
     ///
     /// That of [`rows`](Self::rows).
-    unsafe fn through_array_data(self, data_type: &DataType) -> Result<ArrayRef, ArrowError> {
-        // SAFETY: the caller's promise.
-        let data =
-            unsafe { from_ffi_and_data_type(self.shared().into_theirs(), data_type.clone()) }?;
+    unsafe fn through_array_data(
+        self,
+        data_type: &DataType,
+        from: usize,
+        len: usize,
+    ) -> Result<ArrayRef, ArrowError> {
+        let mut shared = self.shared();
+        if len > 0 {
+            // Each slice of a struct has its children whole: of many slices, each would check all of their rows. The number
+            // of nulls is 0 or unknown, as `correct` left it.
+            shared.offset += i64::try_from(from).unwrap_or(0);
+            shared.length = i64::try_from(len).unwrap_or(0);
+        }
+        // SAFETY: the caller's promise, of which the rows are a part.
+        let data = unsafe { from_ffi_and_data_type(shared.into_theirs(), data_type.clone()) }?;
         let data = repaired(data)?;
         if !data_type.is_primitive() {
             data.validate_full()?;
         }
-        Ok(make_array(data))
+        let array = make_array(data);
+        Ok(if array.len() == len { array } else { array.slice(from, len) })
     }
 
     /// A copy of the structure, whose release drops a reference to the owner.
