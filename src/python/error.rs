@@ -37,22 +37,16 @@ impl From<Error> for PyErr {
             error => in_python(error),
         };
         let message = error.to_string();
-        if error.is_out_of_memory() {
-            return PyMemoryError::new_err(message);
+        match error {
+            _ if error.is_out_of_memory() => PyMemoryError::new_err(message),
+            Error::Forked | Error::NoThread(_) => PyRuntimeError::new_err(message),
+            Error::NoSuchColumns { .. } | Error::SeveralColumns { .. } => {
+                PyKeyError::new_err(message)
+            }
+            _ if error.is_wrong_value() => PyValueError::new_err(message),
+            _ if error.is_type_refusal() => unsupported(message),
+            _ => PyBufferError::new_err(message),
         }
-        if matches!(error, Error::Forked | Error::NoThread(_)) {
-            return PyRuntimeError::new_err(message);
-        }
-        if matches!(error, Error::NoSuchColumns { .. } | Error::SeveralColumns { .. }) {
-            return PyKeyError::new_err(message);
-        }
-        if error.is_wrong_value() {
-            return PyValueError::new_err(message);
-        }
-        if !error.is_type_refusal() {
-            return PyBufferError::new_err(message);
-        }
-        unsupported(message)
     }
 }
 
