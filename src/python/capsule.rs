@@ -35,7 +35,7 @@ struct Abi {
 const LEGACY: Abi = Abi {
     name: c"dltensor",
     used: c"used_dltensor",
-    destructor: destroy_legacy,
+    destructor: destroy::<false>,
     // SAFETY: the caller passes a legacy tensor that it owns (I1).
     delete: |tensor| unsafe { memory::delete_legacy(tensor.cast()) },
 };
@@ -43,7 +43,7 @@ const LEGACY: Abi = Abi {
 const VERSIONED: Abi = Abi {
     name: c"dltensor_versioned",
     used: c"used_dltensor_versioned",
-    destructor: destroy_versioned,
+    destructor: destroy::<true>,
     // SAFETY: the caller passes a versioned tensor that it owns (I1).
     delete: |tensor| unsafe { memory::delete_versioned(tensor.cast()) },
 };
@@ -185,30 +185,17 @@ fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_vo
     Ok(Some(pointer))
 }
 
-unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: CPython calls this once, attached, with the capsule that it was registered for.
-    let _ = fenced(|| unsafe { destroy(capsule, &VERSIONED) });
-}
-
-unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
-    // SAFETY: as above.
-    let _ = fenced(|| unsafe { destroy(capsule, &LEGACY) });
-}
-
-/// Deletes the tensor unless a consumer has taken it.
-///
-/// # Safety
-///
-/// Attached to Python, with a live capsule of this ABI.
-unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
-    // SAFETY: the caller's promise, and C1; under another name the tensor has been taken.
-    unsafe {
+/// Deletes the tensor of a capsule unless a consumer has taken it.
+unsafe extern "C" fn destroy<const IS_VERSIONED: bool>(capsule: *mut ffi::PyObject) {
+    let abi = if IS_VERSIONED { &VERSIONED } else { &LEGACY };
+    // SAFETY: CPython calls this once, attached, with the capsule that it was registered for, which is of this ABI
+    // (C1); under another name the tensor has been taken.
+    let _ = fenced(|| unsafe {
         let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
         if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
             // An exception may be in flight; with the right name this call raises none.
             let pointer = ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr());
-            let delete = abi.delete;
-            memory::release_foreign(move || delete(pointer));
+            memory::release_foreign(move || (abi.delete)(pointer));
         }
-    }
+    });
 }
