@@ -11,7 +11,7 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema};
+use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
 use super::ffi_import::array_from;
 use super::ffi_validate::{Checked, fenced};
 use super::gather::Gather;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::super::arrow_c::ArrowSchema;
+use super::super::arrow_c::{ArrowSchema, Structure};
 use super::{Checked, children, fenced};
 use crate::possible::MAX_DEPTH;
 
