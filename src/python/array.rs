@@ -40,6 +40,7 @@ use crate::memory::Vector;
 pub struct PyArray {
     pub(super) array: ArrayRef,
     pub(super) field: FieldRef,
+    /// The tensor that the exchange API hands out as borrowed.
     pub(super) borrowed: BorrowedTensor,
 }
 
@@ -85,11 +86,6 @@ impl PyArray {
     pub(super) fn imported(&self) -> Imported {
         let (chunks, field) = (vec![self.array.clone()], self.field.clone());
         Imported { chunks, field, moved: 0, gathered: (0, 0) }
-    }
-
-    /// The tensor that the exchange API hands out as borrowed.
-    pub(super) fn borrowed(&self) -> &BorrowedTensor {
-        &self.borrowed
     }
 }
 

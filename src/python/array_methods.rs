@@ -170,7 +170,7 @@ impl PyArray {
     /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
     /// DLPack 1.3. Its memory is read-only, though a DLTensor cannot say so.
     #[classattr]
-    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
         exchange::capsule(py)
     }
 

@@ -50,7 +50,7 @@ pub(super) fn tensor<'py>(
     protocol: i32,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
     let py = tensor.py();
-    let this = tensor.get().managed();
+    let this = &tensor.get().tensor;
     let whole = this.is_contiguous() && this.device().is_host_readable();
     let dense = if whole {
         Arc::clone(this)
@@ -61,7 +61,7 @@ pub(super) fn tensor<'py>(
     let is_padded = dense.flags().contains(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
     let shape = PyTuple::new(py, dense.shape())?;
     let flat = Bound::new(py, PyTensor::received(dense.as_bytes()?))?;
-    let field = tensor.get().field_ref();
+    let field = tensor.get().field.as_ref();
     let schema = field.map(|field| fenced(|| FFI_ArrowSchema::try_from(field.as_ref())));
     let schema = schema.transpose().map_err(PyValueError::new_err)?;
     let field = schema.map(|schema| schema_state(py, &schema)).transpose()?;

@@ -166,7 +166,7 @@ impl PyTensor {
     /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
     /// DLPack 1.3. It does not synchronise, and a DLTensor cannot say that it is read-only.
     #[classattr]
-    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
         exchange::capsule(py)
     }
 

@@ -133,7 +133,8 @@ pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
     if without.load(Ordering::Relaxed) == address {
         return Ok(None);
     }
-    let is = |known: &Known| known.address == address && known.is_alive(x.py());
+    let is_alive = |known: &Known| known.alive.bind(x.py()).upgrade().is_some();
+    let is = |known: &Known| known.address == address && is_alive(known);
     WITH.find(first, is, || {
         let kind = x.get_type();
         let known = find(&kind)?;
@@ -150,12 +151,6 @@ pub(in crate::python) fn is_builtin(x: &Bound<'_, PyAny>) -> bool {
     // SAFETY: attached to Python, and a type.
     let flags = unsafe { ffi::PyType_GetFlags(x.get_type_ptr()) };
     flags & ffi::Py_TPFLAGS_HEAPTYPE == 0
-}
-
-impl Known {
-    fn is_alive(&self, py: Python<'_>) -> bool {
-        self.alive.bind(py).upgrade().is_some()
-    }
 }
 
 /// Reads a type's own table.
