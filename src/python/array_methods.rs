@@ -181,7 +181,7 @@ impl PyArray {
     }
 
     /// The array as a Tensor; the options are those of the function to_tensor.
-    #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default()))]
+    #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false)))]
     #[pyo3(
         text_signature = "($self, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)"
     )]
@@ -211,7 +211,7 @@ impl PyArray {
     /// >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))
     /// >>> array.row(0)
     /// <arrow_dlpack.Tensor float64, shape (2,), strides (1,), cpu, read-only>
-    #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=PhysicalArg::default()))]
+    #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=PhysicalArg(false)))]
     #[pyo3(
         text_signature = "($self, index, /, *, dtype=None, nulls='error', copy=None, physical=False)"
     )]

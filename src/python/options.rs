@@ -9,7 +9,7 @@ use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyString};
 use super::arrow_capsule;
 pub(super) use super::dtype::DtypeArg;
 use super::field::type_name;
-use super::request::{CopyArg, wrong};
+use super::request::{CopyArg, argument, wrong};
 use crate::export::{ExportOptions, NullPolicy, Order};
 use crate::import::{self, ImportOptions, Representation};
 use crate::memory::ManagedTensor;
@@ -62,25 +62,8 @@ impl<'py> FromPyObject<'_, 'py> for NullsArg {
     }
 }
 
-/// A keyword argument that is True or False.
-macro_rules! flag {
-    ($name:ident, $keyword:literal) => {
-        #[doc = concat!("`", $keyword, "`: True or False.")]
-        #[derive(Clone, Copy, Default)]
-        pub(super) struct $name(pub(super) bool);
-
-        impl<'py> FromPyObject<'_, 'py> for $name {
-            type Error = PyErr;
-
-            fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-                let must = concat!($keyword, " must be True or False");
-                object.extract().map(Self).map_err(|_| wrong(&object, must))
-            }
-        }
-    };
-}
-flag!(PhysicalArg, "physical");
-flag!(RaggedArg, "ragged");
+argument!(PhysicalArg(bool), "physical must be True or False");
+argument!(RaggedArg(bool), "ragged must be True or False");
 
 /// `order`: "C" or "F".
 #[derive(Default)]
