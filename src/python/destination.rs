@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, ArrayRef, make_array};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
+use super::bound::item_of;
 use super::cast::cast;
 use super::ffi_validate::fenced;
 
@@ -30,7 +31,8 @@ pub(super) fn schema_capsule<'py>(
     py: Python<'py>,
     field: &Field,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
+    let schema = FFI_ArrowSchema::try_from(field);
+    let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
@@ -92,23 +94,10 @@ fn same_names(one: &DataType, other: &DataType) -> bool {
             one.len() == other.len()
                 && pairs().all(|(one, other)| one.name() == other.name() && same(one, other))
         }
-        (
-            DataType::List(one)
-            | DataType::LargeList(one)
-            | DataType::ListView(one)
-            | DataType::LargeListView(one)
-            | DataType::FixedSizeList(one, _),
-            DataType::List(other)
-            | DataType::LargeList(other)
-            | DataType::ListView(other)
-            | DataType::LargeListView(other)
-            | DataType::FixedSizeList(other, _),
-        )
-        | (DataType::Map(one, _), DataType::Map(other, _)) => same(one, other),
-        _ => true,
+        (DataType::Map(one, _), DataType::Map(other, _)) => same(one, other),
+        _ => match (item_of(one), item_of(other)) {
+            (Some(one), Some(other)) => same(one, other),
+            _ => true,
+        },
     }
-}
-
-fn value_error(error: ArrowError) -> PyErr {
-    PyValueError::new_err(error.to_string())
 }
