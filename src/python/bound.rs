@@ -200,7 +200,7 @@ pub(super) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
 }
 
 /// The items of variable-length lists, and whether they are list views.
-fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
+pub(super) fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) => Some((item, false)),
         DataType::ListView(item) | DataType::LargeListView(item) => Some((item, true)),

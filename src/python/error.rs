@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
+use super::bound::list_of;
 use crate::error::{Count, Error, ReaderError};
 use crate::export;
 
@@ -150,17 +151,11 @@ impl Asked {
             (Self::Tensor | Self::Batches, DataType::Struct(_)) => {
                 Some("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
             }
-            (
-                Self::Batches,
-                DataType::List(_)
-                | DataType::LargeList(_)
-                | DataType::ListView(_)
-                | DataType::LargeListView(_),
-            ) => Some(
+            (Self::Batches, list) if list_of(list).is_some() => Some(
                 "its rows may differ in length: leave it out with columns=, or cast it to a fixed-size list if \
                  they do not",
             ),
-            (Self::Batches, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => Some(
+            (Self::Batches, text) if text.is_string() => Some(
                 "leave it out with columns=, or dictionary_encode it, for codes with physical=True",
             ),
             (Self::Batches, DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {

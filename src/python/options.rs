@@ -16,13 +16,8 @@ use crate::memory::ManagedTensor;
 use crate::scalar::Scalar;
 
 /// `nulls`: "error", "nan", "mask", or the value that replaces nulls.
+#[derive(Default)]
 pub(super) struct NullsArg(pub(super) NullPolicy);
-
-impl Default for NullsArg {
-    fn default() -> Self {
-        Self(NullPolicy::Refuse)
-    }
-}
 
 impl<'py> FromPyObject<'_, 'py> for NullsArg {
     type Error = PyErr;
@@ -115,16 +110,11 @@ impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
 }
 
 /// `type`: the name of a representation, or any Arrow type, field or schema.
+#[derive(Default)]
 pub(super) struct TypeArg {
     representation: Representation,
     /// A name that stands for the default representation.
     expected: Option<&'static str>,
-}
-
-impl Default for TypeArg {
-    fn default() -> Self {
-        Self { representation: Representation::Canonical, expected: None }
-    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for TypeArg {
