@@ -37,27 +37,27 @@ pub(super) fn ask<'py>(
     let usual = stream.is_none() && device.is_none() && copy.is_none();
     let is_newest = matches!(max_version, Some(VersionArg(DLPackVersion::CURRENT)));
     let _level = capsule::Level::enter(py)?;
-    let mut first = if usual && is_newest { calling(|| vectorcall::ask(x)) } else { None };
+    let first = if usual && is_newest { calling(|| vectorcall::ask(x)) } else { None };
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)
     } else {
         let method = attribute(x, intern!(py, "__dlpack__"))?;
         let Some(method) = method else { return Err(Expected::Tensor.got(x)) };
-        if first.is_none() {
+        let first = if let Some(answer) = first {
+            answer
+        } else {
             let device = device.map(DlDeviceArg);
-            let keywords = request::keywords(py, stream, max_version, device, copy)?;
-            first = Some(call(&method, Some(&keywords)));
-        }
+            call(&method, Some(&request::keywords(py, stream, max_version, device, copy)?))
+        };
         match first {
             // If its refusal is itself a TypeError, the second call raises it again.
-            Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => {
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
                 let again = call(&method, None);
                 let is_class = x.is_instance_of::<PyType>();
                 let said = |error| if is_class { Expected::Tensor.got(x) } else { error };
                 (again.map_err(said)?, false)
             }
-            Some(answer) => (answer?, true),
-            None => unreachable!("it has been called"),
+            answer => (answer?, true),
         }
     };
     let capsule = answer.cast_into::<PyCapsule>().map_err(|error| {
