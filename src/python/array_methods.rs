@@ -107,9 +107,9 @@ impl PyArray {
     #[pyo3(signature = (obj, /, *, copy=None))]
     fn new(obj: &Bound<'_, PyAny>, copy: Option<CopyArg>) -> PyResult<Self> {
         let (array, field) = match copy.map(|copy| copy.0) {
-            None => source::import(obj)?.into_array(obj.py())?,
-            Some(true) => source::import(obj)?.copied(obj.py())?.into_array(obj.py())?,
-            Some(false) => source::import(obj)?.uncopied()?.into_array(obj.py())?,
+            None => source::import(obj, None)?.into_array(obj.py())?,
+            Some(true) => source::import(obj, None)?.copied(obj.py())?.into_array(obj.py())?,
+            Some(false) => source::import(obj, None)?.uncopied()?.into_array(obj.py())?,
         };
         Ok(Self::of(array, field))
     }

@@ -340,6 +340,6 @@ fn chunks_of(
         let chunks = iter::from_fn(move || stream.next().map_err(failed).transpose());
         return Ok((Box::new(chunks), field));
     }
-    let Imported { chunks, field, moved, .. } = source::import_columns(source, wanted)?;
+    let Imported { chunks, field, moved, .. } = source::import(source, wanted)?;
     Ok((Box::new(chunks.into_iter().map(move |chunk| Ok((chunk, moved)))), field))
 }

@@ -58,16 +58,9 @@ fn ours<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a PyArray>> {
     Ok(object.get_type().getattr(name)?.is(&base).then(|| array.get()))
 }
 
-/// The array of an object with `__arrow_c_array__`, or the arrays of one with `__arrow_c_stream__`.
-pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
-    import_columns(object, None)
-}
-
-/// The same. If column names are given, the other columns of a table may be skipped.
-pub(super) fn import_columns(
-    object: &Bound<'_, PyAny>,
-    wanted: Option<&[String]>,
-) -> PyResult<Imported> {
+/// The array of an object with `__arrow_c_array__`, or the arrays of one with `__arrow_c_stream__`. If column names
+/// are given, the other columns of a table may be skipped.
+pub(super) fn import(object: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<Imported> {
     match export(object, wanted)? {
         Received::Pair(pair) => pair.import(wanted),
         Received::Imported(imported) => Ok(imported),
@@ -82,7 +75,7 @@ pub(super) enum Received<'py> {
     Imported(Imported),
 }
 
-/// [`import_columns`], without importing what `__arrow_c_array__` returns.
+/// [`import`], without importing what `__arrow_c_array__` returns.
 pub(super) fn export<'py>(
     object: &Bound<'py, PyAny>,
     wanted: Option<&[String]>,
@@ -132,7 +125,7 @@ fn import_stream(
 }
 
 /// The stream of an object that has one, of which only the type has been read; with the columns that
-/// [`import_columns`] selects.
+/// [`import`] selects.
 pub(super) fn open(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
