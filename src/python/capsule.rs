@@ -125,14 +125,23 @@ pub(super) fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
         Some(pointer) => Ok(Some((pointer, true))),
         None => PyResult::Ok(claim(capsule, &LEGACY)?.map(|pointer| (pointer, false))),
     });
-    Ok(match claimed? {
-        // SAFETY: C1, and the claim made it ours. That the descriptor is truthful is the producer's
-        // promise.
-        Some((pointer, true)) => unsafe { ManagedTensor::from_raw(pointer.cast()) }?,
-        // SAFETY: as above.
-        Some((pointer, false)) => unsafe { ManagedTensor::from_raw_legacy(pointer.cast()) }?,
-        None => return Err(not_a_tensor(capsule)),
-    })
+    let Some((pointer, is_versioned)) = claimed? else { return Err(not_a_tensor(capsule)) };
+    // SAFETY: C1, and the claim made it ours. That the descriptor is truthful is the producer's promise.
+    Ok(unsafe { tensor_at(pointer, is_versioned) }?)
+}
+
+/// # Safety
+///
+/// As [`ManagedTensor::from_raw`], or for a tensor of the other ABI, [`ManagedTensor::from_raw_legacy`].
+unsafe fn tensor_at(pointer: *mut c_void, is_versioned: bool) -> Result<ManagedTensor, Error> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_versioned {
+            ManagedTensor::from_raw(pointer.cast())
+        } else {
+            ManagedTensor::from_raw_legacy(pointer.cast())
+        }
+    }
 }
 
 #[cold]
@@ -149,16 +158,9 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
 /// [`ManagedTensor::from_raw`] asks for, as with every use of ctypes.
 pub(super) fn take_address(address: usize, versioned: bool) -> PyResult<ManagedTensor> {
     // ctypes hands out addresses as integers.
-    let pointer = ptr::with_exposed_provenance_mut::<c_void>(address);
+    let pointer = ptr::with_exposed_provenance_mut(address);
     // SAFETY: the caller's promise, in Python's words. NULL and misaligned pointers are refused.
-    let tensor = unsafe {
-        if versioned {
-            ManagedTensor::from_raw(pointer.cast())
-        } else {
-            ManagedTensor::from_raw_legacy(pointer.cast())
-        }
-    };
-    Ok(tensor?)
+    Ok(unsafe { tensor_at(pointer, versioned) }?)
 }
 
 fn is_valid(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> bool {
@@ -187,10 +189,10 @@ fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_vo
 
 /// Deletes the tensor of a capsule unless a consumer has taken it.
 unsafe extern "C" fn destroy<const IS_VERSIONED: bool>(capsule: *mut ffi::PyObject) {
-    let abi = if IS_VERSIONED { &VERSIONED } else { &LEGACY };
     // SAFETY: CPython calls this once, attached, with the capsule that it was registered for, which is of this ABI
     // (C1); under another name the tensor has been taken.
     let _ = fenced(|| unsafe {
+        let abi = if IS_VERSIONED { &VERSIONED } else { &LEGACY };
         let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
         if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
             // An exception may be in flight; with the right name this call raises none.

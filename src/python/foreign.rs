@@ -78,5 +78,6 @@ pub(super) fn asdlpack<'py>(
         let copy = unlocked(py, tensor.nbytes(), || tensor.copied())?;
         return Bound::new(py, PyTensor::from(copy));
     }
-    Bound::new(py, PyTensor::synchronised(tensor))
+    // The object has said that no stream needs to be waited for.
+    Bound::new(py, PyTensor { synchronised: true, ..PyTensor::received(tensor) })
 }

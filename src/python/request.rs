@@ -108,18 +108,18 @@ pub(super) fn wrong(object: &Bound<'_, PyAny>, must: &str) -> PyErr {
 pub(super) fn keywords<'py>(
     py: Python<'py>,
     stream: Option<Bound<'py, PyAny>>,
-    max_version: Option<VersionArg>,
-    dl_device: Option<DlDeviceArg>,
+    max_version: Option<DLPackVersion>,
+    dl_device: Option<DLDevice>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let keywords = PyDict::new(py);
     if let Some(stream) = stream {
         keywords.set_item(intern!(py, "stream"), stream)?;
     }
-    if let Some(VersionArg(DLPackVersion { major, minor })) = max_version {
+    if let Some(DLPackVersion { major, minor }) = max_version {
         keywords.set_item(intern!(py, "max_version"), (major, minor))?;
     }
-    if let Some(DlDeviceArg(DLDevice { device_type, device_id })) = dl_device {
+    if let Some(DLDevice { device_type, device_id }) = dl_device {
         keywords.set_item(intern!(py, "dl_device"), (device_type.0, device_id))?;
     }
     if let Some(copy) = copy {

@@ -99,9 +99,4 @@ impl PyTensor {
             ..Self::received(Arc::clone(&self.tensor))
         }
     }
-
-    /// A tensor whose producer has said that no stream needs to be waited for.
-    pub(super) fn synchronised(tensor: ManagedTensor) -> Self {
-        Self { synchronised: true, ..Self::received(tensor) }
-    }
 }
