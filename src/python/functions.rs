@@ -17,7 +17,7 @@ use super::table::{self, Data};
 use super::tensor::PyTensor;
 use super::{assemble, names};
 use crate::chunks::Meaning;
-use crate::export::{ExportOptions, Ragged};
+use crate::export::{ExportOptions, Order, Ragged};
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
@@ -278,8 +278,11 @@ pub(super) fn explain(
                 "are for tensors, and this is Arrow data",
             ));
         }
-        if let Some(obstacle) = options::misplaced(ragged, &order, offset_type.is_some()) {
-            return Err(obstacle);
+        if ragged && order.0 != Order::default() {
+            return Err(options::pointless("order", "is not for ragged=True"));
+        }
+        if !ragged && offset_type.is_some() {
+            return Err(options::pointless("offset_type", "is for ragged=True"));
         }
         source::refuse_read_once(obj)?;
         let options = options::export(copy, nulls, dtype, order, physical);

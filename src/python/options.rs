@@ -194,15 +194,6 @@ pub(super) fn export(
         .with_order(order.0)
 }
 
-/// The error for keywords of `explain` that cannot be combined.
-pub(super) fn misplaced(ragged: bool, order: &OrderArg, has_offset_type: bool) -> Option<PyErr> {
-    match ragged {
-        true if order.0 != Order::default() => Some(pointless("order", "is not for ragged=True")),
-        false if has_offset_type => Some(pointless("offset_type", "is for ragged=True")),
-        _ => None,
-    }
-}
-
 /// The error for a keyword that means nothing here.
 pub(super) fn pointless(keyword: &str, why: &str) -> PyErr {
     PyTypeError::new_err(format!("{keyword} {why}"))

@@ -57,7 +57,7 @@ pub(super) struct Known {
 pub(super) struct Condition {
     name: Py<PyString>,
     in_c: Option<InC>,
-    what: &'static Candidate,
+    pub(super) what: &'static Candidate,
 }
 
 /// A type's own attribute that is written in C, resolved once instead of by name each time.
@@ -102,12 +102,12 @@ impl InC {
 }
 
 #[derive(Debug)]
-struct Candidate {
+pub(super) struct Candidate {
     name: &'static str,
     must: bool,
     is_method: bool,
     /// Whether it is needed for complex elements only.
-    only_complex: bool,
+    pub(super) only_complex: bool,
 }
 
 /// The conditions, which apply to types that have the attribute.
@@ -211,11 +211,6 @@ impl Condition {
             }
         }
         Ok(found)
-    }
-
-    /// Whether it applies to complex elements only.
-    pub(super) fn is_for_complex(&self) -> bool {
-        self.what.only_complex
     }
 
     /// Whether the object meets it; an exception counts as no.
