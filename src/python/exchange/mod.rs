@@ -9,6 +9,7 @@
 //! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
 //! a consumer that needs this calls `__dlpack__`.
 
+mod borrowed;
 mod known;
 mod ours;
 mod table;
@@ -16,8 +17,9 @@ mod theirs;
 
 use std::ffi::CStr;
 
+pub(super) use borrowed::BorrowedTensor;
 pub(super) use known::{is_builtin, unless_it_raises};
-pub(super) use ours::{BorrowedTensor, capsule};
+pub(super) use ours::capsule;
 pub(super) use theirs::take;
 
 /// The capsule's name, which says that its pointer is a table.

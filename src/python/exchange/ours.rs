@@ -35,7 +35,6 @@ use crate::python::fastcall::Produces;
 use crate::python::request::described;
 use crate::python::run::exported;
 use crate::python::tensor::PyTensor;
-use crate::sync::OnceLock;
 
 struct ExchangeApi(DLPackExchangeAPI);
 
@@ -226,25 +225,6 @@ fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned>
     }
     let source = Source::Array(array.array(), array.field());
     Ok(exported(object.py(), source, &ExportOptions::default())?.values.into_raw())
-}
-
-/// A tensor that an object keeps for as long as it lives, once a caller has asked for a borrowed one, which
-/// points to it. It counts as exported ([`crate::live`]) until the object is dropped.
-#[derive(Debug, Default)]
-pub(in crate::python) struct BorrowedTensor(OnceLock<Box<ManagedTensor>>);
-
-impl BorrowedTensor {
-    fn get_or_make(
-        &self,
-        make: impl FnOnce() -> PyResult<ManagedTensor>,
-    ) -> PyResult<&ManagedTensor> {
-        if let Some(tensor) = self.0.get() {
-            return Ok(tensor);
-        }
-        let tensor = Box::new(make()?);
-        // If another thread was faster, this thread's tensor is dropped unused.
-        Ok(self.0.get_or_init(|| tensor))
-    }
 }
 
 /// A `DLTensor` whose memory, shape and strides belong to the object (X3).
