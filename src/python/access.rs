@@ -25,37 +25,37 @@ impl PyTensor {
     /// Extents, in elements.
     #[must_use]
     pub fn shape(&self) -> &[i64] {
-        self.managed().shape()
+        self.tensor.shape()
     }
 
     /// Strides, in elements.
     #[must_use]
     pub fn strides(&self) -> Cow<'_, [i64]> {
-        self.managed().strides()
+        self.tensor.strides()
     }
 
     /// Element type.
     #[must_use]
     pub fn dtype(&self) -> DLDataType {
-        self.managed().dtype()
+        self.tensor.dtype()
     }
 
     /// Where the memory is.
     #[must_use]
     pub fn device(&self) -> DLDevice {
-        self.managed().device()
+        self.tensor.device()
     }
 
     /// The field of the Arrow column that the tensor was made of, if it was made of one.
     #[must_use]
     pub fn column(&self) -> Option<&FieldRef> {
-        self.field_ref()
+        self.field.as_ref()
     }
 
     /// The address of the first element; NULL if there is none. As [`ManagedTensor::data`].
     #[must_use]
     pub fn data(&self) -> *mut u8 {
-        self.managed().data()
+        self.tensor.data()
     }
 
     /// The elements in row-major order, whatever the strides: a copy.
@@ -64,7 +64,7 @@ impl PyTensor {
     ///
     /// `DtypeMismatch` if they are no `T`s; `UnreadableDevice`; `OutOfMemory`.
     pub fn to_vec<T: Element>(&self, py: Python<'_>) -> Result<Vec<T>, Error> {
-        if let Some(elements) = self.managed().as_slice::<T>() {
+        if let Some(elements) = self.tensor.as_slice::<T>() {
             return memory::collect(elements.iter().copied());
         }
         let (dtype, found) = (T::DTYPE, self.dtype());
@@ -82,7 +82,7 @@ impl PyTensor {
     ///
     /// As [`ManagedTensor::copied`].
     pub fn copied(&self, _py: Python<'_>) -> Result<ManagedTensor, Error> {
-        self.managed().copied()
+        self.tensor.copied()
     }
 
     /// The tensor taken out of its object, if it is known to be the only way to its memory: a copy, or memory that was
@@ -109,7 +109,7 @@ impl PyTensor {
     ///
     /// The object, if Python or another library holds the memory too.
     pub fn into_exclusive(self) -> Result<ManagedTensor, Self> {
-        if self.managed().may_change() {
+        if self.tensor.may_change() {
             return Err(self);
         }
         Arc::try_unwrap(self.tensor).map_err(|tensor| Self { tensor, ..self })
@@ -125,7 +125,7 @@ impl PyTensor {
         &'a self,
         _py: Python<'a>,
     ) -> Result<&'a [ReadOnlyCell<T>], Error> {
-        let (first, len) = self.managed().run_of::<T>()?;
+        let (first, len) = self.tensor.run_of::<T>()?;
         // SAFETY: I2, V3: so many elements are there for as long as the tensor is. A cell is a `T` in memory, of
         // any bits, and the borrow promises nothing of what is in an `UnsafeCell`.
         Ok(unsafe { slice::from_raw_parts(first.cast::<ReadOnlyCell<T>>(), len) })
@@ -141,7 +141,7 @@ impl PyTensor {
     /// that release it and on free-threaded builds.
     #[must_use]
     pub unsafe fn tensor(&self) -> &Arc<ManagedTensor> {
-        self.managed()
+        &self.tensor
     }
 }
 

@@ -66,7 +66,7 @@ impl<'py> FromPyObject<'_, 'py> for Chunks {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         if is_arrow(&object)? {
-            let imported = source::import(&object)?;
+            let imported = source::import(&object, None)?;
             return Ok(Self { chunks: imported.chunks, field: imported.field });
         }
         let (array, field) = object.extract::<PyArray>()?.into_inner();
@@ -78,7 +78,7 @@ impl<'py> FromPyObject<'_, 'py> for Table {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let Imported { chunks, field, .. } = source::import(&object)?;
+        let Imported { chunks, field, .. } = source::import(&object, None)?;
         let Some(schema) = table_schema(&field) else {
             let data_type = field.data_type();
             return Err(PyTypeError::new_err(format!("expected a table, got {data_type}")));

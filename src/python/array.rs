@@ -1,7 +1,9 @@
 //! `Array`: the Arrow side as a Python object.
 
-use arrow_array::ArrayRef;
-use arrow_schema::FieldRef;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{Field, FieldRef};
 use pyo3::prelude::*;
 
 use super::exchange::BorrowedTensor;
@@ -40,6 +42,7 @@ use crate::memory::Vector;
 pub struct PyArray {
     pub(super) array: ArrayRef,
     pub(super) field: FieldRef,
+    /// The tensor that the exchange API hands out as borrowed.
     pub(super) borrowed: BorrowedTensor,
 }
 
@@ -52,6 +55,12 @@ impl PyArray {
     pub fn try_new(array: ArrayRef, field: FieldRef) -> Result<Self, Error> {
         export::check_type(&array, &field)?;
         Ok(Self::of(array, field))
+    }
+
+    /// The values of a dictionary.
+    pub(super) fn of_dictionary(array: ArrayRef) -> Self {
+        let field = Field::new("", array.data_type().clone(), true);
+        Self::of(array, Arc::new(field))
     }
 
     pub(super) fn of(array: ArrayRef, field: FieldRef) -> Self {
@@ -85,11 +94,6 @@ impl PyArray {
     pub(super) fn imported(&self) -> Imported {
         let (chunks, field) = (vec![self.array.clone()], self.field.clone());
         Imported { chunks, field, moved: 0, gathered: (0, 0) }
-    }
-
-    /// The tensor that the exchange API hands out as borrowed.
-    pub(super) fn borrowed(&self) -> &BorrowedTensor {
-        &self.borrowed
     }
 }
 

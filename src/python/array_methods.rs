@@ -107,9 +107,9 @@ impl PyArray {
     #[pyo3(signature = (obj, /, *, copy=None))]
     fn new(obj: &Bound<'_, PyAny>, copy: Option<CopyArg>) -> PyResult<Self> {
         let (array, field) = match copy.map(|copy| copy.0) {
-            None => source::import(obj)?.into_array(obj.py())?,
-            Some(true) => source::import(obj)?.copied(obj.py())?.into_array(obj.py())?,
-            Some(false) => source::import(obj)?.uncopied()?.into_array(obj.py())?,
+            None => source::import(obj, None)?.into_array(obj.py())?,
+            Some(true) => source::import(obj, None)?.copied(obj.py())?.into_array(obj.py())?,
+            Some(false) => source::import(obj, None)?.uncopied()?.into_array(obj.py())?,
         };
         Ok(Self::of(array, field))
     }
@@ -170,7 +170,7 @@ impl PyArray {
     /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
     /// DLPack 1.3. Its memory is read-only, though a DLTensor cannot say so.
     #[classattr]
-    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
         exchange::capsule(py)
     }
 
@@ -181,7 +181,7 @@ impl PyArray {
     }
 
     /// The array as a Tensor; the options are those of the function to_tensor.
-    #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default()))]
+    #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false)))]
     #[pyo3(
         text_signature = "($self, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)"
     )]
@@ -211,7 +211,7 @@ impl PyArray {
     /// >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))
     /// >>> array.row(0)
     /// <arrow_dlpack.Tensor float64, shape (2,), strides (1,), cpu, read-only>
-    #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=PhysicalArg::default()))]
+    #[pyo3(signature = (index, /, *, dtype=None, nulls=NullsArg::default(), copy=None, physical=PhysicalArg(false)))]
     #[pyo3(
         text_signature = "($self, index, /, *, dtype=None, nulls='error', copy=None, physical=False)"
     )]

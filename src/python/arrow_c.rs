@@ -8,7 +8,7 @@
 #![expect(unsafe_code, reason = "releases C structures, and reads them as arrow-rs's")]
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{self, ManuallyDrop};
 use std::ptr;
 
@@ -58,22 +58,37 @@ pub(super) struct ArrowArrayStream {
     pub(super) private_data: *mut c_void,
 }
 
-/// What all of them have; the size is that of arrow-rs's structure, as A1 has it.
+/// What all of them have.
+pub(super) trait Structure: Sized {
+    /// The name of a capsule with one.
+    const CAPSULE: &'static CStr;
+    /// What messages call it.
+    const WORD: &'static str;
+
+    /// One that has been released, for a callback to fill or to leave behind.
+    fn released() -> Self;
+
+    fn is_released(&self) -> bool;
+}
+
+/// The size is that of arrow-rs's structure, as A1 has it.
 macro_rules! structure {
-    ($name:ident, $theirs:ty) => {
+    ($name:ident, $theirs:ty, $capsule:literal, $word:literal) => {
         const _: () = assert!(
             size_of::<$name>() == size_of::<$theirs>()
                 && align_of::<$name>() == align_of::<$theirs>()
         );
 
-        impl $name {
-            /// One that has been released, for a callback to fill or to leave behind.
-            pub(super) fn released() -> Self {
+        impl Structure for $name {
+            const CAPSULE: &'static CStr = $capsule;
+            const WORD: &'static str = $word;
+
+            fn released() -> Self {
                 // SAFETY: NULL pointers, and no callbacks.
                 unsafe { mem::zeroed() }
             }
 
-            pub(super) fn is_released(&self) -> bool {
+            fn is_released(&self) -> bool {
                 self.release.is_none()
             }
         }
@@ -88,9 +103,9 @@ macro_rules! structure {
         }
     };
 }
-structure!(ArrowSchema, FFI_ArrowSchema);
-structure!(ArrowArray, FFI_ArrowArray);
-structure!(ArrowArrayStream, FFI_ArrowArrayStream);
+structure!(ArrowSchema, FFI_ArrowSchema, c"arrow_schema", "schema");
+structure!(ArrowArray, FFI_ArrowArray, c"arrow_array", "array");
+structure!(ArrowArrayStream, FFI_ArrowArrayStream, c"arrow_array_stream", "stream");
 
 // SAFETY: the interface lets a structure be read by and moved to any thread, and released there.
 unsafe impl Send for ArrowArray {}

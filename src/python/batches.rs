@@ -10,7 +10,7 @@ use std::time::Duration;
 use std::{mem, process};
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, FieldRef, Schema};
+use arrow_schema::{FieldRef, Schema};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -107,8 +107,7 @@ impl PyBatches {
         let dictionaries = PyDict::new(py);
         for coded in &self.coded {
             let array = py.detach(|| coded.meaning()?.array())?;
-            let field = Arc::new(Field::new("", array.data_type().clone(), true));
-            dictionaries.set_item(coded.field.name(), PyArray::try_new(array, field)?)?;
+            dictionaries.set_item(coded.field.name(), PyArray::of_dictionary(array))?;
         }
         Ok(dictionaries)
     }
@@ -340,6 +339,6 @@ fn chunks_of(
         let chunks = iter::from_fn(move || stream.next().map_err(failed).transpose());
         return Ok((Box::new(chunks), field));
     }
-    let Imported { chunks, field, moved, .. } = source::import_columns(source, wanted)?;
+    let Imported { chunks, field, moved, .. } = source::import(source, wanted)?;
     Ok((Box::new(chunks.into_iter().map(move |chunk| Ok((chunk, moved)))), field))
 }

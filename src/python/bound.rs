@@ -6,7 +6,7 @@
 //! has no bound, and is refused.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{AnyDictionaryArray, Array, ArrayRef, OffsetSizeTrait};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, GenericListViewArray, OffsetSizeTrait};
 use arrow_schema::{DataType, FieldRef, Fields};
 
 use crate::chunks::size::{self, Sizes};
@@ -26,31 +26,29 @@ pub(super) fn is_known(from: &DataType, to: &DataType) -> bool {
     if from == to || (is_leaf(from) && is_leaf(to)) {
         return true;
     }
-    if let (Some((from, is_view)), Some((to, to_view))) = (list_of(from), list_of(to)) {
-        let (from_type, to_type) = (from.data_type(), to.data_type());
-        return fields(from, to) && (!is_view || to_view || gathered(from_type, to_type));
-    }
-    match (from, to) {
-        (Null, _) => true,
-        (Dictionary(_, from), Dictionary(_, to)) => {
+    match (list_of(from), list_of(to), from, to) {
+        (Some((from, is_view)), Some((to, to_view)), ..) => {
+            let (from_type, to_type) = (from.data_type(), to.data_type());
+            fields(from, to) && (!is_view || to_view || gathered(from_type, to_type))
+        }
+        (_, Some((to, _)), FixedSizeList(from, _), _) => fields(from, to),
+        (Some((from, _)), _, _, FixedSizeList(to, _)) => gathered(from.data_type(), to.data_type()),
+        (.., Null, _) => true,
+        (.., Dictionary(_, from), Dictionary(_, to)) => {
             !matches!(**from, Dictionary(..)) && is_known(from, to)
         }
-        (RunEndEncoded(_, from), RunEndEncoded(_, to)) => fields(from, to),
-        (Dictionary(_, from), to) => is_leaf(from) && is_leaf(to),
-        (RunEndEncoded(_, from), to) => is_leaf(from.data_type()) && is_leaf(to),
-        (from, Dictionary(_, to)) => is_leaf(from) && is_leaf(to),
-        (from, RunEndEncoded(_, to)) => is_leaf(from) && is_leaf(to.data_type()),
-        (FixedSizeList(from, one), FixedSizeList(to, other)) if one == other => fields(from, to),
-        (FixedSizeList(from, _), to) if list_of(to).is_some() => {
-            list_of(to).is_some_and(|(to, _)| fields(from, to))
+        (.., RunEndEncoded(_, from), RunEndEncoded(_, to)) => fields(from, to),
+        (.., Dictionary(_, from), to) => is_leaf(from) && is_leaf(to),
+        (.., RunEndEncoded(_, from), to) => is_leaf(from.data_type()) && is_leaf(to),
+        (.., from, Dictionary(_, to)) => is_leaf(from) && is_leaf(to),
+        (.., from, RunEndEncoded(_, to)) => is_leaf(from) && is_leaf(to.data_type()),
+        (.., FixedSizeList(from, one), FixedSizeList(to, other)) if one == other => {
+            fields(from, to)
         }
-        (from, FixedSizeList(to, _)) if list_of(from).is_some() => {
-            list_of(from).is_some_and(|(from, _)| gathered(from.data_type(), to.data_type()))
-        }
-        (FixedSizeList(from, 1), to) => is_known(from.data_type(), to),
-        (from, FixedSizeList(to, 1)) => is_known(from, to.data_type()),
-        (Map(from, _), Map(to, _)) => fields(from, to),
-        (Struct(from), Struct(to)) => {
+        (.., FixedSizeList(from, 1), to) => is_known(from.data_type(), to),
+        (.., from, FixedSizeList(to, 1)) => is_known(from, to.data_type()),
+        (.., Map(from, _), Map(to, _)) => fields(from, to),
+        (.., Struct(from), Struct(to)) => {
             from.len() == to.len() && from.iter().zip(to).all(|(from, to)| fields(from, to))
         }
         _ => false,
@@ -96,19 +94,10 @@ pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
         }
         (DataType::List(_), to) => and(of_lists(array.as_list::<i32>().values(), rows, to)),
         (DataType::LargeList(_), to) => and(of_lists(array.as_list::<i64>().values(), rows, to)),
-        (DataType::ListView(_), to) => {
-            let list = array.as_list_view::<i32>();
-            and(of_views(list.values(), list.offsets(), list.sizes(), to))
-        }
-        (DataType::LargeListView(_), to) => {
-            let list = array.as_list_view::<i64>();
-            and(of_views(list.values(), list.offsets(), list.sizes(), to))
-        }
-        (DataType::FixedSizeList(..), DataType::FixedSizeList(to, _)) => {
-            and(of_cast(array.as_fixed_size_list().values(), to.data_type()))
-        }
+        (DataType::ListView(_), to) => and(of_views(array.as_list_view::<i32>(), to)),
+        (DataType::LargeListView(_), to) => and(of_views(array.as_list_view::<i64>(), to)),
         (DataType::FixedSizeList(..), to) => {
-            let to = list_of(to).map_or(to, |(item, _)| item.data_type());
+            let to = item_of(to).map_or(to, |item| item.data_type());
             and(of_cast(array.as_fixed_size_list().values(), to))
         }
         (_, DataType::FixedSizeList(to, _)) => and(of_cast(array, to.data_type())),
@@ -171,14 +160,10 @@ fn of_lists(values: &dyn Array, rows: usize, to: &DataType) -> Option<usize> {
 }
 
 /// Casts of list views, whose rows may share items: a result that is no view has a copy for each row.
-fn of_views<O: OffsetSizeTrait>(
-    values: &dyn Array,
-    offsets: &[O],
-    sizes: &[O],
-    to: &DataType,
-) -> Option<usize> {
+fn of_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>, to: &DataType) -> Option<usize> {
+    let (values, offsets) = (list.values(), list.offsets());
     let in_rows = |each: &Sizes| {
-        let mut rows = offsets.iter().zip(sizes);
+        let mut rows = offsets.iter().zip(list.sizes());
         rows.try_fold(0_usize, |sum, (start, size)| {
             let start = start.as_usize();
             sum.checked_add(each.between(start, start.checked_add(size.as_usize())?)?)
@@ -198,10 +183,7 @@ fn of_views<O: OffsetSizeTrait>(
         }
         _ => 0,
     };
-    let to = match to {
-        DataType::FixedSizeList(to, _) => to.data_type(),
-        to => list_of(to)?.0.data_type(),
-    };
+    let to = item_of(to)?.data_type();
     let cast = match values.data_type() == to {
         true => 0,
         false => in_rows(&leaf(values, to)?)?.checked_mul(3)?,
@@ -209,8 +191,16 @@ fn of_views<O: OffsetSizeTrait>(
     gathered.checked_add(cells)?.checked_add(cast)
 }
 
+/// The items of lists of any kind.
+pub(super) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
+    match data_type {
+        DataType::FixedSizeList(item, _) => Some(item),
+        _ => list_of(data_type).map(|(item, _)| item),
+    }
+}
+
 /// The items of variable-length lists, and whether they are list views.
-fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
+pub(super) fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) => Some((item, false)),
         DataType::ListView(item) | DataType::LargeListView(item) => Some((item, true)),

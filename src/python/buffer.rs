@@ -4,21 +4,19 @@
 //! module, with `Z` for complex as NumPy and PEP 3118 have it.
 #![expect(unsafe_code, reason = "fills and frees a Py_buffer")]
 
-use std::ffi::{CStr, c_int, c_long};
+use std::ffi::{CStr, c_int};
 use std::ptr::{self, NonNull};
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_buffer, Py_ssize_t};
 use pyo3::prelude::*;
 
+use super::buffer_import::MAX_NDIM;
+use super::item;
 use super::tensor::PyTensor;
 use crate::error::Error;
-use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::layout;
 use crate::memory::ManagedTensor;
-
-/// CPython's limit, `PyBUF_MAX_NDIM`.
-const MAX_NDIM: usize = 64;
 
 /// Fills `view` as `flags` ask; it then owns a reference to the tensor, which keeps the memory.
 ///
@@ -35,28 +33,35 @@ pub(super) unsafe fn fill(
     }
     // SAFETY: B1. NULL means "not filled", should the next line fail.
     unsafe { (*view).obj = ptr::null_mut() };
-    let answer = Answer::new(tensor.get().managed(), flags)?;
+    let this = &tensor.get().tensor;
+    let (format, itemsize) = checked(this, flags)?;
+    let fits = |_| Error::Overflow("size in bytes");
+    let len = this.nbytes().try_into().map_err(fits)?;
+    let ndim = this.ndim().try_into().map_err(fits)?;
+    let readonly = this.is_read_only().into();
+    let extents = Box::new(extents(this, itemsize)?);
+    // A buffer's address is not NULL, even if it is empty.
+    let start = if this.data().is_null() { NonNull::dangling().as_ptr() } else { this.data() };
     let has = |flag| flags & flag == flag;
     // NULL if it was not requested, and if there are no axes.
     let given = |wanted: bool, values: &[Py_ssize_t]| {
         if wanted && !values.is_empty() { values.as_ptr().cast_mut() } else { ptr::null_mut() }
     };
-    let Extents { shape, strides } = &*answer.extents;
-    let format = if has(ffi::PyBUF_FORMAT) { answer.format.as_ptr() } else { ptr::null() };
-    let (shape, strides) =
-        (given(has(ffi::PyBUF_ND), shape), given(has(ffi::PyBUF_STRIDES), strides));
+    let format = if has(ffi::PyBUF_FORMAT) { format.as_ptr() } else { ptr::null() };
+    let shape = given(has(ffi::PyBUF_ND), &extents.shape);
+    let strides = given(has(ffi::PyBUF_STRIDES), &extents.strides);
     // SAFETY: B1, and the fields are valid for as long as the reference is held (I2).
     unsafe {
-        (*view).buf = answer.start.cast();
-        (*view).len = answer.nbytes;
-        (*view).itemsize = answer.itemsize;
-        (*view).readonly = c_int::from(answer.readonly);
-        (*view).ndim = answer.ndim;
+        (*view).buf = start.cast();
+        (*view).len = len;
+        (*view).itemsize = itemsize;
+        (*view).readonly = readonly;
+        (*view).ndim = ndim;
         (*view).format = format.cast_mut();
         (*view).shape = shape;
         (*view).strides = strides;
         (*view).suboffsets = ptr::null_mut();
-        (*view).internal = Box::into_raw(answer.extents).cast();
+        (*view).internal = Box::into_raw(extents).cast();
         (*view).obj = tensor.into_ptr();
     }
     Ok(())
@@ -80,66 +85,39 @@ struct Extents {
     strides: Box<[Py_ssize_t]>,
 }
 
-/// The contents of a `Py_buffer`, computed before any of it is written.
-struct Answer {
-    start: *mut u8,
-    nbytes: Py_ssize_t,
-    itemsize: Py_ssize_t,
-    ndim: c_int,
-    readonly: bool,
-    format: &'static CStr,
-    extents: Box<Extents>,
-}
-
-impl Answer {
-    fn new(tensor: &ManagedTensor, flags: c_int) -> PyResult<Self> {
-        let has = |flag| flags & flag == flag;
-        let refuse = |message: String| Err(PyBufferError::new_err(message));
-        let (device, dtype) = (tensor.device(), tensor.dtype());
-        if !device.is_host_readable() {
-            return Err(Error::UnreadableDevice { device }.into());
-        }
-        let (Some(format), Some(itemsize)) = (format(dtype), tensor.itemsize()) else {
-            return refuse(format!("dtype {dtype} has no buffer format: use from_dlpack"));
-        };
-        let readonly = tensor.is_read_only();
-        if readonly && has(ffi::PyBUF_WRITABLE) {
-            return refuse("the tensor is read-only".to_owned());
-        }
-        if tensor.ndim() > MAX_NDIM {
-            return refuse(format!(
-                "{} axes are more than the {MAX_NDIM} of a buffer",
-                tensor.ndim()
-            ));
-        }
-        let (rows, columns) = (tensor.is_contiguous(), is_column_major(tensor));
-        let contiguity = [
-            (ffi::PyBUF_C_CONTIGUOUS, rows, "row-major"),
-            (ffi::PyBUF_F_CONTIGUOUS, columns, "column-major"),
-            (ffi::PyBUF_ANY_CONTIGUOUS, rows || columns, "contiguous"),
-        ];
-        for (flag, holds, name) in contiguity {
-            if has(flag) && !holds {
-                return refuse(format!("the tensor is not {name}"));
-            }
-        }
-        if !has(ffi::PyBUF_STRIDES) && !rows {
-            return refuse("the tensor is not row-major, and no strides were asked for".to_owned());
-        }
-        // A buffer's address is not NULL, even if it is empty.
-        let start =
-            if tensor.data().is_null() { NonNull::dangling().as_ptr() } else { tensor.data() };
-        let fits = |_| Error::Overflow("size in bytes");
-        Ok(Self {
-            start,
-            nbytes: tensor.nbytes().try_into().map_err(fits)?,
-            itemsize: itemsize.try_into().map_err(fits)?,
-            ndim: tensor.ndim().try_into().map_err(fits)?,
-            readonly,
-            format,
-            extents: Box::new(extents(tensor, itemsize)?),
-        })
+/// The format and the item size of a tensor's buffer, if it has one of the kind that `flags` ask for.
+fn checked(tensor: &ManagedTensor, flags: c_int) -> PyResult<(&'static CStr, Py_ssize_t)> {
+    let has = |flag| flags & flag == flag;
+    let refuse = |message: String| Err(PyBufferError::new_err(message));
+    let (device, dtype) = (tensor.device(), tensor.dtype());
+    if !device.is_host_readable() {
+        return Err(Error::UnreadableDevice { device }.into());
     }
+    let (Some(format), Some(itemsize)) = (item::format_of(dtype), tensor.itemsize()) else {
+        return refuse(format!("dtype {dtype} has no buffer format: use from_dlpack"));
+    };
+    if tensor.is_read_only() && has(ffi::PyBUF_WRITABLE) {
+        return refuse("the tensor is read-only".to_owned());
+    }
+    if tensor.ndim() > MAX_NDIM {
+        return refuse(format!("{} axes are more than the {MAX_NDIM} of a buffer", tensor.ndim()));
+    }
+    let (rows, columns) = (tensor.is_contiguous(), is_column_major(tensor));
+    let contiguity = [
+        (ffi::PyBUF_C_CONTIGUOUS, rows, "row-major"),
+        (ffi::PyBUF_F_CONTIGUOUS, columns, "column-major"),
+        (ffi::PyBUF_ANY_CONTIGUOUS, rows || columns, "contiguous"),
+    ];
+    for (flag, holds, name) in contiguity {
+        if has(flag) && !holds {
+            return refuse(format!("the tensor is not {name}"));
+        }
+    }
+    if !has(ffi::PyBUF_STRIDES) && !rows {
+        return refuse("the tensor is not row-major, and no strides were asked for".to_owned());
+    }
+    let itemsize = itemsize.try_into().map_err(|_| Error::Overflow("size in bytes"))?;
+    Ok((format, itemsize))
 }
 
 fn is_column_major(tensor: &ManagedTensor) -> bool {
@@ -149,14 +127,13 @@ fn is_column_major(tensor: &ManagedTensor) -> bool {
 }
 
 /// Shape, and strides in bytes; strides that have no meaning are replaced by valid ones.
-fn extents(tensor: &ManagedTensor, itemsize: usize) -> Result<Extents, Error> {
+fn extents(tensor: &ManagedTensor, itemsize: Py_ssize_t) -> Result<Extents, Error> {
     let overflow = Error::Overflow("span of strides");
     let strides = if tensor.size() == 0 {
         layout::row_major(tensor.shape()).into()
     } else {
         tensor.strides()
     };
-    let itemsize = Py_ssize_t::try_from(itemsize).map_err(|_| overflow.clone())?;
     let bytes = |(&extent, &stride): (&i64, &i64)| match extent {
         1 => Some(itemsize),
         _ => Py_ssize_t::try_from(stride).ok()?.checked_mul(itemsize),
@@ -174,27 +151,4 @@ fn extents(tensor: &ManagedTensor, itemsize: usize) -> Result<Extents, Error> {
             .map(|axis| bytes(axis).ok_or(overflow.clone()))
             .collect::<Result<_, _>>()?,
     })
-}
-
-fn format(dtype: DLDataType) -> Option<&'static CStr> {
-    // NumPy has a type for each of C's, and its int64 is C's long where that has 64 bits: "q" would be
-    // numpy.longlong, which equals it and is another class.
-    const LONG: (&CStr, &CStr) = if size_of::<c_long>() == 8 { (c"l", c"L") } else { (c"q", c"Q") };
-    const FORMATS: &[(DLDataType, &CStr)] = &[
-        (DLDataType::INT8, c"b"),
-        (DLDataType::INT16, c"h"),
-        (DLDataType::INT32, c"i"),
-        (DLDataType::INT64, LONG.0),
-        (DLDataType::UINT8, c"B"),
-        (DLDataType::UINT16, c"H"),
-        (DLDataType::UINT32, c"I"),
-        (DLDataType::UINT64, LONG.1),
-        (DLDataType::FLOAT16, c"e"),
-        (DLDataType::FLOAT32, c"f"),
-        (DLDataType::FLOAT64, c"d"),
-        (DLDataType::BOOL, c"?"),
-        (DLDataType::scalar(DLDataTypeCode::COMPLEX, 64), c"Zf"),
-        (DLDataType::scalar(DLDataTypeCode::COMPLEX, 128), c"Zd"),
-    ];
-    FORMATS.iter().find(|(known, _)| *known == dtype).map(|(_, format)| *format)
 }

@@ -26,7 +26,7 @@ use crate::memory::{Description, ManagedTensor};
 use crate::pending::PendingException;
 
 /// `PyBUF_MAX_NDIM`, and NumPy's limit.
-const MAX_NDIM: usize = 64;
+pub(super) const MAX_NDIM: usize = 64;
 
 /// The owner of borrowed memory; dropping it, on any thread, gives the memory back at once.
 struct PyMemoryOwner {
@@ -126,15 +126,8 @@ pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
             view.len
         ));
     }
-    let description = Description {
-        data: view.buf.cast(),
-        byte_offset: 0,
-        device: DLDevice::CPU,
-        dtype,
-        flags: read_only(view.readonly != 0),
-        shape: &shape,
-        strides: &strides,
-    };
+    let spec = ArraySpec { device: DLDevice::CPU, dtype, is_padded: false, shape, strides };
+    let description = describe(view.buf.cast(), view.readonly != 0, &spec);
     // SAFETY: L1, for as long as the owner lives.
     Ok(unsafe { ManagedTensor::from_foreign(owner, &description) }?)
 }
@@ -159,8 +152,8 @@ pub(super) fn tensor_from_buffer(
     // SAFETY: L1, the owner outlives the borrow.
     let view = unsafe { view.as_ref() };
     let len = usize::try_from(view.len).map_err(|_| Error::Overflow("size in bytes"))?;
-    let description =
-        describe(view.buf.cast::<u8>().wrapping_add(origin), view.readonly != 0, spec)?;
+    let start = view.buf.cast::<u8>().wrapping_add(origin);
+    let description = describe(start, view.readonly != 0, spec);
     // SAFETY: L1, for as long as the owner lives; that the elements lie within is checked next, before
     // any access.
     let tensor = unsafe { ManagedTensor::from_foreign(owner, &description) }?;
@@ -183,7 +176,7 @@ pub(super) fn tensor_from_address(
     spec: &ArraySpec,
 ) -> PyResult<ManagedTensor> {
     // Python passes addresses as integers.
-    let description = describe(ptr::with_exposed_provenance_mut(address), readonly, spec)?;
+    let description = describe(ptr::with_exposed_provenance_mut(address), readonly, spec);
     let owner = PyMemoryOwner { buffer: None, objects };
     // SAFETY: L2.
     let tensor = unsafe { ManagedTensor::from_foreign(owner, &description) }?;
@@ -194,18 +187,12 @@ pub(super) fn tensor_from_address(
     Ok(tensor)
 }
 
-fn describe(data: *mut u8, readonly: bool, spec: &ArraySpec) -> PyResult<Description<'_>> {
-    let ArraySpec { device, dtype, is_padded, shape, strides } = spec;
-    let flags = read_only(readonly);
-    Ok(Description {
-        data,
-        byte_offset: 0,
-        device: *device,
-        dtype: *dtype,
-        flags: if *is_padded { flags.union(DLPackFlags::IS_SUBBYTE_TYPE_PADDED) } else { flags },
-        shape,
-        strides,
-    })
+fn describe(data: *mut u8, readonly: bool, spec: &ArraySpec) -> Description<'_> {
+    let &ArraySpec { device, dtype, is_padded, ref shape, ref strides } = spec;
+    let flag = |is, flag| if is { flag } else { DLPackFlags::default() };
+    let flags = flag(readonly, DLPackFlags::READ_ONLY)
+        .union(flag(is_padded, DLPackFlags::IS_SUBBYTE_TYPE_PADDED));
+    Description { data, byte_offset: 0, device, dtype, flags, shape, strides }
 }
 
 pub(super) fn check_ndim(ndim: usize) -> PyResult<()> {
@@ -213,10 +200,6 @@ pub(super) fn check_ndim(ndim: usize) -> PyResult<()> {
         return Ok(());
     }
     Err(PyBufferError::new_err(format!("{ndim} axes are more than {MAX_NDIM}")))
-}
-
-fn read_only(is: bool) -> DLPackFlags {
-    if is { DLPackFlags::READ_ONLY } else { DLPackFlags::default() }
 }
 
 /// The values of an array, `None` if it is NULL.

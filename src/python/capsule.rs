@@ -35,7 +35,7 @@ struct Abi {
 const LEGACY: Abi = Abi {
     name: c"dltensor",
     used: c"used_dltensor",
-    destructor: destroy_legacy,
+    destructor: destroy::<false>,
     // SAFETY: the caller passes a legacy tensor that it owns (I1).
     delete: |tensor| unsafe { memory::delete_legacy(tensor.cast()) },
 };
@@ -43,7 +43,7 @@ const LEGACY: Abi = Abi {
 const VERSIONED: Abi = Abi {
     name: c"dltensor_versioned",
     used: c"used_dltensor_versioned",
-    destructor: destroy_versioned,
+    destructor: destroy::<true>,
     // SAFETY: the caller passes a versioned tensor that it owns (I1).
     delete: |tensor| unsafe { memory::delete_versioned(tensor.cast()) },
 };
@@ -125,14 +125,23 @@ pub(super) fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
         Some(pointer) => Ok(Some((pointer, true))),
         None => PyResult::Ok(claim(capsule, &LEGACY)?.map(|pointer| (pointer, false))),
     });
-    Ok(match claimed? {
-        // SAFETY: C1, and the claim made it ours. That the descriptor is truthful is the producer's
-        // promise.
-        Some((pointer, true)) => unsafe { ManagedTensor::from_raw(pointer.cast()) }?,
-        // SAFETY: as above.
-        Some((pointer, false)) => unsafe { ManagedTensor::from_raw_legacy(pointer.cast()) }?,
-        None => return Err(not_a_tensor(capsule)),
-    })
+    let Some((pointer, is_versioned)) = claimed? else { return Err(not_a_tensor(capsule)) };
+    // SAFETY: C1, and the claim made it ours. That the descriptor is truthful is the producer's promise.
+    Ok(unsafe { tensor_at(pointer, is_versioned) }?)
+}
+
+/// # Safety
+///
+/// As [`ManagedTensor::from_raw`], or for a tensor of the other ABI, [`ManagedTensor::from_raw_legacy`].
+unsafe fn tensor_at(pointer: *mut c_void, is_versioned: bool) -> Result<ManagedTensor, Error> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_versioned {
+            ManagedTensor::from_raw(pointer.cast())
+        } else {
+            ManagedTensor::from_raw_legacy(pointer.cast())
+        }
+    }
 }
 
 #[cold]
@@ -149,16 +158,9 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
 /// [`ManagedTensor::from_raw`] asks for, as with every use of ctypes.
 pub(super) fn take_address(address: usize, versioned: bool) -> PyResult<ManagedTensor> {
     // ctypes hands out addresses as integers.
-    let pointer = ptr::with_exposed_provenance_mut::<c_void>(address);
+    let pointer = ptr::with_exposed_provenance_mut(address);
     // SAFETY: the caller's promise, in Python's words. NULL and misaligned pointers are refused.
-    let tensor = unsafe {
-        if versioned {
-            ManagedTensor::from_raw(pointer.cast())
-        } else {
-            ManagedTensor::from_raw_legacy(pointer.cast())
-        }
-    };
-    Ok(tensor?)
+    Ok(unsafe { tensor_at(pointer, versioned) }?)
 }
 
 fn is_valid(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> bool {
@@ -185,30 +187,17 @@ fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_vo
     Ok(Some(pointer))
 }
 
-unsafe extern "C" fn destroy_versioned(capsule: *mut ffi::PyObject) {
-    // SAFETY: CPython calls this once, attached, with the capsule that it was registered for.
-    let _ = fenced(|| unsafe { destroy(capsule, &VERSIONED) });
-}
-
-unsafe extern "C" fn destroy_legacy(capsule: *mut ffi::PyObject) {
-    // SAFETY: as above.
-    let _ = fenced(|| unsafe { destroy(capsule, &LEGACY) });
-}
-
-/// Deletes the tensor unless a consumer has taken it.
-///
-/// # Safety
-///
-/// Attached to Python, with a live capsule of this ABI.
-unsafe fn destroy(capsule: *mut ffi::PyObject, abi: &Abi) {
-    // SAFETY: the caller's promise, and C1; under another name the tensor has been taken.
-    unsafe {
+/// Deletes the tensor of a capsule unless a consumer has taken it.
+unsafe extern "C" fn destroy<const IS_VERSIONED: bool>(capsule: *mut ffi::PyObject) {
+    // SAFETY: CPython calls this once, attached, with the capsule that it was registered for, which is of this ABI
+    // (C1); under another name the tensor has been taken.
+    let _ = fenced(|| unsafe {
+        let abi = if IS_VERSIONED { &VERSIONED } else { &LEGACY };
         let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
         if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
             // An exception may be in flight; with the right name this call raises none.
             let pointer = ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr());
-            let delete = abi.delete;
-            memory::release_foreign(move || delete(pointer));
+            memory::release_foreign(move || (abi.delete)(pointer));
         }
-    }
+    });
 }

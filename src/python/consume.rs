@@ -8,7 +8,7 @@ use pyo3::types::{PyCapsule, PyType};
 use super::expected::Expected;
 use super::interpreter::{call, calling};
 use super::protocols::attribute;
-use super::request::{self, DlDeviceArg, VersionArg, described, type_name};
+use super::request::{self, DlDeviceArg, described, type_name};
 use super::run::unlocked;
 use super::{capsule, exchange, hidden, vectorcall};
 use crate::error::Error;
@@ -28,36 +28,35 @@ pub(super) struct Answer<'py> {
 pub(super) fn ask<'py>(
     x: &Bound<'py, PyAny>,
     stream: Option<Bound<'py, PyAny>>,
-    max_version: Option<VersionArg>,
+    max_version: Option<DLPackVersion>,
     copy: Option<bool>,
     device: Option<DLDevice>,
 ) -> PyResult<Answer<'py>> {
     let py = x.py();
     let synchronises = stream.is_some();
     let usual = stream.is_none() && device.is_none() && copy.is_none();
-    let is_newest = matches!(max_version, Some(VersionArg(DLPackVersion::CURRENT)));
+    let is_newest = max_version == Some(DLPackVersion::CURRENT);
     let _level = capsule::Level::enter(py)?;
-    let mut first = if usual && is_newest { calling(|| vectorcall::ask(x)) } else { None };
+    let first = if usual && is_newest { calling(|| vectorcall::ask(x)) } else { None };
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)
     } else {
         let method = attribute(x, intern!(py, "__dlpack__"))?;
         let Some(method) = method else { return Err(Expected::Tensor.got(x)) };
-        if first.is_none() {
-            let device = device.map(DlDeviceArg);
-            let keywords = request::keywords(py, stream, max_version, device, copy)?;
-            first = Some(call(&method, Some(&keywords)));
-        }
+        let first = if let Some(answer) = first {
+            answer
+        } else {
+            call(&method, Some(&request::keywords(py, stream, max_version, device, copy)?))
+        };
         match first {
             // If its refusal is itself a TypeError, the second call raises it again.
-            Some(Err(error)) if error.is_instance_of::<PyTypeError>(py) => {
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
                 let again = call(&method, None);
                 let is_class = x.is_instance_of::<PyType>();
                 let said = |error| if is_class { Expected::Tensor.got(x) } else { error };
                 (again.map_err(said)?, false)
             }
-            Some(answer) => (answer?, true),
-            None => unreachable!("it has been called"),
+            answer => (answer?, true),
         }
     };
     let capsule = answer.cast_into::<PyCapsule>().map_err(|error| {
@@ -112,7 +111,7 @@ impl Wanted {
             return self.fulfil(x.py(), capsule::take(capsule)?, false);
         }
         hidden::refuse(x)?;
-        let version = Some(VersionArg(DLPackVersion::CURRENT));
+        let version = Some(DLPackVersion::CURRENT);
         let answer = ask(x, None, version, self.copy, self.device);
         let answer = answer.map_err(|error| self.elsewhere(x, error))?;
         self.fulfil(x.py(), capsule::take(&answer.capsule)?, answer.understood)

@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, ArrayRef, make_array};
-use arrow_schema::{ArrowError, DataType, Field, FieldRef};
+use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
+use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::cast::cast;
-use super::ffi_validate::fenced;
+use super::bound::{self, item_of};
+use super::ffi_validate::{Checked, fenced};
+use crate::chunks::{everything, reserve};
 
 /// The pair of capsules that `__arrow_c_array__` returns.
 pub(super) fn array_capsules<'py>(
@@ -30,7 +32,8 @@ pub(super) fn schema_capsule<'py>(
     py: Python<'py>,
     field: &Field,
 ) -> PyResult<Bound<'py, PyCapsule>> {
-    let schema = FFI_ArrowSchema::try_from(field).map_err(value_error)?;
+    let schema = FFI_ArrowSchema::try_from(field);
+    let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
@@ -75,6 +78,26 @@ pub(super) fn as_requested(
     Ok((there, Arc::new(field.with_metadata(metadata))))
 }
 
+/// The values of an array as another type. A value that the type cannot hold is an error, which says why.
+///
+/// arrow's kernels abort the process when memory runs out, and a small input can have a huge result: so a cast runs only
+/// if its result fits memory. `bound` computes the size.
+fn cast(array: &dyn Array, wanted: &DataType) -> Checked<ArrayRef> {
+    let from = array.data_type();
+    if !can_cast_types(from, wanted) {
+        return Err("there is no way from one to the other".to_owned());
+    }
+    if !bound::is_known(from, wanted) {
+        return Err("the memory that the cast takes has no known bound".to_owned());
+    }
+    let array = &everything(array).map_err(|error| error.to_string())?;
+    if reserve(bound::of_cast(array, wanted)).is_err() {
+        return Err(format!("{} of them do not fit memory", array.len()));
+    }
+    let checked = CastOptions { safe: false, ..CastOptions::default() };
+    fenced(|| cast_with_options(array, wanted, &checked))
+}
+
 /// Whether both are instants of the same unit, which are the same numbers in every zone.
 fn is_other_zone(one: &DataType, other: &DataType) -> bool {
     match (one, other) {
@@ -92,23 +115,10 @@ fn same_names(one: &DataType, other: &DataType) -> bool {
             one.len() == other.len()
                 && pairs().all(|(one, other)| one.name() == other.name() && same(one, other))
         }
-        (
-            DataType::List(one)
-            | DataType::LargeList(one)
-            | DataType::ListView(one)
-            | DataType::LargeListView(one)
-            | DataType::FixedSizeList(one, _),
-            DataType::List(other)
-            | DataType::LargeList(other)
-            | DataType::ListView(other)
-            | DataType::LargeListView(other)
-            | DataType::FixedSizeList(other, _),
-        )
-        | (DataType::Map(one, _), DataType::Map(other, _)) => same(one, other),
-        _ => true,
+        (DataType::Map(one, _), DataType::Map(other, _)) => same(one, other),
+        _ => match (item_of(one), item_of(other)) {
+            (Some(one), Some(other)) => same(one, other),
+            _ => true,
+        },
     }
-}
-
-fn value_error(error: ArrowError) -> PyErr {
-    PyValueError::new_err(error.to_string())
 }

@@ -9,6 +9,7 @@ use pyo3::types::{PyBool, PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType
 use super::arrow_capsule;
 use super::field::type_name;
 use super::item;
+use super::protocols::attribute;
 use super::request::wrong;
 use crate::error::Error;
 use crate::extension::Extension;
@@ -46,17 +47,12 @@ impl<'py> FromPyObject<'_, 'py> for DtypeArg {
         {
             return Err(foreign_order(&object));
         }
-        let mut name = None;
-        for attribute in [intern!(py, "name"), intern!(py, "__name__")] {
-            name = object.getattr_opt(attribute)?.filter(|name| !name.is_none());
-            if name.is_some() {
-                break;
-            }
+        let mut name = attribute(&object, intern!(py, "name"))?;
+        if name.is_none() {
+            name = attribute(&object, intern!(py, "__name__"))?;
         }
-        let name = match name {
-            Some(name) => name.str()?.to_string(),
-            None => object.str()?.to_string(), // "torch.float32"
-        };
+        // PyTorch's have neither, and the text "torch.float32".
+        let name = name.as_ref().unwrap_or(&object).str()?.to_string();
         let name = name.rsplit('.').next().unwrap_or_default();
         if let Ok(dtype) = name.parse() {
             return Ok(Self(dtype));

@@ -1,14 +1,14 @@
 //! The elements of a tensor as Python numbers.
 
+use arrow_buffer::{ArrowNativeType, Buffer};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyList};
 
 use super::run::unlocked;
-use crate::dtype::for_each_numeric;
 use crate::error::Error;
-use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::ffi::DLDataTypeCode;
 use crate::kernels;
 use crate::layout;
 use crate::memory::{self, ManagedTensor};
@@ -73,87 +73,58 @@ pub(super) fn index<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Bo
 fn all<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
     memory::probe_alloc(tensor.size().saturating_mul(NUMBER))?;
     let (dtype, nbytes) = (tensor.dtype(), tensor.nbytes());
-    let widened = |widen: fn(&ManagedTensor) -> Result<memory::Fresh, Error>| {
-        unlocked(py, nbytes, || widen(tensor)).map(memory::Fresh::into_buffer)
-    };
+    let unsupported = |way_out| Err(Error::UnsupportedDtype { dtype, way_out }.into());
     if dtype.lanes != 1 {
-        return Err(Error::UnsupportedDtype {
-            dtype,
-            way_out: "view it with its lanes as one more axis first",
-        }
-        .into());
+        return unsupported("view it with its lanes as one more axis first");
     }
+    // The elements as numbers of Rust's.
+    let read = match (dtype.code, dtype.bits) {
+        (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => kernels::widen,
+        (DLDataTypeCode::INT | DLDataTypeCode::UINT, ..8) => kernels::widen_integers,
+        _ => kernels::gather,
+    };
+    let bytes = || unlocked(py, nbytes, || read(tensor)).map(memory::Fresh::into_buffer);
     match (dtype.code, dtype.bits) {
-        (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => {
-            objects(py, widened(kernels::widen)?.typed_data::<f32>())
+        (DLDataTypeCode::BOOL, _) => objects(py, bytes()?.iter().map(|&byte| byte != 0)),
+        (DLDataTypeCode::INT, ..=8) => numbers::<i8>(py, &bytes()?),
+        (DLDataTypeCode::INT, 16) => numbers::<i16>(py, &bytes()?),
+        (DLDataTypeCode::INT, 32) => numbers::<i32>(py, &bytes()?),
+        (DLDataTypeCode::INT, 64) => numbers::<i64>(py, &bytes()?),
+        (DLDataTypeCode::UINT, ..=8) => numbers::<u8>(py, &bytes()?),
+        (DLDataTypeCode::UINT, 16) => numbers::<u16>(py, &bytes()?),
+        (DLDataTypeCode::UINT, 32) => numbers::<u32>(py, &bytes()?),
+        (DLDataTypeCode::UINT, 64) => numbers::<u64>(py, &bytes()?),
+        (DLDataTypeCode::FLOAT, 16) => {
+            objects(py, bytes()?.typed_data::<half::f16>().iter().map(|value| value.to_f64()))
         }
-        (DLDataTypeCode::INT, ..8) => {
-            objects(py, widened(kernels::widen_integers)?.typed_data::<i8>())
+        (DLDataTypeCode::FLOAT, 64) => numbers::<f64>(py, &bytes()?),
+        (DLDataTypeCode::FLOAT, 32) | (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => {
+            numbers::<f32>(py, &bytes()?)
         }
-        (DLDataTypeCode::UINT, ..8) => {
-            objects(py, widened(kernels::widen_integers)?.typed_data::<u8>())
-        }
-        (DLDataTypeCode::BOOL, _) => {
-            let bytes = widened(kernels::gather)?;
-            bytes.iter().map(|&byte| (byte != 0).into_bound_py_any(py)).collect()
-        }
-        (DLDataTypeCode::COMPLEX, 64) => {
-            let parts = widened(kernels::gather)?;
-            Ok(complex(py, parts.typed_data::<f32>()))
-        }
-        (DLDataTypeCode::COMPLEX, 128) => {
-            let parts = widened(kernels::gather)?;
-            Ok(complex(py, parts.typed_data::<f64>()))
-        }
-        _ => numeric(py, dtype, || widened(kernels::gather)),
+        (DLDataTypeCode::COMPLEX, 64) => complex::<f32>(py, &bytes()?),
+        (DLDataTypeCode::COMPLEX, 128) => complex::<f64>(py, &bytes()?),
+        _ => unsupported("convert it first"),
     }
 }
 
-macro_rules! numeric {
-    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
-        fn numeric<'py>(
-            py: Python<'py>,
-            dtype: DLDataType,
-            bytes: impl FnOnce() -> Result<arrow_buffer::Buffer, Error>,
-        ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-            match dtype {
-                $(DLDataType::$dtype => objects(py, bytes()?.typed_data::<$native>()),)*
-                _ => Err(Error::UnsupportedDtype { dtype, way_out: "convert it first" }.into()),
-            }
-        }
-    };
-}
-for_each_numeric!(numeric);
-
-/// A number that converts to a Python number.
-trait Number: Copy {
-    fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
+fn objects<'py, T: IntoPyObjectExt<'py>>(
+    py: Python<'py>,
+    values: impl Iterator<Item = T>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    values.map(|value| value.into_bound_py_any(py)).collect()
 }
 
-macro_rules! number {
-    ($($native:ty)*) => {
-        $(impl Number for $native {
-            fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-                self.into_bound_py_any(py)
-            }
-        })*
-    };
-}
-number!(i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
-
-impl Number for half::f16 {
-    fn object(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-        self.to_f64().into_bound_py_any(py)
-    }
+fn numbers<'py, T: ArrowNativeType + IntoPyObjectExt<'py>>(
+    py: Python<'py>,
+    bytes: &Buffer,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    objects(py, bytes.typed_data::<T>().iter().copied())
 }
 
-fn objects<'py, T: Number>(py: Python<'py>, values: &[T]) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    values.iter().map(|value| value.object(py)).collect()
-}
-
-fn complex<'py, T: Copy + Into<f64>>(py: Python<'py>, parts: &[T]) -> Vec<Bound<'py, PyAny>> {
-    let pairs = parts.chunks_exact(2);
-    pairs
-        .map(|pair| PyComplex::from_doubles(py, pair[0].into(), pair[1].into()).into_any())
-        .collect()
+fn complex<'py, T: ArrowNativeType + Into<f64>>(
+    py: Python<'py>,
+    bytes: &Buffer,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let pairs = bytes.typed_data::<T>().chunks_exact(2);
+    objects(py, pairs.map(|pair| PyComplex::from_doubles(py, pair[0].into(), pair[1].into())))
 }

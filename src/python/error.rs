@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
+use super::bound::list_of;
 use crate::error::{Count, Error, ReaderError};
 use crate::export;
 
@@ -37,22 +38,16 @@ impl From<Error> for PyErr {
             error => in_python(error),
         };
         let message = error.to_string();
-        if error.is_out_of_memory() {
-            return PyMemoryError::new_err(message);
+        match error {
+            _ if error.is_out_of_memory() => PyMemoryError::new_err(message),
+            Error::Forked | Error::NoThread(_) => PyRuntimeError::new_err(message),
+            Error::NoSuchColumns { .. } | Error::SeveralColumns { .. } => {
+                PyKeyError::new_err(message)
+            }
+            _ if error.is_wrong_value() => PyValueError::new_err(message),
+            _ if error.is_type_refusal() => unsupported(message),
+            _ => PyBufferError::new_err(message),
         }
-        if matches!(error, Error::Forked | Error::NoThread(_)) {
-            return PyRuntimeError::new_err(message);
-        }
-        if matches!(error, Error::NoSuchColumns { .. } | Error::SeveralColumns { .. }) {
-            return PyKeyError::new_err(message);
-        }
-        if error.is_wrong_value() {
-            return PyValueError::new_err(message);
-        }
-        if !error.is_type_refusal() {
-            return PyBufferError::new_err(message);
-        }
-        unsupported(message)
     }
 }
 
@@ -156,17 +151,11 @@ impl Asked {
             (Self::Tensor | Self::Batches, DataType::Struct(_)) => {
                 Some("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
             }
-            (
-                Self::Batches,
-                DataType::List(_)
-                | DataType::LargeList(_)
-                | DataType::ListView(_)
-                | DataType::LargeListView(_),
-            ) => Some(
+            (Self::Batches, list) if list_of(list).is_some() => Some(
                 "its rows may differ in length: leave it out with columns=, or cast it to a fixed-size list if \
                  they do not",
             ),
-            (Self::Batches, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => Some(
+            (Self::Batches, text) if text.is_string() => Some(
                 "leave it out with columns=, or dictionary_encode it, for codes with physical=True",
             ),
             (Self::Batches, DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {

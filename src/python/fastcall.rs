@@ -19,7 +19,7 @@ use pyo3::{Borrowed, PyClass};
 use super::capsule;
 use super::request::{CopyArg, DlDeviceArg, VersionArg};
 use crate::fence::fenced;
-use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
+use crate::ffi::{DLDevice, DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
 use crate::memory::ManagedTensor;
 
 /// A class with `__dlpack__`.
@@ -42,7 +42,7 @@ pub(super) trait Produces: PyClass<Frozen = True> + Sync {
 pub(super) struct Request<'py> {
     pub(super) stream: Option<Bound<'py, PyAny>>,
     pub(super) max_version: Option<DLPackVersion>,
-    pub(super) dl_device: Option<DlDeviceArg>,
+    pub(super) dl_device: Option<DLDevice>,
     pub(super) copy: Option<bool>,
 }
 
@@ -84,8 +84,7 @@ unsafe extern "C" fn call<T: Produces>(
         Ok(answer) => answer,
         // A panic must not cross C.
         Err(_) => Python::attach(|py| {
-            PyRuntimeError::new_err("__dlpack__ panicked: this is a bug").restore(py);
-            std::ptr::null_mut()
+            to_c(py, Err(PyRuntimeError::new_err("__dlpack__ panicked: this is a bug")))
         }),
     }
 }
@@ -121,13 +120,8 @@ unsafe fn answer<T: Produces>(
                 }
                 _ => this.get().share().map(|tensor| capsule::new(py, tensor, None)),
             };
-            match capsule {
-                Some(Ok(capsule)) => return capsule.into_ptr(),
-                Some(Err(error)) => {
-                    error.restore(py);
-                    return std::ptr::null_mut();
-                }
-                None => {}
+            if let Some(capsule) = capsule {
+                return to_c(py, capsule);
             }
         }
     }
@@ -136,14 +130,20 @@ unsafe fn answer<T: Produces>(
         // SAFETY: F1.
         let answer = unsafe { read(py, nargs, kwnames, given) }
             .and_then(|request| this.get().dlpack(py, request));
-        match answer {
-            Ok(capsule) => capsule.into_ptr(),
-            Err(error) => {
-                error.restore(py);
-                std::ptr::null_mut()
-            }
-        }
+        to_c(py, answer)
     })
+}
+
+/// A new reference, or NULL with the exception set.
+#[inline]
+fn to_c(py: Python<'_>, answer: PyResult<Bound<'_, PyAny>>) -> *mut ffi::PyObject {
+    answer.map_or_else(
+        |error| {
+            error.restore(py);
+            std::ptr::null_mut()
+        },
+        Bound::into_ptr,
+    )
 }
 
 fn names(py: Python<'_>) -> &[Py<PyString>; 4] {
@@ -283,12 +283,13 @@ unsafe fn read<'py>(
         values[place] = (!value.is_none()).then(|| value.to_owned());
     }
     let [stream, max_version, dl_device, copy] = values;
-    let max_version: Option<VersionArg> = max_version.map(|value| value.extract()).transpose()?;
-    let copy: Option<CopyArg> = copy.map(|value| value.extract()).transpose()?;
+    let max_version = max_version.map(|value| value.extract::<VersionArg>()).transpose()?;
+    let copy = copy.map(|value| value.extract::<CopyArg>()).transpose()?;
+    let dl_device = dl_device.map(|value| value.extract::<DlDeviceArg>()).transpose()?;
     Ok(Request {
         stream,
         max_version: max_version.map(|version| version.0),
-        dl_device: dl_device.map(|value| value.extract()).transpose()?,
+        dl_device: dl_device.map(|device| device.0),
         copy: copy.map(|copy| copy.0),
     })
 }

@@ -16,7 +16,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields};
 
-use super::arrow_c::ArrowArray;
+use super::arrow_c::{ArrowArray, Structure};
 use super::arrow_workarounds::repaired;
 use super::ffi_validate::{Checked, check_array, child_types, fenced};
 use crate::import;

@@ -1,8 +1,10 @@
 //! `Field`: the name and type of an Arrow array.
 
+use std::collections::HashMap;
+
 use arrow_schema::FieldRef;
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::PyCapsule;
 
 use super::destination;
 
@@ -38,12 +40,8 @@ impl PyField {
 
     /// Metadata, as texts; an extension type is under "ARROW:extension:name".
     #[getter]
-    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let metadata = PyDict::new(py);
-        for (key, value) in self.0.metadata() {
-            metadata.set_item(key, value)?;
-        }
-        Ok(metadata)
+    fn metadata(&self) -> &HashMap<String, String> {
+        self.0.metadata()
     }
 
     /// The field as an Arrow C schema capsule; Arrow libraries call this.

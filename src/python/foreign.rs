@@ -6,13 +6,13 @@ use pyo3::types::PyCapsule;
 
 use super::capsule::Level;
 use super::expected::Expected;
-use super::options::{self, NullsArg, OrderArg, PhysicalArg};
 use super::protocols::{attribute, is_arrow};
 use super::request::CopyArg;
 use super::run::unlocked;
 use super::table::Data;
 use super::tensor::PyTensor;
 use super::{buffer_import, hidden, interface};
+use crate::export::ExportOptions;
 
 /// asdlpack(obj, /, *, copy=None)
 /// --
@@ -57,13 +57,7 @@ pub(super) fn asdlpack<'py>(
     }
     let interface = attribute(obj, intern!(py, "__array_interface__"))?;
     if interface.is_none() && is_arrow(obj)? {
-        let options = options::export(
-            copy,
-            NullsArg::default(),
-            None,
-            OrderArg::default(),
-            PhysicalArg::default(),
-        );
+        let options = ExportOptions::default().with_copy(copy.map(|copy| copy.0));
         return Ok(Data::read(obj, None)?.to_tensor(py, &options, None)?.cast_into()?);
     }
     let has_dlpack = attribute(obj, intern!(py, "__dlpack__"))?.is_some();
@@ -84,5 +78,6 @@ pub(super) fn asdlpack<'py>(
         let copy = unlocked(py, tensor.nbytes(), || tensor.copied())?;
         return Bound::new(py, PyTensor::from(copy));
     }
-    Bound::new(py, PyTensor::synchronised(tensor))
+    // The object has said that no stream needs to be waited for.
+    Bound::new(py, PyTensor { synchronised: true, ..PyTensor::received(tensor) })
 }

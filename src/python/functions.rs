@@ -17,7 +17,7 @@ use super::table::{self, Data};
 use super::tensor::PyTensor;
 use super::{assemble, names};
 use crate::chunks::Meaning;
-use crate::export::{ExportOptions, Ragged};
+use crate::export::{ExportOptions, Order, Ragged};
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
@@ -131,7 +131,7 @@ pub(super) fn from_ragged(
 ///        [0. , 2. ],
 ///        [2.5, 3. ]])
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default()), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false)), text_signature = None)]
 pub(super) fn to_tensor<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<DtypeArg>,
@@ -157,7 +157,7 @@ pub(super) fn to_tensor<'py>(
 /// >>> {name: tensor.dtype for name, tensor in arrow_dlpack.to_tensor_dict(table).items()}
 /// {'x': 'float64', 'y': 'int64'}
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), copy=None, columns=None, physical=PhysicalArg::default()), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), copy=None, columns=None, physical=PhysicalArg(false)), text_signature = None)]
 pub(super) fn to_tensor_dict<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<DtypeArg>,
@@ -191,7 +191,7 @@ pub(super) fn to_tensor_dict<'py>(
 /// >>> memoryview(values).tolist(), memoryview(offsets).tolist()
 /// ([1, 2, 3], [0, 2, 2, 3])
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), offset_type=None, copy=None, physical=PhysicalArg::default()), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), offset_type=None, copy=None, physical=PhysicalArg(false)), text_signature = None)]
 pub(super) fn ragged<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<DtypeArg>,
@@ -254,7 +254,7 @@ pub(super) fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, 
 /// >>> plan.steps[0].reasons
 /// ['int64 becomes float64', '2 columns are put side by side']
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg::default(), ragged=RaggedArg::default(), offset_type=None, r#type=None, device=None, mask=None), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false), ragged=RaggedArg(false), offset_type=None, r#type=None, device=None, mask=None), text_signature = None)]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn explain(
     obj: &Bound<'_, PyAny>,
@@ -278,8 +278,11 @@ pub(super) fn explain(
                 "are for tensors, and this is Arrow data",
             ));
         }
-        if let Some(obstacle) = options::misplaced(ragged, &order, offset_type.is_some()) {
-            return Err(obstacle);
+        if ragged && order.0 != Order::default() {
+            return Err(options::pointless("order", "is not for ragged=True"));
+        }
+        if !ragged && offset_type.is_some() {
+            return Err(options::pointless("offset_type", "is for ragged=True"));
         }
         source::refuse_read_once(obj)?;
         let options = options::export(copy, nulls, dtype, order, physical);

@@ -51,12 +51,11 @@ impl<'a> Gather<'a> {
         chunk: ArrowArray,
     ) -> Checked<(Option<ArrowArray>, Option<ArrayRef>)> {
         let taken = self.append(&chunk);
-        let is_taken = taken == Ok(true);
-        let chunk = if is_taken || taken.is_err() {
+        let chunk = if taken == Ok(false) {
+            Some(chunk)
+        } else {
             release_foreign(move || drop(chunk));
             None
-        } else {
-            Some(chunk)
         };
         let is_time = !taken? || self.is_full();
         Ok((chunk, if is_time { self.array()? } else { None }))

@@ -23,9 +23,7 @@ pub(super) fn tensor(
     object: &Bound<'_, PyAny>,
     interface: &Bound<'_, PyAny>,
 ) -> PyResult<ManagedTensor> {
-    let interface = Interface::new(object, "__array_interface__", interface)?;
-    interface.check_version(&[3])?;
-    interface.refuse_mask()?;
+    let interface = Interface::new(object, "__array_interface__", interface, &[3])?;
     let spec = interface.array_spec(DLDevice::CPU)?;
     let offset = match interface.get("offset")? {
         None => 0i64,
@@ -56,9 +54,7 @@ pub(super) fn cuda_tensor(
     object: &Bound<'_, PyAny>,
     interface: &Bound<'_, PyAny>,
 ) -> PyResult<ManagedTensor> {
-    let interface = Interface::new(object, "__cuda_array_interface__", interface)?;
-    interface.check_version(&[2, 3])?;
-    interface.refuse_mask()?;
+    let interface = Interface::new(object, "__cuda_array_interface__", interface, &[2, 3])?;
     if let Some(stream) = interface.get("stream")? {
         let stream: i64 = interface.integer("stream", "an integer or None", &stream)?;
         return interface.refuse(if stream == 0 {
@@ -86,14 +82,26 @@ struct Interface<'a, 'py> {
 }
 
 impl<'a, 'py> Interface<'a, 'py> {
+    /// An interface of one of the `known` versions, and without a mask.
     fn new(
         object: &'a Bound<'py, PyAny>,
         name: &'static str,
         interface: &'a Bound<'py, PyAny>,
+        known: &[i64],
     ) -> PyResult<Self> {
         let must = || format!("{}.{name} must be a dict", type_name(object));
         let entries = interface.cast::<PyDict>().map_err(|_| wrong(interface, &must()))?;
-        Ok(Self { object, name, entries })
+        let this = Self { object, name, entries };
+        let version: i64 = this.integer("version", "an integer", &this.required("version")?)?;
+        if !known.contains(&version) {
+            return this.refuse(format!("version is {version}, and this library knows {known:?}"));
+        }
+        if this.get("mask")?.is_some() {
+            let problem =
+                "it has a mask, and a tensor has no place for one: fill what it hides first";
+            return this.refuse(problem.to_owned());
+        }
+        Ok(this)
     }
 
     /// An entry; `None` also for an entry that is Python's None.
@@ -140,24 +148,6 @@ impl<'a, 'py> Interface<'a, 'py> {
         let must = "a tuple of integers";
         let tuple = tuple.map_err(|_| self.wrong(key, must, value))?;
         tuple.iter().map(|value| self.integer(key, must, &value)).collect()
-    }
-
-    fn check_version(&self, known: &[i64]) -> PyResult<()> {
-        let version: i64 = self.integer("version", "an integer", &self.required("version")?)?;
-        if known.contains(&version) {
-            return Ok(());
-        }
-        self.refuse(format!("version is {version}, and this library knows {known:?}"))
-    }
-
-    fn refuse_mask(&self) -> PyResult<()> {
-        match self.get("mask")? {
-            None => Ok(()),
-            Some(_) => self.refuse(
-                "it has a mask, and a tensor has no place for one: fill what it hides first"
-                    .to_owned(),
-            ),
-        }
     }
 
     /// Element type, shape and strides.

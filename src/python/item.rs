@@ -6,7 +6,7 @@
 //! <https://numpy.org/doc/stable/reference/arrays.interface.html>. A tensor's element is one number in
 //! the machine's own byte order; this module refuses all other spellings, with a remedy.
 
-use std::ffi::{c_int, c_long, c_short};
+use std::ffi::{CStr, c_int, c_long, c_short};
 
 use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
@@ -14,49 +14,34 @@ use pyo3::prelude::*;
 use super::error::unsupported;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-/// A number's format code in the struct module.
-struct FormatCode {
-    spelling: &'static str,
-    code: DLDataTypeCode,
-    /// Size in bytes on this platform, as the C compiler has it.
-    native: usize,
-    /// Standard size in bytes, for formats with a byte order; `None` if it is only native.
-    standard: Option<usize>,
-}
-
-const fn format_code(
-    spelling: &'static str,
-    code: DLDataTypeCode,
-    native: usize,
-    standard: Option<usize>,
-) -> FormatCode {
-    FormatCode { spelling, code, native, standard }
-}
+/// A number's format code in the struct module: its spelling, its kind, its size in bytes on this platform, as the C
+/// compiler has it, and its standard size, for formats with a byte order; `None` if it is only native.
+type FormatCode = (&'static CStr, DLDataTypeCode, usize, Option<usize>);
 
 /// `F` and `D` are Python 3.14's complex numbers, and NumPy's; `Z` is PEP 3118's.
 const FORMAT_CODES: &[FormatCode] = &[
-    format_code("b", DLDataTypeCode::INT, 1, Some(1)),
-    format_code("h", DLDataTypeCode::INT, size_of::<c_short>(), Some(2)),
-    format_code("i", DLDataTypeCode::INT, size_of::<c_int>(), Some(4)),
-    format_code("l", DLDataTypeCode::INT, size_of::<c_long>(), Some(4)),
-    format_code("q", DLDataTypeCode::INT, 8, Some(8)),
-    format_code("n", DLDataTypeCode::INT, size_of::<isize>(), None),
-    format_code("B", DLDataTypeCode::UINT, 1, Some(1)),
-    format_code("c", DLDataTypeCode::UINT, 1, Some(1)),
-    format_code("H", DLDataTypeCode::UINT, size_of::<c_short>(), Some(2)),
-    format_code("I", DLDataTypeCode::UINT, size_of::<c_int>(), Some(4)),
-    format_code("L", DLDataTypeCode::UINT, size_of::<c_long>(), Some(4)),
-    format_code("Q", DLDataTypeCode::UINT, 8, Some(8)),
-    format_code("N", DLDataTypeCode::UINT, size_of::<usize>(), None),
-    format_code("e", DLDataTypeCode::FLOAT, 2, Some(2)),
-    format_code("f", DLDataTypeCode::FLOAT, 4, Some(4)),
-    format_code("d", DLDataTypeCode::FLOAT, 8, Some(8)),
-    format_code("?", DLDataTypeCode::BOOL, 1, Some(1)),
-    format_code("Ze", DLDataTypeCode::COMPLEX, 4, Some(4)),
-    format_code("Zf", DLDataTypeCode::COMPLEX, 8, Some(8)),
-    format_code("Zd", DLDataTypeCode::COMPLEX, 16, Some(16)),
-    format_code("F", DLDataTypeCode::COMPLEX, 8, Some(8)),
-    format_code("D", DLDataTypeCode::COMPLEX, 16, Some(16)),
+    (c"b", DLDataTypeCode::INT, 1, Some(1)),
+    (c"h", DLDataTypeCode::INT, size_of::<c_short>(), Some(2)),
+    (c"i", DLDataTypeCode::INT, size_of::<c_int>(), Some(4)),
+    (c"l", DLDataTypeCode::INT, size_of::<c_long>(), Some(4)),
+    (c"q", DLDataTypeCode::INT, 8, Some(8)),
+    (c"n", DLDataTypeCode::INT, size_of::<isize>(), None),
+    (c"B", DLDataTypeCode::UINT, 1, Some(1)),
+    (c"c", DLDataTypeCode::UINT, 1, Some(1)),
+    (c"H", DLDataTypeCode::UINT, size_of::<c_short>(), Some(2)),
+    (c"I", DLDataTypeCode::UINT, size_of::<c_int>(), Some(4)),
+    (c"L", DLDataTypeCode::UINT, size_of::<c_long>(), Some(4)),
+    (c"Q", DLDataTypeCode::UINT, 8, Some(8)),
+    (c"N", DLDataTypeCode::UINT, size_of::<usize>(), None),
+    (c"e", DLDataTypeCode::FLOAT, 2, Some(2)),
+    (c"f", DLDataTypeCode::FLOAT, 4, Some(4)),
+    (c"d", DLDataTypeCode::FLOAT, 8, Some(8)),
+    (c"?", DLDataTypeCode::BOOL, 1, Some(1)),
+    (c"Ze", DLDataTypeCode::COMPLEX, 4, Some(4)),
+    (c"Zf", DLDataTypeCode::COMPLEX, 8, Some(8)),
+    (c"Zd", DLDataTypeCode::COMPLEX, 16, Some(16)),
+    (c"F", DLDataTypeCode::COMPLEX, 8, Some(8)),
+    (c"D", DLDataTypeCode::COMPLEX, 16, Some(16)),
 ];
 
 /// The dtype of a buffer of this format, whose items take `itemsize` bytes. An `itemsize` of 0, which empty
@@ -65,23 +50,37 @@ pub(super) fn of_format(format: &str, itemsize: usize) -> PyResult<DLDataType> {
     let refuse = |way_out: &str| Err(refusal("buffer format", format, way_out));
     let order = format.chars().next().filter(|order| "@^=<>!".contains(*order));
     let spelling = format.get(order.map_or(0, char::len_utf8)..).unwrap_or_default();
-    let Some(item) = FORMAT_CODES.iter().find(|item| item.spelling == spelling) else {
+    let Some(&(_, code, native, standard)) = code_of(spelling) else {
         return refuse(way_out_of(spelling));
     };
     let size = match order {
-        None | Some('@' | '^') => Some(item.native),
-        Some(_) => item.standard,
+        None | Some('@' | '^') => Some(native),
+        Some(_) => standard,
     };
     let Some(size) = size else { return refuse("it has no size of its own in a byte order") };
     if is_swapped(order) && size > 1 {
-        return refuse(&swap(item.code, size));
+        return refuse(&swap(code, size));
     }
     if itemsize != 0 && itemsize != size {
         return Err(PyBufferError::new_err(format!(
             "buffer format {format:?} is {size} bytes, but the buffer's items have {itemsize}"
         )));
     }
-    number(item.code, size).map_or_else(|| refuse("no dtype has its size"), Ok)
+    number(code, size).map_or_else(|| refuse("no dtype has its size"), Ok)
+}
+
+fn code_of(spelling: &str) -> Option<&'static FormatCode> {
+    FORMAT_CODES.iter().find(|(known, ..)| known.to_bytes() == spelling.as_bytes())
+}
+
+/// The format of a dtype's items.
+pub(super) fn format_of(dtype: DLDataType) -> Option<&'static CStr> {
+    // NumPy has a type for each of C's, and its int64 is C's long where that has 64 bits, so that "l" comes first: "q"
+    // would be numpy.longlong, which equals it and is another class. No consumer knows "Ze".
+    let is = |&&(known, code, native, _): &&FormatCode| {
+        known != c"Ze" && number(code, native) == Some(dtype)
+    };
+    FORMAT_CODES.iter().find(is).map(|(known, ..)| *known)
 }
 
 /// The dtype of a typestr, such as `<f4`.
@@ -138,8 +137,8 @@ pub(super) fn of_code(code: &str) -> Option<Result<DLDataType, OtherOrder>> {
         // In NumPy `c` is a text, and `b1` a boolean although `b` is an integer.
         ("c", "") => None,
         (_, "") => {
-            let item = FORMAT_CODES.iter().find(|item| item.spelling == kind)?;
-            number(item.code, item.native)
+            let &(_, code, native, _) = code_of(kind)?;
+            number(code, native)
         }
         _ if !digits.bytes().all(|digit| digit.is_ascii_digit()) => None,
         ("b", "1") => Some(DLDataType::BOOL),
@@ -173,6 +172,7 @@ fn refusal(what: &str, spelling: &str, way_out: &str) -> PyErr {
 /// The remedy for a format that is not a single number.
 fn way_out_of(spelling: &str) -> &'static str {
     let counted = spelling.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let is_first = |(known, ..): &FormatCode| counted.as_bytes().starts_with(known.to_bytes());
     match counted {
         "O" => OBJECTS,
         "s" | "p" | "u" | "w" => "it is text: numpy.frombuffer(x, \"uint8\") has its bytes",
@@ -183,9 +183,7 @@ fn way_out_of(spelling: &str) -> &'static str {
         _ => match counted.chars().next() {
             Some('&' | 'X') => POINTERS,
             Some('(' | 'T') => STRUCTURED,
-            Some(_) if FORMAT_CODES.iter().any(|item| counted.starts_with(item.spelling)) => {
-                STRUCTURED
-            }
+            Some(_) if FORMAT_CODES.iter().any(is_first) => STRUCTURED,
             _ => "it is not a format that the struct module knows",
         },
     }

@@ -47,7 +47,6 @@ mod bound;
 mod buffer;
 mod buffer_import;
 mod capsule;
-mod cast;
 mod consume;
 mod destination;
 mod dtype;

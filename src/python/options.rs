@@ -9,20 +9,15 @@ use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyString};
 use super::arrow_capsule;
 pub(super) use super::dtype::DtypeArg;
 use super::field::type_name;
-use super::request::{CopyArg, wrong};
+use super::request::{CopyArg, argument, wrong};
 use crate::export::{ExportOptions, NullPolicy, Order};
 use crate::import::{self, ImportOptions, Representation};
 use crate::memory::ManagedTensor;
 use crate::scalar::Scalar;
 
 /// `nulls`: "error", "nan", "mask", or the value that replaces nulls.
+#[derive(Default)]
 pub(super) struct NullsArg(pub(super) NullPolicy);
-
-impl Default for NullsArg {
-    fn default() -> Self {
-        Self(NullPolicy::Refuse)
-    }
-}
 
 impl<'py> FromPyObject<'_, 'py> for NullsArg {
     type Error = PyErr;
@@ -62,25 +57,8 @@ impl<'py> FromPyObject<'_, 'py> for NullsArg {
     }
 }
 
-/// A keyword argument that is True or False.
-macro_rules! flag {
-    ($name:ident, $keyword:literal) => {
-        #[doc = concat!("`", $keyword, "`: True or False.")]
-        #[derive(Clone, Copy, Default)]
-        pub(super) struct $name(pub(super) bool);
-
-        impl<'py> FromPyObject<'_, 'py> for $name {
-            type Error = PyErr;
-
-            fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-                let must = concat!($keyword, " must be True or False");
-                object.extract().map(Self).map_err(|_| wrong(&object, must))
-            }
-        }
-    };
-}
-flag!(PhysicalArg, "physical");
-flag!(RaggedArg, "ragged");
+argument!(PhysicalArg(bool), "physical must be True or False");
+argument!(RaggedArg(bool), "ragged must be True or False");
 
 /// `order`: "C" or "F".
 #[derive(Default)]
@@ -132,16 +110,11 @@ impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
 }
 
 /// `type`: the name of a representation, or any Arrow type, field or schema.
+#[derive(Default)]
 pub(super) struct TypeArg {
     representation: Representation,
     /// A name that stands for the default representation.
     expected: Option<&'static str>,
-}
-
-impl Default for TypeArg {
-    fn default() -> Self {
-        Self { representation: Representation::Canonical, expected: None }
-    }
 }
 
 impl<'py> FromPyObject<'_, 'py> for TypeArg {
@@ -219,15 +192,6 @@ pub(super) fn export(
         .with_physical(physical.0)
         .with_dtype(dtype.map(|dtype| dtype.0))
         .with_order(order.0)
-}
-
-/// The error for keywords of `explain` that cannot be combined.
-pub(super) fn misplaced(ragged: bool, order: &OrderArg, has_offset_type: bool) -> Option<PyErr> {
-    match ragged {
-        true if order.0 != Order::default() => Some(pointless("order", "is not for ragged=True")),
-        false if has_offset_type => Some(pointless("offset_type", "is for ragged=True")),
-        _ => None,
-    }
 }
 
 /// The error for a keyword that means nothing here.

@@ -3,6 +3,7 @@
 //! A pickle can contain anything, so this module checks all of it: a tensor's in the same way as a buffer of
 //! any object, an array's as Arrow's C structures.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::ffi::FFI_ArrowSchema;
@@ -10,14 +11,14 @@ use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::Buffer;
 use arrow_data::ArrayData;
 use arrow_data::transform::MutableArrayData;
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 
 use super::array::PyArray;
 use super::buffer_import::{self, ArraySpec};
-use super::ffi_validate::{MAX_FIELDS, fenced};
+use super::ffi_validate::{self, MAX_FIELDS, child_types};
 use super::run::unlocked;
 use super::tensor::PyTensor;
 use super::{arrow_c, arrow_capsule};
@@ -50,7 +51,7 @@ pub(super) fn tensor<'py>(
     protocol: i32,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
     let py = tensor.py();
-    let this = tensor.get().managed();
+    let this = &tensor.get().tensor;
     let whole = this.is_contiguous() && this.device().is_host_readable();
     let dense = if whole {
         Arc::clone(this)
@@ -61,10 +62,7 @@ pub(super) fn tensor<'py>(
     let is_padded = dense.flags().contains(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
     let shape = PyTuple::new(py, dense.shape())?;
     let flat = Bound::new(py, PyTensor::received(dense.as_bytes()?))?;
-    let field = tensor.get().field_ref();
-    let schema = field.map(|field| fenced(|| FFI_ArrowSchema::try_from(field.as_ref())));
-    let schema = schema.transpose().map_err(PyValueError::new_err)?;
-    let field = schema.map(|schema| schema_state(py, &schema)).transpose()?;
+    let field = tensor.get().field.as_ref().map(|field| field_state(py, field)).transpose()?;
     let dictionary = tensor.get().dictionary(py)?;
     let state =
         ((code.0, bits, lanes), is_padded, shape, bytes(flat, protocol)?, field, dictionary);
@@ -101,7 +99,7 @@ pub(super) fn array<'py>(
     field: &Field,
     protocol: i32,
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-    let schema = fenced(|| FFI_ArrowSchema::try_from(field)).map_err(PyValueError::new_err)?;
+    let schema = field_state(py, field)?;
     // Memory that other code may write to is read once. A slice is copied without its offset and the values outside.
     let array = &chunks::addresses(array)?;
     chunks::check_appended(std::slice::from_ref(array), array.data_type())?;
@@ -110,19 +108,24 @@ pub(super) fn array<'py>(
         let mut whole = MutableArrayData::new(vec![&data], false, data.len());
         whole.try_extend(0, 0, data.len())?;
         Ok(whole.freeze())
-    });
-    let data = data.map_err(PyValueError::new_err)?;
-    let state = (schema_state(py, &schema)?, data_state(py, &data, protocol)?);
+    })?;
+    let state = (schema, data_state(py, &data, protocol)?);
     let make = py.import("arrow_dlpack._core")?.getattr("_unpickle_array")?;
     Ok((make, state.into_pyobject(py)?))
 }
 
+/// What arrow-rs makes; a panic is an error too.
+fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> PyResult<T> {
+    ffi_validate::fenced(work).map_err(PyValueError::new_err)
+}
+
+fn field_state<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyTuple>> {
+    schema_state(py, &fenced(|| FFI_ArrowSchema::try_from(field))?)
+}
+
 /// (format, name, flags, metadata, children, dictionary), as in Arrow's C interface.
 fn schema_state<'py>(py: Python<'py>, schema: &FFI_ArrowSchema) -> PyResult<Bound<'py, PyTuple>> {
-    let metadata = PyDict::new(py);
-    for (key, value) in fenced(|| schema.metadata()).map_err(PyValueError::new_err)? {
-        metadata.set_item(key, value)?;
-    }
+    let metadata = fenced(|| schema.metadata())?;
     let children = schema.children().map(|child| schema_state(py, child));
     let children = children.collect::<PyResult<Vec<_>>>()?;
     let dictionary = schema.dictionary().map(|values| schema_state(py, values)).transpose()?;
@@ -154,8 +157,7 @@ pub(super) fn _unpickle_array(
 ) -> PyResult<PyArray> {
     let field = field_of(schema)?;
     let data = data_of(field.data_type(), data)?;
-    let array = fenced(|| Ok(make_array(data)));
-    Ok(PyArray::try_new(array.map_err(PyValueError::new_err)?, field)?)
+    Ok(PyArray::try_new(fenced(|| Ok(make_array(data)))?, field)?)
 }
 
 /// The field of a [`schema_state`], checked to have a type that arrays can have.
@@ -176,7 +178,7 @@ fn schema_of(
         String,
         Option<String>,
         i64,
-        Bound<'py, PyDict>,
+        HashMap<String, String>,
         Vec<Bound<'py, PyAny>>,
         Option<Bound<'py, PyAny>>,
     );
@@ -191,29 +193,30 @@ fn schema_of(
     let children = children.iter().map(|child| schema_of(child, depth + 1, fields));
     let children = children.collect::<PyResult<Vec<_>>>()?;
     let dictionary = dictionary.map(|values| schema_of(&values, depth + 1, fields)).transpose()?;
-    let metadata = metadata.extract::<std::collections::HashMap<String, String>>()?;
-    let schema = fenced(|| {
+    fenced(|| {
         arrow_c::schema(&format, &name.unwrap_or_default(), flags, metadata, children, dictionary)
-    });
-    schema.map_err(PyValueError::new_err)
+    })
 }
 
 fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
     type State<'py> =
         (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
     let (len, nulls, buffers, children) = state.extract::<State<'_>>()?;
-    let types = children_of(data_type);
+    let mut types: Vec<_> = child_types(data_type).into_iter().map(|(of, _)| of).collect();
+    if let DataType::Dictionary(_, values) = data_type {
+        types.push(values);
+    }
     if types.len() != children.len() || i64::try_from(len).is_err() {
         return Err(PyValueError::new_err(format!(
             "an array of {data_type} with {} children and {len} values",
             children.len()
         )));
     }
-    let children = types.iter().zip(&children).map(|(of, child)| data_of(of, child));
+    let children = types.into_iter().zip(&children).map(|(of, child)| data_of(of, child));
     let children = children.collect::<PyResult<Vec<_>>>()?;
     let buffers = buffers.iter().map(buffer_of).collect::<PyResult<Vec<_>>>()?;
     let nulls = nulls.as_ref().map(buffer_of).transpose()?;
-    let data = fenced(|| {
+    fenced(|| {
         ArrayData::builder(data_type.clone())
             .len(len)
             .null_bit_buffer(nulls)
@@ -221,8 +224,7 @@ fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData
             .child_data(children)
             .align_buffers(true)
             .build()
-    });
-    data.map_err(PyValueError::new_err)
+    })
 }
 
 /// The bytes of any object with the buffer protocol, in memory of their own.
@@ -233,23 +235,4 @@ fn buffer_of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
     }
     let copy = unlocked(object.py(), tensor.nbytes(), || tensor.copied())?;
     memory::adopt(copy).ok_or_else(|| PyValueError::new_err("a buffer is in the CPU's memory"))
-}
-
-/// The types of the children of an array of this type.
-fn children_of(data_type: &DataType) -> Vec<DataType> {
-    match data_type {
-        DataType::List(item)
-        | DataType::LargeList(item)
-        | DataType::ListView(item)
-        | DataType::LargeListView(item)
-        | DataType::FixedSizeList(item, _)
-        | DataType::Map(item, _) => vec![item.data_type().clone()],
-        DataType::Struct(fields) => fields.iter().map(|of| of.data_type().clone()).collect(),
-        DataType::Union(fields, _) => fields.iter().map(|(_, of)| of.data_type().clone()).collect(),
-        DataType::Dictionary(_, values) => vec![values.as_ref().clone()],
-        DataType::RunEndEncoded(ends, values) => {
-            vec![ends.data_type().clone(), values.data_type().clone()]
-        }
-        _ => Vec::new(),
-    }
 }

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 use super::array::PyArray;
 use super::fastcall::{Produces, Request};
-use super::request::{self, VersionArg};
+use super::request;
 use super::run::{exported, unlocked};
 use super::tensor::PyTensor;
 use super::{capsule, consume};
@@ -36,10 +36,8 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
     }
 
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Request { stream, max_version, dl_device, copy } = request;
-        let device = dl_device.map(|device| device.0);
+        let Request { stream, max_version, dl_device: device, copy } = request;
         if let Some(producer) = &self.producer.0 {
-            let version = max_version.map(VersionArg);
             if self.is_part {
                 // For a part, the producer makes the stream wait for the work on the whole tensor.
                 let own = self.tensor.device();
@@ -47,10 +45,10 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
                 if copy == Some(true) {
                     return Err(Error::UnreadableDevice { device: own }.into());
                 }
-                consume::ask(producer.bind(py), stream, version, None, None)?;
+                consume::ask(producer.bind(py), stream, max_version, None, None)?;
                 return capsule::new(py, self.tensor.share(), max_version);
             }
-            let answer = consume::ask(producer.bind(py), stream, version, copy, device)?;
+            let answer = consume::ask(producer.bind(py), stream, max_version, copy, device)?;
             return Ok(answer.capsule.into_any());
         }
         let stream = stream.as_ref();
@@ -114,7 +112,7 @@ or a device that is not the CPU's.";
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Request { stream, max_version, dl_device, copy } = request;
         request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
-        request::refuse_other_device(dl_device.map(|device| device.0), DLDevice::CPU)?;
+        request::refuse_other_device(dl_device, DLDevice::CPU)?;
         let options = ExportOptions::default().with_copy(copy);
         let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
         capsule::new(py, tensor.values, max_version)

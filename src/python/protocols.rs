@@ -52,9 +52,8 @@ pub(super) fn class_has(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -
 
     let lookup = LOOKUP.get_or_init(|| {
         let address = symbol(c"_PyType_Lookup");
-        // SAFETY: the signature of the function of this name has never changed.
-        let lookup = || unsafe { std::mem::transmute::<*mut c_void, Lookup>(address) };
-        (!address.is_null()).then(lookup)
+        // SAFETY: NULL, or the function of this name, whose signature has never changed.
+        unsafe { std::mem::transmute::<*mut c_void, Option<Lookup>>(address) }
     });
     // SAFETY: attached to Python, with a live class and a text; it raises no exception. The result is
     // a borrowed reference, which is only compared with NULL.

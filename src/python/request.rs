@@ -24,30 +24,25 @@ impl<'py> FromPyObject<'_, 'py> for VersionArg {
     }
 }
 
-/// `copy`: True, False or None.
-pub(super) struct CopyArg(pub(super) bool);
+/// An argument of a type that PyO3 reads, with an error that names it.
+macro_rules! argument {
+    ($name:ident($type:ty), $must:literal) => {
+        #[doc = $must]
+        pub(super) struct $name(pub(super) $type);
 
-impl<'py> FromPyObject<'_, 'py> for CopyArg {
-    type Error = PyErr;
+        impl<'py> FromPyObject<'_, 'py> for $name {
+            type Error = PyErr;
 
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        object.extract().map(Self).map_err(|_| wrong(&object, "copy must be True, False or None"))
-    }
+            fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+                object.extract().map(Self).map_err(|_| wrong(&object, $must))
+            }
+        }
+    };
 }
+pub(super) use argument;
 
-/// `address`: an integer that a pointer can hold.
-pub(super) struct AddressArg(pub(super) usize);
-
-impl<'py> FromPyObject<'_, 'py> for AddressArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        object
-            .extract()
-            .map(Self)
-            .map_err(|_| wrong(&object, "address must be an integer from 0 to 2**64 - 1"))
-    }
-}
+argument!(CopyArg(bool), "copy must be True, False or None");
+argument!(AddressArg(usize), "address must be an integer from 0 to 2**64 - 1");
 
 /// `device`: "cpu", "cuda:0" and their like, an object whose `str` is one, such as PyTorch's and JAX's devices,
 /// or a DLPack pair.
@@ -113,18 +108,18 @@ pub(super) fn wrong(object: &Bound<'_, PyAny>, must: &str) -> PyErr {
 pub(super) fn keywords<'py>(
     py: Python<'py>,
     stream: Option<Bound<'py, PyAny>>,
-    max_version: Option<VersionArg>,
-    dl_device: Option<DlDeviceArg>,
+    max_version: Option<DLPackVersion>,
+    dl_device: Option<DLDevice>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let keywords = PyDict::new(py);
     if let Some(stream) = stream {
         keywords.set_item(intern!(py, "stream"), stream)?;
     }
-    if let Some(VersionArg(DLPackVersion { major, minor })) = max_version {
+    if let Some(DLPackVersion { major, minor }) = max_version {
         keywords.set_item(intern!(py, "max_version"), (major, minor))?;
     }
-    if let Some(DlDeviceArg(DLDevice { device_type, device_id })) = dl_device {
+    if let Some(DLDevice { device_type, device_id }) = dl_device {
         keywords.set_item(intern!(py, "dl_device"), (device_type.0, device_id))?;
     }
     if let Some(copy) = copy {

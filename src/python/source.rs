@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
 
 use super::array::PyArray;
-use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema};
-use super::arrow_capsule::{move_array, move_stream, pointer};
+use super::arrow_c::{ArrowArray, ArrowArrayStream};
+use super::arrow_capsule::{moved, pointer};
 use super::capsule::Level;
 use super::expected::Expected;
 use super::ffi_import::array_from;
@@ -58,16 +58,9 @@ fn ours<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a PyArray>> {
     Ok(object.get_type().getattr(name)?.is(&base).then(|| array.get()))
 }
 
-/// The array of an object with `__arrow_c_array__`, or the arrays of one with `__arrow_c_stream__`.
-pub(super) fn import(object: &Bound<'_, PyAny>) -> PyResult<Imported> {
-    import_columns(object, None)
-}
-
-/// The same. If column names are given, the other columns of a table may be skipped.
-pub(super) fn import_columns(
-    object: &Bound<'_, PyAny>,
-    wanted: Option<&[String]>,
-) -> PyResult<Imported> {
+/// The array of an object with `__arrow_c_array__`, or the arrays of one with `__arrow_c_stream__`. If column names
+/// are given, the other columns of a table may be skipped.
+pub(super) fn import(object: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<Imported> {
     match export(object, wanted)? {
         Received::Pair(pair) => pair.import(wanted),
         Received::Imported(imported) => Ok(imported),
@@ -82,7 +75,7 @@ pub(super) enum Received<'py> {
     Imported(Imported),
 }
 
-/// [`import_columns`], without importing what `__arrow_c_array__` returns.
+/// [`import`], without importing what `__arrow_c_array__` returns.
 pub(super) fn export<'py>(
     object: &Bound<'py, PyAny>,
     wanted: Option<&[String]>,
@@ -132,7 +125,7 @@ fn import_stream(
 }
 
 /// The stream of an object that has one, of which only the type has been read; with the columns that
-/// [`import_columns`] selects.
+/// [`import`] selects.
 pub(super) fn open(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
@@ -168,7 +161,7 @@ fn taken_stream(
             described(&error.into_inner())
         ))
     })?;
-    move_stream(&capsule)
+    moved(&capsule)
 }
 
 /// A pair of capsules (schema, array).
@@ -191,12 +184,11 @@ impl<'py> Pair<'py> {
 
     /// The matrix of a table of plain numbers of one type; else the array.
     pub(super) fn matrix(&self) -> PyResult<Result<ManagedTensor, Imported>> {
-        let schema = pointer::<ArrowSchema>(&self.schema, c"arrow_schema")?;
         // SAFETY: S1, and the capsule outlives this call.
-        let Some(columns) = (unsafe { matrix::columns_of(schema) }) else {
+        let Some(columns) = (unsafe { matrix::columns_of(pointer(&self.schema)?) }) else {
             return self.import(None).map(Err);
         };
-        let array = move_array(&self.array)?;
+        let array = moved(&self.array)?;
         let work = most_work(&array, &columns.data_type).saturating_mul(columns.count);
         match unlocked(self.array.py(), work, || matrix::made(array, &columns))? {
             Ok(matrix) => Ok(Ok(matrix)),
@@ -206,7 +198,7 @@ impl<'py> Pair<'py> {
 
     /// The array.
     pub(super) fn import(&self, wanted: Option<&[String]>) -> PyResult<Imported> {
-        self.import_as(wanted, || move_array(&self.array))
+        self.import_as(wanted, || moved(&self.array))
     }
 
     /// The array. It is moved out of its capsule once its type is known.
@@ -215,9 +207,8 @@ impl<'py> Pair<'py> {
         wanted: Option<&[String]>,
         array: impl FnOnce() -> PyResult<ArrowArray>,
     ) -> PyResult<Imported> {
-        let schema = pointer::<ArrowSchema>(&self.schema, c"arrow_schema")?;
         // SAFETY: S1, and the capsule outlives this call.
-        let (field, pick) = unsafe { field_of(schema, wanted) }?;
+        let (field, pick) = unsafe { field_of(pointer(&self.schema)?, wanted) }?;
         let array = wanted_of(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
         let work = most_work(&array, field.data_type());
         let array = unlocked(self.array.py(), work, || array_from(array, field.data_type()));

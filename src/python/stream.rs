@@ -11,7 +11,7 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema};
+use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
 use super::ffi_import::array_from;
 use super::ffi_validate::{Checked, fenced};
 use super::gather::Gather;
@@ -44,8 +44,7 @@ pub(super) fn drained(stream: ArrowArrayStream, wanted: Option<&[String]>) -> Py
     while pull().map_err(PyValueError::new_err)? {
         interrupt.step()?;
     }
-    let rest = gather.array().map_err(PyValueError::new_err)?;
-    chunks.extend(rest);
+    chunks.extend(gather.array().map_err(PyValueError::new_err)?);
     if chunks.is_empty() {
         let empty = fenced(|| Ok(new_empty_array(field.data_type())));
         chunks.push(empty.map_err(PyValueError::new_err)?);

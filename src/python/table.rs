@@ -58,7 +58,7 @@ pub(super) fn to_tensor<'py>(
 impl Data {
     /// The Arrow data of an object, with the requested columns only.
     pub(super) fn read(object: &Bound<'_, PyAny>, columns: Option<Vec<String>>) -> PyResult<Self> {
-        let imported = source::import_columns(object, columns.as_deref())?;
+        let imported = source::import(object, columns.as_deref())?;
         Self::new(imported, columns)
     }
 

@@ -25,6 +25,7 @@ use crate::memory::{ManagedTensor, release_foreign};
 #[pyclass(name = "Tensor", module = "arrow_dlpack", frozen)]
 #[derive(Debug)]
 pub struct PyTensor {
+    /// Python may be writing to its memory.
     pub(super) tensor: Arc<ManagedTensor>,
     /// The producer, if the tensor is not on the CPU: it knows how to synchronise.
     pub(super) producer: Producer,
@@ -36,6 +37,7 @@ pub struct PyTensor {
     pub(super) synchronised: bool,
     /// Whether it is a view of some of its producer's elements.
     pub(super) is_part: bool,
+    /// The tensor that the exchange API hands out as borrowed.
     pub(super) borrowed: BorrowedTensor,
 }
 
@@ -86,35 +88,15 @@ impl PyTensor {
         }
     }
 
-    /// The tensor, for callers that know that Python may be writing to it.
-    pub(super) fn managed(&self) -> &Arc<ManagedTensor> {
-        &self.tensor
-    }
-
-    pub(super) fn field_ref(&self) -> Option<&FieldRef> {
-        self.field.as_ref()
-    }
-
-    /// The tensor that the exchange API hands out as borrowed.
-    pub(super) fn borrowed(&self) -> &BorrowedTensor {
-        &self.borrowed
-    }
-
     /// The same tensor, as another object.
     pub(super) fn share(&self, py: Python<'_>) -> Self {
         Self {
-            tensor: Arc::clone(&self.tensor),
             producer: Producer(self.producer.0.as_ref().map(|producer| producer.clone_ref(py))),
             field: self.field.clone(),
             meaning: self.meaning.clone(),
             synchronised: self.synchronised,
             is_part: self.is_part,
-            borrowed: BorrowedTensor::default(),
+            ..Self::received(Arc::clone(&self.tensor))
         }
-    }
-
-    /// A tensor whose producer has said that no stream needs to be waited for.
-    pub(super) fn synchronised(tensor: ManagedTensor) -> Self {
-        Self { synchronised: true, ..Self::received(tensor) }
     }
 }

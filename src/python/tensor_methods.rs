@@ -3,8 +3,6 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use arrow_array::Array;
-use arrow_schema::Field;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -153,9 +151,7 @@ impl PyTensor {
     #[getter]
     pub(super) fn dictionary(&self, py: Python<'_>) -> PyResult<Option<PyArray>> {
         let Some(meaning) = &self.meaning else { return Ok(None) };
-        let array = py.detach(|| meaning.array())?;
-        let field = Arc::new(Field::new("", array.data_type().clone(), true));
-        Ok(Some(PyArray::try_new(array, field)?))
+        Ok(Some(PyArray::of_dictionary(py.detach(|| meaning.array())?)))
     }
 
     #[classattr]
@@ -166,7 +162,7 @@ impl PyTensor {
     /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
     /// DLPack 1.3. It does not synchronise, and a DLTensor cannot say that it is read-only.
     #[classattr]
-    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    fn __dlpack_c_exchange_api__(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
         exchange::capsule(py)
     }
 

@@ -25,7 +25,7 @@ pub(super) fn array<'py>(
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
-    let device = tensor.get().managed().device();
+    let device = tensor.get().tensor.device();
     if !device.is_host_readable() {
         return Err(Error::UnreadableDevice { device }.into());
     }
@@ -45,7 +45,7 @@ pub(super) fn array<'py>(
         None => Ok(array),
         Some(wanted) if copy == Some(false) => Err(PyValueError::new_err(format!(
             "copy=False, but {} elements become {wanted} only by a copy",
-            tensor.get().managed().dtype()
+            tensor.get().tensor.dtype()
         ))),
         Some(wanted) => array.call_method1(intern!(py, "astype"), (wanted,)),
     }
@@ -57,7 +57,7 @@ fn as_it_is<'py>(
     copy: Option<bool>,
 ) -> PyResult<(Bound<'py, PyAny>, bool)> {
     let py = tensor.py();
-    let this = tensor.get().managed();
+    let this = &tensor.get().tensor;
     let dtype = this.dtype();
     if !is_of_ml_dtypes(dtype) {
         return Ok((viewed(tensor)?, false));
@@ -121,7 +121,7 @@ fn ml_dtype(py: Python<'_>, dtype: DLDataType) -> PyResult<Bound<'_, PyAny>> {
 /// The `jax.Array` of a tensor: made from a NumPy array, or on another device from the tensor itself.
 pub(super) fn jax_array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let jax = tensor.py().import("jax.numpy")?;
-    if !tensor.get().managed().device().is_host_readable() {
+    if !tensor.get().tensor.device().is_host_readable() {
         return jax.call_method1("from_dlpack", (tensor,));
     }
     jax.call_method1("asarray", (array(tensor, false, None, None)?,))

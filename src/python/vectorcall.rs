@@ -60,13 +60,12 @@ pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAn
     let py = x.py();
     let make = || {
         let address = symbol(c"PyObject_VectorcallMethod");
-        if address.is_null() {
-            return Ok(None);
-        }
+        // SAFETY: NULL, or the function of this name, whose signature has never changed.
+        let call = unsafe { std::mem::transmute::<*mut c_void, Option<Vectorcall>>(address) };
+        let Some(call) = call else { return Ok(None) };
         let DLPackVersion { major, minor } = DLPackVersion::CURRENT;
         PyResult::Ok(Some(Usual {
-            // SAFETY: the signature of the function of this name has never changed.
-            call: unsafe { std::mem::transmute::<*mut c_void, Vectorcall>(address) },
+            call,
             name: PyString::intern(py, "__dlpack__").unbind(),
             version: (major, minor).into_pyobject(py)?.into_any().unbind(),
             kwnames: PyTuple::new(py, [PyString::intern(py, "max_version")])?.unbind(),

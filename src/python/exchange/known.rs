@@ -57,7 +57,7 @@ pub(super) struct Known {
 pub(super) struct Condition {
     name: Py<PyString>,
     in_c: Option<InC>,
-    what: &'static Candidate,
+    pub(super) what: &'static Candidate,
 }
 
 /// A type's own attribute that is written in C, resolved once instead of by name each time.
@@ -102,12 +102,12 @@ impl InC {
 }
 
 #[derive(Debug)]
-struct Candidate {
+pub(super) struct Candidate {
     name: &'static str,
     must: bool,
     is_method: bool,
     /// Whether it is needed for complex elements only.
-    only_complex: bool,
+    pub(super) only_complex: bool,
 }
 
 /// The conditions, which apply to types that have the attribute.
@@ -133,7 +133,8 @@ pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
     if without.load(Ordering::Relaxed) == address {
         return Ok(None);
     }
-    let is = |known: &Known| known.address == address && known.is_alive(x.py());
+    let is_alive = |known: &Known| known.alive.bind(x.py()).upgrade().is_some();
+    let is = |known: &Known| known.address == address && is_alive(known);
     WITH.find(first, is, || {
         let kind = x.get_type();
         let known = find(&kind)?;
@@ -150,12 +151,6 @@ pub(in crate::python) fn is_builtin(x: &Bound<'_, PyAny>) -> bool {
     // SAFETY: attached to Python, and a type.
     let flags = unsafe { ffi::PyType_GetFlags(x.get_type_ptr()) };
     flags & ffi::Py_TPFLAGS_HEAPTYPE == 0
-}
-
-impl Known {
-    fn is_alive(&self, py: Python<'_>) -> bool {
-        self.alive.bind(py).upgrade().is_some()
-    }
 }
 
 /// Reads a type's own table.
@@ -216,11 +211,6 @@ impl Condition {
             }
         }
         Ok(found)
-    }
-
-    /// Whether it applies to complex elements only.
-    pub(super) fn is_for_complex(&self) -> bool {
-        self.what.only_complex
     }
 
     /// Whether the object meets it; an exception counts as no.

@@ -11,13 +11,13 @@
 #![expect(unsafe_code, reason = "is called from C")]
 
 use std::ffi::{CStr, CString, c_int, c_void};
-use std::ptr;
+use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
-use pyo3::ffi;
 use pyo3::panic::PanicException;
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 
 use super::NAME;
 use crate::copy::CopyPolicy;
@@ -51,12 +51,10 @@ static API: ExchangeApi = ExchangeApi(DLPackExchangeAPI {
 });
 
 /// The value of `__dlpack_c_exchange_api__`.
-pub(in crate::python) fn capsule(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let table = (&raw const API.0).cast_mut().cast();
-    // SAFETY: attached to Python; pointer and name are static, and there is nothing to free.
-    let capsule = unsafe { ffi::PyCapsule_New(table, NAME.as_ptr(), None) };
-    // SAFETY: a new reference, or NULL with an exception set.
-    unsafe { Bound::from_owned_ptr_or_err(py, capsule) }
+pub(in crate::python) fn capsule(py: Python<'_>) -> PyResult<Bound<'_, PyCapsule>> {
+    let table = NonNull::from(&API.0).cast();
+    // SAFETY: X4; the table is static, and there is nothing to free.
+    unsafe { PyCapsule::new_with_pointer(py, table, NAME) }
 }
 
 unsafe extern "C" fn from_py_object(
@@ -106,7 +104,8 @@ unsafe extern "C" fn allocate(
     unsafe {
         clear(out);
         let no_out = out.is_null() || !out.is_aligned();
-        let work = || if no_out { Err(CError::no_out()) } else { allocated(prototype) };
+        let work =
+            || if no_out { Err(CError::new(c"BufferError", NO_OUT)) } else { allocated(prototype) };
         match fenced(work).unwrap_or_else(|words| Err(CError::new(c"SystemError", words))) {
             Ok(tensor) => {
                 out.write(tensor.into_raw());
@@ -129,22 +128,16 @@ struct CError {
 }
 
 impl CError {
-    fn new(kind: &'static CStr, message: String) -> Self {
+    fn new(kind: &'static CStr, message: impl Into<Vec<u8>>) -> Self {
         Self { kind, message: CString::new(message).unwrap_or_default() }
-    }
-
-    fn no_out() -> Self {
-        Self::new(c"BufferError", NO_OUT.to_owned())
     }
 }
 
 impl From<Error> for CError {
     fn from(error: Error) -> Self {
         let is_memory = matches!(error, Error::OutOfMemory { .. });
-        Self::new(
-            if is_memory { c"MemoryError" } else { c"BufferError" },
-            in_python(error).to_string(),
-        )
+        let kind = if is_memory { c"MemoryError" } else { c"BufferError" };
+        Self::new(kind, in_python(error).to_string())
     }
 }
 
@@ -155,7 +148,7 @@ const NO_OUT: &str = "the pointer for the result is NULL or misaligned";
 /// `prototype` is NULL, or as [`ManagedTensor::like`] asks.
 unsafe fn allocated(prototype: *const DLTensor) -> Result<ManagedTensor, CError> {
     if prototype.is_null() {
-        return Err(CError::new(c"BufferError", "the prototype is NULL".to_owned()));
+        return Err(CError::new(c"BufferError", "the prototype is NULL"));
     }
     // SAFETY: the caller's promise.
     let (device, tensor) = unsafe {
@@ -223,35 +216,29 @@ unsafe fn borrowed<'a, 'py>(
 /// synchronisation.
 fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return Ok(tensor.get().managed().share().into_raw());
+        return Ok(tensor.get().tensor.share().into_raw());
     }
-    match object.cast::<PyArray>() {
-        Ok(array) => exported_array(object.py(), array.get()),
-        Err(_) => Err(wrong_type(object)),
-    }
-}
-
-fn exported_array(py: Python<'_>, array: &PyArray) -> PyResult<*mut DLManagedTensorVersioned> {
+    let Ok(array) = object.cast::<PyArray>() else { return Err(wrong_type(object)) };
+    let array = array.get();
     if let Some(shared) = array.share_raw(DLPackVersion::CURRENT) {
         return Ok(shared);
     }
     let source = Source::Array(array.array(), array.field());
-    Ok(exported(py, source, &ExportOptions::default())?.values.into_raw())
+    Ok(exported(object.py(), source, &ExportOptions::default())?.values.into_raw())
 }
 
 /// A `DLTensor` whose memory, shape and strides belong to the object (X3).
 fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
     let kept = if let Ok(tensor) = object.cast::<PyTensor>() {
-        let (tensor, borrowed) = (tensor.get().managed(), tensor.get().borrowed());
+        let PyTensor { tensor, borrowed, .. } = tensor.get();
         if let Some(description) = tensor.dl_tensor() {
             return Ok(description);
         }
         borrowed.get_or_make(|| Ok(tensor.share()))?
     } else if let Ok(array) = object.cast::<PyArray>() {
-        let array = array.get();
+        let PyArray { array, field, borrowed } = array.get();
         let options = ExportOptions::default().with_copy(CopyPolicy::Never);
-        let make = || Ok(export::to_dlpack(array.array(), array.field(), &options)?);
-        array.borrowed().get_or_make(make)?
+        borrowed.get_or_make(|| Ok(export::to_dlpack(array, field, &options)?))?
     } else {
         return Err(wrong_type(object));
     };

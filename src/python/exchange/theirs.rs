@@ -46,7 +46,7 @@ fn is_complex(dtype: DLDataType) -> bool {
 
 fn meets(x: &Bound<'_, PyAny>, known: &Known, if_complex: bool) -> PyResult<bool> {
     for condition in &known.conditions {
-        if condition.is_for_complex() == if_complex && !condition.is_met(x)? {
+        if condition.what.only_complex == if_complex && !condition.is_met(x)? {
             return Ok(false);
         }
     }

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use arrow_data::{BufferSpec, layout};
 use arrow_schema::{DataType, UnionMode};
 
-use super::super::arrow_c::ArrowArray;
+use super::super::arrow_c::{ArrowArray, Structure};
 use super::{Checked, children};
 
 /// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::super::arrow_c::ArrowSchema;
+use super::super::arrow_c::{ArrowSchema, Structure};
 use super::{Checked, children, fenced};
 use crate::possible::MAX_DEPTH;
 
@@ -111,9 +111,11 @@ pub(in crate::python) unsafe fn check_node<'a>(
     let Some(depth) = depth.checked_sub(1) else {
         return Err(format!("the Arrow type is nested more than {MAX_DEPTH} levels deep"));
     };
+    // Checked before the pointers to the children are followed.
+    let below = usize::try_from(schema.n_children).unwrap_or(0);
     match fields.checked_sub(1) {
-        Some(left) => *fields = left,
-        None => return Err(format!("the Arrow type has more than {MAX_FIELDS} fields")),
+        Some(left) if below <= left => *fields = left,
+        _ => return Err(format!("the Arrow type has more than {MAX_FIELDS} fields")),
     }
     if format.starts_with("w:-") || format.starts_with("+w:-") {
         return Err("the Arrow schema has a negative size".to_owned());
@@ -126,10 +128,6 @@ pub(in crate::python) unsafe fn check_node<'a>(
     };
     if schema.n_children < needed {
         return Err(format!("the Arrow schema has {} children", schema.n_children));
-    }
-    // Checked before the pointers are followed.
-    if usize::try_from(schema.n_children).is_ok_and(|children| children > *fields) {
-        return Err(format!("the Arrow type has more than {MAX_FIELDS} fields"));
     }
     // SAFETY: S1.
     unsafe { check_metadata(schema.metadata) }?;
