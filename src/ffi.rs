@@ -2,7 +2,7 @@
 //!
 //! Source: [`dlpack.h`](https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h). Every struct is `repr(C)`,
 //! and fields have the header's names. Codes are newtypes rather than enums, because a foreign value that this crate
-//! does not know must be representable. Sizes and offsets are asserted at the end of this file for 64-bit targets,
+//! does not know must be representable. Sizes and offsets are asserted at compile time for 64-bit targets,
 //! and `tests/abi.rs` compares every size, offset and constant with the real header, compiled by a C compiler.
 //!
 //! These structs are neither checked nor owned; [`crate::ManagedTensor`] does both.

@@ -30,7 +30,8 @@ pub enum Features {
     Matrix(BatchTensor),
 }
 
-/// One tensor of a batch.
+/// One tensor of a batch. It is read-only where it shares memory, and may be where it does not; with
+/// [`CopyPolicy::Always`](crate::CopyPolicy::Always) every tensor has writable memory of its own.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BatchTensor {

@@ -36,7 +36,7 @@ pub struct BatchOptions {
     /// Names of the features, in the order of the result; `None` for all columns except the label and [the index of
     /// pandas](crate::pandas::index_columns).
     pub columns: Option<Vec<String>>,
-    /// The column to predict, which is not among the features.
+    /// The column to predict. It is never among the features, even if `columns` names it, and need not be named there.
     pub label: Option<String>,
     /// Whether the features are one matrix (rows, columns) rather than one tensor per column.
     pub matrix: bool,

@@ -25,8 +25,8 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 ///
 /// The array must have no other owner and begin at the start of its buffer. Its memory must come from Rust's
 /// allocator or from a tensor of this crate, such as a copy or an earlier result of this function. The tensor can be
-/// written to, imported as an array and converted again, any number of times, in the same memory. Otherwise the error
-/// contains the array, as for [`Buffer::into_vec`](arrow_buffer::Buffer::into_vec). (An array that an import had to
+/// written to, imported as an array and converted again, any number of times, in the same memory. If one of these
+/// conditions fails, the error contains the array, as for [`Buffer::into_vec`](arrow_buffer::Buffer::into_vec). (An array that an import had to
 /// copy does not begin at the start of its buffer: import the result of [`ManagedTensor::copied`] instead.)
 ///
 /// ```

@@ -143,11 +143,11 @@ pub fn mask<'a>(
     Ok(Prepared::mask(source.into(), options)?.run()?.values)
 }
 
-/// Reports what [`tensor`] will copy, and what [`mask`] will with [`NullPolicy::Masked`].
+/// Reports what [`tensor`] will copy; with [`NullPolicy::Masked`] also what [`mask`] will copy.
 ///
 /// # Errors
 ///
-/// As for those, except errors for values that do not fit.
+/// As [`tensor`] and [`mask`], except errors for values that do not fit.
 pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Result<Plan, Error> {
     Ok(prepare(source, options)?.plan())
 }

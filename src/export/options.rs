@@ -84,7 +84,8 @@ pub enum NullPolicy {
     /// Nulls become NaN. Integers and booleans become floats, whether there are nulls or not: float64 for integers of
     /// 32 and 64 bits, float32 for all others, as with pyarrow's `null_to_nan`.
     Nan,
-    /// Null slots keep the values that are in memory; [`mask`](super::mask) exports the validity.
+    /// Null slots keep the values that are in memory. [`prepare`](super::prepare) exports the validity too;
+    /// [`tensor`](super::tensor) and [`to_dlpack`](super::to_dlpack) do not, [`mask`](super::mask) does it alone.
     Masked,
 }
 

@@ -1,9 +1,13 @@
 //! DLPack to Arrow: dtypes, devices, Arrow types and copies.
 //!
-//! There is one path, with a short cut for vectors of numbers (`primitive`). `choose` decides the field that a tensor
-//! becomes, or takes the requested one; `field_layout` reads a field as axes of elements; `conversion` knows which
-//! dtypes can be stored in which types; `decide` combines the two to a [`Plan`] and runs it. `mask` does so for a
-//! tensor and its mask of nulls, `table` and `ragged` for several tensors.
+//! [`from_dlpack`] makes an array of a tensor, [`masked`] with nulls where a mask is false; [`record_batch`] and
+//! [`columns`] make tables, [`ragged`] makes lists, strings and binaries. [`prepare`] decides first: the [`Plan`] tells
+//! what a conversion will copy, and the field what the tensor becomes. Arrays share the memory of tensors that the CPU
+//! can read and whose dtype Arrow has, row-major and aligned; other tensors are copied.
+
+// The modules: `primitive` is the short cut for vectors of numbers. `choose` decides the field that a tensor becomes, or
+// takes the requested one; `field_layout` reads a field as axes of elements; `conversion` knows which dtypes can be
+// stored in which types; `decide` combines these to a plan and runs it.
 
 mod choose;
 mod conversion;
