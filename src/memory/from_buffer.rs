@@ -102,13 +102,9 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        // The header requires NULL where there are no elements. Otherwise the pointer must come from
-        // the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory writes through it.
-        let data = if shape.contains(&0) {
-            std::ptr::null_mut()
-        } else {
-            buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin)
-        };
+        // The pointer must come from the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory
+        // writes through it.
+        let data = buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin);
         let len = bytes.len();
         let device = DLDevice::CPU;
         let description =

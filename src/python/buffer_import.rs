@@ -136,7 +136,7 @@ pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
         strides: &strides,
     };
     // SAFETY: L1, for as long as the owner lives.
-    Ok(unsafe { ManagedTensor::from_foreign(owner, &description) }?)
+    Ok(unsafe { ManagedTensor::pack(owner, &description) }?)
 }
 
 /// The memory of an array interface, described as a tensor is.
@@ -163,7 +163,7 @@ pub(super) fn tensor_from_buffer(
         describe(view.buf.cast::<u8>().wrapping_add(origin), view.readonly != 0, spec)?;
     // SAFETY: L1, for as long as the owner lives; that the elements lie within is checked next, before
     // any access.
-    let tensor = unsafe { ManagedTensor::from_foreign(owner, &description) }?;
+    let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
     if tensor.size() > 0 && tensor.extends_beyond(origin, len) {
         return Err(PyBufferError::new_err(format!(
             "shape {:?} and strides {:?} reach beyond the {len} bytes of the buffer, from offset \
@@ -186,7 +186,7 @@ pub(super) fn tensor_from_address(
     let description = describe(ptr::with_exposed_provenance_mut(address), readonly, spec)?;
     let owner = PyMemoryOwner { buffer: None, objects };
     // SAFETY: L2.
-    let tensor = unsafe { ManagedTensor::from_foreign(owner, &description) }?;
+    let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
     // The core leaves this to other devices, where NULL may be an address.
     if address == 0 && tensor.nbytes() > 0 {
         return Err(Error::NullData { nbytes: tensor.nbytes() }.into());

@@ -9,26 +9,46 @@ use crate::error::{Error, OffsetsProblem};
 use crate::ffi::DLDataType;
 use crate::memory;
 
+/// Offsets or sizes of 32 or 64 bits.
+pub(super) struct Numbers {
+    bytes: Buffer,
+    is_large: bool,
+}
+
 /// The range of each row's values.
 pub(super) enum Bounds {
-    Offsets32(ScalarBuffer<i32>),
-    Offsets64(ScalarBuffer<i64>),
+    Offsets(Numbers),
     /// Offsets and sizes of list views.
-    Views32(ScalarBuffer<i32>, ScalarBuffer<i32>),
-    Views64(ScalarBuffer<i64>, ScalarBuffer<i64>),
+    Views(Numbers, Numbers),
     /// Lengths only, for byte views, whose values are in several buffers.
     Lengths(Vec<usize>),
 }
 
-impl From<ScalarBuffer<i32>> for Bounds {
-    fn from(offsets: ScalarBuffer<i32>) -> Self {
-        Self::Offsets32(offsets)
+impl Numbers {
+    pub(super) fn new<O: OffsetSizeTrait>(numbers: &ScalarBuffer<O>) -> Self {
+        Self { bytes: numbers.inner().clone(), is_large: O::IS_LARGE }
     }
-}
 
-impl From<ScalarBuffer<i64>> for Bounds {
-    fn from(offsets: ScalarBuffer<i64>) -> Self {
-        Self::Offsets64(offsets)
+    fn len(&self) -> usize {
+        self.bytes.len() / if self.is_large { 8 } else { 4 }
+    }
+
+    fn at(&self, index: usize) -> i64 {
+        match self.is_large {
+            true => self.bytes[8 * index..].first_chunk().map_or(0, |&it| i64::from_ne_bytes(it)),
+            false => {
+                self.bytes[4 * index..].first_chunk().map_or(0, |&it| i32::from_ne_bytes(it).into())
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = i64> {
+        (0..self.len()).map(|index| self.at(index))
+    }
+
+    fn copied(&self) -> Result<Self, Error> {
+        memory::probe_alloc(self.bytes.len())?;
+        Ok(Self { bytes: Buffer::from_slice_ref(&self.bytes), ..*self })
     }
 }
 
@@ -36,31 +56,29 @@ impl Bounds {
     /// The dtype of the offsets, or the one that they would have.
     pub(super) fn dtype(&self) -> DLDataType {
         match self {
-            Self::Offsets32(_) | Self::Views32(..) => DLDataType::INT32,
-            Self::Offsets64(_) | Self::Views64(..) | Self::Lengths(_) => DLDataType::INT64,
+            Self::Offsets(numbers) | Self::Views(numbers, _) if !numbers.is_large => {
+                DLDataType::INT32
+            }
+            _ => DLDataType::INT64,
         }
     }
 
     pub(super) fn rows(&self) -> usize {
         match self {
-            Self::Offsets32(offsets) => offsets.len().saturating_sub(1),
-            Self::Offsets64(offsets) => offsets.len().saturating_sub(1),
-            Self::Views32(offsets, _) => offsets.len(),
-            Self::Views64(offsets, _) => offsets.len(),
+            Self::Offsets(offsets) => offsets.len().saturating_sub(1),
+            Self::Views(offsets, _) => offsets.len(),
             Self::Lengths(lengths) => lengths.len(),
         }
     }
 
     /// The range of an existing row.
     pub(super) fn range(&self, row: usize) -> Range<usize> {
-        fn of<O: OffsetSizeTrait>(start: O, end: O) -> Range<usize> {
-            start.as_usize()..end.as_usize()
-        }
         match self {
-            Self::Offsets32(offsets) => of(offsets[row], offsets[row + 1]),
-            Self::Offsets64(offsets) => of(offsets[row], offsets[row + 1]),
-            Self::Views32(offsets, sizes) => of(offsets[row], offsets[row] + sizes[row]),
-            Self::Views64(offsets, sizes) => of(offsets[row], offsets[row] + sizes[row]),
+            Self::Offsets(offsets) => offsets.at(row).as_usize()..offsets.at(row + 1).as_usize(),
+            Self::Views(offsets, sizes) => {
+                let start = offsets.at(row).as_usize();
+                start..start + sizes.at(row).as_usize()
+            }
             Self::Lengths(lengths) => 0..lengths[row],
         }
     }
@@ -68,47 +86,39 @@ impl Bounds {
     /// The offsets buffer, if there is one.
     pub(super) fn buffer(&self) -> Option<&Buffer> {
         match self {
-            Self::Offsets32(offsets) => Some(offsets.inner()),
-            Self::Offsets64(offsets) => Some(offsets.inner()),
-            Self::Views32(..) | Self::Views64(..) | Self::Lengths(_) => None,
+            Self::Offsets(offsets) => Some(&offsets.bytes),
+            _ => None,
         }
     }
 
     /// The start of the first row and the end of the last one, also without rows; `None` without offsets.
     pub(super) fn ends(&self) -> Option<Range<usize>> {
-        match self {
-            Self::Offsets32(offsets) => {
-                Some(offsets.first()?.as_usize()..offsets.last()?.as_usize())
-            }
-            Self::Offsets64(offsets) => {
-                Some(offsets.first()?.as_usize()..offsets.last()?.as_usize())
-            }
-            Self::Views32(..) | Self::Views64(..) | Self::Lengths(_) => None,
-        }
+        let Self::Offsets(offsets) = self else { return None };
+        let last = offsets.len().checked_sub(1)?;
+        Some(offsets.at(0).as_usize()..offsets.at(last).as_usize())
     }
 
     /// A copy, checked: all rows are within this many values.
     pub(super) fn settled(self, values: usize) -> Result<Self, Error> {
-        let beyond = |offset: usize| {
-            let offset = i64::try_from(offset).unwrap_or(i64::MAX);
-            Error::BadOffsets(OffsetsProblem::Beyond { offset, values })
-        };
         let settled = match &self {
-            Self::Offsets32(offsets) => Self::Offsets32(rising(offsets)?),
-            Self::Offsets64(offsets) => Self::Offsets64(rising(offsets)?),
-            Self::Views32(starts, sizes) => Self::Views32(copied(starts)?, copied(sizes)?),
-            Self::Views64(starts, sizes) => Self::Views64(copied(starts)?, copied(sizes)?),
+            Self::Offsets(offsets) => {
+                let offsets = offsets.copied()?;
+                check_rising(&offsets)?;
+                Self::Offsets(offsets)
+            }
+            Self::Views(starts, sizes) => Self::Views(starts.copied()?, sizes.copied()?),
             Self::Lengths(_) => return Ok(self),
         };
-        match &settled {
-            Self::Views32(starts, sizes) => within(starts, sizes, values).map_err(beyond)?,
-            Self::Views64(starts, sizes) => within(starts, sizes, values).map_err(beyond)?,
-            _ => match settled.ends() {
-                Some(ends) if ends.end > values => return Err(beyond(ends.end)),
-                _ => {}
-            },
-        }
-        Ok(settled)
+        let beyond = match &settled {
+            Self::Views(starts, sizes) => {
+                let mut ends = starts.iter().zip(sizes.iter()).map(end);
+                ends.find(|&end| end > values)
+            }
+            settled => settled.ends().map(|ends| ends.end).filter(|&end| end > values),
+        };
+        let Some(end) = beyond else { return Ok(settled) };
+        let offset = i64::try_from(end).unwrap_or(i64::MAX);
+        Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }))
     }
 
     /// The lengths of the rows; null rows have length 0.
@@ -121,17 +131,11 @@ impl Bounds {
     }
 }
 
-fn copied<O: OffsetSizeTrait>(numbers: &[O]) -> Result<ScalarBuffer<O>, Error> {
-    Ok(memory::collect(numbers.iter().copied())?.into())
-}
-
-/// A copy of offsets, checked to be non-negative and non-decreasing.
-fn rising<O: OffsetSizeTrait>(offsets: &[O]) -> Result<ScalarBuffer<O>, Error> {
-    let offsets = copied(offsets)?;
-    let mut previous = O::zero();
-    for (index, &offset) in offsets.iter().enumerate() {
+/// Checks that offsets are non-negative and non-decreasing.
+fn check_rising(offsets: &Numbers) -> Result<(), Error> {
+    let mut previous = 0;
+    for (index, offset) in offsets.iter().enumerate() {
         if offset < previous {
-            let [offset, previous] = [offset, previous].map(|it| it.to_i64().unwrap_or(i64::MAX));
             return Err(Error::BadOffsets(match index {
                 0 => OffsetsProblem::Negative { index, offset },
                 _ => OffsetsProblem::Decreasing { index, offset, previous },
@@ -139,17 +143,13 @@ fn rising<O: OffsetSizeTrait>(offsets: &[O]) -> Result<ScalarBuffer<O>, Error> {
         }
         previous = offset;
     }
-    Ok(offsets)
+    Ok(())
 }
 
-/// Checks that each row is within this many values; otherwise returns the end of the first one that is not.
-fn within<O: OffsetSizeTrait>(starts: &[O], sizes: &[O], values: usize) -> Result<(), usize> {
-    let end = |(start, size): (&O, &O)| match (start.to_usize(), size.to_usize()) {
-        (Some(start), Some(size)) => start.saturating_add(size),
+/// The end of a row of a list view.
+fn end((start, size): (i64, i64)) -> usize {
+    match (usize::try_from(start), usize::try_from(size)) {
+        (Ok(start), Ok(size)) => start.saturating_add(size),
         _ => usize::MAX,
-    };
-    match starts.iter().zip(sizes).map(end).find(|&end| end > values) {
-        Some(end) => Err(end),
-        None => Ok(()),
     }
 }

@@ -3,11 +3,14 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait, types};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_array::{
+    Array, ArrayRef, GenericByteArray, GenericListArray, GenericListViewArray, OffsetSizeTrait,
+    types,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::bounds::Bounds;
+use super::bounds::{Bounds, Numbers};
 use crate::error::{Error, OffsetsProblem};
 use crate::export::dense::Dense;
 use crate::export::refusal;
@@ -36,6 +39,16 @@ enum RowValues {
     Views(Vec<Buffer>),
 }
 
+impl RowValues {
+    fn len(&self) -> usize {
+        match self {
+            Self::List(items, _) => items.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Views(texts) => texts.len(),
+        }
+    }
+}
+
 impl Rows {
     pub(in crate::export) fn read(
         array: &dyn Array,
@@ -57,16 +70,8 @@ impl Rows {
             DataType::LargeUtf8 => Self::bytes(array.as_bytes::<types::LargeUtf8Type>()),
             DataType::Binary => Self::bytes(array.as_bytes::<types::BinaryType>()),
             DataType::LargeBinary => Self::bytes(array.as_bytes::<types::LargeBinaryType>()),
-            DataType::ListView(item) => {
-                let list = array.as_list_view::<i32>();
-                let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
-                (bounds, RowValues::List(list.values().clone(), item.clone()))
-            }
-            DataType::LargeListView(item) => {
-                let list = array.as_list_view::<i64>();
-                let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
-                (bounds, RowValues::List(list.values().clone(), item.clone()))
-            }
+            DataType::ListView(item) => Self::list_views(array.as_list_view::<i32>(), item),
+            DataType::LargeListView(item) => Self::list_views(array.as_list_view::<i64>(), item),
             DataType::Utf8View => Self::views(array.as_string_view())?,
             DataType::BinaryView => Self::views(array.as_binary_view())?,
             other => return Err(refusal::not_ragged(other)),
@@ -93,11 +98,7 @@ impl Rows {
             let bits = BooleanBuffer::new(Buffer::from_slice_ref(bits.as_slice()), 0, nulls.len());
             Ok::<_, Error>(NullBuffer::new(bits))
         });
-        let bounds = bounds.settled(match &values {
-            RowValues::Views(texts) => texts.len(),
-            RowValues::List(items, _) => items.len(),
-            RowValues::Bytes(bytes) => bytes.len(),
-        })?;
+        let bounds = bounds.settled(values.len())?;
         Ok(Self { ends: bounds.ends(), bounds, own, nulls: nulls.transpose()?, values })
     }
 
@@ -107,11 +108,7 @@ impl Rows {
 
     fn check_ends(&self) -> Result<(), Error> {
         let Some(ends) = &self.ends else { return Ok(()) };
-        let values = match &self.values {
-            RowValues::List(items, _) => items.len(),
-            RowValues::Bytes(bytes) => bytes.len(),
-            RowValues::Views(_) => return Ok(()),
-        };
+        let values = self.values.len();
         let wide = |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX);
         let (offset, previous) = (wide(ends.end), wide(ends.start));
         if ends.end > values {
@@ -124,19 +121,24 @@ impl Rows {
         Ok(())
     }
 
-    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> (Bounds, RowValues)
-    where
-        ScalarBuffer<O>: Into<Bounds>,
-    {
-        let bounds = list.offsets().inner().clone().into();
+    fn lists<O: OffsetSizeTrait>(
+        list: &GenericListArray<O>,
+        item: &FieldRef,
+    ) -> (Bounds, RowValues) {
+        let bounds = Bounds::Offsets(Numbers::new(list.offsets().inner()));
         (bounds, RowValues::List(list.values().clone(), item.clone()))
     }
 
-    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, RowValues)
-    where
-        ScalarBuffer<T::Offset>: Into<Bounds>,
-    {
-        let bounds = array.offsets().inner().clone().into();
+    fn list_views<O: OffsetSizeTrait>(
+        list: &GenericListViewArray<O>,
+        item: &FieldRef,
+    ) -> (Bounds, RowValues) {
+        let bounds = Bounds::Views(Numbers::new(list.offsets()), Numbers::new(list.sizes()));
+        (bounds, RowValues::List(list.values().clone(), item.clone()))
+    }
+
+    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, RowValues) {
+        let bounds = Bounds::Offsets(Numbers::new(array.offsets().inner()));
         (bounds, RowValues::Bytes(array.values().clone()))
     }
 
