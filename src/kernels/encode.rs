@@ -64,15 +64,7 @@ fn integer(value: i128, dtype: DLDataType) -> Option<FillBytes> {
         // `checked_shr` refuses a shift by 128 bits, which would leave 0.
         _ => value >= 0 && unsigned.checked_shr(bits).unwrap_or(0) == 0,
     };
-    let unsigned = unsigned & (u128::MAX >> (128 - bits));
-    match (fits, bits) {
-        (false, _) => None,
-        (true, ..=8) => Some(item(&u8::try_from(unsigned).ok()?.to_ne_bytes())),
-        (true, 16) => Some(item(&u16::try_from(unsigned).ok()?.to_ne_bytes())),
-        (true, 32) => Some(item(&u32::try_from(unsigned).ok()?.to_ne_bytes())),
-        (true, 64) => Some(item(&u64::try_from(unsigned).ok()?.to_ne_bytes())),
-        (true, _) => (bits == 128).then(|| unsigned.to_ne_bytes()),
-    }
+    fits.then(|| (unsigned & (u128::MAX >> (128 - bits))).to_le_bytes())
 }
 
 fn float(value: f64, dtype: DLDataType) -> Option<FillBytes> {
