@@ -115,7 +115,7 @@ pub fn tensor<'a>(
     if let Some(shared) = prepare::share(source, options) {
         return shared;
     }
-    Ok(Prepared::values(source, options)?.run()?.values)
+    Ok(prepare::values_of(source, options)?.run()?.0)
 }
 
 /// The validity of the values of [`tensor`]: booleans of the same shape, true for valid values.
@@ -140,7 +140,7 @@ pub fn mask<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    Ok(Prepared::mask(source.into(), options)?.run()?.values)
+    Ok(prepare::mask_of(source.into(), options)?.run()?.0)
 }
 
 /// Reports what [`tensor`] will copy, and what [`mask`] will with [`NullPolicy::Masked`].
