@@ -6,7 +6,7 @@
 
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::ffi::DLDataType;
@@ -128,10 +128,8 @@ impl Extension {
                 (VARIABLE_SHAPE_TENSOR, Some(Value::Object(dimensions.to_json()).to_string()))
             }
             Self::Opaque { type_name, vendor_name } => {
-                let mut map = Map::new();
-                map.insert("type_name".to_owned(), type_name.as_str().into());
-                map.insert("vendor_name".to_owned(), vendor_name.as_str().into());
-                (OPAQUE, Some(Value::Object(map).to_string()))
+                let map = json!({ "type_name": type_name, "vendor_name": vendor_name });
+                (OPAQUE, Some(map.to_string()))
             }
             Self::Other(name) => (name.as_str(), None),
         };

@@ -8,9 +8,8 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::checked::checked;
-use super::dictionary::{
-    Dictionary, Meaning, are_same, dictionary_of, keys_of, recoded, tells_apart,
-};
+use super::dictionary::{Dictionary, Meaning, are_same, dictionary_of, keys_of, recoded};
+use super::distinct::tells_apart;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 

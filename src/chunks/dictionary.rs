@@ -207,11 +207,6 @@ pub(crate) fn keys_of(chunk: &dyn AnyDictionaryArray) -> Buffer {
     data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }
 
-/// Whether dictionaries of this value type can be unified. Those of nested types cannot.
-pub(crate) fn tells_apart(values: &DataType) -> bool {
-    Distinct::tells_apart(values)
-}
-
 /// The dictionary of a tensor's codes.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {

@@ -55,12 +55,12 @@ impl Width {
     }
 }
 
-impl Distinct {
-    /// Whether values of a type can be compared: those of nested types cannot.
-    pub(crate) fn tells_apart(data_type: &DataType) -> bool {
-        Width::of(data_type).is_some()
-    }
+/// Whether values of a type can be compared, and so dictionaries of them be unified: those of nested types cannot.
+pub(crate) fn tells_apart(data_type: &DataType) -> bool {
+    Width::of(data_type).is_some()
+}
 
+impl Distinct {
     /// No values yet; `None` for nested types.
     pub(crate) fn new(data_type: &DataType) -> Option<Self> {
         let width = Width::of(data_type)?;
@@ -216,15 +216,9 @@ fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData) -> Reader<'a> {
         other => {
             let words = words(data, other.primitive_width().unwrap_or(0));
             match other {
-                DataType::Float16 => {
-                    numbers(words, &F16_NAN, |bytes| f16::from_ne_bytes(bytes).is_nan())
-                }
-                DataType::Float32 => {
-                    numbers(words, &F32_NAN, |bytes| f32::from_ne_bytes(bytes).is_nan())
-                }
-                DataType::Float64 => {
-                    numbers(words, &F64_NAN, |bytes| f64::from_ne_bytes(bytes).is_nan())
-                }
+                DataType::Float16 => numbers(words, &F16_NAN, |it| f16::from_ne_bytes(it).is_nan()),
+                DataType::Float32 => numbers(words, &F32_NAN, |it| f32::from_ne_bytes(it).is_nan()),
+                DataType::Float64 => numbers(words, &F64_NAN, |it| f64::from_ne_bytes(it).is_nan()),
                 _ => words,
             }
         }

@@ -21,9 +21,7 @@ pub(crate) enum Sizes {
 impl Sizes {
     /// The sums of `len` rows with these sizes.
     pub(crate) fn collect(len: usize, sizes: impl Iterator<Item = Option<usize>>) -> Option<Self> {
-        let mut ends = Vec::new();
-        ends.try_reserve_exact(len.checked_add(1)?).ok()?;
-        let mut end = 0_usize;
+        let (mut ends, mut end) = (memory::reserved(len.checked_add(1)?).ok()?, 0_usize);
         ends.push(end);
         for size in sizes {
             end = end.checked_add(size?)?;
@@ -243,8 +241,7 @@ pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
 pub(crate) fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
     fn of<T: RunEndIndexType>(runs: &RunArray<T>) -> Option<(Vec<usize>, ArrayRef)> {
         let (values, mut start) = (runs.values_slice(), 0);
-        let mut lengths = Vec::new();
-        lengths.try_reserve_exact(values.len()).ok()?;
+        let mut lengths = memory::reserved(values.len()).ok()?;
         for end in runs.run_ends().sliced_values() {
             lengths.push(end.as_usize().checked_sub(start)?);
             start = end.as_usize();

@@ -191,10 +191,8 @@ fn plan_offsets(
     wanted: DLDataType,
     copy: CopyPolicy,
 ) -> Result<Plan, Error> {
-    let (device, dtype) = (offsets.device(), offsets.dtype());
-    if !device.is_host_readable() {
-        return Err(Error::UnreadableDevice { device });
-    }
+    offsets.check_readable()?;
+    let dtype = offsets.dtype();
     let align = usize::from(wanted.bits) / 8;
     let cast = (dtype != wanted).then_some(CopyReason::Cast { from: dtype, to: wanted });
     let misaligned = offsets.data().addr() % align != 0;
