@@ -88,10 +88,7 @@ fn unified(
     if !tells_apart(values) {
         return Ok(None);
     }
-    let all = Dictionary::new(values)?;
-    let codes = dictionaries.iter().map(|values| all.of_values(values, chunks[0].data_type()));
-    let codes = codes.collect::<Result<Vec<_>, Error>>()?;
-    let values = all.of_keys(keys)?;
+    let (values, codes) = Dictionary::united(dictionaries, chunks[0].data_type(), keys)?;
     let unified = chunks.iter().zip(codes).map(|(chunk, codes)| {
         within(chunk, chunk.data_type(), &|chunk| {
             let nulls = checked(|| Ok(chunk.logical_nulls()))?;

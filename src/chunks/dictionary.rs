@@ -107,21 +107,21 @@ impl Dictionary {
         Ok(made.slice(0, len))
     }
 
-    /// All values, if the key type can number them.
-    pub(crate) fn of_keys(&self, keys: &DataType) -> Result<ArrayRef, Error> {
-        match self.len()? {
-            count if count > most(keys) => Err(Error::TooManyValues { count, keys: keys.clone() }),
-            len => self.array(len),
-        }
-    }
-
-    /// The codes of a chunk's dictionary values of this type; new values are appended.
-    pub(crate) fn of_values(
-        &self,
-        values: &ArrayRef,
+    /// All values of these dictionaries of arrays of a type, if its keys can number them; and the codes of the values
+    /// of each.
+    pub(crate) fn united(
+        dictionaries: &[ArrayRef],
         data_type: &DataType,
-    ) -> Result<Int32Array, Error> {
-        Ok(self.lock()?.codes(values, data_type)?.codes)
+        keys: &DataType,
+    ) -> Result<(ArrayRef, Vec<Int32Array>), Error> {
+        let all = Self::new(dictionaries[0].data_type())?;
+        let codes =
+            dictionaries.iter().map(|values| Ok(all.lock()?.codes(values, data_type)?.codes));
+        let codes = codes.collect::<Result<_, Error>>()?;
+        match all.len()? {
+            count if count > most(keys) => Err(Error::TooManyValues { count, keys: keys.clone() }),
+            len => Ok((all.array(len)?, codes)),
+        }
     }
 
     /// The codes of a chunk as codes of this dictionary; new values are appended.

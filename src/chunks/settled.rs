@@ -77,7 +77,16 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
         return Ok(ArrayData::new_empty(data_type));
     }
     let child = |index: usize| &data.child_data()[index];
-    let items = |width: usize| bytes_of(data, width);
+    // The items of the buffers that belong to rows, of these widths.
+    let items = |widths: &[usize]| {
+        let buffers = data.buffers().iter().zip(widths);
+        let items = buffers.map(|(buffer, width)| section(buffer, start * width, rows * width));
+        items.collect::<Settled<Vec<_>>>()
+    };
+    let children = || {
+        let children = data.child_data().iter();
+        children.map(|child| copy(child, all)).collect::<Settled<Vec<_>>>()
+    };
     let columns = || {
         let columns = data.child_data().iter();
         columns.map(|column| copy(&slice(column, start, rows), all)).collect::<Settled<Vec<_>>>()
@@ -91,27 +100,18 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
         Utf8View | BinaryView => views(data, all, nulls.as_ref(), builder)?,
         List(_) | Map(..) => lists::<i32>(data, all, builder)?,
         LargeList(_) => lists::<i64>(data, all, builder)?,
-        ListView(_) | LargeListView(_) => {
-            let width = if matches!(data_type, ListView(_)) { 4 } else { 8 };
-            let buffers =
-                data.buffers().iter().map(|buffer| section(buffer, start * width, rows * width));
-            builder.buffers(buffers.collect::<Settled<_>>()?).add_child_data(copy(child(0), all)?)
-        }
+        ListView(_) => builder.buffers(items(&[4, 4])?).child_data(children()?),
+        LargeListView(_) => builder.buffers(items(&[8, 8])?).child_data(children()?),
         FixedSizeList(_, size) => {
             let size = size.as_usize();
             builder.add_child_data(copy(&slice(child(0), start * size, rows * size), all)?)
         }
         Struct(_) => builder.child_data(columns()?),
-        Union(_, UnionMode::Sparse) => builder.add_buffer(items(1)?).child_data(columns()?),
-        Union(_, UnionMode::Dense) => {
-            let columns = data.child_data().iter().map(|column| copy(column, all));
-            let offsets = section(&data.buffers()[1], start * 4, rows * 4)?;
-            let builder = builder.add_buffer(items(1)?).add_buffer(offsets);
-            builder.child_data(columns.collect::<Settled<_>>()?)
-        }
+        Union(_, UnionMode::Sparse) => builder.buffers(items(&[1])?).child_data(columns()?),
+        Union(_, UnionMode::Dense) => builder.buffers(items(&[1, 4])?).child_data(children()?),
         Dictionary(key, _) => {
             let width = key.primitive_width().unwrap_or(0);
-            builder.add_buffer(items(width)?).add_child_data(copy(child(0), all)?)
+            builder.buffers(items(&[width])?).child_data(children()?)
         }
         RunEndEncoded(..) => builder
             .offset(start)
@@ -122,8 +122,8 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
             let bits = BooleanBuffer::new(data.buffers()[0].clone(), start, rows);
             builder.add_buffer(whole(&bits.sliced())?)
         }
-        DataType::FixedSizeBinary(width) => builder.add_buffer(items(width.as_usize())?),
-        other => builder.add_buffer(items(other.primitive_width().unwrap_or(0))?),
+        DataType::FixedSizeBinary(width) => builder.buffers(items(&[width.as_usize()])?),
+        other => builder.buffers(items(&[other.primitive_width().unwrap_or(0)])?),
     };
     builder.build()
 }

@@ -97,7 +97,8 @@ pub(super) struct Column {
     /// Whether the chunks have different dictionaries.
     of_several: bool,
     rows: i64,
-    has_rows: bool,
+    /// Whether there is an axis of rows, which may be left out if its extent is 1.
+    pub(super) has_rows: bool,
 }
 
 impl Column {
@@ -142,11 +143,6 @@ impl Column {
         let plan = Plan::of(reasons, cells, copy)?;
         let target = Target::MASK;
         Ok(Self { plan, target, chunks, of_several: false, rows, has_rows: true })
-    }
-
-    /// The same cells without the axis of rows, whose extent is 1.
-    pub(super) fn without_rows(self) -> Self {
-        Self { has_rows: false, ..self }
     }
 
     pub(super) fn shape(&self) -> Vec<i64> {

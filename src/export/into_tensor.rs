@@ -1,6 +1,5 @@
 //! Converts arrays without other owners to writable tensors.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, make_array};
@@ -136,7 +135,8 @@ fn claim_data(data: ArrayData) -> Result<Fresh, (ArrayData, ExclusiveObstacle)> 
 }
 
 /// The error of [`into_tensor`], with the array that was passed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
 #[non_exhaustive]
 pub struct IntoTensorError {
     /// The array, unchanged.
@@ -144,14 +144,6 @@ pub struct IntoTensorError {
     /// Why the array was refused.
     pub error: Error,
 }
-
-impl fmt::Display for IntoTensorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for IntoTensorError {}
 
 /// Drops the array.
 impl From<IntoTensorError> for Error {

@@ -299,10 +299,8 @@ fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Err
     }
 }
 
-/// Removes the axis of rows from a single row.
-fn axes_of(source: Source<'_>, column: Column) -> Column {
-    match source {
-        Source::Row(..) => column.without_rows(),
-        _ => column,
-    }
+/// The column without the axis of rows, if the source is a single row.
+fn axes_of(source: Source<'_>, mut column: Column) -> Column {
+    column.has_rows = !matches!(source, Source::Row(..));
+    column
 }
