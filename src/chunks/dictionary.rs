@@ -246,16 +246,9 @@ fn is_same(one: &ArrayRef, other: &ArrayRef) -> bool {
 
 /// The number of values that keys of a type can number.
 pub(crate) fn most(keys: &DataType) -> usize {
-    let bits = match keys {
-        DataType::Int8 => 7,
-        DataType::UInt8 => 8,
-        DataType::Int16 => 15,
-        DataType::UInt16 => 16,
-        DataType::Int32 => 31,
-        DataType::UInt32 => 32,
-        _ => 63,
-    };
-    1_usize.checked_shl(bits).unwrap_or(usize::MAX)
+    let bits = 8 * keys.primitive_width().unwrap_or(8) - usize::from(keys.is_signed_integer());
+    let most = u32::try_from(bits).ok().and_then(|bits| 1_usize.checked_shl(bits));
+    most.unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use half::f16;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
+use super::byte_views::place;
 use super::checked::checked;
 use crate::error::Error;
 use crate::memory;
@@ -254,16 +255,8 @@ fn texts<T: ByteArrayType>(values: &GenericByteArray<T>) -> Reader<'_> {
 }
 
 fn views<T: ByteViewType>(values: &GenericByteViewArray<T>) -> Reader<'_> {
-    Box::new(move |index| {
-        let view = &values.views()[index];
-        let parts = ByteView::from(*view);
-        let at = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        let len = at(parts.length);
-        if parts.length <= MAX_INLINE_VIEW_LEN {
-            // Short values are inline in the view, after the length.
-            let start = 16 * index + 4;
-            return &values.views().inner()[start..start + len];
-        }
-        &values.data_buffers()[at(parts.buffer_index)][at(parts.offset)..][..len]
+    Box::new(move |index| match place(values.views(), values.data_buffers(), index) {
+        Ok((block, at)) => &block[at],
+        Err(problem) => unreachable!("the views were checked: {problem}"),
     })
 }

@@ -1,6 +1,7 @@
 //! Several chunks as one: codes of one dictionary, concatenated arrays, and copies of offsets and codes that
 //! other code could change while arrow-rs uses them.
 mod batch;
+mod byte_views;
 mod checked;
 mod coded;
 mod dictionary;
@@ -10,6 +11,7 @@ mod join;
 mod settled;
 pub(crate) mod size;
 pub(crate) use batch::{batch, column};
+pub(crate) use byte_views::place;
 pub(crate) use checked::checked;
 pub(crate) use coded::Coded;
 pub(crate) use dictionary::{Dictionary, Meaning, are_same, recoded};

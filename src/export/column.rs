@@ -211,18 +211,16 @@ pub(super) fn claim(plan: &Plan, storage: &mut CellBuffer) -> Option<Fresh> {
 /// Adds reasons that are not listed yet, and sums the counts of nulls.
 pub(super) fn merge(reasons: &mut Vec<CopyReason>, more: Vec<CopyReason>) {
     for reason in more {
-        if let CopyReason::Filled { count } = reason {
-            let filled = reasons.iter_mut().find_map(|reason| match reason {
-                CopyReason::Filled { count } => Some(count),
-                _ => None,
-            });
-            if let Some(sum) = filled {
-                *sum += count;
-                continue;
+        let known = reasons.iter_mut().find(|known| match (&**known, &reason) {
+            (CopyReason::Filled { .. }, CopyReason::Filled { .. }) => true,
+            (known, reason) => known == reason,
+        });
+        match (known, reason) {
+            (Some(CopyReason::Filled { count: sum }), CopyReason::Filled { count }) => {
+                *sum += count
             }
-        }
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
+            (Some(_), _) => {}
+            (None, reason) => reasons.push(reason),
         }
     }
 }

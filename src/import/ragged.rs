@@ -74,13 +74,8 @@ pub(crate) fn masked_ragged(
         mask::check_nullable(&field, &found)?;
         nulls = (found.null_count() > 0).then_some(found);
     }
-    let array = match field.data_type() {
-        DataType::LargeList(_) | DataType::LargeUtf8 | DataType::LargeBinary => {
-            rows.run::<i64>(values, offsets, nulls)
-        }
-        _ => rows.run::<i32>(values, offsets, nulls),
-    };
-    Ok((array?, field))
+    let run = if is_large(&field) { RaggedImport::run::<i64> } else { RaggedImport::run::<i32> };
+    Ok((run(rows, values, offsets, nulls)?, field))
 }
 
 /// A planned import of values and offsets.
@@ -114,12 +109,7 @@ impl RaggedImport {
                 (lists(&values.field, dtype), values)
             }
         };
-        let wanted = match field.data_type() {
-            DataType::LargeList(_) | DataType::LargeUtf8 | DataType::LargeBinary => {
-                DLDataType::INT64
-            }
-            _ => DLDataType::INT32,
-        };
+        let wanted = if is_large(&field) { DLDataType::INT64 } else { DLDataType::INT32 };
         Ok(Self { offsets: plan_offsets(offsets, wanted, options.copy)?, field, values })
     }
 
@@ -144,6 +134,12 @@ impl RaggedImport {
             _ => bytes::<GenericBinaryType<O>>(offsets, &values, nulls)?,
         })
     }
+}
+
+/// Whether the offsets of a type are of 64 bits.
+fn is_large(field: &Field) -> bool {
+    use DataType::{LargeBinary, LargeList, LargeUtf8};
+    matches!(field.data_type(), LargeList(_) | LargeUtf8 | LargeBinary)
 }
 
 /// The values as the items of this type.

@@ -1,5 +1,6 @@
 //! Encodes one value in the bits of a dtype.
 
+use super::bytes::array;
 use super::cast::{BFLOAT16, cast, exact};
 use super::fill::FillBytes;
 use super::minifloat;
@@ -68,21 +69,12 @@ fn integer(value: i128, dtype: DLDataType) -> Option<FillBytes> {
 }
 
 fn float(value: f64, dtype: DLDataType) -> Option<FillBytes> {
-    let (item, back) = match dtype {
-        DLDataType::FLOAT64 => (item(&value.to_ne_bytes()), value),
-        DLDataType::FLOAT32 => {
-            let bytes = convert::<4>(value, dtype)?;
-            (item(&bytes), f64::from(f32::from_ne_bytes(bytes)))
-        }
-        DLDataType::FLOAT16 => {
-            let bytes = convert::<2>(value, dtype)?;
-            (item(&bytes), half::f16::from_ne_bytes(bytes).to_f64())
-        }
-        BFLOAT16 => {
-            let bytes = convert::<2>(value, dtype)?;
-            (item(&bytes), f64::from(from_bfloat(bytes)))
-        }
-        _ => return None,
+    let item = convert(value, dtype)?;
+    let back = match dtype {
+        DLDataType::FLOAT16 => half::f16::from_ne_bytes(array(&item[..2])).to_f64(),
+        DLDataType::FLOAT32 => f32::from_ne_bytes(array(&item[..4])).into(),
+        BFLOAT16 => from_bfloat(array(&item[..2])).into(),
+        _ => value,
     };
     let whole = value.fract() == 0.0;
     let kept = if whole { back == value } else { back.is_finite() == value.is_finite() };

@@ -11,6 +11,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::bounds::{Bounds, Numbers};
+use crate::chunks::place;
 use crate::error::{Error, OffsetsProblem};
 use crate::export::dense::Dense;
 use crate::export::refusal;
@@ -145,33 +146,14 @@ impl Rows {
     fn views<T: types::ByteViewType>(
         array: &arrow_array::GenericByteViewArray<T>,
     ) -> Result<(Bounds, RowValues), Error> {
-        // Reads each view only once, because it may change.
-        let view = |(row, &view): (usize, &u128)| {
-            let view = arrow_data::ByteView::from(view);
-            let len = usize::try_from(view.length).unwrap_or(0);
-            if view.length <= arrow_data::MAX_INLINE_VIEW_LEN {
-                // Short values are stored in the view itself, after the length.
-                return Ok(array.views().inner().slice_with_length(16 * row + 4, len));
-            }
-            let at = |index: u32| usize::try_from(index).unwrap_or(usize::MAX);
-            let block = array.data_buffers().get(at(view.buffer_index));
-            let values = block.map_or(0, Buffer::len);
-            match (block, at(view.offset).saturating_add(len)) {
-                (Some(block), end) if end <= values => {
-                    Ok(block.slice_with_length(at(view.offset), len))
-                }
-                (_, end) => {
-                    let offset = i64::try_from(end).unwrap_or(i64::MAX);
-                    Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }))
-                }
-            }
-        };
         // The view of a null row may be invalid.
         let nulls = array.nulls();
-        let views = array.views().iter().enumerate();
-        let buffers = memory::try_collect(views.map(|(row, bits)| match nulls {
+        let buffers = memory::try_collect((0..array.len()).map(|row| match nulls {
             Some(nulls) if nulls.is_null(row) => Ok(Buffer::default()),
-            _ => view((row, bits)),
+            _ => match place(array.views(), array.data_buffers(), row) {
+                Ok((block, at)) => Ok(block.slice_with_length(at.start, at.len())),
+                Err(problem) => Err(Error::BadOffsets(problem)),
+            },
         }))?;
         let bounds = Bounds::Lengths(memory::collect(buffers.iter().map(Buffer::len))?);
         Ok((bounds, RowValues::Views(buffers)))
