@@ -1,6 +1,7 @@
 //! Several chunks as one: codes of one dictionary, concatenated arrays, and copies of offsets and codes that
 //! other code could change while arrow-rs uses them.
 mod batch;
+mod bounds;
 mod byte_views;
 mod checked;
 mod coded;
@@ -11,6 +12,7 @@ mod join;
 mod settled;
 pub(crate) mod size;
 pub(crate) use batch::{batch, column};
+pub(crate) use bounds::{Bounds, Items, Numbers};
 pub(crate) use byte_views::place;
 pub(crate) use checked::checked;
 pub(crate) use coded::Coded;

@@ -41,7 +41,7 @@ pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 pub(crate) use refusal::nulls;
 pub(crate) use refusal::{is_ragged, way_out};
 pub use source::Source;
-pub(crate) use source::check_type;
+pub(crate) use source::{check_columns, check_type};
 
 /// Converts an Arrow array to a tensor on the CPU, with explicit strides, zero-copy where the layout allows it.
 ///

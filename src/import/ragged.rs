@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::decide::{self, Decided};
 use super::mask;
 use super::options::{ImportOptions, Representation};
+use crate::chunks::{Bounds, Numbers};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -120,7 +121,10 @@ impl RaggedImport {
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef, Error> {
         let offsets = read_offsets::<O>(offsets, &self.offsets)?;
-        check_offsets(&offsets, self.values.len)?;
+        if offsets.is_empty() {
+            return Err(Error::BadOffsets(OffsetsProblem::None));
+        }
+        Bounds::Offsets(Numbers::new(&offsets)).check(self.values.len)?;
         let offsets = OffsetBuffer::new(offsets);
         let (values, _) = self.values.run(values)?;
         Ok(match self.field.data_type() {
@@ -243,25 +247,6 @@ fn convert<T: ArrowNativeType + Into<i128>, O: OffsetSizeTrait>(
     }
     let offsets = found.iter().map(|offset| fits(offset).unwrap_or_default());
     Fresh::build::<O>(found.len(), |out| out.extend(offsets)).map(Fresh::into_buffer)
-}
-
-/// Checks that rows are contiguous and within this many values.
-fn check_offsets<O: OffsetSizeTrait>(offsets: &[O], values: usize) -> Result<(), Error> {
-    let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else {
-        return Err(Error::BadOffsets(OffsetsProblem::None));
-    };
-    let number = |offset: O| offset.to_i64().unwrap_or_default();
-    let problem = if first < O::zero() {
-        OffsetsProblem::Negative { index: 0, offset: number(first) }
-    } else if let Some(index) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
-        let (previous, offset) = (number(offsets[index]), number(offsets[index + 1]));
-        OffsetsProblem::Decreasing { index: index + 1, offset, previous }
-    } else if last.as_usize() > values {
-        OffsetsProblem::Beyond { offset: number(last), values }
-    } else {
-        return Ok(());
-    };
-    Err(Error::BadOffsets(problem))
 }
 
 /// Strings or binaries; `offsets` are within `values`, which are bytes.

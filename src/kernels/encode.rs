@@ -91,17 +91,11 @@ fn code(value: f64, table: &[f32], dtype: DLDataType) -> Option<FillBytes> {
     } else {
         find(&|code| code.to_bits() == value.to_bits()).or_else(|| find(&|code| code == value))
     };
-    code.and_then(|code| u8::try_from(code).ok()).map(|code| item(&[code]))
+    code.and_then(|code| u128::try_from(code).ok()).map(u128::to_le_bytes)
 }
 
 fn convert<const N: usize>(value: f64, dtype: DLDataType) -> Option<[u8; N]> {
     let mut out = [0; N];
     let cast = cast(DLDataType::FLOAT64, dtype)?;
     cast(&value.to_ne_bytes(), &mut out).then_some(out)
-}
-
-fn item(bytes: &[u8]) -> FillBytes {
-    let mut item = [0; 16];
-    item[..bytes.len()].copy_from_slice(bytes);
-    item
 }

@@ -3,15 +3,11 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, GenericByteArray, GenericListArray, GenericListViewArray, OffsetSizeTrait,
-    types,
-};
+use arrow_array::{Array, ArrayRef, types};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::bounds::{Bounds, Numbers};
-use crate::chunks::place;
+use crate::chunks::{Bounds, Items, place};
 use crate::error::{Error, OffsetsProblem};
 use crate::export::dense::Dense;
 use crate::export::refusal;
@@ -65,17 +61,15 @@ impl Rows {
             _ => {}
         }
         let (bounds, values) = match array.data_type() {
-            DataType::List(item) => Self::lists(array.as_list::<i32>(), item),
-            DataType::LargeList(item) => Self::lists(array.as_list::<i64>(), item),
-            DataType::Utf8 => Self::bytes(array.as_bytes::<types::Utf8Type>()),
-            DataType::LargeUtf8 => Self::bytes(array.as_bytes::<types::LargeUtf8Type>()),
-            DataType::Binary => Self::bytes(array.as_bytes::<types::BinaryType>()),
-            DataType::LargeBinary => Self::bytes(array.as_bytes::<types::LargeBinaryType>()),
-            DataType::ListView(item) => Self::list_views(array.as_list_view::<i32>(), item),
-            DataType::LargeListView(item) => Self::list_views(array.as_list_view::<i64>(), item),
             DataType::Utf8View => Self::views(array.as_string_view())?,
             DataType::BinaryView => Self::views(array.as_binary_view())?,
-            other => return Err(refusal::not_ragged(other)),
+            other => match Bounds::of(array) {
+                Some((bounds, Items::Bytes(bytes))) => (bounds, RowValues::Bytes(bytes.clone())),
+                Some((bounds, Items::List(values, item))) => {
+                    (bounds, RowValues::List(values.clone(), item.clone()))
+                }
+                _ => return Err(refusal::not_ragged(other)),
+            },
         };
         let (own, nulls) = (bounds.buffer().cloned(), array.nulls().cloned());
         let rows = Self { ends: bounds.ends(), bounds, own, nulls, values };
@@ -120,27 +114,6 @@ impl Rows {
             return Err(Error::BadOffsets(OffsetsProblem::Decreasing { index, offset, previous }));
         }
         Ok(())
-    }
-
-    fn lists<O: OffsetSizeTrait>(
-        list: &GenericListArray<O>,
-        item: &FieldRef,
-    ) -> (Bounds, RowValues) {
-        let bounds = Bounds::Offsets(Numbers::new(list.offsets().inner()));
-        (bounds, RowValues::List(list.values().clone(), item.clone()))
-    }
-
-    fn list_views<O: OffsetSizeTrait>(
-        list: &GenericListViewArray<O>,
-        item: &FieldRef,
-    ) -> (Bounds, RowValues) {
-        let bounds = Bounds::Views(Numbers::new(list.offsets()), Numbers::new(list.sizes()));
-        (bounds, RowValues::List(list.values().clone(), item.clone()))
-    }
-
-    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, RowValues) {
-        let bounds = Bounds::Offsets(Numbers::new(array.offsets().inner()));
-        (bounds, RowValues::Bytes(array.values().clone()))
     }
 
     fn views<T: types::ByteViewType>(
