@@ -207,17 +207,17 @@ fn variable_shape_tensor(metadata: &str, storage: &DataType) -> Result<Extension
     let wrong = || format!("it is stored as {storage}, not as a Struct of data and shape");
     let DataType::Struct(fields) = storage else { return Err(wrong()) };
     let child = |name| fields.find(name).map(|(_, field)| field.data_type());
-    let (
-        Some(DataType::List(_) | DataType::LargeList(_)),
-        Some(DataType::FixedSizeList(extent, ndim)),
-    ) = (child("data"), child("shape"))
-    else {
-        return Err(wrong());
-    };
-    let (DataType::Int32, Ok(ndim)) = (extent.data_type(), usize::try_from(*ndim)) else {
-        return Err(wrong());
-    };
-    Ok(Extension::VariableShapeTensor { ndim, dimensions: Dimensions::from_json(&map, ndim)? })
+    match (child("data"), child("shape")) {
+        (
+            Some(DataType::List(_) | DataType::LargeList(_)),
+            Some(DataType::FixedSizeList(extent, ndim)),
+        ) if *extent.data_type() == DataType::Int32 => {
+            let ndim = usize::try_from(*ndim).map_err(|_| wrong())?;
+            let dimensions = Dimensions::from_json(&map, ndim)?;
+            Ok(Extension::VariableShapeTensor { ndim, dimensions })
+        }
+        _ => Err(wrong()),
+    }
 }
 
 fn opaque(metadata: &str) -> Result<Extension, String> {

@@ -77,6 +77,7 @@ impl Ahead {
             if let Poll::Ready(next) = self.0.poll() {
                 return next.transpose();
             }
+            // It may take longer: then the loop waits again.
             self.0.wait(PATIENCE);
         }
     }

@@ -116,12 +116,9 @@ impl Bounds {
 
     /// The dtype of the offsets, or the one that they would have.
     pub(crate) fn dtype(&self) -> DLDataType {
-        match self {
-            Self::Offsets(numbers) | Self::Views(numbers, _) if !numbers.is_large => {
-                DLDataType::INT32
-            }
-            _ => DLDataType::INT64,
-        }
+        let is_small =
+            matches!(self, Self::Offsets(numbers) | Self::Views(numbers, _) if !numbers.is_large);
+        if is_small { DLDataType::INT32 } else { DLDataType::INT64 }
     }
 
     pub(crate) fn rows(&self) -> usize {

@@ -45,14 +45,6 @@ struct Codes {
     is_same: bool,
 }
 
-impl From<Int32Array> for Codes {
-    fn from(codes: Int32Array) -> Self {
-        let is_same =
-            codes.null_count() == 0 && (0..).zip(codes.values()).all(|(at, &code)| at == code);
-        Self { codes, is_same }
-    }
-}
-
 impl fmt::Debug for Dictionary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dictionary").finish_non_exhaustive()
@@ -155,7 +147,7 @@ impl State {
         }
         // Other code may have written to the offsets or views of the values.
         let own = &settled::addresses(values)?;
-        let codes = Codes::from(match &mut self.values {
+        let codes = match &mut self.values {
             Values::Distinct(distinct) => distinct.codes(own)?,
             Values::Whole(whole) => {
                 if whole.is_empty() {
@@ -168,7 +160,10 @@ impl State {
                 memory::probe_alloc(values.len().saturating_mul(size_of::<i32>()))?;
                 Int32Array::new((0..len).collect(), values.logical_nulls())
             }
-        });
+        };
+        let mut pairs = (0..).zip(codes.values());
+        let is_same = codes.null_count() == 0 && pairs.all(|(at, &code)| at == code);
+        let codes = Codes { codes, is_same };
         self.last = Some((Arc::clone(values), codes.clone()));
         Ok(codes)
     }
@@ -226,11 +221,10 @@ impl Meaning {
 
 /// The values of the dictionary of an array, or of the items of its lists.
 pub(crate) fn dictionary_of(array: &ArrayRef) -> Option<ArrayRef> {
-    let values = match array.data_type() {
-        DataType::FixedSizeList(..) => array.as_fixed_size_list().values(),
-        _ => return Some(Arc::clone(array.as_any_dictionary_opt()?.values())),
-    };
-    dictionary_of(values)
+    match array.as_fixed_size_list_opt() {
+        Some(list) => dictionary_of(list.values()),
+        None => array.as_any_dictionary_opt().map(|codes| Arc::clone(codes.values())),
+    }
 }
 
 /// Whether all dictionaries are equal; equal addresses suffice. Offsets that other code has written to since

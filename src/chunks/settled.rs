@@ -43,7 +43,7 @@ pub(crate) fn chunks(chunks: &[ArrayRef]) -> Result<Vec<ArrayRef>, Error> {
             last = Some((values.clone(), own.clone()));
             let keys = bytes_of(&data, key.primitive_width().unwrap_or(0))?;
             let builder = ArrayData::builder(data.data_type().clone()).len(data.len());
-            let builder = builder.nulls(validity(&data)?).add_buffer(keys);
+            let builder = builder.nulls(validity(data.nulls())?).add_buffer(keys);
             Ok(make_array(builder.add_child_data(own).build()?))
         })
     });
@@ -91,7 +91,7 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
         let columns = data.child_data().iter();
         columns.map(|column| copy(&slice(column, start, rows), all)).collect::<Settled<Vec<_>>>()
     };
-    let nulls = validity(data)?;
+    let nulls = validity(data.nulls())?;
     let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls.clone());
     let builder = match data_type {
         Null => builder,
@@ -173,11 +173,10 @@ fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
     memory::probe_alloc(size_of_val(offsets))?;
     let offsets = offsets.to_vec();
-    let wrong =
-        || ArrowError::InvalidArgumentError("the offsets are not offsets of rows".to_owned());
     // No other code can change the copy.
     if !offsets.is_sorted() || offsets[0] < O::zero() || offsets[data.len()].as_usize() > values {
-        return Err(wrong());
+        let problem = "the offsets are not offsets of rows".to_owned();
+        return Err(ArrowError::InvalidArgumentError(problem));
     }
     let (first, last) = (offsets[0], offsets[data.len()]);
     Ok((offsets, first, last.as_usize() - first.as_usize()))
@@ -227,13 +226,13 @@ fn views(
     Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffer(Buffer::from_vec(bytes)))
 }
 
-/// The validity, with its nulls counted again.
-fn validity(data: &ArrayData) -> Settled<Option<NullBuffer>> {
+/// A copy of the validity, with its nulls counted again.
+pub(crate) fn validity(nulls: Option<&NullBuffer>) -> Settled<Option<NullBuffer>> {
     let copied = |nulls: &NullBuffer| {
         let bits = whole(&nulls.inner().sliced())?;
         Ok(NullBuffer::new(BooleanBuffer::new(bits, 0, nulls.len())))
     };
-    data.nulls().map(copied).transpose()
+    nulls.map(copied).transpose()
 }
 
 /// The items of the first buffer that belong to rows.

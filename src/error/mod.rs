@@ -150,11 +150,9 @@ pub enum Error {
     /// The unified dictionary has more values than its key type can number.
     #[error(
         "the dictionaries of the chunks have {count} distinct values, too many for keys of {keys}{}",
-        match keys {
-            DataType::Int8 | DataType::UInt8 | DataType::Int16 | DataType::UInt16 =>
-                ": cast the column to a dictionary with int32 keys first",
-            _ => "",
-        }
+        if keys.primitive_width() < Some(4) {
+            ": cast the column to a dictionary with int32 keys first"
+        } else { "" }
     )]
     TooManyValues {
         /// Distinct values, as far as they were counted.

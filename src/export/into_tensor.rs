@@ -103,7 +103,8 @@ pub fn into_tensor_with_field(
     }
 }
 
-/// The memory of an array without nulls whose values begin at its start; otherwise the array.
+/// The memory of an array without nulls whose values begin at its start; otherwise the array. It has one buffer, as
+/// numbers, binaries of a fixed size and fixed-size lists of them do.
 fn claim(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
     if Arc::strong_count(&array) > 1 {
         return Err((array, ExclusiveObstacle::Shared));
@@ -111,15 +112,10 @@ fn claim(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
     // The data outlives the array, so that the buffer has one owner unless it is shared.
     let data = array.to_data();
     drop(array);
-    claim_data(data).map_err(|(data, obstacle)| (make_array(data), obstacle))
-}
-
-/// [`claim`] for the data of numbers, binaries of a fixed size, or fixed-size lists of them: one buffer.
-fn claim_data(data: ArrayData) -> Result<Fresh, (ArrayData, ExclusiveObstacle)> {
     let (data_type, len, nulls, offset, mut buffers, mut children) = data.into_parts();
     let claimed = match children.pop() {
-        Some(child) => claim_data(child).map_err(|(child, obstacle)| {
-            children.push(child);
+        Some(child) => claim(make_array(child)).map_err(|(child, obstacle)| {
+            children.push(child.to_data());
             obstacle
         }),
         None => memory::claim(buffers.pop().unwrap_or_default()).map_err(|(buffer, obstacle)| {
@@ -130,7 +126,8 @@ fn claim_data(data: ArrayData) -> Result<Fresh, (ArrayData, ExclusiveObstacle)> 
     claimed.map_err(|obstacle| {
         let data = ArrayData::builder(data_type).len(len).offset(offset).nulls(nulls);
         let data = data.buffers(buffers).child_data(children).build();
-        (data.unwrap_or_else(|_| unreachable!("an array that was valid is valid")), obstacle)
+        let data = data.unwrap_or_else(|_| unreachable!("an array that was valid is valid"));
+        (make_array(data), obstacle)
     })
 }
 

@@ -38,8 +38,7 @@ pub(crate) use prepare::share;
 pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
-pub(crate) use refusal::nulls;
-pub(crate) use refusal::{is_ragged, way_out};
+pub(crate) use refusal::{is_ragged, nulls, way_out};
 pub use source::Source;
 pub(crate) use source::{check_columns, check_type};
 

@@ -6,8 +6,7 @@ use std::fmt;
 use super::ManagedTensor;
 use crate::copy::CopyReason;
 use crate::error::Error;
-use crate::ffi::DLTensor;
-use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
+use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLTensor};
 
 impl ManagedTensor {
     /// Extents, in elements.

@@ -70,10 +70,6 @@ impl ManagedTensor {
         Ok(Self { exclusive: Flag::from(true), owner, view: tensor.view })
     }
 
-    pub(super) fn is_fresh(&self) -> bool {
-        matches!(self.owner.abi(), Abi::Fresh(_))
-    }
-
     /// The memory that the tensor spans, if this crate owns it, it has no other owner and is not empty.
     /// Otherwise the tensor back.
     pub(super) fn into_fresh(self) -> Result<Fresh, Self> {

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, types};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_buffer::{Buffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use crate::chunks::{Bounds, Items, place};
+use crate::chunks::{Bounds, Items, checked, place, validity};
 use crate::error::{Error, OffsetsProblem};
 use crate::export::dense::Dense;
 use crate::export::refusal;
@@ -87,14 +87,9 @@ impl Rows {
     /// The same rows with bounds that no other code can change.
     pub(in crate::export) fn settled(self) -> Result<Self, Error> {
         let Self { bounds, own, nulls, values, .. } = self;
-        let nulls = nulls.map(|nulls| {
-            memory::probe_alloc(nulls.len().div_ceil(8))?;
-            let bits = nulls.inner().sliced();
-            let bits = BooleanBuffer::new(Buffer::from_slice_ref(bits.as_slice()), 0, nulls.len());
-            Ok::<_, Error>(NullBuffer::new(bits))
-        });
+        let nulls = checked(|| validity(nulls.as_ref()))?;
         let bounds = bounds.settled(values.len())?;
-        Ok(Self { ends: bounds.ends(), bounds, own, nulls: nulls.transpose()?, values })
+        Ok(Self { ends: bounds.ends(), bounds, own, nulls, values })
     }
 
     pub(super) fn null_count(&self) -> usize {
