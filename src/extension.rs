@@ -6,7 +6,7 @@
 
 use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
 use arrow_schema::{DataType, Field};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 use crate::ffi::DLDataType;
@@ -128,10 +128,8 @@ impl Extension {
                 (VARIABLE_SHAPE_TENSOR, Some(Value::Object(dimensions.to_json()).to_string()))
             }
             Self::Opaque { type_name, vendor_name } => {
-                let mut map = Map::new();
-                map.insert("type_name".to_owned(), type_name.as_str().into());
-                map.insert("vendor_name".to_owned(), vendor_name.as_str().into());
-                (OPAQUE, Some(Value::Object(map).to_string()))
+                let map = json!({ "type_name": type_name, "vendor_name": vendor_name });
+                (OPAQUE, Some(map.to_string()))
             }
             Self::Other(name) => (name.as_str(), None),
         };
@@ -209,17 +207,17 @@ fn variable_shape_tensor(metadata: &str, storage: &DataType) -> Result<Extension
     let wrong = || format!("it is stored as {storage}, not as a Struct of data and shape");
     let DataType::Struct(fields) = storage else { return Err(wrong()) };
     let child = |name| fields.find(name).map(|(_, field)| field.data_type());
-    let (
-        Some(DataType::List(_) | DataType::LargeList(_)),
-        Some(DataType::FixedSizeList(extent, ndim)),
-    ) = (child("data"), child("shape"))
-    else {
-        return Err(wrong());
-    };
-    let (DataType::Int32, Ok(ndim)) = (extent.data_type(), usize::try_from(*ndim)) else {
-        return Err(wrong());
-    };
-    Ok(Extension::VariableShapeTensor { ndim, dimensions: Dimensions::from_json(&map, ndim)? })
+    match (child("data"), child("shape")) {
+        (
+            Some(DataType::List(_) | DataType::LargeList(_)),
+            Some(DataType::FixedSizeList(extent, ndim)),
+        ) if *extent.data_type() == DataType::Int32 => {
+            let ndim = usize::try_from(*ndim).map_err(|_| wrong())?;
+            let dimensions = Dimensions::from_json(&map, ndim)?;
+            Ok(Extension::VariableShapeTensor { ndim, dimensions })
+        }
+        _ => Err(wrong()),
+    }
 }
 
 fn opaque(metadata: &str) -> Result<Extension, String> {

@@ -11,16 +11,11 @@ pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, String> {
 
 #[cold]
 fn words_of(panic: Box<dyn Any + Send>) -> String {
-    let panic = match panic.downcast::<String>() {
-        Ok(text) => return *text,
-        Err(panic) => panic,
-    };
-    match panic.downcast::<&str>() {
-        Ok(text) => (*text).to_owned(),
-        Err(other) => {
-            // Dropping the payload may panic again, outside of `catch_unwind`.
-            mem::forget(other);
-            "panic from Rust code".to_owned()
-        }
-    }
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or(panic.downcast_ref::<String>().map(String::as_str)).map(str::to_owned);
+    text.unwrap_or_else(|| {
+        // Dropping the payload may panic again, outside of `catch_unwind`.
+        mem::forget(panic);
+        "panic from Rust code".to_owned()
+    })
 }

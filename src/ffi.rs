@@ -336,38 +336,33 @@ pub struct DLPackExchangeAPI {
     pub current_work_stream: Option<DLPackCurrentWorkStream>,
 }
 
-/// Asserts the size of a struct and the offsets of all its fields.
+/// Asserts the size of each struct and the offsets of all its fields.
 #[cfg(target_pointer_width = "64")]
-macro_rules! assert_layout {
-    ($type:ident, $size:literal, { $($field:ident: $offset:literal),* }) => {
-        const _: () = {
+macro_rules! assert_layouts {
+    ($($type:ident, $size:literal, { $($field:ident: $offset:literal),* };)*) => {
+        $(const _: () = {
             assert!(size_of::<$type>() == $size);
             $(assert!(core::mem::offset_of!($type, $field) == $offset);)*
-        };
+        };)*
     };
 }
 
 #[cfg(target_pointer_width = "64")]
-mod layout {
-    use super::{
-        DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackExchangeAPI,
-        DLPackExchangeAPIHeader, DLPackVersion, DLTensor,
-    };
-
-    assert_layout!(DLPackVersion, 8, { major: 0, minor: 4 });
-    assert_layout!(DLDevice, 8, { device_type: 0, device_id: 4 });
-    assert_layout!(DLDataType, 4, { code: 0, bits: 1, lanes: 2 });
-    assert_layout!(DLTensor, 48, {
+assert_layouts! {
+    DLPackVersion, 8, { major: 0, minor: 4 };
+    DLDevice, 8, { device_type: 0, device_id: 4 };
+    DLDataType, 4, { code: 0, bits: 1, lanes: 2 };
+    DLTensor, 48, {
         data: 0, device: 8, ndim: 16, dtype: 20, shape: 24, strides: 32, byte_offset: 40
-    });
-    assert_layout!(DLManagedTensor, 64, { dl_tensor: 0, manager_ctx: 48, deleter: 56 });
-    assert_layout!(DLManagedTensorVersioned, 80, {
+    };
+    DLManagedTensor, 64, { dl_tensor: 0, manager_ctx: 48, deleter: 56 };
+    DLManagedTensorVersioned, 80, {
         version: 0, manager_ctx: 8, deleter: 16, flags: 24, dl_tensor: 32
-    });
-    assert_layout!(DLPackExchangeAPIHeader, 16, { version: 0, prev_api: 8 });
-    assert_layout!(DLPackExchangeAPI, 56, {
+    };
+    DLPackExchangeAPIHeader, 16, { version: 0, prev_api: 8 };
+    DLPackExchangeAPI, 56, {
         header: 0, managed_tensor_allocator: 16, managed_tensor_from_py_object_no_sync: 24,
         managed_tensor_to_py_object_no_sync: 32, dltensor_from_py_object_no_sync: 40,
         current_work_stream: 48
-    });
+    };
 }

@@ -18,15 +18,8 @@ impl ManagedTensor {
     pub fn copied(&self) -> Result<Self, Error> {
         let memory = kernels::gather(self)?;
         let padding = self.flags().intersection(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
-        let flags = DLPackFlags::IS_COPIED.union(padding);
-        Self::from_fresh(
-            memory,
-            0,
-            self.dtype(),
-            flags,
-            self.shape(),
-            &layout::row_major(self.shape()),
-        )
+        let (flags, shape) = (DLPackFlags::IS_COPIED.union(padding), self.shape());
+        Self::from_fresh(memory, 0, self.dtype(), flags, shape, &layout::row_major(shape))
     }
 
     /// Gives the elements another shape, in the same row-major order. One extent may be -1, and is then computed.

@@ -77,7 +77,8 @@ impl Ahead {
             if let Poll::Ready(next) = self.0.poll() {
                 return next.transpose();
             }
-            self.0.wait(None);
+            // It may take longer: then the loop waits again.
+            self.0.wait(PATIENCE);
         }
     }
 }
@@ -111,7 +112,7 @@ impl Queue {
     }
 
     /// Waits until [`poll`](Self::poll) is ready.
-    pub(crate) fn wait(&self, at_most: Option<Duration>) {
+    pub(crate) fn wait(&self, at_most: Duration) {
         self.wait_while(at_most, |state| state.ready.is_empty() && !state.has_ended);
     }
 
@@ -120,16 +121,13 @@ impl Queue {
         if self.is_own_thread() {
             return true;
         }
-        self.wait_while(Some(at_most), |state| !state.has_ended);
+        self.wait_while(at_most, |state| !state.has_ended);
         self.has_ended()
     }
 
-    fn wait_while(&self, at_most: Option<Duration>, condition: fn(&State) -> bool) {
+    fn wait_while(&self, at_most: Duration, condition: fn(&State) -> bool) {
         let condition = |state: &mut State| condition(state);
-        match at_most {
-            None => drop(self.changed.wait_while(self.lock(), condition)),
-            Some(time) => drop(self.changed.wait_timeout_while(self.lock(), time, condition)),
-        }
+        drop(self.changed.wait_timeout_while(self.lock(), at_most, condition));
     }
 
     /// Asks the thread to stop; returns whether this is the first request.

@@ -42,6 +42,7 @@ mod shuffle;
 
 use std::fmt;
 use std::iter::FusedIterator;
+use std::slice;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
@@ -49,7 +50,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use crate::chunks::Coded;
 use crate::error::{Error, ReaderError};
-use crate::export::Order;
+use crate::export::{Order, check_columns, check_type};
 use crate::fence::fenced;
 use crate::possible;
 
@@ -257,15 +258,7 @@ fn check_schema(batch: &RecordBatch, promised: &SchemaRef) -> Result<(), Error> 
     if Arc::ptr_eq(batch.schema_ref(), promised) {
         return Ok(());
     }
-    let (fields, columns) = (promised.fields().len(), batch.num_columns());
-    if fields != columns {
-        return Err(Error::ColumnCount { fields, columns });
-    }
-    for (field, column) in promised.fields().iter().zip(batch.columns()) {
-        if field.data_type() != column.data_type() {
-            let (field, array) = (field.data_type().clone(), column.data_type().clone());
-            return Err(Error::FieldMismatch { field, array });
-        }
-    }
-    Ok(())
+    check_columns(slice::from_ref(batch), promised)?;
+    let mut columns = promised.fields().iter().zip(batch.columns());
+    columns.try_for_each(|(field, column)| check_type(column, field))
 }

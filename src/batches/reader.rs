@@ -30,13 +30,7 @@ pub(super) struct Reader {
     coded: Vec<Option<Arc<Coded>>>,
     /// The schema of the columns that are read.
     schema: SchemaRef,
-    /// Rows per batch; `None` for one batch per chunk.
-    size: Option<usize>,
-    drop_last: bool,
-    /// Whether chunks may have been moved to be aligned.
-    copy: CopyPolicy,
-    /// (index, count): this reader takes block `index` of each `count`.
-    shard: (usize, usize),
+    options: BatchOptions,
     pool: Option<Pool>,
     /// Rows that were read, and that no block contains yet.
     pending: VecDeque<RecordBatch>,
@@ -56,18 +50,15 @@ impl Reader {
     ) -> Self {
         let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
         let fields: Vec<_> = schema.fields().iter().map(nullable).collect();
-        let size = options.batch_size;
-        let pool = |(rows, seed): (usize, u64)| Pool::new(rows.max(size.unwrap_or(1)), seed);
+        let size = options.batch_size.unwrap_or(1);
+        let pool = |(rows, seed): (usize, u64)| Pool::new(rows.max(size), seed);
         Self {
             chunks,
             columns,
             coded,
             schema: Arc::new(Schema::new(fields)),
-            size,
-            drop_last: options.drop_last,
-            copy: options.export.copy,
-            shard: options.shard,
             pool: options.shuffle.map(pool),
+            options: options.clone(),
             pending: VecDeque::new(),
             rows: 0,
             blocks: 0,
@@ -84,14 +75,15 @@ impl Reader {
         pause: &mut Pause<'_>,
     ) -> Result<Option<Vec<RecordBatch>>, Error> {
         let next = match self.pool.take() {
-            None => self.block(self.size, pause)?,
+            None => self.block(self.options.batch_size, pause)?,
             Some(mut pool) => {
                 let drawn = self.drawn(&mut pool, pause);
                 self.pool = Some(pool);
                 drawn?
             }
         };
-        let is_left_out = |pieces: &_| self.drop_last && Some(rows_of(pieces)) != self.size;
+        let is_left_out =
+            |pieces: &_| self.options.drop_last && Some(rows_of(pieces)) != self.options.batch_size;
         match (next.filter(|pieces| !is_left_out(pieces)), &mut self.end) {
             (None, Some(end)) => mem::replace(end, Ok(())).map(|()| None),
             (next, _) => Ok(next),
@@ -103,12 +95,12 @@ impl Reader {
         pool: &mut Pool,
         pause: &mut Pause<'_>,
     ) -> Result<Option<Vec<RecordBatch>>, Error> {
-        let size = self.size.unwrap_or(usize::MAX);
+        let size = self.options.batch_size.unwrap_or(usize::MAX);
         if pool.is_low() {
             let (mut pieces, mut wanted) = (Pieces::default(), pool.wanted());
             while wanted >= size {
                 // Without shards, all wanted blocks are read as one.
-                let rows = if self.shard.1 == 1 { wanted / size * size } else { size };
+                let rows = if self.options.shard.1 == 1 { wanted / size * size } else { size };
                 let Some(block) = self.block(Some(rows), pause)? else { break };
                 wanted -= rows_of(&block);
                 pieces.extend(block)?;
@@ -125,7 +117,7 @@ impl Reader {
         size: Option<usize>,
         pause: &mut Pause<'_>,
     ) -> Result<Option<Vec<RecordBatch>>, Error> {
-        let (index, count) = self.shard;
+        let (index, count) = self.options.shard;
         loop {
             let wanted = size.unwrap_or(1);
             while self.rows < wanted && self.end.is_none() {
@@ -160,13 +152,13 @@ impl Reader {
         // Rows of size 0 take no memory, so their number can overflow.
         let rows = self.rows.checked_add(chunk.num_rows());
         let rows = rows.ok_or(Error::Overflow("number of rows"))?;
-        if nbytes > 0 && self.copy == CopyPolicy::Never {
+        if nbytes > 0 && self.options.export.copy == CopyPolicy::Never {
             return Err(Error::CopyForbidden { reason: CopyReason::Realigned, nbytes });
         }
         let column = |(&at, coded): (&usize, &Option<Arc<Coded>>)| match coded {
             None => Ok(Arc::clone(chunk.column(at))),
             // These codes refer to the same values in all chunks.
-            Some(coded) => coded.read(chunk.column(at), self.copy),
+            Some(coded) => coded.read(chunk.column(at), self.options.export.copy),
         };
         let columns = self.columns.iter().zip(&self.coded).map(column);
         let columns = columns.collect::<Result<_, _>>()?;

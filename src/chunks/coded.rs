@@ -8,9 +8,8 @@ use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::checked::checked;
-use super::dictionary::{
-    Dictionary, Meaning, are_same, dictionary_of, keys_of, recoded, tells_apart,
-};
+use super::dictionary::{Dictionary, Meaning, are_same, dictionary_of, keys_of, recoded};
+use super::distinct::tells_apart;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 
@@ -89,10 +88,7 @@ fn unified(
     if !tells_apart(values) {
         return Ok(None);
     }
-    let all = Dictionary::new(values)?;
-    let codes = dictionaries.iter().map(|values| all.of_values(values, chunks[0].data_type()));
-    let codes = codes.collect::<Result<Vec<_>, Error>>()?;
-    let values = all.of_keys(keys)?;
+    let (values, codes) = Dictionary::united(dictionaries, chunks[0].data_type(), keys)?;
     let unified = chunks.iter().zip(codes).map(|(chunk, codes)| {
         within(chunk, chunk.data_type(), &|chunk| {
             let nulls = checked(|| Ok(chunk.logical_nulls()))?;

@@ -45,14 +45,6 @@ struct Codes {
     is_same: bool,
 }
 
-impl From<Int32Array> for Codes {
-    fn from(codes: Int32Array) -> Self {
-        let is_same =
-            codes.null_count() == 0 && (0..).zip(codes.values()).all(|(at, &code)| at == code);
-        Self { codes, is_same }
-    }
-}
-
 impl fmt::Debug for Dictionary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dictionary").finish_non_exhaustive()
@@ -107,21 +99,21 @@ impl Dictionary {
         Ok(made.slice(0, len))
     }
 
-    /// All values, if the key type can number them.
-    pub(crate) fn of_keys(&self, keys: &DataType) -> Result<ArrayRef, Error> {
-        match self.len()? {
-            count if count > most(keys) => Err(Error::TooManyValues { count, keys: keys.clone() }),
-            len => self.array(len),
-        }
-    }
-
-    /// The codes of a chunk's dictionary values of this type; new values are appended.
-    pub(crate) fn of_values(
-        &self,
-        values: &ArrayRef,
+    /// All values of these dictionaries of arrays of a type, if its keys can number them; and the codes of the values
+    /// of each.
+    pub(crate) fn united(
+        dictionaries: &[ArrayRef],
         data_type: &DataType,
-    ) -> Result<Int32Array, Error> {
-        Ok(self.lock()?.codes(values, data_type)?.codes)
+        keys: &DataType,
+    ) -> Result<(ArrayRef, Vec<Int32Array>), Error> {
+        let all = Self::new(dictionaries[0].data_type())?;
+        let codes =
+            dictionaries.iter().map(|values| Ok(all.lock()?.codes(values, data_type)?.codes));
+        let codes = codes.collect::<Result<_, Error>>()?;
+        match all.len()? {
+            count if count > most(keys) => Err(Error::TooManyValues { count, keys: keys.clone() }),
+            len => Ok((all.array(len)?, codes)),
+        }
     }
 
     /// The codes of a chunk as codes of this dictionary; new values are appended.
@@ -155,7 +147,7 @@ impl State {
         }
         // Other code may have written to the offsets or views of the values.
         let own = &settled::addresses(values)?;
-        let codes = Codes::from(match &mut self.values {
+        let codes = match &mut self.values {
             Values::Distinct(distinct) => distinct.codes(own)?,
             Values::Whole(whole) => {
                 if whole.is_empty() {
@@ -168,7 +160,10 @@ impl State {
                 memory::probe_alloc(values.len().saturating_mul(size_of::<i32>()))?;
                 Int32Array::new((0..len).collect(), values.logical_nulls())
             }
-        });
+        };
+        let mut pairs = (0..).zip(codes.values());
+        let is_same = codes.null_count() == 0 && pairs.all(|(at, &code)| at == code);
+        let codes = Codes { codes, is_same };
         self.last = Some((Arc::clone(values), codes.clone()));
         Ok(codes)
     }
@@ -207,11 +202,6 @@ pub(crate) fn keys_of(chunk: &dyn AnyDictionaryArray) -> Buffer {
     data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }
 
-/// Whether dictionaries of this value type can be unified. Those of nested types cannot.
-pub(crate) fn tells_apart(values: &DataType) -> bool {
-    Distinct::tells_apart(values)
-}
-
 /// The dictionary of a tensor's codes.
 #[derive(Clone, Debug)]
 pub(crate) enum Meaning {
@@ -231,11 +221,10 @@ impl Meaning {
 
 /// The values of the dictionary of an array, or of the items of its lists.
 pub(crate) fn dictionary_of(array: &ArrayRef) -> Option<ArrayRef> {
-    let values = match array.data_type() {
-        DataType::FixedSizeList(..) => array.as_fixed_size_list().values(),
-        _ => return Some(Arc::clone(array.as_any_dictionary_opt()?.values())),
-    };
-    dictionary_of(values)
+    match array.as_fixed_size_list_opt() {
+        Some(list) => dictionary_of(list.values()),
+        None => array.as_any_dictionary_opt().map(|codes| Arc::clone(codes.values())),
+    }
 }
 
 /// Whether all dictionaries are equal; equal addresses suffice. Offsets that other code has written to since
@@ -251,16 +240,9 @@ fn is_same(one: &ArrayRef, other: &ArrayRef) -> bool {
 
 /// The number of values that keys of a type can number.
 pub(crate) fn most(keys: &DataType) -> usize {
-    let bits = match keys {
-        DataType::Int8 => 7,
-        DataType::UInt8 => 8,
-        DataType::Int16 => 15,
-        DataType::UInt16 => 16,
-        DataType::Int32 => 31,
-        DataType::UInt32 => 32,
-        _ => 63,
-    };
-    1_usize.checked_shl(bits).unwrap_or(usize::MAX)
+    let bits = 8 * keys.primitive_width().unwrap_or(8) - usize::from(keys.is_signed_integer());
+    let most = u32::try_from(bits).ok().and_then(|bits| 1_usize.checked_shl(bits));
+    most.unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use half::f16;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
+use super::byte_views::place;
 use super::checked::checked;
 use crate::error::Error;
 use crate::memory;
@@ -55,12 +56,12 @@ impl Width {
     }
 }
 
-impl Distinct {
-    /// Whether values of a type can be compared: those of nested types cannot.
-    pub(crate) fn tells_apart(data_type: &DataType) -> bool {
-        Width::of(data_type).is_some()
-    }
+/// Whether values of a type can be compared, and so dictionaries of them be unified: those of nested types cannot.
+pub(crate) fn tells_apart(data_type: &DataType) -> bool {
+    Width::of(data_type).is_some()
+}
 
+impl Distinct {
     /// No values yet; `None` for nested types.
     pub(crate) fn new(data_type: &DataType) -> Option<Self> {
         let width = Width::of(data_type)?;
@@ -216,15 +217,9 @@ fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData) -> Reader<'a> {
         other => {
             let words = words(data, other.primitive_width().unwrap_or(0));
             match other {
-                DataType::Float16 => {
-                    numbers(words, &F16_NAN, |bytes| f16::from_ne_bytes(bytes).is_nan())
-                }
-                DataType::Float32 => {
-                    numbers(words, &F32_NAN, |bytes| f32::from_ne_bytes(bytes).is_nan())
-                }
-                DataType::Float64 => {
-                    numbers(words, &F64_NAN, |bytes| f64::from_ne_bytes(bytes).is_nan())
-                }
+                DataType::Float16 => numbers(words, &F16_NAN, |it| f16::from_ne_bytes(it).is_nan()),
+                DataType::Float32 => numbers(words, &F32_NAN, |it| f32::from_ne_bytes(it).is_nan()),
+                DataType::Float64 => numbers(words, &F64_NAN, |it| f64::from_ne_bytes(it).is_nan()),
                 _ => words,
             }
         }
@@ -260,16 +255,8 @@ fn texts<T: ByteArrayType>(values: &GenericByteArray<T>) -> Reader<'_> {
 }
 
 fn views<T: ByteViewType>(values: &GenericByteViewArray<T>) -> Reader<'_> {
-    Box::new(move |index| {
-        let view = &values.views()[index];
-        let parts = ByteView::from(*view);
-        let at = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
-        let len = at(parts.length);
-        if parts.length <= MAX_INLINE_VIEW_LEN {
-            // Short values are inline in the view, after the length.
-            let start = 16 * index + 4;
-            return &values.views().inner()[start..start + len];
-        }
-        &values.data_buffers()[at(parts.buffer_index)][at(parts.offset)..][..len]
+    Box::new(move |index| match place(values.views(), values.data_buffers(), index) {
+        Ok((block, at)) => &block[at],
+        Err(problem) => unreachable!("the views were checked: {problem}"),
     })
 }

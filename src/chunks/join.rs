@@ -188,7 +188,8 @@ fn views<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError
     if O::from_usize(values.len()).is_none() {
         return Err(ArrowError::OffsetOverflowError(values.len()));
     }
-    check_own::<O>(chunks)?;
+    let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
+    memory::probe_alloc(rows.saturating_add(1).saturating_mul(4 * size_of::<O>()))?;
     let (mut offsets, mut start) = (Vec::new(), O::zero());
     for list in lists() {
         offsets.extend(list.offsets().iter().map(|&offset| start + offset));
@@ -242,13 +243,6 @@ fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         all.try_extend(index, 0, data.len())?;
     }
     Ok(make_array(all.freeze()))
-}
-
-/// An error unless the offsets and sizes of all chunks' rows can be allocated.
-fn check_own<O: OffsetSizeTrait>(chunks: &[ArrayRef]) -> Result<(), ArrowError> {
-    let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    let nbytes = rows.saturating_add(1).saturating_mul(4 * size_of::<O>());
-    Ok(memory::probe_alloc(nbytes)?)
 }
 
 /// The number of values between the first offset and the last.

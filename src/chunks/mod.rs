@@ -1,6 +1,8 @@
 //! Several chunks as one: codes of one dictionary, concatenated arrays, and copies of offsets and codes that
 //! other code could change while arrow-rs uses them.
 mod batch;
+mod bounds;
+mod byte_views;
 mod checked;
 mod coded;
 mod dictionary;
@@ -10,11 +12,12 @@ mod join;
 mod settled;
 pub(crate) mod size;
 pub(crate) use batch::{batch, column};
+pub(crate) use bounds::{Bounds, Items, Numbers};
+pub(crate) use byte_views::place;
 pub(crate) use checked::checked;
 pub(crate) use coded::Coded;
-pub(crate) use dictionary::{Dictionary, Meaning, are_same, recoded, tells_apart};
-pub(crate) use fit::check_taken;
-pub(crate) use fit::{check_appended, reserve};
+pub(crate) use dictionary::{Dictionary, Meaning, are_same, recoded};
+pub(crate) use distinct::tells_apart;
+pub(crate) use fit::{check_appended, check_taken, reserve};
 pub(crate) use join::joined;
-pub(crate) use settled::addresses;
-pub(crate) use settled::everything;
+pub(crate) use settled::{addresses, everything, validity};

@@ -43,7 +43,7 @@ pub(crate) fn chunks(chunks: &[ArrayRef]) -> Result<Vec<ArrayRef>, Error> {
             last = Some((values.clone(), own.clone()));
             let keys = bytes_of(&data, key.primitive_width().unwrap_or(0))?;
             let builder = ArrayData::builder(data.data_type().clone()).len(data.len());
-            let builder = builder.nulls(validity(&data)?).add_buffer(keys);
+            let builder = builder.nulls(validity(data.nulls())?).add_buffer(keys);
             Ok(make_array(builder.add_child_data(own).build()?))
         })
     });
@@ -77,12 +77,21 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
         return Ok(ArrayData::new_empty(data_type));
     }
     let child = |index: usize| &data.child_data()[index];
-    let items = |width: usize| bytes_of(data, width);
+    // The items of the buffers that belong to rows, of these widths.
+    let items = |widths: &[usize]| {
+        let buffers = data.buffers().iter().zip(widths);
+        let items = buffers.map(|(buffer, width)| section(buffer, start * width, rows * width));
+        items.collect::<Settled<Vec<_>>>()
+    };
+    let children = || {
+        let children = data.child_data().iter();
+        children.map(|child| copy(child, all)).collect::<Settled<Vec<_>>>()
+    };
     let columns = || {
         let columns = data.child_data().iter();
         columns.map(|column| copy(&slice(column, start, rows), all)).collect::<Settled<Vec<_>>>()
     };
-    let nulls = validity(data)?;
+    let nulls = validity(data.nulls())?;
     let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls.clone());
     let builder = match data_type {
         Null => builder,
@@ -91,27 +100,18 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
         Utf8View | BinaryView => views(data, all, nulls.as_ref(), builder)?,
         List(_) | Map(..) => lists::<i32>(data, all, builder)?,
         LargeList(_) => lists::<i64>(data, all, builder)?,
-        ListView(_) | LargeListView(_) => {
-            let width = if matches!(data_type, ListView(_)) { 4 } else { 8 };
-            let buffers =
-                data.buffers().iter().map(|buffer| section(buffer, start * width, rows * width));
-            builder.buffers(buffers.collect::<Settled<_>>()?).add_child_data(copy(child(0), all)?)
-        }
+        ListView(_) => builder.buffers(items(&[4, 4])?).child_data(children()?),
+        LargeListView(_) => builder.buffers(items(&[8, 8])?).child_data(children()?),
         FixedSizeList(_, size) => {
             let size = size.as_usize();
             builder.add_child_data(copy(&slice(child(0), start * size, rows * size), all)?)
         }
         Struct(_) => builder.child_data(columns()?),
-        Union(_, UnionMode::Sparse) => builder.add_buffer(items(1)?).child_data(columns()?),
-        Union(_, UnionMode::Dense) => {
-            let columns = data.child_data().iter().map(|column| copy(column, all));
-            let offsets = section(&data.buffers()[1], start * 4, rows * 4)?;
-            let builder = builder.add_buffer(items(1)?).add_buffer(offsets);
-            builder.child_data(columns.collect::<Settled<_>>()?)
-        }
+        Union(_, UnionMode::Sparse) => builder.buffers(items(&[1])?).child_data(columns()?),
+        Union(_, UnionMode::Dense) => builder.buffers(items(&[1, 4])?).child_data(children()?),
         Dictionary(key, _) => {
             let width = key.primitive_width().unwrap_or(0);
-            builder.add_buffer(items(width)?).add_child_data(copy(child(0), all)?)
+            builder.buffers(items(&[width])?).child_data(children()?)
         }
         RunEndEncoded(..) => builder
             .offset(start)
@@ -122,8 +122,8 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
             let bits = BooleanBuffer::new(data.buffers()[0].clone(), start, rows);
             builder.add_buffer(whole(&bits.sliced())?)
         }
-        DataType::FixedSizeBinary(width) => builder.add_buffer(items(width.as_usize())?),
-        other => builder.add_buffer(items(other.primitive_width().unwrap_or(0))?),
+        DataType::FixedSizeBinary(width) => builder.buffers(items(&[width.as_usize()])?),
+        other => builder.buffers(items(&[other.primitive_width().unwrap_or(0)])?),
     };
     builder.build()
 }
@@ -173,11 +173,10 @@ fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
     memory::probe_alloc(size_of_val(offsets))?;
     let offsets = offsets.to_vec();
-    let wrong =
-        || ArrowError::InvalidArgumentError("the offsets are not offsets of rows".to_owned());
     // No other code can change the copy.
     if !offsets.is_sorted() || offsets[0] < O::zero() || offsets[data.len()].as_usize() > values {
-        return Err(wrong());
+        let problem = "the offsets are not offsets of rows".to_owned();
+        return Err(ArrowError::InvalidArgumentError(problem));
     }
     let (first, last) = (offsets[0], offsets[data.len()]);
     Ok((offsets, first, last.as_usize() - first.as_usize()))
@@ -227,13 +226,13 @@ fn views(
     Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffer(Buffer::from_vec(bytes)))
 }
 
-/// The validity, with its nulls counted again.
-fn validity(data: &ArrayData) -> Settled<Option<NullBuffer>> {
+/// A copy of the validity, with its nulls counted again.
+pub(crate) fn validity(nulls: Option<&NullBuffer>) -> Settled<Option<NullBuffer>> {
     let copied = |nulls: &NullBuffer| {
         let bits = whole(&nulls.inner().sliced())?;
         Ok(NullBuffer::new(BooleanBuffer::new(bits, 0, nulls.len())))
     };
-    data.nulls().map(copied).transpose()
+    nulls.map(copied).transpose()
 }
 
 /// The items of the first buffer that belong to rows.

@@ -1,13 +1,16 @@
 //! Computes the bytes that arrow's kernels reserve for an array, from its type and from the size of each row
 //! when it is written separately. `None` stands for a number that overflows.
 
+use std::ops::Range;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{AnyDictionaryArray, Array, ArrayRef, OffsetSizeTrait, RunArray, UnionArray};
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, RunArray, UnionArray};
 use arrow_buffer::ArrowNativeType;
 use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
+use super::bounds::Bounds;
 use crate::memory;
 
 /// Bytes of each row, as prefix sums, so that a range of rows takes constant time.
@@ -21,9 +24,7 @@ pub(crate) enum Sizes {
 impl Sizes {
     /// The sums of `len` rows with these sizes.
     pub(crate) fn collect(len: usize, sizes: impl Iterator<Item = Option<usize>>) -> Option<Self> {
-        let mut ends = Vec::new();
-        ends.try_reserve_exact(len.checked_add(1)?).ok()?;
-        let mut end = 0_usize;
+        let (mut ends, mut end) = (memory::reserved(len.checked_add(1)?).ok()?, 0_usize);
         ends.push(end);
         for size in sizes {
             end = end.checked_add(size?)?;
@@ -76,23 +77,13 @@ pub(crate) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
 pub(crate) fn of_rows(array: &dyn Array) -> Option<usize> {
     let rows = array.len();
     let own = |width: usize| rows.checked_mul(width);
+    if let Some((bounds @ Bounds::Offsets(_), items)) = Bounds::of(array) {
+        let Range { start, end } = bounds.ends()?;
+        let length = end.checked_sub(start)?;
+        let items = items.array().map_or(Some(length), |all| of_rows(&all.slice(start, length)))?;
+        return rows.checked_add(1)?.checked_mul(9)?.checked_add(items);
+    }
     match array.data_type() {
-        DataType::Utf8 => bytes(array.as_string::<i32>().value_offsets()),
-        DataType::LargeUtf8 => bytes(array.as_string::<i64>().value_offsets()),
-        DataType::Binary => bytes(array.as_binary::<i32>().value_offsets()),
-        DataType::LargeBinary => bytes(array.as_binary::<i64>().value_offsets()),
-        DataType::List(_) => {
-            let list = array.as_list::<i32>();
-            items(list.value_offsets(), list.values())
-        }
-        DataType::LargeList(_) => {
-            let list = array.as_list::<i64>();
-            items(list.value_offsets(), list.values())
-        }
-        DataType::Map(..) => {
-            let map = array.as_map();
-            items(map.value_offsets(), map.entries())
-        }
         DataType::FixedSizeList(..) => {
             let list = array.as_fixed_size_list();
             let items = rows.checked_mul(usize::try_from(list.value_length()).ok()?)?;
@@ -118,30 +109,14 @@ pub(crate) fn of_rows(array: &dyn Array) -> Option<usize> {
 /// comparison of rows reads.
 pub(crate) fn of_each_row(array: &dyn Array) -> Option<Sizes> {
     let rows = array.len();
+    if let Some((bounds, items)) = Bounds::of(array) {
+        let items = items.array().map_or(Some(Sizes::Same(1)), of_each_row)?;
+        let own = if let Bounds::Views(..) = bounds { 17 } else { 9 };
+        let each = (0..rows).map(|row| bounds.range(row));
+        let each = each.map(|row| items.between(row.start, row.end)?.checked_add(own));
+        return Sizes::collect(rows, each);
+    }
     match array.data_type() {
-        DataType::Utf8 => lengths(array.as_string::<i32>().value_offsets(), &Sizes::Same(1)),
-        DataType::LargeUtf8 => lengths(array.as_string::<i64>().value_offsets(), &Sizes::Same(1)),
-        DataType::Binary => lengths(array.as_binary::<i32>().value_offsets(), &Sizes::Same(1)),
-        DataType::LargeBinary => lengths(array.as_binary::<i64>().value_offsets(), &Sizes::Same(1)),
-        DataType::List(_) => {
-            let list = array.as_list::<i32>();
-            lengths(list.value_offsets(), &of_each_row(list.values())?)
-        }
-        DataType::LargeList(_) => {
-            let list = array.as_list::<i64>();
-            lengths(list.value_offsets(), &of_each_row(list.values())?)
-        }
-        DataType::Map(..) => {
-            lengths(array.as_map().value_offsets(), &of_each_row(array.as_map().entries())?)
-        }
-        DataType::ListView(_) => {
-            let list = array.as_list_view::<i32>();
-            views(list.offsets(), list.sizes(), &of_each_row(list.values())?)
-        }
-        DataType::LargeListView(_) => {
-            let list = array.as_list_view::<i64>();
-            views(list.offsets(), list.sizes(), &of_each_row(list.values())?)
-        }
         DataType::FixedSizeList(_, size) => {
             let size = usize::try_from(*size).ok()?;
             of_each_list(rows, &of_each_row(array.as_fixed_size_list().values())?, size)
@@ -220,9 +195,6 @@ pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
         of_type(values.data_type(), items)
     };
     match array.data_type() {
-        DataType::List(_) => mean(array.as_list::<i32>().values()),
-        DataType::LargeList(_) => mean(array.as_list::<i64>().values()),
-        DataType::Map(..) => mean(array.as_map().entries()),
         DataType::FixedSizeList(_, size) => {
             let items = rows.checked_mul(usize::try_from(*size).ok()?)?;
             let values = of_take(array.as_fixed_size_list().values(), items)?;
@@ -235,7 +207,10 @@ pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
         DataType::Union(fields, _) => fields.iter().try_fold(rows, |sum, (id, _)| {
             sum.checked_add(of_take(array.as_union().child(id), rows)?)
         }),
-        _ => Some(0),
+        _ => match Bounds::of(array) {
+            Some((Bounds::Offsets(_), items)) => items.array().map_or(Some(0), mean),
+            _ => Some(0),
+        },
     }
 }
 
@@ -243,8 +218,7 @@ pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
 pub(crate) fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
     fn of<T: RunEndIndexType>(runs: &RunArray<T>) -> Option<(Vec<usize>, ArrayRef)> {
         let (values, mut start) = (runs.values_slice(), 0);
-        let mut lengths = Vec::new();
-        lengths.try_reserve_exact(values.len()).ok()?;
+        let mut lengths = memory::reserved(values.len()).ok()?;
         for end in runs.run_ends().sliced_values() {
             lengths.push(end.as_usize().checked_sub(start)?);
             start = end.as_usize();
@@ -257,32 +231,6 @@ pub(crate) fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
         DataType::Int32 => of(array.as_run_opt::<Int32Type>()?),
         _ => of(array.as_run_opt::<Int64Type>()?),
     }
-}
-
-fn bytes<O: OffsetSizeTrait>(offsets: &[O]) -> Option<usize> {
-    let length = offsets.last()?.as_usize().checked_sub(offsets.first()?.as_usize())?;
-    offsets.len().checked_mul(9)?.checked_add(length)
-}
-
-fn items<O: OffsetSizeTrait>(offsets: &[O], values: &dyn Array) -> Option<usize> {
-    let (first, last) = (offsets.first()?.as_usize(), offsets.last()?.as_usize());
-    let items = of_rows(&values.slice(first, last.checked_sub(first)?))?;
-    offsets.len().checked_mul(9)?.checked_add(items)
-}
-
-fn lengths<O: OffsetSizeTrait>(offsets: &[O], items: &Sizes) -> Option<Sizes> {
-    let each = offsets
-        .windows(2)
-        .map(|pair| items.between(pair[0].as_usize(), pair[1].as_usize())?.checked_add(9));
-    Sizes::collect(offsets.len().saturating_sub(1), each)
-}
-
-fn views<O: OffsetSizeTrait>(offsets: &[O], sizes: &[O], items: &Sizes) -> Option<Sizes> {
-    let each = offsets.iter().zip(sizes).map(|(start, size)| {
-        let start = start.as_usize();
-        items.between(start, start.checked_add(size.as_usize())?)?.checked_add(17)
-    });
-    Sizes::collect(offsets.len(), each)
 }
 
 fn texts(array: &dyn Array, views: &[u128]) -> Option<Sizes> {

@@ -150,11 +150,9 @@ pub enum Error {
     /// The unified dictionary has more values than its key type can number.
     #[error(
         "the dictionaries of the chunks have {count} distinct values, too many for keys of {keys}{}",
-        match keys {
-            DataType::Int8 | DataType::UInt8 | DataType::Int16 | DataType::UInt16 =>
-                ": cast the column to a dictionary with int32 keys first",
-            _ => "",
-        }
+        if keys.primitive_width() < Some(4) {
+            ": cast the column to a dictionary with int32 keys first"
+        } else { "" }
     )]
     TooManyValues {
         /// Distinct values, as far as they were counted.
@@ -601,52 +599,57 @@ impl Error {
     /// them: consumers handle a `TypeError` by calling again without options.
     #[must_use]
     pub fn is_type_refusal(&self) -> bool {
-        match self {
-            #[cfg(feature = "pyo3")]
-            Self::Worded { error, .. } => error.is_type_refusal(),
-            Self::Column { error, .. } => error.is_type_refusal(),
-            Self::Columns { errors } => errors.iter().all(Self::is_type_refusal),
-            Self::NoSuchType { .. }
-            | Self::TooDeep { .. }
-            | Self::Nulls { .. }
-            | Self::NullsInRows { .. }
-            | Self::UnsupportedType { .. }
-            | Self::UnsupportedExtension { .. }
-            | Self::NotJustNumbers { .. }
-            | Self::MalformedExtension { .. }
-            | Self::UnsupportedDtype { .. }
-            | Self::RowTooLarge { .. } => true,
-            _ => false,
-        }
+        self.is_any_of(|error| {
+            matches!(
+                error,
+                Self::NoSuchType { .. }
+                    | Self::TooDeep { .. }
+                    | Self::Nulls { .. }
+                    | Self::NullsInRows { .. }
+                    | Self::UnsupportedType { .. }
+                    | Self::UnsupportedExtension { .. }
+                    | Self::NotJustNumbers { .. }
+                    | Self::MalformedExtension { .. }
+                    | Self::UnsupportedDtype { .. }
+                    | Self::RowTooLarge { .. }
+            )
+        })
     }
 
-    /// Whether the error, perhaps within `Column`, is `OutOfMemory`. `MemoryError` in Python.
+    /// Whether the error is `OutOfMemory`. `MemoryError` in Python.
     #[cfg(feature = "pyo3")]
     pub(crate) fn is_out_of_memory(&self) -> bool {
-        match self {
-            Self::Column { error, .. } => error.is_out_of_memory(),
-            Self::Columns { errors } => errors.iter().all(Self::is_out_of_memory),
-            _ => matches!(self, Self::OutOfMemory { .. }),
-        }
+        self.is_any_of(|error| matches!(error, Self::OutOfMemory { .. }))
     }
 
     /// Whether the values do not fit a requested dtype or fill value. `ValueError` in Python; this never applies to
     /// options of `__dlpack__`.
     #[cfg(feature = "pyo3")]
     pub(crate) fn is_wrong_value(&self) -> bool {
+        self.is_any_of(|error| {
+            matches!(
+                error,
+                Self::CannotCast { .. }
+                    | Self::UnknownDtype(_)
+                    | Self::FillDoesNotFit { .. }
+                    | Self::ValueDoesNotFit { .. }
+                    | Self::NoOffsets(_)
+                    | Self::TooManyValues { .. }
+                    | Self::InvalidArray(_)
+                    | Self::InvalidOptions(_)
+                    | Self::OffsetDoesNotFit { .. }
+            )
+        })
+    }
+
+    /// Whether the error is one of these; one of several columns, if all of them are.
+    fn is_any_of(&self, these: fn(&Self) -> bool) -> bool {
         match self {
-            Self::Worded { error, .. } | Self::Column { error, .. } => error.is_wrong_value(),
-            Self::Columns { errors } => errors.iter().all(Self::is_wrong_value),
-            Self::CannotCast { .. }
-            | Self::UnknownDtype(_)
-            | Self::FillDoesNotFit { .. }
-            | Self::ValueDoesNotFit { .. }
-            | Self::NoOffsets(_)
-            | Self::TooManyValues { .. }
-            | Self::InvalidArray(_)
-            | Self::InvalidOptions(_)
-            | Self::OffsetDoesNotFit { .. } => true,
-            _ => false,
+            #[cfg(feature = "pyo3")]
+            Self::Worded { error, .. } => error.is_any_of(these),
+            Self::Column { error, .. } => error.is_any_of(these),
+            Self::Columns { errors } => errors.iter().all(|error| error.is_any_of(these)),
+            error => these(error),
         }
     }
 }

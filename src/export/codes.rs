@@ -50,12 +50,8 @@ impl Dense {
     /// dictionary.
     pub(super) fn unify(chunks: &mut [Self]) -> Result<(), Error> {
         let Self { data_type, dtype, .. } = &chunks[0];
-        let of_values = dictionaries(chunks);
-        let all = Dictionary::new(of_values[0].data_type())?;
-        let of_values = of_values.iter().map(|values| all.of_values(values, data_type));
-        let of_values = of_values.collect::<Result<Vec<_>, _>>()?;
         let keys_type = dtype.to_arrow().unwrap_or(DataType::Int32);
-        let values = all.of_keys(&keys_type)?;
+        let (values, of_values) = Dictionary::united(&dictionaries(chunks), data_type, &keys_type)?;
         for (chunk, codes) in chunks.iter_mut().zip(of_values) {
             let CellBuffer::Words(keys) = &mut chunk.storage else { continue };
             *keys = recoded(keys, &keys_type, &codes, &keys_type)?;

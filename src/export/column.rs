@@ -97,7 +97,8 @@ pub(super) struct Column {
     /// Whether the chunks have different dictionaries.
     of_several: bool,
     rows: i64,
-    has_rows: bool,
+    /// Whether there is an axis of rows, which may be left out if its extent is 1.
+    pub(super) has_rows: bool,
 }
 
 impl Column {
@@ -142,11 +143,6 @@ impl Column {
         let plan = Plan::of(reasons, cells, copy)?;
         let target = Target::MASK;
         Ok(Self { plan, target, chunks, of_several: false, rows, has_rows: true })
-    }
-
-    /// The same cells without the axis of rows, whose extent is 1.
-    pub(super) fn without_rows(self) -> Self {
-        Self { has_rows: false, ..self }
     }
 
     pub(super) fn shape(&self) -> Vec<i64> {
@@ -215,18 +211,16 @@ pub(super) fn claim(plan: &Plan, storage: &mut CellBuffer) -> Option<Fresh> {
 /// Adds reasons that are not listed yet, and sums the counts of nulls.
 pub(super) fn merge(reasons: &mut Vec<CopyReason>, more: Vec<CopyReason>) {
     for reason in more {
-        if let CopyReason::Filled { count } = reason {
-            let filled = reasons.iter_mut().find_map(|reason| match reason {
-                CopyReason::Filled { count } => Some(count),
-                _ => None,
-            });
-            if let Some(sum) = filled {
-                *sum += count;
-                continue;
+        let known = reasons.iter_mut().find(|known| match (&**known, &reason) {
+            (CopyReason::Filled { .. }, CopyReason::Filled { .. }) => true,
+            (known, reason) => known == reason,
+        });
+        match (known, reason) {
+            (Some(CopyReason::Filled { count: sum }), CopyReason::Filled { count }) => {
+                *sum += count
             }
-        }
-        if !reasons.contains(&reason) {
-            reasons.push(reason);
+            (Some(_), _) => {}
+            (None, reason) => reasons.push(reason),
         }
     }
 }

@@ -112,12 +112,7 @@ impl Dense {
         let cells = size.saturating_mul(dense.cells_in_a_row());
         dense.data_type = list.data_type().clone();
         dense.rows = list.len();
-        dense.order = order
-            .iter()
-            .copied()
-            .chain(dense.order.iter().map(|axis| axis + shape.len()))
-            .collect();
-        dense.item.splice(0..0, shape.iter().copied());
+        dense.put_in_front(shape, order);
         dense.levels.splice(0..0, level(list.nulls(), cells));
         Ok(dense)
     }
@@ -158,17 +153,19 @@ impl Dense {
     /// Rows of one cell each.
     fn flat(array: &dyn Array, storage: CellBuffer, dtype: DLDataType) -> Self {
         let levels = level(array.nulls(), 1).into_iter().collect();
-        let (data_type, rows) = (array.data_type().clone(), array.len());
-        Self {
-            data_type,
-            storage,
-            dtype,
-            rows,
-            item: Vec::new(),
-            order: Vec::new(),
-            dictionary: None,
-            levels,
-        }
+        let plain = Self::of_cells(array.data_type().clone(), array.len(), storage, dtype);
+        Self { levels, ..plain }
+    }
+
+    /// Rows of one cell each, without nulls.
+    pub(super) fn of_cells(
+        data_type: DataType,
+        rows: usize,
+        storage: CellBuffer,
+        dtype: DLDataType,
+    ) -> Self {
+        let (item, order, levels) = (Vec::new(), Vec::new(), Vec::new());
+        Self { data_type, storage, dtype, rows, item, order, dictionary: None, levels }
     }
 
     /// The same cells, grouped to rows of these extents. Each row must be one cell so far.
@@ -182,16 +179,8 @@ impl Dense {
 
     /// Bytes without nulls.
     pub(super) fn bytes(bytes: Buffer) -> Self {
-        Self {
-            data_type: DataType::UInt8,
-            rows: bytes.len(),
-            dtype: DLDataType::UINT8,
-            storage: CellBuffer::Words(bytes),
-            item: Vec::new(),
-            order: Vec::new(),
-            dictionary: None,
-            levels: Vec::new(),
-        }
+        let (rows, cells) = (bytes.len(), CellBuffer::Words(bytes));
+        Self::of_cells(DataType::UInt8, rows, cells, DLDataType::UINT8)
     }
 
     /// The rows of an array as cells without values, for their validity.
@@ -204,10 +193,15 @@ impl Dense {
     /// All cells as one row of these extents, in this logical order; the axes of a former row follow.
     pub(super) fn in_one_row(mut self, item: &[i64], order: &[usize]) -> Self {
         self.rows = 1;
-        self.order =
-            order.iter().copied().chain(self.order.iter().map(|axis| axis + item.len())).collect();
-        self.item.splice(0..0, item.iter().copied());
+        self.put_in_front(item, order);
         self
+    }
+
+    /// Adds axes of these extents, in this logical order, in front of those of a row.
+    fn put_in_front(&mut self, item: &[i64], order: &[usize]) {
+        self.order.iter_mut().for_each(|axis| *axis += item.len());
+        self.order.splice(0..0, order.iter().copied());
+        self.item.splice(0..0, item.iter().copied());
     }
 
     fn cells_in_a_row(&self) -> usize {

@@ -259,12 +259,8 @@ fn promote(one: DLDataType, other: DLDataType) -> Option<DLDataType> {
 }
 
 /// The order of promotion: booleans, unsigned integers, signed integers, floats.
-fn rank(dtype: DLDataType) -> u8 {
-    match dtype.code {
-        DLDataTypeCode::BOOL => 0,
-        DLDataTypeCode::UINT => 1,
-        DLDataTypeCode::INT => 2,
-        DLDataTypeCode::FLOAT => 3,
-        _ => 4,
-    }
+fn rank(dtype: DLDataType) -> Option<usize> {
+    use DLDataTypeCode as Code;
+    let codes = [Code::BOOL, Code::UINT, Code::INT, Code::FLOAT];
+    codes.iter().position(|&code| code == dtype.code)
 }

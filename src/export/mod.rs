@@ -38,10 +38,9 @@ pub(crate) use prepare::share;
 pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
-pub(crate) use refusal::nulls;
-pub(crate) use refusal::{is_ragged, way_out};
+pub(crate) use refusal::{is_ragged, nulls, way_out};
 pub use source::Source;
-pub(crate) use source::check_type;
+pub(crate) use source::{check_columns, check_type};
 
 /// Converts an Arrow array to a tensor on the CPU, with explicit strides, zero-copy where the layout allows it.
 ///
@@ -115,7 +114,7 @@ pub fn tensor<'a>(
     if let Some(shared) = prepare::share(source, options) {
         return shared;
     }
-    Ok(Prepared::values(source, options)?.run()?.values)
+    Ok(prepare::values_of(source, options)?.run()?.0)
 }
 
 /// The validity of the values of [`tensor`]: booleans of the same shape, true for valid values.
@@ -140,7 +139,7 @@ pub fn mask<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    Ok(Prepared::mask(source.into(), options)?.run()?.values)
+    Ok(prepare::mask_of(source.into(), options)?.run()?.0)
 }
 
 /// Reports what [`tensor`] will copy; with [`NullPolicy::Masked`] also what [`mask`] will copy.

@@ -28,7 +28,7 @@ pub struct Prepared {
     mask: Option<Kind>,
 }
 
-enum Kind {
+pub(super) enum Kind {
     /// The result is ready: no copy is needed.
     Shared(ManagedTensor),
     Column(Column),
@@ -101,16 +101,6 @@ pub fn prepare<'a>(
 }
 
 impl Prepared {
-    /// Plans [`tensor`](super::tensor).
-    pub(super) fn values(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
-        Ok(Self { values: values_of(source, options)?, mask: None })
-    }
-
-    /// Plans [`mask`](super::mask).
-    pub(super) fn mask(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
-        Ok(Self { values: mask_of(source, options)?, mask: None })
-    }
-
     /// What [`run`](Self::run) will copy, and why.
     pub fn plan(&self) -> Plan {
         let plans = [Some(&self.values), self.mask.as_ref()];
@@ -165,7 +155,8 @@ impl Kind {
         }
     }
 
-    fn run(self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
+    /// Runs the plan; also returns the dictionary, if the values are codes.
+    pub(super) fn run(self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         match self {
             Self::Shared(tensor) => Ok((tensor, None)),
             Self::Column(column) => column.run(),
@@ -243,7 +234,8 @@ impl PreparedColumns {
     }
 }
 
-fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
+/// Plans [`tensor`](super::tensor).
+pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
     if let Some(shared) = share(source, options) {
         return shared.map(Kind::Shared);
     }
@@ -257,7 +249,8 @@ fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error>
     })
 }
 
-fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
+/// Plans [`mask`](super::mask).
+pub(super) fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
     Ok(match source {
         Source::Table(batches, schema) => Kind::Matrix(Matrix::mask(batches, schema, options)?),
         _ => {
@@ -306,10 +299,8 @@ fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Err
     }
 }
 
-/// Removes the axis of rows from a single row.
-fn axes_of(source: Source<'_>, column: Column) -> Column {
-    match source {
-        Source::Row(..) => column.without_rows(),
-        _ => column,
-    }
+/// The column without the axis of rows, if the source is a single row.
+fn axes_of(source: Source<'_>, mut column: Column) -> Column {
+    column.has_rows = !matches!(source, Source::Row(..));
+    column
 }

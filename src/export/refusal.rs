@@ -28,10 +28,7 @@ pub(super) fn in_rows(error: Error) -> Error {
                     "the rows' items are structs: flatten one level first, for a table of them"
                 }
                 other if !is_ragged(other) => way_out,
-                DataType::List(_)
-                | DataType::LargeList(_)
-                | DataType::ListView(_)
-                | DataType::LargeListView(_) => {
+                other if other.is_list() => {
                     "the rows' items are lists themselves: flatten one level first"
                 }
                 _ => {
@@ -115,17 +112,6 @@ pub(crate) fn way_out(data_type: &DataType) -> &'static str {
 
 /// Whether rows of the type differ in length.
 pub(crate) fn is_ragged(data_type: &DataType) -> bool {
-    matches!(
-        data_type,
-        DataType::List(_)
-            | DataType::LargeList(_)
-            | DataType::ListView(_)
-            | DataType::LargeListView(_)
-            | DataType::Utf8
-            | DataType::LargeUtf8
-            | DataType::Utf8View
-            | DataType::Binary
-            | DataType::LargeBinary
-            | DataType::BinaryView
-    )
+    let is_fixed = matches!(data_type, DataType::FixedSizeList(..) | DataType::FixedSizeBinary(_));
+    !is_fixed && (data_type.is_list() || data_type.is_string() || data_type.is_binary())
 }

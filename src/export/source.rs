@@ -59,7 +59,7 @@ impl Source<'_> {
 }
 
 /// The number of columns. Each batch must have as many as the schema.
-pub(super) fn check_columns(batches: &[RecordBatch], schema: &Schema) -> Result<usize, Error> {
+pub(crate) fn check_columns(batches: &[RecordBatch], schema: &Schema) -> Result<usize, Error> {
     let fields = schema.fields().len();
     match batches.iter().find(|batch| batch.num_columns() != fields) {
         Some(batch) => Err(Error::ColumnCount { fields, columns: batch.num_columns() }),

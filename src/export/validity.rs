@@ -59,16 +59,9 @@ impl Dense {
                 BooleanBuffer::new_set(self.len())
             }
         };
-        Ok(Self {
-            data_type: DataType::Boolean,
-            storage: CellBuffer::Bits(bits),
-            dtype: DLDataType::BOOL,
-            rows: self.rows,
-            item: self.item.clone(),
-            order: self.order.clone(),
-            dictionary: None,
-            levels: Vec::new(),
-        })
+        let (item, order, cells) = (self.item.clone(), self.order.clone(), CellBuffer::Bits(bits));
+        let cells = Self::of_cells(DataType::Boolean, self.rows, cells, DLDataType::BOOL);
+        Ok(Self { item, order, ..cells })
     }
 }
 

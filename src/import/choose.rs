@@ -74,7 +74,8 @@ fn item(
     dtype: DLDataType,
     representation: &Representation,
 ) -> Result<(Field, Option<Extension>, bool), Error> {
-    let (data_type, is_pair) = natural(dtype)?;
+    let (data_type, conversion) = natural(dtype)?;
+    let is_pair = conversion == Conversion::Split;
     let natural = |data_type| Field::new("", data_type, true);
     let named = |extension: Extension, storage| {
         (extension.annotate(natural(storage)), Some(extension), false)

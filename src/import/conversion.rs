@@ -12,22 +12,23 @@ use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels;
 use crate::memory::{Fresh, ManagedTensor};
 
-/// The Arrow type that holds the values of a dtype, and whether an element is a pair of them.
-pub(super) fn natural(dtype: DLDataType) -> Result<(DataType, bool), Error> {
+/// The Arrow type that holds the values of a dtype, and the conversion of elements to it.
+pub(super) fn natural(dtype: DLDataType) -> Result<(DataType, Conversion), Error> {
     if let Some(data_type) = dtype.to_arrow() {
-        return Ok((data_type, false));
+        return Ok((data_type, Conversion::Keep));
     }
-    let data_type = match (dtype.lanes, dtype.code, dtype.bits) {
-        (1, DLDataTypeCode::BOOL, _) => DataType::Boolean,
-        (1, DLDataTypeCode::COMPLEX, 32) => return Ok((DataType::Float16, true)),
-        (1, DLDataTypeCode::COMPLEX, 64) => return Ok((DataType::Float32, true)),
-        (1, DLDataTypeCode::COMPLEX, 128) => return Ok((DataType::Float64, true)),
-        (1, DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => DataType::Float32,
-        (1, DLDataTypeCode::INT, ..8) => DataType::Int8,
-        (1, DLDataTypeCode::UINT, ..8) => DataType::UInt8,
+    Ok(match (dtype.lanes, dtype.code, dtype.bits) {
+        (1, DLDataTypeCode::BOOL, _) => (DataType::Boolean, Conversion::Bits),
+        (1, DLDataTypeCode::COMPLEX, 32) => (DataType::Float16, Conversion::Split),
+        (1, DLDataTypeCode::COMPLEX, 64) => (DataType::Float32, Conversion::Split),
+        (1, DLDataTypeCode::COMPLEX, 128) => (DataType::Float64, Conversion::Split),
+        (1, DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => {
+            (DataType::Float32, Conversion::Floats)
+        }
+        (1, DLDataTypeCode::INT, ..8) => (DataType::Int8, Conversion::Integers),
+        (1, DLDataTypeCode::UINT, ..8) => (DataType::UInt8, Conversion::Integers),
         _ => return Err(Error::UnsupportedDtype { dtype, way_out: way_out(dtype) }),
-    };
-    Ok((data_type, false))
+    })
 }
 
 fn way_out(dtype: DLDataType) -> &'static str {
@@ -70,12 +71,7 @@ impl Conversion {
             return Some(Self::Keep);
         }
         match natural(dtype) {
-            Ok((natural, is_pair)) if natural == *element => Some(match dtype.code {
-                _ if is_pair => Self::Split,
-                DLDataTypeCode::BOOL => Self::Bits,
-                DLDataTypeCode::INT | DLDataTypeCode::UINT => Self::Integers,
-                _ => Self::Floats,
-            }),
+            Ok((natural, conversion)) if natural == *element => Some(conversion),
             _ => None,
         }
     }
@@ -132,7 +128,7 @@ fn physical(element: &DataType) -> Option<DLDataType> {
 fn stores(element: &DataType, dtype: DLDataType) -> bool {
     let width = match element {
         DataType::FixedSizeList(part, 2) => {
-            return natural(dtype) == Ok((part.data_type().clone(), true));
+            return natural(dtype) == Ok((part.data_type().clone(), Conversion::Split));
         }
         DataType::FixedSizeBinary(size) => usize::try_from(*size).ok(),
         other => other.primitive_width(),

@@ -80,10 +80,7 @@ impl Fit {
         tensor: &ManagedTensor,
         options: &ImportOptions,
     ) -> Result<Plan, Error> {
-        let device = tensor.device();
-        if !device.is_host_readable() {
-            return Err(Error::UnreadableDevice { device });
-        }
+        tensor.check_readable()?;
         let mut reasons = Vec::new();
         if tensor.size() > 0 {
             reasons.extend(self.conversion.reason(form.dtype, form.is_packed));
@@ -111,9 +108,14 @@ impl Fit {
 
     /// Copies the elements of a tensor to fresh memory, in the memory order of the array.
     pub(super) fn copy(&self, tensor: ManagedTensor) -> Result<Buffer, Error> {
+        self.conversion.run(&self.in_order(tensor))
+    }
+
+    /// The tensor with its axes in the memory order of the array.
+    fn in_order(&self, tensor: ManagedTensor) -> ManagedTensor {
         match &self.axes {
-            None => self.conversion.run(&tensor),
-            Some(axes) => self.conversion.run(&tensor.transposed(axes)),
+            None => tensor,
+            Some(axes) => tensor.transposed(axes),
         }
     }
 }
@@ -139,10 +141,7 @@ pub(super) fn decide(tensor: &ManagedTensor, options: &ImportOptions) -> Result<
 impl Decided {
     /// The bits of a boolean mask, in the memory order of the array.
     pub(super) fn bits(&self, mask: ManagedTensor) -> Result<BooleanBuffer, Error> {
-        match &self.fit.axes {
-            None => kernels::pack_bools(&mask),
-            Some(axes) => kernels::pack_bools(&mask.transposed(axes)),
-        }
+        kernels::pack_bools(&self.fit.in_order(mask))
     }
 
     /// Runs the plan for this tensor.

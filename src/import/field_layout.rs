@@ -27,35 +27,31 @@ impl FieldLayout {
         let (mut extents, mut order) = (Vec::new(), Vec::new());
         loop {
             let extension = Extension::of(field)?;
-            let element = field.data_type();
+            let (element, outer) = (field.data_type(), extents.len());
+            let is_element = extension.as_ref().is_some_and(|extension| {
+                *extension == Extension::Bool8 || extension.dtype().is_some()
+            });
             match (&extension, element) {
-                (Some(Extension::Bool8), _) => {}
-                (Some(opaque), _) if opaque.dtype().is_some() => {}
-                (
-                    Some(Extension::FixedShapeTensor { shape, dimensions }),
-                    DataType::FixedSizeList(item, _),
-                ) => {
-                    let outer = extents.len();
+                (Some(Extension::FixedShapeTensor { shape, dimensions }), _) => {
                     order.extend(dimensions.order(shape.len()).iter().map(|axis| outer + axis));
                     extents.extend_from_slice(shape);
-                    field = item;
-                    continue;
                 }
-                (_, DataType::FixedSizeList(item, size)) => {
-                    order.push(extents.len());
+                (_, DataType::FixedSizeList(_, size) | DataType::FixedSizeBinary(size))
+                    if !is_element =>
+                {
+                    order.push(outer);
                     extents.push(i64::from(*size));
-                    field = item;
-                    continue;
                 }
-                (_, DataType::FixedSizeBinary(size)) => {
-                    order.push(extents.len());
-                    extents.push(i64::from(*size));
-                    let element = DataType::UInt8;
-                    return Ok(Self { extents, order, element, extension: None });
-                }
-                _ => {}
+                _ => return Ok(Self { extents, order, element: element.clone(), extension }),
             }
-            return Ok(Self { extents, order, element: element.clone(), extension });
+            match element {
+                DataType::FixedSizeList(item, _) => field = item,
+                // Its elements are bytes.
+                _ => {
+                    let (element, extension) = (DataType::UInt8, None);
+                    return Ok(Self { extents, order, element, extension });
+                }
+            }
         }
     }
 }

@@ -170,13 +170,11 @@ impl Prepared {
 ///
 /// `BadMask` if it is not bool, `UnreadableDevice`, `CopyForbidden`.
 pub(super) fn plan(mask: &ManagedTensor, copy: CopyPolicy) -> Result<Plan, Error> {
-    let (dtype, device) = (mask.dtype(), mask.device());
+    let dtype = mask.dtype();
     if dtype != DLDataType::BOOL {
         return Err(Error::BadMask(MaskProblem::Dtype(dtype)));
     }
-    if !device.is_host_readable() {
-        return Err(Error::UnreadableDevice { device });
-    }
+    mask.check_readable()?;
     Plan::of(vec![CopyReason::Bits], mask.size().div_ceil(8), copy)
 }
 

@@ -11,6 +11,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::decide::{self, Decided};
 use super::mask;
 use super::options::{ImportOptions, Representation};
+use crate::chunks::{Bounds, Numbers};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -74,13 +75,8 @@ pub(crate) fn masked_ragged(
         mask::check_nullable(&field, &found)?;
         nulls = (found.null_count() > 0).then_some(found);
     }
-    let array = match field.data_type() {
-        DataType::LargeList(_) | DataType::LargeUtf8 | DataType::LargeBinary => {
-            rows.run::<i64>(values, offsets, nulls)
-        }
-        _ => rows.run::<i32>(values, offsets, nulls),
-    };
-    Ok((array?, field))
+    let run = if is_large(&field) { RaggedImport::run::<i64> } else { RaggedImport::run::<i32> };
+    Ok((run(rows, values, offsets, nulls)?, field))
 }
 
 /// A planned import of values and offsets.
@@ -114,12 +110,7 @@ impl RaggedImport {
                 (lists(&values.field, dtype), values)
             }
         };
-        let wanted = match field.data_type() {
-            DataType::LargeList(_) | DataType::LargeUtf8 | DataType::LargeBinary => {
-                DLDataType::INT64
-            }
-            _ => DLDataType::INT32,
-        };
+        let wanted = if is_large(&field) { DLDataType::INT64 } else { DLDataType::INT32 };
         Ok(Self { offsets: plan_offsets(offsets, wanted, options.copy)?, field, values })
     }
 
@@ -130,7 +121,10 @@ impl RaggedImport {
         nulls: Option<NullBuffer>,
     ) -> Result<ArrayRef, Error> {
         let offsets = read_offsets::<O>(offsets, &self.offsets)?;
-        check_offsets(&offsets, self.values.len)?;
+        if offsets.is_empty() {
+            return Err(Error::BadOffsets(OffsetsProblem::None));
+        }
+        Bounds::Offsets(Numbers::new(&offsets)).check(self.values.len)?;
         let offsets = OffsetBuffer::new(offsets);
         let (values, _) = self.values.run(values)?;
         Ok(match self.field.data_type() {
@@ -144,6 +138,12 @@ impl RaggedImport {
             _ => bytes::<GenericBinaryType<O>>(offsets, &values, nulls)?,
         })
     }
+}
+
+/// Whether the offsets of a type are of 64 bits.
+fn is_large(field: &Field) -> bool {
+    use DataType::{LargeBinary, LargeList, LargeUtf8};
+    matches!(field.data_type(), LargeList(_) | LargeUtf8 | LargeBinary)
 }
 
 /// The values as the items of this type.
@@ -191,10 +191,8 @@ fn plan_offsets(
     wanted: DLDataType,
     copy: CopyPolicy,
 ) -> Result<Plan, Error> {
-    let (device, dtype) = (offsets.device(), offsets.dtype());
-    if !device.is_host_readable() {
-        return Err(Error::UnreadableDevice { device });
-    }
+    offsets.check_readable()?;
+    let dtype = offsets.dtype();
     let align = usize::from(wanted.bits) / 8;
     let cast = (dtype != wanted).then_some(CopyReason::Cast { from: dtype, to: wanted });
     let misaligned = offsets.data().addr() % align != 0;
@@ -234,25 +232,6 @@ fn read_offsets<O: OffsetSizeTrait>(
         error => error,
     })?;
     Ok(ScalarBuffer::new(offsets.into_buffer(), 0, len))
-}
-
-/// Checks that rows are contiguous and within this many values.
-fn check_offsets<O: OffsetSizeTrait>(offsets: &[O], values: usize) -> Result<(), Error> {
-    let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else {
-        return Err(Error::BadOffsets(OffsetsProblem::None));
-    };
-    let number = |offset: O| offset.to_i64().unwrap_or_default();
-    let problem = if first < O::zero() {
-        OffsetsProblem::Negative { index: 0, offset: number(first) }
-    } else if let Some(index) = offsets.windows(2).position(|pair| pair[1] < pair[0]) {
-        let (previous, offset) = (number(offsets[index]), number(offsets[index + 1]));
-        OffsetsProblem::Decreasing { index: index + 1, offset, previous }
-    } else if last.as_usize() > values {
-        OffsetsProblem::Beyond { offset: number(last), values }
-    } else {
-        return Ok(());
-    };
-    Err(Error::BadOffsets(problem))
 }
 
 /// Strings or binaries; `offsets` are within `values`, which are bytes.

@@ -4,6 +4,7 @@ use arrow_buffer::BooleanBuffer;
 use arrow_buffer::bit_chunk_iterator::BitChunks;
 
 use super::bytes::array;
+use super::fill::masks;
 use super::gather::{Walk, append_run, readable};
 use super::lanes::Lanes;
 use crate::error::Error;
@@ -52,21 +53,7 @@ pub(super) fn append_bits(bits: &BooleanBuffer, out: &mut Vec<u8>) {
 }
 
 /// The eight bits of each byte as bytes, the lowest bit first.
-static SPREAD: [[u8; 8]; 256] = {
-    let mut table = [[0; 8]; 256];
-    let mut row = 0;
-    while row < 256 {
-        let mut bit = 0;
-        while bit < 8 {
-            if row >> bit & 1 == 1 {
-                table[row][bit] = 1;
-            }
-            bit += 1;
-        }
-        row += 1;
-    }
-    table
-};
+static SPREAD: [[u8; 8]; 256] = masks::<1, 8, 256>(1);
 
 /// Packs the bytes of a boolean tensor to Arrow's bits, in row-major order: any byte but 0 is true.
 ///

@@ -17,6 +17,17 @@ trait To<T> {
     fn to(self) -> (T, bool);
 }
 
+macro_rules! to_float {
+    ($($from:ty => $to:ty, $convert:expr;)*) => {$(
+        impl To<$to> for $from {
+            #[inline(always)]
+            fn to(self) -> ($to, bool) {
+                ($convert(self), true)
+            }
+        }
+    )*};
+}
+
 macro_rules! from_integer {
     ($from:ty => $($to:ty)*) => {
         $(impl To<$to> for $from {
@@ -25,24 +36,11 @@ macro_rules! from_integer {
                 (self as $to, <$to>::try_from(self).is_ok())
             }
         })*
-        impl To<f16> for $from {
-            #[inline(always)]
-            fn to(self) -> (f16, bool) {
-                // Integers that float32 has to round are infinite in float16 anyway.
-                (to_half(self as f32), true)
-            }
-        }
-        impl To<f32> for $from {
-            #[inline(always)]
-            fn to(self) -> (f32, bool) {
-                (self as f32, true)
-            }
-        }
-        impl To<f64> for $from {
-            #[inline(always)]
-            fn to(self) -> (f64, bool) {
-                (self as f64, true)
-            }
+        to_float! {
+            // Integers that float32 has to round are infinite in float16 anyway.
+            $from => f16, |value| to_half(value as f32);
+            $from => f32, |value| value as f32;
+            $from => f64, |value| value as f64;
         }
     };
 }
@@ -72,17 +70,6 @@ macro_rules! from_half {
     )*};
 }
 
-macro_rules! float_to_float {
-    ($($from:ty => $to:ty, $convert:expr;)*) => {$(
-        impl To<$to> for $from {
-            #[inline(always)]
-            fn to(self) -> ($to, bool) {
-                ($convert(self), true)
-            }
-        }
-    )*};
-}
-
 from_integer!(i8 => i8 i16 i32 i64 u8 u16 u32 u64);
 from_integer!(i16 => i8 i16 i32 i64 u8 u16 u32 u64);
 from_integer!(i32 => i8 i16 i32 i64 u8 u16 u32 u64);
@@ -94,7 +81,7 @@ from_integer!(u64 => i8 i16 i32 i64 u8 u16 u32 u64);
 from_half!(i8 i16 i32 i64 u8 u16 u32 u64 f64);
 from_float!(f32 => i8 i16 i32 i64 u8 u16 u32 u64);
 from_float!(f64 => i8 i16 i32 i64 u8 u16 u32 u64);
-float_to_float! {
+to_float! {
     f16 => f16, |value| value;
     f16 => f32, from_half;
     f32 => f16, to_half;

@@ -1,5 +1,6 @@
 //! Encodes one value in the bits of a dtype.
 
+use super::bytes::array;
 use super::cast::{BFLOAT16, cast, exact};
 use super::fill::FillBytes;
 use super::minifloat;
@@ -64,33 +65,16 @@ fn integer(value: i128, dtype: DLDataType) -> Option<FillBytes> {
         // `checked_shr` refuses a shift by 128 bits, which would leave 0.
         _ => value >= 0 && unsigned.checked_shr(bits).unwrap_or(0) == 0,
     };
-    let unsigned = unsigned & (u128::MAX >> (128 - bits));
-    match (fits, bits) {
-        (false, _) => None,
-        (true, ..=8) => Some(item(&u8::try_from(unsigned).ok()?.to_ne_bytes())),
-        (true, 16) => Some(item(&u16::try_from(unsigned).ok()?.to_ne_bytes())),
-        (true, 32) => Some(item(&u32::try_from(unsigned).ok()?.to_ne_bytes())),
-        (true, 64) => Some(item(&u64::try_from(unsigned).ok()?.to_ne_bytes())),
-        (true, _) => (bits == 128).then(|| unsigned.to_ne_bytes()),
-    }
+    fits.then(|| (unsigned & (u128::MAX >> (128 - bits))).to_le_bytes())
 }
 
 fn float(value: f64, dtype: DLDataType) -> Option<FillBytes> {
-    let (item, back) = match dtype {
-        DLDataType::FLOAT64 => (item(&value.to_ne_bytes()), value),
-        DLDataType::FLOAT32 => {
-            let bytes = convert::<4>(value, dtype)?;
-            (item(&bytes), f64::from(f32::from_ne_bytes(bytes)))
-        }
-        DLDataType::FLOAT16 => {
-            let bytes = convert::<2>(value, dtype)?;
-            (item(&bytes), half::f16::from_ne_bytes(bytes).to_f64())
-        }
-        BFLOAT16 => {
-            let bytes = convert::<2>(value, dtype)?;
-            (item(&bytes), f64::from(from_bfloat(bytes)))
-        }
-        _ => return None,
+    let item = convert(value, dtype)?;
+    let back = match dtype {
+        DLDataType::FLOAT16 => half::f16::from_ne_bytes(array(&item[..2])).to_f64(),
+        DLDataType::FLOAT32 => f32::from_ne_bytes(array(&item[..4])).into(),
+        BFLOAT16 => from_bfloat(array(&item[..2])).into(),
+        _ => value,
     };
     let whole = value.fract() == 0.0;
     let kept = if whole { back == value } else { back.is_finite() == value.is_finite() };
@@ -107,17 +91,11 @@ fn code(value: f64, table: &[f32], dtype: DLDataType) -> Option<FillBytes> {
     } else {
         find(&|code| code.to_bits() == value.to_bits()).or_else(|| find(&|code| code == value))
     };
-    code.and_then(|code| u8::try_from(code).ok()).map(|code| item(&[code]))
+    code.and_then(|code| u128::try_from(code).ok()).map(u128::to_le_bytes)
 }
 
 fn convert<const N: usize>(value: f64, dtype: DLDataType) -> Option<[u8; N]> {
     let mut out = [0; N];
     let cast = cast(DLDataType::FLOAT64, dtype)?;
     cast(&value.to_ne_bytes(), &mut out).then_some(out)
-}
-
-fn item(bytes: &[u8]) -> FillBytes {
-    let mut item = [0; 16];
-    item[..bytes.len()].copy_from_slice(bytes);
-    item
 }

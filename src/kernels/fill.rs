@@ -120,21 +120,23 @@ fn select<const N: usize, const BLOCK: usize>(
     }
 }
 
-static MASKS_1: [[u8; 8]; 256] = masks::<1, 8, 256>();
-static MASKS_2: [[u8; 16]; 256] = masks::<2, 16, 256>();
-static MASKS_4: [[u8; 16]; 16] = masks::<4, 16, 16>();
-static MASKS_8: [[u8; 16]; 4] = masks::<8, 16, 4>();
-static MASKS_16: [[u8; 16]; 2] = masks::<16, 16, 2>();
+static MASKS_1: [[u8; 8]; 256] = masks::<1, 8, 256>(u8::MAX);
+static MASKS_2: [[u8; 16]; 256] = masks::<2, 16, 256>(u8::MAX);
+static MASKS_4: [[u8; 16]; 16] = masks::<4, 16, 16>(u8::MAX);
+static MASKS_8: [[u8; 16]; 4] = masks::<8, 16, 4>(u8::MAX);
+static MASKS_16: [[u8; 16]; 2] = masks::<16, 16, 2>(u8::MAX);
 
-/// For each bit pattern, a mask of cells of `N` bytes that are all ones where a bit is set, the lowest bit first.
-const fn masks<const N: usize, const BYTES: usize, const ROWS: usize>() -> [[u8; BYTES]; ROWS] {
+/// For each bit pattern, cells of `N` bytes that are all `set` where a bit is 1, and 0 elsewhere, the lowest bit first.
+pub(super) const fn masks<const N: usize, const BYTES: usize, const ROWS: usize>(
+    set: u8,
+) -> [[u8; BYTES]; ROWS] {
     let mut masks = [[0; BYTES]; ROWS];
     let mut row = 0;
     while row < ROWS {
         let mut byte = 0;
         while byte < BYTES {
             if row >> (byte / N) & 1 == 1 {
-                masks[row][byte] = u8::MAX;
+                masks[row][byte] = set;
             }
             byte += 1;
         }

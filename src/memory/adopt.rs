@@ -8,6 +8,7 @@ use arrow_buffer::Buffer;
 
 use super::ManagedTensor;
 use super::own;
+use super::owner::Abi;
 
 /// A `Buffer` over the bytes that the tensor spans; the tensor's deleter runs when the last slice of
 /// it is dropped, on any thread. If the CPU cannot read the memory, the tensor is released and the result is `None`.
@@ -15,7 +16,7 @@ use super::own;
 /// A tensor without elements is released at once: its pointer may be NULL or dangling, and Arrow
 /// requires even an empty buffer to be aligned.
 pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
-    if tensor.is_fresh() {
+    if matches!(tensor.owner.abi(), Abi::Fresh(_)) {
         return Some(match tensor.into_fresh() {
             // Allocated by Arrow; its only holder may write to it again.
             Ok(memory) if memory.buffer().ptr_offset() == 0 => memory.into_written_buffer(),

@@ -5,8 +5,8 @@ use std::fmt;
 
 use super::ManagedTensor;
 use crate::copy::CopyReason;
-use crate::ffi::DLTensor;
-use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLTensor};
 
 impl ManagedTensor {
     /// Extents, in elements.
@@ -75,6 +75,12 @@ impl ManagedTensor {
     /// memory with a writable one.
     pub(crate) fn may_change(&self) -> bool {
         !self.exclusive.get()
+    }
+
+    /// An error for memory that the CPU cannot read.
+    pub(crate) fn check_readable(&self) -> Result<(), Error> {
+        let device = self.device();
+        if device.is_host_readable() { Ok(()) } else { Err(Error::UnreadableDevice { device }) }
     }
 
     /// Whether the elements lie one behind the other in row-major order.

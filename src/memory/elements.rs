@@ -84,10 +84,8 @@ impl ManagedTensor {
         let unreadable = || Error::UnreadableDevice { device: self.device() };
         let (bytes, origin) = self.view.span().ok_or_else(unreadable)?;
         if bytes.iter().fold(0, |all, byte| all | byte) > 1 {
-            return Err(Error::CopyForbidden {
-                reason: crate::copy::CopyReason::BoolBytes,
-                nbytes: self.nbytes(),
-            });
+            let (reason, nbytes) = (crate::copy::CopyReason::BoolBytes, self.nbytes());
+            return Err(Error::CopyForbidden { reason, nbytes });
         }
         // SAFETY: I2, V3, as in `span`; each of these bytes is 0 or 1.
         Ok((unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }, origin))

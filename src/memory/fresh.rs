@@ -79,10 +79,6 @@ impl Fresh {
         Self(Buffer::from_vec(values))
     }
 
-    pub(super) fn none() -> Self {
-        Self(Buffer::default())
-    }
-
     pub(super) fn buffer(&self) -> &Buffer {
         &self.0
     }

@@ -70,10 +70,6 @@ impl ManagedTensor {
         Ok(Self { exclusive: Flag::from(true), owner, view: tensor.view })
     }
 
-    pub(super) fn is_fresh(&self) -> bool {
-        matches!(self.owner.abi(), Abi::Fresh(_))
-    }
-
     /// The memory that the tensor spans, if this crate owns it, it has no other owner and is not empty.
     /// Otherwise the tensor back.
     pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
@@ -102,13 +98,9 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        // The header requires NULL where there are no elements. Otherwise the pointer must come from
-        // the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory writes through it.
-        let data = if shape.contains(&0) {
-            std::ptr::null_mut()
-        } else {
-            buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin)
-        };
+        // The pointer must come from the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory
+        // writes through it.
+        let data = buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin);
         let len = bytes.len();
         let device = DLDevice::CPU;
         let description =

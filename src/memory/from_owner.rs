@@ -148,7 +148,7 @@ impl ManagedTensor {
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
         // SAFETY: the caller's promise.
-        unsafe { Self::from_foreign(owner, &description) }
+        unsafe { Self::pack(owner, &description) }
     }
 
     /// # Safety
@@ -165,7 +165,7 @@ impl ManagedTensor {
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
         // SAFETY: the caller's promise.
-        unsafe { Self::from_foreign(owner, &description) }
+        unsafe { Self::pack(owner, &description) }
     }
 }
 

@@ -176,8 +176,8 @@ impl ManagedTensor {
         Self { exclusive: Flag::from(true), ..self }
     }
 
-    /// A tensor over foreign memory that came without a deleter, such as a Python object's.
-    /// Dropping `owner` releases the memory.
+    /// A tensor over memory that came without a deleter, such as a Python object's or another tensor's, with
+    /// everything in one allocation. Dropping `owner` releases the memory.
     ///
     /// # Errors
     ///
@@ -189,28 +189,16 @@ impl ManagedTensor {
     /// `description` is truthful, in the sense of [`Self::from_raw`], for as long as `owner` lives, on
     /// whatever thread and wherever it is moved to, or the tensor is dropped before anyone reads its
     /// memory (a caller may first ask [`Self::extends_beyond`]).
-    pub(crate) unsafe fn from_foreign<O: Send + Sync + 'static>(
+    pub(crate) unsafe fn pack<O: Send + Sync + 'static>(
         owner: O,
         description: &Description<'_>,
     ) -> Result<Self, Error> {
-        // The header requires NULL where there are no elements.
-        let empty = description.shape.contains(&0);
-        let data = if empty { std::ptr::null_mut() } else { description.data };
-        // SAFETY: the caller's promise; nothing is read through a NULL that stands for no elements.
-        unsafe { Self::pack(owner, &Description { data, ..*description }) }
-    }
-
-    /// A tensor that keeps `owner` alive, with everything in one allocation.
-    ///
-    /// # Safety
-    ///
-    /// `description` is truthful, in the sense of [`Self::from_raw`], for as long as `owner` lives
-    /// (wherever it is moved to), or the tensor is dropped before anyone reads its memory.
-    pub(super) unsafe fn pack<O: Send + Sync + 'static>(
-        owner: O,
-        description: &Description<'_>,
-    ) -> Result<Self, Error> {
-        let packed = pack::pack(|| owner, description);
+        let mut description = *description;
+        if description.shape.contains(&0) {
+            // The header requires NULL where there are no elements.
+            (description.data, description.byte_offset) = (std::ptr::null_mut(), 0);
+        }
+        let packed = pack::pack(|| owner, &description);
         let owner = Owner::packed(packed);
         let padded = description.flags.contains(PADDED);
         // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.

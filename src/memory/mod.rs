@@ -39,8 +39,7 @@ pub(crate) use own::claim;
 pub(crate) use owner::{delete_legacy, delete_versioned};
 pub(crate) use pack::Description;
 pub(crate) use part::Index;
-pub(crate) use probe_alloc::reserved;
-pub(crate) use probe_alloc::{collect, probe_alloc, try_collect};
+pub(crate) use probe_alloc::{collect, probe_alloc, reserved, try_collect};
 pub(crate) use release::release_foreign;
 #[cfg(target_os = "linux")]
 pub use retaining_allocator::RetainingAllocator;

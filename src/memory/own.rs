@@ -75,7 +75,7 @@ fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     match Arc::try_unwrap(owner) {
         Ok(mut owner) => {
             owners().remove(&address(owner.memory()));
-            Ok(mem::replace(&mut owner.0, Fresh::none()))
+            Ok(mem::replace(&mut owner.0, Fresh::alone(Buffer::default())))
         }
         Err(owner) => Err((buffer_of(owner).slice_with_length(0, len), ExclusiveObstacle::Shared)),
     }

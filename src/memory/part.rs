@@ -35,10 +35,7 @@ impl ManagedTensor {
         let bytes = isize::try_from(origin).ok().zip(isize::try_from(itemsize).ok());
         let bytes = bytes.and_then(|(origin, itemsize)| origin.checked_mul(itemsize));
         let bytes = bytes.ok_or_else(Error::overflow("span of strides"))?;
-        if shape.contains(&0) {
-            // The header requires NULL where there are no elements.
-            (description.data, description.byte_offset) = (std::ptr::null_mut(), 0);
-        } else if self.device().is_host_readable() {
+        if self.device().is_host_readable() {
             description.data = description.data.wrapping_offset(bytes);
         } else {
             // A device's address may be a handle, without arithmetic.

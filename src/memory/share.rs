@@ -17,18 +17,19 @@ impl ManagedTensor {
     /// `IS_COPIED`, because the memory has several holders now.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
-        let packed =
-            pack::pack(|| Arc::clone(self), &self.described(self.shape(), &self.strides()));
-        // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
-        let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
-        Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
+        self.share_with(DLPackFlags::default())
     }
 
     /// [`Self::share`], for a consumer that may not write to it.
     pub(crate) fn share_read_only(self: &Arc<Self>) -> Self {
+        self.share_with(DLPackFlags::READ_ONLY)
+    }
+
+    /// [`Self::share`] with these flags too.
+    fn share_with(self: &Arc<Self>, flags: DLPackFlags) -> Self {
         let (shape, strides) = (self.shape(), self.strides());
         let mut description = self.described(shape, &strides);
-        description.flags = description.flags.union(DLPackFlags::READ_ONLY);
+        description.flags = description.flags.union(flags);
         let packed = pack::pack(|| Arc::clone(self), &description);
         // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
         let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
@@ -112,10 +113,6 @@ impl ManagedTensor {
         let this = Arc::new(self);
         let mut description = this.described(shape, &strides);
         description.flags = description.flags.union(DLPackFlags::READ_ONLY);
-        if shape.contains(&0) {
-            // The header requires NULL where there are no elements.
-            description.data = std::ptr::null_mut();
-        }
         // SAFETY: I2, for as long as the clone keeps the tensor: no axis goes further than it did.
         unsafe { Self::pack(Arc::clone(&this), &description) }
     }

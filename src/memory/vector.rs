@@ -13,8 +13,7 @@ use super::pack::{self, Description, Packed};
 use super::view::{Flag, View};
 use crate::dtype::Element;
 use crate::error::Error;
-use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
-use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
+use crate::ffi::{DLDataType, DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 
 /// Contiguous numbers, whose buffer may have other holders.
 #[derive(Clone, Copy)]

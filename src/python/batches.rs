@@ -193,7 +193,7 @@ fn next(py: Python<'_>, queue: &Queue) -> PyResult<Option<Batch>> {
             Poll::Ready(next) => return next.transpose().map_err(refused),
             Poll::Pending => {}
         }
-        py.detach(|| queue.wait(Some(A_WHILE)));
+        py.detach(|| queue.wait(A_WHILE));
         py.check_signals()?;
     }
 }

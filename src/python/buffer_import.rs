@@ -129,7 +129,7 @@ pub(super) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
     let spec = ArraySpec { device: DLDevice::CPU, dtype, is_padded: false, shape, strides };
     let description = describe(view.buf.cast(), view.readonly != 0, &spec);
     // SAFETY: L1, for as long as the owner lives.
-    Ok(unsafe { ManagedTensor::from_foreign(owner, &description) }?)
+    Ok(unsafe { ManagedTensor::pack(owner, &description) }?)
 }
 
 /// The memory of an array interface, described as a tensor is.
@@ -156,7 +156,7 @@ pub(super) fn tensor_from_buffer(
     let description = describe(start, view.readonly != 0, spec);
     // SAFETY: L1, for as long as the owner lives; that the elements lie within is checked next, before
     // any access.
-    let tensor = unsafe { ManagedTensor::from_foreign(owner, &description) }?;
+    let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
     if tensor.size() > 0 && tensor.extends_beyond(origin, len) {
         return Err(PyBufferError::new_err(format!(
             "shape {:?} and strides {:?} reach beyond the {len} bytes of the buffer, from offset \
@@ -179,7 +179,7 @@ pub(super) fn tensor_from_address(
     let description = describe(ptr::with_exposed_provenance_mut(address), readonly, spec);
     let owner = PyMemoryOwner { buffer: None, objects };
     // SAFETY: L2.
-    let tensor = unsafe { ManagedTensor::from_foreign(owner, &description) }?;
+    let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
     // The core leaves this to other devices, where NULL may be an address.
     if address == 0 && tensor.nbytes() > 0 {
         return Err(Error::NullData { nbytes: tensor.nbytes() }.into());

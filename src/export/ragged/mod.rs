@@ -1,6 +1,5 @@
 //! Rows that differ in length: all values in one tensor, and the offset at which each row begins.
 
-mod bounds;
 mod offsets;
 mod rows;
 

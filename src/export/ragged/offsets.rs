@@ -3,8 +3,8 @@
 use arrow_array::OffsetSizeTrait;
 use arrow_buffer::{Buffer, NullBuffer};
 
-use super::bounds::Bounds;
 use super::rows::Rows;
+use crate::chunks::Bounds;
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLPackFlags};

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait, types};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
+use arrow_array::{Array, ArrayRef, types};
+use arrow_buffer::{Buffer, NullBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::bounds::Bounds;
+use crate::chunks::{Bounds, Items, checked, place, validity};
 use crate::error::{Error, OffsetsProblem};
 use crate::export::dense::Dense;
 use crate::export::refusal;
@@ -36,6 +36,16 @@ enum RowValues {
     Views(Vec<Buffer>),
 }
 
+impl RowValues {
+    fn len(&self) -> usize {
+        match self {
+            Self::List(items, _) => items.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Views(texts) => texts.len(),
+        }
+    }
+}
+
 impl Rows {
     pub(in crate::export) fn read(
         array: &dyn Array,
@@ -51,25 +61,15 @@ impl Rows {
             _ => {}
         }
         let (bounds, values) = match array.data_type() {
-            DataType::List(item) => Self::lists(array.as_list::<i32>(), item),
-            DataType::LargeList(item) => Self::lists(array.as_list::<i64>(), item),
-            DataType::Utf8 => Self::bytes(array.as_bytes::<types::Utf8Type>()),
-            DataType::LargeUtf8 => Self::bytes(array.as_bytes::<types::LargeUtf8Type>()),
-            DataType::Binary => Self::bytes(array.as_bytes::<types::BinaryType>()),
-            DataType::LargeBinary => Self::bytes(array.as_bytes::<types::LargeBinaryType>()),
-            DataType::ListView(item) => {
-                let list = array.as_list_view::<i32>();
-                let bounds = Bounds::Views32(list.offsets().clone(), list.sizes().clone());
-                (bounds, RowValues::List(list.values().clone(), item.clone()))
-            }
-            DataType::LargeListView(item) => {
-                let list = array.as_list_view::<i64>();
-                let bounds = Bounds::Views64(list.offsets().clone(), list.sizes().clone());
-                (bounds, RowValues::List(list.values().clone(), item.clone()))
-            }
             DataType::Utf8View => Self::views(array.as_string_view())?,
             DataType::BinaryView => Self::views(array.as_binary_view())?,
-            other => return Err(refusal::not_ragged(other)),
+            other => match Bounds::of(array) {
+                Some((bounds, Items::Bytes(bytes))) => (bounds, RowValues::Bytes(bytes.clone())),
+                Some((bounds, Items::List(values, item))) => {
+                    (bounds, RowValues::List(values.clone(), item.clone()))
+                }
+                _ => return Err(refusal::not_ragged(other)),
+            },
         };
         let (own, nulls) = (bounds.buffer().cloned(), array.nulls().cloned());
         let rows = Self { ends: bounds.ends(), bounds, own, nulls, values };
@@ -87,18 +87,9 @@ impl Rows {
     /// The same rows with bounds that no other code can change.
     pub(in crate::export) fn settled(self) -> Result<Self, Error> {
         let Self { bounds, own, nulls, values, .. } = self;
-        let nulls = nulls.map(|nulls| {
-            memory::probe_alloc(nulls.len().div_ceil(8))?;
-            let bits = nulls.inner().sliced();
-            let bits = BooleanBuffer::new(Buffer::from_slice_ref(bits.as_slice()), 0, nulls.len());
-            Ok::<_, Error>(NullBuffer::new(bits))
-        });
-        let bounds = bounds.settled(match &values {
-            RowValues::Views(texts) => texts.len(),
-            RowValues::List(items, _) => items.len(),
-            RowValues::Bytes(bytes) => bytes.len(),
-        })?;
-        Ok(Self { ends: bounds.ends(), bounds, own, nulls: nulls.transpose()?, values })
+        let nulls = checked(|| validity(nulls.as_ref()))?;
+        let bounds = bounds.settled(values.len())?;
+        Ok(Self { ends: bounds.ends(), bounds, own, nulls, values })
     }
 
     pub(super) fn null_count(&self) -> usize {
@@ -107,11 +98,7 @@ impl Rows {
 
     fn check_ends(&self) -> Result<(), Error> {
         let Some(ends) = &self.ends else { return Ok(()) };
-        let values = match &self.values {
-            RowValues::List(items, _) => items.len(),
-            RowValues::Bytes(bytes) => bytes.len(),
-            RowValues::Views(_) => return Ok(()),
-        };
+        let values = self.values.len();
         let wide = |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX);
         let (offset, previous) = (wide(ends.end), wide(ends.start));
         if ends.end > values {
@@ -124,52 +111,17 @@ impl Rows {
         Ok(())
     }
 
-    fn lists<O: OffsetSizeTrait>(list: &GenericListArray<O>, item: &FieldRef) -> (Bounds, RowValues)
-    where
-        ScalarBuffer<O>: Into<Bounds>,
-    {
-        let bounds = list.offsets().inner().clone().into();
-        (bounds, RowValues::List(list.values().clone(), item.clone()))
-    }
-
-    fn bytes<T: types::ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, RowValues)
-    where
-        ScalarBuffer<T::Offset>: Into<Bounds>,
-    {
-        let bounds = array.offsets().inner().clone().into();
-        (bounds, RowValues::Bytes(array.values().clone()))
-    }
-
     fn views<T: types::ByteViewType>(
         array: &arrow_array::GenericByteViewArray<T>,
     ) -> Result<(Bounds, RowValues), Error> {
-        // Reads each view only once, because it may change.
-        let view = |(row, &view): (usize, &u128)| {
-            let view = arrow_data::ByteView::from(view);
-            let len = usize::try_from(view.length).unwrap_or(0);
-            if view.length <= arrow_data::MAX_INLINE_VIEW_LEN {
-                // Short values are stored in the view itself, after the length.
-                return Ok(array.views().inner().slice_with_length(16 * row + 4, len));
-            }
-            let at = |index: u32| usize::try_from(index).unwrap_or(usize::MAX);
-            let block = array.data_buffers().get(at(view.buffer_index));
-            let values = block.map_or(0, Buffer::len);
-            match (block, at(view.offset).saturating_add(len)) {
-                (Some(block), end) if end <= values => {
-                    Ok(block.slice_with_length(at(view.offset), len))
-                }
-                (_, end) => {
-                    let offset = i64::try_from(end).unwrap_or(i64::MAX);
-                    Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }))
-                }
-            }
-        };
         // The view of a null row may be invalid.
         let nulls = array.nulls();
-        let views = array.views().iter().enumerate();
-        let buffers = memory::try_collect(views.map(|(row, bits)| match nulls {
+        let buffers = memory::try_collect((0..array.len()).map(|row| match nulls {
             Some(nulls) if nulls.is_null(row) => Ok(Buffer::default()),
-            _ => view((row, bits)),
+            _ => match place(array.views(), array.data_buffers(), row) {
+                Ok((block, at)) => Ok(block.slice_with_length(at.start, at.len())),
+                Err(problem) => Err(Error::BadOffsets(problem)),
+            },
         }))?;
         let bounds = Bounds::Lengths(memory::collect(buffers.iter().map(Buffer::len))?);
         Ok((bounds, RowValues::Views(buffers)))

@@ -1,0 +1,219 @@
+//! The range of each row among all values: offsets, or offsets and sizes.
+
+use std::ops::Range;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{self, ByteArrayType};
+use arrow_array::{
+    Array, ArrayRef, GenericByteArray, GenericListArray, GenericListViewArray, OffsetSizeTrait,
+    StructArray,
+};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
+use arrow_schema::{DataType, FieldRef};
+
+use crate::error::{Error, OffsetsProblem};
+use crate::ffi::DLDataType;
+use crate::memory;
+
+/// Offsets or sizes of 32 or 64 bits.
+pub(crate) struct Numbers {
+    bytes: Buffer,
+    is_large: bool,
+}
+
+/// The range of each row's values.
+pub(crate) enum Bounds {
+    Offsets(Numbers),
+    /// Offsets and sizes of list views.
+    Views(Numbers, Numbers),
+    /// Lengths only, for byte views, whose values are in several buffers.
+    Lengths(Vec<usize>),
+}
+
+impl Numbers {
+    pub(crate) fn new<O: OffsetSizeTrait>(numbers: &ScalarBuffer<O>) -> Self {
+        Self { bytes: numbers.inner().clone(), is_large: O::IS_LARGE }
+    }
+
+    fn len(&self) -> usize {
+        self.bytes.len() / if self.is_large { 8 } else { 4 }
+    }
+
+    fn at(&self, index: usize) -> i64 {
+        match self.is_large {
+            true => self.bytes[8 * index..].first_chunk().map_or(0, |&it| i64::from_ne_bytes(it)),
+            false => {
+                self.bytes[4 * index..].first_chunk().map_or(0, |&it| i32::from_ne_bytes(it).into())
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = i64> {
+        (0..self.len()).map(|index| self.at(index))
+    }
+
+    fn copied(&self) -> Result<Self, Error> {
+        memory::probe_alloc(self.bytes.len())?;
+        Ok(Self { bytes: Buffer::from_slice_ref(&self.bytes), ..*self })
+    }
+}
+
+/// What rows of different lengths consist of.
+#[derive(Clone, Copy)]
+pub(crate) enum Items<'a> {
+    Bytes(&'a Buffer),
+    List(&'a ArrayRef, &'a FieldRef),
+    Map(&'a StructArray),
+}
+
+impl<'a> Items<'a> {
+    /// The array of the items; `None` for bytes.
+    pub(crate) fn array(self) -> Option<&'a dyn Array> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::List(values, _) => Some(values),
+            Self::Map(entries) => Some(entries),
+        }
+    }
+}
+
+impl Bounds {
+    /// The bounds and the items of an array whose rows differ in length; `None` for other types and for byte views.
+    pub(crate) fn of(array: &dyn Array) -> Option<(Self, Items<'_>)> {
+        fn bytes<T: ByteArrayType>(array: &GenericByteArray<T>) -> (Bounds, Items<'_>) {
+            (Bounds::Offsets(Numbers::new(array.offsets().inner())), Items::Bytes(array.values()))
+        }
+        fn list<'a, O: OffsetSizeTrait>(
+            list: &'a GenericListArray<O>,
+            item: &'a FieldRef,
+        ) -> (Bounds, Items<'a>) {
+            let offsets = Numbers::new(list.offsets().inner());
+            (Bounds::Offsets(offsets), Items::List(list.values(), item))
+        }
+        fn view<'a, O: OffsetSizeTrait>(
+            list: &'a GenericListViewArray<O>,
+            item: &'a FieldRef,
+        ) -> (Bounds, Items<'a>) {
+            let bounds = Bounds::Views(Numbers::new(list.offsets()), Numbers::new(list.sizes()));
+            (bounds, Items::List(list.values(), item))
+        }
+        Some(match array.data_type() {
+            DataType::Utf8 => bytes(array.as_bytes::<types::Utf8Type>()),
+            DataType::LargeUtf8 => bytes(array.as_bytes::<types::LargeUtf8Type>()),
+            DataType::Binary => bytes(array.as_bytes::<types::BinaryType>()),
+            DataType::LargeBinary => bytes(array.as_bytes::<types::LargeBinaryType>()),
+            DataType::List(item) => list(array.as_list::<i32>(), item),
+            DataType::LargeList(item) => list(array.as_list::<i64>(), item),
+            DataType::ListView(item) => view(array.as_list_view::<i32>(), item),
+            DataType::LargeListView(item) => view(array.as_list_view::<i64>(), item),
+            DataType::Map(..) => {
+                let map = array.as_map();
+                (Self::Offsets(Numbers::new(map.offsets().inner())), Items::Map(map.entries()))
+            }
+            _ => return None,
+        })
+    }
+
+    /// The dtype of the offsets, or the one that they would have.
+    pub(crate) fn dtype(&self) -> DLDataType {
+        let is_small =
+            matches!(self, Self::Offsets(numbers) | Self::Views(numbers, _) if !numbers.is_large);
+        if is_small { DLDataType::INT32 } else { DLDataType::INT64 }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Self::Offsets(offsets) => offsets.len().saturating_sub(1),
+            Self::Views(offsets, _) => offsets.len(),
+            Self::Lengths(lengths) => lengths.len(),
+        }
+    }
+
+    /// The range of an existing row.
+    pub(crate) fn range(&self, row: usize) -> Range<usize> {
+        match self {
+            Self::Offsets(offsets) => offsets.at(row).as_usize()..offsets.at(row + 1).as_usize(),
+            Self::Views(offsets, sizes) => {
+                let start = offsets.at(row).as_usize();
+                start..start.saturating_add(sizes.at(row).as_usize())
+            }
+            Self::Lengths(lengths) => 0..lengths[row],
+        }
+    }
+
+    /// The offsets buffer, if there is one.
+    pub(crate) fn buffer(&self) -> Option<&Buffer> {
+        match self {
+            Self::Offsets(offsets) => Some(&offsets.bytes),
+            _ => None,
+        }
+    }
+
+    /// The start of the first row and the end of the last one, also without rows; `None` without offsets.
+    pub(crate) fn ends(&self) -> Option<Range<usize>> {
+        let Self::Offsets(offsets) = self else { return None };
+        let last = offsets.len().checked_sub(1)?;
+        Some(offsets.at(0).as_usize()..offsets.at(last).as_usize())
+    }
+
+    /// A copy, checked.
+    pub(crate) fn settled(self, values: usize) -> Result<Self, Error> {
+        let settled = match &self {
+            Self::Offsets(offsets) => Self::Offsets(offsets.copied()?),
+            Self::Views(starts, sizes) => Self::Views(starts.copied()?, sizes.copied()?),
+            Self::Lengths(_) => return Ok(self),
+        };
+        settled.check(values)?;
+        Ok(settled)
+    }
+
+    /// Checks that offsets are not negative and do not decrease, and that all rows are within this many values.
+    pub(crate) fn check(&self, values: usize) -> Result<(), Error> {
+        let beyond = match self {
+            Self::Offsets(offsets) => {
+                check_rising(offsets)?;
+                self.ends().map(|ends| ends.end).filter(|&end| end > values)
+            }
+            Self::Views(starts, sizes) => {
+                let mut ends = starts.iter().zip(sizes.iter()).map(end);
+                ends.find(|&end| end > values)
+            }
+            Self::Lengths(_) => None,
+        };
+        let Some(end) = beyond else { return Ok(()) };
+        let offset = i64::try_from(end).unwrap_or(i64::MAX);
+        Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }))
+    }
+
+    /// The lengths of the rows; null rows have length 0.
+    pub(crate) fn lengths<'a>(
+        &'a self,
+        nulls: Option<&'a NullBuffer>,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let is_null = move |row| nulls.is_some_and(|nulls| nulls.is_null(row));
+        (0..self.rows()).map(move |row| if is_null(row) { 0 } else { self.range(row).len() })
+    }
+}
+
+/// Checks that offsets are non-negative and non-decreasing.
+fn check_rising(offsets: &Numbers) -> Result<(), Error> {
+    let mut previous = 0;
+    for (index, offset) in offsets.iter().enumerate() {
+        if offset < previous {
+            return Err(Error::BadOffsets(match index {
+                0 => OffsetsProblem::Negative { index, offset },
+                _ => OffsetsProblem::Decreasing { index, offset, previous },
+            }));
+        }
+        previous = offset;
+    }
+    Ok(())
+}
+
+/// The end of a row of a list view.
+fn end((start, size): (i64, i64)) -> usize {
+    match (usize::try_from(start), usize::try_from(size)) {
+        (Ok(start), Ok(size)) => start.saturating_add(size),
+        _ => usize::MAX,
+    }
+}
