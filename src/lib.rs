@@ -45,7 +45,6 @@ mod plan;
 mod possible;
 mod reshape;
 mod scalar;
-mod setters;
 mod typed;
 
 /// Without Python there are no exceptions to set aside.

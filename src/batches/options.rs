@@ -8,7 +8,6 @@ use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::ExportOptions;
 use crate::names;
-use crate::setters::setters;
 
 /// How to make batches. Options added later will default to the present behaviour.
 ///
@@ -71,20 +70,70 @@ impl Default for BatchOptions {
     }
 }
 
-setters! { BatchOptions {
-    with_batch_size(rows: impl Into<Option<usize>>) batch_size = rows.into();
-    with_drop_last(drop_last: bool) drop_last = drop_last;
-    with_columns(names: impl IntoIterator<Item = impl Into<String>>) columns =
-        Some(names.into_iter().map(Into::into).collect());
-    with_label(name: impl Into<String>) label = Some(name.into());
-    with_matrix(matrix: bool) matrix = matrix;
-    with_export(export: ExportOptions) export = export;
-    with_shuffle(rows: usize, seed: u64) shuffle = Some((rows, seed));
-    with_shard(index: usize, count: usize) shard = (index, count);
-    with_prefetch(batches: usize) prefetch = batches;
-} }
-
 impl BatchOptions {
+    /// Sets [`batch_size`](Self::batch_size).
+    #[must_use]
+    pub fn with_batch_size(mut self, rows: impl Into<Option<usize>>) -> Self {
+        self.batch_size = rows.into();
+        self
+    }
+
+    /// Sets [`drop_last`](Self::drop_last).
+    #[must_use]
+    pub fn with_drop_last(mut self, drop_last: bool) -> Self {
+        self.drop_last = drop_last;
+        self
+    }
+
+    /// Sets [`columns`](Self::columns).
+    #[must_use]
+    pub fn with_columns(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.columns = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Sets [`label`](Self::label).
+    #[must_use]
+    pub fn with_label(mut self, name: impl Into<String>) -> Self {
+        self.label = Some(name.into());
+        self
+    }
+
+    /// Sets [`matrix`](Self::matrix).
+    #[must_use]
+    pub fn with_matrix(mut self, matrix: bool) -> Self {
+        self.matrix = matrix;
+        self
+    }
+
+    /// Sets [`export`](Self::export).
+    #[must_use]
+    pub fn with_export(mut self, export: ExportOptions) -> Self {
+        self.export = export;
+        self
+    }
+
+    /// Sets [`shuffle`](Self::shuffle).
+    #[must_use]
+    pub fn with_shuffle(mut self, rows: usize, seed: u64) -> Self {
+        self.shuffle = Some((rows, seed));
+        self
+    }
+
+    /// Sets [`shard`](Self::shard).
+    #[must_use]
+    pub fn with_shard(mut self, index: usize, count: usize) -> Self {
+        self.shard = (index, count);
+        self
+    }
+
+    /// Sets [`prefetch`](Self::prefetch).
+    #[must_use]
+    pub fn with_prefetch(mut self, batches: usize) -> Self {
+        self.prefetch = batches;
+        self
+    }
+
     /// An error for contradictory options.
     pub(super) fn check(&self) -> Result<(), Error> {
         let (index, count) = self.shard;

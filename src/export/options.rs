@@ -3,7 +3,6 @@
 use crate::copy::CopyPolicy;
 use crate::ffi::DLDataType;
 use crate::scalar::Scalar;
-use crate::setters::setters;
 
 /// How to export. Options added later will default to the present behaviour.
 ///
@@ -36,14 +35,42 @@ pub struct ExportOptions {
     pub order: Order,
 }
 
-setters! { ExportOptions {
-    /// It is a policy, or the array API's `Option<bool>`.
-    with_copy(copy: impl Into<CopyPolicy>) copy = copy.into();
-    with_nulls(nulls: NullPolicy) nulls = nulls;
-    with_physical(physical: bool) physical = physical;
-    with_dtype(dtype: impl Into<Option<DLDataType>>) dtype = dtype.into();
-    with_order(order: Order) order = order;
-} }
+impl ExportOptions {
+    /// Sets [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
+    #[must_use]
+    pub fn with_copy(mut self, copy: impl Into<CopyPolicy>) -> Self {
+        self.copy = copy.into();
+        self
+    }
+
+    /// Sets [`nulls`](Self::nulls).
+    #[must_use]
+    pub fn with_nulls(mut self, nulls: NullPolicy) -> Self {
+        self.nulls = nulls;
+        self
+    }
+
+    /// Sets [`physical`](Self::physical).
+    #[must_use]
+    pub fn with_physical(mut self, physical: bool) -> Self {
+        self.physical = physical;
+        self
+    }
+
+    /// Sets [`dtype`](Self::dtype).
+    #[must_use]
+    pub fn with_dtype(mut self, dtype: impl Into<Option<DLDataType>>) -> Self {
+        self.dtype = dtype.into();
+        self
+    }
+
+    /// Sets [`order`](Self::order).
+    #[must_use]
+    pub fn with_order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+}
 
 /// How nulls are exported, at all levels of nested types. Nulls outside of a slice do not count.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

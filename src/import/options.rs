@@ -3,7 +3,6 @@
 use arrow_schema::FieldRef;
 
 use crate::copy::CopyPolicy;
-use crate::setters::setters;
 
 /// How to import. Options added later will default to the present behaviour.
 ///
@@ -21,11 +20,21 @@ pub struct ImportOptions {
     pub representation: Representation,
 }
 
-setters! { ImportOptions {
-    /// It is a policy, or the array API's `Option<bool>`.
-    with_copy(copy: impl Into<CopyPolicy>) copy = copy.into();
-    with_representation(representation: Representation) representation = representation;
-} }
+impl ImportOptions {
+    /// Sets [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
+    #[must_use]
+    pub fn with_copy(mut self, copy: impl Into<CopyPolicy>) -> Self {
+        self.copy = copy.into();
+        self
+    }
+
+    /// Sets [`representation`](Self::representation).
+    #[must_use]
+    pub fn with_representation(mut self, representation: Representation) -> Self {
+        self.representation = representation;
+        self
+    }
+}
 
 /// The Arrow type that holds a tensor, where there are several.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
