@@ -1,13 +1,19 @@
 //! Converts arrays without other owners to writable tensors.
 
+use std::fmt;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, make_array};
-use arrow_data::ArrayData;
-use arrow_schema::Field;
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, ArrowPrimitiveType, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray,
+    types,
+};
+use arrow_buffer::ScalarBuffer;
+use arrow_schema::{DataType, Field};
 
 use super::{ExportOptions, to_dlpack};
 use crate::copy::CopyPolicy;
+use crate::dtype::for_each_numeric;
 use crate::error::{Error, ExclusiveObstacle};
 use crate::ffi::DLPackFlags;
 use crate::memory::{self, Fresh, ManagedTensor};
@@ -103,37 +109,56 @@ pub fn into_tensor_with_field(
     }
 }
 
-/// The memory of an array without nulls whose values begin at its start; otherwise the array. It has one buffer, as
-/// numbers, binaries of a fixed size and fixed-size lists of them do.
-fn claim(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
-    if Arc::strong_count(&array) > 1 {
-        return Err((array, ExclusiveObstacle::Shared));
-    }
-    // The data outlives the array, so that the buffer has one owner unless it is shared.
-    let data = array.to_data();
-    drop(array);
-    let (data_type, len, nulls, offset, mut buffers, mut children) = data.into_parts();
-    let claimed = match children.pop() {
-        Some(child) => claim(make_array(child)).map_err(|(child, obstacle)| {
-            children.push(child.to_data());
-            obstacle
-        }),
-        None => memory::claim(buffers.pop().unwrap_or_default()).map_err(|(buffer, obstacle)| {
-            buffers.push(buffer);
-            obstacle
-        }),
+/// The memory of an array without nulls whose values begin at its start; otherwise the array.
+type Claimed = Result<Fresh, (ArrayRef, ExclusiveObstacle)>;
+
+macro_rules! dispatch {
+    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
+        fn claim(array: ArrayRef) -> Claimed {
+            match array.data_type() {
+                _ if Arc::strong_count(&array) > 1 => Err((array, ExclusiveObstacle::Shared)),
+                $(DataType::$arrow => claim_values::<types::$type>(array),)*
+                DataType::FixedSizeList(..) => claim_list(array),
+                DataType::FixedSizeBinary(_) => claim_binary(array),
+                _ => Err((array, ExclusiveObstacle::Foreign)),
+            }
+        }
     };
-    claimed.map_err(|obstacle| {
-        let data = ArrayData::builder(data_type).len(len).offset(offset).nulls(nulls);
-        let data = data.buffers(buffers).child_data(children).build();
-        let data = data.unwrap_or_else(|_| unreachable!("an array that was valid is valid"));
-        (make_array(data), obstacle)
+}
+for_each_numeric!(dispatch);
+
+// In each arm the clone outlives the original array, so that the buffer has one owner unless it is shared.
+
+fn claim_values<T: ArrowPrimitiveType>(array: ArrayRef) -> Claimed {
+    let (data_type, values, nulls) = array.as_primitive::<T>().clone().into_parts();
+    drop(array);
+    memory::claim(values.into_inner()).map_err(|(buffer, obstacle)| {
+        let values = PrimitiveArray::<T>::new(ScalarBuffer::from(buffer), nulls);
+        let array: ArrayRef = Arc::new(values.with_data_type(data_type));
+        (array, obstacle)
+    })
+}
+
+fn claim_binary(array: ArrayRef) -> Claimed {
+    let (width, values, nulls) = array.as_fixed_size_binary().clone().into_parts();
+    drop(array);
+    memory::claim(values).map_err(|(buffer, obstacle)| {
+        let array: ArrayRef = Arc::new(FixedSizeBinaryArray::new(width, buffer, nulls));
+        (array, obstacle)
+    })
+}
+
+fn claim_list(array: ArrayRef) -> Claimed {
+    let (item, size, values, nulls) = array.as_fixed_size_list().clone().into_parts();
+    drop(array);
+    claim(values).map_err(|(values, obstacle)| {
+        let array: ArrayRef = Arc::new(FixedSizeListArray::new(item, size, values, nulls));
+        (array, obstacle)
     })
 }
 
 /// The error of [`into_tensor`], with the array that was passed.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{error}")]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct IntoTensorError {
     /// The array, unchanged.
@@ -141,6 +166,14 @@ pub struct IntoTensorError {
     /// Why the array was refused.
     pub error: Error,
 }
+
+impl fmt::Display for IntoTensorError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for IntoTensorError {}
 
 /// Drops the array.
 impl From<IntoTensorError> for Error {
