@@ -1,10 +1,12 @@
 use arrow_array::builder::{Int32Builder, MapBuilder, StringBuilder};
-use arrow_array::types::Float32Type;
+use arrow_array::types::{Float32Type, Int8Type};
 use arrow_array::{
-    BinaryArray, BooleanArray, Decimal128Array, FixedSizeBinaryArray, FixedSizeListArray,
-    Float64Array, LargeListArray, LargeStringArray, ListArray, NullArray, StringArray,
-    StringViewArray,
+    BinaryArray, BooleanArray, Decimal128Array, DictionaryArray, FixedSizeBinaryArray,
+    FixedSizeListArray, Float64Array, LargeListArray, LargeStringArray, ListArray, ListViewArray,
+    MapArray, NullArray, StringArray, StringViewArray, UnionArray,
 };
+use arrow_buffer::ScalarBuffer;
+use arrow_schema::{Field, UnionFields};
 
 use super::*;
 
@@ -41,8 +43,50 @@ fn arrays() -> Vec<ArrayRef> {
         Arc::new(FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(rows, 2)),
         Arc::new(map.finish()),
         Arc::new(NullArray::new(6)),
+        Arc::new(list_view()),
+        union(None),
+        union(Some(vec![0, 0, 1, 2, 1, 3].into())),
         Arc::new(runs),
     ]
+}
+
+fn list_view() -> ListViewArray {
+    let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
+    let values = StringArray::from_iter((0..9).map(|row| (row != 4).then(|| format!("{row}"))));
+    let (offsets, sizes) = (vec![7, 0, 3, 3, 0, 8], vec![2, 3, 2, 3, 0, 1]);
+    ListViewArray::new(item, offsets.into(), sizes.into(), Arc::new(values), None)
+}
+
+/// A dense union if there are offsets, whose codes are not in the order of its children.
+fn union(offsets: Option<ScalarBuffer<i32>>) -> ArrayRef {
+    let fields =
+        [Field::new("numbers", DataType::Float64, true), Field::new("texts", DataType::Utf8, true)];
+    let fields = UnionFields::try_new([5, 2], fields).unwrap();
+    let numbers = Arc::new(Float64Array::from_iter_values([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]));
+    let texts = Arc::new(StringArray::from(vec!["a", "b", "c", "d", "e", "f"]));
+    let ids = vec![5, 2, 5, 2, 2, 5].into();
+    Arc::new(UnionArray::try_new(fields, ids, offsets, vec![numbers, texts]).unwrap())
+}
+
+#[test]
+fn slices_of_nested_dictionaries_keep_the_dictionary() {
+    let words: Vec<_> = (0..100).map(|word| word.to_string()).collect();
+    let words = words.iter().map(String::as_str).collect::<DictionaryArray<Int8Type>>();
+    let words: ArrayRef = Arc::new(words);
+    let item = Arc::new(Field::new_list_field(words.data_type().clone(), true));
+    let entries = [("keys", words.clone()), ("values", words.clone())];
+    let entries = StructArray::try_from(entries.to_vec()).unwrap();
+    let field = Arc::new(Field::new("entries", entries.data_type().clone(), false));
+    let lengths = OffsetBuffer::from_lengths([2; 50]);
+    let arrays: [ArrayRef; 3] = [
+        Arc::new(FixedSizeListArray::new(item.clone(), 2, words.clone(), None)),
+        Arc::new(ListArray::new(item, lengths.clone(), words, None)),
+        Arc::new(MapArray::new(field, lengths, entries, None, false)),
+    ];
+    for array in arrays {
+        let chunks = (0..25).map(|at| array.slice(2 * at, 2)).collect::<Vec<_>>();
+        assert_eq!(&joined(&chunks).unwrap(), &array);
+    }
 }
 
 #[test]
