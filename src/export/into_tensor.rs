@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, make_array};
-use arrow_data::ArrayData;
-use arrow_schema::Field;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray};
+use arrow_schema::{DataType, Field};
 
 use super::{ExportOptions, to_dlpack};
 use crate::copy::CopyPolicy;
 use crate::error::{Error, ExclusiveObstacle};
-use crate::ffi::DLPackFlags;
+use crate::ffi::{DLDataType, DLPackFlags};
+use crate::import::numeric;
 use crate::memory::{self, Fresh, ManagedTensor};
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
@@ -103,31 +104,32 @@ pub fn into_tensor_with_field(
     }
 }
 
-/// The memory of an array without nulls whose values begin at its start; otherwise the array. It has one buffer, as
-/// numbers, binaries of a fixed size and fixed-size lists of them do.
+/// The memory of an array without nulls whose values begin at its start; otherwise the array.
 fn claim(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
     if Arc::strong_count(&array) > 1 {
         return Err((array, ExclusiveObstacle::Shared));
     }
-    // The data outlives the array, so that the buffer has one owner unless it is shared.
-    let data = array.to_data();
-    drop(array);
-    let (data_type, len, nulls, offset, mut buffers, mut children) = data.into_parts();
-    let claimed = match children.pop() {
-        Some(child) => claim(make_array(child)).map_err(|(child, obstacle)| {
-            children.push(child.to_data());
-            obstacle
-        }),
-        None => memory::claim(buffers.pop().unwrap_or_default()).map_err(|(buffer, obstacle)| {
-            buffers.push(buffer);
-            obstacle
-        }),
+    // The values outlive the array, so that their buffer has one owner unless it is shared.
+    let (data_type, len, nulls) = (array.data_type().clone(), array.len(), array.nulls().cloned());
+    if let DataType::FixedSizeList(item, size) = data_type {
+        let values = Arc::clone(array.as_fixed_size_list().values());
+        drop(array);
+        return claim(values).map_err(|(values, obstacle)| {
+            let array: ArrayRef = Arc::new(FixedSizeListArray::new(item, size, values, nulls));
+            (array, obstacle)
+        });
+    }
+    let width = match data_type {
+        DataType::FixedSizeBinary(width) => width,
+        _ if DLDataType::from_arrow(&data_type).is_some() => 0,
+        _ => return Err((array, ExclusiveObstacle::Foreign)),
     };
-    claimed.map_err(|obstacle| {
-        let data = ArrayData::builder(data_type).len(len).offset(offset).nulls(nulls);
-        let data = data.buffers(buffers).child_data(children).build();
-        let data = data.unwrap_or_else(|_| unreachable!("an array that was valid is valid"));
-        (make_array(data), obstacle)
+    let values = array.to_data().buffers()[0].clone();
+    drop(array);
+    memory::claim(values).map_err(|(values, obstacle)| {
+        let numbers = numeric(&data_type, 0, len, &values, nulls.as_ref());
+        let binaries = || -> ArrayRef { Arc::new(FixedSizeBinaryArray::new(width, values, nulls)) };
+        (numbers.unwrap_or_else(binaries), obstacle)
     })
 }
 
