@@ -109,3 +109,30 @@ def test_ctrl_c_ends_a_long_import():
         arrow_dlpack.to_tensor(reader)
     timer.join()
     assert reader.read_next_batch().num_rows == 1
+
+
+WORDS = pa.array([f"word {n}" for n in range(100)]).dictionary_encode()
+CODES = pa.DictionaryArray.from_arrays(pa.array(range(100), "int8"), WORDS.dictionary)
+PAIRS = pa.StructArray.from_arrays([CODES], ["word"])
+NUMBERS = pa.array(range(100))
+NESTED = [
+    pa.MapArray.from_arrays(range(0, 101, 2), NUMBERS, CODES),
+    pa.FixedSizeListArray.from_arrays(PAIRS, 2),
+    pa.UnionArray.from_sparse(pa.array([0, 1] * 50, "int8"), [CODES, NUMBERS]),
+    pa.UnionArray.from_dense(
+        pa.array([0, 1] * 50, "int8"),
+        pa.array([n // 2 for n in range(100)], "int32"),
+        [CODES, NUMBERS],
+    ),
+    pa.ListViewArray.from_arrays(range(100), [1] * 100, CODES),
+]
+
+
+@pytest.mark.parametrize("copy", [None, True])
+@pytest.mark.parametrize("column", NESTED, ids=lambda column: str(column.type)[:20])
+def test_slices_of_a_column_with_a_dictionary_within_are_joined(column, copy):
+    chunks = pa.chunked_array([column.slice(at, 5) for at in range(0, len(column), 5)])
+    joined = pa.array(arrow_dlpack.Array(chunks, copy=copy))
+    joined.validate(full=True)
+    assert joined.to_pylist() == column.to_pylist()
+    assert joined.nbytes < 2 * column.nbytes

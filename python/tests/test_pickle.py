@@ -213,3 +213,17 @@ def test_another_process_gets_them():
     pair = Tensor.from_dlpack(np.arange(4)), Array(pa.array(["a", None]))
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         assert pool.map(total, [pair]) == [(6, 2)]
+
+
+BOOLS = pa.array([True, False, False])[1:]
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([1, 2, 3], "int32"), [10, 20, 30])[1:]
+
+
+@pytest.mark.parametrize("values", [BOOLS, RUNS], ids=["bool", "run_end_encoded"])
+def test_a_dictionary_of_sliced_values_keeps_its_values(values):
+    codes = pa.DictionaryArray.from_arrays(pa.array([0, 1], "int8"), values)
+    nested = pa.StructArray.from_arrays([codes, pa.array([1, 2])], ["codes", "numbers"])
+    for array in codes, nested, pa.ListArray.from_arrays([0, 1, 2], codes):
+        ours = Array(array)
+        for again in pickle.loads(pickle.dumps(ours)), copy.copy(ours), copy.deepcopy(ours):
+            assert pa.array(again).to_pylist() == array.to_pylist()

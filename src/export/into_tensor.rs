@@ -1,21 +1,16 @@
 //! Converts arrays without other owners to writable tensors.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray,
-    types,
-};
-use arrow_buffer::ScalarBuffer;
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray};
 use arrow_schema::{DataType, Field};
 
 use super::{ExportOptions, to_dlpack};
 use crate::copy::CopyPolicy;
-use crate::dtype::for_each_numeric;
 use crate::error::{Error, ExclusiveObstacle};
-use crate::ffi::DLPackFlags;
+use crate::ffi::{DLDataType, DLPackFlags};
+use crate::import::numeric;
 use crate::memory::{self, Fresh, ManagedTensor};
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
@@ -25,8 +20,8 @@ const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 ///
 /// The array must have no other owner and begin at the start of its buffer. Its memory must come from Rust's
 /// allocator or from a tensor of this crate, such as a copy or an earlier result of this function. The tensor can be
-/// written to, imported as an array and converted again, any number of times, in the same memory. If one of these
-/// conditions fails, the error contains the array, as for [`Buffer::into_vec`](arrow_buffer::Buffer::into_vec). (An array that an import had to
+/// written to, imported as an array and converted again, any number of times, in the same memory. Otherwise the error
+/// contains the array, as for [`Buffer::into_vec`](arrow_buffer::Buffer::into_vec). (An array that an import had to
 /// copy does not begin at the start of its buffer: import the result of [`ManagedTensor::copied`] instead.)
 ///
 /// ```
@@ -110,55 +105,37 @@ pub fn into_tensor_with_field(
 }
 
 /// The memory of an array without nulls whose values begin at its start; otherwise the array.
-type Claimed = Result<Fresh, (ArrayRef, ExclusiveObstacle)>;
-
-macro_rules! dispatch {
-    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
-        fn claim(array: ArrayRef) -> Claimed {
-            match array.data_type() {
-                _ if Arc::strong_count(&array) > 1 => Err((array, ExclusiveObstacle::Shared)),
-                $(DataType::$arrow => claim_values::<types::$type>(array),)*
-                DataType::FixedSizeList(..) => claim_list(array),
-                DataType::FixedSizeBinary(_) => claim_binary(array),
-                _ => Err((array, ExclusiveObstacle::Foreign)),
-            }
-        }
+fn claim(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
+    if Arc::strong_count(&array) > 1 {
+        return Err((array, ExclusiveObstacle::Shared));
+    }
+    // The values outlive the array, so that their buffer has one owner unless it is shared.
+    let (data_type, len, nulls) = (array.data_type().clone(), array.len(), array.nulls().cloned());
+    if let DataType::FixedSizeList(item, size) = data_type {
+        let values = Arc::clone(array.as_fixed_size_list().values());
+        drop(array);
+        return claim(values).map_err(|(values, obstacle)| {
+            let array: ArrayRef = Arc::new(FixedSizeListArray::new(item, size, values, nulls));
+            (array, obstacle)
+        });
+    }
+    let width = match data_type {
+        DataType::FixedSizeBinary(width) => width,
+        _ if DLDataType::from_arrow(&data_type).is_some() => 0,
+        _ => return Err((array, ExclusiveObstacle::Foreign)),
     };
-}
-for_each_numeric!(dispatch);
-
-// In each arm the clone outlives the original array, so that the buffer has one owner unless it is shared.
-
-fn claim_values<T: ArrowPrimitiveType>(array: ArrayRef) -> Claimed {
-    let (data_type, values, nulls) = array.as_primitive::<T>().clone().into_parts();
+    let values = array.to_data().buffers()[0].clone();
     drop(array);
-    memory::claim(values.into_inner()).map_err(|(buffer, obstacle)| {
-        let values = PrimitiveArray::<T>::new(ScalarBuffer::from(buffer), nulls);
-        let array: ArrayRef = Arc::new(values.with_data_type(data_type));
-        (array, obstacle)
-    })
-}
-
-fn claim_binary(array: ArrayRef) -> Claimed {
-    let (width, values, nulls) = array.as_fixed_size_binary().clone().into_parts();
-    drop(array);
-    memory::claim(values).map_err(|(buffer, obstacle)| {
-        let array: ArrayRef = Arc::new(FixedSizeBinaryArray::new(width, buffer, nulls));
-        (array, obstacle)
-    })
-}
-
-fn claim_list(array: ArrayRef) -> Claimed {
-    let (item, size, values, nulls) = array.as_fixed_size_list().clone().into_parts();
-    drop(array);
-    claim(values).map_err(|(values, obstacle)| {
-        let array: ArrayRef = Arc::new(FixedSizeListArray::new(item, size, values, nulls));
-        (array, obstacle)
+    memory::claim(values).map_err(|(values, obstacle)| {
+        let numbers = numeric(&data_type, 0, len, &values, nulls.as_ref());
+        let binaries = || -> ArrayRef { Arc::new(FixedSizeBinaryArray::new(width, values, nulls)) };
+        (numbers.unwrap_or_else(binaries), obstacle)
     })
 }
 
 /// The error of [`into_tensor`], with the array that was passed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
 #[non_exhaustive]
 pub struct IntoTensorError {
     /// The array, unchanged.
@@ -166,14 +143,6 @@ pub struct IntoTensorError {
     /// Why the array was refused.
     pub error: Error,
 }
-
-impl fmt::Display for IntoTensorError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.error.fmt(f)
-    }
-}
-
-impl std::error::Error for IntoTensorError {}
 
 /// Drops the array.
 impl From<IntoTensorError> for Error {

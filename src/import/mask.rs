@@ -13,6 +13,7 @@ use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, MaskProblem};
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
+use crate::kernels;
 use crate::memory::ManagedTensor;
 use crate::plan::Plan;
 
@@ -152,10 +153,8 @@ impl Prepared {
     pub fn run(self) -> Result<(ArrayRef, FieldRef), Error> {
         let Self { tensor, values, mask } = self;
         let Some(Mask { tensor: mask, axes, .. }) = mask else { return values.run(tensor) };
-        let nulls = match axes {
-            0 => nulls(&mask)?,
-            _ => NullBuffer::new(values.bits(mask)?),
-        };
+        let bits = if axes == 0 { kernels::pack_bools(&mask)? } else { values.bits(mask)? };
+        let nulls = NullBuffer::new(bits);
         let (array, field) = values.run(tensor)?;
         if nulls.null_count() == 0 {
             return Ok((array, field));
@@ -176,11 +175,6 @@ pub(super) fn plan(mask: &ManagedTensor, copy: CopyPolicy) -> Result<Plan, Error
     }
     mask.check_readable()?;
     Plan::of(vec![CopyReason::Bits], mask.size().div_ceil(8), copy)
-}
-
-/// A mask as a validity buffer.
-pub(super) fn nulls(mask: &ManagedTensor) -> Result<NullBuffer, Error> {
-    crate::kernels::pack_bools(mask).map(NullBuffer::new)
 }
 
 /// Whether the type has items below this many axes of a row.

@@ -71,7 +71,7 @@ pub(crate) fn masked_ragged(
             return Err(Error::BadMask(MaskProblem::Shape { mask, shape }));
         }
         let Plan { .. } = mask::plan(&mask, options.copy)?;
-        let found = mask::nulls(&mask)?;
+        let found = NullBuffer::new(kernels::pack_bools(&mask)?);
         mask::check_nullable(&field, &found)?;
         nulls = (found.null_count() > 0).then_some(found);
     }

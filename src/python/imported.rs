@@ -32,12 +32,13 @@ impl Imported {
         Ok((array, self.field))
     }
 
-    /// A copy in memory with no other owner, checked there.
+    /// One array in memory with no other owner, checked there. Chunks are joined first, so that a dictionary that they
+    /// share is copied once.
     pub(super) fn copied(self, py: Python<'_>) -> PyResult<Self> {
-        let chunks = unlocked(py, self.nbytes(), || {
-            self.chunks.iter().map(|chunk| chunks::everything(chunk)).collect::<Result<_, _>>()
-        });
-        Ok(Self { chunks: chunks?, field: self.field, moved: 0, gathered: (0, 0) })
+        let (nbytes, gathered) = (self.nbytes(), (0, 0));
+        let (array, field) = self.into_array(py)?;
+        let copy = unlocked(py, nbytes, || chunks::everything(&array))?;
+        Ok(Self { chunks: vec![copy], field, moved: 0, gathered })
     }
 
     /// The data, if it is one array and nothing was copied for it.

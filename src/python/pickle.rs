@@ -104,14 +104,38 @@ pub(super) fn array<'py>(
     let array = &chunks::addresses(array)?;
     chunks::check_appended(std::slice::from_ref(array), array.data_type())?;
     let data = fenced(|| {
-        let data = array.to_data();
-        let mut whole = MutableArrayData::new(vec![&data], false, data.len());
-        whole.try_extend(0, 0, data.len())?;
-        Ok(whole.freeze())
+        let mut whole = without_offset(&array.to_data())?;
+        reset_dictionaries(&mut whole)?;
+        Ok(whole)
     })?;
     let state = (schema, data_state(py, &data, protocol)?);
     let make = py.import("arrow_dlpack._core")?.getattr("_unpickle_array")?;
     Ok((make, state.into_pyobject(py)?))
+}
+
+/// The same rows in new memory, from their first one on.
+fn without_offset(data: &ArrayData) -> Result<ArrayData, ArrowError> {
+    let mut whole = MutableArrayData::new(vec![data], false, data.len());
+    whole.try_extend(0, 0, data.len())?;
+    Ok(whole.freeze())
+}
+
+/// Does the same with the values of dictionaries, at any depth, which `MutableArrayData` shares with their offset. Returns
+/// whether there are any.
+fn reset_dictionaries(data: &mut ArrayData) -> Result<bool, ArrowError> {
+    let is_dictionary = matches!(data.data_type(), DataType::Dictionary(..));
+    let mut found = is_dictionary;
+    let mut children = data.child_data().to_vec();
+    for child in &mut children {
+        if is_dictionary {
+            *child = without_offset(child)?;
+        }
+        found |= reset_dictionaries(child)?;
+    }
+    if found {
+        *data = data.clone().into_builder().child_data(children).build()?;
+    }
+    Ok(found)
 }
 
 /// What arrow-rs makes; a panic is an error too.
