@@ -1,10 +1,9 @@
 //! Concatenates unions, child by child.
 
-use std::collections::BTreeMap;
-
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UnionArray};
-use arrow_buffer::{ArrowNativeType, ScalarBuffer};
+use arrow_array::{Array, ArrayRef, UnionArray, make_array};
+use arrow_buffer::{ArrowNativeType, Buffer};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, UnionFields, UnionMode};
 
 use crate::memory;
@@ -22,62 +21,57 @@ pub(super) fn concat(
     let rows = unions.iter().map(|union| union.len()).sum::<usize>();
     memory::probe_alloc(rows.saturating_mul(5))?;
     let ids: Vec<i8> = unions.iter().flat_map(|union| union.type_ids().iter().copied()).collect();
-    let mut children: BTreeMap<i8, Vec<ArrayRef>> =
-        fields.iter().map(|(id, _)| (id, Vec::with_capacity(unions.len()))).collect();
-    let mut offsets = Vec::new();
-    match mode {
-        UnionMode::Sparse => {
-            for (id, parts) in &mut children {
-                parts.extend(unions.iter().map(|union| union.child(*id).slice(0, union.len())));
-            }
+    let mut data = ArrayData::builder(chunks[0].data_type().clone()).len(rows);
+    let mut offsets = vec![0; if mode == UnionMode::Dense { rows } else { 0 }];
+    for (id, _) in fields.iter() {
+        let (mut parts, mut first, mut before) = (Vec::with_capacity(unions.len()), 0, 0);
+        for union in &unions {
+            let rows = first..first + union.len();
+            let child = union.child(id);
+            let part = match union.offsets() {
+                Some(own) => dense(id, child, own, &ids[rows.clone()], before, &mut offsets[rows])?,
+                None => child.slice(0, union.len()),
+            };
+            (first, before) = (first + union.len(), before + part.len());
+            parts.push(part);
         }
-        UnionMode::Dense => {
-            let mut first = 0;
-            for union in &unions {
-                let ids = &ids[first..first + union.len()];
-                append_dense(union, ids, &mut offsets, &mut children)?;
-                first += union.len();
-            }
-        }
+        data = data.add_child_data(concat(&parts)?.to_data());
     }
-    let children = fields.iter().map(|(id, _)| concat(&children[&id]));
-    let children = children.collect::<Result<_, _>>()?;
-    let offsets = (mode == UnionMode::Dense).then(|| ScalarBuffer::from(offsets));
-    Ok(std::sync::Arc::new(UnionArray::try_new(fields.clone(), ids.into(), offsets, children)?))
+    data = data.add_buffer(Buffer::from_vec(ids));
+    if mode == UnionMode::Dense {
+        data = data.add_buffer(Buffer::from_vec(offsets));
+    }
+    let data = data.build()?;
+    data.validate_full()?;
+    Ok(make_array(data))
 }
 
-/// Appends the offsets of a dense union, and from each child the values between the first and the last that a row has.
-fn append_dense(
-    union: &UnionArray,
+/// The values of a child of a dense union from the first to the last that a row has. Writes the offsets of these rows,
+/// where so many values of other chunks come before them.
+fn dense(
+    id: i8,
+    child: &ArrayRef,
+    own: &[i32],
     ids: &[i8],
-    offsets: &mut Vec<i32>,
-    children: &mut BTreeMap<i8, Vec<ArrayRef>>,
-) -> Result<(), ArrowError> {
-    let malformed =
-        || ArrowError::InvalidArgumentError("the union's rows are in no child".to_owned());
-    let own: Vec<i32> = union.offsets().ok_or_else(malformed)?.to_vec();
-    let mut ends: BTreeMap<i8, (usize, usize)> = BTreeMap::new();
-    for (id, at) in ids.iter().zip(&own) {
-        let at = usize::try_from(*at).map_err(|_| malformed())?;
-        let ends = ends.entry(*id).or_insert((at, at));
-        *ends = (ends.0.min(at), ends.1.max(at));
+    before: usize,
+    offsets: &mut [i32],
+) -> Result<ArrayRef, ArrowError> {
+    let mut ends: Option<(i32, i32)> = None;
+    for ((&at, written), _) in own.iter().zip(&mut *offsets).zip(ids).filter(|(_, of)| **of == id) {
+        *written = at;
+        ends = ends.map_or(Some((at, at)), |(first, last)| Some((first.min(at), last.max(at))));
     }
-    let mut starts: BTreeMap<i8, usize> = BTreeMap::new();
-    for (id, parts) in children {
-        let (first, len) = ends.get(id).map_or((0, 0), |ends| (ends.0, ends.1 - ends.0 + 1));
-        let child = union.child(*id);
-        if first.saturating_add(len) > child.len() {
-            return Err(malformed());
-        }
-        starts.insert(*id, parts.iter().map(|part| part.len()).sum());
-        parts.push(child.slice(first, len));
+    let Some((first, last)) = ends else { return Ok(child.slice(0, 0)) };
+    if first < 0 || last.as_usize() >= child.len() {
+        let message = "the union's rows are in no child".to_owned();
+        return Err(ArrowError::InvalidArgumentError(message));
     }
-    for (id, at) in ids.iter().zip(own) {
-        let (Some(start), Some(ends)) = (starts.get(id), ends.get(id)) else {
-            return Err(malformed());
-        };
-        let at = start + at.as_usize() - ends.0;
-        offsets.push(i32::try_from(at).map_err(|_| ArrowError::OffsetOverflowError(at))?);
+    let len = (last - first).as_usize() + 1;
+    let end = before.saturating_add(len);
+    i32::try_from(end).map_err(|_| ArrowError::OffsetOverflowError(end))?;
+    let by = i32::try_from(before).unwrap_or(0) - first;
+    for (written, _) in offsets.iter_mut().zip(ids).filter(|(_, of)| **of == id) {
+        *written += by;
     }
-    Ok(())
+    Ok(child.slice(first.as_usize(), len))
 }
