@@ -197,17 +197,25 @@ impl Bounds {
 
 /// Checks that offsets are non-negative and non-decreasing.
 fn check_rising(offsets: &Numbers) -> Result<(), Error> {
-    let mut previous = 0;
-    for (index, offset) in offsets.iter().enumerate() {
-        if offset < previous {
-            return Err(Error::BadOffsets(match index {
-                0 => OffsetsProblem::Negative { index, offset },
-                _ => OffsetsProblem::Decreasing { index, offset, previous },
-            }));
-        }
-        previous = offset;
+    match offsets.is_large {
+        true => rising::<i64>(offsets.bytes.typed_data()),
+        false => rising::<i32>(offsets.bytes.typed_data()),
     }
-    Ok(())
+}
+
+fn rising<O: OffsetSizeTrait + Into<i64>>(offsets: &[O]) -> Result<(), Error> {
+    if offsets.first().is_none_or(|first| *first >= O::zero()) && offsets.is_sorted() {
+        return Ok(());
+    }
+    let previous = |index: usize| index.checked_sub(1).map_or(O::zero(), |before| offsets[before]);
+    let falling =
+        offsets.iter().copied().enumerate().find(|&(index, offset)| offset < previous(index));
+    let Some((index, offset)) = falling else { return Ok(()) };
+    let (offset, previous) = (offset.into(), previous(index).into());
+    Err(Error::BadOffsets(match index {
+        0 => OffsetsProblem::Negative { index, offset },
+        _ => OffsetsProblem::Decreasing { index, offset, previous },
+    }))
 }
 
 /// The end of a row of a list view.
