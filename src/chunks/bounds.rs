@@ -1,5 +1,6 @@
 //! The range of each row among all values: offsets, or offsets and sizes.
 
+use std::mem;
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
@@ -191,7 +192,18 @@ impl Bounds {
         nulls: Option<&'a NullBuffer>,
     ) -> impl Iterator<Item = usize> + 'a {
         let is_null = move |row| nulls.is_some_and(|nulls| nulls.is_null(row));
-        (0..self.rows()).map(move |row| if is_null(row) { 0 } else { self.range(row).len() })
+        let mut start = self.ends().map_or(0, |ends| ends.start);
+        (0..self.rows()).map(move |row| {
+            let length = match self {
+                // Each offset ends a row and starts the next one: it is read once.
+                Self::Offsets(offsets) => {
+                    let end = offsets.at(row + 1).as_usize();
+                    end - mem::replace(&mut start, end)
+                }
+                _ => self.range(row).len(),
+            };
+            if is_null(row) { 0 } else { length }
+        })
     }
 }
 
