@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::FieldRef;
+use arrow_schema::{DataType, FieldRef};
 use pyo3::prelude::*;
 
+use super::ffi_validate::child_types;
 use super::run::unlocked;
 use crate::chunks;
 use crate::copy::CopyReason;
@@ -32,12 +33,16 @@ impl Imported {
         Ok((array, self.field))
     }
 
-    /// One array in memory with no other owner, checked there. Chunks are joined first, so that a dictionary that they
-    /// share is copied once.
+    /// One array in memory with no other owner, checked there. Chunks are joined first, which copies all but
+    /// dictionaries and byte views.
     pub(super) fn copied(self, py: Python<'_>) -> PyResult<Self> {
         let (nbytes, gathered) = (self.nbytes(), (0, 0));
+        let is_new = self.chunks.len() > 1 && !joins_share(self.field.data_type());
         let (array, field) = self.into_array(py)?;
-        let copy = unlocked(py, nbytes, || chunks::everything(&array))?;
+        let copy = match is_new {
+            true => array,
+            false => unlocked(py, nbytes, || chunks::everything(&array))?,
+        };
         Ok(Self { chunks: vec![copy], field, moved: 0, gathered })
     }
 
@@ -56,4 +61,11 @@ impl Imported {
     pub(super) fn nbytes(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
     }
+}
+
+/// Whether a join of several chunks may keep some of their memory.
+fn joins_share(data_type: &DataType) -> bool {
+    use DataType::{BinaryView, Dictionary, Utf8View};
+    matches!(data_type, Dictionary(..) | Utf8View | BinaryView)
+        || child_types(data_type).into_iter().any(|(child, _)| joins_share(child))
 }
