@@ -76,6 +76,14 @@ impl<'a> Items<'a> {
             Self::Map(entries) => Some(entries),
         }
     }
+
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::List(values, _) => values.len(),
+            Self::Map(entries) => entries.len(),
+        }
+    }
 }
 
 impl Bounds {
@@ -147,6 +155,14 @@ impl Bounds {
         match self {
             Self::Offsets(offsets) => Some(&offsets.bytes),
             _ => None,
+        }
+    }
+
+    /// The offsets, if there are any of this width; otherwise none.
+    pub(crate) fn offsets<O: OffsetSizeTrait>(&self) -> &[O] {
+        match self {
+            Self::Offsets(offsets) if offsets.is_large == O::IS_LARGE => offsets.bytes.typed_data(),
+            _ => &[],
         }
     }
 

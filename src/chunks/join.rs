@@ -17,13 +17,12 @@ use arrow_array::{
     Array, ArrayRef, ArrowNativeTypeOp, OffsetSizeTrait, PrimitiveArray, RunArray, StructArray,
     make_array,
 };
-use arrow_buffer::{
-    ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer, OffsetBuffer,
-};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer};
 use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType, Fields};
 
+use super::bounds::{Bounds, Items};
 use super::checked::checked;
 use super::coded::of_one_dictionary;
 use super::dictionary::most;
@@ -52,24 +51,14 @@ fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     }
     match first.data_type() {
         DataType::Struct(fields) => structs(chunks, fields),
-        DataType::List(_) => lists(chunks, |chunk| {
-            let list = chunk.as_list::<i32>();
-            (list.offsets(), Arc::clone(list.values()))
-        }),
-        DataType::LargeList(_) => lists(chunks, |chunk| {
-            let list = chunk.as_list::<i64>();
-            (list.offsets(), Arc::clone(list.values()))
-        }),
-        DataType::Map(..) => lists(chunks, |chunk| {
-            let map = chunk.as_map();
-            (map.offsets(), Arc::new(map.entries().clone()))
-        }),
+        DataType::List(_) | DataType::Map(..) | DataType::Utf8 | DataType::Binary => {
+            rows::<i32>(chunks)
+        }
+        DataType::LargeList(_) | DataType::LargeUtf8 | DataType::LargeBinary => rows::<i64>(chunks),
         DataType::ListView(_) => views::<i32>(chunks),
         DataType::LargeListView(_) => views::<i64>(chunks),
         DataType::FixedSizeList(_, size) => fixed_size_lists(chunks, size.as_usize()),
         DataType::Union(fields, mode) => unions::concat(chunks, fields, *mode, &concat),
-        DataType::Utf8 | DataType::Binary => bytes::<i32>(chunks),
-        DataType::LargeUtf8 | DataType::LargeBinary => bytes::<i64>(chunks),
         DataType::Boolean => booleans(chunks),
         DataType::FixedSizeBinary(width) => items(chunks, width.as_usize()),
         other => match other.primitive_width() {
@@ -107,23 +96,29 @@ fn booleans(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     Ok(make_array(like(chunks)?.add_buffer(values.into_inner()).build()?))
 }
 
-/// Texts or binaries.
-fn bytes<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
-    let data = memory::collect(chunks.iter().map(|chunk| chunk.to_data()))?;
-    let own = data.iter().map(|data| {
-        let own = if data.is_empty() { &[][..] } else { &data.buffer::<O>(0)[..=data.len()] };
-        (own, data.buffers()[1].len())
-    });
-    let (offsets, ranges) = offsets::<O>(own)?;
-    let values = data.iter().zip(ranges);
-    let values =
-        values.map(|(data, range)| data.buffers()[1].slice_with_length(range.start, range.len()));
-    let values = together(&memory::collect(values)?)?;
-    Ok(make_array(like(chunks)?.add_buffer(offsets).add_buffer(values).build()?))
+/// Lists, maps, texts or binaries, with only the values that are in a row.
+fn rows<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let parts: Vec<_> = chunks.iter().filter_map(|chunk| Bounds::of(chunk)).collect();
+    let own = parts.iter().map(|(bounds, items)| (bounds.offsets::<O>(), items.len()));
+    let (offsets, ranges) = offsets(own)?;
+    let (mut bytes, mut values) = (Vec::new(), Vec::new());
+    for ((_, items), range) in parts.iter().zip(ranges) {
+        match items {
+            Items::Bytes(all) => bytes.push(all.slice_with_length(range.start, range.len())),
+            Items::List(all, _) => values.push(all.slice(range.start, range.len())),
+            Items::Map(all) => values.push(Arc::new(all.slice(range.start, range.len()))),
+        }
+    }
+    let data = like(chunks)?.add_buffer(offsets);
+    let data = match values.as_slice() {
+        [] => data.add_buffer(together(&bytes)?),
+        values => data.add_child_data(concat(values)?.to_data()),
+    };
+    Ok(make_array(data.build()?))
 }
 
 /// The offsets of all chunks as those of one array, and the range of each chunk's values that belong to its rows.
-/// `chunks` gives the offsets of each chunk, none if it has no rows, and the number of its values.
+/// `chunks` gives the offsets of each chunk and the number of its values.
 ///
 /// Other code may write to the offsets, so each is read once, and the copies are checked.
 fn offsets<'a, O: Offset>(
@@ -140,7 +135,7 @@ fn offsets<'a, O: Offset>(
     let offsets = Fresh::try_build::<O>(rows + 1, |offsets| {
         offsets.push(O::zero());
         for (own, values) in chunks {
-            let Some((&first, own)) = own.split_first() else {
+            let Some((&first, own)) = own.split_first().filter(|(_, own)| !own.is_empty()) else {
                 ranges.push(0..0);
                 continue;
             };
@@ -153,9 +148,7 @@ fn offsets<'a, O: Offset>(
             let range = range.map(|(first, length)| first..first.saturating_add(length));
             match range.filter(|range| offsets[start..].is_sorted() && range.end <= values) {
                 Some(range) => ranges.push(range),
-                None => {
-                    return Err(not_of_rows());
-                }
+                None => return Err(not_of_rows()),
             }
         }
         Ok(())
@@ -185,21 +178,6 @@ fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError>
     let rows = chunks.iter().map(|chunk| chunk.len()).sum();
     let nulls = nulls(chunks)?;
     Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, rows)?))
-}
-
-/// Lists or maps, with only the values that are in a row.
-fn lists<O: Offset>(
-    chunks: &[ArrayRef],
-    of: fn(&ArrayRef) -> (&OffsetBuffer<O>, ArrayRef),
-) -> Result<ArrayRef, ArrowError> {
-    let lists = memory::collect(chunks.iter().map(of))?;
-    let own = lists.iter().map(|(offsets, values)| (&offsets[..], values.len()));
-    let (offsets, ranges) = offsets::<O>(own)?;
-    let values = lists.iter().zip(ranges);
-    let values = values.map(|((_, values), range)| values.slice(range.start, range.len()));
-    let values = concat(&memory::collect(values)?)?;
-    let data = like(chunks)?.add_buffer(offsets);
-    Ok(make_array(data.add_child_data(values.to_data()).build()?))
 }
 
 fn fixed_size_lists(chunks: &[ArrayRef], size: usize) -> Result<ArrayRef, ArrowError> {

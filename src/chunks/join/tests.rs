@@ -5,7 +5,7 @@ use arrow_array::{
     FixedSizeListArray, Float64Array, LargeListArray, LargeStringArray, ListArray, ListViewArray,
     MapArray, NullArray, StringArray, StringViewArray, UnionArray,
 };
-use arrow_buffer::ScalarBuffer;
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{Field, UnionFields};
 
 use super::*;

@@ -41,9 +41,7 @@ pub(super) fn concat(
     if mode == UnionMode::Dense {
         data = data.add_buffer(Buffer::from_vec(offsets));
     }
-    let data = data.build()?;
-    data.validate_full()?;
-    Ok(make_array(data))
+    Ok(make_array(data.build()?))
 }
 
 /// The values of a child of a dense union from the first to the last that a row has. Writes the offsets of these rows,
