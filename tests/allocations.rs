@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float32Array, Int8Array,
-    Int16Array, RecordBatch, StringArray,
+    Int16Array, ListArray, ListViewArray, RecordBatch, StringArray, StringViewArray,
 };
+use arrow_buffer::OffsetBuffer;
 use arrow_dlpack::export::Source;
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
@@ -443,5 +444,65 @@ fn what_is_decided_allocates_nothing_that_grows_with_the_data() {
             (one.allocations, one.peak, table.allocations, table.peak)
         });
         assert_eq!(asked[0], asked[1], "{name}, {options:?}");
+    }
+}
+
+/// Offsets and views are read where they are.
+#[test]
+fn what_is_decided_of_rows_of_different_lengths_holds_nothing_that_grows_with_them() {
+    type Make = fn(usize) -> Vec<ArrayRef>;
+    fn lists(rows: usize) -> ListArray {
+        let item = Arc::new(Field::new_list_field(DataType::Float32, true));
+        let valid = (0..rows).map(|row| row % 7 > 0).collect();
+        let offsets = OffsetBuffer::from_lengths(std::iter::repeat_n(3, rows));
+        ListArray::new(
+            item,
+            offsets,
+            Arc::new(Float32Array::from(vec![0.5; 3 * rows])),
+            Some(valid),
+        )
+    }
+    fn list_views(rows: usize) -> ArrayRef {
+        let item = Arc::new(Field::new_list_field(DataType::Float32, true));
+        let end = i32::try_from(rows).expect("rows");
+        let (offsets, sizes) = ((0..end).rev().collect(), vec![1; rows].into());
+        Arc::new(ListViewArray::new(item, offsets, sizes, Arc::new(with_nulls(rows)), None))
+    }
+    fn texts(rows: usize) -> impl Iterator<Item = Option<&'static str>> {
+        (0..rows).map(|row| (row % 5 > 0).then_some("to be or not to be"))
+    }
+    let columns: [(&str, Make); 5] = [
+        ("lists", |rows| vec![Arc::new(lists(rows))]),
+        ("a slice", |rows| vec![Arc::new(lists(rows).slice(1, rows - 1))]),
+        ("chunks", |rows| vec![Arc::new(lists(rows)), Arc::new(lists(rows))]),
+        ("list views", |rows| vec![list_views(rows)]),
+        ("text views", |rows| vec![Arc::new(texts(rows).collect::<StringViewArray>())]),
+    ];
+    let filled = ExportOptions::default().with_nulls(NullPolicy::Fill(0.into()));
+    let masked = ExportOptions::default().with_nulls(NullPolicy::Masked);
+    let wishes = [filled.clone(), filled.with_copy(CopyPolicy::Never), masked];
+    let sizes = if cfg!(miri) { [1 << 6, 1 << 8] } else { [1 << 10, 1 << 18] };
+    for ((name, make), options) in
+        columns.iter().flat_map(|column| wishes.iter().map(move |wish| (column, wish)))
+    {
+        let peaks = sizes.map(|rows| {
+            let chunks = make(rows);
+            let field = field(&chunks[0]);
+            let prepare = || export::prepare_ragged((&chunks[..], &field), options, None);
+            let (prepared, asked) = allocations(prepare);
+            if let Ok(prepared) = prepared {
+                let bytes = prepared.plan().bytes_copied();
+                let ragged = prepared.run().expect("what was planned");
+                let mask = ragged.mask.as_ref().map_or(0, ManagedTensor::nbytes);
+                assert_eq!(
+                    bytes,
+                    ragged.values.nbytes() + ragged.offsets.nbytes() + mask,
+                    "{name}"
+                );
+            }
+            asked.peak
+        });
+        // A view array has more buffers if it is longer.
+        assert!(peaks[1] - peaks[0] < 4096, "{name}, {options:?}: {peaks:?}");
     }
 }

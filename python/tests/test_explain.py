@@ -348,6 +348,9 @@ lists = pa.Array.from_buffers(pa.list_(pa.float64(), 2), rows // 2, [None], chil
 validity = pa.py_buffer(np.zeros(rows // 8, "uint8"))
 nulls = pa.Array.from_buffers(pa.float64(), rows, [validity, zeros])
 rows_of_4 = pa.LargeListArray.from_arrays(pa.array([0, 4, rows]), numbers)
+none = pa.array([], pa.int8())
+empty = pa.Array.from_buffers(pa.list_(pa.int8()), rows, [None, zeros], children=[none])
+texts = pa.Array.from_buffers(pa.string_view(), rows // 2, [None, zeros])
 table = pa.table({"x": numbers, "y": nulls})
 cases = [
     (numbers, {"dtype": "float32"}),
@@ -369,8 +372,15 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for source, options in cases:
     assert explain(source, **options).bytes_copied >= rows
     assert refused(to_tensor, source, **options)
-assert explain(pa.chunked_array([rows_of_4, rows_of_4]), ragged=True).bytes_copied > 16 * rows
-assert refused(ragged, pa.chunked_array([rows_of_4, rows_of_4]))
+cases = [
+    (pa.chunked_array([rows_of_4, rows_of_4]), {}),
+    (rows_of_4[1:], {}),
+    (empty, {"offset_type": "int64"}),
+    (texts, {}),
+]
+for source, options in cases:
+    assert explain(source, **options, ragged=True).bytes_copied >= 16
+    assert refused(ragged, source, **options)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 """
 

@@ -10,6 +10,7 @@ use arrow_array::{
     StructArray,
 };
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
+use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef};
 
 use crate::error::{Error, OffsetsProblem};
@@ -27,8 +28,8 @@ pub(crate) enum Bounds {
     Offsets(Numbers),
     /// Offsets and sizes of list views.
     Views(Numbers, Numbers),
-    /// Lengths only, for byte views, whose values are in several buffers.
-    Lengths(Vec<usize>),
+    /// Byte views, whose values are in several buffers, so that only their lengths count.
+    ByteViews(ScalarBuffer<u128>),
 }
 
 impl Numbers {
@@ -134,7 +135,7 @@ impl Bounds {
         match self {
             Self::Offsets(offsets) => offsets.len().saturating_sub(1),
             Self::Views(offsets, _) => offsets.len(),
-            Self::Lengths(lengths) => lengths.len(),
+            Self::ByteViews(views) => views.len(),
         }
     }
 
@@ -146,7 +147,7 @@ impl Bounds {
                 let start = offsets.at(row).as_usize();
                 start..start.saturating_add(sizes.at(row).as_usize())
             }
-            Self::Lengths(lengths) => 0..lengths[row],
+            Self::ByteViews(views) => 0..ByteView::from(views[row]).length.as_usize(),
         }
     }
 
@@ -178,7 +179,10 @@ impl Bounds {
         let settled = match &self {
             Self::Offsets(offsets) => Self::Offsets(offsets.copied()?),
             Self::Views(starts, sizes) => Self::Views(starts.copied()?, sizes.copied()?),
-            Self::Lengths(_) => return Ok(self),
+            Self::ByteViews(views) => {
+                memory::probe_alloc(views.inner().len())?;
+                Self::ByteViews(views.to_vec().into())
+            }
         };
         settled.check(values)?;
         Ok(settled)
@@ -195,7 +199,8 @@ impl Bounds {
                 let mut ends = starts.iter().zip(sizes.iter()).map(end);
                 ends.find(|&end| end > values)
             }
-            Self::Lengths(_) => None,
+            // `place` checks each view against its buffer.
+            Self::ByteViews(_) => None,
         };
         let Some(end) = beyond else { return Ok(()) };
         let offset = i64::try_from(end).unwrap_or(i64::MAX);
@@ -214,7 +219,7 @@ impl Bounds {
                 // Each offset ends a row and starts the next one: it is read once.
                 Self::Offsets(offsets) => {
                     let end = offsets.at(row + 1).as_usize();
-                    end - mem::replace(&mut start, end)
+                    end.saturating_sub(mem::replace(&mut start, end))
                 }
                 _ => self.range(row).len(),
             };

@@ -7,13 +7,16 @@ use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
 
 use crate::error::OffsetsProblem;
 
-/// The buffer and the range in it where the value of a view is. The view is read once, because it may change.
+/// The buffer and the range in it where the value of a row is.
+///
+/// The view is passed by itself, because it may change where it is stored.
 pub(crate) fn place<'a>(
+    view: u128,
+    row: usize,
     views: &'a ScalarBuffer<u128>,
     blocks: &'a [Buffer],
-    row: usize,
 ) -> Result<(&'a Buffer, Range<usize>), OffsetsProblem> {
-    let view = ByteView::from(views[row]);
+    let view = ByteView::from(view);
     if view.length <= MAX_INLINE_VIEW_LEN {
         // Short values are stored in the view itself, after the length.
         let start = 16 * row + 4;

@@ -255,8 +255,10 @@ fn texts<T: ByteArrayType>(values: &GenericByteArray<T>) -> Reader<'_> {
 }
 
 fn views<T: ByteViewType>(values: &GenericByteViewArray<T>) -> Reader<'_> {
-    Box::new(move |index| match place(values.views(), values.data_buffers(), index) {
-        Ok((block, at)) => &block[at],
-        Err(problem) => unreachable!("the views were checked: {problem}"),
+    Box::new(move |index| {
+        match place(values.views()[index], index, values.views(), values.data_buffers()) {
+            Ok((block, at)) => &block[at],
+            Err(problem) => unreachable!("the views were checked: {problem}"),
+        }
     })
 }

@@ -31,19 +31,9 @@ impl Dense {
     ///
     /// # Errors
     ///
-    /// `DifferentDictionaries` if the values are nested.
+    /// As [`are_several`].
     pub(super) fn is_of_several_dictionaries(chunks: &[Self]) -> Result<bool, Error> {
-        if chunks.iter().all(|chunk| chunk.dictionary.is_none()) {
-            return Ok(false);
-        }
-        let dictionaries = dictionaries(chunks);
-        if are_same(&dictionaries) {
-            return Ok(false);
-        }
-        if tells_apart(dictionaries[0].data_type()) {
-            return Ok(true);
-        }
-        Err(Error::DifferentDictionaries { data_type: chunks[0].data_type.clone() })
+        are_several(&dictionaries(chunks), &chunks[0].data_type)
     }
 
     /// Translates the codes of chunks with [different dictionaries](Self::is_of_several_dictionaries) to one
@@ -58,6 +48,20 @@ impl Dense {
             chunk.dictionary = Some(Arc::clone(&values));
         }
         Ok(())
+    }
+}
+
+/// Whether these are different dictionaries, of codes of this type.
+///
+/// # Errors
+///
+/// `DifferentDictionaries` if the values are nested.
+pub(super) fn are_several(dictionaries: &[ArrayRef], data_type: &DataType) -> Result<bool, Error> {
+    match dictionaries {
+        [] | [_] => Ok(false),
+        _ if are_same(dictionaries) => Ok(false),
+        [first, ..] if tells_apart(first.data_type()) => Ok(true),
+        _ => Err(Error::DifferentDictionaries { data_type: data_type.clone() }),
     }
 }
 

@@ -1,9 +1,14 @@
 //! One column: plans a tensor of its chunks, and then builds it.
 
-use arrow_array::ArrayRef;
+use std::sync::Arc;
 
+use arrow_array::ArrayRef;
+use arrow_schema::DataType;
+
+use super::codes;
 use super::dense::{CellBuffer, Dense};
 use super::options::{ExportOptions, NullPolicy};
+use super::validity::NullCount;
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
@@ -94,9 +99,11 @@ pub(super) struct Column {
     pub(super) plan: Plan,
     pub(super) target: Target,
     chunks: Vec<Dense>,
+    /// Whether more than one chunk has cells.
+    pub(super) is_many: bool,
     /// Whether the chunks have different dictionaries.
     of_several: bool,
-    rows: i64,
+    pub(super) rows: i64,
     /// Whether there is an axis of rows, which may be left out if its extent is 1.
     pub(super) has_rows: bool,
 }
@@ -104,45 +111,46 @@ pub(super) struct Column {
 impl Column {
     /// Plans a tensor of at least one chunk of one type; `many` is the reason for the copy of several chunks.
     pub(super) fn new(
-        mut chunks: Vec<Dense>,
+        chunks: Vec<Dense>,
         many: CopyReason,
         options: &ExportOptions,
     ) -> Result<Self, Error> {
-        let rows = rows(&chunks)?;
-        if options.nulls == NullPolicy::Refuse {
-            Dense::refuse_nulls(&chunks)?;
-        }
-        let target = Target::new(chunks[0].dtype, options)?;
-        let mut reasons = Vec::new();
-        for chunk in &chunks {
-            merge(&mut reasons, target.reasons(chunk)?);
-        }
-        let cells = chunks.iter().map(Dense::len).sum();
-        let filled = chunks.iter().filter(|chunk| chunk.len() > 0).count();
-        let of_several = filled != 1 && Dense::is_of_several_dictionaries(&chunks)?;
-        if filled > 1 {
-            reasons.extend(of_several.then_some(CopyReason::Dictionaries));
-            reasons.push(many);
-        } else if let Some(only) = chunks.iter().position(|chunk| chunk.len() > 0) {
-            chunks.swap(0, only);
-            chunks.truncate(1);
-        }
-        if cells == 0 {
-            // An empty result needs no copy.
-            reasons.clear();
-        }
-        let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
-        Ok(Self { plan, target, chunks, of_several, rows, has_rows: true })
+        let mut survey = Survey::new(options);
+        chunks.iter().for_each(|chunk| survey.add(chunk));
+        survey.finish(many)?.with_chunks(chunks)
     }
 
     /// [`Self::new`] for the validity of the chunks.
     pub(super) fn mask(chunks: Vec<Dense>, copy: CopyPolicy) -> Result<Self, Error> {
-        let rows = rows(&chunks)?;
-        let cells = chunks.iter().map(Dense::len).sum();
-        let reasons = if cells == 0 { Vec::new() } else { vec![CopyReason::Mask] };
-        let plan = Plan::of(reasons, cells, copy)?;
+        let (rows, is_many) = (rows(&chunks)?, chunks.len() > 1);
+        let plan = Self::mask_plan(chunks.iter().map(Dense::len).sum(), copy)?;
         let target = Target::MASK;
-        Ok(Self { plan, target, chunks, of_several: false, rows, has_rows: true })
+        Ok(Self { plan, target, chunks, is_many, of_several: false, rows, has_rows: true })
+    }
+
+    /// The plan of a mask of this many cells.
+    pub(super) fn mask_plan(cells: usize, copy: CopyPolicy) -> Result<Plan, Error> {
+        Plan::of(if cells == 0 { Vec::new() } else { vec![CopyReason::Mask] }, cells, copy)
+    }
+
+    /// The tensor of these chunks, at least one, of which a [`Survey`] was made.
+    ///
+    /// # Errors
+    ///
+    /// `InvalidArray` if they have changed since then, so that they are not what was planned.
+    pub(super) fn with_chunks(mut self, mut chunks: Vec<Dense>) -> Result<Self, Error> {
+        let mut filled = (0..chunks.len()).filter(|&index| chunks[index].len() > 0);
+        let (first, is_many) = (filled.next(), filled.next().is_some());
+        if rows(&chunks)? != self.rows || is_many != self.is_many {
+            let problem = "its offsets were changed during the conversion";
+            return Err(Error::InvalidArray(problem.to_owned()));
+        }
+        if let (Some(only), false) = (first, is_many) {
+            chunks.swap(0, only);
+            chunks.truncate(1);
+        }
+        self.chunks = chunks;
+        Ok(self)
     }
 
     pub(super) fn shape(&self) -> Vec<i64> {
@@ -186,9 +194,93 @@ impl Column {
     }
 }
 
-/// The number of rows of all chunks. Chunks without cells take no memory, so the sum can overflow.
+/// What the plan of a column depends on, added up chunk by chunk, so that the chunks need not exist at once.
+pub(super) struct Survey<'a> {
+    options: &'a ExportOptions,
+    /// The target of all chunks.
+    target: Option<Result<Target, Error>>,
+    reasons: Vec<CopyReason>,
+    /// The type of the last chunk.
+    data_type: DataType,
+    nulls: NullCount,
+    dictionaries: Vec<ArrayRef>,
+    /// `None` if they overflow: chunks without cells take no memory.
+    rows: Option<usize>,
+    cells: usize,
+    /// How many chunks have cells.
+    filled: usize,
+}
+
+impl<'a> Survey<'a> {
+    pub(super) fn new(options: &'a ExportOptions) -> Self {
+        Self {
+            options,
+            target: None,
+            reasons: Vec::new(),
+            data_type: DataType::Null,
+            nulls: NullCount::default(),
+            dictionaries: Vec::new(),
+            rows: Some(0),
+            cells: 0,
+            filled: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, chunk: &Dense) {
+        self.rows = self.rows.and_then(|rows| rows.checked_add(chunk.rows));
+        self.cells += chunk.len();
+        self.filled += usize::from(chunk.len() > 0);
+        self.nulls.add(chunk);
+        let is_new =
+            |own: &&ArrayRef| !self.dictionaries.last().is_some_and(|last| Arc::ptr_eq(last, own));
+        self.dictionaries.extend(chunk.dictionary.as_ref().filter(is_new).cloned());
+        self.data_type.clone_from(&chunk.data_type);
+        let target = self.target.get_or_insert_with(|| Target::new(chunk.dtype, self.options));
+        if let Ok(known) = target {
+            match known.reasons(chunk) {
+                Ok(more) => merge(&mut self.reasons, more),
+                Err(error) => *target = Err(error),
+            }
+        }
+    }
+
+    /// Adds a chunk that is copied for the same reasons as the one before.
+    pub(super) fn add_uniform(&mut self, rows: usize, cells: usize) {
+        self.rows = self.rows.and_then(|sum| sum.checked_add(rows));
+        self.cells += cells;
+        self.filled += usize::from(cells > 0);
+    }
+
+    /// The column, still without its chunks, of which there was at least one.
+    pub(super) fn finish(self, many: CopyReason) -> Result<Column, Error> {
+        let Self { options, target, mut reasons, data_type, nulls, dictionaries, .. } = self;
+        let Self { rows, cells, filled, .. } = self;
+        let rows = extent(rows)?;
+        if options.nulls == NullPolicy::Refuse {
+            nulls.refuse()?;
+        }
+        let target = target.unwrap_or(Err(Error::Overflow("number of chunks")))?;
+        let of_several = filled != 1 && codes::are_several(&dictionaries, &data_type)?;
+        if filled > 1 {
+            reasons.extend(of_several.then_some(CopyReason::Dictionaries));
+            reasons.push(many);
+        }
+        if cells == 0 {
+            // An empty result needs no copy.
+            reasons.clear();
+        }
+        let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
+        let (chunks, is_many) = (Vec::new(), filled > 1);
+        Ok(Column { plan, target, chunks, is_many, of_several, rows, has_rows: true })
+    }
+}
+
 fn rows(chunks: &[Dense]) -> Result<i64, Error> {
-    let rows = chunks.iter().try_fold(0usize, |rows, chunk| rows.checked_add(chunk.rows));
+    extent(chunks.iter().try_fold(0_usize, |rows, chunk| rows.checked_add(chunk.rows)))
+}
+
+/// The number of rows as an extent.
+fn extent(rows: Option<usize>) -> Result<i64, Error> {
     rows.and_then(|rows| i64::try_from(rows).ok()).ok_or(Error::Overflow("length"))
 }
 

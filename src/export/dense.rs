@@ -15,6 +15,7 @@ use crate::layout;
 use crate::memory;
 
 /// An array, or a chunk of one, before nulls and copies are planned.
+#[derive(Clone)]
 pub(super) struct Dense {
     /// The array's type.
     pub(super) data_type: DataType,
@@ -41,6 +42,7 @@ pub(super) enum CellBuffer {
 }
 
 /// A validity bitmap, each bit of which covers a fixed number of cells.
+#[derive(Clone)]
 pub(super) struct Level {
     pub(super) nulls: NullBuffer,
     pub(super) cells: usize,
@@ -183,11 +185,38 @@ impl Dense {
         Self::of_cells(DataType::UInt8, rows, cells, DLDataType::UINT8)
     }
 
-    /// The rows of an array as cells without values, for their validity.
-    pub(super) fn of_rows(array: &dyn Array) -> Result<Self, Error> {
-        memory::probe_alloc(array.len().div_ceil(8))?;
-        let bits = BooleanBuffer::new_unset(array.len());
-        Ok(Self::flat(array, CellBuffer::Bits(bits), DLDataType::BOOL))
+    /// Rows as cells without values, for their validity.
+    pub(super) fn of_rows(rows: usize, nulls: Option<&NullBuffer>) -> Result<Self, Error> {
+        memory::probe_alloc(rows.div_ceil(8))?;
+        let bits = CellBuffer::Bits(BooleanBuffer::new_unset(rows));
+        let levels = level(nulls, 1).into_iter().collect();
+        Ok(Self { levels, ..Self::of_cells(DataType::Boolean, rows, bits, DLDataType::BOOL) })
+    }
+
+    /// The cells of each row, if every slice would be copied for the same reasons.
+    pub(super) fn uniform_cells(&self) -> Option<usize> {
+        let is_uniform = self.levels.is_empty() && self.dtype != DLDataType::BOOL;
+        is_uniform.then(|| self.cells_in_a_row())
+    }
+
+    /// These rows.
+    pub(super) fn slice(&self, from: usize, rows: usize) -> Self {
+        let (each, width) = (self.cells_in_a_row(), self.dtype.item_bits(true) / 8);
+        let (start, cells) = (from * each, rows * each);
+        let storage = match &self.storage {
+            CellBuffer::Words(bytes) => {
+                CellBuffer::Words(bytes.slice_with_length(start * width, cells * width))
+            }
+            CellBuffer::Bits(bits) => CellBuffer::Bits(bits.slice(start, cells)),
+        };
+        let levels = self.levels.iter().filter_map(|Level { nulls, cells }| {
+            let bits = nulls.len() / self.rows.max(1);
+            level(Some(&nulls.slice(from * bits, rows * bits)), *cells)
+        });
+        let (item, order) = (self.item.clone(), self.order.clone());
+        let (dictionary, levels) = (self.dictionary.clone(), levels.collect());
+        let cells = Self::of_cells(self.data_type.clone(), rows, storage, self.dtype);
+        Self { item, order, dictionary, levels, ..cells }
     }
 
     /// All cells as one row of these extents, in this logical order; the axes of a former row follow.

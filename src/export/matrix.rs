@@ -8,6 +8,7 @@ use super::column::{Target, claim, merge};
 use super::dense::{CellBuffer, Dense};
 use super::options::{ExportOptions, NullPolicy, Order};
 use super::source::{check_columns, check_type, empty};
+use super::validity::NullCount;
 use crate::copy::CopyReason;
 use crate::error::{Error, Refusals};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
@@ -54,7 +55,9 @@ impl Matrix {
     ) -> Result<Self, Error> {
         let columns = columns(batches, schema, options.physical, |chunks| {
             if options.nulls == NullPolicy::Refuse {
-                Dense::refuse_nulls(chunks)?;
+                let mut nulls = NullCount::default();
+                chunks.iter().for_each(|chunk| nulls.add(chunk));
+                nulls.refuse()?;
             }
             Dense::is_of_several_dictionaries(chunks)
         })?;

@@ -36,7 +36,7 @@ pub(super) fn of(
     match dimensions {
         Some(dimensions) => variable_shape(&row, &dimensions, physical),
         None => {
-            let values = Rows::read(&row, field, physical)?.settled()?.only(physical)?;
+            let values = Rows::read(&row, field, physical)?.only(physical)?;
             let extent = i64::try_from(values.rows).map_err(|_| Error::Overflow("length"))?;
             Ok(values.in_one_row(&[extent], &[0]))
         }
@@ -66,7 +66,7 @@ fn variable_shape(
     let item: Vec<i64> =
         extents.as_primitive::<Int32Type>().values().iter().map(|&extent| extent.into()).collect();
     let list = Field::new("data", data.data_type().clone(), true);
-    let values = Rows::read(data, &list, physical)?.settled()?.only(physical)?;
+    let values = Rows::read(data, &list, physical)?.only(physical)?;
     if layout::element_count(&item)? != values.rows {
         return Err(Error::MalformedExtension {
             name: "arrow.variable_shape_tensor".to_owned(),

@@ -10,24 +10,42 @@ use crate::error::Error;
 use crate::ffi::DLDataType;
 use crate::memory;
 
-impl Dense {
-    /// The error for nulls in the chunks of one column, if there are any.
-    pub(super) fn refuse_nulls(chunks: &[Self]) -> Result<(), Error> {
-        let mut levels = chunks.iter().flat_map(|chunk| &chunk.levels).peekable();
-        let (Some(Self { data_type, .. }), Some(_)) = (chunks.first(), levels.peek()) else {
-            return Ok(());
-        };
-        let (null_count, len) = match chunks.iter().map(Self::len).sum() {
-            // Rows without cells can be null too.
-            0 => (
-                levels.map(|level| level.nulls.null_count()).sum(),
-                chunks.iter().map(|chunk| chunk.rows).sum(),
-            ),
-            len => (chunks.iter().map(Self::null_count).sum(), len),
-        };
-        Err(Error::Nulls { data_type: data_type.clone(), null_count, len })
+/// The nulls of the chunks of one column.
+#[derive(Default)]
+pub(super) struct NullCount {
+    /// The type of the first chunk that has nulls.
+    data_type: Option<DataType>,
+    cells: usize,
+    null_cells: usize,
+    /// Rows without cells can be null too.
+    rows: usize,
+    null_rows: usize,
+}
+
+impl NullCount {
+    pub(super) fn add(&mut self, chunk: &Dense) {
+        self.cells += chunk.len();
+        self.rows = self.rows.saturating_add(chunk.rows);
+        if !chunk.levels.is_empty() {
+            self.data_type.get_or_insert_with(|| chunk.data_type.clone());
+            self.null_cells += chunk.null_count();
+            self.null_rows +=
+                chunk.levels.iter().map(|level| level.nulls.null_count()).sum::<usize>();
+        }
     }
 
+    /// The error for nulls, if there are any.
+    pub(super) fn refuse(self) -> Result<(), Error> {
+        let Some(data_type) = self.data_type else { return Ok(()) };
+        let (null_count, len) = match self.cells {
+            0 => (self.null_rows, self.rows),
+            cells => (self.null_cells, cells),
+        };
+        Err(Error::Nulls { data_type, null_count, len })
+    }
+}
+
+impl Dense {
     /// Number of null cells, at any level.
     pub(super) fn null_count(&self) -> usize {
         match self.len() {

@@ -6,7 +6,7 @@ mod rows;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 
-use super::column::Column;
+use super::column::{Column, Survey};
 use super::dense::Dense;
 use super::options::{ExportOptions, NullPolicy};
 use super::refusal;
@@ -37,12 +37,17 @@ pub struct Ragged {
 }
 
 /// A planned conversion to [`Ragged`] that has not run yet.
+///
+/// It holds the source, and no memory for the result.
 #[must_use]
 pub struct PreparedRagged {
     plan: Plan,
+    rows: Vec<Rows>,
+    physical: bool,
+    /// Without its chunks, unless the offsets are shared.
     values: Column,
     offsets: Offsets,
-    mask: Option<Column>,
+    mask: Option<CopyPolicy>,
 }
 
 /// Plans what [`ragged`](super::ragged) does.
@@ -89,58 +94,64 @@ pub fn prepare_ragged<'a>(
             return Err(refusal::not_ragged(&DataType::Struct(schema.fields().clone())));
         }
     };
-    let is_one = chunks.len() == 1;
     let (mut rows, mut null_count) = (Vec::with_capacity(chunks.len()), 0);
     for &chunk in &chunks {
         check_type(chunk, field)?;
-        let read = Rows::read(chunk, field, options.physical)?;
-        let as_it_is = is_one && options.copy != CopyPolicy::Always && read.is_shared(offset_type);
-        rows.push(if as_it_is { read } else { read.settled()? });
+        rows.push(Rows::read(chunk, field, options.physical)?);
         null_count += chunk.null_count();
+    }
+    let may_share = options.copy != CopyPolicy::Always;
+    if !matches!(&rows[..], [one] if may_share && one.is_shared(offset_type)) {
+        rows.iter().try_for_each(Rows::check)?;
     }
     if options.nulls == NullPolicy::Refuse && null_count > 0 {
         let (data_type, len) = (field.data_type().clone(), chunks.iter().map(|chunk| chunk.len()));
         return Err(Error::Nulls { data_type, null_count, len: len.sum() });
     }
-    let (values, moved) = values_of(&rows, options)?;
-    let (offsets, offsets_plan) = Offsets::new(rows, moved, offset_type, options.copy)?;
-    let mut plan = values.plan.clone().and(offsets_plan);
-    let mask = match options.nulls {
-        NullPolicy::Masked => {
-            let masks = memory::try_collect(chunks.into_iter().map(Dense::of_rows))?;
-            Some(Column::mask(masks, options.copy)?)
-        }
-        _ => None,
-    };
-    if let Some(mask) = &mask {
-        plan = plan.and(mask.plan.clone());
+    let (mut values, only, dropped) = values_of(&rows, options)?;
+    let offsets = Offsets::new(&rows, &values, dropped, offset_type, options.copy)?;
+    if offsets.plan.is_zero_copy() {
+        // Offsets are shared only if the values of all rows are contiguous.
+        values = values.with_chunks(only)?;
     }
-    Ok(PreparedRagged { plan, values, offsets, mask })
+    let mut plan = values.plan.clone().and(offsets.plan.clone());
+    let mask = (options.nulls == NullPolicy::Masked).then_some(options.copy);
+    if let Some(copy) = mask {
+        plan = plan.and(Column::mask_plan(offsets.rows, copy)?);
+    }
+    Ok(PreparedRagged { plan, rows, physical: options.physical, values, offsets, mask })
 }
 
-/// The values, and whether their positions relative to each other change.
-fn values_of(rows: &[Rows], options: &ExportOptions) -> Result<(Column, bool), Error> {
+/// The column of the values, still without its chunks; its chunk, if there is only one; and whether null rows have values,
+/// which are left out.
+fn values_of(rows: &[Rows], options: &ExportOptions) -> Result<(Column, Vec<Dense>, bool), Error> {
     // The mask is of the rows, so nulls within the rows are refused.
     let inner = options.clone().with_nulls(match options.nulls {
         NullPolicy::Masked => NullPolicy::Refuse,
         policy => policy,
     });
-    let (mut pieces, mut dropped) = (Vec::new(), false);
+    let (mut survey, mut dropped, mut only) = (Survey::new(&inner), false, Vec::new());
     for chunk in rows {
-        let (more, has_dropped) = chunk.pieces(options.physical)?;
-        pieces.extend(more);
-        dropped |= has_dropped;
+        let mut is_first = true;
+        dropped |= chunk.each_piece(options.physical, &mut |piece| {
+            match piece.uniform_cells().filter(|_| !is_first) {
+                Some(cells) => survey.add_uniform(piece.len(), cells.saturating_mul(piece.len())),
+                None => {
+                    let dense = piece.dense();
+                    survey.add(&dense);
+                    only = vec![dense];
+                }
+            }
+            is_first = false;
+            Ok(())
+        })?;
     }
     let many = match rows {
         _ if dropped => CopyReason::NullRows,
         [_] => CopyReason::Scattered,
         _ => CopyReason::Chunks(rows.len()),
     };
-    if pieces.is_empty() {
-        pieces.push(Dense::bytes(arrow_buffer::Buffer::default()));
-    }
-    let moved = pieces.len() > 1 || dropped;
-    Ok((Column::new(pieces, many, &inner).map_err(refusal::in_rows)?, moved))
+    Ok((survey.finish(many).map_err(refusal::in_rows)?, only, dropped))
 }
 
 impl PreparedRagged {
@@ -153,11 +164,40 @@ impl PreparedRagged {
     ///
     /// # Errors
     ///
-    /// `ValueDoesNotFit`, `TooManyValues`; `OutOfMemory`.
+    /// `ValueDoesNotFit`, `TooManyValues`; `BadOffsets` and `InvalidArray` if the offsets were changed since they were
+    /// planned; `OutOfMemory`.
     pub fn run(self) -> Result<Ragged, Error> {
-        let (values, dictionary) = self.values.run()?;
-        let offsets = self.offsets.run()?;
-        let mask = self.mask.map(Column::run).transpose()?.map(|(mask, _)| mask);
+        let Self { mut rows, mut values, .. } = self;
+        if !self.offsets.plan.is_zero_copy() {
+            rows = memory::try_collect(rows.into_iter().map(Rows::settled))?;
+            values = values.with_chunks(pieces(&rows, self.physical)?)?;
+        }
+        let mask = match self.mask {
+            Some(copy) => {
+                let masks =
+                    rows.iter().map(|rows| Dense::of_rows(rows.bounds.rows(), rows.nulls.as_ref()));
+                Some(Column::mask(memory::try_collect(masks)?, copy)?.run()?.0)
+            }
+            None => None,
+        };
+        let offsets = self.offsets.run(&rows)?;
+        // A copy of values that have no other holder takes them over.
+        drop(rows);
+        let (values, dictionary) = values.run()?;
         Ok(Ragged { values, offsets, mask, dictionary })
     }
+}
+
+/// The values of all valid rows, as contiguous pieces.
+fn pieces(rows: &[Rows], physical: bool) -> Result<Vec<Dense>, Error> {
+    let mut pieces = Vec::new();
+    for chunk in rows {
+        chunk.each_piece(physical, &mut |piece| {
+            let nbytes = 2 * size_of_val(pieces.as_slice());
+            pieces.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
+            pieces.push(piece.dense());
+            Ok(())
+        })?;
+    }
+    Ok(pieces)
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, types};
-use arrow_buffer::{Buffer, NullBuffer};
+use arrow_array::{Array, ArrayRef, GenericByteViewArray, types::ByteViewType};
+use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use crate::chunks::{Bounds, Items, checked, place, validity};
@@ -13,18 +13,16 @@ use crate::export::dense::Dense;
 use crate::export::refusal;
 use crate::extension::Extension;
 use crate::ffi::DLDataType;
-use crate::memory;
 
 /// The rows and values of an array.
 ///
 /// The producer may still write to an array's offsets. If they are shared, only the first and the last are read, once
-/// each. All other uses read a copy, and that copy is what is checked.
+/// each. A plan reads the others where they are, and checks each range that it uses. What is copied is made from a
+/// [settled](Self::settled) copy, which is checked again.
 pub(in crate::export) struct Rows {
     pub(super) bounds: Bounds,
     /// The start of the first row and the end of the last one, if the rows are contiguous.
     pub(super) ends: Option<Range<usize>>,
-    /// The array's own offsets, to be shared.
-    pub(super) own: Option<Buffer>,
     pub(super) nulls: Option<NullBuffer>,
     values: RowValues,
 }
@@ -32,16 +30,49 @@ pub(in crate::export) struct Rows {
 enum RowValues {
     List(ArrayRef, FieldRef),
     Bytes(Buffer),
-    /// One buffer per row, from byte views.
-    Views(Vec<Buffer>),
+    /// The producer's byte views, which hold short values, and the buffers of the others.
+    Views(ScalarBuffer<u128>, Vec<Buffer>),
+}
+
+/// Contiguous values of an array.
+pub(super) enum Piece<'a> {
+    Rows(&'a Dense, Range<usize>),
+    Bytes(&'a Buffer, Range<usize>),
+}
+
+impl Piece<'_> {
+    /// Number of values.
+    pub(super) fn len(&self) -> usize {
+        let (Self::Rows(_, range) | Self::Bytes(_, range)) = self;
+        range.len()
+    }
+
+    /// The cells of each value, if every piece of the array is copied for the same reasons.
+    pub(super) fn uniform_cells(&self) -> Option<usize> {
+        match self {
+            Self::Rows(all, _) => all.uniform_cells(),
+            Self::Bytes(..) => Some(1),
+        }
+    }
+
+    pub(super) fn dense(&self) -> Dense {
+        match self {
+            Self::Rows(all, range) if (0..all.rows) == *range => (*all).clone(),
+            Self::Rows(all, range) => all.slice(range.start, range.len()),
+            Self::Bytes(block, range) => {
+                Dense::bytes(block.slice_with_length(range.start, range.len()))
+            }
+        }
+    }
 }
 
 impl RowValues {
+    /// Number of values, of which byte views have no count.
     fn len(&self) -> usize {
         match self {
             Self::List(items, _) => items.len(),
             Self::Bytes(bytes) => bytes.len(),
-            Self::Views(texts) => texts.len(),
+            Self::Views(..) => usize::MAX,
         }
     }
 }
@@ -52,6 +83,10 @@ impl Rows {
         field: &Field,
         physical: bool,
     ) -> Result<Self, Error> {
+        fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> (Bounds, RowValues) {
+            let values = RowValues::Views(array.views().clone(), array.data_buffers().to_vec());
+            (Bounds::ByteViews(array.views().clone()), values)
+        }
         match Extension::of(field)? {
             Some(Extension::Other(name)) if name == "arrow.json" => {}
             Some(Extension::VariableShapeTensor { .. }) => {
@@ -61,8 +96,8 @@ impl Rows {
             _ => {}
         }
         let (bounds, values) = match array.data_type() {
-            DataType::Utf8View => Self::views(array.as_string_view())?,
-            DataType::BinaryView => Self::views(array.as_binary_view())?,
+            DataType::Utf8View => views(array.as_string_view()),
+            DataType::BinaryView => views(array.as_binary_view()),
             other => match Bounds::of(array) {
                 Some((bounds, Items::Bytes(bytes))) => (bounds, RowValues::Bytes(bytes.clone())),
                 Some((bounds, Items::List(values, item))) => {
@@ -71,8 +106,7 @@ impl Rows {
                 _ => return Err(refusal::not_ragged(other)),
             },
         };
-        let (own, nulls) = (bounds.buffer().cloned(), array.nulls().cloned());
-        let rows = Self { ends: bounds.ends(), bounds, own, nulls, values };
+        let rows = Self { ends: bounds.ends(), bounds, nulls: array.nulls().cloned(), values };
         rows.check_ends()?;
         Ok(rows)
     }
@@ -84,107 +118,137 @@ impl Rows {
         starts_at_0 && self.null_count() == 0 && wanted.is_none_or(|wanted| wanted == own)
     }
 
-    /// The same rows with bounds that no other code can change.
+    /// Checks all bounds where they are.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        self.bounds.check(self.values.len())
+    }
+
+    /// The same rows with bounds and validity that no other code can change.
     pub(in crate::export) fn settled(self) -> Result<Self, Error> {
-        let Self { bounds, own, nulls, values, .. } = self;
-        let nulls = checked(|| validity(nulls.as_ref()))?;
-        let bounds = bounds.settled(values.len())?;
-        Ok(Self { ends: bounds.ends(), bounds, own, nulls, values })
+        let nulls = checked(|| validity(self.nulls.as_ref()))?;
+        let bounds = self.bounds.settled(self.values.len())?;
+        Ok(Self { ends: bounds.ends(), bounds, nulls, ..self })
     }
 
     pub(super) fn null_count(&self) -> usize {
         self.nulls.as_ref().map_or(0, NullBuffer::null_count)
     }
 
+    fn is_null(&self, row: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
     fn check_ends(&self) -> Result<(), Error> {
-        let Some(ends) = &self.ends else { return Ok(()) };
-        let values = self.values.len();
+        match &self.ends {
+            Some(ends) => self.check_range(ends, self.bounds.rows()),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the range of values before the offset of this index.
+    fn check_range(&self, range: &Range<usize>, index: usize) -> Result<(), Error> {
+        let all = self.ends.as_ref().map_or(self.values.len(), |ends| ends.end);
+        let values = all.min(self.values.len());
         let wide = |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX);
-        let (offset, previous) = (wide(ends.end), wide(ends.start));
-        if ends.end > values {
+        let (offset, previous) = (wide(range.end), wide(range.start));
+        if range.end > values {
             return Err(Error::BadOffsets(OffsetsProblem::Beyond { offset, values }));
         }
-        if ends.end < ends.start {
-            let index = self.bounds.rows();
+        let first = self.ends.as_ref().map_or(0, |ends| ends.start.min(ends.end));
+        if range.end < range.start || range.start < first {
             return Err(Error::BadOffsets(OffsetsProblem::Decreasing { index, offset, previous }));
         }
         Ok(())
     }
 
-    fn views<T: types::ByteViewType>(
-        array: &arrow_array::GenericByteViewArray<T>,
-    ) -> Result<(Bounds, RowValues), Error> {
-        // The view of a null row may be invalid.
-        let nulls = array.nulls();
-        let buffers = memory::try_collect((0..array.len()).map(|row| match nulls {
-            Some(nulls) if nulls.is_null(row) => Ok(Buffer::default()),
-            _ => match place(array.views(), array.data_buffers(), row) {
-                Ok((block, at)) => Ok(block.slice_with_length(at.start, at.len())),
-                Err(problem) => Err(Error::BadOffsets(problem)),
-            },
-        }))?;
-        let bounds = Bounds::Lengths(memory::collect(buffers.iter().map(Buffer::len))?);
-        Ok((bounds, RowValues::Views(buffers)))
-    }
-
     /// The values of a single row.
-    pub(in crate::export) fn only(&self, physical: bool) -> Result<Dense, Error> {
+    pub(in crate::export) fn only(self, physical: bool) -> Result<Dense, Error> {
         match &self.values {
-            RowValues::Views(buffers) => Ok(Dense::bytes(buffers[0].clone())),
-            _ => self.chunk(&self.bounds.range(0), physical),
+            RowValues::Views(..) => {
+                let mut only = empty();
+                self.each_piece(physical, &mut |piece| {
+                    only = piece.dense();
+                    Ok(())
+                })?;
+                Ok(only)
+            }
+            _ => {
+                let rows = self.settled()?;
+                rows.span(&rows.bounds.range(0), physical)
+            }
         }
     }
 
-    /// The values of the valid rows, as contiguous pieces; and whether null rows have values, which are left out.
-    pub(super) fn pieces(&self, physical: bool) -> Result<(Vec<Dense>, bool), Error> {
-        if let RowValues::Views(buffers) = &self.values {
-            return Ok((memory::collect(buffers.iter().cloned().map(Dense::bytes))?, false));
+    /// Calls a function with the values of the valid rows, as contiguous pieces, at least one. Returns whether null rows
+    /// have values, which are left out.
+    pub(super) fn each_piece(
+        &self,
+        physical: bool,
+        each: &mut dyn FnMut(Piece<'_>) -> Result<(), Error>,
+    ) -> Result<bool, Error> {
+        if let (Bounds::ByteViews(settled), RowValues::Views(views, blocks)) =
+            (&self.bounds, &self.values)
+        {
+            let mut has_text = false;
+            // The view of a null row may be invalid.
+            for (row, &view) in settled.iter().enumerate().filter(|&(row, _)| !self.is_null(row)) {
+                let (block, at) = place(view, row, views, blocks).map_err(Error::BadOffsets)?;
+                if !at.is_empty() {
+                    has_text = true;
+                    each(Piece::Bytes(block, at))?;
+                }
+            }
+            return if has_text {
+                Ok(false)
+            } else {
+                each(Piece::Rows(&empty(), 0..0)).map(|()| false)
+            };
         }
-        let (runs, dropped) = self.runs()?;
-        Ok((memory::try_collect(runs.iter().map(|run| self.chunk(run, physical)))?, dropped))
+        let all = self.ends.clone().unwrap_or(0..self.values.len());
+        let span = self.span(&all, physical)?;
+        if self.ends.is_some() && self.null_count() == 0 {
+            return each(Piece::Rows(&span, 0..all.len())).map(|()| false);
+        }
+        let (mut run, mut dropped, mut has_run) = (all.start..all.start, false, false);
+        let mut end_run = |run: &Range<usize>, is_last: bool| {
+            if run.is_empty() && (has_run || !is_last) {
+                return Ok(());
+            }
+            has_run = true;
+            each(Piece::Rows(&span, run.start - all.start..run.end - all.start))
+        };
+        for row in 0..self.bounds.rows() {
+            let range = self.bounds.range(row);
+            if self.is_null(row) {
+                dropped |= !range.is_empty();
+            } else if range.start == run.end && range.end >= range.start {
+                run.end = range.end;
+            } else if !range.is_empty() {
+                self.check_range(&run, row)?;
+                end_run(&run, false)?;
+                run = range;
+            }
+        }
+        self.check_range(&run, self.bounds.rows())?;
+        end_run(&run, true)?;
+        Ok(dropped)
     }
 
-    fn chunk(&self, run: &Range<usize>, physical: bool) -> Result<Dense, Error> {
+    /// The values of contiguous rows.
+    fn span(&self, all: &Range<usize>, physical: bool) -> Result<Dense, Error> {
         match &self.values {
             RowValues::List(values, item) => {
-                let values = values.slice(run.start, run.len());
+                let values = values.slice(all.start, all.len());
                 Dense::new(&values, item, physical).map_err(refusal::in_rows)
             }
             RowValues::Bytes(bytes) => {
-                Ok(Dense::bytes(bytes.slice_with_length(run.start, run.len())))
+                Ok(Dense::bytes(bytes.slice_with_length(all.start, all.len())))
             }
-            RowValues::Views(_) => Ok(Dense::bytes(Buffer::default())),
+            RowValues::Views(..) => Ok(empty()),
         }
     }
+}
 
-    /// Contiguous ranges of the values of valid rows, at least one; and whether null rows have values.
-    fn runs(&self) -> Result<(Vec<Range<usize>>, bool), Error> {
-        if let (Some(ends), 0) = (&self.ends, self.null_count()) {
-            return Ok((vec![ends.clone()], false));
-        }
-        let mut runs: Vec<Range<usize>> = Vec::new();
-        let mut dropped = false;
-        for row in 0..self.bounds.rows() {
-            let range = self.bounds.range(row);
-            if range.is_empty() {
-                continue;
-            }
-            if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                dropped = true;
-                continue;
-            }
-            match runs.last_mut() {
-                Some(last) if last.end == range.start => last.end = range.end,
-                _ => {
-                    let nbytes = 2 * size_of_val(runs.as_slice());
-                    runs.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
-                    runs.push(range);
-                }
-            }
-        }
-        if runs.is_empty() {
-            runs.push(0..0);
-        }
-        Ok((runs, dropped))
-    }
+fn empty() -> Dense {
+    Dense::bytes(Buffer::default())
 }
