@@ -145,6 +145,13 @@ impl fmt::Display for DLDataType {
     }
 }
 
+/// As [`Display`](fmt::Display).
+impl fmt::Debug for DLDataType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl DLDataType {
     /// The dtype that an unknown name probably means: one with the same letters, in any order and case and without a
     /// module's name, or one that differs in a single letter.
@@ -217,6 +224,22 @@ mod tests {
         assert_eq!(name(DLDataTypeCode::FLOAT8_E4M3FN, 8, 1), "float8_e4m3fn");
         assert_eq!(name(DLDataTypeCode::FLOAT4_E2M1FN, 4, 2), "float4_e2m1fnx2");
         assert_eq!(name(DLDataTypeCode(99), 8, 1), "dtype(99, 8 bits)");
+    }
+
+    #[test]
+    fn debug_prints_names_too() {
+        use crate::ffi::{DLDevice, DLDeviceType, DLPackFlags};
+        let device = |code| DLDevice { device_type: DLDeviceType(code), device_id: 0 };
+        assert_eq!(format!("{:?} {:?}", DLDataType::FLOAT32, DLDataTypeCode::INT), "float32 int");
+        assert_eq!(format!("{:?} {:?}", device(2), device(99)), "cuda:0 device(99):0");
+        assert_eq!(
+            format!("{:?} {:?}", DLDeviceType::CUDA, DLDeviceType(99)),
+            "cuda DLDeviceType(99)"
+        );
+        let flags = [0, 3, 4, 9, 8].map(DLPackFlags);
+        let names =
+            "[(empty), READ_ONLY | IS_COPIED, IS_SUBBYTE_TYPE_PADDED, READ_ONLY | 0x8, 0x8]";
+        assert_eq!(format!("{flags:?}"), names);
     }
 
     #[test]

@@ -33,12 +33,22 @@ macro_rules! codes {
                 }
             }
         }
+
+        /// The short name; the number of a code that DLPack 1.3 does not define.
+        impl fmt::Debug for $type {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self.name() {
+                    Some(name) => f.write_str(name),
+                    None => write!(f, "{}({})", stringify!($type), self.0),
+                }
+            }
+        }
     };
 }
 
 /// `DLDeviceType`: the kind of memory a tensor lives in.
 #[repr(transparent)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DLDeviceType(pub i32);
 
 codes! { DLDeviceType(i32) {
@@ -78,7 +88,7 @@ codes! { DLDeviceType(i32) {
 
 /// `DLDataTypeCode`, as the byte of [`DLDataType::code`].
 #[repr(transparent)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DLDataTypeCode(pub u8);
 
 codes! { DLDataTypeCode(u8) {
@@ -122,7 +132,7 @@ codes! { DLDataTypeCode(u8) {
 
 /// `DLDevice`: a kind of device, and the number of one.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DLDevice {
     /// The kind of device.
     pub device_type: DLDeviceType,
@@ -165,9 +175,16 @@ impl fmt::Display for DLDevice {
     }
 }
 
+/// As [`Display`](fmt::Display).
+impl fmt::Debug for DLDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// `DLDataType`: the element type.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DLDataType {
     /// The family.
     pub code: DLDataTypeCode,
@@ -242,7 +259,7 @@ pub struct DLManagedTensorVersioned {
 
 /// `DLManagedTensorVersioned::flags`: a set of `DLPACK_FLAG_BITMASK_*`.
 #[repr(transparent)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct DLPackFlags(pub u64);
 
 impl DLPackFlags {
@@ -269,6 +286,27 @@ impl DLPackFlags {
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+}
+
+/// The names of the flags, and unknown bits as a number: `READ_ONLY | IS_COPIED`, `READ_ONLY | 0x8`, `(empty)`.
+impl fmt::Debug for DLPackFlags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = [
+            (Self::READ_ONLY, "READ_ONLY"),
+            (Self::IS_COPIED, "IS_COPIED"),
+            (Self::IS_SUBBYTE_TYPE_PADDED, "IS_SUBBYTE_TYPE_PADDED"),
+        ];
+        let (mut rest, mut separator) = (self.0, "");
+        for (flag, name) in known.into_iter().filter(|(flag, _)| self.contains(*flag)) {
+            write!(f, "{separator}{name}")?;
+            (rest, separator) = (rest & !flag.0, " | ");
+        }
+        match (rest, separator) {
+            (0, "") => f.write_str("(empty)"),
+            (0, _) => Ok(()),
+            (rest, _) => write!(f, "{separator}{rest:#x}"),
+        }
     }
 }
 

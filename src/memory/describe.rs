@@ -127,10 +127,10 @@ impl ManagedTensor {
 impl fmt::Debug for ManagedTensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ManagedTensor")
-            .field("dtype", &format_args!("{}", self.dtype()))
+            .field("dtype", &self.dtype())
             .field("shape", &self.shape())
             .field("strides", &self.strides())
-            .field("device", &format_args!("{}", self.device()))
+            .field("device", &self.device())
             .field("flags", &self.flags())
             .finish_non_exhaustive()
     }
