@@ -451,6 +451,16 @@ pub enum Error {
         /// Bytes of the owner's memory.
         found: usize,
     },
+    /// The shape is one of another number of elements.
+    #[error("shape {shape:?} is one of {}, not of {found}", Count(*needed, "element"))]
+    ElementCount {
+        /// The requested shape.
+        shape: Vec<i64>,
+        /// Its number of elements.
+        needed: usize,
+        /// Number of elements that were passed.
+        found: usize,
+    },
     /// The shapes differ in their number of elements.
     #[error("shape {from:?} cannot be reshaped to {to:?}")]
     CannotReshape {

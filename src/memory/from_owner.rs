@@ -25,7 +25,7 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// `CannotReshape` if the shape has another number of elements; `NegativeExtent`, `TooManyAxes`, `Overflow`.
+    /// `ElementCount` if the shape has another number of elements; `NegativeExtent`, `TooManyAxes`, `Overflow`.
     pub fn from_vec<T: Element>(values: Vec<T>, shape: &[i64]) -> Result<Self, Error> {
         check_count(values.len(), shape)?;
         let (memory, strides) = (Fresh::from_vec(values), layout::row_major(shape));
@@ -170,13 +170,12 @@ impl ManagedTensor {
 }
 
 /// Whether a shape has so many elements.
-fn check_count(count: usize, shape: &[i64]) -> Result<(), Error> {
+fn check_count(found: usize, shape: &[i64]) -> Result<(), Error> {
     check_axes(shape)?;
-    if layout::element_count(shape)? == count {
-        return Ok(());
+    match layout::element_count(shape)? {
+        needed if needed == found => Ok(()),
+        needed => Err(Error::ElementCount { shape: shape.to_vec(), needed, found }),
     }
-    let from = vec![i64::try_from(count).map_err(|_| Error::Overflow("number of elements"))?];
-    Err(Error::CannotReshape { from, to: shape.to_vec() })
 }
 
 /// Whether there can be so many axes, before memory is allocated for them.
