@@ -12,7 +12,7 @@ use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float32Array, Int64Array, RecordBatch, RecordBatchIterator,
     RecordBatchReader, StringArray, cast::AsArray, record_batch,
 };
-use arrow_dlpack::batches::{Batch, BatchOptions, BatchTensor, Batches, Features};
+use arrow_dlpack::batches::{Batch, BatchOptions, BatchTensor, Batches, Features, Shard, Shuffle};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy, Order};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
@@ -174,7 +174,8 @@ fn each_row_comes_once_and_in_order_in_batches_of_the_size() {
 #[test]
 fn a_shuffle_has_each_row_once_and_the_same_order_for_the_same_seed() {
     let shuffled = |lengths, rows, seed, prefetch| {
-        let options = BatchOptions::default().with_batch_size(7).with_shuffle(rows, seed);
+        let options =
+            BatchOptions::default().with_batch_size(7).with_shuffle(Shuffle { rows, seed });
         all(open(chunks(lengths), &options.with_prefetch(prefetch)))
     };
     let buffers: &[usize] = if cfg!(miri) { &[16] } else { &[0, 1, 16, 1000] };
@@ -198,12 +199,11 @@ fn a_shuffle_has_each_row_once_and_the_same_order_for_the_same_seed() {
 fn shards_have_each_row_once_together() {
     for (lengths, count) in CHUNKINGS.iter().flat_map(|lengths| [1, 2, 5, 20].map(|n| (lengths, n)))
     {
-        for shuffle in [None, Some((10, 7))] {
+        for shuffle in [None, Some(Shuffle { rows: 10, seed: 7 })] {
             let mut found = Vec::new();
             for index in 0..count {
-                let mut options =
-                    BatchOptions::default().with_batch_size(4).with_shard(index, count);
-                options.shuffle = shuffle;
+                let options = BatchOptions::default().with_batch_size(4).with_shuffle(shuffle);
+                let options = options.with_shard(Shard { index, count });
                 let part = all(open(chunks(lengths), &options)).concat();
                 if shuffle.is_none() {
                     let mine = |&row: &i64| usize::try_from(row).unwrap() / 4 % count == index;
@@ -230,7 +230,7 @@ fn an_error_of_the_reader_comes_after_all_rows_before_it_and_has_its_cause() {
             let is_dropped = Arc::clone(&source.is_dropped);
             let mut options = BatchOptions::default().with_batch_size(size).with_prefetch(prefetch);
             if size == Some(7) {
-                options = options.with_shuffle(15, 0);
+                options = options.with_shuffle(Shuffle { rows: 15, seed: 0 });
             }
             let mut batches = Batches::try_new(source, &options).unwrap();
             let (mut found, error) = drained(&mut batches);
@@ -438,10 +438,10 @@ fn what_cannot_be_is_refused_when_they_are_opened() {
     for wrong in [
         options().with_batch_size(0),
         options().with_drop_last(true),
-        options().with_shuffle(10, 0),
-        options().with_batch_size(1).with_shuffle(10, 0).with_export(never),
-        options().with_shard(1, 1),
-        options().with_shard(0, 0),
+        options().with_shuffle(Shuffle { rows: 10, seed: 0 }),
+        options().with_batch_size(1).with_shuffle(Shuffle { rows: 10, seed: 0 }).with_export(never),
+        options().with_shard(Shard { index: 1, count: 1 }),
+        options().with_shard(Shard { index: 0, count: 0 }),
     ] {
         assert!(matches!(refused(&batch, wrong), Error::InvalidOptions(_)));
     }
@@ -584,7 +584,7 @@ fn a_code_stands_for_one_value_in_all_batches() {
         assert!(shown.contains("Dictionary { .. }"), "{shown}");
     }
 
-    let shuffled = options.with_batch_size(3).with_shuffle(100, 1);
+    let shuffled = options.with_batch_size(3).with_shuffle(Shuffle { rows: 100, seed: 1 });
     let mut found = Vec::new();
     for batch in open(read().collect(), &shuffled).map(Result::unwrap) {
         let rows = batch.column("row").unwrap().values.as_slice::<i64>().unwrap().to_vec();

@@ -58,7 +58,7 @@ use ahead::Ahead;
 pub(crate) use ahead::Queue;
 pub use batch::{Batch, BatchTensor, Features};
 use convert::Converter;
-pub use options::BatchOptions;
+pub use options::{BatchOptions, Shard, Shuffle};
 use reader::Reader;
 pub(crate) use reader::{BatchChunks, Pause};
 

@@ -13,7 +13,7 @@ use crate::names;
 ///
 /// ```
 /// use arrow_dlpack::ExportOptions;
-/// use arrow_dlpack::batches::BatchOptions;
+/// use arrow_dlpack::batches::{BatchOptions, Shuffle};
 /// use arrow_dlpack::ffi::DLDataType;
 ///
 /// let options = BatchOptions::default()
@@ -21,11 +21,11 @@ use crate::names;
 ///     .with_label("price")
 ///     .with_matrix(true)
 ///     .with_export(ExportOptions::default().with_dtype(DLDataType::FLOAT32))
-///     .with_shuffle(10_000, 42)
+///     .with_shuffle(Shuffle { rows: 10_000, seed: 42 })
 ///     .with_prefetch(2);
 /// assert_eq!(options.label.as_deref(), Some("price"));
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct BatchOptions {
     /// Rows per batch, of which the last may have fewer; `None` for the batches of the reader. Rows of one batch of
@@ -44,29 +44,37 @@ pub struct BatchOptions {
     ///
     /// With `physical`, dictionary codes are int32, and a code refers to the same value in all batches.
     pub export: ExportOptions,
-    /// (rows, seed): draws rows at random from a buffer of at least this many, and of at most twice as many. The
-    /// result depends on the seed, and not on the batches of the reader.
-    pub shuffle: Option<(usize, u64)>,
-    /// (index, count): every count-th batch from that index on. Several readers of the same data get disjoint parts;
-    /// if they shuffle, give each a different seed.
-    pub shard: (usize, usize),
+    /// Whether to draw rows at random, and how.
+    pub shuffle: Option<Shuffle>,
+    /// The part of the batches to make, by default all of them.
+    pub shard: Shard,
     /// Batches to make ahead, on a thread; 0 to make batches on demand.
     pub prefetch: usize,
 }
 
-impl Default for BatchOptions {
+/// Draws rows at random from a buffer. The result depends on the seed, and not on the batches of the reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shuffle {
+    /// Rows that the buffer has at least, as long as the reader has more; it has at most twice as many.
+    pub rows: usize,
+    /// The same seed gives the same order.
+    pub seed: u64,
+}
+
+/// Every `count`-th batch, from number `index` on: several readers of the same data get disjoint parts. If they
+/// shuffle, give each a different seed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shard {
+    /// The number of this part, from 0.
+    pub index: usize,
+    /// The number of parts.
+    pub count: usize,
+}
+
+/// All batches.
+impl Default for Shard {
     fn default() -> Self {
-        Self {
-            batch_size: None,
-            drop_last: false,
-            columns: None,
-            label: None,
-            matrix: false,
-            export: ExportOptions::default(),
-            shuffle: None,
-            shard: (0, 1),
-            prefetch: 0,
-        }
+        Self { index: 0, count: 1 }
     }
 }
 
@@ -115,15 +123,15 @@ impl BatchOptions {
 
     /// Sets [`shuffle`](Self::shuffle).
     #[must_use]
-    pub fn with_shuffle(mut self, rows: usize, seed: u64) -> Self {
-        self.shuffle = Some((rows, seed));
+    pub fn with_shuffle(mut self, shuffle: impl Into<Option<Shuffle>>) -> Self {
+        self.shuffle = shuffle.into();
         self
     }
 
     /// Sets [`shard`](Self::shard).
     #[must_use]
-    pub fn with_shard(mut self, index: usize, count: usize) -> Self {
-        self.shard = (index, count);
+    pub fn with_shard(mut self, shard: Shard) -> Self {
+        self.shard = shard;
         self
     }
 
@@ -136,7 +144,7 @@ impl BatchOptions {
 
     /// An error for contradictory options.
     pub(super) fn check(&self) -> Result<(), Error> {
-        let (index, count) = self.shard;
+        let Shard { index, count } = self.shard;
         Err(Error::InvalidOptions(match self {
             Self { batch_size: Some(0), .. } => "batches of no rows never end",
             Self { batch_size: None, drop_last: true, .. } => "drop_last needs a batch_size",
@@ -144,7 +152,7 @@ impl BatchOptions {
             Self { shuffle: Some(_), export, .. } if export.copy == CopyPolicy::Never => {
                 "shuffle copies each row, and copying was forbidden"
             }
-            _ if index >= count => "a shard is (index, count) with an index below the count",
+            _ if index >= count => "the index of a shard is below the count of shards",
             _ => return Ok(()),
         }))
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 
-use super::options::BatchOptions;
+use super::options::{BatchOptions, Shard, Shuffle};
 use super::shuffle::{Pool, joined};
 use crate::chunks::{Coded, checked};
 use crate::copy::{CopyPolicy, CopyReason};
@@ -51,7 +51,7 @@ impl Reader {
         let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
         let fields: Vec<_> = schema.fields().iter().map(nullable).collect();
         let size = options.batch_size.unwrap_or(1);
-        let pool = |(rows, seed): (usize, u64)| Pool::new(rows.max(size), seed);
+        let pool = |Shuffle { rows, seed }| Pool::new(rows.max(size), seed);
         Self {
             chunks,
             columns,
@@ -100,7 +100,7 @@ impl Reader {
             let (mut pieces, mut wanted) = (Pieces::default(), pool.wanted());
             while wanted >= size {
                 // Without shards, all wanted blocks are read as one.
-                let rows = if self.options.shard.1 == 1 { wanted / size * size } else { size };
+                let rows = if self.options.shard.count == 1 { wanted / size * size } else { size };
                 let Some(block) = self.block(Some(rows), pause)? else { break };
                 wanted -= rows_of(&block);
                 pieces.extend(block)?;
@@ -117,7 +117,7 @@ impl Reader {
         size: Option<usize>,
         pause: &mut Pause<'_>,
     ) -> Result<Option<Vec<RecordBatch>>, Error> {
-        let (index, count) = self.options.shard;
+        let Shard { index, count } = self.options.shard;
         loop {
             let wanted = size.unwrap_or(1);
             while self.rows < wanted && self.end.is_none() {

@@ -25,7 +25,9 @@ use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg
 use super::request::CopyArg;
 use super::tensor::PyTensor;
 use super::{source, table};
-use crate::batches::{Batch, BatchOptions, BatchTensor, Batches, Features, Queue, State};
+use crate::batches::{
+    Batch, BatchOptions, BatchTensor, Batches, Features, Queue, Shard, Shuffle, State,
+};
 use crate::chunks::{Coded, batch, checked};
 use crate::error::{Error, ReaderError};
 use crate::pending::PendingException;
@@ -286,9 +288,10 @@ pub(super) fn _open_batches(
         .with_drop_last(drop_last)
         .with_matrix(as_matrix)
         .with_export(options::export(copy, nulls, dtype, OrderArg::default(), physical))
-        .with_shard(shard.0, shard.1);
+        .with_shuffle(shuffle.map(|(rows, seed)| Shuffle { rows, seed }))
+        .with_shard(Shard { index: shard.0, count: shard.1 });
     options.columns = columns.map(|columns| columns.0);
-    (options.label, options.shuffle) = (label, shuffle);
+    options.label = label;
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let wanted = options.wanted().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;

@@ -9,7 +9,7 @@ use std::error::Error;
 use std::fs::File;
 
 use arrow_array::{Array, BooleanArray, RecordBatch, RecordBatchIterator, RecordBatchReader};
-use arrow_dlpack::batches::{BatchOptions, Batches};
+use arrow_dlpack::batches::{BatchOptions, Batches, Shuffle};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{ExportOptions, ManagedTensor};
 use arrow_schema::ArrowError;
@@ -41,7 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut errors = Vec::new();
     for seed in 0..EPOCHS {
         let (mut squares, mut rows) = (0.0, 0.0);
-        for batch in Batches::try_new(flights()?, &options.clone().with_shuffle(10_000, seed))? {
+        let options = options.clone().with_shuffle(Shuffle { rows: 10_000, seed });
+        for batch in Batches::try_new(flights()?, &options)? {
             let batch = batch?;
             let features = batch.matrix().ok_or("no matrix")?;
             let late = batch.label.as_ref().ok_or("no label")?;
