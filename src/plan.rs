@@ -13,11 +13,9 @@ use crate::error::Error;
 /// ```
 /// use arrow_array::BooleanArray;
 /// use arrow_dlpack::{ExportOptions, export};
-/// use arrow_schema::{DataType, Field};
 ///
 /// let array = BooleanArray::from(vec![true, false, true]);
-/// let field = Field::new("x", DataType::Boolean, false);
-/// let plan = export::explain((&array, &field), &ExportOptions::default())?;
+/// let plan = export::explain(&array, &ExportOptions::default())?;
 /// assert_eq!(plan.bytes_copied(), 3);
 /// assert_eq!(plan.to_string(), "copies 3 bytes: Arrow stores booleans as bits");
 /// # Ok::<(), arrow_dlpack::Error>(())

@@ -227,7 +227,7 @@ fn booleans_are_unpacked_into_the_result() {
 
 #[test]
 fn nulls_are_filled_in_the_result() {
-    let nulls = NullPolicy::Fill(0.0_f32.into());
+    let nulls = NullPolicy::fill(0.0_f32);
     exports(with_nulls, |rows| 4 * rows, &ExportOptions::default().with_nulls(nulls));
     let nulls = NullPolicy::Nan;
     exports(with_nulls, |rows| 4 * rows, &ExportOptions::default().with_nulls(nulls));
@@ -247,7 +247,7 @@ fn values_are_cast_into_the_result() {
     let dtype = Some(FLOAT32);
     let options = ExportOptions::default().with_dtype(dtype);
     exports(|rows| Int16Array::from(vec![1; rows]), |rows| 4 * rows, &options);
-    let options = ExportOptions::default().with_nulls(NullPolicy::Fill(0.into())).with_dtype(dtype);
+    let options = ExportOptions::default().with_nulls(NullPolicy::fill(0)).with_dtype(dtype);
     let integers = |rows| (0..rows).map(|row| (row % 10 > 0).then_some(1)).collect::<Int16Array>();
     exports(integers, |rows| 4 * rows, &options);
 }
@@ -417,11 +417,11 @@ fn what_is_decided_allocates_nothing_that_grows_with_the_data() {
     ];
     let options = ExportOptions::default().with_physical(true);
     let wishes = [
-        options.clone().with_nulls(NullPolicy::Fill(0.into())),
+        options.clone().with_nulls(NullPolicy::fill(0)),
         options.clone().with_nulls(NullPolicy::Masked),
         options.clone().with_nulls(NullPolicy::Masked).with_copy(CopyPolicy::Never),
-        options.clone().with_nulls(NullPolicy::Fill(0.into())).with_copy(CopyPolicy::Never),
-        options.clone().with_nulls(NullPolicy::Fill(0.into())).with_dtype(Some(FLOAT32)),
+        options.clone().with_nulls(NullPolicy::fill(0)).with_copy(CopyPolicy::Never),
+        options.clone().with_nulls(NullPolicy::fill(0)).with_dtype(Some(FLOAT32)),
     ];
     let sizes = if cfg!(miri) { [1 << 6, 1 << 8] } else { [1 << 10, 1 << 20] };
     for ((name, make), options) in

@@ -342,7 +342,7 @@ impl Column {
 
     fn exports(&self, copy: CopyPolicy, nulls: NullPolicy) {
         let (field, options) = (self.kind.field(), options(copy, nulls));
-        let plan = export::explain(Source::Array(&self.array, &field), &options);
+        let plan = export::explain(Source::Array(&self.array, Some(&field)), &options);
         let tensor = to_dlpack(&self.array, &field, &options);
         if self.kind.has_nulls(&self.array) && nulls == NullPolicy::Refuse {
             assert!(matches!(tensor, Err(Error::Nulls { .. })), "{tensor:?}");
@@ -353,7 +353,7 @@ impl Column {
             Err(Error::CopyForbidden { .. }) => {
                 assert_eq!(copy, CopyPolicy::Never);
                 let if_needed = options.with_copy(CopyPolicy::IfNeeded);
-                let plan = export::explain(Source::Array(&self.array, &field), &if_needed);
+                let plan = export::explain(Source::Array(&self.array, Some(&field)), &if_needed);
                 assert!(!plan.expect("a plan").is_zero_copy());
                 return;
             }
@@ -435,7 +435,7 @@ proptest! {
     fn a_mask_is_false_where_something_is_null(column in column()) {
         let field = column.kind.field();
         let options = options(CopyPolicy::IfNeeded, NullPolicy::Masked);
-        let mask = export::mask(Source::Array(&column.array, &field), &options).expect("a mask");
+        let mask = export::mask(Source::Array(&column.array, Some(&field)), &options).expect("a mask");
         let cells = column.kind.cells(&column.array);
         let valid: Vec<u8> = cells.iter().map(|cell| u8::from(cell.is_some())).collect();
         let (_, places) = column.kind.axes();
@@ -468,7 +468,7 @@ proptest! {
         let field = column.kind.field();
         let (_, places) = column.kind.axes();
         for row in 0..column.array.len() {
-            let source = Source::Row(&column.array, &field, row);
+            let source = Source::Row(&column.array, Some(&field), row);
             let tensor = export::tensor(source, &options(CopyPolicy::IfNeeded, ZERO)).expect("one");
             assert_eq!(tensor.shape(), &column.shape()[1..]);
             let cells = column.kind.cells(&column.array.slice(row, 1));

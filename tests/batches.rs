@@ -504,7 +504,7 @@ fn nulls_are_refused_filled_or_masked() {
     assert!(matches!(&error, Error::Column { name, .. } if name == "x"), "{error}");
 
     let x = |batch: &Batch| batch.column("x").unwrap().values.as_slice::<i64>().unwrap()[0];
-    let filled = open(vec![batch.clone()], &with(NullPolicy::Fill(9.into())));
+    let filled = open(vec![batch.clone()], &with(NullPolicy::fill(9)));
     let filled: Vec<_> = filled.map(|batch| x(&batch.unwrap())).collect();
     assert_eq!(filled, [1, 9, 3, 4]);
 

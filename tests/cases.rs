@@ -112,9 +112,9 @@ fn convert(chunks: &[ArrayRef], field: &Field, case: &Value) -> Option<Result<Fo
         Ok(Found { values, offsets: None, mask, plan: Some(plan) })
     };
     Some(match (text(case, "door", "tensor"), chunks) {
-        ("tensor", [array]) => dense(Source::Array(array, field)),
+        ("tensor", [array]) => dense(Source::Array(array, Some(field))),
         ("tensor", chunks) => dense(Source::Chunks(chunks, field)),
-        ("row", [array]) => dense(Source::Row(array, field, size(&asked["row"]))),
+        ("row", [array]) => dense(Source::Row(array, Some(field), size(&asked["row"]))),
         ("ragged", [array]) => {
             let offset_type = dtype(&asked["offset_type"]);
             export::ragged((array, field), &options, offset_type).and_then(|found| {
@@ -562,7 +562,7 @@ fn intervals_of_all_units_are_refused() {
         let field = Field::new("x", array.data_type().clone(), true);
         for physical in [false, true] {
             let options = ExportOptions::default().with_physical(physical);
-            let error = export::tensor(Source::Array(&array, &field), &options).unwrap_err();
+            let error = export::tensor(Source::Array(&array, Some(&field)), &options).unwrap_err();
             assert!(error.is_type_refusal() && error.to_string().contains("split"), "{error}");
         }
     }

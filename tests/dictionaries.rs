@@ -10,7 +10,7 @@ use arrow_array::{
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_dlpack::export::{self, Exported, Source};
-use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy, Scalar};
+use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy};
 use arrow_schema::{DataType, Field, Schema};
 
 fn codes(words: &[Option<&str>]) -> ArrayRef {
@@ -79,8 +79,7 @@ fn nulls_of_rows_and_of_dictionaries_stay_nulls() {
     let words = StringArray::from(vec![None, Some("be")]);
     let odd: ArrayRef = Arc::new(DictionaryArray::new(keys, Arc::new(words)));
     let chunks = [codes(&[Some("to"), None]), odd];
-    let made =
-        exported(&chunks, &physical().with_nulls(NullPolicy::Fill(Scalar::Int(-1)))).unwrap();
+    let made = exported(&chunks, &physical().with_nulls(NullPolicy::fill(-1))).unwrap();
     assert_eq!(made.values.as_slice::<i8>(), Some(&[0, -1, 1, -1, -1][..]));
 
     let made = exported(&chunks, &physical().with_nulls(NullPolicy::Masked)).unwrap();

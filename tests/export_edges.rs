@@ -1,6 +1,5 @@
 //! Arrays at the edges of what can be counted, and nulls in unused places.
 
-use std::slice::from_ref;
 use std::sync::Arc;
 
 use arrow_array::types::Float32Type;
@@ -61,7 +60,7 @@ fn the_parts_of_a_null_complex_number_may_be_null_and_no_others() {
     };
     let (array, field) = numbers(vec![Some(vec![Some(1.0), Some(2.0)]), None]);
     assert_eq!(array.values().null_count(), 2);
-    let options = ExportOptions::default().with_nulls(NullPolicy::Fill(7.into()));
+    let options = ExportOptions::default().with_nulls(NullPolicy::fill(7));
     let tensor = to_dlpack(&array, &field, &options).expect("filled");
     assert_eq!((tensor.shape(), tensor.dtype()), (&[2][..], complex64));
     let refused = to_dlpack(&array, &field, &ExportOptions::default()).unwrap_err();
@@ -112,7 +111,7 @@ fn without_chunks_there_are_no_values_but_a_type() -> Result<(), Error> {
 fn a_row_that_is_not_there_is_refused() {
     let array: ArrayRef = Arc::new(Float32Array::from(vec![1.0, 2.0]));
     let field = Field::new("x", DataType::Float32, true);
-    let row = Source::Row(&array, &field, 2);
+    let row = Source::Row(&array, Some(&field), 2);
     let refused = export::tensor(row, &ExportOptions::default()).err();
     assert_eq!(refused, Some(Error::NoSuchRow { index: 2, len: 2 }));
 }
@@ -149,8 +148,8 @@ fn the_plan_of_a_table_is_that_of_its_columns() {
         ("filled", Int16, [Some(1), None, Some(3)])
     )
     .expect("a table");
-    let options = ExportOptions::default().with_nulls(NullPolicy::Fill(0.into()));
-    let prepared = export::prepare_columns(from_ref(&batch), &batch.schema(), &options);
+    let options = ExportOptions::default().with_nulls(NullPolicy::fill(0));
+    let prepared = export::prepare_columns(&batch, &options);
     let prepared = prepared.expect("columns of numbers");
     let copied: Vec<usize> = prepared.plan().steps.iter().map(|step| step.nbytes).collect();
     assert_eq!(copied, [3, 6]);

@@ -63,7 +63,8 @@ fn one_row_is_ragged_too_and_a_table_is_not() {
     let rows = [vec![1, 2], vec![3], vec![4, 5, 6]].map(|row| Some(row.into_iter().map(Some)));
     let lists = ListArray::from_iter_primitive::<Int32Type, _, _>(rows);
     let field = field_of(&lists);
-    let row = |index| export::ragged(Source::Row(&lists, &field, index), &<_>::default(), None);
+    let row =
+        |index| export::ragged(Source::Row(&lists, Some(&field), index), &<_>::default(), None);
     let last = row(2).unwrap();
     assert_eq!(last.values.as_slice::<i32>(), Some(&[4, 5, 6][..]));
     assert_eq!(last.offsets.as_slice::<i32>(), Some(&[0, 3][..]));

@@ -188,7 +188,7 @@ fn rows_of_no_size_can_be_any_number() {
     for options in [
         ExportOptions::default(),
         ExportOptions::default().with_copy(CopyPolicy::Always),
-        ExportOptions::default().with_nulls(NullPolicy::Fill(0.into())),
+        ExportOptions::default().with_nulls(NullPolicy::fill(0)),
     ] {
         let (tensor, asked_for) = largest(|| to_dlpack(&empty, &field, &options));
         let tensor = tensor.expect("a tensor");
@@ -236,7 +236,7 @@ fn rows_that_nothing_stands_behind_are_refused_at_once() {
                 [
                     export::tensor((&array, &field), &options).err(),
                     export::tensor(Source::Chunks(&chunks, &field), &options).err(),
-                    export::tensor(Source::Row(&array, &field, 1 << 39), &options).err(),
+                    export::tensor(Source::Row(&array, Some(&field), 1 << 39), &options).err(),
                     export::explain((&array, &field), &options).err(),
                     export::mask((&array, &field), &options).err(),
                     export::ragged((&array, &field), &options, None).err(),
@@ -287,7 +287,7 @@ fn arrays() -> Vec<(&'static str, ArrayRef)> {
 fn exports_without_memory_are_errors() {
     for (what, array) in arrays() {
         let field = Field::new("x", array.data_type().clone(), true);
-        let (nulls, copy) = (NullPolicy::Fill(0.into()), CopyPolicy::Always);
+        let (nulls, copy) = (NullPolicy::fill(0), CopyPolicy::Always);
         let fill = ExportOptions::default().with_nulls(nulls).with_copy(copy);
         let cast = fill.clone().with_dtype(DLDataType::FLOAT64);
         for options in [&fill, &cast] {
@@ -306,7 +306,7 @@ fn tables_without_memory_are_errors() {
     let columns = arrays().into_iter().filter(|(_, array)| !array.data_type().is_nested());
     let batch = RecordBatch::try_from_iter(columns).expect("columns of one length");
     for order in [Order::RowMajor, Order::ColumnMajor] {
-        let nulls = NullPolicy::Fill(0.into());
+        let nulls = NullPolicy::fill(0);
         let options = ExportOptions::default().with_nulls(nulls).with_order(order);
         runs_out_of_memory("a matrix", 2 * ROWS, || export::tensor(&batch, &options));
         runs_out_of_memory("its mask", 2 * ROWS, || export::mask(&batch, &options));
@@ -425,8 +425,12 @@ fn types_of_64_levels_go_through_a_small_stack_and_deeper_ones_do_not() {
             too_deep(export::explain((&array, &*field), &ExportOptions::default()).err());
             too_deep(export::mask((&array, &*field), &ExportOptions::default()).err());
             too_deep(
-                export::ragged(Source::Array(&array, &field), &ExportOptions::default(), None)
-                    .err(),
+                export::ragged(
+                    Source::Array(&array, Some(&field)),
+                    &ExportOptions::default(),
+                    None,
+                )
+                .err(),
             );
             too_deep(
                 export::into_tensor_with_field(Arc::clone(&array), &field)

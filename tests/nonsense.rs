@@ -220,7 +220,8 @@ fn types_are_followed_only_so_deep() {
         let options = ExportOptions::default();
         for outcome in [
             to_dlpack(&array, &field, &options).map(|tensor| tensor.ndim()),
-            export::tensor(Source::Row(&array, &field, 0), &options).map(|row| row.ndim() + 1),
+            export::tensor(Source::Row(&array, Some(&field), 0), &options)
+                .map(|row| row.ndim() + 1),
             export::tensor(Source::Chunks(&[], &field), &options).map(|tensor| tensor.ndim()),
             export::array(&array).map(|tensor| tensor.ndim()),
         ] {
@@ -321,7 +322,7 @@ fn any_dtype_can_be_asked_for_and_is_there_or_refused() {
             for column in &columns {
                 let field = Field::new("x", column.data_type().clone(), true);
                 let batch = RecordBatch::try_from_iter([("x", Arc::clone(column))]);
-                let row = export::tensor(Source::Row(column, &field, 1), &options);
+                let row = export::tensor(Source::Row(column, Some(&field), 1), &options);
                 let table = export::tensor(&batch.unwrap(), &options);
                 for tensor in
                     [to_dlpack(column, &field, &options), row, table].into_iter().flatten()
@@ -356,7 +357,7 @@ fn there_is_no_row_behind_the_last() {
     for array in [texts, numbers] {
         let field = Field::new("x", array.data_type().clone(), true);
         for index in [1, 2, usize::MAX] {
-            let row = Source::Row(&array, &field, index);
+            let row = Source::Row(&array, Some(&field), index);
             for options in every_option() {
                 let refused = Error::NoSuchRow { index, len: 1 };
                 assert_eq!(export::tensor(row, &options).unwrap_err(), refused);
@@ -386,8 +387,8 @@ fn a_field_that_is_another_arrays_is_refused() {
             for options in every_option() {
                 assert_eq!(to_dlpack(&array, &field, &options).unwrap_err(), refused);
                 for source in [
-                    Source::Array(&array, &field),
-                    Source::Row(&array, &field, 0),
+                    Source::Array(&array, Some(&field)),
+                    Source::Row(&array, Some(&field), 0),
                     Source::Chunks(&[Arc::clone(&array)], &field),
                 ] {
                     assert_eq!(export::tensor(source, &options).unwrap_err(), refused);

@@ -530,8 +530,11 @@ fn every_other_type_is_refused_by_name_with_a_way_out() {
 fn the_ways_out_are_rusts() {
     let options = ExportOptions::default();
     let words = |array: &dyn Array, field: &Field, options: &ExportOptions| {
-        let ragged =
-            export::ragged(export::Source::Array(array, field), options, Some(DLDataType::INT32));
+        let ragged = export::ragged(
+            export::Source::Array(array, Some(field)),
+            options,
+            Some(DLDataType::INT32),
+        );
         [to_dlpack(array, field, options).err(), ragged.err()].map(|error| match error {
             Some(error) => error.to_string(),
             None => String::new(),
@@ -574,12 +577,12 @@ fn extension(storage: DataType) -> Field {
 fn what_is_refused_is_not_held() {
     let array = Int64Array::from(vec![Some(1), None, Some(-3)]);
     let before = holders(&array);
-    let (nulls, dtype) = (NullPolicy::Fill(0.into()), Some(DLDataType::UINT8));
+    let (nulls, dtype) = (NullPolicy::fill(0), Some(DLDataType::UINT8));
     let copy = CopyPolicy::Never;
     for options in [
         ExportOptions::default(),
         ExportOptions::default().with_nulls(NullPolicy::Nan).with_dtype(dtype),
-        ExportOptions::default().with_nulls(NullPolicy::Fill((-1).into())).with_dtype(dtype),
+        ExportOptions::default().with_nulls(NullPolicy::fill(-1)).with_dtype(dtype),
         ExportOptions::default().with_nulls(nulls).with_dtype(dtype),
         ExportOptions::default().with_nulls(nulls).with_dtype(DLDataType::BOOL),
         ExportOptions::default().with_nulls(nulls).with_copy(copy),

@@ -52,9 +52,8 @@ fn at_once<T: Clone + Send>(mut make: impl FnMut(usize) -> T, work: impl Fn(usiz
 fn one_array_goes_to_and_fro_in_many_threads() {
     let array = Int32Array::from_iter((0..100).map(|value| (value % 7 > 0).then_some(value)));
     let field = Field::new("x", DataType::Int32, true);
-    let filled = ExportOptions::default()
-        .with_nulls(NullPolicy::Fill(0.into()))
-        .with_dtype(DLDataType::FLOAT64);
+    let filled =
+        ExportOptions::default().with_nulls(NullPolicy::fill(0)).with_dtype(DLDataType::FLOAT64);
     let booleans = BooleanArray::from_iter((0..100).map(|value| Some(value % 3 == 0)));
     at_once(
         |_| (),

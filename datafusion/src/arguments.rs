@@ -89,7 +89,7 @@ impl Arguments {
                 false => given.columns.slice(rows.start, rows.len()),
             };
             let source = || match &input.columns {
-                None => Source::Array(columns.column(0), columns.schema_ref().field(0)),
+                None => Source::Array(columns.column(0), Some(columns.schema_ref().field(0))),
                 Some(_) => Source::from(&columns),
             };
             let all_rows = |tensor: Result<ManagedTensor, Error>| {

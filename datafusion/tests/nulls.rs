@@ -76,7 +76,7 @@ async fn nulls_are_refused_filled_or_nan_if_asked_for() {
         failed(&context, "SELECT total(x) FROM t").await,
         "Execution error: \"x\" has 3 nulls in 6 values, which total refuses"
     );
-    context.register_udf(summing(policy(NullPolicy::Fill(10.into()))));
+    context.register_udf(summing(policy(NullPolicy::fill(10))));
     assert_eq!(rows(&context, "SELECT total(x) FROM t").await, ["20.0", "11.0", "7.0"]);
     context.register_udf(summing(policy(NullPolicy::Nan)));
     assert_eq!(rows(&context, "SELECT total(x) FROM t").await, ["NaN", "NaN", "7.0"]);
@@ -171,7 +171,7 @@ async fn results_are_nullable_only_if_something_can_be_null() {
     };
     let some = "SELECT total(n, 1) FROM t";
     assert!(nullable(Nulls::Propagate, some).await);
-    assert!(!nullable(NullPolicy::Fill(0.into()).into(), some).await);
+    assert!(!nullable(NullPolicy::fill(0).into(), some).await);
     assert!(!nullable(Nulls::Propagate, "SELECT total(1, 2)").await);
 }
 

@@ -170,7 +170,7 @@ fn column(u: &mut Unstructured<'_>, array: &ArrayRef, field: &Field) -> Result<(
             } else {
                 u.int_in_range(0..=array.len().min(20) - 1)?
             };
-            dense(Source::Row(&array, field, row), &options, None);
+            dense(Source::Row(&array, Some(field), row), &options, None);
         }
         2 => {
             let at = u.int_in_range(0..=array.len().min(9))?;
@@ -178,7 +178,7 @@ fn column(u: &mut Unstructured<'_>, array: &ArrayRef, field: &Field) -> Result<(
             dense(Source::Chunks(&chunks, field), &options, Some((&array, field)));
         }
         3 => hand_over(&array, field),
-        _ => dense(Source::Array(&array, field), &options, Some((&array, field))),
+        _ => dense(Source::Array(&array, Some(field)), &options, Some((&array, field))),
     }
     if way == 7 || matches!(array.data_type(), DataType::Utf8 | DataType::List(_)) {
         let offset_type = if rarely(u, 4)? { Some(dtype_of(u)?) } else { None };
@@ -362,12 +362,12 @@ fn ragged(
     options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) {
-    let found = export::ragged(Source::Array(array, field), options, offset_type);
+    let found = export::ragged(Source::Array(array, Some(field)), options, offset_type);
     if !is_ragged(field.data_type()) {
         assert!(found.is_err());
         return;
     }
-    let plan = export::prepare_ragged(Source::Array(array, field), options, offset_type)
+    let plan = export::prepare_ragged(Source::Array(array, Some(field)), options, offset_type)
         .map(|prepared| prepared.plan());
     let Ragged { values, offsets, mask, .. } = match (plan, found) {
         (Ok(plan), Ok(found)) => {

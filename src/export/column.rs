@@ -337,7 +337,7 @@ mod tests {
             let array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
             let address = array.as_primitive::<Int64Type>().values().as_ptr().addr();
             let holder = is_held.then(|| array.clone());
-            let prepared = prepare(Source::Array(&array, &field), &options).unwrap();
+            let prepared = prepare(Source::Array(&array, Some(&field)), &options).unwrap();
             drop(array);
             let tensor = prepared.run().unwrap().values;
             assert_eq!(tensor.data().addr() == address, !is_held);

@@ -25,7 +25,7 @@ mod source;
 mod validity;
 
 use arrow_array::Array;
-use arrow_schema::Field;
+use arrow_schema::{Field, FieldRef};
 
 use crate::error::Error;
 use crate::ffi::DLDataType;
@@ -70,23 +70,39 @@ pub fn to_dlpack(
     field: &Field,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    tensor(Source::Array(array, field), options)
+    tensor(Source::Array(array, Some(field)), options)
 }
 
-/// [`to_dlpack`] without a field and with default options.
+/// [`tensor`] of an array, without a field and with default options.
+///
+/// ```
+/// use arrow_array::Float32Array;
+/// let tensor = arrow_dlpack::export::array(&Float32Array::from(vec![0.5, 1.5]))?;
+/// assert_eq!(tensor.as_slice::<f32>(), Some(&[0.5, 1.5][..]));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
 ///
 /// # Errors
 ///
 /// As [`to_dlpack`].
 pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
-    if let Some(vector) = primitive::vector(array) {
-        return Ok(vector.share());
-    }
-    let field = Field::new("", array.data_type().clone(), true);
-    to_dlpack(array, &field, &ExportOptions::default())
+    tensor(array, &ExportOptions::default())
 }
 
-/// [`to_dlpack`] for any source: an array, chunks, one row, a table.
+/// [`to_dlpack`] for any [`Source`]: an array with a field or without, chunks, one row, a table.
+///
+/// ```
+/// use arrow_array::Int32Array;
+/// use arrow_dlpack::{ExportOptions, NullPolicy, export};
+///
+/// let column = Int32Array::from(vec![Some(1), None, Some(3)]);
+/// let options = ExportOptions::default().with_nulls(NullPolicy::fill(-1));
+/// let tensor = export::tensor(&column, &options)?;
+/// assert_eq!(tensor.as_slice::<i32>(), Some(&[1, -1, 3][..]));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// A table becomes a matrix; [`columns`] makes a tensor for each column:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -122,11 +138,9 @@ pub fn tensor<'a>(
 /// ```
 /// use arrow_array::Int32Array;
 /// use arrow_dlpack::{ExportOptions, export};
-/// use arrow_schema::{DataType, Field};
 ///
 /// let column = Int32Array::from(vec![Some(1), None, Some(3)]);
-/// let field = Field::new("column", DataType::Int32, true);
-/// let mask = export::mask((&column, &field), &ExportOptions::default())?;
+/// let mask = export::mask(&column, &ExportOptions::default())?;
 /// assert_eq!((mask.dtype().to_string(), mask.shape()), ("bool".to_owned(), &[3][..]));
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -151,6 +165,29 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Re
     Ok(prepare(source, options)?.plan())
 }
 
+/// Converts each column of a table to a tensor, with its field. A source that is not a table is one column.
+///
+/// ```
+/// use arrow_array::record_batch;
+/// use arrow_dlpack::{ExportOptions, export};
+///
+/// let batch = record_batch!(("x", Float32, [0.5, 1.5]), ("y", Int8, [1, 2]))?;
+/// let columns = export::columns(&batch, &ExportOptions::default())?;
+/// let (field, y) = &columns[1];
+/// assert_eq!((field.name().as_str(), y.values.as_slice::<i8>()), ("y", Some(&[1, 2][..])));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`tensor`] and [`mask`], wrapped in `Column`, or in `Columns` if several columns are refused; `ColumnCount`.
+pub fn columns<'a>(
+    source: impl Into<Source<'a>>,
+    options: &ExportOptions,
+) -> Result<Vec<(FieldRef, Exported)>, Error> {
+    prepare_columns(source, options)?.run()
+}
+
 /// Converts lists, strings or binaries to values and offsets.
 ///
 /// Null rows are refused by default; any other policy for nulls makes them empty rows.
@@ -162,18 +199,16 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Re
 /// ```
 /// use arrow_array::StringArray;
 /// use arrow_dlpack::{ExportOptions, NullPolicy, export};
-/// use arrow_schema::{DataType, Field};
 ///
 /// let texts = StringArray::from(vec!["to", "be", "", "not"]);
-/// let field = Field::new("text", DataType::Utf8, false);
-/// let ragged = export::ragged((&texts, &field), &ExportOptions::default(), None)?;
+/// let ragged = export::ragged(&texts, &ExportOptions::default(), None)?;
 /// assert_eq!(ragged.values.as_slice::<u8>(), Some(&b"tobenot"[..]));
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 4, 4, 7][..]));
 ///
 /// let texts = StringArray::from(vec![Some("to"), None, Some("be")]);
-/// assert!(export::ragged((&texts, &field), &ExportOptions::default(), None).is_err());
+/// assert!(export::ragged(&texts, &ExportOptions::default(), None).is_err());
 /// let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
-/// let ragged = export::ragged((&texts, &field), &options, None)?;
+/// let ragged = export::ragged(&texts, &options, None)?;
 /// assert_eq!(ragged.offsets.as_slice::<i32>(), Some(&[0, 2, 2, 4][..]));
 /// assert!(ragged.mask.is_some());
 /// # Ok::<(), arrow_dlpack::Error>(())

@@ -8,14 +8,13 @@ use crate::scalar::Scalar;
 ///
 /// ```
 /// use arrow_array::Int32Array;
-/// use arrow_dlpack::{ExportOptions, NullPolicy, to_dlpack};
-/// use arrow_schema::{DataType, Field};
+/// use arrow_dlpack::ffi::DLDataType;
+/// use arrow_dlpack::{ExportOptions, NullPolicy, export};
 ///
 /// let column = Int32Array::from(vec![Some(1), None, Some(3)]);
-/// let field = Field::new("column", DataType::Int32, true);
-/// let options = ExportOptions::default().with_nulls(NullPolicy::Fill((-1).into()));
-/// let tensor = to_dlpack(&column, &field, &options)?;
-/// assert_eq!(tensor.as_slice::<i32>(), Some(&[1, -1, 3][..]));
+/// let options = ExportOptions::default().with_nulls(NullPolicy::fill(0)).with_dtype(DLDataType::FLOAT32);
+/// let tensor = export::tensor(&column, &options)?;
+/// assert_eq!(tensor.as_slice::<f32>(), Some(&[1.0, 0.0, 3.0][..]));
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,6 +86,14 @@ pub enum NullPolicy {
     /// Null slots keep the values that are in memory. [`prepare`](super::prepare) exports the validity too;
     /// [`tensor`](super::tensor) and [`to_dlpack`](super::to_dlpack) do not, [`mask`](super::mask) does it alone.
     Masked,
+}
+
+impl NullPolicy {
+    /// [`Fill`](Self::Fill) with a number or boolean.
+    #[must_use]
+    pub fn fill(value: impl Into<Scalar>) -> Self {
+        Self::Fill(value.into())
+    }
 }
 
 /// Memory order of a matrix.

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{Field, FieldRef, Schema};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{Field, FieldRef};
 
 use super::column::Column;
 use super::dense::Dense;
@@ -53,11 +53,9 @@ pub struct Exported {
 /// ```
 /// use arrow_array::BooleanArray;
 /// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
-/// use arrow_schema::{DataType, Field};
 ///
 /// let array = BooleanArray::from(vec![true, false, true]);
-/// let field = Field::new("x", DataType::Boolean, false);
-/// let prepared = export::prepare((&array, &field), &ExportOptions::default())?;
+/// let prepared = export::prepare(&array, &ExportOptions::default())?;
 /// assert_eq!(prepared.plan().to_string(), "copies 3 bytes: Arrow stores booleans as bits");
 /// assert_eq!((prepared.dtype(), &*prepared.shape()), (DLDataType::BOOL, &[3][..]));
 /// assert_eq!(prepared.run()?.values.as_bool_bytes(), Some(&[1, 0, 1][..]));
@@ -169,7 +167,7 @@ impl Kind {
 #[must_use]
 pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
 
-/// Plans a tensor for each column of a table, as [`prepare`] does for one.
+/// Plans what [`columns`](super::columns) does, as [`prepare`] does for one tensor.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -180,22 +178,26 @@ pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
 /// let y: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
 /// let batch = RecordBatch::try_from_iter([("x", x), ("y", y)])?;
 /// let options = ExportOptions::default();
-/// let prepared = export::prepare_columns(&[batch.clone()], &batch.schema(), &options)?;
+/// let prepared = export::prepare_columns(&batch, &options)?;
 /// assert_eq!(prepared.plan().to_string(), "copies 2 bytes: Arrow stores booleans as bits");
-/// for (field, column) in prepared.run()? {
-///     println!("{}: {} {:?}", field.name(), column.values.dtype(), column.values.shape());
-/// }
+/// assert_eq!(prepared.run()?.len(), 2);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
-/// As [`prepare`], wrapped in `Column`, or in `Columns` if several columns are refused; `ColumnCount`.
-pub fn prepare_columns(
-    batches: &[RecordBatch],
-    schema: &Schema,
+/// As [`columns`](super::columns), except `ValueDoesNotFit` and `OutOfMemory`.
+pub fn prepare_columns<'a>(
+    source: impl Into<Source<'a>>,
     options: &ExportOptions,
 ) -> Result<PreparedColumns, Error> {
+    let source = source.into();
+    let Source::Table(batches, schema) = source else {
+        let field = source.field().into_owned();
+        let prepared = prepare(source, options);
+        let prepared = prepared.map_err(|error| Error::in_column(field.name(), error))?;
+        return Ok(PreparedColumns(vec![(Arc::new(field), prepared)]));
+    };
     let count = check_columns(batches, schema)?;
     let (mut columns, mut refusals) = (Vec::with_capacity(count), Refusals::default());
     for (index, field) in schema.fields().iter().enumerate() {
@@ -268,11 +270,12 @@ pub(crate) fn share(
 ) -> Option<Result<ManagedTensor, Error>> {
     let (array, field) = match source {
         Source::Array(array, field) => (array, field),
-        Source::Chunks([chunk], field) => (&**chunk, field),
+        Source::Chunks([chunk], field) => (&**chunk, Some(field)),
         _ => return None,
     };
-    let plain = field.metadata().is_empty() && array.data_type() == field.data_type();
-    if !plain || *options != ExportOptions::default() {
+    let is_plain =
+        |field: &Field| field.metadata().is_empty() && array.data_type() == field.data_type();
+    if !field.is_none_or(is_plain) || *options != ExportOptions::default() {
         return None;
     }
     match primitive::vector(array) {
@@ -283,18 +286,19 @@ pub(crate) fn share(
 
 /// The chunks of a source that is not a table, at least one.
 fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Error> {
-    let dense = |array: &dyn Array, field: &Field| {
+    let field = &source.field();
+    let dense = |array: &dyn Array| {
         check_type(array, field)?;
         Dense::new(array, field, options.physical)
     };
     match source {
-        Source::Array(array, field) => Ok(vec![dense(array, field)?]),
-        Source::Row(array, field, index) => {
+        Source::Array(array, _) => Ok(vec![dense(array)?]),
+        Source::Row(array, _, index) => {
             check_type(array, field)?;
             Ok(vec![row::of(array, field, index, options.physical)?])
         }
-        Source::Chunks([], field) => Ok(vec![dense(&empty(field)?, field)?]),
-        Source::Chunks(arrays, field) => arrays.iter().map(|array| dense(array, field)).collect(),
+        Source::Chunks([], _) => Ok(vec![dense(&empty(field)?)?]),
+        Source::Chunks(arrays, _) => arrays.iter().map(|array| dense(array)).collect(),
         Source::Table(..) => unreachable!("a table is a matrix"),
     }
 }

@@ -231,7 +231,7 @@ impl PyArray {
             return Err(PyIndexError::new_err(format!("there is no row {index} among {len}")));
         };
         let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
-        let source = Source::Row(&self.array, &self.field, row);
+        let source = Source::Row(&self.array, Some(&self.field), row);
         table::tensor(py, source, None, &options, Some(Asked::Row(row)))
     }
 
@@ -275,7 +275,7 @@ impl PyArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let copy = copy.map(|copy| copy.0);
         let options = ExportOptions::default().with_copy(copy.filter(|copy| !copy));
-        let tensor = exported(py, Source::Array(&self.array, &self.field), &options);
+        let tensor = exported(py, Source::Array(&self.array, Some(&self.field)), &options);
         let tensor = tensor.map_err(|error| values::numpy_error(py, error.into(), copy))?.values;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
         values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)

@@ -114,7 +114,7 @@ or a device that is not the CPU's.";
         request::refuse_stream(stream.as_ref(), DLDevice::CPU)?;
         request::refuse_other_device(dl_device, DLDevice::CPU)?;
         let options = ExportOptions::default().with_copy(copy);
-        let tensor = exported(py, Source::Array(&self.array, &self.field), &options)?;
+        let tensor = exported(py, Source::Array(&self.array, Some(&self.field)), &options)?;
         capsule::new(py, tensor.values, max_version)
     }
 }

@@ -125,7 +125,7 @@ impl Data {
         };
         check_copies(&self.before, options)?;
         let rephrase = |error| Asked::Tensor.rephrase(error);
-        let prepare = || export::prepare_columns(batches, schema, options);
+        let prepare = || export::prepare_columns(Source::Table(batches, schema), options);
         let prepared = unlocked(py, self.source().nbytes(), prepare).map_err(rephrase)?;
         let columns = unlocked(py, prepared.bytes_copied(), || prepared.run()).map_err(rephrase)?;
         let tensors = PyDict::new(py);

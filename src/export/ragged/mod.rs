@@ -4,7 +4,6 @@ mod offsets;
 mod rows;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType;
 
 use super::column::{Column, Survey};
 use super::dense::Dense;
@@ -55,14 +54,11 @@ pub struct PreparedRagged {
 /// ```
 /// use arrow_array::StringArray;
 /// use arrow_dlpack::{ExportOptions, export};
-/// use arrow_schema::{DataType, Field};
 ///
 /// let texts = StringArray::from(vec!["to", "be", "", "not"]);
-/// let field = Field::new("text", DataType::Utf8, false);
 /// let options = ExportOptions::default();
-/// assert!(export::prepare_ragged((&texts, &field), &options, None)?.plan().is_zero_copy());
-/// let slice = texts.slice(1, 3);
-/// let prepared = export::prepare_ragged((&slice, &field), &options, None)?;
+/// assert!(export::prepare_ragged(&texts, &options, None)?.plan().is_zero_copy());
+/// let prepared = export::prepare_ragged(&texts.slice(1, 3), &options, None)?;
 /// assert_eq!(prepared.plan().to_string(), "copies 16 bytes: the offsets begin at 2, not at 0");
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
@@ -76,23 +72,21 @@ pub fn prepare_ragged<'a>(
     offset_type: Option<DLDataType>,
 ) -> Result<PreparedRagged, Error> {
     let (row, none);
-    let (chunks, field): (Vec<&dyn Array>, _) = match source.into() {
-        Source::Array(array, field) => (vec![array], field),
-        Source::Chunks([], field) => {
+    let source = source.into();
+    let field = &source.field();
+    let chunks: Vec<&dyn Array> = match source {
+        Source::Array(array, _) => vec![array],
+        Source::Chunks([], _) => {
             none = empty(field)?;
-            (vec![&none], field)
+            vec![&none]
         }
-        Source::Chunks(chunks, field) => {
-            (chunks.iter().map(|chunk| -> &dyn Array { chunk }).collect(), field)
-        }
-        Source::Row(array, field, index) if index < array.len() => {
+        Source::Chunks(chunks, _) => chunks.iter().map(|chunk| -> &dyn Array { chunk }).collect(),
+        Source::Row(array, _, index) if index < array.len() => {
             row = array.slice(index, 1);
-            (vec![&row], field)
+            vec![&row]
         }
         Source::Row(array, _, index) => return Err(Error::NoSuchRow { index, len: array.len() }),
-        Source::Table(_, schema) => {
-            return Err(refusal::not_ragged(&DataType::Struct(schema.fields().clone())));
-        }
+        Source::Table(..) => return Err(refusal::not_ragged(field.data_type())),
     };
     let (mut rows, mut null_count) = (Vec::with_capacity(chunks.len()), 0);
     for &chunk in &chunks {

@@ -223,7 +223,7 @@ fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned>
     if let Some(shared) = array.share_raw(DLPackVersion::CURRENT) {
         return Ok(shared);
     }
-    let source = Source::Array(array.array(), array.field());
+    let source = Source::Array(array.array(), Some(array.field()));
     Ok(exported(object.py(), source, &ExportOptions::default())?.values.into_raw())
 }
 
