@@ -1,12 +1,13 @@
-//! Conversions by `try_from`, without a field or options: arrays of the eleven numeric types and record batches to
-//! tensors, and tensors to such arrays, or to the array type that fits.
+//! Conversions by `try_from`, without a field or options: arrays of the eleven numeric types, of booleans and
+//! record batches to tensors, and tensors to such arrays, or to the array type that fits.
 
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, ArrowPrimitiveType, PrimitiveArray, RecordBatch, cast::AsArray, types,
+    Array, ArrayRef, ArrowPrimitiveType, BooleanArray, PrimitiveArray, RecordBatch, cast::AsArray,
+    types,
 };
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 
 use crate::copy::CopyPolicy;
 use crate::dtype::{Element, for_each_numeric};
@@ -69,6 +70,45 @@ macro_rules! conversions {
 }
 for_each_numeric!(conversions);
 
+/// Exports the booleans, a byte each, as [`to_dlpack`](crate::to_dlpack) with default options: a copy, which is
+/// writable.
+///
+/// ```
+/// use arrow_array::BooleanArray;
+/// use arrow_dlpack::ManagedTensor;
+///
+/// let array = BooleanArray::from(vec![true, false]);
+/// let tensor = ManagedTensor::try_from(&array)?;
+/// assert_eq!(tensor.as_bool_bytes(), Some(&[1, 0][..]));
+/// assert_eq!(BooleanArray::try_from(tensor)?, array);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// `Nulls` if the array has any; `OutOfMemory`.
+impl TryFrom<&BooleanArray> for ManagedTensor {
+    type Error = Error;
+
+    fn try_from(array: &BooleanArray) -> Result<Self, Error> {
+        export::array(array)
+    }
+}
+
+/// Imports a tensor of booleans with one axis or none, or whose axes after the first have extent 1: a copy, of a bit
+/// each. Any byte but 0 is true.
+///
+/// # Errors
+///
+/// As for arrays of numbers.
+impl TryFrom<ManagedTensor> for BooleanArray {
+    type Error = Error;
+
+    fn try_from(tensor: ManagedTensor) -> Result<Self, Error> {
+        Ok(of_type(tensor, DataType::Boolean)?.as_boolean().clone())
+    }
+}
+
 /// Exports a matrix (rows, columns), as [`export::tensor`] with default options: a copy, unless there is a single
 /// column.
 ///
@@ -128,21 +168,22 @@ fn share<T: ArrowPrimitiveType<Native: Element>>(
 fn primitive_array<T: ArrowPrimitiveType<Native: Element>>(
     tensor: ManagedTensor,
 ) -> Result<PrimitiveArray<T>, Error> {
-    let tensor = match import::import_primitive_as(tensor) {
-        Ok(array) => return Ok(array),
-        Err(tensor) => tensor,
-    };
+    match import::import_primitive_as(tensor) {
+        Ok(array) => Ok(array),
+        Err(tensor) => Ok(of_type(tensor, T::DATA_TYPE)?.as_primitive::<T>().clone()),
+    }
+}
+
+/// Imports a tensor as an array of this type.
+fn of_type(tensor: ManagedTensor, data_type: DataType) -> Result<ArrayRef, Error> {
     // Models often return shape (rows, 1).
-    let tensor = match tensor.shape() {
-        &[rows, ref others @ ..]
-            if !others.is_empty() && others.iter().all(|&extent| extent == 1) =>
-        {
-            return primitive_array(tensor.reshape(&[rows], CopyPolicy::Never)?);
+    let tensor = match *tensor.shape() {
+        [rows, ref others @ ..] if !others.is_empty() && others.iter().all(|&n| n == 1) => {
+            tensor.reshape(&[rows], CopyPolicy::Never)?
         }
         _ => tensor,
     };
-    let representation = Representation::Field(Arc::new(Field::new("", T::DATA_TYPE, true)));
-    let (array, _) =
-        import::from_dlpack(tensor, &ImportOptions::default().with_representation(representation))?;
-    Ok(array.as_primitive::<T>().clone())
+    let representation = Representation::Field(Arc::new(Field::new("", data_type, true)));
+    let options = ImportOptions::default().with_representation(representation);
+    Ok(import::from_dlpack(tensor, &options)?.0)
 }

@@ -1,14 +1,17 @@
 //! Arrays of numbers to tensors and back by `try_from`: what the ways with options give, in fewer steps.
 
-use arrow_array::types::ArrowPrimitiveType;
 use std::sync::Arc;
 
+use arrow_array::types::{self, ArrowPrimitiveType};
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float32Array, Int8Array, PrimitiveArray, RecordBatch,
+    Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float32Array, Int8Array,
+    ListArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray,
 };
 use arrow_buffer::ArrowNativeType;
+use arrow_dlpack::export::Source;
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{Error, ExportOptions, ManagedTensor, export};
+use arrow_dlpack::{CopyPolicy, Error, ExportOptions, ManagedTensor, NullPolicy, export};
+use arrow_schema::{DataType, Field};
 
 use support::{Abi, Data, Ints, Producer, device, dtype, for_each_numeric};
 
@@ -120,6 +123,56 @@ fn what_is_not_such_an_array_is_refused_and_released() {
     let booleans = export::array(&BooleanArray::from(vec![true]));
     let bits = Int8Array::try_from(booleans.expect("a copy"));
     assert!(matches!(bits, Err(Error::CannotBecome { .. })), "{bits:?}");
+}
+
+#[test]
+fn booleans_are_copied_there_and_back() {
+    let array = BooleanArray::from(vec![true, false, true]).slice(1, 2);
+    let tensor = ManagedTensor::try_from(&array).unwrap();
+    assert_eq!((tensor.dtype(), tensor.is_read_only()), (DLDataType::BOOL, false));
+    let tensor = tensor.reshape(&[-1, 1], CopyPolicy::Never).unwrap();
+    assert_eq!(BooleanArray::try_from(tensor), Ok(array));
+    let nulls = ManagedTensor::try_from(&BooleanArray::from(vec![Some(true), None]));
+    assert!(matches!(nulls, Err(Error::Nulls { null_count: 1, len: 2, .. })), "{nulls:?}");
+    let numbers = ManagedTensor::from_vec(vec![1_u8, 0], &[2]).unwrap();
+    assert!(matches!(BooleanArray::try_from(numbers), Err(Error::CannotBecome { .. })));
+}
+
+#[test]
+fn an_array_is_a_source_without_a_field() {
+    let options = ExportOptions::default().with_nulls(NullPolicy::fill(0));
+    let integers = Int8Array::from(vec![Some(1), None]);
+    let array: ArrayRef = Arc::new(integers.clone());
+    let field = Field::new("x", DataType::Int8, true);
+    let fielded = export::tensor((&integers, &field), &options).unwrap();
+    for source in [Source::from(&integers), (&array).into(), (&*array).into()] {
+        let tensor = export::tensor(source, &options).unwrap();
+        assert_eq!(tensor.as_slice::<i8>(), fielded.as_slice::<i8>());
+        assert_eq!(export::explain(source, &options).unwrap().bytes_copied(), 2);
+        assert_eq!(export::mask(source, &options).unwrap().as_bool_bytes(), Some(&[1, 0][..]));
+        let [(field, column)] = &export::columns(source, &options).unwrap()[..] else { panic!() };
+        assert_eq!((field.name().as_str(), column.values.size()), ("", 2));
+        let row = export::tensor(Source::Row(&array, None, 1), &options).unwrap();
+        assert_eq!((row.ndim(), row.as_slice::<i8>()), (0, Some(&[0][..])));
+        assert!(matches!(export::tensor(source, &<_>::default()), Err(Error::Nulls { .. })));
+    }
+
+    let pair = || Some([Some(1), Some(2)]);
+    let lists = ListArray::from_iter_primitive::<types::Int8Type, _, _>([pair(), None]);
+    let pairs = FixedSizeListArray::from_iter_primitive::<types::Int8Type, _, _>([pair()], 2);
+    let codes: DictionaryArray<types::Int8Type> = ["a", "b"].into_iter().collect();
+    let texts = StringArray::from(vec!["to", "be"]);
+    let views = StringViewArray::from(vec!["to", "be"]);
+    for source in [Source::from(&lists), (&texts).into(), (&views).into()] {
+        let ragged = export::ragged(source, &options, None).unwrap();
+        assert_eq!(ragged.offsets.size(), 3);
+    }
+    let options = options.with_physical(true);
+    for source in
+        [Source::from(&pairs), (&codes).into(), (&BooleanArray::from(vec![true; 2])).into()]
+    {
+        assert_eq!(export::tensor(source, &options).unwrap().size(), 2);
+    }
 }
 
 #[test]
