@@ -669,7 +669,8 @@ fn become_rows(
     let offsets_tensor = Producer { flags, ..Producer::bytes(*dtype, bytes, &[extent], &[1]) };
     let (offsets_tensor, offsets_watch) = offsets_tensor.tensor(Abi::Versioned);
     let (values, values_watch) = Producer { flags, ..values.clone() }.tensor(Abi::Versioned);
-    let outcome = import::ragged(values.expect("true"), offsets_tensor.expect("true"), options);
+    let outcome =
+        import::ragged(values.expect("true"), offsets_tensor.expect("true"), None, options);
     let rows = rows_of(offsets, len);
     match outcome {
         Ok((array, field)) => {

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, types};
+use arrow_array::{Array, ArrayRef, BinaryArray, LargeStringArray, ListArray, StringArray, types};
+use arrow_dlpack::export::{self, Ragged};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::{DLDataType, DLPackFlags};
 use arrow_dlpack::{
-    CopyPolicy, CopyReason, Error, ImportOptions, OffsetsProblem, Representation, import,
+    CopyPolicy, CopyReason, Error, ExportOptions, ImportOptions, MaskProblem, NullPolicy,
+    OffsetsProblem, Representation, import,
 };
 use arrow_schema::{DataType, Field, FieldRef};
 
@@ -25,7 +27,7 @@ fn ragged(
     let (values, first) = values.clone().tensor(Abi::Versioned);
     let (offsets, second) = offsets.clone().tensor(Abi::Versioned);
     let (values, offsets) = (values.expect("true"), offsets.expect("true"));
-    (import::ragged(values, offsets, options), [first, second])
+    (import::ragged(values, offsets, None, options), [first, second])
 }
 
 #[track_caller]
@@ -83,6 +85,53 @@ fn rows_lie_between_their_offsets() {
         &ImportOptions::default(),
     );
     assert_eq!(lengths(&array), [0, 0]);
+}
+
+#[test]
+fn masked_rows_come_back_the_same() {
+    let lists = ListArray::from_iter_primitive::<types::Int32Type, _, _>([
+        Some(vec![Some(9)]),
+        None,
+        Some(vec![]),
+        Some(vec![Some(1), Some(2)]),
+    ]);
+    let texts = vec![Some("to"), None, Some(""), Some("be")];
+    let arrays: [ArrayRef; 4] = [
+        Arc::new(lists),
+        Arc::new(StringArray::from(texts.clone())),
+        Arc::new(LargeStringArray::from(texts)),
+        Arc::new(BinaryArray::from(vec![None, Some(&b"a"[..]), Some(b""), None])),
+    ];
+    let masked = ExportOptions::default().with_nulls(NullPolicy::Masked);
+    for array in
+        arrays.iter().flat_map(|array| [array.clone(), array.slice(1, 3), array.slice(2, 1)])
+    {
+        let Ragged { values, offsets, mask, .. } = export::ragged(&array, &masked, None).unwrap();
+        let field = Field::new("rows", array.data_type().clone(), true);
+        let options = Representation::Field(Arc::new(field));
+        let options = ImportOptions::default().with_representation(options);
+        let (again, _) = import::ragged(values, offsets, mask, &options).unwrap();
+        assert_eq!(&again, &array);
+    }
+}
+
+#[test]
+fn a_mask_is_of_the_rows_and_released_when_it_is_refused() {
+    for (mask, problem) in [
+        (vec![1, 0], MaskProblem::Shape { mask: vec![2], shape: vec![1] }),
+        (vec![], MaskProblem::Shape { mask: vec![0], shape: vec![1] }),
+    ] {
+        let shape = [i64::try_from(mask.len()).unwrap()];
+        let mask = Producer::bytes(DLDataType::BOOL, &mask, &shape, &[1]);
+        let producers = [Producer::vector(b"ab"), Producer::vector(&[0, 2]), mask];
+        let (tensors, watches): (Vec<_>, Vec<_>) =
+            producers.into_iter().map(|producer| producer.tensor(Abi::Versioned)).unzip();
+        let [values, offsets, mask] = tensors.try_into().unwrap();
+        let (values, offsets, mask) = (values.unwrap(), offsets.unwrap(), mask.unwrap());
+        let refused = import::ragged(values, offsets, Some(mask), &ImportOptions::default());
+        assert_eq!(refused.unwrap_err(), Error::BadMask(problem));
+        watches.into_iter().for_each(Watch::released_once);
+    }
 }
 
 #[test]

@@ -127,11 +127,11 @@ fn asked(make: impl Fn() -> (Result<ManagedTensor, Error>, Watch)) {
     });
     with(&|tensor| {
         let offsets = export::array(&Int64Array::from(vec![0, 1])).expect("a share");
-        import::ragged(tensor, offsets, &ImportOptions::default()).map(drop)
+        import::ragged(tensor, offsets, None, &ImportOptions::default()).map(drop)
     });
     with(&|tensor| {
         let values = export::array(&Int8Array::from(vec![0, 1])).expect("a share");
-        import::ragged(values, tensor, &ImportOptions::default()).map(drop)
+        import::ragged(values, tensor, None, &ImportOptions::default()).map(drop)
     });
 }
 
@@ -382,7 +382,7 @@ fn imports_without_memory_are_errors() {
         let limit = REFUSED_FROM.replace(usize::MAX);
         let (values, offsets) = (tensor(1, 8, &[rows], &[1]), tensor(1, 8, &[rows], &[0]));
         REFUSED_FROM.set(limit);
-        import::ragged(values, offsets, &ImportOptions::default())
+        import::ragged(values, offsets, None, &ImportOptions::default())
     };
     runs_out_of_memory("ragged", ROWS, ragged);
     all_released();
@@ -452,7 +452,7 @@ fn types_of_64_levels_go_through_a_small_stack_and_deeper_ones_do_not() {
             let lists = Field::new("x", DataType::List(Arc::clone(&field)), true);
             let options = ImportOptions::default()
                 .with_representation(Representation::Field(Arc::new(lists)));
-            too_deep(import::ragged(vector(), vector(), &options).err());
+            too_deep(import::ragged(vector(), vector(), None, &options).err());
         }
     });
 }

@@ -283,6 +283,7 @@ fn ragged(
     if let Ok((rows, field)) = import::ragged(
         values,
         other,
+        None,
         &ImportOptions::default().with_copy(copy).with_representation(representation),
     ) {
         assert_eq!(rows.data_type(), field.data_type());

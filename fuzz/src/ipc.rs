@@ -426,7 +426,7 @@ fn ragged(
     if is_whole && (nested || simple) {
         let representation = Representation::Field(Arc::new(field.clone()));
         let options = ImportOptions::default().with_representation(representation);
-        match import::ragged(values, offsets, &options) {
+        match import::ragged(values, offsets, None, &options) {
             Ok((again, _)) if simple => assert_eq!(&again, array),
             Ok((again, _)) => assert_eq!(again.len(), array.len()),
             Err(error) => assert!(!simple, "{error}"),

@@ -32,7 +32,6 @@ pub(crate) use mask::prepare_any;
 pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
 pub(crate) use primitive::{import_primitive, import_primitive_as};
-pub(crate) use ragged::masked_ragged;
 pub use ragged::ragged;
 pub(crate) use table::masked_record_batch;
 pub use table::{columns, record_batch};

@@ -36,26 +36,33 @@ use crate::possible;
 ///
 /// let values = export::array(&Float32Array::from(vec![1.0, 2.0, 3.0]))?;
 /// let offsets = export::array(&Int32Array::from(vec![0, 2, 2, 3]))?;
-/// let (rows, _) = import::ragged(values, offsets, &ImportOptions::default())?;
+/// let (rows, _) = import::ragged(values, offsets, None, &ImportOptions::default())?;
 /// let lengths: Vec<usize> = rows.as_list::<i32>().iter().flatten().map(|row| row.len()).collect();
 /// assert_eq!(lengths, [2, 0, 1]);
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
+/// Rows are null where the mask, of one boolean per row, is false, as in [`masked`](super::masked). This is the way
+/// back from [`export::ragged`](crate::export::ragged) with [`NullPolicy::Masked`](crate::NullPolicy::Masked):
+///
+/// ```
+/// use arrow_array::{Int8Array, ListArray, cast::AsArray, types::Int8Type};
+/// use arrow_dlpack::{ExportOptions, ImportOptions, NullPolicy, export, import};
+///
+/// let rows = [Some(vec![Some(1), Some(2)]), None, Some(vec![])];
+/// let lists = ListArray::from_iter_primitive::<Int8Type, _, _>(rows);
+/// let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
+/// let ragged = export::ragged(&lists, &options, None)?;
+/// let (again, _) = import::ragged(ragged.values, ragged.offsets, ragged.mask, &ImportOptions::default())?;
+/// assert_eq!(again.as_list::<i32>(), &lists);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
 /// # Errors
 ///
-/// `BadOffsets`, `NotUtf8`; `WrongRank` if the offsets are not 1-D; the errors of `from_dlpack`. The tensors are
-/// released before an error is returned.
+/// `BadOffsets`, `NotUtf8`; `BadMask`; `WrongRank` if the offsets are not 1-D; the errors of `from_dlpack`. The
+/// tensors are released before an error is returned.
 pub fn ragged(
-    values: ManagedTensor,
-    offsets: ManagedTensor,
-    options: &ImportOptions,
-) -> Result<(ArrayRef, FieldRef), Error> {
-    masked_ragged(values, offsets, None, options)
-}
-
-/// [`ragged`] with null rows where a mask of the rows is false, as in [`masked`](super::masked).
-pub(crate) fn masked_ragged(
     values: ManagedTensor,
     offsets: ManagedTensor,
     mask: Option<ManagedTensor>,

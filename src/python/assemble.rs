@@ -96,7 +96,6 @@ pub(super) fn from_ragged(
     let options = r#type.import([&values], copy)?;
     // The offsets are checked, and so are the values if they are texts.
     let nbytes = values.nbytes().saturating_add(offsets.nbytes());
-    let (array, field) =
-        unlocked(py, nbytes, || import::masked_ragged(values, offsets, mask, &options))?;
+    let (array, field) = unlocked(py, nbytes, || import::ragged(values, offsets, mask, &options))?;
     Ok(PyArray::try_new(array, field)?)
 }
