@@ -519,6 +519,29 @@ fn nulls_are_refused_filled_or_masked() {
     assert_eq!(masked, [(true, true), (false, true), (true, false), (true, false)]);
 }
 
+/// Rows of one of the reader's batches are shared; all others have been copied, and have no other holder.
+#[test]
+fn rows_that_were_copied_are_writable() {
+    let is_writable = |options: BatchOptions| -> Vec<bool> {
+        let mut batches: Vec<_> =
+            open(vec![rows(0..6), rows(6..12)], &options).map(Result::unwrap).collect();
+        let tensors = batches.iter_mut().map(|batch| match &mut batch.features {
+            Features::Matrix(matrix) => &mut matrix.values,
+            Features::Columns(columns) => &mut columns[0].values,
+            _ => unreachable!("there are two kinds"),
+        });
+        tensors.map(|tensor| tensor.as_slice_mut::<i64>().is_some()).collect()
+    };
+    let options = || BatchOptions::default().with_batch_size(4).with_label("y");
+    assert_eq!(is_writable(options()), [false, true, false]);
+    for matrix in [false, true] {
+        let options = options().with_matrix(matrix).with_shuffle(Shuffle { rows: 8, seed: 1 });
+        assert_eq!(is_writable(options.clone()), [true; 3]);
+        let masked = ExportOptions::default().with_nulls(NullPolicy::Masked);
+        assert_eq!(is_writable(options.with_export(masked)), [true; 3]);
+    }
+}
+
 #[test]
 fn a_value_that_does_not_fit_is_named_with_its_column() {
     let batch = record_batch!(("x", Int64, [1, 2]), ("y", Int64, [3, 300])).unwrap();

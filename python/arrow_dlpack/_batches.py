@@ -197,7 +197,8 @@ def iter_batches(
     nulls: as in to_tensor. With "mask" each tensor becomes a pair (values, mask).
     drop_last: True to leave out a last batch of fewer rows.
     local_shuffle_buffer_size: rows are drawn at random from a buffer of at least so many. It holds
-    up to twice as many, and both its old and its new rows while it is filled up.
+    up to twice as many, and both its old and its new rows while it is filled up. Drawn rows are
+    copies, so that their tensors have memory of their own, to write to.
     seed: for the same order again, in every epoch, whatever the chunks of the source; None for any.
     For epochs that differ and can be repeated, BatchDataset goes by torch.manual_seed without one.
     prefetch: so many batches are made ahead, by a thread that needs no GIL unless the source does.

@@ -156,6 +156,14 @@ def test_copy_true_gives_each_tensor_memory_of_its_own(prefetch):
     assert batch["x"].readonly
 
 
+def test_drawn_rows_are_copies_to_write_to():
+    table = TABLE.select(["x", "bool8", "image", "pair"])
+    for batch in iter_batches(table, batch_size=7, **SHUFFLED):
+        assert not any(tensor.readonly for tensor in batch.values())
+    for batch in iter_batches(table.select(["x"]), batch_size=7, format="matrix", **SHUFFLED):
+        assert not batch.readonly
+
+
 @pytest.mark.parametrize("prefetch", [0, 2])
 @pytest.mark.parametrize(
     ("options", "rows"),

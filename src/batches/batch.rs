@@ -30,8 +30,9 @@ pub enum Features {
     Matrix(BatchTensor),
 }
 
-/// One tensor of a batch. It is read-only where it shares memory, and may be where it does not; with
-/// [`CopyPolicy::Always`](crate::CopyPolicy::Always) every tensor has writable memory of its own.
+/// One tensor of a batch. It is read-only where it shares the reader's memory, and writable where its rows were copied:
+/// with [`shuffle`](super::BatchOptions::shuffle), from several of the reader's batches, or as its type needs it. With
+/// [`CopyPolicy::Always`](crate::CopyPolicy::Always) every tensor is writable.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BatchTensor {

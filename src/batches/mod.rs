@@ -49,6 +49,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::chunks::Coded;
+use crate::copy::CopyPolicy;
 use crate::error::{Error, ReaderError};
 use crate::export::{Order, check_columns, check_type};
 use crate::fence::fenced;
@@ -157,14 +158,19 @@ impl Batches {
             coded.push(codes);
         }
         let schema = Arc::new(Schema::new(fields));
-        let label = options.export.clone().with_dtype(None).with_order(Order::default());
+        let mut features = options.export.clone();
+        if options.shuffle.is_some() {
+            // Drawn rows are copies without other holders, which are handed out writable.
+            features.copy = CopyPolicy::Always;
+        }
+        let label = features.clone().with_dtype(None).with_order(Order::default());
         let converter = Converter {
             schema: Arc::clone(&schema),
             coded: coded.clone(),
             is_table,
             has_label: options.label.is_some(),
             as_matrix: options.matrix,
-            features: options.export.clone(),
+            features,
             label,
         };
         // Types that cannot be converted are an error before the first row is read.

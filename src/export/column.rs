@@ -321,27 +321,41 @@ pub(super) fn merge(reasons: &mut Vec<CopyReason>, more: Vec<CopyReason>) {
 mod tests {
     use std::sync::Arc;
 
-    use arrow_array::{ArrayRef, Int64Array, cast::AsArray, types::Int64Type};
-    use arrow_schema::{DataType, Field};
+    use arrow_array::types::{Int8Type, Int64Type};
+    use arrow_array::{
+        Array, ArrayRef, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray, Int64Array,
+        TimestampSecondArray, UInt64Array,
+    };
+    use arrow_select::take::take;
 
-    use super::super::{ExportOptions, Source, prepare};
+    use super::super::{ExportOptions, NullPolicy, prepare, tensor};
     use crate::copy::CopyPolicy;
     use crate::ffi::DLPackFlags;
 
     /// Randomly drawn rows are an example. A buffer with other owners is copied, because they may be reading it.
     #[test]
     fn a_result_without_other_holders_is_not_copied_again() {
-        let field = Field::new("x", DataType::Int64, false);
-        let options = ExportOptions::default().with_copy(CopyPolicy::Always);
-        for is_held in [false, true] {
-            let array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
-            let address = array.as_primitive::<Int64Type>().values().as_ptr().addr();
-            let holder = is_held.then(|| array.clone());
-            let prepared = prepare(Source::Array(&array, Some(&field)), &options).unwrap();
-            drop(array);
+        let pair = |one, other| Some(vec![Some(one), Some(other)]);
+        let pairs = [pair(1, 2), pair(3, 4)];
+        let arrays: [ArrayRef; 6] = [
+            Arc::new(Int64Array::from(vec![1, 2])),
+            Arc::new(Int64Array::from(vec![Some(1), None])),
+            Arc::new(FixedSizeListArray::from_iter_primitive::<Int64Type, _, _>(pairs, 2)),
+            Arc::new(FixedSizeBinaryArray::try_from_iter([b"ab", b"cd"].into_iter()).unwrap()),
+            Arc::new(TimestampSecondArray::from(vec![1, 2])),
+            Arc::new(["a", "b"].into_iter().collect::<DictionaryArray<Int8Type>>()),
+        ];
+        let share = ExportOptions::default().with_physical(true).with_nulls(NullPolicy::Masked);
+        let options = share.clone().with_copy(CopyPolicy::Always);
+        let cases = arrays.iter().flat_map(|array| [(array, false), (array, true)]);
+        for (array, is_held) in cases {
+            let drawn = take(array, &UInt64Array::from(vec![1, 0, 1]), None).unwrap();
+            let address = tensor(&drawn, &share).unwrap().data();
+            let holder = is_held.then(|| Arc::clone(&drawn));
+            let prepared = prepare(&drawn, &options).unwrap();
+            drop(drawn);
             let tensor = prepared.run().unwrap().values;
-            assert_eq!(tensor.data().addr() == address, !is_held);
-            assert_eq!(tensor.as_slice::<i64>(), Some(&[1, 2, 3][..]));
+            assert_eq!(tensor.data() == address, !is_held, "{}", array.data_type());
             assert_eq!(tensor.flags(), DLPackFlags::IS_COPIED);
             drop(holder);
         }

@@ -138,8 +138,9 @@ impl Prepared {
     ///
     /// `ValueDoesNotFit` and `TooManyValues`, wrapped in `Column` for tables; `OutOfMemory`.
     pub fn run(self) -> Result<Exported, Error> {
-        let (values, dictionary) = self.values.run()?;
+        // First the mask, which holds the source too: then the values may have no other holder.
         let mask = self.mask.map(|mask| mask.run()).transpose()?.map(|(mask, _)| mask);
+        let (values, dictionary) = self.values.run()?;
         Ok(Exported { values, mask, dictionary })
     }
 }
