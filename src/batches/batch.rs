@@ -30,9 +30,9 @@ pub enum Features {
     Matrix(BatchTensor),
 }
 
-/// One tensor of a batch. It is read-only where it shares the reader's memory, and writable where its rows were copied:
-/// with [`shuffle`](super::BatchOptions::shuffle), from several of the reader's batches, or as its type needs it. With
-/// [`CopyPolicy::Always`](crate::CopyPolicy::Always) every tensor is writable.
+/// One tensor of a batch. It may share the reader's memory, and is read-only then. It is always writable with a
+/// [`shuffle`](super::BatchOptions::shuffle), with [`CopyPolicy::Always`](crate::CopyPolicy::Always), and if its rows
+/// are from several of the reader's batches.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BatchTensor {

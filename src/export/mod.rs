@@ -1,5 +1,10 @@
 //! Arrow to DLPack: types, nulls and copies.
 //!
+//! [`tensor`] makes a tensor of any [`Source`]: an array, chunks, one row, or a table as a matrix; [`array()`] does so
+//! with default options. [`columns`] makes a tensor for each column of a table, [`mask`] one of the validity, and
+//! [`ragged`] values and offsets of lists, strings and binaries. `prepare` and its like decide first: the [`Plan`] tells
+//! what a conversion will copy.
+//!
 //! There are three ways to export an array:
 //!
 //! - **share** ([`to_dlpack`], the default): zero-copy and read-only, because the array may have other owners;

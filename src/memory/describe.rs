@@ -28,7 +28,7 @@ impl ManagedTensor {
         self.shape().len()
     }
 
-    /// Number of elements.
+    /// Number of elements, as NumPy's `size`; [`Self::nbytes`] is their size in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.view.size()
@@ -90,7 +90,8 @@ impl ManagedTensor {
     }
 
     /// The address of the first element where the CPU can read the device, and the producer's `data`
-    /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements.
+    /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements. It is `*mut` as in the
+    /// header, also if the tensor is read-only: [`Self::as_slice_mut`] checks whether the memory may be written to.
     #[must_use]
     pub fn data(&self) -> *mut u8 {
         self.view.address()
