@@ -4,10 +4,12 @@ use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::{Field, Fields, Schema};
 
-use super::column::{Target, claim, merge};
+use super::column::claim;
 use super::dense::{CellBuffer, Dense};
 use super::options::{ExportOptions, NullPolicy, Order};
 use super::source::{check_columns, check_type, empty};
+use super::survey::merge;
+use super::target::Target;
 use super::validity::NullCount;
 use crate::copy::CopyReason;
 use crate::error::{Error, Refusals};

@@ -27,6 +27,8 @@ mod ragged;
 mod refusal;
 mod row;
 mod source;
+mod survey;
+mod target;
 mod validity;
 
 use arrow_array::Array;

@@ -5,11 +5,12 @@ mod rows;
 
 use arrow_array::{Array, ArrayRef};
 
-use super::column::{Column, Survey};
+use super::column::Column;
 use super::dense::Dense;
 use super::options::{ExportOptions, NullPolicy};
 use super::refusal;
 use super::source::{Source, check_type, empty};
+use super::survey::Survey;
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
 use crate::ffi::DLDataType;
@@ -145,7 +146,8 @@ fn values_of(rows: &[Rows], options: &ExportOptions) -> Result<(Column, Vec<Dens
         [_] => CopyReason::Scattered,
         _ => CopyReason::Chunks(rows.len()),
     };
-    Ok((survey.finish(many).map_err(refusal::in_rows)?, only, dropped))
+    let planned = survey.finish(many).map_err(refusal::in_rows)?;
+    Ok((Column::planned(planned), only, dropped))
 }
 
 impl PreparedRagged {
