@@ -1,13 +1,15 @@
 """Tables from Arrow's C structures: each column by itself, and where it is."""
 
 import gc
+import subprocess
+import sys
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, explain, to_tensor, to_tensor_dict
-from hostile_trees import Node, Tree
+from hostile_trees import Node, Tree, TreeStream
 
 NUMBERS = Node("i", 8, [None, np.arange(8, dtype="int32").tobytes()], name="numbers")
 NULLS = Node("g", 8, [b"\x0f", np.arange(8.0).tobytes()], name="nulls")
@@ -238,3 +240,138 @@ def test_a_matrix_straight_from_the_structures_is_the_one_by_way_of_arrays(nodes
     for node in nodes:
         # Of numbers it says nothing, but it is an option, and with options there are arrays.
         assert outcome(node) == outcome(node, physical=True)
+
+
+def texts(*values, length=None, **said):
+    ends = np.cumsum([0, *map(len, values)], dtype="int32").tobytes()
+    count = len(values) if length is None else length
+    return Node("u", count, [None, ends, b"".join(values)], **said)
+
+
+def lists(child, *offsets, length=None, **said):
+    count = len(offsets) - 1 if length is None else length
+    offsets = np.array(offsets, dtype="int32").tobytes()
+    return Node("+l", count, [None, offsets], children=[child], **said)
+
+
+def codes(values, *codes):
+    return Node("c", len(codes), [None, bytes(codes)], dictionary=values)
+
+
+GOOD, BAD = texts(b"a", b"bc", b"d"), texts(b"a", b"\xff", b"d")
+
+
+def test_a_slice_of_texts_is_checked_from_its_first_to_its_last():
+    for row, found in (0, ["a"]), (2, ["d"]), (1, None):
+        tree = Tree(replace(BAD, length=1, offset=row))
+        if found:
+            assert pa.array(Array(tree)).to_pylist() == found
+        else:
+            with pytest.raises(ValueError, match="Invalid UTF8"):
+                Array(tree)
+        settle(tree)
+    split = texts("\u00e9".encode(), b"b")
+    split.buffers[1] = np.array([0, 1, 3], dtype="int32").tobytes()
+    tree = Tree(replace(split, length=1, offset=1))
+    with pytest.raises(ValueError, match=r"(?i)utf-?8"):
+        Array(tree)
+    settle(tree)
+
+
+def test_offsets_beyond_the_last_one_are_refused_where_a_struct_has_fewer_rows():
+    far = replace(GOOD, buffers=[None, np.array([0, 1 << 30, 3, 4], "int32").tobytes(), b"abcd"])
+    tree = Tree(struct(far, length=1))
+    with pytest.raises(ValueError, match="larger than values length"):
+        Array(tree)
+    settle(tree)
+
+
+def test_what_no_row_refers_to_is_checked_too_because_conversions_read_it():
+    for node in (
+        lists(BAD, 2, 3),
+        lists(BAD, 0, 1),
+        codes(BAD, 0),
+        lists(struct(BAD, length=3), 0, 1),
+    ):
+        tree = Tree(node)
+        with pytest.raises(ValueError, match="Invalid UTF8"):
+            Array(tree)
+        settle(tree)
+
+
+@pytest.mark.parametrize("of", [lists, codes])
+@pytest.mark.parametrize("same", [False, True])
+def test_a_chunk_whose_child_is_elsewhere_is_checked_again(of, same):
+    stream = TreeStream(of(GOOD, 0, 1), [of(GOOD, 0, 1), of(GOOD if same else BAD, 0, 1)])
+    if same:
+        assert len(Array(stream)) == 2 * len(pa.array(Tree(of(GOOD, 0, 1))))
+    else:
+        with pytest.raises(ValueError, match="Invalid UTF8"):
+            Array(stream)
+    gc.collect()
+    stream.settle()
+
+
+RUNS = [0, 2, 5, 9]  # where each begins, and the end
+
+
+def runs(values, length, offset, ends=RUNS[1:]):
+    ends = np.array(ends, "int32").tobytes()
+    ends = Node("i", 3, [None, ends], name="run_ends", flags=0, null_count=0)
+    return Node("+r", length, [], children=[ends, values], offset=offset, null_count=0)
+
+
+@pytest.mark.parametrize("offset", range(9))
+def test_a_slice_of_runs_has_the_runs_that_it_is_in(offset):
+    for length in range(1, 10 - offset):
+        tree = Tree(runs(GOOD, length, offset))
+        expected = ["a", "a", "bc", "bc", "bc", *"dddd"][offset : offset + length]
+        assert pa.array(Array(tree)).to_pylist() == expected
+        settle(tree)
+        tree = Tree(runs(BAD, length, offset))
+        if offset < 5 and offset + length > 2:
+            with pytest.raises(ValueError, match="Invalid UTF8"):
+                Array(tree)
+        else:
+            assert pa.array(Array(tree)).to_pylist() == expected
+        settle(tree)
+
+
+@pytest.mark.parametrize("ends", [(2, 5, 8), (0, 5, 9), (5, 2, 9), (-1, 5, 9), (5, 5, 9)])
+def test_runs_that_do_not_cover_the_rows_are_refused(ends):
+    tree = Tree(runs(GOOD, 9, 0, ends))
+    with pytest.raises(ValueError, match="run_ends"):
+        Array(tree)
+    settle(tree)
+
+
+DENSE_UNION = """
+import threading
+import arrow_dlpack as ad, numpy as np, pyarrow as pa
+
+ROWS = 1 << 16
+ids, places = np.zeros(ROWS, "int8"), np.zeros(ROWS, "int32")
+union = pa.UnionArray.from_dense(pa.array(ids), pa.array(places), [pa.array([1.0])])
+done = threading.Event()
+
+def write():
+    while not done.is_set():
+        ids[:] = 3
+        ids[:] = 0
+
+writer = threading.Thread(target=write)
+writer.start()
+for _ in range(2000):
+    try:
+        ad.Array(union)
+    except ValueError:
+        pass
+done.set()
+writer.join()
+"""
+
+
+def test_type_ids_that_change_during_the_import_are_an_error_without_a_panic():
+    command = [sys.executable, "-c", DENSE_UNION]
+    run = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")

@@ -3,10 +3,12 @@
 import itertools
 import signal
 import threading
+import time
 
 import arrow_dlpack
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 CHUNKS = 100_000
@@ -61,6 +63,17 @@ COLUMNS = {
     ),
     "texts": pa.array([str(n) for n in range(ROWS)]),
     "lists": pa.array([[n] * (n % 3) for n in range(ROWS)]),
+    "lists of texts": pa.array([[str(n)] * (n % 3) for n in range(ROWS)]),
+    "maps": pa.array([{str(n): n} for n in range(ROWS)], pa.map_(pa.string(), pa.int64())),
+    "codes": pa.array([str(n % 50) for n in range(ROWS)]).dictionary_encode(),
+    "runs": pc.run_end_encode(pa.array([str(n // 3) for n in range(ROWS)])),
+    "lists of texts of one size": pa.FixedSizeListArray.from_arrays(
+        pa.array([str(n) for n in range(2 * ROWS)]), 2
+    ),
+    "structs of lists and codes": pa.StructArray.from_arrays(
+        [pa.array([[str(n)] for n in range(ROWS)]), pa.array(["x"] * ROWS).dictionary_encode()],
+        ["lists", "codes"],
+    ),
 }
 SIZES = {
     "one": [1],
@@ -136,3 +149,40 @@ def test_slices_of_a_column_with_a_dictionary_within_are_joined(column, copy):
     joined.validate(full=True)
     assert joined.to_pylist() == column.to_pylist()
     assert joined.nbytes < 2 * column.nbytes
+
+
+MANY_TEXTS = pa.array([f"t\u00e9xt {n}" for n in range(40_000)])
+EVERY_FOURTH = pa.array(np.arange(0, len(MANY_TEXTS) + 1, 4, dtype="int32"))
+ZEROS, EACH = (pa.array(np.arange(len(MANY_TEXTS)) * factor) for factor in (0, 1))
+LARGE = {
+    "texts": MANY_TEXTS,
+    "lists": pa.ListArray.from_arrays(EVERY_FOURTH, MANY_TEXTS),
+    "maps": pa.MapArray.from_arrays(EVERY_FOURTH, MANY_TEXTS, MANY_TEXTS),
+    "lists of structs": pa.ListArray.from_arrays(
+        EVERY_FOURTH, pa.StructArray.from_arrays([MANY_TEXTS], ["text"])
+    ),
+    "codes": pa.DictionaryArray.from_arrays(EACH, MANY_TEXTS),
+    "runs": pa.RunEndEncodedArray.from_arrays(
+        pa.array(np.arange(2, 2 * len(MANY_TEXTS) + 1, 2)), MANY_TEXTS
+    ),
+    "lists of one size": pa.FixedSizeListArray.from_arrays(MANY_TEXTS, 4),
+    "sparse union": pa.UnionArray.from_sparse(ZEROS.cast("int8"), [MANY_TEXTS]),
+    "dense union": pa.UnionArray.from_dense(ZEROS.cast("int8"), EACH.cast("int32"), [MANY_TEXTS]),
+}
+
+
+def seconds(source):
+    begin = time.process_time()
+    arrow_dlpack.Array(source)
+    return time.process_time() - begin
+
+
+@pytest.mark.parametrize("column", LARGE)
+@pytest.mark.parametrize("within", [False, True], ids=["alone", "in a struct"])
+def test_a_stream_of_slices_is_checked_once(column, within):
+    whole = LARGE[column]
+    if within:
+        whole = pa.StructArray.from_arrays([pa.nulls(len(whole)), whole], ["other", "it"])
+    slices = chunked(whole, np.array([len(whole) // 300]))
+    # Each slice checking all that it refers to would take 150 to 300 times as long.
+    assert min(seconds(slices) for _ in range(3)) < 40 * max(seconds(whole) for _ in range(3))

@@ -144,13 +144,10 @@ fn bytes<O: OffsetSizeTrait>(
     builder: ArrayDataBuilder,
 ) -> Settled<ArrayDataBuilder> {
     let (mut offsets, first, length) = offsets::<O>(data, data.buffers()[1].len())?;
-    let values = match all {
-        true => {
-            offsets.iter_mut().for_each(|offset| *offset = *offset - first);
-            section(&data.buffers()[1], first.as_usize(), length)?
-        }
-        false => data.buffers()[1].clone(),
-    };
+    offsets.iter_mut().for_each(|offset| *offset = *offset - first);
+    // Cut, because arrow-rs checks all of them, for each slice of an array.
+    let values = data.buffers()[1].slice_with_length(first.as_usize(), length);
+    let values = if all { whole(&values)? } else { values };
     Ok(builder.add_buffer(Buffer::from_vec(offsets)).add_buffer(values))
 }
 

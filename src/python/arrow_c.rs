@@ -9,13 +9,15 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem::{self, ManuallyDrop};
+use std::mem;
 use std::ptr;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ArrowError;
 use arrow_schema::ffi::Flags;
+
+use crate::memory::release_foreign;
 
 /// A type; released when it is dropped, as the other structures are.
 #[repr(C)]
@@ -123,13 +125,6 @@ impl ArrowSchema {
 }
 
 impl ArrowArray {
-    /// The structure as arrow-rs's, which releases it.
-    pub(super) fn into_theirs(self) -> FFI_ArrowArray {
-        let this = ManuallyDrop::new(self);
-        // SAFETY: A1; of the two only the result is released.
-        unsafe { ptr::from_ref(&*this).cast::<FFI_ArrowArray>().read() }
-    }
-
     /// The rows, of an array that has been checked.
     pub(super) fn len(&self) -> usize {
         usize::try_from(self.length).unwrap_or(0)
@@ -146,6 +141,23 @@ impl ArrowArray {
     pub(super) unsafe fn child(&self, index: usize) -> &Self {
         // SAFETY: the caller's promise; children live as long as their parent.
         unsafe { &*self.children.add(index).read() }
+    }
+}
+
+/// A structure that is released when its last user is dropped.
+pub(super) struct OwnedArray(pub(super) ArrowArray);
+
+impl OwnedArray {
+    /// The structure, which is not released.
+    pub(super) fn into_inner(mut self) -> ArrowArray {
+        mem::replace(&mut self.0, ArrowArray::released())
+    }
+}
+
+impl Drop for OwnedArray {
+    fn drop(&mut self) {
+        let array = mem::replace(&mut self.0, ArrowArray::released());
+        release_foreign(move || drop(array));
     }
 }
 

@@ -1,89 +1,39 @@
 //! Makes arrays of arrow-rs from Arrow's C structures, once they are checked.
 //!
-//! This module imports plain numbers and structs itself, which most tables consist of, because arrow-rs makes
-//! an `ArrayData` for each array first, which takes most of the time for a batch of a thousand columns.
-//! arrow-rs imports all other arrays.
+//! Each level of a nested array is an array here, which is checked by itself: its children are cut to the rows
+//! that it has, where they are parallel to it, and else they may be [`Known`]. arrow-rs's own import checks children
+//! as often as there are slices of their parent, makes an `ArrayData` for each number and struct, which takes most
+//! of the time for a batch of a thousand columns, and takes some valid arrays for others.
 #![expect(unsafe_code, reason = "takes foreign structures over")]
 
-use std::ffi::c_void;
-use std::mem;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use arrow_array::ffi::from_ffi_and_data_type;
-use arrow_array::{Array, ArrayRef, StructArray, make_array};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
-use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Fields};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, StructArray, make_array, new_empty_array};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
+use arrow_data::{ArrayData, BufferSpec, DataTypeLayout, layout};
+use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
-use super::arrow_c::{ArrowArray, Structure};
-use super::arrow_workarounds::repaired;
-use super::ffi_validate::{Checked, check_array, child_types, fenced};
-use crate::import;
-use crate::memory::release_foreign;
+use super::arrow_c::{ArrowArray, OwnedArray};
+use super::ffi_known::Known;
+use super::ffi_validate::{Checked, are_texts, check_array, child_types, fenced, runs_of};
+use crate::{import, memory};
 
 /// Takes over an array structure, and returns how many bytes of it are not aligned to their values, which
-/// arrow-rs moves. Numeric arrays are checked in constant time, apart from a count of nulls if there are any;
-/// other arrays are checked in full, because offsets and keys index memory.
+/// are moved. Numeric arrays are checked in constant time, apart from a count of nulls if there are any;
+/// other arrays are checked in full, because offsets and keys index memory, except for children that are known.
 pub(super) fn array_from(
-    mut array: ArrowArray,
+    array: ArrowArray,
     data_type: &DataType,
+    known: &Known,
 ) -> Checked<(ArrayRef, usize)> {
     let moved = check_array(&array, data_type)?;
-    // SAFETY: it has been checked, so there is a child for each type.
-    unsafe { correct(&raw mut array, data_type) };
     let owner = Arc::new(OwnedArray(array));
-    let part = Part { array: &owner.0, owner: &owner };
-    // SAFETY: checked, corrected, and its own owner.
+    known.begin();
+    let part = Part { array: &owner.0, owner: &owner, known: Some(known) };
+    // SAFETY: checked, and its own owner.
     let array = fenced(|| unsafe { part.rows(data_type, 0, part.array.len()) })?;
     Ok((array, moved))
-}
-
-/// Corrects three things that arrow-rs relies on: removes the buffers of null arrays, which have none by the
-/// interface; marks the null count as unknown unless it is 0, so that arrow-rs counts; and sets the offset of texts
-/// and binaries without rows to 0, because arrow-rs 60 takes the entry there, which has not been checked, for the
-/// size of their bytes. (`arrow_workarounds` replaces such arrays by new ones.)
-///
-/// # Safety
-///
-/// `array` is ours, meets S1 and has passed [`check_array`].
-unsafe fn correct(array: *mut ArrowArray, data_type: &DataType) {
-    // SAFETY: the caller's promise; children and dictionaries are owned by their parent.
-    unsafe {
-        match data_type {
-            DataType::Null => (*array).n_buffers = 0,
-            DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary
-                if (*array).length == 0 =>
-            {
-                (*array).offset = 0;
-            }
-            _ if (*array).null_count > 0 => (*array).null_count = -1,
-            _ => {}
-        }
-        for (index, (child_type, _)) in child_types(data_type).into_iter().enumerate() {
-            correct((*array).children.add(index).read(), child_type);
-        }
-        if let DataType::Dictionary(_, values) = data_type {
-            correct((*array).dictionary, values);
-        }
-    }
-}
-
-/// A structure that is released when its last user is dropped.
-pub(super) struct OwnedArray(pub(super) ArrowArray);
-
-impl OwnedArray {
-    /// The structure, which is not released.
-    pub(super) fn into_inner(mut self) -> ArrowArray {
-        mem::replace(&mut self.0, ArrowArray::released())
-    }
-}
-
-impl Drop for OwnedArray {
-    fn drop(&mut self) {
-        let array = mem::replace(&mut self.0, ArrowArray::released());
-        release_foreign(move || drop(array));
-    }
 }
 
 /// A structure, or one below it.
@@ -91,31 +41,44 @@ impl Drop for OwnedArray {
 struct Part<'a> {
     array: &'a ArrowArray,
     owner: &'a Arc<OwnedArray>,
+    /// `None` below a child that is known or becomes it.
+    known: Option<&'a Known>,
 }
 
-impl Part<'_> {
+impl<'a> Part<'a> {
     /// A range of rows as an array.
     ///
     /// # Safety
     ///
-    /// The structure is the owner's or below it, meets S1, has passed [`check_array`] for this type and is
-    /// [`correct`]; it has these rows.
+    /// The structure is the owner's or below it, meets S1 and has passed [`check_array`] for this type; it has these
+    /// rows.
     unsafe fn rows(
         self,
         data_type: &DataType,
         from: usize,
         len: usize,
     ) -> Result<ArrayRef, ArrowError> {
+        use DataType::{Binary, Dictionary, LargeBinary, LargeUtf8, Struct, Utf8};
+        if len == 0 && !data_type.is_nested() && !matches!(data_type, Dictionary(..)) {
+            return Ok(new_empty_array(data_type));
+        }
         // SAFETY: the caller's promise, each time.
         unsafe {
-            if let DataType::Struct(fields) = data_type {
-                return self.structs(fields, from, len);
-            }
             if let Some(numbers) = self.numbers(data_type, from, len) {
                 return Ok(numbers);
             }
-            self.through_array_data(data_type, from, len)
+            match data_type {
+                Struct(fields) => self.structs(fields, from, len),
+                Utf8 | Binary => self.bytes::<i32>(data_type, from, len),
+                LargeUtf8 | LargeBinary => self.bytes::<i64>(data_type, from, len),
+                _ => self.others(data_type, from, len),
+            }
         }
+    }
+
+    /// A structure below this one.
+    fn below(self, array: &'a ArrowArray) -> Self {
+        Self { array, ..self }
     }
 
     /// [`rows`](Self::rows) of structs.
@@ -135,10 +98,8 @@ impl Part<'_> {
         let mut columns = Vec::with_capacity(fields.len());
         for (index, field) in fields.iter().enumerate() {
             // SAFETY: the caller's promise holds for children, which are as long as their parent's end.
-            let column = unsafe {
-                let child = Part { array: self.array.child(index), owner: self.owner };
-                child.rows(field.data_type(), start, len)
-            }?;
+            let column =
+                unsafe { self.below(self.array.child(index)).rows(field.data_type(), start, len) }?;
             let is_hidden = |inner| nulls.as_ref().is_some_and(|outer| outer.contains(inner));
             if !field.is_nullable() && !column.nulls().is_none_or(is_hidden) {
                 return Err(ArrowError::InvalidArgumentError(format!(
@@ -155,6 +116,173 @@ impl Part<'_> {
         Ok(Arc::new(array))
     }
 
+    /// [`rows`](Self::rows) of any other type. Its children are checked before it is.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows).
+    unsafe fn others(
+        self,
+        data_type: &DataType,
+        from: usize,
+        len: usize,
+    ) -> Result<ArrayRef, ArrowError> {
+        let start = self.array.offset() + from;
+        let layout = layout(data_type);
+        // SAFETY: the caller's promise.
+        let (nulls, buffers, children) = unsafe {
+            let nulls = if layout.can_contain_null_mask { self.nulls(from, len) } else { None };
+            let buffers = self.buffers(data_type, &layout, start, len)?;
+            (nulls, buffers, self.children(data_type, start, len)?)
+        };
+        // Bits begin within a byte, and the ends of runs count from the start of the whole array.
+        let is_within = matches!(data_type, DataType::Boolean | DataType::RunEndEncoded(..));
+        let offset = if is_within { start } else { 0 };
+        let data = ArrayData::builder(data_type.clone()).offset(offset).len(len).nulls(nulls);
+        let data = data.child_data(children).align_buffers(true);
+        if !matches!(data_type, DataType::Union(_, UnionMode::Dense)) {
+            return Ok(make_array(data.buffers(buffers).build()?));
+        }
+        // arrow-rs reads the type ids of dense unions twice, and panics where other code has changed one in between.
+        memory::probe_alloc(len)?;
+        let ids = Buffer::from_slice_ref(&buffers[0]);
+        let checked = data.buffers(vec![ids, buffers[1].clone()]).build()?;
+        // SAFETY: it has just been checked.
+        Ok(make_array(unsafe { checked.into_builder().buffers(buffers).build_unchecked() }))
+    }
+
+    /// The buffers of rows, cut to them, except for bits; `start` is counted from the start of the buffers.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows), of a type of this layout without bytes.
+    unsafe fn buffers(
+        self,
+        data_type: &DataType,
+        layout: &DataTypeLayout,
+        start: usize,
+        len: usize,
+    ) -> Result<Vec<Buffer>, ArrowError> {
+        use DataType::{LargeList, List, Map};
+        let items = len + usize::from(matches!(data_type, List(_) | LargeList(_) | Map(..)));
+        let before = usize::from(layout.can_contain_null_mask);
+        let fixed = layout.buffers.iter().enumerate().map(|(index, buffer)| {
+            let (from, len) = match *buffer {
+                BufferSpec::FixedWidth { byte_width, .. } => {
+                    (start * byte_width, items * byte_width)
+                }
+                _ => (0, (start + len).div_ceil(8)),
+            };
+            // SAFETY: the caller's promise; there are as many items, or bits, and one offset more than lists.
+            let whole = unsafe { self.buffer(before + index, from + len) };
+            Ok(or_empty(whole, from + len)?.slice_with_length(from, len))
+        });
+        let mut buffers = fixed.collect::<Result<Vec<_>, ArrowError>>()?;
+        let variadic = before + buffers.len()..usize::try_from(self.array.n_buffers).unwrap_or(0);
+        if layout.variadic && variadic.len() > 1 {
+            for index in variadic.start..variadic.end - 1 {
+                // SAFETY: the caller's promise: the last buffer has the sizes of the variadic ones.
+                let buffer = unsafe {
+                    let sizes = self.array.buffers.add(variadic.end - 1).read().cast::<i64>();
+                    let size = sizes.add(index - variadic.start).read().as_usize();
+                    or_empty(self.buffer(index, size), size)?
+                };
+                buffers.push(buffer);
+            }
+        }
+        Ok(buffers)
+    }
+
+    /// The children of rows: parallel ones are cut to them, and of runs those that the rows are in.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows); `start` is counted from the start of the buffers.
+    unsafe fn children(
+        self,
+        data_type: &DataType,
+        start: usize,
+        len: usize,
+    ) -> Result<Vec<ArrayData>, ArrowError> {
+        let per_row = match data_type {
+            DataType::FixedSizeList(_, size) => Some(usize::try_from(*size).unwrap_or(0)),
+            DataType::Union(_, UnionMode::Sparse) => Some(1),
+            _ => None,
+        };
+        // SAFETY: the caller's promise holds for children and dictionaries; parallel ones are long enough.
+        unsafe {
+            let child = |index| self.below(self.array.child(index));
+            if let DataType::Dictionary(_, values) = data_type {
+                return Ok(vec![self.below(&*self.array.dictionary).whole(values)?]);
+            }
+            if let DataType::RunEndEncoded(ends_field, values_field) = data_type {
+                let (ends, values) = (child(0), child(1));
+                let count = ends.array.len().min(values.array.len());
+                let ends = ends.rows(ends_field.data_type(), 0, count)?;
+                let runs = runs_of(&ends, start, len);
+                let values = values.rows(values_field.data_type(), runs.start, runs.len())?;
+                return Ok(vec![ends.slice(runs.start, runs.len()).to_data(), values.to_data()]);
+            }
+            let types = child_types(data_type).into_iter().enumerate();
+            let children = types.map(|(index, (child_type, _))| match per_row {
+                Some(count) => {
+                    let rows = child(index).rows(child_type, start * count, len * count);
+                    Ok(rows?.to_data())
+                }
+                None => child(index).whole(child_type),
+            });
+            children.collect()
+        }
+    }
+
+    /// All rows, which offsets or codes refer to.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows).
+    unsafe fn whole(self, data_type: &DataType) -> Result<ArrayData, ArrowError> {
+        let part = Part { known: None, ..self };
+        // SAFETY: the caller's promise.
+        let import = || unsafe { part.rows(data_type, 0, self.array.len()) };
+        let array = match self.known {
+            // SAFETY: the caller's promise.
+            Some(known) if !data_type.is_primitive() => unsafe {
+                known.child(self.array, self.owner, data_type, import)
+            },
+            _ => import(),
+        };
+        Ok(array?.to_data())
+    }
+
+    /// [`rows`](Self::rows) of texts or binaries, at least one.
+    ///
+    /// # Safety
+    ///
+    /// That of [`rows`](Self::rows), of a type with offsets of this width.
+    unsafe fn bytes<O: OffsetSizeTrait>(
+        self,
+        data_type: &DataType,
+        from: usize,
+        len: usize,
+    ) -> Result<ArrayRef, ArrowError> {
+        let (start, end) = (self.array.offset() + from, self.array.offset() + self.array.len());
+        // SAFETY: the caller's promise; it has been checked that the offsets are there and aligned, and that the last is
+        // not negative, which says how many bytes there are.
+        let (nulls, offsets, values) = unsafe {
+            let offsets = or_empty(self.buffer(1, (end + 1) * size_of::<O>()), 1)?;
+            let last = offsets.typed_data::<O>()[end].as_usize();
+            (self.nulls(from, len), offsets, or_empty(self.buffer(2, last), last)?)
+        };
+        let data = ArrayData::builder(data_type.clone()).offset(start).len(len).nulls(nulls);
+        // SAFETY: so many offsets, which are aligned, and as many bits; checked below.
+        let data = unsafe { data.add_buffer(offsets).add_buffer(values).build_unchecked() };
+        let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8);
+        if !(is_text && are_texts::<O>(&data)) {
+            data.validate_data()?;
+        }
+        Ok(make_array(data))
+    }
+
     /// [`rows`](Self::rows) of a primitive type; `None` for any other, and if the values cannot be shared.
     ///
     /// # Safety
@@ -162,9 +290,6 @@ impl Part<'_> {
     /// That of [`rows`](Self::rows).
     unsafe fn numbers(self, data_type: &DataType, from: usize, len: usize) -> Option<ArrayRef> {
         let width = data_type.primitive_width()?;
-        if len == 0 {
-            return None;
-        }
         let end = self.array.offset() + self.array.len();
         // SAFETY: the caller's promise; numbers have a validity and then values, and it has been checked that
         // so many bytes are no overflow.
@@ -212,48 +337,12 @@ impl Part<'_> {
             Some(Buffer::from_custom_allocation(NonNull::new(start)?, len, owner))
         }
     }
+}
 
-    /// [`rows`](Self::rows) as arrow-rs imports them.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows).
-    unsafe fn through_array_data(
-        self,
-        data_type: &DataType,
-        from: usize,
-        len: usize,
-    ) -> Result<ArrayRef, ArrowError> {
-        let mut shared = self.shared();
-        if len > 0 {
-            // Each slice of a struct has its children whole: of many slices, each would check all of their rows. The number
-            // of nulls is 0 or unknown, as `correct` left it.
-            shared.offset += i64::try_from(from).unwrap_or(0);
-            shared.length = i64::try_from(len).unwrap_or(0);
-        }
-        // SAFETY: the caller's promise, of which the rows are a part.
-        let data = unsafe { from_ffi_and_data_type(shared.into_theirs(), data_type.clone()) }?;
-        let data = repaired(data)?;
-        if !data_type.is_primitive() {
-            data.validate_full()?;
-        }
-        let array = make_array(data);
-        Ok(if array.len() == len { array } else { array.slice(from, len) })
+/// The buffer of so many bytes; an empty one, if it needs none, because the pointer may be anything then.
+fn or_empty(buffer: Option<Buffer>, len: usize) -> Result<Buffer, ArrowError> {
+    if len == 0 {
+        return Ok(MutableBuffer::new(0).into());
     }
-
-    /// A copy of the structure, whose release drops a reference to the owner.
-    fn shared(self) -> ArrowArray {
-        unsafe extern "C" fn release(array: *mut ArrowArray) {
-            // SAFETY: called once, by the interface, with the array that was made below.
-            unsafe {
-                drop(Arc::from_raw((*array).private_data.cast::<OwnedArray>()));
-                (*array).release = None;
-            }
-        }
-        // SAFETY: of the two, only the owner's is released as its producer wants it.
-        let mut shared = unsafe { ptr::from_ref(self.array).read() };
-        shared.release = Some(release);
-        shared.private_data = Arc::into_raw(Arc::clone(self.owner)).cast_mut().cast::<c_void>();
-        shared
-    }
+    buffer.ok_or_else(|| ArrowError::CDataInterface("a buffer of values is null".to_owned()))
 }

@@ -15,6 +15,7 @@ use super::arrow_capsule::{moved, pointer};
 use super::capsule::Level;
 use super::expected::Expected;
 use super::ffi_import::array_from;
+use super::ffi_known::Known;
 use super::imported::Imported;
 use super::interpreter::call;
 use super::matrix;
@@ -211,7 +212,8 @@ impl<'py> Pair<'py> {
         let (field, pick) = unsafe { field_of(pointer(&self.schema)?, wanted) }?;
         let array = wanted_of(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
         let work = most_work(&array, field.data_type());
-        let array = unlocked(self.array.py(), work, || array_from(array, field.data_type()));
+        let import = || array_from(array, field.data_type(), &Known::default());
+        let array = unlocked(self.array.py(), work, import);
         let (array, moved) = array.map_err(PyValueError::new_err)?;
         Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })
     }

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 
 use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
 use super::ffi_import::array_from;
+use super::ffi_known::Known;
 use super::ffi_validate::{Checked, fenced};
 use super::gather::Gather;
 use super::imported::Imported;
@@ -35,7 +36,7 @@ pub(super) fn drained(stream: ArrowArrayStream, wanted: Option<&[String]>) -> Py
         let (chunk, before) = gather.take(wanted_of(stream.pick.as_ref(), chunk)?)?;
         chunks.extend(before);
         if let Some(chunk) = chunk {
-            let (chunk, bytes) = array_from(chunk, field.data_type())?;
+            let (chunk, bytes) = array_from(chunk, field.data_type(), &stream.known)?;
             chunks.push(chunk);
             moved += bytes;
         }
@@ -59,6 +60,7 @@ pub(super) struct Stream {
     stream: Option<ArrowArrayStream>,
     pub(super) field: FieldRef,
     pick: Option<Pick>,
+    known: Known,
 }
 
 impl Stream {
@@ -75,7 +77,7 @@ impl Stream {
         }
         // SAFETY: the callback filled it.
         let (field, pick) = unsafe { field_of(&raw const schema, wanted) }?;
-        Ok(Self { stream: Some(stream), field, pick })
+        Ok(Self { stream: Some(stream), field, pick, known: Known::default() })
     }
 
     /// The next array, and how many bytes of it had to be moved; `None` at the end.
@@ -86,7 +88,7 @@ impl Stream {
             release(chunk);
             return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
         }
-        array_from(wanted_of(self.pick.as_ref(), chunk)?, data_type).map(Some)
+        array_from(wanted_of(self.pick.as_ref(), chunk)?, data_type, &self.known).map(Some)
     }
 
     /// The next array, not checked.

@@ -11,6 +11,7 @@
 
 mod array;
 mod schema;
+mod values;
 
 use arrow_schema::ArrowError;
 
@@ -18,6 +19,7 @@ use crate::fence;
 
 pub(super) use array::{check_array, child_of, child_types};
 pub(super) use schema::{MAX_FIELDS, check_metadata, check_node, field_from, number, schema_at};
+pub(super) use values::{are_texts, runs_of};
 
 /// A result whose error describes what is wrong with a structure.
 pub(super) type Checked<T = ()> = Result<T, String>;
