@@ -1,6 +1,10 @@
-//! Checks for types that no array can have. arrow-rs panics when it makes an array of such a type.
+//! Checks for types that no array can have. arrow-rs panics when it makes an array of such a type, or, for decimals of a
+//! precision that is none, takes it.
 
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
+    DECIMAL256_MAX_PRECISION, DataType, TimeUnit,
+};
 
 use crate::error::Error;
 
@@ -25,6 +29,10 @@ fn within(data_type: &DataType, levels: usize) -> Result<(), Error> {
     let possible = match data_type {
         DataType::Time32(unit) => matches!(unit, TimeUnit::Second | TimeUnit::Millisecond),
         DataType::Time64(unit) => matches!(unit, TimeUnit::Microsecond | TimeUnit::Nanosecond),
+        DataType::Decimal32(precision, _) => (1..=DECIMAL32_MAX_PRECISION).contains(precision),
+        DataType::Decimal64(precision, _) => (1..=DECIMAL64_MAX_PRECISION).contains(precision),
+        DataType::Decimal128(precision, _) => (1..=DECIMAL128_MAX_PRECISION).contains(precision),
+        DataType::Decimal256(precision, _) => (1..=DECIMAL256_MAX_PRECISION).contains(precision),
         DataType::FixedSizeBinary(size) | DataType::FixedSizeList(_, size) => *size >= 0,
         DataType::Dictionary(key, _) => key.is_dictionary_key_type(),
         DataType::RunEndEncoded(ends, _) => ends.data_type().is_run_ends_type(),

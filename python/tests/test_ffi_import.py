@@ -345,6 +345,16 @@ def test_runs_that_do_not_cover_the_rows_are_refused(ends):
     settle(tree)
 
 
+@pytest.mark.parametrize("format", ["d:0,0", "d:10,2,32", "d:0,0,64", "d:39,2", "d:77,0,256"])
+@pytest.mark.parametrize("within", [False, True])
+def test_decimals_of_no_digits_or_too_many_are_refused(format, within):
+    node = Node(format, 1, [None, bytes(32)])
+    tree = Tree(struct(node, length=1) if within else node)
+    with pytest.raises(ValueError, match=r"there is no array of type Decimal"):
+        Array(tree)
+    settle(tree)
+
+
 DENSE_UNION = """
 import threading
 import arrow_dlpack as ad, numpy as np, pyarrow as pa

@@ -183,6 +183,9 @@ def plain(format, *children, **changed):
         (plain("+l"), (0, None, [bytes(4)], [])),
         (plain("+w:-1", plain("l")), (0, None, [], [(0, None, [bytes(8)], [])])),
         (plain("+w:2", plain("l")), (2**61, None, [], [(1, None, [bytes(8)], [])])),
+        (plain("+w:8", plain("l")), (2**61, None, [], [(1, None, [bytes(8)], [])])),
+        (plain("+s", plain("l")), (2, None, [], [(1, None, [bytes(8)], [])])),
+        (plain("d:0,0"), (1, None, [bytes(16)], [])),
         (plain("c", dictionary=plain("u")), (1, None, [b"\x05"], [(0, None, [bytes(4), b""], [])])),
         (plain("+r", plain("i"), plain("l")), (9, None, [], [(0, None, [b""], [])] * 2)),
         (plain("vu"), (1, None, [b"\xff" * 16], [])),
@@ -190,9 +193,10 @@ def plain(format, *children, **changed):
         (plain("l"), (-1, None, [], [])),
     ],
 )  # fmt: skip
-def test_an_array_that_cannot_be_is_refused(schema, data, live):
+def test_an_array_that_cannot_be_is_refused(schema, data, live, capfd):
     with pytest.raises((BufferError, TypeError, ValueError, OverflowError)):
         _core._unpickle_array(schema, data)
+    assert "panicked" not in capfd.readouterr().err
     assert live() == (0, 0)
 
 

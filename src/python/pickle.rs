@@ -188,9 +188,7 @@ pub(super) fn _unpickle_array(
 fn field_of(state: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
     let schema = schema_of(state, 0, &mut { MAX_FIELDS })?;
     let capsule = PyCapsule::new_with_value(state.py(), schema, c"arrow_schema")?;
-    let field = arrow_capsule::schema_of(&capsule)?;
-    possible::check(field.data_type())?;
-    Ok(field)
+    arrow_capsule::schema_of(&capsule)
 }
 
 fn schema_of(
@@ -226,9 +224,9 @@ fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData
     type State<'py> =
         (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
     let (len, nulls, buffers, children) = state.extract::<State<'_>>()?;
-    let mut types: Vec<_> = child_types(data_type).into_iter().map(|(of, _)| of).collect();
+    let mut types = child_types(data_type);
     if let DataType::Dictionary(_, values) = data_type {
-        types.push(values);
+        types.push((values, 0));
     }
     if types.len() != children.len() || i64::try_from(len).is_err() {
         return Err(PyValueError::new_err(format!(
@@ -236,10 +234,20 @@ fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData
             children.len()
         )));
     }
-    let children = types.into_iter().zip(&children).map(|(of, child)| data_of(of, child));
+    let malformed = |what| PyValueError::new_err(format!("an array of {data_type} has {what}"));
+    let children = types.into_iter().zip(&children).map(|((of, needed), child)| {
+        let child = data_of(of, child)?;
+        match needed.checked_mul(len) {
+            Some(needed) if child.len() >= needed => Ok(child),
+            _ => Err(malformed("a child that is too short")),
+        }
+    });
     let children = children.collect::<PyResult<Vec<_>>>()?;
     let buffers = buffers.iter().map(buffer_of).collect::<PyResult<Vec<_>>>()?;
     let nulls = nulls.as_ref().map(buffer_of).transpose()?;
+    if nulls.as_ref().is_some_and(|bits| bits.len() < len.div_ceil(8)) {
+        return Err(malformed("fewer bits of validity than values"));
+    }
     fenced(|| {
         ArrayData::builder(data_type.clone())
             .len(len)

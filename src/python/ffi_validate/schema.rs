@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 
 use super::super::arrow_c::{ArrowSchema, Structure};
 use super::{Checked, children, fenced};
-use crate::possible::MAX_DEPTH;
+use crate::possible::{self, MAX_DEPTH};
 
 /// The most fields of a schema, at all levels: far more than tables have. Children may point to the same
 /// structure repeatedly, and then a few structures describe more fields than can be counted.
@@ -21,7 +21,9 @@ pub(in crate::python) const MAX_FIELDS: usize = 1 << 20;
 /// `schema` points to a structure that meets S1.
 pub(in crate::python) unsafe fn field_from(schema: *const ArrowSchema) -> Checked<FieldRef> {
     // SAFETY: the caller's promise.
-    unsafe { field_at(schema, MAX_DEPTH, &mut { MAX_FIELDS }) }
+    let field = unsafe { field_at(schema, MAX_DEPTH, &mut { MAX_FIELDS }) }?;
+    possible::check(field.data_type()).map_err(|error| error.to_string())?;
+    Ok(field)
 }
 
 /// The same. Fields of numbers and structs, which most tables consist of, are built here, where their texts
