@@ -301,6 +301,7 @@ fn offsets_that_are_none_are_refused() {
     assert_eq!(problem(Producer::vector(&[0, wide]), &large), beyond);
     let too_large = OffsetsProblem::TooLarge { index: 1, offset: u64::MAX, is_large: true };
     assert_eq!(problem(Producer::vector(&[0, u64::MAX]), &large), too_large);
+    assert!(too_large.to_string().ends_with("more than the largest int64"));
 
     let matrix = Producer::bytes(DLDataType::INT32, &[0; 8], &[1, 2], &[2, 1]);
     let wrong = Error::WrongRank { what: "offsets", expected: 1, ndim: 2 };

@@ -181,7 +181,8 @@ fn a_fill_value_must_be_one() {
     let udf = sum_of(integers).nulls(NullPolicy::Nan).build(|_| unreachable!());
     assert_eq!(
         udf.expect_err("NaN is no integer").strip_backtrace(),
-        "Error during planning: total: \"x\": nulls cannot be filled with NaN: int32 does not hold it"
+        "Error during planning: total: \"x\": nulls cannot be filled with NaN: int32 does not hold it, whether there \
+         are nulls or not; ask for a dtype that does, or convert the column by itself"
     );
 }
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, explain, to_tensor
+from arrow_dlpack import Array, explain, to_tensor, to_tensor_dict
 from descriptions import described
 from frameworks import DTYPES, arrow_type
 from hypothesis import example, given, settings
@@ -192,8 +192,11 @@ def test_a_fill_value_that_does_not_fit_is_an_error(dtype, value):
     else:
         # Whether or not there is a null: code that works must not depend on the data.
         for source in (array, array[1:], chunked(array, 1), pa.table({"x": array})):
-            with pytest.raises(ValueError, match=f"nulls cannot be filled with .*: {dtype}"):
+            words = f"nulls cannot be filled with .*: {dtype} .* nulls or not; pass dtype="
+            with pytest.raises(ValueError, match=words):
                 to_tensor(source, nulls=value)
+            with pytest.raises(ValueError, match=f'column "x": {words}'):
+                to_tensor_dict(pa.table({"x": array[1:]}), nulls=value)
             with pytest.raises(ValueError, match="nulls cannot be filled with"):
                 explain(source, nulls=value)
 

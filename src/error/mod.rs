@@ -24,7 +24,7 @@ use words::{Described, OnePerLine, instead, known};
 #[non_exhaustive]
 pub enum Error {
     // Arrow types.
-    /// No array of this type can exist: for example, lists of a negative size.
+    /// No array of this type can exist: for example, lists of a negative size, or decimals of no digits.
     #[error("there is no array of type {data_type}")]
     NoSuchType {
         /// The type.
@@ -160,8 +160,12 @@ pub enum Error {
         /// The key type.
         keys: DataType,
     },
-    /// The dtype cannot hold the fill value.
-    #[error("nulls cannot be filled with {value}: {dtype} does not hold it")]
+    /// The dtype cannot hold the fill value. It is an error of a column without nulls too: whether a conversion works does
+    /// not depend on the data.
+    #[error(
+        "nulls cannot be filled with {value}: {dtype} does not hold it, whether there are nulls or not; ask for a \
+         dtype that does, or convert the column by itself"
+    )]
     FillDoesNotFit {
         /// The value.
         value: Scalar,

@@ -87,8 +87,8 @@ pub enum OffsetsProblem {
     },
     /// An offset does not fit the array's offset type. Offsets are never truncated.
     #[error(
-        "offset {index} is {offset}, which does not fit {} bits{}", if *is_large { 64 } else { 32 },
-        if *is_large { "" } else { ": ask for a large type, such as LargeList" }
+        "offset {index} is {offset}, more than the largest {}",
+        if *is_large { "int64" } else { "int32: ask for a large type, such as LargeList" }
     )]
     TooLarge {
         /// Index of the offset.

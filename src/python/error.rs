@@ -60,7 +60,7 @@ fn raised(error: &ReaderError) -> PyErr {
 }
 
 /// Hints of Rust's errors, and the hints that replace them in Python.
-const WAYS_OUT: [(&str, &str); 13] = [
+const WAYS_OUT: [(&str, &str); 14] = [
     (
         "choose a fill value, NaN or a mask by ExportOptions::with_nulls",
         "pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged",
@@ -74,6 +74,10 @@ const WAYS_OUT: [(&str, &str); 13] = [
     (
         "a table without columns has no element type",
         "a table without columns has no element type (an index of pandas's counts where columns= names it)",
+    ),
+    (
+        "ask for a dtype that does, or convert the column by itself",
+        "pass dtype= with one that does, or convert the column in a call for it alone",
     ),
     ("use into_raw", "ask for max_version=(1, 1) or later"),
     (

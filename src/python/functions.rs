@@ -112,9 +112,10 @@ pub(super) fn from_ragged(
 /// into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
 /// Floats are rounded to a smaller dtype, and become inf if they are too large for it, as by NumPy's astype; an
 /// integer that does not fit the dtype is an error, and so is a float with a fraction if the dtype is an integer.
-/// nulls: "error"; a number that replaces them; "nan", for which integers become floats; or "mask" for a
-/// pair (values, mask), where the mask is True where a value is valid. NaN in a column of pandas's is a null,
-/// as pandas hands it over; in one of pyarrow's or polars' it is a number.
+/// nulls: "error"; a number that replaces them, and that the dtype has to hold, whether there are nulls or not;
+/// "nan", for which integers become floats; or "mask" for a pair (values, mask), where the mask is True where a
+/// value is valid. NaN in a column of pandas's is a null, as pandas hands it over; in one of pyarrow's or polars'
+/// it is a number.
 /// order: "C" for a row-major matrix, "F" for a column-major one, which the columns of record_batch(matrix) may
 /// be already. Columns of another library are copied, because its interface does not say that they are one allocation.
 /// copy: False to fail rather than copy, True for writable memory of its own.
@@ -150,7 +151,7 @@ pub(super) fn to_tensor<'py>(
 ///
 /// A table as a dict of tensors, one for each column, zero-copy where to_tensor of the column is.
 ///
-/// The options are those of to_tensor; with nulls="mask" each value is a pair (values, mask).
+/// The options are those of to_tensor, for each column; with nulls="mask" each value is a pair (values, mask).
 ///
 /// >>> import arrow_dlpack, pyarrow as pa
 /// >>> table = pa.table({"x": [1.5, 2.5], "y": [1, 2]})
