@@ -13,6 +13,7 @@ use arrow_schema::{ArrowError, DataType};
 use super::arrow_c::{ArrowArray, OwnedArray};
 
 /// The children that the last array referred to, in the order in which they are imported.
+/// It holds that array until the next one is imported.
 #[derive(Default)]
 pub(super) struct Known {
     children: RefCell<Vec<Child>>,

@@ -82,7 +82,11 @@ impl Stream {
 
     /// The next array, and how many bytes of it had to be moved; `None` at the end.
     pub(super) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
-        let Some(chunk) = self.pull()? else { return Ok(None) };
+        let Some(chunk) = self.pull()? else {
+            // It holds the last array.
+            self.known = Known::default();
+            return Ok(None);
+        };
         let data_type = self.field.data_type();
         if chunk.length == 0 {
             release(chunk);
