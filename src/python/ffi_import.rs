@@ -25,12 +25,12 @@ use crate::{import, memory};
 pub(super) fn array_from(
     array: ArrowArray,
     data_type: &DataType,
-    known: &Known,
+    known: Option<&Known>,
 ) -> Checked<(ArrayRef, usize)> {
     let moved = check_array(&array, data_type)?;
     let owner = Arc::new(OwnedArray(array));
-    known.begin();
-    let part = Part { array: &owner.0, owner: &owner, known: Some(known) };
+    known.inspect(|known| known.begin());
+    let part = Part { array: &owner.0, owner: &owner, known };
     // SAFETY: checked, and its own owner.
     let array = fenced(|| unsafe { part.rows(data_type, 0, part.array.len()) })?;
     Ok((array, moved))
@@ -41,7 +41,7 @@ pub(super) fn array_from(
 struct Part<'a> {
     array: &'a ArrowArray,
     owner: &'a Arc<OwnedArray>,
-    /// `None` below a child that is known or becomes it.
+    /// `None` outside of streams, and below a child that is known or becomes it.
     known: Option<&'a Known>,
 }
 

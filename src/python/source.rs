@@ -15,7 +15,6 @@ use super::arrow_capsule::{moved, pointer};
 use super::capsule::Level;
 use super::expected::Expected;
 use super::ffi_import::array_from;
-use super::ffi_known::Known;
 use super::imported::Imported;
 use super::interpreter::call;
 use super::matrix;
@@ -212,7 +211,7 @@ impl<'py> Pair<'py> {
         let (field, pick) = unsafe { field_of(pointer(&self.schema)?, wanted) }?;
         let array = wanted_of(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
         let work = most_work(&array, field.data_type());
-        let import = || array_from(array, field.data_type(), &Known::default());
+        let import = || array_from(array, field.data_type(), None);
         let array = unlocked(self.array.py(), work, import);
         let (array, moved) = array.map_err(PyValueError::new_err)?;
         Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })

@@ -36,7 +36,7 @@ pub(super) fn drained(stream: ArrowArrayStream, wanted: Option<&[String]>) -> Py
         let (chunk, before) = gather.take(wanted_of(stream.pick.as_ref(), chunk)?)?;
         chunks.extend(before);
         if let Some(chunk) = chunk {
-            let (chunk, bytes) = array_from(chunk, field.data_type(), &stream.known)?;
+            let (chunk, bytes) = array_from(chunk, field.data_type(), Some(&stream.known))?;
             chunks.push(chunk);
             moved += bytes;
         }
@@ -92,7 +92,7 @@ impl Stream {
             release(chunk);
             return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
         }
-        array_from(wanted_of(self.pick.as_ref(), chunk)?, data_type, &self.known).map(Some)
+        array_from(wanted_of(self.pick.as_ref(), chunk)?, data_type, Some(&self.known)).map(Some)
     }
 
     /// The next array, not checked.
