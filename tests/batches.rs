@@ -616,3 +616,18 @@ fn a_code_stands_for_one_value_in_all_batches() {
     found.sort();
     assert_eq!(found.into_iter().map(|(_, word)| word).collect::<Vec<_>>(), words.concat());
 }
+
+/// A loop that is resumed gets the batches that it would have had.
+#[test]
+fn batches_that_are_skipped_are_the_first_ones() {
+    let whole = BatchOptions::default().with_batch_size(7);
+    let drawn = whole.clone().with_shuffle(Shuffle { rows: 10, seed: 3 });
+    let part = drawn.clone().with_shard(Shard { index: 1, count: 2 });
+    for options in [whole, drawn, part] {
+        let expected = all(open(chunks(&[4, 9]), &options));
+        for skip in 0..=expected.len() + 1 {
+            let rest = all(open(chunks(&[10]), &options.clone().with_skip(skip)));
+            assert_eq!(rest, expected[skip.min(expected.len())..]);
+        }
+    }
+}

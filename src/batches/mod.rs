@@ -88,6 +88,8 @@ pub(crate) enum State {
 /// Reads rows and converts them.
 pub(crate) struct Pipeline {
     reader: Reader,
+    /// Batches to leave out before the next one.
+    skip: usize,
     converter: Converter,
 }
 
@@ -177,7 +179,8 @@ impl Batches {
         drop(converter.batch(vec![RecordBatch::new_empty(Arc::clone(&schema))])?);
         let with_codes = coded.iter().flatten().cloned().collect();
         let reader = Reader::new(chunks, columns, coded, &schema, options);
-        Ok(Self { state: State::Here(Box::new(Pipeline { reader, converter })), coded: with_codes })
+        let pipeline = Pipeline { reader, skip: options.skip, converter };
+        Ok(Self { state: State::Here(Box::new(pipeline)), coded: with_codes })
     }
 
     /// Makes this many batches ahead, on a thread.
@@ -252,6 +255,12 @@ impl Pipeline {
     /// The next batch, `None` at the end. An error or a panic ends the iteration.
     pub(crate) fn next(&mut self, pause: &mut Pause<'_>) -> Result<Option<Batch>, Error> {
         let next = || {
+            while self.skip > 0 {
+                self.skip -= 1;
+                if self.reader.next(pause)?.is_none() {
+                    return Ok(None);
+                }
+            }
             let pieces = self.reader.next(pause)?;
             pieces.map(|pieces| self.converter.batch(pieces)).transpose()
         };

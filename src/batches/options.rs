@@ -48,6 +48,8 @@ pub struct BatchOptions {
     pub shuffle: Option<Shuffle>,
     /// The part of the batches to make, by default all of them.
     pub shard: Shard,
+    /// Batches at the start to leave out, which are read and not converted: those that a loop that is resumed has had.
+    pub skip: usize,
     /// Batches to make ahead, on a thread; 0 to make batches on demand.
     pub prefetch: usize,
 }
@@ -132,6 +134,13 @@ impl BatchOptions {
     #[must_use]
     pub fn with_shard(mut self, shard: Shard) -> Self {
         self.shard = shard;
+        self
+    }
+
+    /// Sets [`skip`](Self::skip).
+    #[must_use]
+    pub fn with_skip(mut self, skip: usize) -> Self {
+        self.skip = skip;
         self
     }
 

@@ -51,7 +51,7 @@ impl Reader {
         let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
         let fields: Vec<_> = schema.fields().iter().map(nullable).collect();
         let size = options.batch_size.unwrap_or(1);
-        let pool = |Shuffle { rows, seed }| Pool::new(rows.max(size), seed);
+        let pool = |Shuffle { rows, seed }| Pool::new(rows.max(size), size, seed);
         Self {
             chunks,
             columns,
@@ -95,20 +95,24 @@ impl Reader {
         pool: &mut Pool,
         pause: &mut Pause<'_>,
     ) -> Result<Option<Vec<RecordBatch>>, Error> {
-        let size = self.options.batch_size.unwrap_or(usize::MAX);
-        if pool.is_low() {
-            let (mut pieces, mut wanted) = (Pieces::default(), pool.wanted());
-            while wanted >= size {
-                // Without shards, all wanted blocks are read as one.
-                let rows = if self.options.shard.count == 1 { wanted / size * size } else { size };
-                let Some(block) = self.block(Some(rows), pause)? else { break };
-                wanted -= rows_of(&block);
-                pieces.extend(block)?;
-            }
-            pool.refill(pieces.into_batches())?;
+        if let Some(batch) = pool.next() {
+            return Ok(Some(vec![batch]));
         }
-        let rows = pool.len().min(size);
-        if rows == 0 { Ok(None) } else { Ok(Some(vec![pool.draw(rows)?])) }
+        let size = self.options.batch_size.unwrap_or(1);
+        let (mut pieces, mut wanted, mut is_over) = (Pieces::default(), pool.wanted(), false);
+        while wanted >= size {
+            // Without shards, all wanted blocks are read as one.
+            let rows = if self.options.shard.count == 1 { wanted / size * size } else { size };
+            let block = self.block(Some(rows), pause)?.unwrap_or_default();
+            is_over = rows_of(&block) < rows;
+            wanted -= rows_of(&block);
+            pieces.extend(block)?;
+            if is_over {
+                break;
+            }
+        }
+        pool.refill(pieces.into_batches(), is_over)?;
+        Ok(pool.next().map(|batch| vec![batch]))
     }
 
     /// The slices of the next block of this shard, of this many rows or of one chunk.

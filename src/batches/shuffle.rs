@@ -3,34 +3,37 @@
 //! The result depends on the seed and on the number of rows, and not on the chunks of the source.
 
 use std::mem;
+use std::sync::Arc;
 
-use arrow_array::{RecordBatch, UInt64Array};
-use arrow_select::take::take_record_batch;
+use arrow_array::cast::AsArray;
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, RecordBatch, RecordBatchOptions, UInt64Array, make_array,
+};
+use arrow_buffer::ArrowNativeType;
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use arrow_select::take::take;
 
 use crate::chunks::{self, addresses, check_taken, checked};
 use crate::error::Error;
-use crate::memory;
+use crate::{kernels, memory};
 
 pub(super) struct Pool {
     /// Least number of rows to draw from, as long as the source has more.
     least: usize,
+    /// Rows of a batch.
+    size: usize,
     random: Random,
+    /// The rows that were read, of which those at `left` have not been drawn.
     rows: Option<RecordBatch>,
-    /// Positions of the rows that have not been drawn.
     left: Vec<u64>,
+    /// Rows in the order in which they were drawn.
+    drawn: Option<RecordBatch>,
 }
 
 impl Pool {
-    pub(super) fn new(least: usize, seed: u64) -> Self {
-        Self { least, random: Random(seed), rows: None, left: Vec::new() }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.left.len()
-    }
-
-    pub(super) fn is_low(&self) -> bool {
-        self.left.len() < self.least
+    pub(super) fn new(least: usize, size: usize, seed: u64) -> Self {
+        Self { least, size, random: Random(seed), rows: None, left: Vec::new(), drawn: None }
     }
 
     /// Rows to read for a refill: as many as `least`, so that the rows that remain are copied once per row read.
@@ -38,13 +41,25 @@ impl Pool {
         self.least.saturating_mul(2).saturating_sub(self.left.len())
     }
 
-    /// Adds rows.
-    pub(super) fn refill(&mut self, more: Vec<RecordBatch>) -> Result<(), Error> {
-        if more.is_empty() {
-            return Ok(());
+    /// The next batch of drawn rows, `None` if a refill has to draw more.
+    pub(super) fn next(&mut self) -> Option<RecordBatch> {
+        let drawn = self.drawn.take()?;
+        let rows = drawn.num_rows();
+        if rows > self.size {
+            self.drawn = Some(drawn.slice(self.size, rows - self.size));
         }
+        Some(drawn.slice(0, rows.min(self.size)))
+    }
+
+    /// Adds rows, and draws whole batches until `least` rows are left, or all rows if the source `is_over`.
+    ///
+    /// All batches are drawn at once, column by column, which a cache holds better than the rows of all columns.
+    pub(super) fn refill(&mut self, more: Vec<RecordBatch>, is_over: bool) -> Result<(), Error> {
         let rows =
             more.iter().map(RecordBatch::num_rows).fold(self.left.len(), usize::saturating_add);
+        if rows == 0 {
+            return Ok(());
+        }
         // Rows of size 0 take no memory, but `left` has a number for each row, and a draw another one.
         memory::probe_alloc(rows.saturating_mul(2 * size_of::<u64>()))?;
         let left = mem::take(&mut self.left);
@@ -58,24 +73,58 @@ impl Pool {
             check_taken(column)?;
         }
         self.left = (0..).take(rows.num_rows()).collect();
-        self.rows = Some(rows);
-        Ok(())
-    }
-
-    /// Draws this many rows; the pool must have them.
-    pub(super) fn draw(&mut self, rows: usize) -> Result<RecordBatch, Error> {
-        let mut drawn = Vec::with_capacity(rows);
-        for _ in 0..rows {
+        let ahead = rows.num_rows().saturating_sub(self.least);
+        // A pool that is not full draws one batch at least.
+        let count = if is_over { rows.num_rows() } else { (ahead / self.size).max(1) * self.size };
+        let mut drawn = Vec::with_capacity(count);
+        for _ in 0..count.min(rows.num_rows()) {
             let at = self.random.below(self.left.len());
             drawn.push(self.left.swap_remove(at));
         }
-        let rows = self.rows.as_ref().ok_or(Error::Overflow("number of rows"))?;
-        gathered(rows, drawn)
+        self.drawn = Some(gathered(&rows, drawn)?);
+        self.rows = Some(rows).filter(|_| !self.left.is_empty());
+        Ok(())
     }
 }
 
 fn gathered(rows: &RecordBatch, which: Vec<u64>) -> Result<RecordBatch, Error> {
-    checked(|| take_record_batch(rows, &UInt64Array::from(which)))
+    let (count, which) = (which.len(), UInt64Array::from(which));
+    let columns = rows.columns().iter().map(|column| taken(column, &which));
+    let columns = columns.collect::<Result<_, Error>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(count));
+    checked(|| RecordBatch::try_new_with_options(rows.schema(), columns, &options))
+}
+
+/// The rows of a column at these positions. Numbers without nulls, and fixed-size lists of them, take a third of the time
+/// that arrow-select needs as the package is built.
+fn taken(column: &ArrayRef, which: &UInt64Array) -> Result<ArrayRef, Error> {
+    if column.null_count() > 0 {
+        return checked(|| take(column, which, None));
+    }
+    if let (DataType::FixedSizeList(item, size), Some(list)) =
+        (column.data_type(), column.as_fixed_size_list_opt())
+    {
+        if list.values().null_count() == 0 && *size > 0 {
+            if let Some(values) = items(list.values(), size.as_usize(), which)? {
+                let lists = || FixedSizeListArray::try_new(Arc::clone(item), *size, values, None);
+                return Ok(Arc::new(checked(lists)?));
+            }
+        }
+    }
+    match items(column, 1, which)? {
+        Some(items) => Ok(items),
+        None => checked(|| take(column, which, None)),
+    }
+}
+
+/// Rows of so many numbers each; `None` for other types.
+fn items(values: &ArrayRef, each: usize, which: &UInt64Array) -> Result<Option<ArrayRef>, Error> {
+    let Some(width) = values.data_type().primitive_width() else { return Ok(None) };
+    let data = values.to_data();
+    let bytes = data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width);
+    let taken = kernels::take(&bytes, each * width, which.values())?.into_buffer();
+    let made = ArrayData::builder(data.data_type().clone()).len(which.len() * each);
+    checked(|| Ok(Some(make_array(made.add_buffer(taken).build()?))))
 }
 
 /// Concatenates batches. The result's offsets, views and the like are copies, which no other code can change.

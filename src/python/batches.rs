@@ -265,7 +265,7 @@ pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
 
 /// Opens batches with arguments that iter_batches has checked.
 #[pyfunction]
-#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress))]
+#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
@@ -282,6 +282,7 @@ pub(super) fn _open_batches(
     shard: (usize, usize),
     prefetch: usize,
     progress: Option<Py<PyAny>>,
+    skip: usize,
 ) -> PyResult<PyBatches> {
     let mut options = BatchOptions::default()
         .with_batch_size(batch_size)
@@ -289,6 +290,7 @@ pub(super) fn _open_batches(
         .with_matrix(as_matrix)
         .with_export(options::export(copy, nulls, dtype, OrderArg::default(), physical))
         .with_shuffle(shuffle.map(|(rows, seed)| Shuffle { rows, seed }))
+        .with_skip(skip)
         .with_shard(Shard { index: shard.0, count: shard.1 });
     options.columns = columns.map(|columns| columns.0);
     options.label = label;
