@@ -36,6 +36,7 @@
 mod ahead;
 mod batch;
 mod convert;
+mod joined;
 mod options;
 mod reader;
 mod shuffle;

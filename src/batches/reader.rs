@@ -10,8 +10,9 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 
+use super::joined::joined;
 use super::options::{BatchOptions, Shard, Shuffle};
-use super::shuffle::{Pool, joined};
+use super::shuffle::Pool;
 use crate::chunks::{Coded, checked};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
@@ -51,13 +52,14 @@ impl Reader {
         let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
         let fields: Vec<_> = schema.fields().iter().map(nullable).collect();
         let size = options.batch_size.unwrap_or(1);
-        let pool = |Shuffle { rows, seed }| Pool::new(rows.max(size), size, seed);
+        let schema = Arc::new(Schema::new(fields));
+        let pool = |Shuffle { rows, seed }| Pool::new(rows.max(size), size, seed, &schema);
         Self {
             chunks,
             columns,
             coded,
-            schema: Arc::new(Schema::new(fields)),
             pool: options.shuffle.map(pool),
+            schema,
             options: options.clone(),
             pending: VecDeque::new(),
             rows: 0,
@@ -95,7 +97,7 @@ impl Reader {
         pool: &mut Pool,
         pause: &mut Pause<'_>,
     ) -> Result<Option<Vec<RecordBatch>>, Error> {
-        if let Some(batch) = pool.next() {
+        if let Some(batch) = pool.next()? {
             return Ok(Some(vec![batch]));
         }
         let size = self.options.batch_size.unwrap_or(1);
@@ -111,8 +113,8 @@ impl Reader {
                 break;
             }
         }
-        pool.refill(pieces.into_batches(), is_over)?;
-        Ok(pool.next().map(|batch| vec![batch]))
+        pool.refill(&pieces.into_batches(), is_over)?;
+        Ok(pool.next()?.map(|batch| vec![batch]))
     }
 
     /// The slices of the next block of this shard, of this many rows or of one chunk.

@@ -10,7 +10,6 @@ mod gather;
 mod lanes;
 mod minifloat;
 mod strided;
-mod take;
 #[cfg(test)]
 mod tests;
 mod transpose;
@@ -22,5 +21,4 @@ pub(crate) use columns::{concatenate, interleave};
 pub(crate) use convert::{CellValues, Cells, can_convert};
 pub(crate) use fill::FillBytes;
 pub(crate) use gather::gather;
-pub(crate) use take::take;
 pub(crate) use widen::{unpack, widen, widen_integers};

@@ -1,0 +1,211 @@
+//! One column of a pool.
+
+use std::iter;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, UInt64Array, make_array};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::ArrayData;
+use arrow_schema::DataType;
+use arrow_select::take::take;
+
+use super::super::joined::as_one;
+use super::items::{Drawn, Items};
+use crate::chunks::{check_taken, checked};
+use crate::error::Error;
+
+/// The rows of a column that have not been drawn, and those that have.
+pub(super) enum Column {
+    Fixed(Fixed),
+    /// A column whose rows have no fixed width: its rows that were read, and those that were drawn.
+    Other {
+        rows: Option<ArrayRef>,
+        drawn: Option<ArrayRef>,
+    },
+}
+
+/// A column of numbers or booleans, or of as many of them in each row.
+pub(super) struct Fixed {
+    data_type: DataType,
+    values: Box<dyn Drawn>,
+    validity: Validity,
+    /// That of the items, if rows are fixed-size lists.
+    inner: Option<Validity>,
+}
+
+/// The validity as bytes, once there are nulls.
+struct Validity {
+    bytes: Option<Items<u8>>,
+    /// Bytes of a row.
+    each: usize,
+    /// Bytes that all rows have.
+    len: usize,
+}
+
+impl Column {
+    pub(super) fn new(data_type: &DataType) -> Self {
+        let inner = match data_type {
+            DataType::FixedSizeList(item, size) if item.data_type().primitive_width().is_some() => {
+                usize::try_from(*size).ok().filter(|&size| size > 0).map(Validity::new)
+            }
+            _ => None,
+        };
+        match values_of(data_type) {
+            None => Self::Other { rows: None, drawn: None },
+            Some(values) => {
+                let (data_type, validity) = (data_type.clone(), Validity::new(1));
+                Self::Fixed(Fixed { data_type, values, validity, inner })
+            }
+        }
+    }
+
+    pub(super) fn needs_positions(&self) -> bool {
+        matches!(self, Self::Other { .. })
+    }
+
+    /// Adds chunks; `left` are the positions of the rows that have not been drawn.
+    pub(super) fn append(&mut self, chunks: &[ArrayRef], left: &[u64]) -> Result<(), Error> {
+        match self {
+            Self::Fixed(fixed) => chunks.iter().try_for_each(|chunk| fixed.append(chunk)),
+            Self::Other { rows, .. } => {
+                let old = match rows.take().filter(|_| !left.is_empty()) {
+                    Some(rows) => Some(taken(&rows, left)?),
+                    None => None,
+                };
+                let all: Vec<_> = old.into_iter().chain(chunks.iter().cloned()).collect();
+                if !all.is_empty() {
+                    let all = as_one(&all)?;
+                    check_taken(&all)?;
+                    *rows = Some(all);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Draws rows, by positions among those that are left, or among all of them.
+    pub(super) fn draw(&mut self, draws: &[usize], drawn_rows: &[u64]) -> Result<(), Error> {
+        match self {
+            Self::Fixed(Fixed { values, validity, inner, .. }) => {
+                values.draw(draws)?;
+                validity.draw(draws)?;
+                inner.iter_mut().try_for_each(|inner| inner.draw(draws))
+            }
+            Self::Other { rows, drawn } => {
+                *drawn = rows.as_ref().map(|rows| taken(rows, drawn_rows)).transpose()?;
+                Ok(())
+            }
+        }
+    }
+
+    /// Some of the drawn rows.
+    pub(super) fn batch(&self, start: usize, rows: usize) -> Result<ArrayRef, Error> {
+        match self {
+            Self::Fixed(fixed) => fixed.batch(start, rows),
+            Self::Other { drawn, .. } => {
+                let drawn = drawn.as_ref().ok_or(Error::Overflow("number of rows"))?;
+                Ok(drawn.slice(start, rows))
+            }
+        }
+    }
+}
+
+/// Memory for the values of a type; `None` if its rows have no fixed width.
+fn values_of(data_type: &DataType) -> Option<Box<dyn Drawn>> {
+    let (width, each) = match data_type {
+        DataType::Boolean => (1, 1),
+        DataType::FixedSizeBinary(size) => (1, usize::try_from(*size).ok()?),
+        DataType::FixedSizeList(item, size) => {
+            (item.data_type().primitive_width()?, usize::try_from(*size).ok()?)
+        }
+        other => (other.primitive_width()?, 1),
+    };
+    match (width, each) {
+        (_, 0) => None,
+        (1, _) => Some(Box::new(Items::<u8>::new(each))),
+        (2, _) => Some(Box::new(Items::<u16>::new(each))),
+        (4, _) => Some(Box::new(Items::<u32>::new(each))),
+        _ => Some(Box::new(Items::<u64>::new(width / 8 * each))),
+    }
+}
+
+impl Fixed {
+    fn append(&mut self, chunk: &ArrayRef) -> Result<(), Error> {
+        let rows = chunk.len();
+        self.validity.append(rows, chunk.nulls())?;
+        let Some(inner) = &mut self.inner else { return self.values.append(&values(chunk)) };
+        let list = chunk.as_fixed_size_list();
+        let items = list.values().slice(0, rows * inner.each);
+        inner.append(items.len(), items.nulls())?;
+        self.values.append(&values(&items))
+    }
+
+    fn batch(&self, start: usize, rows: usize) -> Result<ArrayRef, Error> {
+        let values = self.values.batch(start, rows)?;
+        let of = |data_type: &DataType, len, nulls| {
+            ArrayData::builder(data_type.clone()).len(len).nulls(nulls)
+        };
+        let nulls = self.validity.batch(start, rows);
+        let data = of(&self.data_type, rows, nulls);
+        let data = match (&self.data_type, &self.inner) {
+            (DataType::FixedSizeList(item, _), Some(inner)) => {
+                let nulls = inner.batch(start, rows);
+                let items = of(item.data_type(), rows * inner.each, nulls).add_buffer(values);
+                data.add_child_data(checked(|| items.build())?)
+            }
+            (DataType::Boolean, _) => {
+                let bits = BooleanBuffer::collect_bool(rows, |row| values[row] != 0);
+                data.add_buffer(bits.into_inner())
+            }
+            _ => data.add_buffer(values),
+        };
+        checked(|| Ok(make_array(data.build()?)))
+    }
+}
+
+/// The values of an array of fixed width; booleans as bytes.
+fn values(array: &ArrayRef) -> Buffer {
+    if let Some(bits) = array.as_boolean_opt() {
+        return bits.values().iter().map(u8::from).collect();
+    }
+    let data = array.to_data();
+    let width = match data.data_type() {
+        DataType::FixedSizeBinary(size) => usize::try_from(*size).unwrap_or(0),
+        other => other.primitive_width().unwrap_or(0),
+    };
+    data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
+}
+
+impl Validity {
+    fn new(each: usize) -> Self {
+        Self { bytes: None, each, len: 0 }
+    }
+
+    fn append(&mut self, count: usize, nulls: Option<&NullBuffer>) -> Result<(), Error> {
+        if nulls.is_some_and(|nulls| nulls.null_count() > 0) && self.bytes.is_none() {
+            let mut bytes = Items::new(self.each);
+            bytes.extend(self.len, iter::repeat_n(1, self.len))?;
+            self.bytes = Some(bytes);
+        }
+        self.len += count;
+        match (&mut self.bytes, nulls) {
+            (None, _) => Ok(()),
+            (Some(bytes), None) => bytes.extend(count, iter::repeat_n(1, count)),
+            (Some(bytes), Some(nulls)) => bytes.extend(count, nulls.iter().map(u8::from)),
+        }
+    }
+
+    fn draw(&mut self, draws: &[usize]) -> Result<(), Error> {
+        self.len -= draws.len() * self.each;
+        self.bytes.iter_mut().try_for_each(|bytes| bytes.draw(draws))
+    }
+
+    fn batch(&self, start: usize, rows: usize) -> Option<NullBuffer> {
+        let drawn = &self.bytes.as_ref()?.drawn()[start * self.each..][..rows * self.each];
+        Some(NullBuffer::new(BooleanBuffer::collect_bool(drawn.len(), |at| drawn[at] != 0)))
+    }
+}
+
+fn taken(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
+    checked(|| take(rows, &UInt64Array::from(which.to_vec()), None))
+}

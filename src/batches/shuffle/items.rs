@@ -1,0 +1,101 @@
+//! Items of one width in a pool.
+
+use arrow_buffer::{ArrowNativeType, Buffer};
+
+use crate::error::Error;
+use crate::memory::Fresh;
+
+/// The items of the rows of a pool, and of those that were drawn. Their memory is used again for each refill, because the
+/// system takes a quarter of the time of a shuffle to give memory anew.
+pub(super) struct Items<T> {
+    left: Vec<T>,
+    drawn: Vec<T>,
+    /// Items of a row.
+    each: usize,
+}
+
+/// [`Items`] of any type.
+pub(super) trait Drawn: Send {
+    /// Adds the items of a buffer.
+    fn append(&mut self, items: &Buffer) -> Result<(), Error>;
+
+    /// Draws rows: each number is a position among the rows that are left then, and the last of them takes its place.
+    fn draw(&mut self, draws: &[usize]) -> Result<(), Error>;
+
+    /// The items of some drawn rows.
+    fn batch(&self, start: usize, rows: usize) -> Result<Buffer, Error>;
+}
+
+impl<T: ArrowNativeType> Items<T> {
+    pub(super) fn new(each: usize) -> Self {
+        Self { left: Vec::new(), drawn: Vec::new(), each }
+    }
+
+    pub(super) fn left(&self) -> &[T] {
+        &self.left
+    }
+
+    pub(super) fn drawn(&self) -> &[T] {
+        &self.drawn
+    }
+
+    /// Adds items.
+    pub(super) fn extend(
+        &mut self,
+        count: usize,
+        items: impl Iterator<Item = T>,
+    ) -> Result<(), Error> {
+        reserve(&mut self.left, count)?;
+        self.left.extend(items);
+        Ok(())
+    }
+}
+
+impl Items<u64> {
+    /// Puts the numbers of so many rows in place of all items.
+    pub(super) fn number(&mut self, rows: usize) -> Result<(), Error> {
+        self.left.clear();
+        self.extend(rows, (0..).take(rows))
+    }
+}
+
+impl<T: ArrowNativeType + Send> Drawn for Items<T> {
+    fn append(&mut self, items: &Buffer) -> Result<(), Error> {
+        let is_aligned = items.as_ptr().align_offset(align_of::<T>()) == 0;
+        // Intervals of 8 bytes may be aligned to 4.
+        let items =
+            if is_aligned { items.clone() } else { Buffer::from_slice_ref(items.as_slice()) };
+        let items = items.typed_data::<T>();
+        reserve(&mut self.left, items.len())?;
+        self.left.extend_from_slice(items);
+        Ok(())
+    }
+
+    fn draw(&mut self, draws: &[usize]) -> Result<(), Error> {
+        let (left, each) = (&mut self.left, self.each);
+        self.drawn.clear();
+        reserve(&mut self.drawn, draws.len().saturating_mul(each))?;
+        if each == 1 {
+            self.drawn.extend(draws.iter().map(|&at| left.swap_remove(at)));
+            return Ok(());
+        }
+        for at in draws.iter().map(|at| at * each) {
+            self.drawn.extend_from_slice(&left[at..at + each]);
+            let last = left.len() - each;
+            left.copy_within(last.., at);
+            left.truncate(last);
+        }
+        Ok(())
+    }
+
+    fn batch(&self, start: usize, rows: usize) -> Result<Buffer, Error> {
+        let items = &self.drawn[start * self.each..][..rows * self.each];
+        Fresh::build(items.len(), |out: &mut Vec<T>| out.extend_from_slice(items))
+            .map(Fresh::into_buffer)
+    }
+}
+
+fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Error> {
+    let nbytes = more.saturating_mul(size_of::<T>());
+    items.try_reserve(more).map_err(|_| Error::OutOfMemory { nbytes })
+}

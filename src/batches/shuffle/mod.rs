@@ -1,0 +1,116 @@
+//! Draws rows at random from a pool, which is refilled from the source.
+//!
+//! The result depends on the seed and on the number of rows, and not on the chunks of the source.
+
+mod column;
+mod items;
+
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::SchemaRef;
+
+use crate::chunks::{self, checked};
+use crate::error::Error;
+use crate::memory;
+use column::Column;
+use items::{Drawn as _, Items};
+
+/// All batches until the next refill are drawn at once, column by column, because a cache holds one column better than
+/// all of them. Of 2 million rows of 17 numbers, arrow-select's `take` for each batch took three times as long.
+pub(super) struct Pool {
+    /// Least number of rows to draw from, as long as the source has more.
+    least: usize,
+    /// Rows of a batch.
+    size: usize,
+    random: Random,
+    schema: SchemaRef,
+    columns: Vec<Column>,
+    /// Positions of the rows that have not been drawn, and of those that have, for columns that are not of numbers.
+    positions: Items<u64>,
+    /// Rows that have not been drawn.
+    rows: usize,
+    /// Rows that have been drawn, and how many of them `next` has returned.
+    drawn: usize,
+    returned: usize,
+}
+
+impl Pool {
+    pub(super) fn new(least: usize, size: usize, seed: u64, schema: &SchemaRef) -> Self {
+        let columns = schema.fields().iter().map(|field| Column::new(field.data_type()));
+        Self {
+            least,
+            size,
+            random: Random(seed),
+            schema: Arc::clone(schema),
+            columns: columns.collect(),
+            positions: Items::new(1),
+            rows: 0,
+            drawn: 0,
+            returned: 0,
+        }
+    }
+
+    /// Rows to read for a refill: as many as `least`, so that the rows that remain are moved once per row read.
+    pub(super) fn wanted(&self) -> usize {
+        self.least.saturating_mul(2).saturating_sub(self.rows)
+    }
+
+    /// The next batch of drawn rows, `None` if a refill has to draw more.
+    pub(super) fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
+        let (start, rows) = (self.returned, self.size.min(self.drawn - self.returned));
+        if rows == 0 {
+            return Ok(None);
+        }
+        self.returned += rows;
+        let columns = self.columns.iter().map(|column| column.batch(start, rows));
+        let columns = columns.collect::<Result<_, _>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let schema = Arc::clone(&self.schema);
+        checked(|| RecordBatch::try_new_with_options(schema, columns, &options)).map(Some)
+    }
+
+    /// Adds rows, and draws whole batches until `least` rows are left, or all rows if the source `is_over`.
+    pub(super) fn refill(&mut self, more: &[RecordBatch], is_over: bool) -> Result<(), Error> {
+        let rows = more.iter().map(RecordBatch::num_rows).fold(self.rows, usize::saturating_add);
+        let ahead = rows.saturating_sub(self.least);
+        // A pool that is not full draws one batch at least.
+        let count = if is_over { rows } else { (ahead / self.size).max(1) * self.size };
+        let count = count.min(rows);
+        // Rows of size 0 take no memory, but there is a number for each draw.
+        memory::probe_alloc(rows.saturating_add(count).saturating_mul(size_of::<u64>()))?;
+        let draws: Vec<usize> = (0..count).map(|drawn| self.random.below(rows - drawn)).collect();
+        let has_others = self.columns.iter().any(Column::needs_positions);
+        let left = has_others.then(|| self.positions.left().to_vec());
+        if has_others {
+            self.positions.number(rows)?;
+            self.positions.draw(&draws)?;
+        }
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            let chunks = chunks::column(more, index);
+            column.append(&chunks, left.as_deref().unwrap_or_default())?;
+            column.draw(&draws, self.positions.drawn())?;
+        }
+        (self.rows, self.drawn, self.returned) = (rows - count, count, 0);
+        Ok(())
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014), which is not for cryptography.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut bits = self.0;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number below `end`, uniform up to a bias of at most `end` / 2^64.
+    fn below(&mut self, end: usize) -> usize {
+        let scaled = (u128::from(self.next()) * u128::try_from(end).unwrap_or(0)) >> 64;
+        usize::try_from(scaled).unwrap_or(0)
+    }
+}
