@@ -32,6 +32,7 @@ __all__ = [
     "_index_columns",
     "_live",
     "_open_batches",
+    "_resume_shuffle",
     "_stop_batches",
     "_unpickle_array",
     "_unpickle_tensor",
@@ -614,7 +615,11 @@ def _open_batches(
     prefetch: int,
     progress: Any,
     skip: int = 0,
+    resume: tuple[int, int, int] | None = None,
 ) -> Batches[Any]: ...
+def _resume_shuffle(
+    rows: int, batch_size: int, shuffle: tuple[int, int], batches: int
+) -> tuple[Tensor, int, tuple[int, int, int]] | None: ...
 def _stop_batches() -> None: ...
 def _check_names(names: list[str], wanted: list[str], /) -> None: ...
 def _index_columns(names: list[str], metadata: bytes, /) -> list[str]: ...

@@ -63,6 +63,7 @@ use convert::Converter;
 pub use options::{BatchOptions, Shard, Shuffle};
 use reader::Reader;
 pub(crate) use reader::{BatchChunks, Pause};
+pub(crate) use shuffle::{Resume, resume};
 
 /// An iterator over batches of tensors, for one pass.
 ///

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use arrow_schema::Schema;
 
+use super::shuffle::Resume;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::export::ExportOptions;
@@ -52,6 +53,8 @@ pub struct BatchOptions {
     pub skip: usize,
     /// Batches to make ahead, on a thread; 0 to make batches on demand.
     pub prefetch: usize,
+    /// The state of a shuffle, the rows of whose pool the reader has first.
+    pub(crate) resume: Option<Resume>,
 }
 
 /// Draws rows at random from a buffer. The result depends on the seed, and not on the batches of the reader.
@@ -160,6 +163,9 @@ impl BatchOptions {
             Self { batch_size: None, shuffle: Some(_), .. } => "shuffle needs a batch_size",
             Self { shuffle: Some(_), export, .. } if export.copy == CopyPolicy::Never => {
                 "shuffle copies each row, and copying was forbidden"
+            }
+            Self { resume: Some(Resume { rows, left, .. }), .. } if left > rows || count > 1 => {
+                "this is no state of a shuffle"
             }
             _ if index >= count => "the index of a shard is below the count of shards",
             _ => return Ok(()),

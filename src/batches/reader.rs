@@ -97,6 +97,13 @@ impl Reader {
         pool: &mut Pool,
         pause: &mut Pause<'_>,
     ) -> Result<Option<Vec<RecordBatch>>, Error> {
+        if let Some(state) = self.options.resume.take() {
+            let rows = self.block(Some(state.rows), pause)?.unwrap_or_default();
+            if rows_of(&rows) < state.rows {
+                return Err(Error::InvalidOptions("the source lacks rows of the shuffle's state"));
+            }
+            pool.resume(&rows, state)?;
+        }
         if let Some(batch) = pool.next()? {
             return Ok(Some(vec![batch]));
         }

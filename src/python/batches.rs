@@ -26,10 +26,12 @@ use super::request::CopyArg;
 use super::tensor::PyTensor;
 use super::{source, table};
 use crate::batches::{
-    Batch, BatchOptions, BatchTensor, Batches, Features, Queue, Shard, Shuffle, State,
+    Batch, BatchOptions, BatchTensor, Batches, Features, Queue, Resume, Shard, Shuffle, State,
+    resume,
 };
 use crate::chunks::{Coded, batch, checked};
 use crate::error::{Error, ReaderError};
+use crate::memory::ManagedTensor;
 use crate::pending::PendingException;
 
 /// The interval between checks for signals, such as Ctrl-C.
@@ -265,7 +267,7 @@ pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
 
 /// Opens batches with arguments that iter_batches has checked.
 #[pyfunction]
-#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0))]
+#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
@@ -283,6 +285,7 @@ pub(super) fn _open_batches(
     prefetch: usize,
     progress: Option<Py<PyAny>>,
     skip: usize,
+    resume: Option<(usize, usize, u64)>,
 ) -> PyResult<PyBatches> {
     let mut options = BatchOptions::default()
         .with_batch_size(batch_size)
@@ -294,6 +297,7 @@ pub(super) fn _open_batches(
         .with_shard(Shard { index: shard.0, count: shard.1 });
     options.columns = columns.map(|columns| columns.0);
     options.label = label;
+    options.resume = resume.map(|(rows, left, random)| Resume { rows, left, random });
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let wanted = options.wanted().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;
@@ -331,6 +335,24 @@ pub(super) fn _open_batches(
     }
     let coded = batches.coded.clone();
     Ok(PyBatches { batches: Mutex::new(batches), process: process::id(), progress, coded })
+}
+
+/// The state of a shuffle after some batches: the positions of its pool's rows in the source, how many rows were read,
+/// and the arguments with which _open_batches goes on, if it is given these rows and then all behind those read. None if
+/// there are no more batches.
+#[pyfunction]
+pub(super) fn _resume_shuffle(
+    py: Python<'_>,
+    rows: usize,
+    batch_size: usize,
+    shuffle: (usize, u64),
+    batches: usize,
+) -> PyResult<Option<(PyTensor, usize, (usize, usize, u64))>> {
+    let found = py.detach(|| resume(rows, batch_size.max(1), shuffle, batches)).map_err(refused)?;
+    let Some((positions, read, Resume { rows, left, random })) = found else { return Ok(None) };
+    let count = [i64::try_from(rows).map_err(|_| Error::Overflow("number of rows"))?];
+    let positions = PyTensor::from(ManagedTensor::from_vec(positions, &count)?);
+    Ok(Some((positions, read, (rows, left, random))))
 }
 
 /// The data of a source, as a stream or as arrays, and its type.

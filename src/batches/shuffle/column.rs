@@ -98,6 +98,14 @@ impl Column {
         }
     }
 
+    /// The items of the rows that have not been drawn; none for rows without a fixed width.
+    pub(super) fn rest(&self) -> Result<Buffer, Error> {
+        match self {
+            Self::Fixed(fixed) => fixed.values.rest(),
+            Self::Other { .. } => Ok(Buffer::default()),
+        }
+    }
+
     /// Some of the drawn rows.
     pub(super) fn batch(&self, start: usize, rows: usize) -> Result<ArrayRef, Error> {
         match self {

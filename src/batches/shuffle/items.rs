@@ -24,6 +24,9 @@ pub(super) trait Drawn: Send {
 
     /// The items of some drawn rows.
     fn batch(&self, start: usize, rows: usize) -> Result<Buffer, Error>;
+
+    /// The items of all rows that have not been drawn.
+    fn rest(&self) -> Result<Buffer, Error>;
 }
 
 impl<T: ArrowNativeType> Items<T> {
@@ -89,10 +92,17 @@ impl<T: ArrowNativeType + Send> Drawn for Items<T> {
     }
 
     fn batch(&self, start: usize, rows: usize) -> Result<Buffer, Error> {
-        let items = &self.drawn[start * self.each..][..rows * self.each];
-        Fresh::build(items.len(), |out: &mut Vec<T>| out.extend_from_slice(items))
-            .map(Fresh::into_buffer)
+        copied(&self.drawn[start * self.each..][..rows * self.each])
     }
+
+    fn rest(&self) -> Result<Buffer, Error> {
+        copied(&self.left)
+    }
+}
+
+fn copied<T: ArrowNativeType>(items: &[T]) -> Result<Buffer, Error> {
+    Fresh::build(items.len(), |out: &mut Vec<T>| out.extend_from_slice(items))
+        .map(Fresh::into_buffer)
 }
 
 fn reserve<T>(items: &mut Vec<T>, more: usize) -> Result<(), Error> {

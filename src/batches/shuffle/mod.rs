@@ -4,9 +4,13 @@
 
 mod column;
 mod items;
+mod resume;
 
+use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::UInt64Type;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
@@ -15,6 +19,7 @@ use crate::error::Error;
 use crate::memory;
 use column::Column;
 use items::{Drawn as _, Items};
+pub(crate) use resume::{Resume, resume};
 
 /// All batches until the next refill are drawn at once, column by column, because a cache holds one column better than
 /// all of them. Of 2 million rows of 17 numbers, arrow-select's `take` for each batch took three times as long.
@@ -58,16 +63,36 @@ impl Pool {
 
     /// The next batch of drawn rows, `None` if a refill has to draw more.
     pub(super) fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
-        let (start, rows) = (self.returned, self.size.min(self.drawn - self.returned));
-        if rows == 0 {
-            return Ok(None);
-        }
-        self.returned += rows;
+        let Some(Range { start, end }) = self.advance() else { return Ok(None) };
+        let rows = end - start;
         let columns = self.columns.iter().map(|column| column.batch(start, rows));
         let columns = columns.collect::<Result<_, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::clone(&self.schema);
         checked(|| RecordBatch::try_new_with_options(schema, columns, &options)).map(Some)
+    }
+
+    /// The drawn rows of the next batch.
+    fn advance(&mut self) -> Option<Range<usize>> {
+        let start = self.returned;
+        self.returned = self.drawn.min(start.saturating_add(self.size));
+        (start < self.returned).then_some(start..self.returned)
+    }
+
+    /// Puts the pool into the state that [`resume`] found; it has no rows yet.
+    pub(super) fn resume(&mut self, rows: &[RecordBatch], state: Resume) -> Result<(), Error> {
+        let Resume { rows: count, left, random } = state;
+        self.random = Random(random);
+        self.add(rows, count, (left..count).rev().collect())
+    }
+
+    /// The values of the first column, of uint64, in the order of [`Resume`].
+    fn numbers(&self) -> Result<Vec<u64>, Error> {
+        let Some(column) = self.columns.first() else { return Ok(Vec::new()) };
+        let mut numbers = column.rest()?.typed_data::<u64>().to_vec();
+        let drawn = column.batch(self.returned, self.drawn - self.returned)?;
+        numbers.extend(drawn.as_primitive::<UInt64Type>().values().iter().rev());
+        Ok(numbers)
     }
 
     /// Adds rows, and draws whole batches until `least` rows are left, or all rows if the source `is_over`.
@@ -79,7 +104,12 @@ impl Pool {
         let count = count.min(rows);
         // Rows of size 0 take no memory, but there is a number for each draw.
         memory::probe_alloc(rows.saturating_add(count).saturating_mul(size_of::<u64>()))?;
-        let draws: Vec<usize> = (0..count).map(|drawn| self.random.below(rows - drawn)).collect();
+        let draws = (0..count).map(|drawn| self.random.below(rows - drawn)).collect();
+        self.add(more, rows, draws)
+    }
+
+    /// Adds rows, so that there are this many, and draws some.
+    fn add(&mut self, more: &[RecordBatch], rows: usize, draws: Vec<usize>) -> Result<(), Error> {
         let has_others = self.columns.iter().any(Column::needs_positions);
         let left = has_others.then(|| self.positions.left().to_vec());
         if has_others {
@@ -91,7 +121,7 @@ impl Pool {
             column.append(&chunks, left.as_deref().unwrap_or_default())?;
             column.draw(&draws, self.positions.drawn())?;
         }
-        (self.rows, self.drawn, self.returned) = (rows - count, count, 0);
+        (self.rows, self.drawn, self.returned) = (rows - draws.len(), draws.len(), 0);
         Ok(())
     }
 }
