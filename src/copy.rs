@@ -111,6 +111,15 @@ pub enum CopyReason {
     /// Null rows have values, which are left out.
     #[error("values of null rows are dropped")]
     NullRows,
+    /// Rows of different lengths get one length.
+    #[error("rows are padded to {0} value{s}", s = if *.0 == 1 { "" } else { "s" })]
+    Padded(
+        /// The length.
+        usize,
+    ),
+    /// The lengths of rows, which Arrow does not store.
+    #[error("the lengths are made of offsets")]
+    Lengths,
     /// The offsets of a slice do not begin at 0.
     #[error("the offsets begin at {0}, not at 0")]
     Rebased(

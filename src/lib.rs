@@ -65,7 +65,8 @@ use std::sync;
 pub use copy::{CopyPolicy, CopyReason};
 pub use dtype::Element;
 pub use error::{
-    Error, ExclusiveObstacle, MaskProblem, OffsetsProblem, ReaderError, WriteObstacle,
+    Error, ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError,
+    WriteObstacle,
 };
 pub use export::{ExportOptions, NullPolicy, Order, to_dlpack};
 pub use import::{ImportOptions, Representation, from_dlpack};

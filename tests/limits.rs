@@ -18,7 +18,7 @@ use arrow_array::{
     StringArray, StringViewArray, StructArray, cast::AsArray,
 };
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
-use arrow_dlpack::export::Source;
+use arrow_dlpack::export::{PadOptions, Source};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
     CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order,
@@ -342,6 +342,13 @@ fn ragged_exports_without_memory_are_errors() {
         runs_out_of_memory(&what, 4 * (ROWS / 16), || {
             export::ragged((&array, &field), &options, None)
         });
+        let pad = PadOptions::default();
+        runs_out_of_memory(&what, 4 * (ROWS / 16), || {
+            export::padded((&array, &field), &pad, &options)
+        });
+        if array.data_type().is_list() {
+            runs_out_of_memory(&what, 4 * (ROWS / 16), || export::tensor(&array, &options));
+        }
     }
 }
 

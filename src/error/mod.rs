@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use crate::copy::CopyReason;
 use crate::ffi::{DLDataType, DLDevice};
 use crate::scalar::Scalar;
-pub use problems::{ExclusiveObstacle, MaskProblem, OffsetsProblem, WriteObstacle};
+pub use problems::{ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, WriteObstacle};
 pub use reader::ReaderError;
 pub(crate) use refusals::Refusals;
 pub(crate) use words::{Count, Names};
@@ -172,6 +172,39 @@ pub enum Error {
         /// The result's element type.
         dtype: DLDataType,
     },
+    /// The dtype cannot hold the value that rows are padded with.
+    #[error("rows cannot be padded with {value}: {dtype} does not hold it")]
+    PadDoesNotFit {
+        /// The value.
+        value: Scalar,
+        /// The result's element type.
+        dtype: DLDataType,
+    },
+    /// A row is longer than rows may be, and is not to be cut.
+    #[error(
+        "row {row} has {length} values, more than the {most} of max_length: cut it, or raise max_length"
+    )]
+    RowTooLong {
+        /// The first such row.
+        row: usize,
+        /// Its length.
+        length: usize,
+        /// The greatest length.
+        most: usize,
+    },
+    /// Rows differ in length, so that they are no axis of a tensor.
+    #[error(
+        "row {row} has {length} values, and the rows before it have {expected}: use export::ragged, or \
+         export::padded to pad them"
+    )]
+    UnevenRows {
+        /// The first row that differs.
+        row: usize,
+        /// Its length.
+        length: usize,
+        /// The length of the rows before it.
+        expected: usize,
+    },
     /// The requested dtype is not one of offsets: int32 or int64.
     #[error("offsets are int32 or int64, not {0}")]
     NoOffsets(
@@ -331,6 +364,12 @@ pub enum Error {
     BadOffsets(
         /// The problem.
         OffsetsProblem,
+    ),
+    /// The lengths are not those of padded rows.
+    #[error("the lengths are not lengths of rows: {0}")]
+    BadLengths(
+        /// The problem.
+        LengthsProblem,
     ),
     /// The mask is not one of this tensor.
     #[error("{0}")]
@@ -626,6 +665,7 @@ impl Error {
                     | Self::MalformedExtension { .. }
                     | Self::UnsupportedDtype { .. }
                     | Self::RowTooLarge { .. }
+                    | Self::UnevenRows { .. }
             )
         })
     }
@@ -646,6 +686,8 @@ impl Error {
                 Self::CannotCast { .. }
                     | Self::UnknownDtype(_)
                     | Self::FillDoesNotFit { .. }
+                    | Self::PadDoesNotFit { .. }
+                    | Self::RowTooLong { .. }
                     | Self::ValueDoesNotFit { .. }
                     | Self::NoOffsets(_)
                     | Self::TooManyValues { .. }

@@ -100,6 +100,36 @@ pub enum OffsetsProblem {
     },
 }
 
+/// Why lengths are refused; the message of [`Error::BadLengths`](super::Error::BadLengths).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LengthsProblem {
+    /// The lengths are not integers.
+    #[error("they are {0}, not integers")]
+    Dtype(
+        /// The element type of the lengths.
+        DLDataType,
+    ),
+    /// There is not one length for each row.
+    #[error("there are {lengths} for {rows} rows")]
+    Count {
+        /// Number of lengths.
+        lengths: i64,
+        /// Number of rows.
+        rows: i64,
+    },
+    /// A length is negative, or greater than that of the padded rows.
+    #[error("row {row} cannot have {length} of {width} values")]
+    Row {
+        /// The first such row.
+        row: usize,
+        /// Its length.
+        length: i64,
+        /// The length of the padded rows.
+        width: i64,
+    },
+}
+
 /// Why an array is not exclusive; the message of [`Error::NotExclusive`](super::Error::NotExclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -23,8 +23,39 @@ pub(super) struct Column {
     /// Whether the chunks have different dictionaries.
     of_several: bool,
     pub(super) rows: i64,
-    /// Whether there is an axis of rows, which may be left out if its extent is 1.
-    pub(super) has_rows: bool,
+    pub(super) axes: Axes,
+}
+
+/// What the axis of rows becomes.
+#[derive(Clone, Copy)]
+pub(super) enum Axes {
+    Rows,
+    /// Nothing: it has extent 1.
+    Row,
+    /// The axes of lists of one length, whose values the rows are.
+    Lists([i64; 2]),
+}
+
+impl Axes {
+    fn shape(self, mut shape: Vec<i64>) -> Vec<i64> {
+        match self {
+            Self::Rows => {}
+            Self::Row => drop(shape.remove(0)),
+            Self::Lists(lists) => drop(shape.splice(0..1, lists)),
+        }
+        shape
+    }
+
+    fn strides(self, mut strides: Vec<i64>) -> Vec<i64> {
+        match self {
+            Self::Rows => {}
+            Self::Row => drop(strides.remove(0)),
+            Self::Lists([_, length]) => {
+                strides.insert(0, strides[0].saturating_mul(length.max(1)));
+            }
+        }
+        strides
+    }
 }
 
 impl Column {
@@ -42,7 +73,7 @@ impl Column {
     /// A column, still without its chunks.
     pub(super) fn planned(planned: Planned) -> Self {
         let Planned { plan, target, is_many, of_several, rows } = planned;
-        Self { plan, target, chunks: Vec::new(), is_many, of_several, rows, has_rows: true }
+        Self { plan, target, chunks: Vec::new(), is_many, of_several, rows, axes: Axes::Rows }
     }
 
     /// [`Self::new`] for the validity of the chunks.
@@ -50,7 +81,12 @@ impl Column {
         let (rows, is_many) = (rows(&chunks)?, chunks.len() > 1);
         let plan = Self::mask_plan(chunks.iter().map(Dense::len).sum(), copy)?;
         let target = Target::MASK;
-        Ok(Self { plan, target, chunks, is_many, of_several: false, rows, has_rows: true })
+        Ok(Self { plan, target, chunks, is_many, of_several: false, rows, axes: Axes::Rows })
+    }
+
+    /// The validity of a column that was planned, still without its chunks, in place of its values.
+    pub(super) fn into_mask(self, cells: usize, copy: CopyPolicy) -> Result<Self, Error> {
+        Ok(Self { plan: Self::mask_plan(cells, copy)?, target: Target::MASK, ..self })
     }
 
     /// The plan of a mask of this many cells.
@@ -79,7 +115,7 @@ impl Column {
     }
 
     pub(super) fn shape(&self) -> Vec<i64> {
-        self.chunks[0].shape(self.rows).split_off(usize::from(!self.has_rows))
+        self.axes.shape(self.chunks[0].shape(self.rows))
     }
 
     /// Runs the plan. Also returns the dictionary, if the values are codes.
@@ -96,8 +132,8 @@ impl Column {
 
     fn made(self) -> Result<ManagedTensor, Error> {
         let shape = self.shape();
-        let Self { plan, target, mut chunks, rows, has_rows, .. } = self;
-        let strides = chunks[0].strides(rows).split_off(usize::from(!has_rows));
+        let Self { plan, target, mut chunks, rows, axes, .. } = self;
+        let strides = axes.strides(chunks[0].strides(rows));
         let (dtype, flags) = (target.dtype, target.flags());
         let copied = flags.union(DLPackFlags::IS_COPIED);
         if plan.is_zero_copy() {

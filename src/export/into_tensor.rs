@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray};
 use arrow_schema::{DataType, Field};
 
-use super::{ExportOptions, to_dlpack};
+use super::{ExportOptions, check_type, refusal, to_dlpack};
 use crate::copy::CopyPolicy;
 use crate::error::{Error, ExclusiveObstacle};
 use crate::ffi::{DLDataType, DLPackFlags};
@@ -87,6 +87,11 @@ pub fn into_tensor_with_field(
     field: &Field,
 ) -> Result<ManagedTensor, IntoTensorError> {
     let refuse = |array, error| Err(IntoTensorError { array, error });
+    if refusal::is_list(array.data_type()) {
+        let error = check_type(&array, field).err();
+        let error = error.unwrap_or_else(|| refusal::unsupported(field.data_type()));
+        return refuse(array, error);
+    }
     let options = ExportOptions::default().with_copy(CopyPolicy::Never);
     let shared = match to_dlpack(&array, field, &options) {
         Ok(shared) => shared,

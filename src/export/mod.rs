@@ -2,8 +2,8 @@
 //!
 //! [`tensor`] makes a tensor of any [`Source`]: an array, chunks, one row, or a table as a matrix; [`array()`] does so
 //! with default options. [`columns`] makes a tensor for each column of a table, [`mask`] one of the validity, and
-//! [`ragged`] values and offsets of lists, strings and binaries. `prepare` and its like decide first: the [`Plan`] tells
-//! what a conversion will copy.
+//! [`ragged`] values and offsets of lists, strings and binaries, [`padded`] one tensor of them. `prepare` and its like
+//! decide first: the [`Plan`] tells what a conversion will copy.
 //!
 //! There are three ways to export an array:
 //!
@@ -18,9 +18,11 @@
 mod codes;
 mod column;
 mod dense;
+mod even;
 mod into_tensor;
 mod matrix;
 mod options;
+mod padded;
 mod prepare;
 mod primitive;
 mod ragged;
@@ -41,11 +43,12 @@ use crate::plan::Plan;
 
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
+pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
 pub(crate) use prepare::share;
 pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
-pub(crate) use refusal::{is_ragged, nulls, way_out};
+pub(crate) use refusal::{is_list, is_ragged, nulls, unsupported, way_out};
 pub use source::Source;
 pub(crate) use source::{check_columns, check_type};
 
@@ -125,9 +128,22 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// A column of lists whose rows have one length gets an axis of their values:
+///
+/// ```
+/// use arrow_array::{ListArray, types::Int32Type};
+/// use arrow_dlpack::{ExportOptions, export};
+///
+/// let row = |values: [i32; 2]| Some(values.map(Some));
+/// let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([row([1, 2]), row([3, 4])]);
+/// let tensor = export::tensor(&lists, &ExportOptions::default())?;
+/// assert_eq!((tensor.shape(), tensor.is_read_only()), (&[2, 2][..], true));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
 /// # Errors
 ///
-/// As [`to_dlpack`]; for tables wrapped in `Column`, with `ManyValues` for columns of more than one value per row,
+/// As [`to_dlpack`]; `UnevenRows` for lists that differ in length; for tables wrapped in `Column`, with `ManyValues` for columns of more than one value per row,
 /// and `NoColumns`; `NoSuchRow`.
 pub fn tensor<'a>(
     source: impl Into<Source<'a>>,

@@ -69,6 +69,14 @@ impl ExportOptions {
         self.order = order;
         self
     }
+
+    /// The options for the values of rows whose mask is one of the rows: nulls within the rows are refused then.
+    pub(super) fn of_rows(&self) -> Self {
+        self.clone().with_nulls(match self.nulls {
+            NullPolicy::Masked => NullPolicy::Refuse,
+            policy => policy,
+        })
+    }
 }
 
 /// How nulls are exported, at all levels of nested types. Nulls outside of a slice do not count.

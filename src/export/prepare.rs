@@ -6,12 +6,13 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
 
-use super::column::Column;
+use super::column::{Axes, Column};
 use super::dense::Dense;
+use super::even::Even;
 use super::matrix::Matrix;
 use super::options::{ExportOptions, NullPolicy};
 use super::source::{Source, check_columns, check_type, empty};
-use super::{primitive, row};
+use super::{primitive, refusal, row};
 use crate::chunks::column;
 use crate::copy::CopyReason;
 use crate::error::{Error, Refusals};
@@ -32,6 +33,8 @@ pub(super) enum Kind {
     /// The result is ready: no copy is needed.
     Shared(ManagedTensor),
     Column(Column),
+    /// A column of lists of one length.
+    Even(Even),
     Matrix(Matrix),
 }
 
@@ -112,6 +115,7 @@ impl Prepared {
         match &self.values {
             Kind::Shared(tensor) => tensor.dtype(),
             Kind::Column(column) => column.target.dtype,
+            Kind::Even(even) => even.dtype(),
             Kind::Matrix(matrix) => matrix.target.dtype,
         }
     }
@@ -122,6 +126,7 @@ impl Prepared {
         match &self.values {
             Kind::Shared(tensor) => tensor.shape().into(),
             Kind::Column(column) => column.shape().into(),
+            Kind::Even(even) => even.shape[..].into(),
             Kind::Matrix(matrix) => matrix.shape[..].into(),
         }
     }
@@ -150,6 +155,7 @@ impl Kind {
         match self {
             Self::Shared(_) => None,
             Self::Column(column) => Some(&column.plan),
+            Self::Even(even) => Some(&even.plan),
             Self::Matrix(matrix) => Some(&matrix.plan),
         }
     }
@@ -159,6 +165,7 @@ impl Kind {
         match self {
             Self::Shared(tensor) => Ok((tensor, None)),
             Self::Column(column) => column.run(),
+            Self::Even(even) => even.run(),
             Self::Matrix(matrix) => Ok((matrix.run()?, None)),
         }
     }
@@ -202,7 +209,15 @@ pub fn prepare_columns<'a>(
     let count = check_columns(batches, schema)?;
     let (mut columns, mut refusals) = (Vec::with_capacity(count), Refusals::default());
     for (index, field) in schema.fields().iter().enumerate() {
-        let prepared = prepare((&*column(batches, index), &**field), options);
+        let chunks = column(batches, index);
+        let prepared = match refusal::is_list(field.data_type()) {
+            // What a column of a table becomes does not depend on its values.
+            true => {
+                let types = chunks.iter().try_for_each(|chunk| check_type(chunk, field));
+                types.and(Err(refusal::unsupported(field.data_type())))
+            }
+            false => prepare((&*chunks, &**field), options),
+        };
         let prepared = refusals.note(field.name(), prepared);
         columns.extend(prepared.map(|prepared| (Arc::clone(field), prepared)));
     }
@@ -244,6 +259,7 @@ pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<K
     }
     Ok(match source {
         Source::Table(batches, schema) => Kind::Matrix(Matrix::new(batches, schema, options)?),
+        _ if is_lists(source) => Kind::Even(Even::new(source, options)?),
         _ => {
             let chunks = chunks(source, options)?;
             let many = CopyReason::Chunks(chunks.len());
@@ -256,11 +272,16 @@ pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<K
 pub(super) fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
     Ok(match source {
         Source::Table(batches, schema) => Kind::Matrix(Matrix::mask(batches, schema, options)?),
+        _ if is_lists(source) => Kind::Even(Even::mask(source, options)?),
         _ => {
             let chunks = chunks(source, options)?;
             Kind::Column(axes_of(source, Column::mask(chunks, options.copy)?))
         }
     })
+}
+
+fn is_lists(source: Source<'_>) -> bool {
+    !matches!(source, Source::Row(..)) && refusal::is_list(source.field().data_type())
 }
 
 /// The tensor of a plain numeric array that can be shared, without planning; `None` for any other source.
@@ -306,6 +327,8 @@ fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Err
 
 /// The column without the axis of rows, if the source is a single row.
 fn axes_of(source: Source<'_>, mut column: Column) -> Column {
-    column.has_rows = !matches!(source, Source::Row(..));
+    if matches!(source, Source::Row(..)) {
+        column.axes = Axes::Row;
+    }
     column
 }

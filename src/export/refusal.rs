@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field};
 use crate::error::Error;
 
 /// The error for a type that cannot be exported.
-pub(super) fn unsupported(data_type: &DataType) -> Error {
+pub(crate) fn unsupported(data_type: &DataType) -> Error {
     Error::UnsupportedType { data_type: data_type.clone(), way_out: way_out(data_type) }
 }
 
@@ -108,6 +108,11 @@ pub(crate) fn way_out(data_type: &DataType) -> &'static str {
         | DataType::Float32
         | DataType::Float64 => "an array of this type is not stored as arrow-rs stores it",
     }
+}
+
+/// Whether rows of the type are lists that may differ in length.
+pub(crate) fn is_list(data_type: &DataType) -> bool {
+    data_type.is_list() && is_ragged(data_type)
 }
 
 /// Whether rows of the type differ in length.

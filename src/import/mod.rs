@@ -1,7 +1,7 @@
 //! DLPack to Arrow: dtypes, devices, Arrow types and copies.
 //!
 //! [`from_dlpack`] makes an array of a tensor, [`masked`] with nulls where a mask is false; [`record_batch`] and
-//! [`columns`] make tables, [`ragged`] makes lists, strings and binaries. [`prepare`] decides first: the [`Plan`] tells
+//! [`columns`] make tables, [`ragged`] makes lists, strings and binaries, [`padded`] lists. [`prepare`] decides first: the [`Plan`] tells
 //! what a conversion will copy, and the field what the tensor becomes. Arrays share the memory of tensors that the CPU
 //! can read and whose dtype Arrow has, row-major and aligned; other tensors are copied.
 
@@ -16,6 +16,7 @@ mod field_layout;
 mod form;
 mod mask;
 mod options;
+mod padded;
 mod primitive;
 mod ragged;
 mod table;
@@ -31,6 +32,7 @@ pub(crate) use decide::numeric;
 pub(crate) use mask::prepare_any;
 pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
+pub use padded::padded;
 pub(crate) use primitive::{import_primitive, import_primitive_as};
 pub use ragged::ragged;
 pub(crate) use table::masked_record_batch;

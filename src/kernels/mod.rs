@@ -9,6 +9,7 @@ mod fill;
 mod gather;
 mod lanes;
 mod minifloat;
+mod pad;
 mod strided;
 #[cfg(test)]
 mod tests;
@@ -21,4 +22,5 @@ pub(crate) use columns::{concatenate, interleave};
 pub(crate) use convert::{CellValues, Cells, can_convert};
 pub(crate) use fill::FillBytes;
 pub(crate) use gather::gather;
+pub(crate) use pad::Padding;
 pub(crate) use widen::{unpack, widen, widen_integers};

@@ -1,21 +1,20 @@
 //! Rows that differ in length: all values in one tensor, and the offset at which each row begins.
 
+mod lists;
 mod offsets;
 mod rows;
 
-use arrow_array::{Array, ArrayRef};
+use arrow_array::ArrayRef;
 
 use super::column::Column;
-use super::dense::Dense;
 use super::options::{ExportOptions, NullPolicy};
-use super::refusal;
-use super::source::{Source, check_type, empty};
-use super::survey::Survey;
-use crate::copy::{CopyPolicy, CopyReason};
+use super::source::Source;
+use crate::copy::CopyPolicy;
 use crate::error::Error;
 use crate::ffi::DLDataType;
-use crate::memory::{self, ManagedTensor};
+use crate::memory::ManagedTensor;
 use crate::plan::Plan;
+pub(super) use lists::Lists;
 use offsets::Offsets;
 pub(super) use rows::Rows;
 
@@ -42,10 +41,7 @@ pub struct Ragged {
 #[must_use]
 pub struct PreparedRagged {
     plan: Plan,
-    rows: Vec<Rows>,
-    physical: bool,
-    /// Without its chunks, unless the offsets are shared.
-    values: Column,
+    lists: Lists,
     offsets: Offsets,
     mask: Option<CopyPolicy>,
 }
@@ -72,82 +68,18 @@ pub fn prepare_ragged<'a>(
     options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) -> Result<PreparedRagged, Error> {
-    let (row, none);
-    let source = source.into();
-    let field = &source.field();
-    let chunks: Vec<&dyn Array> = match source {
-        Source::Array(array, _) => vec![array],
-        Source::Chunks([], _) => {
-            none = empty(field)?;
-            vec![&none]
-        }
-        Source::Chunks(chunks, _) => chunks.iter().map(|chunk| -> &dyn Array { chunk }).collect(),
-        Source::Row(array, _, index) if index < array.len() => {
-            row = array.slice(index, 1);
-            vec![&row]
-        }
-        Source::Row(array, _, index) => return Err(Error::NoSuchRow { index, len: array.len() }),
-        Source::Table(..) => return Err(refusal::not_ragged(field.data_type())),
-    };
-    let (mut rows, mut null_count) = (Vec::with_capacity(chunks.len()), 0);
-    for &chunk in &chunks {
-        check_type(chunk, field)?;
-        rows.push(Rows::read(chunk, field, options.physical)?);
-        null_count += chunk.null_count();
-    }
     let may_share = options.copy != CopyPolicy::Always;
-    if !matches!(&rows[..], [one] if may_share && one.is_shared(offset_type)) {
-        rows.iter().try_for_each(Rows::check)?;
-    }
-    if options.nulls == NullPolicy::Refuse && null_count > 0 {
-        let (data_type, len) = (field.data_type().clone(), chunks.iter().map(|chunk| chunk.len()));
-        return Err(Error::Nulls { data_type, null_count, len: len.sum() });
-    }
-    let (mut values, only, dropped) = values_of(&rows, options)?;
-    let offsets = Offsets::new(&rows, &values, dropped, offset_type, options.copy)?;
-    if offsets.plan.is_zero_copy() {
-        // Offsets are shared only if the values of all rows are contiguous.
-        values = values.with_chunks(only)?;
-    }
-    let mut plan = values.plan.clone().and(offsets.plan.clone());
+    let is_shared = |one: &Rows| may_share && one.is_shared(offset_type);
+    let rows = Lists::read(source.into(), options, is_shared)?;
+    let lists = Lists::plan(rows, &options.of_rows())?;
+    let offsets =
+        Offsets::new(&lists.rows, &lists.values, lists.dropped, offset_type, options.copy)?;
+    let mut plan = lists.values.plan.clone().and(offsets.plan.clone());
     let mask = (options.nulls == NullPolicy::Masked).then_some(options.copy);
     if let Some(copy) = mask {
         plan = plan.and(Column::mask_plan(offsets.rows, copy)?);
     }
-    Ok(PreparedRagged { plan, rows, physical: options.physical, values, offsets, mask })
-}
-
-/// The column of the values, still without its chunks; its chunk, if there is only one; and whether null rows have values,
-/// which are left out.
-fn values_of(rows: &[Rows], options: &ExportOptions) -> Result<(Column, Vec<Dense>, bool), Error> {
-    // The mask is of the rows, so nulls within the rows are refused.
-    let inner = options.clone().with_nulls(match options.nulls {
-        NullPolicy::Masked => NullPolicy::Refuse,
-        policy => policy,
-    });
-    let (mut survey, mut dropped, mut only) = (Survey::new(&inner), false, Vec::new());
-    for chunk in rows {
-        let mut is_first = true;
-        dropped |= chunk.each_piece(options.physical, &mut |piece| {
-            match piece.uniform_cells().filter(|_| !is_first) {
-                Some(cells) => survey.add_uniform(piece.len(), cells.saturating_mul(piece.len())),
-                None => {
-                    let dense = piece.dense();
-                    survey.add(&dense);
-                    only = vec![dense];
-                }
-            }
-            is_first = false;
-            Ok(())
-        })?;
-    }
-    let many = match rows {
-        _ if dropped => CopyReason::NullRows,
-        [_] => CopyReason::Scattered,
-        _ => CopyReason::Chunks(rows.len()),
-    };
-    let planned = survey.finish(many).map_err(refusal::in_rows)?;
-    Ok((Column::planned(planned), only, dropped))
+    Ok(PreparedRagged { plan, lists, offsets, mask })
 }
 
 impl PreparedRagged {
@@ -163,37 +95,16 @@ impl PreparedRagged {
     /// `ValueDoesNotFit`, `TooManyValues`; `BadOffsets` and `InvalidArray` if the offsets were changed since they were
     /// planned; `OutOfMemory`.
     pub fn run(self) -> Result<Ragged, Error> {
-        let Self { mut rows, mut values, .. } = self;
-        if !self.offsets.plan.is_zero_copy() {
-            rows = memory::try_collect(rows.into_iter().map(Rows::settled))?;
-            values = values.with_chunks(pieces(&rows, self.physical)?)?;
-        }
-        let mask = match self.mask {
-            Some(copy) => {
-                let masks =
-                    rows.iter().map(|rows| Dense::of_rows(rows.bounds.rows(), rows.nulls.as_ref()));
-                Some(Column::mask(memory::try_collect(masks)?, copy)?.run()?.0)
-            }
-            None => None,
+        // Offsets are shared only if the values of all rows are contiguous.
+        let (rows, values) = match self.offsets.plan.is_zero_copy() {
+            true => self.lists.shared()?,
+            false => self.lists.settled()?,
         };
+        let mask = self.mask.map(|copy| Lists::mask(&rows, copy)?.run()).transpose()?;
         let offsets = self.offsets.run(&rows)?;
         // A copy of values that have no other holder takes them over.
         drop(rows);
         let (values, dictionary) = values.run()?;
-        Ok(Ragged { values, offsets, mask, dictionary })
+        Ok(Ragged { values, offsets, mask: mask.map(|(mask, _)| mask), dictionary })
     }
-}
-
-/// The values of all valid rows, as contiguous pieces.
-fn pieces(rows: &[Rows], physical: bool) -> Result<Vec<Dense>, Error> {
-    let mut pieces = Vec::new();
-    for chunk in rows {
-        chunk.each_piece(physical, &mut |piece| {
-            let nbytes = 2 * size_of_val(pieces.as_slice());
-            pieces.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
-            pieces.push(piece.dense());
-            Ok(())
-        })?;
-    }
-    Ok(pieces)
 }

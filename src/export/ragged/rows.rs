@@ -130,12 +130,22 @@ impl Rows {
         Ok(Self { ends: bounds.ends(), bounds, nulls, ..self })
     }
 
-    pub(super) fn null_count(&self) -> usize {
+    pub(in crate::export) fn null_count(&self) -> usize {
         self.nulls.as_ref().map_or(0, NullBuffer::null_count)
     }
 
-    fn is_null(&self, row: usize) -> bool {
+    pub(in crate::export) fn is_null(&self, row: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
+    }
+
+    /// Whether the values of all rows follow one another.
+    pub(super) fn is_contiguous(&self) -> bool {
+        self.ends.is_some() && self.null_count() == 0
+    }
+
+    /// The lengths of the rows; that of a null row is 0.
+    pub(in crate::export) fn lengths(&self) -> impl Iterator<Item = usize> {
+        self.bounds.lengths(self.nulls.as_ref())
     }
 
     fn check_ends(&self) -> Result<(), Error> {
@@ -206,7 +216,7 @@ impl Rows {
         }
         let all = self.ends.clone().unwrap_or(0..self.values.len());
         let span = self.span(&all, physical)?;
-        if self.ends.is_some() && self.null_count() == 0 {
+        if self.is_contiguous() {
             return each(Piece::Rows(&span, 0..all.len())).map(|()| false);
         }
         let (mut run, mut dropped, mut has_run) = (all.start..all.start, false, false);
@@ -247,6 +257,20 @@ impl Rows {
             RowValues::Views(..) => Ok(empty()),
         }
     }
+}
+
+/// The values of all valid rows, as contiguous pieces.
+pub(super) fn pieces(rows: &[Rows], physical: bool) -> Result<Vec<Dense>, Error> {
+    let mut pieces = Vec::new();
+    for chunk in rows {
+        chunk.each_piece(physical, &mut |piece| {
+            let nbytes = 2 * size_of_val(pieces.as_slice());
+            pieces.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
+            pieces.push(piece.dense());
+            Ok(())
+        })?;
+    }
+    Ok(pieces)
 }
 
 fn empty() -> Dense {

@@ -1,0 +1,114 @@
+//! A column of lists whose rows have one length: a tensor with an axis of their values.
+
+use arrow_array::ArrayRef;
+
+use super::column::Axes;
+use super::options::{ExportOptions, NullPolicy};
+use super::padded::{Frame, changed};
+use super::ragged::{Lists, Rows};
+use super::source::Source;
+use crate::copy::{CopyPolicy, CopyReason};
+use crate::error::Error;
+use crate::ffi::DLDataType;
+use crate::layout;
+use crate::memory::ManagedTensor;
+use crate::plan::Plan;
+
+/// A planned tensor of lists of one length, or the planned validity of their values.
+pub(super) struct Even {
+    pub(super) plan: Plan,
+    pub(super) shape: Vec<i64>,
+    lists: Lists,
+    length: usize,
+    /// Where null rows are padded to the length of the others.
+    frame: Option<Frame>,
+}
+
+impl Even {
+    pub(super) fn new(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
+        Self::plan(source, options, false)
+    }
+
+    /// [`Self::new`] for the validity of the values, at all levels.
+    pub(super) fn mask(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
+        let options = options.clone().with_nulls(NullPolicy::Masked).with_dtype(None);
+        Self::plan(source, &options, true)
+    }
+
+    fn plan(source: Source<'_>, options: &ExportOptions, is_mask: bool) -> Result<Self, Error> {
+        let rows = Lists::read(source, options, |_| false)?;
+        let length = length_of(&rows)?;
+        let has_nulls = rows.iter().any(|rows| rows.null_count() > 0);
+        // What is padded is copied then, and a mask shows no values.
+        let inner = if has_nulls { CopyPolicy::IfNeeded } else { options.copy };
+        let of_values = if is_mask { CopyPolicy::IfNeeded } else { inner };
+        let mut lists = Lists::plan(rows, &options.clone().with_copy(of_values)).map_err(nulls)?;
+        let values = lists.shape();
+        if is_mask {
+            let cells = layout::element_count(&values)?;
+            lists.values = lists.values.into_mask(cells, inner)?;
+        }
+        let rows = lists.count();
+        if !has_nulls && rows.checked_mul(length) != usize::try_from(lists.values.rows).ok() {
+            return Err(changed());
+        }
+        let target = &lists.values.target;
+        let fill = target.fill.unwrap_or_default();
+        let frame = Frame::new([rows, length], &values, target.dtype, fill)?;
+        let mut plan = lists.values.plan.clone();
+        if has_nulls {
+            plan = plan.and(frame.plan(CopyReason::Padded(length), options.copy)?);
+        }
+        let shape = frame.shape.clone();
+        Ok(Self { plan, shape, lists, length, frame: has_nulls.then_some(frame) })
+    }
+
+    pub(super) fn dtype(&self) -> DLDataType {
+        self.lists.values.target.dtype
+    }
+
+    /// Runs the plan. Also returns the dictionary, if the values are codes.
+    pub(super) fn run(self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
+        let Some(frame) = self.frame else {
+            let mut values = self.lists.values()?;
+            values.axes = Axes::Lists([self.shape[0], self.shape[1]]);
+            return values.run();
+        };
+        let (rows, values) = self.lists.settled()?;
+        if length_of(&rows)? != self.length {
+            return Err(changed());
+        }
+        let (values, dictionary) = values.run()?;
+        Ok((frame.run(&values, Lists::lengths(&rows))?, dictionary))
+    }
+}
+
+/// The length of all valid rows, 0 if there are none.
+fn length_of(chunks: &[Rows]) -> Result<usize, Error> {
+    let (mut found, mut first) = (None, 0);
+    for rows in chunks {
+        let mut count = 0;
+        for (at, length) in rows.lengths().enumerate() {
+            count = at + 1;
+            if rows.is_null(at) {
+                continue;
+            }
+            let expected = *found.get_or_insert(length);
+            if length != expected {
+                return Err(Error::UnevenRows { row: first + at, length, expected });
+            }
+        }
+        first += count;
+    }
+    Ok(found.unwrap_or(0))
+}
+
+/// A mask shows the nulls in the rows too.
+fn nulls(error: Error) -> Error {
+    match error {
+        Error::NullsInRows { data_type, null_count, len } => {
+            Error::Nulls { data_type, null_count, len }
+        }
+        error => error,
+    }
+}

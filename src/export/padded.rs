@@ -1,0 +1,297 @@
+//! Rows of different lengths as rows of one length, and their lengths.
+
+use arrow_array::ArrayRef;
+
+use super::column::Column;
+use super::options::{ExportOptions, NullPolicy};
+use super::ragged::{Lists, Rows};
+use super::source::Source;
+use super::survey::extent;
+use crate::copy::{CopyPolicy, CopyReason};
+use crate::error::Error;
+use crate::ffi::{DLDataType, DLPackFlags};
+use crate::kernels::{FillBytes, Padding};
+use crate::layout;
+use crate::memory::{Fresh, ManagedTensor};
+use crate::plan::Plan;
+use crate::scalar::Scalar;
+
+/// How rows are padded. Options added later will default to the present behaviour.
+///
+/// ```
+/// use arrow_dlpack::export::{Longer, PadOptions, Side};
+///
+/// let options = PadOptions::default().with_value(-1).with_max_length(512).with_side(Side::Left);
+/// assert_eq!((options.max_length, options.longer), (Some(512), Longer::Cut));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct PadOptions {
+    /// The value that rows are padded with; 0 by default.
+    pub value: Scalar,
+    /// The length of all padded rows; `None` for that of the longest row.
+    pub max_length: Option<usize>,
+    /// Where the padding is.
+    pub side: Side,
+    /// What becomes of rows that are longer than `max_length`.
+    pub longer: Longer,
+}
+
+/// The side of a row on which its padding is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Side {
+    /// After the values.
+    #[default]
+    Right,
+    /// Before the values, as for models that go on writing where the row ends.
+    Left,
+}
+
+/// What becomes of rows that are too long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Longer {
+    /// They keep their first values.
+    #[default]
+    Cut,
+    /// They are an error.
+    Error,
+}
+
+/// Zeros on the right, up to the longest row.
+impl Default for PadOptions {
+    fn default() -> Self {
+        let (side, longer) = (Side::default(), Longer::default());
+        Self { value: Scalar::Int(0), max_length: None, side, longer }
+    }
+}
+
+impl PadOptions {
+    /// Sets [`value`](Self::value).
+    #[must_use]
+    pub fn with_value(mut self, value: impl Into<Scalar>) -> Self {
+        self.value = value.into();
+        self
+    }
+
+    /// Sets [`max_length`](Self::max_length).
+    #[must_use]
+    pub fn with_max_length(mut self, values: impl Into<Option<usize>>) -> Self {
+        self.max_length = values.into();
+        self
+    }
+
+    /// Sets [`side`](Self::side).
+    #[must_use]
+    pub fn with_side(mut self, side: Side) -> Self {
+        self.side = side;
+        self
+    }
+
+    /// Sets [`longer`](Self::longer).
+    #[must_use]
+    pub fn with_longer(mut self, longer: Longer) -> Self {
+        self.longer = longer;
+        self
+    }
+
+    /// The length of the padded rows.
+    fn width(&self, rows: &[Rows]) -> Result<usize, Error> {
+        let Some(most) = self.max_length else {
+            return Ok(Lists::lengths(rows).max().unwrap_or(0));
+        };
+        if self.longer == Longer::Error {
+            let longer = Lists::lengths(rows).enumerate().find(|&(_, length)| length > most);
+            if let Some((row, length)) = longer {
+                return Err(Error::RowTooLong { row, length, most });
+            }
+        }
+        Ok(most)
+    }
+}
+
+/// Rows of one length as a tensor.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Padded {
+    /// The values, of shape (rows, length, ...), where further axes are those of one value.
+    pub values: ManagedTensor,
+    /// How many values of each row are not padding: int64. A row that was cut has as many as are left.
+    pub lengths: ManagedTensor,
+    /// The validity of the rows, as booleans, with [`NullPolicy::Masked`] only.
+    pub mask: Option<ManagedTensor>,
+    /// The values of the dictionary, if `values` are its codes.
+    pub dictionary: Option<ArrayRef>,
+}
+
+/// A planned conversion to [`Padded`] that has not run yet.
+///
+/// It holds the source, and no memory for the result.
+#[must_use]
+pub struct PreparedPadded {
+    plan: Plan,
+    lists: Lists,
+    pad: PadOptions,
+    frame: Frame,
+    mask: Option<CopyPolicy>,
+}
+
+/// Converts lists, strings or binaries to one tensor (rows, length), whose rows are padded, and the rows' lengths.
+///
+/// The length is exactly `max_length`, if that is given, and otherwise that of the longest row. `options` apply to the
+/// values. Null rows are refused by default; any other policy for nulls makes them rows of padding alone, and with
+/// [`NullPolicy::Masked`] the result has a mask of the rows.
+///
+/// ```
+/// use arrow_array::{ListArray, types::Int32Type};
+/// use arrow_dlpack::export::{self, PadOptions};
+/// use arrow_dlpack::ExportOptions;
+///
+/// let rows = [Some(vec![Some(1), Some(2)]), Some(vec![]), Some(vec![Some(3)])];
+/// let tokens = ListArray::from_iter_primitive::<Int32Type, _, _>(rows);
+/// let padded = export::padded(&tokens, &PadOptions::default().with_value(-1), &ExportOptions::default())?;
+/// assert_eq!(padded.values.shape(), [3, 2]);
+/// assert_eq!(padded.values.as_slice::<i32>(), Some(&[1, 2, -1, -1, 3, -1][..]));
+/// assert_eq!(padded.lengths.as_slice::<i64>(), Some(&[2, 0, 1][..]));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`ragged`](super::ragged), without those for offsets; `PadDoesNotFit`; `RowTooLong`; `Overflow` if no memory
+/// could hold rows of `max_length`; `CopyForbidden` if copies are forbidden, because padding is one.
+pub fn padded<'a>(
+    source: impl Into<Source<'a>>,
+    pad: &PadOptions,
+    options: &ExportOptions,
+) -> Result<Padded, Error> {
+    prepare_padded(source, pad, options)?.run()
+}
+
+/// Plans what [`padded`] does.
+///
+/// ```
+/// use arrow_array::StringArray;
+/// use arrow_dlpack::export::{self, PadOptions};
+/// use arrow_dlpack::ExportOptions;
+///
+/// let texts = StringArray::from(vec!["to", "be"]);
+/// let pad = PadOptions::default().with_max_length(8);
+/// let plan = export::prepare_padded(&texts, &pad, &ExportOptions::default())?.plan();
+/// assert_eq!(
+///     plan.to_string(),
+///     "copies 16 bytes: rows are padded to 8 values; copies 16 bytes: the lengths are made of offsets"
+/// );
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`padded`], except `ValueDoesNotFit` and `OutOfMemory`.
+pub fn prepare_padded<'a>(
+    source: impl Into<Source<'a>>,
+    pad: &PadOptions,
+    options: &ExportOptions,
+) -> Result<PreparedPadded, Error> {
+    let rows = Lists::read(source.into(), options, |_| false)?;
+    let width = pad.width(&rows)?;
+    let mut lists = Lists::plan(rows, &options.of_rows().with_copy(CopyPolicy::IfNeeded))?;
+    let (dtype, value) = (lists.values.target.dtype, pad.value);
+    let fill = value.encode(dtype).ok_or(Error::PadDoesNotFit { value, dtype })?;
+    let rows = lists.count();
+    let mut frame = Frame::new([rows, width], &lists.shape(), dtype, fill)?;
+    frame.padding.is_left = pad.side == Side::Left;
+    let lengths = if rows == 0 { Vec::new() } else { vec![CopyReason::Lengths] };
+    let nbytes = rows.checked_mul(size_of::<i64>()).ok_or(Error::Overflow("length"))?;
+    let mut plan = lists.values.plan.clone();
+    plan = plan.and(frame.plan(CopyReason::Padded(width), options.copy)?);
+    plan = plan.and(Plan::of(lengths, nbytes, options.copy)?);
+    let mask = (options.nulls == NullPolicy::Masked).then_some(options.copy);
+    if let Some(copy) = mask {
+        plan = plan.and(Column::mask_plan(rows, copy)?);
+    }
+    Ok(PreparedPadded { plan, lists, pad: *pad, frame, mask })
+}
+
+impl PreparedPadded {
+    /// What [`run`](Self::run) will copy, and why.
+    pub fn plan(&self) -> Plan {
+        self.plan.clone()
+    }
+
+    /// Runs the plan.
+    ///
+    /// # Errors
+    ///
+    /// `ValueDoesNotFit`, `TooManyValues`; `BadOffsets` and `InvalidArray` if the offsets were changed since they were
+    /// planned; `OutOfMemory`.
+    pub fn run(self) -> Result<Padded, Error> {
+        let Self { lists, pad, frame, mask, .. } = self;
+        let (rows, values) = lists.settled()?;
+        let width = frame.padding.width;
+        if pad.width(&rows)? != width {
+            return Err(changed());
+        }
+        let mask = mask.map(|copy| Lists::mask(&rows, copy)?.run()).transpose()?;
+        let (values, dictionary) = values.run()?;
+        let values = frame.run(&values, Lists::lengths(&rows))?;
+        let (count, copied) = (frame.shape[0], DLPackFlags::IS_COPIED);
+        let kept = Lists::lengths(&rows).map(|length| length.min(width));
+        let lengths = Fresh::build::<i64>(frame.padding.rows, |out| {
+            out.extend(kept.map(|length| i64::try_from(length).unwrap_or(i64::MAX)));
+        })?;
+        let dtype = DLDataType::INT64;
+        let lengths = ManagedTensor::from_fresh(lengths, 0, dtype, copied, &[count], &[1])?;
+        Ok(Padded { values, lengths, mask: mask.map(|(mask, _)| mask), dictionary })
+    }
+}
+
+/// The tensor of padded rows, before it is made.
+pub(super) struct Frame {
+    pub(super) shape: Vec<i64>,
+    padding: Padding,
+}
+
+impl Frame {
+    /// So many rows of so many values, whose tensor is of the shape `values`.
+    pub(super) fn new(
+        [rows, width]: [usize; 2],
+        values: &[i64],
+        dtype: DLDataType,
+        fill: FillBytes,
+    ) -> Result<Self, Error> {
+        let cell = dtype.item_bits(true) / 8;
+        let item = values.get(1..).unwrap_or_default();
+        let value = layout::element_count(item)?.checked_mul(cell);
+        let value = value.ok_or(Error::Overflow("size in bytes"))?;
+        let shape = [extent(Some(rows))?, extent(Some(width))?].into_iter().chain(item.to_vec());
+        let padding = Padding { rows, width, value, cell, fill, is_left: false };
+        Ok(Self { shape: shape.collect(), padding })
+    }
+
+    pub(super) fn plan(&self, reason: CopyReason, copy: CopyPolicy) -> Result<Plan, Error> {
+        let nbytes = self.padding.nbytes()?;
+        Plan::of(if nbytes == 0 { Vec::new() } else { vec![reason] }, nbytes, copy)
+    }
+
+    /// Pads rows of these lengths, whose values follow one another.
+    pub(super) fn run(
+        &self,
+        values: &ManagedTensor,
+        lengths: impl Iterator<Item = usize>,
+    ) -> Result<ManagedTensor, Error> {
+        let bytes = values.span().map_or(&[][..], |(bytes, _)| bytes);
+        let memory = self.padding.pad(bytes, lengths)?;
+        let item = layout::element_count(&self.shape[2..])?;
+        let item = extent(Some(item.max(1)))?;
+        let mut strides = vec![item.saturating_mul(self.shape[1].max(1)), item];
+        strides.extend(&values.strides()[1..]);
+        let flags = values.flags().intersection(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
+        let flags = flags.union(DLPackFlags::IS_COPIED);
+        ManagedTensor::from_fresh(memory, 0, values.dtype(), flags, &self.shape, &strides)
+    }
+}
+
+/// The error where other code has changed offsets since the plan was made.
+pub(super) fn changed() -> Error {
+    Error::InvalidArray("its offsets were changed during the conversion".to_owned())
+}

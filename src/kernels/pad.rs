@@ -1,0 +1,102 @@
+//! Rows of different lengths as rows of one length, and back.
+
+use crate::error::Error;
+use crate::memory::Fresh;
+
+use super::fill::FillBytes;
+
+/// Bytes of padding that are copied at once.
+const BLOCK: usize = 1024;
+
+/// Rows that follow one another as rows of one length. Sizes are in bytes, lengths in values.
+pub(crate) struct Padding {
+    pub(crate) rows: usize,
+    /// Length of each padded row; longer rows lose their last values.
+    pub(crate) width: usize,
+    /// Size of a value, which may be several cells.
+    pub(crate) value: usize,
+    /// Size of a cell: 1, 2, 4, 8 or 16.
+    pub(crate) cell: usize,
+    /// The cell that rows are padded with.
+    pub(crate) fill: FillBytes,
+    /// Whether the padding comes before the values.
+    pub(crate) is_left: bool,
+}
+
+impl Padding {
+    /// Size of the result.
+    ///
+    /// # Errors
+    ///
+    /// `Overflow`.
+    pub(crate) fn nbytes(&self) -> Result<usize, Error> {
+        let nbytes = self.row()?.checked_mul(self.rows);
+        nbytes.ok_or(Error::Overflow("size in bytes"))
+    }
+
+    fn row(&self) -> Result<usize, Error> {
+        self.width.checked_mul(self.value).ok_or(Error::Overflow("size in bytes"))
+    }
+
+    /// The padded rows of so many values each. Each byte is written once.
+    ///
+    /// # Errors
+    ///
+    /// `Overflow`, `OutOfMemory`; `InvalidArray` if there are fewer values than the rows have.
+    pub(crate) fn pad(
+        &self,
+        mut values: &[u8],
+        lengths: impl Iterator<Item = usize>,
+    ) -> Result<Fresh, Error> {
+        let row = self.row()?;
+        let mut block = [0; BLOCK];
+        let item = &self.fill[..self.cell.min(self.fill.len())];
+        block.chunks_exact_mut(item.len().max(1)).for_each(|cell| cell.copy_from_slice(item));
+        Fresh::try_build::<u8>(self.nbytes()?, |out| {
+            for length in lengths.take(self.rows) {
+                let own = length.checked_mul(self.value);
+                let (own, rest) =
+                    own.and_then(|own| values.split_at_checked(own)).ok_or_else(short)?;
+                values = rest;
+                let kept = &own[..own.len().min(row)];
+                if self.is_left {
+                    repeat(out, &block, row - kept.len());
+                }
+                out.extend_from_slice(kept);
+                if !self.is_left {
+                    repeat(out, &block, row - kept.len());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The first values of each padded row, so many of each, one row after the other.
+    ///
+    /// # Errors
+    ///
+    /// `OutOfMemory`; `InvalidArray` if a length exceeds the width.
+    pub(crate) fn unpad(&self, padded: &[u8], lengths: &[usize]) -> Result<Fresh, Error> {
+        let row = self.row()?;
+        let sum = lengths.iter().fold(0_usize, |sum, &length| sum.saturating_add(length));
+        Fresh::try_build::<u8>(sum.saturating_mul(self.value), |out| {
+            for (index, length) in lengths.iter().enumerate() {
+                let own = padded.get(index * row..).and_then(|row| row.get(..length * self.value));
+                out.extend_from_slice(own.ok_or_else(short)?);
+            }
+            Ok(())
+        })
+    }
+}
+
+fn repeat(out: &mut Vec<u8>, block: &[u8; BLOCK], mut nbytes: usize) {
+    while nbytes > 0 {
+        let some = nbytes.min(BLOCK);
+        out.extend_from_slice(&block[..some]);
+        nbytes -= some;
+    }
+}
+
+fn short() -> Error {
+    Error::InvalidArray("its offsets were changed during the conversion".to_owned())
+}
