@@ -12,7 +12,9 @@ use arrow_array::{
     Array, ArrayRef, DictionaryArray, Float32Array, Int64Array, RecordBatch, RecordBatchIterator,
     RecordBatchReader, StringArray, cast::AsArray, record_batch,
 };
-use arrow_dlpack::batches::{Batch, BatchOptions, BatchTensor, Batches, Features, Shard, Shuffle};
+use arrow_dlpack::batches::{
+    Batch, BatchColumn, BatchOptions, BatchTensor, Batches, Features, Shard, Shuffle,
+};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy, Order};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
@@ -62,14 +64,14 @@ fn open(chunks: Vec<RecordBatch>, options: &BatchOptions) -> Batches {
 
 fn numbers(batch: &Batch) -> Vec<i64> {
     let x = batch
-        .column("x")
+        .tensor("x")
         .expect("rows of the test")
         .values
         .as_slice::<i64>()
         .expect("rows of the test")
         .to_vec();
     let y = batch
-        .column("y")
+        .tensor("y")
         .expect("rows of the test")
         .values
         .as_slice::<f32>()
@@ -375,15 +377,15 @@ fn the_label_is_none_of_the_features_and_columns_come_in_their_order() {
     .unwrap();
     let options = BatchOptions::default().with_label("c");
     let names = |batch: &Batch| match &batch.features {
-        Features::Columns(columns) => columns
-            .iter()
-            .map(|column| column.field.as_ref().unwrap().name().clone())
-            .collect::<Vec<_>>(),
+        Features::Columns(columns) => {
+            columns.iter().map(|column| column.field().unwrap().name().clone()).collect::<Vec<_>>()
+        }
         _ => panic!("columns"),
     };
     let one = |options: &BatchOptions| open(vec![batch.clone()], options).next().unwrap().unwrap();
-    let label =
-        |batch: &Batch| batch.label.as_ref().unwrap().values.as_slice::<i64>().unwrap().to_vec();
+    let label = |batch: &Batch| {
+        batch.label.as_ref().unwrap().tensor().unwrap().values.as_slice::<i64>().unwrap().to_vec()
+    };
     let all = one(&options);
     assert_eq!((names(&all), label(&all)), (vec!["a".into(), "b".into(), "d".into()], vec![7, 8]));
     assert!(all.matrix().is_none() && all.column("c").is_none());
@@ -472,7 +474,7 @@ fn rows_of_one_chunk_are_shared_and_those_across_an_edge_copied() {
     let options = BatchOptions::default().with_batch_size(10).with_export(never);
     for (index, batch) in open(vec![whole.clone()], &options).enumerate() {
         let batch = batch.unwrap();
-        let x = batch.column("x").unwrap().values.as_slice::<i64>().unwrap();
+        let x = batch.tensor("x").unwrap().values.as_slice::<i64>().unwrap();
         let values = whole.column(0).as_primitive::<Int64Type>().values();
         assert_eq!(x.as_ptr(), values[index * 10..].as_ptr());
     }
@@ -503,7 +505,7 @@ fn nulls_are_refused_filled_or_masked() {
     let error = batches.next().unwrap().unwrap_err();
     assert!(matches!(&error, Error::Column { name, .. } if name == "x"), "{error}");
 
-    let x = |batch: &Batch| batch.column("x").unwrap().values.as_slice::<i64>().unwrap()[0];
+    let x = |batch: &Batch| batch.tensor("x").unwrap().values.as_slice::<i64>().unwrap()[0];
     let filled = open(vec![batch.clone()], &with(NullPolicy::fill(9)));
     let filled: Vec<_> = filled.map(|batch| x(&batch.unwrap())).collect();
     assert_eq!(filled, [1, 9, 3, 4]);
@@ -513,7 +515,10 @@ fn nulls_are_refused_filled_or_masked() {
     let masked = open(vec![batch], &with(NullPolicy::Masked)).map(Result::unwrap);
     let masked: Vec<_> = masked
         .map(|batch| {
-            (is_valid(batch.column("x").unwrap()), is_valid(batch.label.as_ref().unwrap()))
+            (
+                is_valid(batch.tensor("x").unwrap()),
+                is_valid(batch.label.as_ref().unwrap().tensor().unwrap()),
+            )
         })
         .collect();
     assert_eq!(masked, [(true, true), (false, true), (true, false), (true, false)]);
@@ -527,7 +532,10 @@ fn rows_that_were_copied_are_writable() {
             open(vec![rows(0..6), rows(6..12)], &options).map(Result::unwrap).collect();
         let tensors = batches.iter_mut().map(|batch| match &mut batch.features {
             Features::Matrix(matrix) => &mut matrix.values,
-            Features::Columns(columns) => &mut columns[0].values,
+            Features::Columns(columns) => match &mut columns[0] {
+                BatchColumn::Tensor(tensor) => &mut tensor.values,
+                other => panic!("{other:?}"),
+            },
             _ => unreachable!("there are two kinds"),
         });
         tensors.map(|tensor| tensor.as_slice_mut::<i64>().is_some()).collect()
@@ -585,7 +593,7 @@ fn a_code_stands_for_one_value_in_all_batches() {
         let options = options.clone().with_batch_size(size).with_prefetch(prefetch);
         let mut batches = open(read().collect(), &options);
         let batches_of: Vec<_> = batches.by_ref().map(Result::unwrap).collect();
-        let tensors = || batches_of.iter().map(|batch| batch.column("word").unwrap());
+        let tensors = || batches_of.iter().map(|batch| batch.tensor("word").unwrap());
         assert_eq!(tensors().flat_map(meant).collect::<Vec<_>>(), words.concat());
         let field = tensors().next().unwrap().field.clone().unwrap();
         assert!(matches!(field.data_type(), DataType::Dictionary(..)));
@@ -601,7 +609,7 @@ fn a_code_stands_for_one_value_in_all_batches() {
         for dictionary in tensors().map(|tensor| tensor.dictionary().unwrap().unwrap()) {
             assert_eq!(&last.slice(0, dictionary.len()), &dictionary);
         }
-        assert!(batches_of[0].column("row").unwrap().dictionary().unwrap().is_none());
+        assert!(batches_of[0].tensor("row").unwrap().dictionary().unwrap().is_none());
         assert_eq!(format!("{batches:?}"), "Batches { .. }");
         let shown = format!("{:?}", batches_of[0]);
         assert!(shown.contains("Dictionary { .. }"), "{shown}");
@@ -610,8 +618,8 @@ fn a_code_stands_for_one_value_in_all_batches() {
     let shuffled = options.with_batch_size(3).with_shuffle(Shuffle { rows: 100, seed: 1 });
     let mut found = Vec::new();
     for batch in open(read().collect(), &shuffled).map(Result::unwrap) {
-        let rows = batch.column("row").unwrap().values.as_slice::<i64>().unwrap().to_vec();
-        found.extend(rows.into_iter().zip(meant(batch.column("word").unwrap())));
+        let rows = batch.tensor("row").unwrap().values.as_slice::<i64>().unwrap().to_vec();
+        found.extend(rows.into_iter().zip(meant(batch.tensor("word").unwrap())));
     }
     found.sort();
     assert_eq!(found.into_iter().map(|(_, word)| word).collect::<Vec<_>>(), words.concat());

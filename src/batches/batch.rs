@@ -5,6 +5,7 @@ use arrow_schema::FieldRef;
 
 use crate::chunks::Meaning;
 use crate::error::Error;
+use crate::export::{Padded, Ragged};
 use crate::memory::ManagedTensor;
 
 /// Rows of a reader as tensors.
@@ -14,7 +15,7 @@ pub struct Batch {
     /// The input of a model.
     pub features: Features,
     /// The column to predict, if [`label`](super::BatchOptions::label) names it.
-    pub label: Option<BatchTensor>,
+    pub label: Option<BatchColumn>,
     /// Number of rows.
     pub rows: usize,
 }
@@ -24,10 +25,24 @@ pub struct Batch {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Features {
-    /// One tensor per column.
-    Columns(Vec<BatchTensor>),
+    /// What each column became.
+    Columns(Vec<BatchColumn>),
     /// All columns as (rows, columns), with [`matrix`](super::BatchOptions::matrix).
     Matrix(BatchTensor),
+}
+
+/// What a column of a batch became, with its field; its [`Form`](super::Form) decides.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum BatchColumn {
+    /// A tensor.
+    Tensor(BatchTensor),
+    /// Values and offsets.
+    Ragged(Ragged, FieldRef),
+    /// Padded rows, and their lengths.
+    Padded(Padded, FieldRef),
+    /// The rows as they are.
+    Arrow(ArrayRef, FieldRef),
 }
 
 /// One tensor of a batch. It may share the reader's memory, and is read-only then. It is always writable with a
@@ -58,12 +73,38 @@ impl Batch {
 
     /// A feature by its name; `None` if there is none, or the features are a matrix.
     #[must_use]
-    pub fn column(&self, name: &str) -> Option<&BatchTensor> {
+    pub fn column(&self, name: &str) -> Option<&BatchColumn> {
         let is_it =
-            |column: &&BatchTensor| column.field.as_ref().is_some_and(|field| field.name() == name);
+            |column: &&BatchColumn| column.field().is_some_and(|field| field.name() == name);
         match &self.features {
             Features::Columns(columns) => columns.iter().find(is_it),
             Features::Matrix(_) => None,
+        }
+    }
+
+    /// A [`column`](Self::column) that is a tensor; otherwise `None`.
+    #[must_use]
+    pub fn tensor(&self, name: &str) -> Option<&BatchTensor> {
+        self.column(name)?.tensor()
+    }
+}
+
+impl BatchColumn {
+    /// The field of the column; `None` for one without a name.
+    #[must_use]
+    pub fn field(&self) -> Option<&FieldRef> {
+        match self {
+            Self::Tensor(tensor) => tensor.field.as_ref(),
+            Self::Ragged(_, field) | Self::Padded(_, field) | Self::Arrow(_, field) => Some(field),
+        }
+    }
+
+    /// The tensor, if the column is one.
+    #[must_use]
+    pub fn tensor(&self) -> Option<&BatchTensor> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor),
+            _ => None,
         }
     }
 }

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_schema::{FieldRef, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, SchemaRef};
 
-use super::batch::{Batch, BatchTensor, Features};
+use super::batch::{Batch, BatchColumn, BatchTensor, Features};
+use super::options::{ColumnOptions, Form};
 use crate::chunks::{self, Coded, Meaning, checked};
+use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::{Error, Refusals};
-use crate::export::{self, ExportOptions, Exported, Prepared};
+use crate::export::{
+    self, ExportOptions, Exported, Order, Prepared, PreparedPadded, PreparedRagged, Source,
+};
 
 /// The conversion of rows to a batch.
 pub(super) struct Converter {
@@ -20,12 +24,49 @@ pub(super) struct Converter {
     pub(super) is_table: bool,
     pub(super) has_label: bool,
     pub(super) as_matrix: bool,
-    pub(super) features: ExportOptions,
-    pub(super) label: ExportOptions,
+    /// The options of a matrix.
+    pub(super) matrix: ExportOptions,
+    /// The form of each column.
+    pub(super) forms: Vec<ColumnForm>,
 }
 
-/// A planned batch. It holds only the rows that the tensor needs.
-struct Planned {
+/// What a column becomes.
+pub(super) struct ColumnForm {
+    pub(super) form: Form,
+    options: ExportOptions,
+}
+
+impl ColumnForm {
+    /// The form of a column with these options among those of all columns. A column that is no table's is a tensor.
+    pub(super) fn new(
+        own: ColumnOptions,
+        field: &Field,
+        all: &ExportOptions,
+        is_feature: bool,
+        is_table: bool,
+    ) -> Self {
+        let dtype = if is_feature { own.dtype.or(all.dtype) } else { own.dtype };
+        let options = all.clone().with_dtype(dtype).with_nulls(own.nulls.unwrap_or(all.nulls));
+        let order = if is_feature { all.order } else { Order::default() };
+        let form = match own.form {
+            Form::Auto if is_table && export::is_list(field.data_type()) => Form::Ragged,
+            Form::Auto => Form::Tensor,
+            form => form,
+        };
+        Self { form, options: options.with_order(order) }
+    }
+}
+
+/// A planned column of a batch. It holds only the rows that the result needs.
+#[expect(clippy::large_enum_variant, reason = "there are few a batch")]
+enum Planned {
+    Tensor(PlannedTensor),
+    Ragged(PreparedRagged, FieldRef),
+    Padded(PreparedPadded, FieldRef),
+    Arrow(Vec<ArrayRef>, FieldRef),
+}
+
+struct PlannedTensor {
     prepared: Prepared,
     field: Option<FieldRef>,
     meaning: Option<Meaning>,
@@ -38,47 +79,64 @@ impl Converter {
         let fields = self.schema.fields();
         let width = fields.len() - usize::from(self.has_label);
         let (mut refusals, mut planned) = (Refusals::default(), Vec::with_capacity(fields.len()));
-        let column = |index, options| self.column(&pieces, index, options);
-        match (self.as_matrix, self.is_table) {
-            (true, true) => planned.extend(refusals.note_all(self.matrix(&pieces, width))),
-            (true, false) => planned.push(column(0, &self.features)?),
-            (false, _) => planned.extend((0..width).filter_map(|index| {
-                refusals.note(fields[index].name(), column(index, &self.features))
-            })),
+        let mut matrix = None;
+        if self.as_matrix {
+            matrix = refusals.note_all(self.matrix(&pieces, width));
         }
-        if self.has_label {
-            planned.extend(refusals.note(fields[width].name(), column(width, &self.label)));
+        for index in if self.as_matrix { width } else { 0 }..fields.len() {
+            let column = self.column(&pieces, index);
+            planned.extend(match self.is_table {
+                true => refusals.note(fields[index].name(), column),
+                false => Some(column?),
+            });
         }
         refusals.finish()?;
         // Drops other references to the rows: then a copy that only serves to make memory exclusive is not needed.
         drop(pieces);
+        let matrix = matrix.map(|matrix| matrix.make()).transpose()?;
         let made = planned.into_iter().map(|planned| planned.make(self.is_table));
         let mut made = made.collect::<Result<Vec<_>, Error>>()?;
         let label = if self.has_label { made.pop() } else { None };
-        let features = match self.as_matrix {
-            true => Features::Matrix(made.remove(0)),
-            false => Features::Columns(made),
-        };
+        let features = matrix.map_or(Features::Columns(made), Features::Matrix);
         Ok(Batch { features, label, rows })
     }
 
-    fn column(
-        &self,
-        pieces: &[RecordBatch],
-        index: usize,
-        options: &ExportOptions,
-    ) -> Result<Planned, Error> {
+    fn column(&self, pieces: &[RecordBatch], index: usize) -> Result<Planned, Error> {
         let read = &self.schema.fields()[index];
-        let prepared = export::prepare((&*chunks::column(pieces, index), &**read), options)?;
-        let (field, meaning) = match &self.coded[index] {
-            None => (read, None),
-            Some(coded) => (&coded.field, Some(coded.meaning()?)),
-        };
-        Ok(Planned { prepared, field: Some(Arc::clone(field)), meaning })
+        let ColumnForm { form, options } = &self.forms[index];
+        let arrays = chunks::column(pieces, index);
+        let source = Source::Chunks(&arrays, read);
+        if *form != Form::Arrow && options.physical {
+            refuse_codes_in_lists(read.data_type())?;
+        }
+        let field = Arc::clone(read);
+        Ok(match form {
+            Form::Arrow => Planned::Arrow(rows_as_they_are(&arrays, options)?, field),
+            Form::Ragged => Planned::Ragged(export::prepare_ragged(source, options, None)?, field),
+            Form::Pad(pad) => Planned::Padded(export::prepare_padded(source, pad, options)?, field),
+            Form::Auto | Form::Tensor if export::is_list(read.data_type()) => {
+                // What lists become does not depend on their lengths.
+                return Err(export::unsupported(read.data_type()));
+            }
+            Form::Auto | Form::Tensor | Form::Dense => {
+                let prepared = export::prepare(source, options)?;
+                let (field, meaning) = match &self.coded[index] {
+                    None => (field, None),
+                    Some(coded) => (Arc::clone(&coded.field), Some(coded.meaning()?)),
+                };
+                Planned::Tensor(PlannedTensor { prepared, field: Some(field), meaning })
+            }
+        })
     }
 
-    fn matrix(&self, pieces: &[RecordBatch], width: usize) -> Result<Planned, Error> {
-        let options = &self.features;
+    fn matrix(&self, pieces: &[RecordBatch], width: usize) -> Result<PlannedTensor, Error> {
+        let options = &self.matrix;
+        if !self.is_table {
+            return match self.column(pieces, 0)? {
+                Planned::Tensor(tensor) => Ok(tensor),
+                _ => Err(export::unsupported(self.schema.field(0).data_type())),
+            };
+        }
         let prepared = if self.has_label {
             let features: Vec<usize> = (0..width).collect();
             let (pieces, schema) = checked(|| {
@@ -89,19 +147,72 @@ impl Converter {
         } else {
             export::prepare((pieces, &*self.schema), options)
         };
-        Ok(Planned { prepared: prepared?, field: None, meaning: None })
+        Ok(PlannedTensor { prepared: prepared?, field: None, meaning: None })
     }
 }
 
 impl Planned {
-    fn make(self, is_of_table: bool) -> Result<BatchTensor, Error> {
-        let Self { prepared, field, meaning } = self;
-        match (prepared.run(), &field) {
-            (Ok(Exported { values, mask, .. }), _) => {
-                Ok(BatchTensor { values, mask, field, meaning })
+    fn make(self, is_of_table: bool) -> Result<BatchColumn, Error> {
+        let (made, field) = match self {
+            Self::Tensor(tensor) => {
+                let field = tensor.field.clone();
+                (tensor.make().map(BatchColumn::Tensor), field)
             }
+            Self::Ragged(prepared, field) => {
+                let made = prepared.run().map(|made| BatchColumn::Ragged(made, field.clone()));
+                (made, Some(field))
+            }
+            Self::Padded(prepared, field) => {
+                let made = prepared.run().map(|made| BatchColumn::Padded(made, field.clone()));
+                (made, Some(field))
+            }
+            Self::Arrow(chunks, field) => {
+                let made = match <[ArrayRef; 1]>::try_from(chunks) {
+                    Ok([only]) => Ok(only),
+                    Err(chunks) => chunks::joined(&chunks),
+                };
+                (made.map(|made| BatchColumn::Arrow(made, field.clone())), Some(field))
+            }
+        };
+        match (made, field) {
             (Err(error), Some(field)) if is_of_table => Err(Error::in_column(field.name(), error)),
-            (Err(error), _) => Err(error),
+            (made, _) => made,
         }
     }
+}
+
+impl PlannedTensor {
+    fn make(self) -> Result<BatchTensor, Error> {
+        let Exported { values, mask, .. } = self.prepared.run()?;
+        Ok(BatchTensor { values, mask, field: self.field, meaning: self.meaning })
+    }
+}
+
+/// The chunks, if they may be put together.
+fn rows_as_they_are(chunks: &[ArrayRef], options: &ExportOptions) -> Result<Vec<ArrayRef>, Error> {
+    if chunks.len() > 1 && options.copy == CopyPolicy::Never {
+        let nbytes = chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum();
+        return Err(Error::CopyForbidden { reason: CopyReason::Chunks(chunks.len()), nbytes });
+    }
+    Ok(chunks.to_vec())
+}
+
+/// A code stands for one value in all batches, which holds for columns of codes only.
+fn refuse_codes_in_lists(data_type: &DataType) -> Result<(), Error> {
+    fn has_codes(data_type: &DataType) -> bool {
+        match data_type {
+            DataType::List(item)
+            | DataType::LargeList(item)
+            | DataType::ListView(item)
+            | DataType::LargeListView(item)
+            | DataType::FixedSizeList(item, _) => has_codes(item.data_type()),
+            other => matches!(other, DataType::Dictionary(..)),
+        }
+    }
+    if !export::is_list(data_type) || !has_codes(data_type) {
+        return Ok(());
+    }
+    let way_out =
+        "its codes may mean other values in the next batch: cast its items to their values first";
+    Err(Error::UnsupportedType { data_type: data_type.clone(), way_out })
 }

@@ -27,6 +27,7 @@
 //!     let batch = batch?;
 //!     let (features, label) = (batch.matrix().unwrap(), batch.label.as_ref().unwrap());
 //!     assert_eq!(features.values.shape(), [2, 2]);
+//!     let label = label.tensor().unwrap();
 //!     labels.extend_from_slice(label.values.as_slice::<i64>().unwrap());
 //! }
 //! assert_eq!(labels, [0, 1, 2, 3]);
@@ -52,15 +53,15 @@ use arrow_schema::{Schema, SchemaRef};
 use crate::chunks::Coded;
 use crate::copy::CopyPolicy;
 use crate::error::{Error, ReaderError};
-use crate::export::{Order, check_columns, check_type};
+use crate::export::{check_columns, check_type};
 use crate::fence::fenced;
-use crate::possible;
+use crate::{names, possible};
 
 use ahead::Ahead;
 pub(crate) use ahead::Queue;
-pub use batch::{Batch, BatchTensor, Features};
-use convert::Converter;
-pub use options::{BatchOptions, Shard, Shuffle};
+pub use batch::{Batch, BatchColumn, BatchTensor, Features};
+use convert::{ColumnForm, Converter};
+pub use options::{BatchOptions, ColumnOptions, Form, Shard, Shuffle};
 use reader::Reader;
 pub(crate) use reader::{BatchChunks, Pause};
 pub(crate) use shuffle::{Resume, resume};
@@ -109,7 +110,7 @@ impl Batches {
     /// let reader = RecordBatchIterator::new([Ok(batch), Err(ArrowError::MemoryError("full".into()))], schema);
     /// let mut batches = Batches::try_new(reader, &BatchOptions::default())?;
     /// let batch = batches.next().expect("rows before the error")?;
-    /// assert_eq!(batch.column("x").unwrap().values.as_slice::<i32>(), Some(&[1, 2][..]));
+    /// assert_eq!(batch.tensor("x").unwrap().values.as_slice::<i32>(), Some(&[1, 2][..]));
     /// let error = batches.next().unwrap().unwrap_err();
     /// let cause = error.source().and_then(|source| source.downcast_ref::<ArrowError>());
     /// assert!(matches!(cause, Some(ArrowError::MemoryError(_))));
@@ -149,33 +150,40 @@ impl Batches {
     ) -> Result<Self, Error> {
         options.check()?;
         let columns = if is_table { options.positions(schema)? } else { vec![0] };
-        let (mut fields, mut coded) = (Vec::new(), Vec::new());
-        for &at in &columns {
+        let named: Vec<&str> = options.column_options.iter().map(|(name, _)| &**name).collect();
+        let read =
+            Schema::new(columns.iter().map(|&at| schema.field(at).clone()).collect::<Vec<_>>());
+        names::columns(&read, &named)?;
+        let mut export = options.export.clone();
+        if options.shuffle.is_some() {
+            // Drawn rows are copies without other holders, which are handed out writable.
+            export.copy = CopyPolicy::Always;
+        }
+        let width = columns.len() - usize::from(options.label.is_some());
+        let (mut fields, mut coded, mut forms) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, &at) in columns.iter().enumerate() {
             let field = &schema.fields()[at];
             possible::check(field.data_type())?;
+            let own = options.of_column(field.name());
+            let form = ColumnForm::new(own, field, &export, index < width, is_table);
             // Codes refer to one dictionary of the stream, and are int32.
-            let codes = match options.export.physical {
+            let codes = match options.export.physical && form.form != Form::Arrow {
                 true => Coded::new(field)?.map(Arc::new),
                 false => None,
             };
             fields.push(Arc::clone(codes.as_ref().map_or(field, |coded| &coded.codes)));
             coded.push(codes);
+            forms.push(form);
         }
         let schema = Arc::new(Schema::new(fields));
-        let mut features = options.export.clone();
-        if options.shuffle.is_some() {
-            // Drawn rows are copies without other holders, which are handed out writable.
-            features.copy = CopyPolicy::Always;
-        }
-        let label = features.clone().with_dtype(None).with_order(Order::default());
         let converter = Converter {
             schema: Arc::clone(&schema),
             coded: coded.clone(),
             is_table,
             has_label: options.label.is_some(),
             as_matrix: options.matrix,
-            features,
-            label,
+            matrix: export,
+            forms,
         };
         // Types that cannot be converted are an error before the first row is read.
         drop(converter.batch(vec![RecordBatch::new_empty(Arc::clone(&schema))])?);
@@ -211,7 +219,7 @@ impl Batches {
     /// let mut batches = Batches::try_new(RecordBatchIterator::new(read, schema), &options)?;
     /// let mut codes = Vec::new();
     /// for batch in &mut batches {
-    ///     codes.extend_from_slice(batch?.column("word").unwrap().values.as_slice::<i32>().unwrap());
+    ///     codes.extend_from_slice(batch?.tensor("word").unwrap().values.as_slice::<i32>().unwrap());
     /// }
     /// assert_eq!(codes, [0, 1, 2, 0]);
     /// let dictionaries = batches.dictionaries()?;

@@ -7,7 +7,8 @@ use arrow_schema::Schema;
 use super::shuffle::Resume;
 use crate::copy::CopyPolicy;
 use crate::error::Error;
-use crate::export::ExportOptions;
+use crate::export::{ExportOptions, NullPolicy, PadOptions};
+use crate::ffi::DLDataType;
 use crate::names;
 
 /// How to make batches. Options added later will default to the present behaviour.
@@ -45,6 +46,8 @@ pub struct BatchOptions {
     ///
     /// With `physical`, dictionary codes are int32, and a code refers to the same value in all batches.
     pub export: ExportOptions,
+    /// What some columns become, the label too, by their names. A matrix has no columns of a form.
+    pub column_options: Vec<(String, ColumnOptions)>,
     /// Whether to draw rows at random, and how.
     pub shuffle: Option<Shuffle>,
     /// The part of the batches to make, by default all of them.
@@ -55,6 +58,71 @@ pub struct BatchOptions {
     pub prefetch: usize,
     /// The state of a shuffle, the rows of whose pool the reader has first.
     pub(crate) resume: Option<Resume>,
+}
+
+/// What a column becomes, by its type and its options alone. Options added later will default to the present behaviour.
+///
+/// ```
+/// use arrow_dlpack::batches::{BatchOptions, ColumnOptions, Form};
+/// use arrow_dlpack::export::PadOptions;
+/// use arrow_dlpack::ffi::DLDataType;
+///
+/// let tokens = ColumnOptions::default().with_form(Form::Pad(PadOptions::default().with_max_length(512)));
+/// let price = ColumnOptions::default().with_dtype(DLDataType::FLOAT32);
+/// let options = BatchOptions::default().with_column("tokens", tokens).with_column("price", price);
+/// assert_eq!(options.column_options.len(), 2);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ColumnOptions {
+    /// The form of its rows in a batch.
+    pub form: Form,
+    /// The dtype of its values, in place of that of [`export`](BatchOptions::export).
+    pub dtype: Option<DLDataType>,
+    /// How its nulls are exported, in place of [`export`](BatchOptions::export).
+    pub nulls: Option<NullPolicy>,
+}
+
+/// The form of a column's rows in a batch.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub enum Form {
+    /// [`Ragged`](Self::Ragged) for lists, [`Tensor`](Self::Tensor) for other types.
+    #[default]
+    Auto,
+    /// A tensor, of values whose type gives them a shape.
+    Tensor,
+    /// Values and offsets, as of [`export::ragged`](crate::export::ragged).
+    Ragged,
+    /// Padded rows and their lengths, as of [`export::padded`](crate::export::padded).
+    Pad(PadOptions),
+    /// A tensor with an axis of the values of lists, which have one length.
+    Dense,
+    /// An Arrow array, of any type.
+    Arrow,
+}
+
+impl ColumnOptions {
+    /// Sets [`form`](Self::form).
+    #[must_use]
+    pub fn with_form(mut self, form: Form) -> Self {
+        self.form = form;
+        self
+    }
+
+    /// Sets [`dtype`](Self::dtype).
+    #[must_use]
+    pub fn with_dtype(mut self, dtype: impl Into<Option<DLDataType>>) -> Self {
+        self.dtype = dtype.into();
+        self
+    }
+
+    /// Sets [`nulls`](Self::nulls).
+    #[must_use]
+    pub fn with_nulls(mut self, nulls: impl Into<Option<NullPolicy>>) -> Self {
+        self.nulls = nulls.into();
+        self
+    }
 }
 
 /// Draws rows at random from a buffer. The result depends on the seed, and not on the batches of the reader.
@@ -126,6 +194,13 @@ impl BatchOptions {
         self
     }
 
+    /// Adds the options of a column to [`column_options`](Self::column_options).
+    #[must_use]
+    pub fn with_column(mut self, name: impl Into<String>, options: ColumnOptions) -> Self {
+        self.column_options.push((name.into(), options));
+        self
+    }
+
     /// Sets [`shuffle`](Self::shuffle).
     #[must_use]
     pub fn with_shuffle(mut self, shuffle: impl Into<Option<Shuffle>>) -> Self {
@@ -167,6 +242,11 @@ impl BatchOptions {
             Self { resume: Some(Resume { rows, left, .. }), .. } if left > rows || count > 1 => {
                 "this is no state of a shuffle"
             }
+            Self { matrix: true, column_options, label, .. }
+                if column_options.iter().any(|(name, _)| Some(name) != label.as_ref()) =>
+            {
+                "the columns of a matrix have no forms or dtypes of their own"
+            }
             _ if index >= count => "the index of a shard is below the count of shards",
             _ => return Ok(()),
         }))
@@ -177,6 +257,12 @@ impl BatchOptions {
         let label = self.label.as_deref();
         let features = self.columns.as_ref()?.iter().map(String::as_str);
         Some(features.filter(|&feature| Some(feature) != label).chain(label).collect())
+    }
+
+    /// The options of a column, those given last.
+    pub(super) fn of_column(&self, name: &str) -> ColumnOptions {
+        let own = self.column_options.iter().rev().find(|(own, _)| own == name);
+        own.map_or_else(ColumnOptions::default, |(_, options)| *options)
     }
 
     /// Positions of the features in a table, followed by that of the label.

@@ -180,7 +180,7 @@ impl PyArray {
         (device_type.0, device_id)
     }
 
-    /// The array as a Tensor; the options are those of the function to_tensor.
+    /// The array as a Tensor; the options are those of the function to_tensor, which has pad and max_length too.
     #[pyo3(signature = (*, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false)))]
     #[pyo3(
         text_signature = "($self, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)"

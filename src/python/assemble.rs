@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::StructArray;
-use arrow_schema::{DataType, Field};
+use arrow_array::{ArrayRef, StructArray};
+use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -14,8 +14,8 @@ use super::options::{TypeArg, pointless};
 use super::request::{described, wrong};
 use super::run::unlocked;
 use super::take;
-use crate::error::Names;
-use crate::import;
+use crate::error::{Error, Names};
+use crate::import::{self, ImportOptions};
 use crate::memory::ManagedTensor;
 
 /// Tensors as the columns of a table.
@@ -81,21 +81,25 @@ fn column_of(
     Ok((take::take(&values, None, copy)?, mask))
 }
 
-/// Lists, texts or binaries from values and offsets.
-pub(super) fn from_ragged(
+/// Lists, texts or binaries from values and offsets, or padded values and lengths.
+pub(super) fn from_rows(
     values: &Bound<'_, PyAny>,
-    offsets: &Bound<'_, PyAny>,
+    bounds: &Bound<'_, PyAny>,
     mask: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
     r#type: TypeArg,
+    import: impl FnOnce(ManagedTensor, ManagedTensor, Option<ManagedTensor>, &ImportOptions) -> Imported
+    + Send,
 ) -> PyResult<PyArray> {
     let py = values.py();
     let values = take::take(values, None, copy)?;
-    let offsets = take::take(offsets, None, copy)?;
+    let bounds = take::take(bounds, None, copy)?;
     let mask = mask.map(take::take_mask).transpose()?;
     let options = r#type.import([&values], copy)?;
     // The offsets are checked, and so are the values if they are texts.
-    let nbytes = values.nbytes().saturating_add(offsets.nbytes());
-    let (array, field) = unlocked(py, nbytes, || import::ragged(values, offsets, mask, &options))?;
+    let nbytes = values.nbytes().saturating_add(bounds.nbytes());
+    let (array, field) = unlocked(py, nbytes, || import(values, bounds, mask, &options))?;
     Ok(PyArray::try_new(array, field)?)
 }
+
+type Imported = Result<(ArrayRef, FieldRef), Error>;

@@ -18,6 +18,7 @@ use pyo3::types::PyDict;
 
 use super::array::PyArray;
 use super::error::Asked;
+use super::forms::{FormsArg, into_python};
 use super::imported::Imported;
 use super::interrupt::Interrupt;
 use super::names::refuse_twice;
@@ -25,10 +26,7 @@ use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg
 use super::request::CopyArg;
 use super::tensor::PyTensor;
 use super::{source, table};
-use crate::batches::{
-    Batch, BatchOptions, BatchTensor, Batches, Features, Queue, Resume, Shard, Shuffle, State,
-    resume,
-};
+use crate::batches::{Batch, BatchOptions, Batches, Queue, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
 use crate::error::{Error, ReaderError};
 use crate::memory::ManagedTensor;
@@ -231,32 +229,6 @@ fn refused(error: Error) -> PyErr {
     Asked::Batches.rephrase(error).into()
 }
 
-/// The features, or with a label a pair of both.
-fn into_python(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyAny>> {
-    let features = match batch.features {
-        Features::Matrix(matrix) => tensor(py, matrix)?,
-        Features::Columns(columns) => {
-            let dict = PyDict::new(py);
-            for column in columns {
-                let field = column.field.clone();
-                let name = field.as_ref().map_or("", |field| field.name());
-                dict.set_item(name, tensor(py, column)?)?;
-            }
-            dict.into_any()
-        }
-    };
-    match batch.label {
-        None => Ok(features),
-        Some(label) => Ok((features, tensor(py, label)?).into_pyobject(py)?.into_any()),
-    }
-}
-
-/// A tensor, or with a mask a pair of them.
-fn tensor(py: Python<'_>, made: BatchTensor) -> PyResult<Bound<'_, PyAny>> {
-    let BatchTensor { values, mask, field, meaning } = made;
-    PyTensor::of_column(values, field.as_ref(), meaning).with_mask(py, mask)
-}
-
 /// Stops all threads before the interpreter ends, because their sources may need it.
 #[pyfunction]
 pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
@@ -267,7 +239,7 @@ pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
 
 /// Opens batches with arguments that iter_batches has checked.
 #[pyfunction]
-#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None))]
+#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None, forms=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
@@ -286,6 +258,7 @@ pub(super) fn _open_batches(
     progress: Option<Py<PyAny>>,
     skip: usize,
     resume: Option<(usize, usize, u64)>,
+    forms: Option<FormsArg>,
 ) -> PyResult<PyBatches> {
     let mut options = BatchOptions::default()
         .with_batch_size(batch_size)
@@ -298,6 +271,9 @@ pub(super) fn _open_batches(
     options.columns = columns.map(|columns| columns.0);
     options.label = label;
     options.resume = resume.map(|(rows, left, random)| Resume { rows, left, random });
+    if let Some(forms) = forms {
+        forms.add_to(&mut options);
+    }
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let wanted = options.wanted().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;

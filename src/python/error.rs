@@ -87,6 +87,10 @@ const WAYS_OUT: [(&str, &str); 14] = [
     ("are ragged: use export::tensor", "are ragged: use to_tensor"),
     ("flatten one level first", "flatten one level first, as pyarrow.compute.list_flatten does"),
     ("flatten the lists first", "flatten the lists first, as pyarrow.compute.list_flatten does"),
+    (
+        "use export::ragged, or export::padded to pad them",
+        "use ragged, or pass pad= for padded rows",
+    ),
     ("use export::ragged", "use ragged"),
     ("one by one, with Source::Row", "one by one, with row"),
     (
@@ -160,10 +164,11 @@ impl Asked {
                  they do not",
             ),
             (Self::Batches, text) if text.is_string() => Some(
-                "leave it out with columns=, or dictionary_encode it, for codes with physical=True",
+                "leave it out with columns=, hand it on as Arrow data with AsArrow(), or dictionary_encode it, for \
+                 codes with physical=True",
             ),
             (Self::Batches, DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {
-                Some("leave it out with columns=")
+                Some("leave it out with columns=, or hand it on as Arrow data with AsArrow()")
             }
             _ => None,
         }
@@ -181,6 +186,13 @@ impl Asked {
                  \"mask\"), or drop them first",
                 Count(*null_count, "null")
             )),
+            (Self::Batches, Error::UnevenRows { row, length, expected }) => Some(format!(
+                "row {row} of a batch has {length} values, and the rows before it have {expected}: take them as \
+                 they are, or pad them with Pad()"
+            )),
+            (Self::Batches, Error::UnsupportedType { .. }) => {
+                Some(format!("{}, or hand it on with AsArrow()", in_python(error.clone())))
+            }
             (
                 _,
                 Error::Nulls { .. }

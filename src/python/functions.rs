@@ -1,23 +1,21 @@
 //! The package's functions.
 
 use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::PyDict;
 
 use super::array::PyArray;
 use super::expected::Expected;
 use super::options::{
-    self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, RaggedArg, TypeArg,
+    self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PadArg, PhysicalArg, RaggedArg, TypeArg,
 };
 use super::plan::PyPlan;
 use super::protocols::{is_arrow, is_tensor};
 use super::request::{CopyArg, DeviceArg};
 use super::source;
 use super::table::{self, Data};
-use super::tensor::PyTensor;
-use super::{assemble, names};
-use crate::chunks::Meaning;
-use crate::export::{ExportOptions, Order, Ragged};
+use super::{assemble, names, rows};
+use crate::export::{ExportOptions, Order};
+use crate::import;
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
@@ -97,16 +95,42 @@ pub(super) fn from_ragged(
     mask: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyArray> {
     let copy = copy.map(|copy| copy.0);
-    assemble::from_ragged(values, offsets, mask, copy, r#type.unwrap_or_default())
+    assemble::from_rows(values, offsets, mask, copy, r#type.unwrap_or_default(), import::ragged)
 }
 
-/// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False)
+/// from_padded(values, lengths, /, *, type=None, mask=None)
+/// --
+///
+/// Lists from a tensor (rows, length, ...) whose rows are padded on the right, and a tensor of the rows' lengths:
+/// row i is values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
+///
+/// type, mask: those of from_ragged.
+///
+/// Raises BufferError for lengths that are not of the rows, or are longer than they.
+///
+/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+/// >>> values = np.array([[1, 2], [0, 0], [3, 0]])
+/// >>> pa.array(arrow_dlpack.from_padded(values, np.array([2, 0, 1]))).to_pylist()
+/// [[1, 2], [], [3]]
+#[pyfunction]
+#[pyo3(signature = (values, lengths, /, *, r#type=None, mask=None), text_signature = None)]
+pub(super) fn from_padded(
+    values: &Bound<'_, PyAny>,
+    lengths: &Bound<'_, PyAny>,
+    r#type: Option<TypeArg>,
+    mask: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyArray> {
+    assemble::from_rows(values, lengths, mask, None, r#type.unwrap_or_default(), import::padded)
+}
+
+/// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, pad=None, max_length=None)
 /// --
 ///
 /// Arrow data as one Tensor: an array, concatenated chunks, or a table as a matrix (rows,
 /// columns).
 ///
-/// obj: any object with __arrow_c_array__ or __arrow_c_stream__.
+/// obj: any object with __arrow_c_array__ or __arrow_c_stream__. Lists whose rows have one length become a tensor
+/// (rows, length), without a copy; for other lists there are pad and ragged.
 /// dtype: of the result; by default that of the values. A name, NumPy's code such as "f4", or a dtype of NumPy,
 /// PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
 /// into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
@@ -124,6 +148,11 @@ pub(super) fn from_ragged(
 /// physical: True to convert times, small decimals and dictionary codes as the integers that store them, and
 /// extension types as their storage; Tensor.field and Tensor.dictionary say what they mean. Codes are of the
 /// source's own type, which may be unsigned: for nulls=-1 pass dtype="int64".
+/// pad: for a column of lists, texts or binaries, a number that fills each row after its values. The result is a
+/// named tuple (values, lengths) of tensors: (rows, length), and how many values each row has. Null rows become
+/// padding unless nulls is "error", and with nulls="mask" a mask of the rows is the third tensor.
+/// max_length: with pad, the length of all rows, of which longer ones lose their last values; None for that of
+/// the longest row.
 ///
 /// >>> import arrow_dlpack, numpy as np, pyarrow as pa
 /// >>> table = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
@@ -131,8 +160,13 @@ pub(super) fn from_ragged(
 /// array([[1.5, 1. ],
 ///        [0. , 2. ],
 ///        [2.5, 3. ]])
+/// >>> np.asarray(arrow_dlpack.to_tensor(pa.array([[1, 2], [], [3]]), pad=-1).values)
+/// array([[ 1,  2],
+///        [-1, -1],
+///        [ 3, -1]])
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false)), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false), pad=None, max_length=None), text_signature = None)]
+#[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn to_tensor<'py>(
     obj: &Bound<'py, PyAny>,
     dtype: Option<DtypeArg>,
@@ -141,9 +175,19 @@ pub(super) fn to_tensor<'py>(
     copy: Option<CopyArg>,
     columns: Option<ColumnsArg>,
     physical: PhysicalArg,
+    pad: Option<PadArg>,
+    max_length: Option<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let options = options::export(copy, nulls, dtype, order, physical);
-    table::to_tensor(obj, columns.map(|columns| columns.0), &options)
+    let columns = columns.map(|columns| columns.0);
+    match options::padding(pad, max_length)? {
+        None => table::to_tensor(obj, columns, &options),
+        Some(pad) => rows::padded(
+            obj.py(),
+            Data::read(obj, columns)?.padded(obj.py(), &options, &pad)?,
+            None,
+        ),
+    }
 }
 
 /// to_tensor_dict(obj, /, *, dtype=None, nulls='error', copy=None, columns=None, physical=False)
@@ -204,45 +248,16 @@ pub(super) fn ragged<'py>(
     let py = obj.py();
     let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
     let data = Data::read(obj, None)?;
-    let Ragged { values, offsets, mask, dictionary, .. } =
-        data.ragged(py, &options, offset_type.map(|dtype| dtype.0))?;
-    let class = ragged_class(py, mask.is_some())?;
-    let values = PyTensor::of_column(values, None, dictionary.map(Meaning::Array));
-    let offsets = PyTensor::from(offsets);
-    match mask {
-        None => class.call1((values, offsets)),
-        Some(mask) => class.call1((values, offsets, PyTensor::from(mask))),
-    }
+    let made = data.ragged(py, &options, offset_type.map(|dtype| dtype.0))?;
+    rows::ragged(py, made, None)
 }
 
-/// `Ragged(values, offsets)` or `MaskedRagged(values, offsets, mask)`, named tuples.
-pub(super) fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, PyType>> {
-    static CLASSES: [PyOnceLock<Py<PyType>>; 2] = [PyOnceLock::new(), PyOnceLock::new()];
-    let (name, fields) = match masked {
-        false => ("Ragged", "values offsets"),
-        true => ("MaskedRagged", "values offsets mask"),
-    };
-    let class = CLASSES[usize::from(masked)].get_or_try_init(py, || {
-        let namedtuple = py.import("collections")?.getattr("namedtuple")?;
-        let keywords = PyDict::new(py);
-        keywords.set_item("module", "arrow_dlpack")?;
-        let class = namedtuple.call((name, fields), Some(&keywords))?;
-        class.setattr(
-            "__doc__",
-            "Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which rows \
-             are valid.",
-        )?;
-        PyResult::Ok(class.cast_into::<PyType>()?.unbind())
-    })?;
-    Ok(class.bind(py))
-}
-
-/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None)
+/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None, pad=None, max_length=None)
 /// --
 ///
 /// What a conversion would copy with the same options, and why: a Plan. For Arrow data the conversion is to_tensor,
-/// or ragged with ragged=True, which takes offset_type too; for tensors it is from_dlpack, with copy, type, device
-/// and mask.
+/// with pad and max_length too, or ragged with ragged=True, which takes offset_type; for tensors it is from_dlpack,
+/// with copy, type, device and mask.
 ///
 /// It raises what the conversion would raise, except errors for values that do not fit the dtype. An object that
 /// can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.
@@ -255,7 +270,7 @@ pub(super) fn ragged_class(py: Python<'_>, masked: bool) -> PyResult<&Bound<'_, 
 /// >>> plan.steps[0].reasons
 /// ['int64 becomes float64', '2 columns are put side by side']
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false), ragged=RaggedArg(false), offset_type=None, r#type=None, device=None, mask=None), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false), ragged=RaggedArg(false), offset_type=None, r#type=None, device=None, mask=None, pad=None, max_length=None), text_signature = None)]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn explain(
     obj: &Bound<'_, PyAny>,
@@ -270,8 +285,11 @@ pub(super) fn explain(
     r#type: Option<TypeArg>,
     device: Option<DeviceArg>,
     mask: Option<&Bound<'_, PyAny>>,
+    pad: Option<PadArg>,
+    max_length: Option<usize>,
 ) -> PyResult<PyPlan> {
     let RaggedArg(ragged) = ragged;
+    let pad = options::padding(pad, max_length)?;
     if is_arrow(obj)? {
         if r#type.is_some() || device.is_some() || mask.is_some() {
             return Err(options::pointless(
@@ -288,9 +306,13 @@ pub(super) fn explain(
         source::refuse_read_once(obj)?;
         let options = options::export(copy, nulls, dtype, order, physical);
         let data = Data::read(obj, columns.map(|columns| columns.0))?;
-        return Ok(PyPlan(match ragged {
-            true => data.explain_ragged(obj.py(), &options, offset_type.map(|dtype| dtype.0))?,
-            false => data.explain(obj.py(), &options)?,
+        return Ok(PyPlan(match (ragged, pad) {
+            (true, None) => {
+                data.explain_ragged(obj.py(), &options, offset_type.map(|dtype| dtype.0))?
+            }
+            (true, Some(_)) => return Err(options::pointless("pad", "is not for ragged=True")),
+            (false, Some(pad)) => data.explain_padded(obj.py(), &options, &pad)?,
+            (false, None) => data.explain(obj.py(), &options)?,
         }));
     }
     if !is_tensor(obj)? {
@@ -300,9 +322,10 @@ pub(super) fn explain(
         || columns.is_some()
         || ragged
         || offset_type.is_some()
+        || pad.is_some()
     {
         return Err(options::pointless(
-            "dtype, nulls, order, columns, physical, ragged and offset_type",
+            "dtype, nulls, order, columns, physical, ragged, offset_type and pad",
             "are for Arrow data, and this is a tensor",
         ));
     }

@@ -59,6 +59,7 @@ mod ffi_known;
 mod ffi_validate;
 mod field;
 mod foreign;
+mod forms;
 mod functions;
 mod gather;
 mod hidden;
@@ -80,6 +81,7 @@ mod protocols;
 #[cfg(feature = "pyo3-arrow")]
 mod pyo3_arrow;
 mod request;
+mod rows;
 mod run;
 mod source;
 mod stream;
@@ -123,9 +125,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(functions::record_batch, module)?)?;
     module.add_function(wrap_pyfunction!(functions::ragged, module)?)?;
     module.add_function(wrap_pyfunction!(functions::from_ragged, module)?)?;
+    module.add_function(wrap_pyfunction!(functions::from_padded, module)?)?;
     module.add_function(wrap_pyfunction!(functions::explain, module)?)?;
-    module.add("Ragged", functions::ragged_class(module.py(), false)?)?;
-    module.add("MaskedRagged", functions::ragged_class(module.py(), true)?)?;
+    rows::register(module)?;
     module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;

@@ -10,7 +10,7 @@ use super::arrow_capsule;
 pub(super) use super::dtype::DtypeArg;
 use super::field::type_name;
 use super::request::{CopyArg, argument, wrong};
-use crate::export::{ExportOptions, NullPolicy, Order};
+use crate::export::{ExportOptions, NullPolicy, Order, PadOptions};
 use crate::import::{self, ImportOptions, Representation};
 use crate::memory::ManagedTensor;
 use crate::scalar::Scalar;
@@ -32,28 +32,40 @@ impl<'py> FromPyObject<'_, 'py> for NullsArg {
                 _ => Err(PyValueError::new_err(format!("{must}, got {name:?}"))),
             };
         }
-        let value = if object.is_instance_of::<PyBool>() {
-            Scalar::Bool(object.extract()?)
-        } else if object.is_instance_of::<PyInt>() {
-            Scalar::Int(object.extract().map_err(|_| wrong(&object, must))?)
-        } else if object.is_instance_of::<PyFloat>() {
-            Scalar::Float(object.extract()?)
-        } else if let Some(item) = object.getattr_opt(intern!(object.py(), "item"))? {
-            // NumPy's scalars are their own types; this is what they are in Python.
-            return match item.call0()? {
-                value
-                    if value.is_instance_of::<PyBool>()
-                        || value.is_instance_of::<PyInt>()
-                        || value.is_instance_of::<PyFloat>() =>
-                {
-                    value.extract()
-                }
-                _ => Err(wrong(&object, must)),
-            };
-        } else {
-            return Err(wrong(&object, must));
-        };
-        Ok(Self(NullPolicy::Fill(value)))
+        scalar(object, must).map(|value| Self(NullPolicy::Fill(value)))
+    }
+}
+
+/// `pad`: the value that rows are padded with.
+pub(super) struct PadArg(pub(super) Scalar);
+
+impl<'py> FromPyObject<'_, 'py> for PadArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        scalar(object, "pad must be a number that rows are padded with").map(Self)
+    }
+}
+
+/// A number of Python's or NumPy's; otherwise an error that begins with `must`.
+fn scalar(object: Borrowed<'_, '_, PyAny>, must: &str) -> PyResult<Scalar> {
+    if object.is_instance_of::<PyBool>() {
+        return Ok(Scalar::Bool(object.extract()?));
+    } else if object.is_instance_of::<PyInt>() {
+        return Ok(Scalar::Int(object.extract().map_err(|_| wrong(&object, must))?));
+    } else if object.is_instance_of::<PyFloat>() {
+        return Ok(Scalar::Float(object.extract()?));
+    }
+    // NumPy's scalars are their own types; this is what they are in Python.
+    match object.getattr_opt(intern!(object.py(), "item"))?.map(|item| item.call0()).transpose()? {
+        Some(value)
+            if value.is_instance_of::<PyBool>()
+                || value.is_instance_of::<PyInt>()
+                || value.is_instance_of::<PyFloat>() =>
+        {
+            scalar(value.as_borrowed(), must)
+        }
+        _ => Err(wrong(&object, must)),
     }
 }
 
@@ -192,6 +204,20 @@ pub(super) fn export(
         .with_physical(physical.0)
         .with_dtype(dtype.map(|dtype| dtype.0))
         .with_order(order.0)
+}
+
+/// The padding that `pad` and `max_length` ask for.
+pub(super) fn padding(
+    pad: Option<PadArg>,
+    max_length: Option<usize>,
+) -> PyResult<Option<PadOptions>> {
+    match (pad, max_length) {
+        (Some(PadArg(value)), max_length) => {
+            Ok(Some(PadOptions::default().with_value(value).with_max_length(max_length)))
+        }
+        (None, Some(_)) => Err(pointless("max_length", "is for pad=")),
+        (None, None) => Ok(None),
+    }
 }
 
 /// The error for a keyword that means nothing here.

@@ -17,7 +17,9 @@ use super::tensor::PyTensor;
 use crate::chunks::{Meaning, batch, checked};
 use crate::copy::{CopyPolicy, CopyReason};
 use crate::error::Error;
-use crate::export::{self, ExportOptions, Exported, PreparedRagged, Source};
+use crate::export::{
+    self, ExportOptions, Exported, Order, PadOptions, PreparedPadded, PreparedRagged, Source,
+};
 use crate::ffi::DLDataType;
 use crate::memory::ManagedTensor;
 use crate::names;
@@ -147,6 +149,42 @@ impl Data {
         Ok(self.before.clone().and(plan))
     }
 
+    /// The plan of the conversion to padded rows.
+    pub(super) fn explain_padded(
+        &self,
+        py: Python<'_>,
+        options: &ExportOptions,
+        pad: &PadOptions,
+    ) -> PyResult<Plan> {
+        Ok(self.before.clone().and(self.prepare_padded(py, options, pad)?.plan()))
+    }
+
+    /// Padded rows and their lengths.
+    pub(super) fn padded(
+        &self,
+        py: Python<'_>,
+        options: &ExportOptions,
+        pad: &PadOptions,
+    ) -> PyResult<export::Padded> {
+        let prepared = self.prepare_padded(py, options, pad)?;
+        Ok(unlocked(py, prepared.plan().bytes_copied(), || prepared.run())?)
+    }
+
+    fn prepare_padded(
+        &self,
+        py: Python<'_>,
+        options: &ExportOptions,
+        pad: &PadOptions,
+    ) -> PyResult<PreparedPadded> {
+        if options.order != Order::default() {
+            return Err(pointless("order", "is not for pad="));
+        }
+        let source = self.rows("pad=", options)?;
+        let prepared =
+            unlocked(py, source.nbytes(), || export::prepare_padded(source, pad, options));
+        Ok(prepared.map_err(|error| Asked::Ragged.rephrase(error))?)
+    }
+
     /// The plan of the conversion to values and offsets.
     pub(super) fn explain_ragged(
         &self,
@@ -175,14 +213,21 @@ impl Data {
         options: &ExportOptions,
         offset_type: Option<DLDataType>,
     ) -> PyResult<PreparedRagged> {
-        check_copies(&self.before, options)?;
-        let Shape::Column(chunks, field) = &self.shape else {
-            return Err(PyTypeError::new_err("ragged takes one column, and this is a table"));
-        };
-        let source = Source::Chunks(chunks, field);
+        let source = self.rows("ragged", options)?;
         let prepare = || export::prepare_ragged(source, options, offset_type);
         let prepared = unlocked(py, source.nbytes(), prepare);
         Ok(prepared.map_err(|error| Asked::Ragged.rephrase(error))?)
+    }
+
+    /// The rows of a single column.
+    fn rows(&self, what: &str, options: &ExportOptions) -> PyResult<Source<'_>> {
+        check_copies(&self.before, options)?;
+        match &self.shape {
+            Shape::Column(chunks, field) => Ok(Source::Chunks(chunks, field)),
+            Shape::Table(..) => {
+                Err(PyTypeError::new_err(format!("{what} takes one column, and this is a table")))
+            }
+        }
     }
 }
 

@@ -1,0 +1,124 @@
+//! Forms of columns in batches: the argument `forms`, and what each becomes in Python.
+
+use arrow_array::Array;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::array::PyArray;
+use super::options::{DtypeArg, NullsArg, PadArg};
+use super::request::wrong;
+use super::rows;
+use super::tensor::PyTensor;
+use crate::batches::{
+    Batch, BatchColumn, BatchOptions, BatchTensor, ColumnOptions, Features, Form,
+};
+use crate::export::{Longer, PadOptions, Side};
+
+/// `forms`: by the names of columns, the tuples that `_core.pyi` lists.
+pub(super) struct FormsArg(Vec<(String, ColumnOptions)>);
+
+impl<'py> FromPyObject<'_, 'py> for FormsArg {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let must = "forms must be a dict from the names of columns to tuples";
+        let forms = object.cast::<PyDict>().map_err(|_| wrong(&object, must))?;
+        let mut options = Vec::with_capacity(forms.len());
+        for (name, form) in forms.iter() {
+            let name = name.extract().map_err(|_| wrong(&name, must))?;
+            options.push((name, options_of(&form)?));
+        }
+        Ok(Self(options))
+    }
+}
+
+impl FormsArg {
+    /// Adds the options of the columns.
+    pub(super) fn add_to(self, options: &mut BatchOptions) {
+        options.column_options.extend(self.0);
+    }
+}
+
+fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
+    type Values = (Option<DtypeArg>, Option<NullsArg>);
+    let must = "a form must be a tuple, such as (\"dense\", dtype, nulls)";
+    let parts = form.cast::<PyTuple>().map_err(|_| wrong(form, must))?;
+    let kind: String = parts.get_item(0)?.extract().map_err(|_| wrong(form, must))?;
+    let rest = parts.get_slice(1, parts.len());
+    let (form, (dtype, nulls)): (Form, Values) = match kind.as_str() {
+        "pad" => {
+            let (value, max_length, side, longer, dtype, nulls): (
+                PadArg,
+                Option<usize>,
+                String,
+                String,
+                _,
+                _,
+            ) = rest.extract()?;
+            let side = match side.as_str() {
+                "right" => Side::Right,
+                "left" => Side::Left,
+                _ => return Err(PyValueError::new_err("side must be \"right\" or \"left\"")),
+            };
+            let longer = match longer.as_str() {
+                "cut" => Longer::Cut,
+                "error" => Longer::Error,
+                _ => return Err(PyValueError::new_err("longer must be \"cut\" or \"error\"")),
+            };
+            let pad = PadOptions::default().with_value(value.0).with_max_length(max_length);
+            (Form::Pad(pad.with_side(side).with_longer(longer)), (dtype, nulls))
+        }
+        "arrow" if rest.is_empty() => (Form::Arrow, (None, None)),
+        "dense" => (Form::Dense, rest.extract()?),
+        "ragged" => (Form::Ragged, rest.extract()?),
+        // The dtype of a column whose form follows from its type.
+        "tensor" => (Form::Auto, rest.extract()?),
+        _ => return Err(wrong(form, must)),
+    };
+    let options = ColumnOptions::default().with_form(form);
+    let options = options.with_dtype(dtype.map(|dtype| dtype.0));
+    Ok(options.with_nulls(nulls.map(|nulls| nulls.0)))
+}
+
+/// The features, or with a label a pair of both.
+pub(super) fn into_python(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyAny>> {
+    let features = match batch.features {
+        Features::Matrix(matrix) => tensor(py, matrix)?,
+        Features::Columns(columns) => {
+            let dict = PyDict::new(py);
+            for column in columns {
+                let field = column.field().cloned();
+                let name = field.as_ref().map_or("", |field| field.name());
+                dict.set_item(name, self::column(py, column)?)?;
+            }
+            dict.into_any()
+        }
+    };
+    match batch.label {
+        None => Ok(features),
+        Some(label) => Ok((features, column(py, label)?).into_pyobject(py)?.into_any()),
+    }
+}
+
+fn column(py: Python<'_>, column: BatchColumn) -> PyResult<Bound<'_, PyAny>> {
+    match column {
+        BatchColumn::Tensor(made) => tensor(py, made),
+        BatchColumn::Ragged(made, field) => rows::ragged(py, made, Some(&field)),
+        BatchColumn::Padded(made, field) => rows::padded(py, made, Some(&field)),
+        BatchColumn::Arrow(array, field) => {
+            // Null structs make null fields, whatever the schema says.
+            let field = match array.null_count() > 0 && !field.is_nullable() {
+                true => field.as_ref().clone().with_nullable(true).into(),
+                false => field,
+            };
+            Ok(Bound::new(py, PyArray::try_new(array, field)?)?.into_any())
+        }
+    }
+}
+
+/// A tensor, or with a mask a pair of them.
+fn tensor(py: Python<'_>, made: BatchTensor) -> PyResult<Bound<'_, PyAny>> {
+    let BatchTensor { values, mask, field, meaning } = made;
+    PyTensor::of_column(values, field.as_ref(), meaning).with_mask(py, mask)
+}
