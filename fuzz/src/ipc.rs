@@ -238,6 +238,8 @@ fn dense(source: Source<'_>, options: &ExportOptions, whole: Option<(&ArrayRef, 
     }
     // A byte that is not there would be ASan's.
     let memory = memory(&tensor);
+    // The cells of lists are those of their values, which `ragged` looks at.
+    let whole = whole.filter(|(array, _)| !is_ragged(array.data_type()));
     let Some((array, field)) = whole else { return };
     assert_eq!(usize::try_from(tensor.shape()[0]), Ok(array.len()));
     let Some(expected) = cells::of(array, field) else { return };

@@ -20,7 +20,9 @@ __all__ = [
     "Array",
     "Batches",
     "Field",
+    "MaskedPadded",
     "MaskedRagged",
+    "Padded",
     "Plan",
     "Ragged",
     "Step",
@@ -39,6 +41,7 @@ __all__ = [
     "asdlpack",
     "explain",
     "from_dlpack",
+    "from_padded",
     "from_ragged",
     "ragged",
     "record_batch",
@@ -128,7 +131,7 @@ class Array:
         columns: Sequence[str] | None = None,
         physical: bool = False,
     ) -> Tensor:
-        """The array as a Tensor; the options are those of the function to_tensor."""
+        """The array as a Tensor; the options are those of the function to_tensor, which has pad and max_length too."""
     @overload
     def to_tensor(
         self,
@@ -386,6 +389,26 @@ def from_ragged(
     >>> pa.array(arrow_dlpack.from_ragged(values, offsets)).to_pylist()
     [[1, 2], [], [3]]"""
 
+def from_padded(
+    values: SupportsDLPack | CapsuleType,
+    lengths: SupportsDLPack | CapsuleType,
+    /,
+    *,
+    type: ArrowType | None = None,
+    mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
+) -> Array:
+    """Lists from a tensor (rows, length, ...) whose rows are padded on the right, and a tensor of the rows' lengths:
+    row i is values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
+
+    type, mask: those of from_ragged.
+
+    Raises BufferError for lengths that are not of the rows, or are longer than they.
+
+    >>> import arrow_dlpack, numpy as np, pyarrow as pa
+    >>> values = np.array([[1, 2], [0, 0], [3, 0]])
+    >>> pa.array(arrow_dlpack.from_padded(values, np.array([2, 0, 1]))).to_pylist()
+    [[1, 2], [], [3]]"""
+
 @overload
 def to_tensor(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -397,11 +420,14 @@ def to_tensor(
     copy: bool | None = None,
     columns: Sequence[str] | None = None,
     physical: bool = False,
+    pad: None = None,
+    max_length: None = None,
 ) -> Tensor:
     """Arrow data as one Tensor: an array, concatenated chunks, or a table as a matrix (rows,
     columns).
 
-    obj: any object with __arrow_c_array__ or __arrow_c_stream__.
+    obj: any object with __arrow_c_array__ or __arrow_c_stream__. Lists whose rows have one length become a tensor
+    (rows, length), without a copy; for other lists there are pad and ragged.
     dtype: of the result; by default that of the values. A name, NumPy's code such as "f4", or a dtype of NumPy,
     PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
     into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
@@ -419,13 +445,22 @@ def to_tensor(
     physical: True to convert times, small decimals and dictionary codes as the integers that store them, and
     extension types as their storage; Tensor.field and Tensor.dictionary say what they mean. Codes are of the
     source's own type, which may be unsigned: for nulls=-1 pass dtype="int64".
+    pad: for a column of lists, texts or binaries, a number that fills each row after its values. The result is a
+    named tuple (values, lengths) of tensors: (rows, length), and how many values each row has. Null rows become
+    padding unless nulls is "error", and with nulls="mask" a mask of the rows is the third tensor.
+    max_length: with pad, the length of all rows, of which longer ones lose their last values; None for that of
+    the longest row.
 
     >>> import arrow_dlpack, numpy as np, pyarrow as pa
     >>> table = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
     >>> np.asarray(arrow_dlpack.to_tensor(table, nulls=0))
     array([[1.5, 1. ],
            [0. , 2. ],
-           [2.5, 3. ]])"""
+           [2.5, 3. ]])
+    >>> np.asarray(arrow_dlpack.to_tensor(pa.array([[1, 2], [], [3]]), pad=-1).values)
+    array([[ 1,  2],
+           [-1, -1],
+           [ 3, -1]])"""
 
 @overload
 def to_tensor(
@@ -438,7 +473,37 @@ def to_tensor(
     copy: bool | None = None,
     columns: Sequence[str] | None = None,
     physical: bool = False,
+    pad: None = None,
+    max_length: None = None,
 ) -> tuple[Tensor, Tensor]: ...
+@overload
+def to_tensor(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls = "error",
+    order: Literal["C"] = "C",
+    copy: bool | None = None,
+    columns: None = None,
+    physical: bool = False,
+    pad: float,
+    max_length: int | None = None,
+) -> Padded: ...
+@overload
+def to_tensor(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Literal["mask"] = ...,
+    order: Literal["C"] = "C",
+    copy: bool | None = None,
+    columns: None = None,
+    physical: bool = False,
+    pad: float,
+    max_length: int | None = None,
+) -> MaskedPadded: ...
 @overload
 def to_tensor_dict(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -518,8 +583,8 @@ def explain(
     mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
 ) -> Plan:
     """What a conversion would copy with the same options, and why: a Plan. For Arrow data the conversion is to_tensor,
-    or ragged with ragged=True, which takes offset_type too; for tensors it is from_dlpack, with copy, type, device
-    and mask.
+    with pad and max_length too, or ragged with ragged=True, which takes offset_type; for tensors it is from_dlpack,
+    with copy, type, device and mask.
 
     It raises what the conversion would raise, except errors for values that do not fit the dtype. An object that
     can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.
@@ -545,6 +610,8 @@ def explain(
     physical: bool = False,
     ragged: bool = False,
     offset_type: Dtype | None = None,
+    pad: float | None = None,
+    max_length: int | None = None,
 ) -> Plan: ...
 def asdlpack(
     obj: SupportsDLPack
@@ -616,6 +683,7 @@ def _open_batches(
     progress: Any,
     skip: int = 0,
     resume: tuple[int, int, int] | None = None,
+    forms: Mapping[str, tuple[Any, ...]] | None = None,
 ) -> Batches[Any]: ...
 def _resume_shuffle(
     rows: int, batch_size: int, shuffle: tuple[int, int], batches: int
@@ -660,6 +728,19 @@ class MaskedRagged(NamedTuple):
 
     values: Tensor
     offsets: Tensor
+    mask: Tensor
+
+class Padded(NamedTuple):
+    """Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values that are not padding. A mask says which rows are valid."""
+
+    values: Tensor
+    lengths: Tensor
+
+class MaskedPadded(NamedTuple):
+    """Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values that are not padding. A mask says which rows are valid."""
+
+    values: Tensor
+    lengths: Tensor
     mask: Tensor
 
 @final

@@ -89,6 +89,12 @@ def tensor(name: str, layout: str, **options: object) -> dict:
     return case(name, layout, "tensor", options, expect=found)
 
 
+def no_rows(name: str) -> dict:
+    """A column of lists without rows, as one tensor."""
+    values = rows(column(name, "empty")).values.values
+    return case(name, "empty", "tensor", {}, expect=described(values.reshape(0, 0), 0))
+
+
 def ragged(name: str, layout: str, **options: object) -> dict:
     """A column as values and offsets."""
     found = rows(column(name, layout))

@@ -11,7 +11,7 @@ import case_columns
 import cases
 import pyarrow as pa
 from case_back import back_cases
-from case_expect import COLUMNS, null_cases, ragged, refusal, row, tensor
+from case_expect import COLUMNS, no_rows, null_cases, ragged, refusal, row, tensor
 from case_table import write_readme
 
 NUMBERS = [*case_columns.INTS, *case_columns.FLOATS]
@@ -131,11 +131,14 @@ def ragged_cases() -> list[dict]:
     lists = [f"{large}list{view}" for view in ("", "_view") for large in ("", "large_")]
     texts = ["string", "large_string", "string_view", "binary", "large_binary", "binary_view"]
     for name in (*lists, *texts, "json"):
-        found += [refusal(name, "type", "ragged", EVERY)]
+        # Lists of one length are a tensor, and no rows have one.
+        uneven = [layout for layout in EVERY if layout != "empty" or name not in lists]
+        found += [refusal(name, "type", "ragged", uneven)]
         found += [ragged(name, layout) for layout in EVERY]
         found += [refusal(f"{name}_nulls", "type", "2 nulls", door="ragged")]
         found += [ragged(f"{name}_nulls", layout, nulls="mask") for layout in ("whole", "tail")]
         found += [ragged(f"{name}_nulls", "sliced")]
+    found += [no_rows(name) for name in lists]
     for name in ("list_hidden", "large_list_hidden", "string_hidden"):
         found += [ragged(name, layout, nulls="mask") for layout in ("whole", "tail", "sliced")]
     for name in ("list_view_scattered", "list_of_bools", "list_of_pairs"):

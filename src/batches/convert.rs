@@ -114,28 +114,29 @@ impl Converter {
             Form::Arrow => Planned::Arrow(rows_as_they_are(&arrays, options)?, field),
             Form::Ragged => Planned::Ragged(export::prepare_ragged(source, options, None)?, field),
             Form::Pad(pad) => Planned::Padded(export::prepare_padded(source, pad, options)?, field),
-            Form::Auto | Form::Tensor if export::is_list(read.data_type()) => {
-                // What lists become does not depend on their lengths.
-                return Err(export::unsupported(read.data_type()));
-            }
-            Form::Auto | Form::Tensor | Form::Dense => {
-                let prepared = export::prepare(source, options)?;
-                let (field, meaning) = match &self.coded[index] {
-                    None => (field, None),
-                    Some(coded) => (Arc::clone(&coded.field), Some(coded.meaning()?)),
-                };
-                Planned::Tensor(PlannedTensor { prepared, field: Some(field), meaning })
-            }
+            Form::Auto | Form::Tensor | Form::Dense => Planned::Tensor(self.tensor(source, index)?),
         })
+    }
+
+    /// A column as a tensor; lists only if they are to be dense, because nothing depends on their lengths otherwise.
+    fn tensor(&self, source: Source<'_>, index: usize) -> Result<PlannedTensor, Error> {
+        let ColumnForm { form, options } = &self.forms[index];
+        let prepared = match form {
+            Form::Dense => export::prepare(source, options)?,
+            _ => export::prepare_by_type(source, options)?,
+        };
+        let (field, meaning) = match &self.coded[index] {
+            None => (&self.schema.fields()[index], None),
+            Some(coded) => (&coded.field, Some(coded.meaning()?)),
+        };
+        Ok(PlannedTensor { prepared, field: Some(Arc::clone(field)), meaning })
     }
 
     fn matrix(&self, pieces: &[RecordBatch], width: usize) -> Result<PlannedTensor, Error> {
         let options = &self.matrix;
         if !self.is_table {
-            return match self.column(pieces, 0)? {
-                Planned::Tensor(tensor) => Ok(tensor),
-                _ => Err(export::unsupported(self.schema.field(0).data_type())),
-            };
+            let arrays = chunks::column(pieces, 0);
+            return self.tensor(Source::Chunks(&arrays, &self.schema.fields()[0]), 0);
         }
         let prepared = if self.has_label {
             let features: Vec<usize> = (0..width).collect();

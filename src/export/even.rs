@@ -38,9 +38,9 @@ impl Even {
     fn plan(source: Source<'_>, options: &ExportOptions, is_mask: bool) -> Result<Self, Error> {
         let rows = Lists::read(source, options, |_| false)?;
         let length = length_of(&rows)?;
-        let has_nulls = rows.iter().any(|rows| rows.null_count() > 0);
+        let is_padded = length > 0 && rows.iter().any(|rows| rows.null_count() > 0);
         // What is padded is copied then, and a mask shows no values.
-        let inner = if has_nulls { CopyPolicy::IfNeeded } else { options.copy };
+        let inner = if is_padded { CopyPolicy::IfNeeded } else { options.copy };
         let of_values = if is_mask { CopyPolicy::IfNeeded } else { inner };
         let mut lists = Lists::plan(rows, &options.clone().with_copy(of_values)).map_err(nulls)?;
         let values = lists.shape();
@@ -49,18 +49,19 @@ impl Even {
             lists.values = lists.values.into_mask(cells, inner)?;
         }
         let rows = lists.count();
-        if !has_nulls && rows.checked_mul(length) != usize::try_from(lists.values.rows).ok() {
+        if !is_padded && rows.checked_mul(length) != usize::try_from(lists.values.rows).ok() {
             return Err(changed());
         }
         let target = &lists.values.target;
         let fill = target.fill.unwrap_or_default();
         let frame = Frame::new([rows, length], &values, target.dtype, fill)?;
         let mut plan = lists.values.plan.clone();
-        if has_nulls {
-            plan = plan.and(frame.plan(CopyReason::Padded(length), options.copy)?);
+        if is_padded {
+            let reasons = vec![CopyReason::Padded(length)];
+            plan = plan.and(Plan::of(reasons, frame.nbytes()?, options.copy)?);
         }
         let shape = frame.shape.clone();
-        Ok(Self { plan, shape, lists, length, frame: has_nulls.then_some(frame) })
+        Ok(Self { plan, shape, lists, length, frame: is_padded.then_some(frame) })
     }
 
     pub(super) fn dtype(&self) -> DLDataType {

@@ -44,11 +44,11 @@ use crate::plan::Plan;
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
-pub(crate) use prepare::share;
 pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
+pub(crate) use prepare::{prepare_by_type, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
-pub(crate) use refusal::{is_list, is_ragged, nulls, unsupported, way_out};
+pub(crate) use refusal::{is_list, is_ragged, nulls, way_out};
 pub use source::Source;
 pub(crate) use source::{check_columns, check_type};
 

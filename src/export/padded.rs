@@ -200,11 +200,14 @@ pub fn prepare_padded<'a>(
     let rows = lists.count();
     let mut frame = Frame::new([rows, width], &lists.shape(), dtype, fill)?;
     frame.padding.is_left = pad.side == Side::Left;
-    let lengths = if rows == 0 { Vec::new() } else { vec![CopyReason::Lengths] };
+    let step = |reason, nbytes| {
+        // An empty result needs no copy.
+        Plan::of(if nbytes == 0 { Vec::new() } else { vec![reason] }, nbytes, options.copy)
+    };
     let nbytes = rows.checked_mul(size_of::<i64>()).ok_or(Error::Overflow("length"))?;
     let mut plan = lists.values.plan.clone();
-    plan = plan.and(frame.plan(CopyReason::Padded(width), options.copy)?);
-    plan = plan.and(Plan::of(lengths, nbytes, options.copy)?);
+    plan = plan.and(step(CopyReason::Padded(width), frame.nbytes()?)?);
+    plan = plan.and(step(CopyReason::Lengths, nbytes)?);
     let mask = (options.nulls == NullPolicy::Masked).then_some(options.copy);
     if let Some(copy) = mask {
         plan = plan.and(Column::mask_plan(rows, copy)?);
@@ -268,9 +271,8 @@ impl Frame {
         Ok(Self { shape: shape.collect(), padding })
     }
 
-    pub(super) fn plan(&self, reason: CopyReason, copy: CopyPolicy) -> Result<Plan, Error> {
-        let nbytes = self.padding.nbytes()?;
-        Plan::of(if nbytes == 0 { Vec::new() } else { vec![reason] }, nbytes, copy)
+    pub(super) fn nbytes(&self) -> Result<usize, Error> {
+        self.padding.nbytes()
     }
 
     /// Pads rows of these lengths, whose values follow one another.

@@ -101,6 +101,20 @@ pub fn prepare<'a>(
     Ok(Prepared { values, mask })
 }
 
+/// [`prepare`] of a column of a table: lists are refused, whatever their lengths, because what a column of a table
+/// becomes follows from its type.
+pub(crate) fn prepare_by_type<'a>(
+    source: impl Into<Source<'a>>,
+    options: &ExportOptions,
+) -> Result<Prepared, Error> {
+    let source = source.into();
+    if is_lists(source) {
+        // A list is not read as cells.
+        chunks(source, options)?;
+    }
+    prepare(source, options)
+}
+
 impl Prepared {
     /// What [`run`](Self::run) will copy, and why.
     pub fn plan(&self) -> Plan {
@@ -209,15 +223,7 @@ pub fn prepare_columns<'a>(
     let count = check_columns(batches, schema)?;
     let (mut columns, mut refusals) = (Vec::with_capacity(count), Refusals::default());
     for (index, field) in schema.fields().iter().enumerate() {
-        let chunks = column(batches, index);
-        let prepared = match refusal::is_list(field.data_type()) {
-            // What a column of a table becomes does not depend on its values.
-            true => {
-                let types = chunks.iter().try_for_each(|chunk| check_type(chunk, field));
-                types.and(Err(refusal::unsupported(field.data_type())))
-            }
-            false => prepare((&*chunks, &**field), options),
-        };
+        let prepared = prepare_by_type((&*column(batches, index), &**field), options);
         let prepared = refusals.note(field.name(), prepared);
         columns.extend(prepared.map(|prepared| (Arc::clone(field), prepared)));
     }

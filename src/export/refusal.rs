@@ -6,7 +6,7 @@ use arrow_schema::{DataType, Field};
 use crate::error::Error;
 
 /// The error for a type that cannot be exported.
-pub(crate) fn unsupported(data_type: &DataType) -> Error {
+pub(super) fn unsupported(data_type: &DataType) -> Error {
     Error::UnsupportedType { data_type: data_type.clone(), way_out: way_out(data_type) }
 }
 
