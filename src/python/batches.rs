@@ -38,6 +38,9 @@ const A_WHILE: Duration = Duration::from_millis(50);
 /// Chunks in order, each with the number of bytes that were moved to align it.
 type ArrayChunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
 
+/// A [`Resume`].
+type ResumeArg = (usize, usize, u64);
+
 /// The queues of batches whose thread may be running, with their process ids.
 type Queues = Vec<(u32, Arc<Queue>)>;
 
@@ -257,7 +260,7 @@ pub(super) fn _open_batches(
     prefetch: usize,
     progress: Option<Py<PyAny>>,
     skip: usize,
-    resume: Option<(usize, usize, u64)>,
+    resume: Option<ResumeArg>,
     forms: Option<FormsArg>,
 ) -> PyResult<PyBatches> {
     let mut options = BatchOptions::default()
@@ -323,7 +326,7 @@ pub(super) fn _resume_shuffle(
     batch_size: usize,
     shuffle: (usize, u64),
     batches: usize,
-) -> PyResult<Option<(PyTensor, usize, (usize, usize, u64))>> {
+) -> PyResult<Option<(PyTensor, usize, ResumeArg)>> {
     let found = py.detach(|| resume(rows, batch_size.max(1), shuffle, batches)).map_err(refused)?;
     let Some((positions, read, Resume { rows, left, random })) = found else { return Ok(None) };
     let count = [i64::try_from(rows).map_err(|_| Error::Overflow("number of rows"))?];

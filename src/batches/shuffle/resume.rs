@@ -53,14 +53,14 @@ pub(crate) fn resume(
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::RecordBatchIterator;
+    use arrow_array::{ArrayRef, RecordBatchIterator};
 
     use super::*;
     use crate::batches::{BatchOptions, Batches, Shuffle};
 
     fn numbered(rows: impl Iterator<Item = u64>) -> RecordBatch {
-        let x = Arc::new(UInt64Array::from_iter_values(rows));
-        RecordBatch::try_from_iter([("x", x as _)]).unwrap()
+        let x: ArrayRef = Arc::new(UInt64Array::from_iter_values(rows));
+        RecordBatch::try_from_iter([("x", x)]).unwrap()
     }
 
     fn all(rows: Vec<RecordBatch>, options: &BatchOptions) -> Vec<Vec<u64>> {
@@ -68,7 +68,7 @@ mod tests {
         let reader = RecordBatchIterator::new(rows.into_iter().map(Ok), schema);
         let batches = Batches::try_new(reader, options).unwrap();
         let values = |batch: crate::batches::Batch| {
-            batch.column("x").unwrap().values.as_slice::<u64>().unwrap().to_vec()
+            batch.tensor("x").unwrap().values.as_slice::<u64>().unwrap().to_vec()
         };
         batches.map(|batch| values(batch.unwrap())).collect()
     }
