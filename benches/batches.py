@@ -149,7 +149,7 @@ def of_a_table_as_matrices() -> Made:
         "ours, read ahead": "rows_of(ours(table, format='matrix', prefetch=4))",
         "ours, DataLoader": "rows_of(loader(table, format='matrix'))",
         "ours, DataLoader, shares": "rows_of(loader(table, format='matrix', writable=False))",
-        "ours, shuffled": "rows_of(ours(table, format='matrix', local_shuffle_buffer_size=20_000))",
+        "ours, shuffled": "rows_of(ours(table, format='matrix', shuffle=20_000))",
         "pyarrow, column_stack": "rows_of(stacked(table.to_batches(BATCH)))",
         "pyarrow, to_tensor": "rows_of(tensors(table.to_batches(BATCH)))",
         "polars, to_torch": "rows_of(polars(frames(frame)))",

@@ -17,10 +17,21 @@ LIMIT = 2_120_000  # bytes
 EXPECTED = [
     "__init__.py",
     "__main__.py",
+    "_ahead.py",
     "_batches.py",
+    "_buckets.py",
     "_columns.py",
     "_core.abi3.so",
     "_core.pyi",
+    "_encode.py",
+    "_epoch.py",
+    "_epochs.py",
+    "_frameworks.py",
+    "_loader.py",
+    "_settings.py",
+    "_shares.py",
+    "_sources.py",
+    "_wishes.py",
 ]
 EXPECTED += ["py.typed", "torch.py", "typing.py", "udf.py"]
 

@@ -44,14 +44,24 @@ from ._core import (
     to_tensor,
     to_tensor_dict,
 )
+from ._loader import Loader
+from ._wishes import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
 from .udf import tensor_udf
 
 __all__ = [
     "Array",
+    "AsArrow",
     "Batches",
+    "ByLength",
+    "ByTokens",
+    "Cast",
+    "Categories",
+    "Dense",
     "Field",
+    "Loader",
     "MaskedPadded",
     "MaskedRagged",
+    "Pad",
     "Padded",
     "Plan",
     "Ragged",

@@ -136,9 +136,7 @@ def is_list(kind):
 
 def shuffled(array):
     stream = pa.table({"x": pa.chunked_array([array, array])})
-    for _ in zip(
-        range(2), ad.iter_batches(stream, batch_size=2, local_shuffle_buffer_size=4), strict=False
-    ):
+    for _ in zip(range(2), ad.iter_batches(stream, batch_size=2, shuffle=4), strict=False):
         pass
 
 

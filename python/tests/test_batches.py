@@ -233,7 +233,7 @@ def test_codes_in_one_batch_are_of_one_dictionary():
     chunks = [pa.array(["a", "b", "a"]), pa.array(["c", "b", "b"])]
     column = pa.chunked_array([chunk.dictionary_encode() for chunk in chunks])
     words = [*chunks[0].to_pylist(), *chunks[1].to_pylist()]
-    for shuffle in {}, {"local_shuffle_buffer_size": 4, "seed": 1}:
+    for shuffle in {}, {"shuffle": 4, "seed": 1}:
         found = []
         for batch in iter_batches(pa.table({"w": column}), batch_size=2, physical=True, **shuffle):
             dictionary = pa.array(batch["w"].dictionary).to_pylist()
@@ -264,12 +264,12 @@ WRONG = [
     ({"columns": "x"}, TypeError, "columns must be a list of names"),
     ({"nulls": "none"}, ValueError, 'nulls must be "error", "nan", "mask" or a number'),
     ({"dtype": "float33"}, ValueError, "float33"),
-    ({"drop_last": True}, TypeError, "drop_last and local_shuffle_buffer_size need a batch_size"),
-    ({"local_shuffle_buffer_size": 9}, TypeError, "need a batch_size"),
-    ({"seed": 1}, TypeError, "seed is for local_shuffle_buffer_size"),
-    ({"batch_size": 1, "local_shuffle_buffer_size": 0}, ValueError, "at least 1"),
+    ({"drop_last": True}, TypeError, "drop_last and shuffle need a batch_size"),
+    ({"shuffle": 9}, TypeError, "need a batch_size"),
+    ({"seed": 1}, TypeError, "seed is for shuffle"),
+    ({"batch_size": 1, "shuffle": 0}, ValueError, "at least 1"),
     (
-        {"batch_size": 1, "local_shuffle_buffer_size": 5, "seed": -1},
+        {"batch_size": 1, "shuffle": 5, "seed": -1},
         ValueError,
         "seed must be an integer of at least 0",
     ),
@@ -301,7 +301,7 @@ def test_what_is_no_source_is_refused(source):
     shuffled=st.booleans(),
 )
 def test_shards_have_each_row_once_in_batches_of_exactly_so_many(rows, ends, size, count, shuffled):
-    options = {"local_shuffle_buffer_size": 10, "seed": 3} if shuffled else {}
+    options = {"shuffle": 10, "seed": 3} if shuffled else {}
     found = []
     for index in range(count):
         source = in_chunks(pa.table({"x": np.arange(rows)}), ends)
@@ -342,7 +342,7 @@ def test_shuffled_rows_are_each_there_once_and_whole(
             label="y",
             nulls=-1,
             drop_last=drop_last,
-            local_shuffle_buffer_size=buffer,
+            shuffle=buffer,
             seed=seed,
             prefetch=prefetch,
         )
@@ -368,7 +368,7 @@ def test_the_seed_alone_decides_the_order(ends, prefetch):
         batches = iter_batches(
             in_chunks(NUMBERS, ends),
             batch_size=3,
-            local_shuffle_buffer_size=4,
+            shuffle=4,
             seed=seed,
             prefetch=prefetch,
         )
@@ -380,7 +380,7 @@ def test_the_seed_alone_decides_the_order(ends, prefetch):
 
 def test_without_a_seed_each_order_is_another():
     table = pa.table({"x": np.arange(100)})
-    options = {"batch_size": 100, "local_shuffle_buffer_size": 100}
+    options = {"batch_size": 100, "shuffle": 100}
     first, second = (rows_of(iter_batches(table, **options)) for _ in range(2))
     assert first != second
 
@@ -389,7 +389,7 @@ def test_every_order_is_as_likely_as_the_others():
     table = pa.table({"x": np.arange(3)})
     orders = {}
     for seed in range(3000):
-        batches = iter_batches(table, batch_size=3, local_shuffle_buffer_size=3, seed=seed)
+        batches = iter_batches(table, batch_size=3, shuffle=3, seed=seed)
         order = tuple(plain(next(batches))["x"])
         orders[order] = orders.get(order, 0) + 1
     assert len(orders) == 6
@@ -400,7 +400,7 @@ def test_every_order_is_as_likely_as_the_others():
 def test_the_buffer_mixes_rows_that_are_far_apart():
     rows, buffer = 10_000, 1000
     table = pa.table({"x": np.arange(rows)})
-    options = {"batch_size": 100, "local_shuffle_buffer_size": buffer, "seed": 3}
+    options = {"batch_size": 100, "shuffle": buffer, "seed": 3}
     batches = list(iter_batches(table, **options))
     x = np.concatenate([np.from_dlpack(batch["x"]) for batch in batches])
     assert np.abs(x - np.arange(rows)).mean() > buffer / 4

@@ -54,7 +54,7 @@ def test_an_error_in_the_source_comes_after_all_rows_before_it(prefetch, size):
 
 @PREFETCH
 def test_of_a_shuffled_source_that_fails_no_row_is_lost_either(prefetch):
-    options = {"batch_size": 4, "local_shuffle_buffer_size": 1000, "prefetch": prefetch}
+    options = {"batch_size": 4, "shuffle": 1000, "prefetch": prefetch}
     found, error = drained(iter_batches(Source(fails_at=3), **options))
     assert sorted(found) == list(range(30))
     assert "the disk is on fire" in str(error)
@@ -404,7 +404,7 @@ def test_nothing_is_left_behind():
                 next(batches)
             # Not a source that fails: pyarrow keeps a few hundred bytes of each such error.
             drained(iter_batches(pa.table({"x": [1, None]}), prefetch=prefetch))
-            iter_batches(Source(), local_shuffle_buffer_size=9, batch_size=2, prefetch=prefetch)
+            iter_batches(Source(), shuffle=9, batch_size=2, prefetch=prefetch)
         # CPython 3.11 crashes if tracing stops while a thread asks for the GIL.
         until(lambda: threads() <= others)
         gc.collect()
@@ -666,6 +666,6 @@ def test_rows_that_cannot_be_counted_are_an_error():
     )
     with pytest.raises((ValueError, BufferError), match="overflow"):
         list(found)
-    buffer = {"batch_size": 1 << 61, "local_shuffle_buffer_size": 1 << 61}
+    buffer = {"batch_size": 1 << 61, "shuffle": 1 << 61}
     with pytest.raises(MemoryError):
         list(iter_batches(pa.table({"x": rows}), **buffer))

@@ -81,7 +81,7 @@ def test_their_rows_are_batches_of_exactly_so_many(name, folder, prefetch):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_their_rows_are_shuffled_alike(name, folder):
-    options = {"batch_size": 100, "local_shuffle_buffer_size": 2000, "seed": 5}
+    options = {"batch_size": 100, "shuffle": 2000, "seed": 5}
     batches = list(iter_batches(SOURCES[name](folder), columns=["x", "y"], **options))
     x = np.concatenate([np.from_dlpack(batch["x"]) for batch in batches])
     y = np.concatenate([np.from_dlpack(batch["y"]) for batch in batches])

@@ -14,9 +14,10 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 import torch
-from arrow_dlpack import Batches, Tensor, iter_batches
-from arrow_dlpack._batches import IterOptions
-from arrow_dlpack.torch import BatchDataset, DatasetOptions
+from arrow_dlpack import Batches, Loader, Tensor, iter_batches
+from arrow_dlpack._batches import IterOptions, WishOptions
+from arrow_dlpack._loader import AnyOptions, LoaderOptions
+from arrow_dlpack.torch import AnyDatasetOptions, BatchDataset, DatasetOptions
 from batch_sources import ROWS, TABLE, first_file, first_table, part
 from torch.utils.data import DataLoader
 
@@ -71,9 +72,7 @@ def test_together_workers_have_each_row_once_in_batches_of_exactly_so_many(
 
 @pytest.mark.parametrize("workers", [0, 2])
 def test_shuffling_workers_have_each_row_once_and_each_epoch_another_order(folder, workers):
-    dataset = BatchDataset(
-        ds.dataset(folder), batch_size=64, label="y", local_shuffle_buffer_size=200
-    )
+    dataset = BatchDataset(ds.dataset(folder), batch_size=64, label="y", shuffle=200)
     orders = []
     for seed in 1, 1, 2:
         torch.manual_seed(seed)
@@ -91,7 +90,7 @@ def test_epochs_of_persistent_workers_differ_and_repeat_with_torchs_seed():
     """They keep their seed, and their copy of the dataset."""
 
     def epochs(count, workers=2, **options):
-        dataset = BatchDataset(TABLE, batch_size=64, local_shuffle_buffer_size=200, **options)
+        dataset = BatchDataset(TABLE, batch_size=64, shuffle=200, **options)
         loader = DataLoader(
             dataset,
             batch_size=None,
@@ -108,7 +107,10 @@ def test_epochs_of_persistent_workers_differ_and_repeat_with_torchs_seed():
     assert all(sorted(epoch) == list(range(ROWS)) for epoch in found[0])
     assert len(set(found[0])) == 3
     assert found[0] == found[1]
-    assert len(set(epochs(2, workers=1, seed=7))) == 1
+    # With a seed the order goes by the number of the epoch.
+    seeded = epochs(2, workers=1, seed=7)
+    assert len(set(seeded)) == 2
+    assert epochs(2, workers=1, seed=7) == seeded
 
 
 def test_ranks_of_one_seed_have_each_row_once_and_draw_differently():
@@ -117,7 +119,7 @@ def test_ranks_of_one_seed_have_each_row_once_and_draw_differently():
     for rank in range(2):
         torch.manual_seed(3)  # as distributed programs do
         dataset = BatchDataset(
-            TABLE, batch_size=50, local_shuffle_buffer_size=500, shard=(rank, 2), label="y"
+            TABLE, batch_size=50, shuffle=500, rank=rank, world_size=2, label="y"
         )
         ranks.append([loaded(dataset) for _ in range(2)])
     places = []
@@ -130,15 +132,13 @@ def test_ranks_of_one_seed_have_each_row_once_and_draw_differently():
 
 
 def test_the_order_is_drawn_on_the_cpu_whatever_the_default_device():
-    dataset = BatchDataset(TABLE, batch_size=64, local_shuffle_buffer_size=200)
+    dataset = BatchDataset(TABLE, batch_size=64, shuffle=200)
     with torch.device("meta"):
         assert len(list(dataset)) == 16
 
 
-def test_a_seed_is_the_same_order_in_each_epoch_and_another_in_each_worker(folder):
-    dataset = BatchDataset(
-        ds.dataset(folder), batch_size=100, label="y", local_shuffle_buffer_size=500, seed=7
-    )
+def test_a_seed_is_the_same_order_in_each_run_and_another_in_each_worker(folder):
+    dataset = BatchDataset(ds.dataset(folder), batch_size=100, label="y", shuffle=500, seed=7)
     first, second = loaded(dataset, 2), loaded(dataset, 2)
     assert first == second
     # Which places in its part each worker drew first.
@@ -267,14 +267,20 @@ def test_an_error_in_a_worker_is_raised():
         list(loader)
 
 
-def test_editors_see_the_keywords_and_they_are_those_of_iter_batches():
-    """In the signatures, and in what the overloads take."""
-    ours, theirs = (inspect.signature(one).parameters for one in (BatchDataset, iter_batches))
-    shared = {name: kind for name, kind in ours.items() if name not in ("source", "writable")}
-    assert shared == {name: theirs[name] for name in theirs if name not in ("source", "progress")}
-    decided = {"source", "format", "label", "nulls"}
-    assert set(get_type_hints(DatasetOptions)) == ours.keys() - decided
-    assert set(get_type_hints(IterOptions)) == theirs.keys() - decided
+def test_editors_see_the_keywords():
+    """In the overloads, which take those of the signatures."""
+    loader, batches = (
+        inspect.signature(one).parameters.keys() - {"source", "format", "label", "nulls"}
+        for one in (Loader, iter_batches)
+    )
+    assert set(get_type_hints(IterOptions)) == batches
+    assert set(get_type_hints(WishOptions)) == batches
+    assert set(get_type_hints(LoaderOptions)) == loader
+    assert set(get_type_hints(AnyOptions)) == loader - {"transform"}  # which the overloads have
+    assert set(get_type_hints(DatasetOptions)) == loader - {"framework", "progress"}
+    assert set(get_type_hints(AnyDatasetOptions)) == loader - {"framework", "progress"}
+    assert batches - loader == {"shard"}
+    assert len(loader) + 3 == 20
     assert get_origin(Batches[Tensor]) is Batches
 
 
@@ -292,7 +298,9 @@ def test_wrong_arguments_are_named():
 @pytest.mark.parametrize("workers", [0, 2])
 def test_of_several_ranks_each_has_its_part(workers):
     options = {"batch_size": 30, "label": "y"}
-    parts = [BatchDataset(TABLE, shard=(rank, 3), **options) for rank in range(3)]
+    parts = [
+        BatchDataset(TABLE, rank=rank, world_size=3, uneven="allow", **options) for rank in range(3)
+    ]
     found = [row for part in parts for batch in loaded(part, workers) for row in batch]
     assert sorted(found) == list(range(ROWS))
 

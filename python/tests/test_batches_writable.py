@@ -43,7 +43,7 @@ TABLE = pa.table(
         "y": chunked(pa.array(np.arange(ROWS) * 3)),
     }
 )
-SHUFFLED = {"local_shuffle_buffer_size": 20, "seed": 1}
+SHUFFLED = {"shuffle": 20, "seed": 1}
 NUMBERS = TABLE.select(["x", "i", "holes", "y"])
 
 
@@ -83,6 +83,7 @@ def test_writing_to_batches_leaves_the_source_as_it_is(size, prefetch, label, op
     )
     first = train(dataset)
     assert table.equals(before)
+    dataset.set_epoch(0)
     assert train(dataset) == first
 
 
@@ -196,7 +197,7 @@ def memoryview_of(batch):
 
 
 def test_copy_false_counts_what_is_copied_before_there_are_batches():
-    rows = {"batch_size": 10, "local_shuffle_buffer_size": 20}
+    rows = {"batch_size": 10, "shuffle": 20}
     with pytest.raises(BufferError, match="copying was forbidden"):
         iter_batches(TABLE, copy=False, **rows)
     words = pa.table(

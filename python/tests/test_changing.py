@@ -78,7 +78,7 @@ LAYOUTS["dictionary of string"] = (
     [o32], [pa.string(), pa.dictionary("int8", pa.large_string())])
 
 def shuffled(source):
-    for batch in ad.iter_batches(source, batch_size=4, local_shuffle_buffer_size=8, physical=True):
+    for batch in ad.iter_batches(source, batch_size=4, shuffle=8, physical=True):
         pass
 
 PATHS = {

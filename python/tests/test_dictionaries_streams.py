@@ -26,8 +26,8 @@ READ = {
     "all at once": {"batch_size": 10_000},
     "chunk by chunk": {"batch_size": None},
     "ahead": {"prefetch": 2},
-    "shuffled": {"local_shuffle_buffer_size": 20, "seed": 3},
-    "shuffled, ahead": {"local_shuffle_buffer_size": 20, "seed": 3, "prefetch": 2},
+    "shuffled": {"shuffle": 20, "seed": 3},
+    "shuffled, ahead": {"shuffle": 20, "seed": 3, "prefetch": 2},
 }
 
 
@@ -374,7 +374,7 @@ def batches():
 
 def read():
     reader = pa.RecordBatchReader.from_batches(schema, batches())
-    options = {"local_shuffle_buffer_size": 10_000, "physical": True}
+    options = {"shuffle": 10_000, "physical": True}
     return sum(batch["word"].shape[0] for batch in iter_batches(reader, batch_size=100, **options))
 
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

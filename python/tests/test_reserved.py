@@ -90,7 +90,7 @@ def test_rows_of_nothing_are_not_drawn_at_random():
 inner = of_nothing(3 << 20 << 10)
 rows = pa.Array.from_buffers(pa.list_(inner.type, 1 << 20), 3 << 10, [None], children=[inner])
 stream = lambda: pa.table({"x": rows})
-refused(lambda: next(ad.iter_batches(stream(), batch_size=2, local_shuffle_buffer_size=2048)))
+refused(lambda: next(ad.iter_batches(stream(), batch_size=2, shuffle=2048)))
 next(ad.iter_batches(stream(), batch_size=2))
 """)
     assert said.startswith("MemoryError"), said
@@ -111,7 +111,7 @@ refused(lambda: ad.Array(pa.chunked_array([inside(few), inside(many)])))
 def test_rows_that_take_no_memory_are_too_many_for_a_shuffle():
     said = said_by("""
 nothing = pa.Array.from_buffers(pa.binary(0), 1 << 60, [None, pa.py_buffer(b"")])
-options = {"batch_size": 5, "local_shuffle_buffer_size": 1 << 50}
+options = {"batch_size": 5, "shuffle": 1 << 50}
 refused(lambda: next(ad.iter_batches(pa.table({"x": nothing}), **options)))
 """)
     assert said.startswith("MemoryError"), said
@@ -138,7 +138,7 @@ def peak():
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 before = peak()
-batches = ad.iter_batches(table, batch_size=1, local_shuffle_buffer_size=100_000, shard={shard})
+batches = ad.iter_batches(table, batch_size=1, shuffle=100_000, shard={shard})
 assert next(batches)["c0"].shape == (1,)
 print(peak() - before)
 """)

@@ -79,7 +79,7 @@ def refused(column: pa.Array) -> str:
 Array([1, 2])  # type: ignore[arg-type]
 asdlpack([1, 2])  # type: ignore[arg-type]
 asdlpack(b"", copy=1)  # type: ignore[arg-type]
-iter_batches([1, 2])  # type: ignore[call-overload]
+iter_batches([1, 2])  # type: ignore[arg-type]
 iter_batches(Array(b""), format="list")  # type: ignore[arg-type, call-overload]
 iter_batches(Array(b""), size=3)  # type: ignore[arg-type, call-overload]
 BatchDataset(Array(b""), progress=True)  # type: ignore[arg-type, call-overload]

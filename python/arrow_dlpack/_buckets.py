@@ -1,0 +1,123 @@
+"""`ByLength` and `ByTokens`: batches of similar lengths, cut before the engine sees them."""
+
+import random
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from itertools import islice
+from typing import Any
+
+from ._shares import Uneven
+from ._sources import reader_of
+from ._wishes import ByLength, ByTokens
+
+#: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
+_BATCHES, _ROWS = 100, 8192
+
+
+class Bucketed:
+    """Rows as batches of similar lengths, in an order that the seed decides.
+
+    All ranks and workers that pass the same seed cut the same batches, and each takes its turns.
+    """
+
+    def __init__(
+        self, by: ByLength | ByTokens, shuffle: int | None, seed: int, drop_last: bool
+    ) -> None:
+        self._by, self._shuffle, self._drop_last = by, shuffle, drop_last
+        self._random = random.Random(seed)
+
+    def reader(self, stream: Any, world: int, uneven: Uneven) -> Any:
+        """Each record batch is one batch; ranks have equally many, if that is asked for."""
+        reader = reader_of(stream)
+        if reader.schema.names.count(self._by.column) != 1:
+            raise KeyError(f'no column "{self._by.column}" among {reader.schema.names}')
+        batches = self._batches(reader)
+        if world > 1 and uneven != "allow":
+            batches = _rounds(batches, world, uneven)
+        return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches)
+
+    def _batches(self, reader: Any) -> Iterator[Any]:
+        size = self._by.batch_size if isinstance(self._by, ByLength) else 1
+        rows = self._shuffle or (_BATCHES * size if isinstance(self._by, ByLength) else _ROWS)
+        for window in _windows(reader, max(rows // size, 1) * size):
+            order, lengths = self._sorted(window)
+            cuts = list(self._cuts(lengths))
+            if self._shuffle is not None:
+                # A last batch of fewer rows stays the last one.
+                whole = len(cuts) - bool(cuts and cuts[-1][1] - cuts[-1][0] < size)
+                cuts[:whole] = self._random.sample(cuts[:whole], whole)
+            for start, stop in cuts:
+                if not (self._drop_last and stop - start < size):
+                    yield _one(window.take(order.slice(start, stop - start)))
+
+    def _sorted(self, window: Any) -> tuple[Any, list[int]]:
+        """The rows by their lengths, and those."""
+        pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+        column = window.column(self._by.column)
+        kind = column.type
+        is_list = pa.types.is_nested(kind)
+        of = compute.list_value_length if is_list else compute.binary_length
+        lengths = compute.fill_null(of(column).cast(pa.int64()), 0)
+        keys = pa.table({"length": lengths})
+        sort = [("length", "ascending")]
+        if self._shuffle is not None:
+            drawn = pa.array([self._random.random() for _ in range(len(keys))])
+            keys, sort = keys.append_column("drawn", drawn), [*sort, ("drawn", "ascending")]
+        order = compute.sort_indices(keys, sort_keys=sort)
+        return order, compute.take(lengths, order).to_pylist()
+
+    def _cuts(self, lengths: list[int]) -> Iterator[tuple[int, int]]:
+        """Where each batch begins and ends among the sorted rows."""
+        if isinstance(self._by, ByLength):
+            for start in range(0, len(lengths), self._by.batch_size):
+                yield start, min(start + self._by.batch_size, len(lengths))
+            return
+        start, budget = 0, self._by.budget
+        for at, length in enumerate(lengths):
+            if length > budget:
+                raise ValueError(
+                    f'a row of "{self._by.column}" has {length} items, and the budget of a batch '
+                    f"is {budget}"
+                )
+            if (at + 1 - start) * max(length, 1) > budget:
+                yield start, at
+                start = at
+        if start < len(lengths):
+            yield start, len(lengths)
+
+
+def _windows(reader: Any, rows: int) -> Iterator[Any]:
+    """Tables of exactly so many rows, but for the last one."""
+    table = import_module("pyarrow").Table.from_batches
+    held, count = [], 0
+    for batch in reader:
+        held.append(batch)
+        count += batch.num_rows
+        while count >= rows:
+            whole = table(held, reader.schema)
+            yield whole.slice(0, rows)
+            held, count = whole.slice(rows).to_batches(), count - rows
+    if count:
+        yield table(held, reader.schema)
+
+
+def _one(table: Any) -> Any:
+    (batch,) = table.combine_chunks().to_batches()
+    return batch
+
+
+def _rounds(batches: Iterable[Any], world: int, uneven: Uneven) -> Iterator[Any]:
+    """Whole rounds of all ranks; the rest of the last one is dropped, or filled from the first."""
+    if uneven is None:
+        raise ValueError(
+            "how many batches there are is known at their end: say what happens where they are not "
+            'the same number for each rank, uneven="drop", "repeat" or "allow"'
+        )
+    rest, first = iter(batches), None
+    while batch_round := list(islice(rest, world)):
+        first = first or batch_round
+        if len(batch_round) == world:
+            yield from batch_round
+        elif uneven == "repeat":
+            for number in range(world):
+                yield (batch_round + first * world)[number]

@@ -1,0 +1,221 @@
+"""One epoch of a `Loader`: which rows this process reads, and the batches made of them."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from ._ahead import Ahead
+from ._buckets import Bucketed
+from ._core import Array, Batches
+from ._encode import encoded
+from ._settings import Settings, bar_of, seed_of
+from ._shares import Share, Uneven
+from ._sources import Dataset, Piece, Source, pieces_of
+from ._wishes import ByLength, ByTokens
+
+Batch_co = TypeVar("Batch_co", covariant=True)
+
+
+@dataclass
+class Position:
+    """How far an epoch has been handed out."""
+
+    epoch: int
+    batch: int = 0
+    seed: int | None = None
+    share: Share = field(default_factory=Share)
+    #: The number of the rank and worker, and how many there are.
+    part: tuple[int, int] = (0, 1)
+    is_over: bool = False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the engine reads for one share."""
+
+    stream: Any
+    shard: tuple[int, int] = (0, 1)
+    #: Batches that are made, None for all.
+    most: int | None = None
+    #: Batches that are made before the first one that is handed out.
+    skipped: int = 0
+    #: Numbers of batches that are made again after the others.
+    again: Sequence[int] = ()
+
+
+def reading(source: Source, settings: Settings, uneven: Uneven, position: Position) -> Reading:
+    """The rows of this share, by row groups where they can be read alone, else by turns."""
+    share, columns = position.share, settings.read
+    by = settings.batch_size
+    if isinstance(by, (ByLength, ByTokens)):
+        bucketed = Bucketed(by, settings.shuffle, position.seed or 0, settings.drop_last)
+        data = source.read(columns, settings.filter)
+        stream = bucketed.reader(data, share.world, uneven)
+        return Reading(stream, (share.index, share.count), None, position.batch)
+    # Codes of dictionaries are numbered from the first row on.
+    is_wanted = share.count > 1 or settings.shuffle is not None or position.batch > 0
+    is_whole = share.count == 1 or settings.filter is None
+    if by is not None and is_wanted and is_whole and not settings.physical:
+        pieces = source.pieces()
+        if pieces and isinstance(source, Dataset):
+            return _by_groups(source, pieces, settings, uneven, position)
+    return _by_turns(source, settings, uneven, position)
+
+
+def _by_groups(
+    source: Dataset,
+    pieces: Sequence[Piece],
+    settings: Settings,
+    uneven: Uneven,
+    position: Position,
+) -> Reading:
+    share, skipped, most = position.share, position.batch, None
+    chosen = list(pieces)
+    if settings.filter is None:
+        rows = sum(piece.stop - piece.start for piece in pieces)
+        total = settings.batches_of(rows)
+        numbers = share.range_of(total, uneven)
+        if settings.shuffle is None:
+            numbers, skipped = numbers[skipped:], 0
+        most, chosen = len(numbers), []
+        for start, stop in _spans(numbers, total):
+            size = settings.rows or 1
+            chosen += pieces_of(pieces, start * size, min(stop * size, rows))
+    if settings.shuffle is not None:
+        random.Random(seed_of(position.seed or 0, position.part[0])).shuffle(chosen)
+    if not chosen:
+        return Reading(source.read(settings.read, settings.filter), most=0)
+    stream = source.read_pieces(settings.read, chosen, settings.filter)
+    return Reading(stream, most=most, skipped=skipped)
+
+
+def _spans(numbers: range, total: int) -> Iterator[tuple[int, int]]:
+    """Ranges of numbers below `total`, of those that go on beyond it."""
+    start = numbers.start
+    while start < numbers.stop and total > 0:
+        first = start % total
+        last = min(first + numbers.stop - start, total)
+        yield first, last
+        start += last - first
+
+
+def _by_turns(source: Source, settings: Settings, uneven: Uneven, position: Position) -> Reading:
+    share, most, again = position.share, None, []
+    if share.world > 1 and uneven != "allow":
+        total = total_of(source, settings)
+        if total is None:
+            raise TypeError(
+                "how many rows the source has is not known before it has been read, and ranks that "
+                'wait for each other would hang: say uneven="allow", or pass a table, a path or a '
+                "dataset, and a batch_size"
+            )
+        numbers = share.turns(total, uneven)
+        most = sum(number < total for number in numbers)
+        again = [number % total for number in numbers[most:]]
+    stream = source.read(settings.read, settings.filter)
+    return Reading(stream, (share.index, share.count), most, position.batch, again)
+
+
+def total_of(source: Source, settings: Settings) -> int | None:
+    """How many batches all shares make together, if that is known."""
+    rows = None if settings.rows is None else source.rows(settings.filter)
+    return None if rows is None else settings.batches_of(rows)
+
+
+class Epoch(Iterator[Batch_co], Generic[Batch_co]):
+    """The batches of one epoch, from ``iter(loader)``. They are read once.
+
+    close(), or leaving a with block, stops the reader, and returns when the source has been
+    released. Dropping the iterator waits at most a second.
+    """
+
+    def __init__(
+        self,
+        *,
+        source: Source | None,
+        settings: Settings,
+        uneven: Uneven,
+        position: Position,
+        work: Callable[[Any], Any] | None,
+        in_thread: bool,
+        progress: bool,
+    ) -> None:
+        self._position = position
+        self._engine: Batches[Any] | None = None
+        self._ahead: Ahead | None = None
+        self._batches: Iterator[Any] = iter(())
+        if source is None:
+            return
+        read = reading(source, settings, uneven, position)
+        seed = seed_of(position.seed or 0, position.part[0])
+        total = source.rows() if progress and position.share.count == 1 else None
+
+        def opened(stream: Any, shard: tuple[int, int], **options: Any) -> Batches[Any]:
+            stream = encoded(stream, settings.wanted.categories)
+            return settings.open(stream, seed=seed, shard=shard, **options)
+
+        def again() -> Iterator[Any]:
+            for number in read.again:
+                stream = source.read(settings.read, settings.filter)
+                with opened(stream, (number, position.share.count), prefetch=0) as more:
+                    yield from islice(more, 1)
+
+        ahead = settings.prefetch if work is not None and in_thread else 0
+        self._engine = opened(
+            read.stream,
+            read.shard,
+            prefetch=0 if ahead else settings.prefetch,
+            progress=bar_of(total) if progress else None,
+        )
+        batches = _made(self._engine, again(), read.most, read.skipped)
+        if ahead and work is not None:
+            self._ahead = Ahead(batches, work, ahead)
+        self._batches = self._ahead or (batches if work is None else map(work, batches))
+
+    def __next__(self) -> Batch_co:
+        try:
+            batch: Batch_co = next(self._batches)
+        except BaseException as error:
+            self._position.is_over = isinstance(error, StopIteration)
+            self.close()
+            raise
+        self._position.batch += 1
+        return batch
+
+    @property
+    def dictionaries(self) -> dict[str, Array]:
+        """The dictionary of each dictionary column, by its name, as `Batches.dictionaries`."""
+        return {} if self._engine is None else self._engine.dictionaries
+
+    def close(self) -> None:
+        """Stops the reader and releases the source; there are no more batches."""
+        # The loader stays where it is.
+        self._position = Position(0)
+        if self._ahead is not None:
+            self._ahead.close()
+        self._batches = iter(())
+        if self._engine is not None:
+            self._engine.close()
+
+    def __enter__(self) -> "Epoch[Batch_co]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _made(
+    batches: Iterator[Any], again: Iterator[Any], most: int | None, skipped: int
+) -> Iterator[Any]:
+    """So many batches, less the first ones, and those that are made again."""
+    kept = 0
+    for batch in islice(batches, most):
+        if kept >= skipped:
+            yield batch
+        kept += 1
+    for batch in again:
+        if kept >= skipped:
+            yield batch
+        kept += 1

@@ -1,0 +1,271 @@
+"""Epoch after epoch of a source: where a `Loader` stands, and how it resumes and is pickled."""
+
+import pickle
+import secrets
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Generic, Literal, TypeVar
+
+from . import _frameworks
+from ._encode import scanned
+from ._epoch import Epoch, Position, total_of
+from ._frameworks import Framework
+from ._settings import Settings, seed_of
+from ._shares import Share, Uneven, resolved, share_of
+from ._sources import Source, has_no_columns, source_of
+from ._wishes import integer
+
+Batch_co = TypeVar("Batch_co", covariant=True)
+
+#: Of sources that pickle takes by value, and that are not pickled a second time to find that out.
+_BY_VALUE = {"Table", "RecordBatch", "DataFrame", "LazyFrame", "str", "list", "tuple"}
+
+
+class Epochs(Generic[Batch_co]):
+    """What a `Loader` does with its arguments."""
+
+    def __init__(
+        self,
+        *,
+        source: Any,
+        settings: Settings,
+        framework: Framework | None,
+        writable: bool | None,
+        transform: Callable[[Any], Any] | None,
+        rank: int | Literal["auto"] | None,
+        world_size: int | None,
+        uneven: Uneven,
+        progress: bool,
+    ) -> None:
+        resolved(rank, world_size)
+        self._data, self._settings = source, settings
+        self._framework, self._writable, self._transform = framework, writable, transform
+        self._rank, self._world_size, self._uneven = rank, world_size, uneven
+        self._progress = progress
+        self._source: Source | None = None
+        self._was_read = False
+        self._next_epoch = 0
+        self._position: Position | None = None
+        self._resume: dict[str, Any] | None = None
+
+    def __iter__(self) -> Epoch[Batch_co]:
+        return self._iterate(self._framework)
+
+    def _iterate(self, framework: Framework | None) -> Epoch[Any]:
+        """The next epoch, with tensors of this framework."""
+        share = share_of(*self._ranks())
+        source = self._opened(share)
+        if source is not None and source.once:
+            self._was_read = True
+        settings = self._numbered(source)
+        position = self._position = self._start(share, framework)
+        return Epoch(
+            source=source,
+            settings=settings.written(_frameworks.is_writable(framework, self._writable)),
+            uneven=self._uneven,
+            position=position,
+            work=self._work(framework),
+            in_thread=self._transform is not None,
+            progress=self._progress,
+        )
+
+    def __len__(self) -> int:
+        """How many batches an epoch of this rank has, with all its workers."""
+        if self._settings.rows is None:
+            raise TypeError("how many batches there are is known with a batch_size of so many rows")
+        source = None if self._is_function() else self._of_data()
+        total = None if source is None else total_of(source, self._settings)
+        if total is None:
+            raise TypeError(
+                "the source does not know how many rows it has: count the batches of an epoch, or "
+                "pass a table, a path or a dataset"
+            )
+        return Share(*self._ranks()).of_rank(total, self._uneven)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The number of the next epoch, from which the order of a seed is drawn."""
+        self._next_epoch, self._resume, self._position = integer("epoch", epoch, 0), None, None
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the current epoch stands: a few numbers, for JSON. Each process has its own."""
+        if self._resume is not None:
+            return self._resume
+        at = self._position
+        if at is None or at.is_over:
+            at = Position(self._next_epoch)
+        return {
+            "version": 1,
+            "epoch": at.epoch,
+            "batch": at.batch,
+            "seed": at.seed,
+            "part": list(at.part) if at.batch else None,
+            "options": self._fingerprint(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next epoch goes on behind the batch at which `state_dict` was called.
+
+        Its batches are those that would have come, if the source is the same. Rows before them are
+        read again, but for those of a Parquet file that is not shuffled.
+        """
+        if state.get("version") != 1:
+            raise ValueError(f"this is no state of a Loader: {dict(state)!r}")
+        saved, ours = state["options"], self._fingerprint()
+        for name, value in ours.items():
+            if saved.get(name) != value:
+                raise ValueError(
+                    f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
+                    f"{name}={value!r}: its batches would be others"
+                )
+        self._resume = dict(state)
+
+    def torch(self, num_workers: int = 0, **options: Any) -> Any:
+        """PyTorch's DataLoader of these batches, by ``batch_size=None``.
+
+        Each epoch of it has the number of this loader, also where workers start anew. The options
+        are those of DataLoader. Workers are spawned unless multiprocessing_context says otherwise:
+        the libraries that read files have threads, and do not survive a fork.
+        """
+        return import_module("arrow_dlpack.torch").data_loader(self, num_workers, options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if type(self._data).__name__ not in _BY_VALUE:
+            try:
+                pickle.dumps(self._data)
+            except Exception as error:
+                raise TypeError(
+                    f"the source of this Loader, a {type(self._data).__name__}, cannot be pickled, "
+                    "and so not be handed to another process: pass a path, a dataset, or a "
+                    "function of (index, count), at the top of a module, that opens it there"
+                ) from error
+        rank, world_size = self._ranks() if self._rank == "auto" else (self._rank, self._world_size)
+        state = {"_rank": rank, "_world_size": world_size, "_source": None}
+        return {**self.__dict__, **state, "_position": None}
+
+    def _advance(self) -> None:
+        """Counts an epoch that other processes made of copies of this loader."""
+        at = self._next_epoch if self._resume is None else self._resume["epoch"]
+        self._next_epoch, self._resume = at + 1, None
+
+    def _check_writable(self, framework: Framework) -> None:
+        self._settings.written(_frameworks.is_writable(framework, self._writable))
+
+    def _ranks(self) -> tuple[int, int]:
+        return resolved(self._rank, self._world_size)
+
+    def _is_function(self) -> bool:
+        return callable(self._data) and not hasattr(type(self._data), "__arrow_c_stream__")
+
+    def _of_data(self) -> Source:
+        if self._source is None:
+            self._source = source_of(self._data)
+        return self._source
+
+    def _opened(self, share: Share) -> Source | None:
+        """The source, or the part of it that a function returns; None for one without rows."""
+        if self._is_function():
+            if share.world > 1 and self._uneven != "allow":
+                raise TypeError(
+                    "a function opens parts of any size, and ranks that wait for each other would "
+                    'hang where one has fewer batches: say uneven="allow", or pass the files'
+                )
+            part = _part(self._data, share.index, share.count)
+            return None if part is None else source_of(part)
+        source = self._of_data()
+        if source.once and (_in_worker() or self._was_read):
+            raise TypeError(
+                "a reader is read once, by the process that opened it: pass a dataset or a table, "
+                "or a function of (index, count) that opens a reader"
+            )
+        return source
+
+    def _numbered(self, source: Source | None) -> Settings:
+        """The settings, whose categories have words."""
+        settings = self._settings
+        if source is not None and settings.wanted.categories:
+            known = scanned(source, settings.wanted.categories, settings.filter)
+            what = replace(settings.wanted, wishes=settings.wanted.wishes | known)
+            settings = self._settings = replace(settings, wanted=what)
+        return settings
+
+    def _start(self, share: Share, framework: Framework | None) -> Position:
+        """Where the next epoch starts: behind what has been handed out, if it is resumed."""
+        resume, self._resume = self._resume, None
+        part = share.index, share.count
+        reads = Share() if self._is_function() else share
+        if resume is None:
+            epoch, batch, seed = self._next_epoch, 0, None
+        else:
+            epoch, batch, seed = resume["epoch"], resume["batch"], resume["seed"]
+            if batch and tuple(resume["part"]) != part:
+                raise ValueError(
+                    f"the state is that of part {resume['part'][0]} of {resume['part'][1]}, and "
+                    f"this is part {part[0]} of {part[1]}: each rank and worker has its own"
+                )
+        self._next_epoch = epoch + 1
+        if seed is None and self._settings.shuffle is not None:
+            seed = self._drawn(epoch, share, framework)
+        return Position(epoch, batch, seed, reads, part)
+
+    def _drawn(self, epoch: int, share: Share, framework: Framework | None) -> int:
+        """The seed of an epoch, the same for all shares where one is given."""
+        if self._settings.seed is not None:
+            return seed_of(self._settings.seed, epoch)
+        if self._settings.rows is None and share.count > 1:
+            if share.world > 1:
+                raise TypeError("ranks that sort and shuffle the same rows need one seed=")
+            worker = import_module("torch.utils.data").get_worker_info()
+            return seed_of(int(worker.seed - worker.id), epoch)
+        if framework == "torch":
+            # The default device may be another one.
+            torch = import_module("torch")
+            return int(torch.randint(2**62, (), device="cpu"))
+        return secrets.randbits(64)
+
+    def _work(self, framework: Framework | None) -> Callable[[Any], Any] | None:
+        """What Python does with each of the engine's batches, if anything."""
+        labels = self._settings.wanted.labels
+        labels = labels if len(labels) > 1 else []
+        take = None if framework is None else _frameworks.taker(framework)
+        transform = self._transform
+        if not labels and take is None:
+            return transform
+
+        def work(batch: Any) -> Any:
+            if labels:
+                batch = batch, {name: batch.pop(name) for name in labels}
+            if take is not None:
+                batch = _frameworks.mapped(batch, take)
+            return batch if transform is None else transform(batch)
+
+        return work
+
+    def _fingerprint(self) -> dict[str, Any]:
+        """What decides which rows are in a batch."""
+        settings = self._settings
+        return {
+            "batch_size": settings.rows or repr(settings.batch_size),
+            "shuffle": settings.shuffle,
+            "seed": settings.seed,
+            "drop_last": settings.drop_last,
+            "filter": None if settings.filter is None else str(settings.filter),
+            "uneven": self._uneven,
+        }
+
+
+def _in_worker() -> bool:
+    data: Any = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
+
+
+def _part(source: Callable[[int, int], Any], index: int, count: int) -> Any:
+    """What the function returns, and None for a part that has no rows."""
+    try:
+        part = source(index, count)
+    except Exception as error:
+        error.add_note(f"in the function for part {index} of {count}; None is one without rows")
+        raise
+    # If the first part has no files, there are none at all, and this is no way to tell that.
+    return None if index > 0 and has_no_columns(part) else part

@@ -1,0 +1,167 @@
+"""What ``iter_batches`` and ``Loader`` tell the engine: their arguments, judged once."""
+
+import random
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, Literal, TypedDict
+
+from . import _core
+from ._core import Batches
+from ._wishes import ByLength, ByTokens, Columns, Wanted, integer, wanted
+from .typing import Dtype, Nulls
+
+
+class Options(TypedDict, total=False):
+    """What decides nothing about what is in a batch."""
+
+    dtype: Dtype | None
+    filter: Any
+    drop_last: bool
+    shuffle: int | None
+    seed: int | None
+    prefetch: int
+    physical: bool
+    copy: bool | None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Arguments that have been checked."""
+
+    wanted: Wanted
+    batch_size: int | ByLength | ByTokens | None
+    dtype: Dtype | None
+    matrix: bool
+    nulls: Nulls | Literal["mask"]
+    filter: Any
+    drop_last: bool
+    shuffle: int | None
+    seed: int | None
+    prefetch: int
+    physical: bool
+    copy: bool | None
+
+    @property
+    def rows(self) -> int | None:
+        """Of each batch but the last one, if that is said."""
+        return self.batch_size if isinstance(self.batch_size, int) else None
+
+    @property
+    def read(self) -> list[str] | None:
+        """The columns that are read of the source, None for all."""
+        columns, of = self.wanted.columns, self.batch_size
+        if columns is None:
+            return None
+        lengths = [of.column] if isinstance(of, (ByLength, ByTokens)) else []
+        return list(dict.fromkeys([*columns, *self.wanted.labels, *lengths]))
+
+    def batches_of(self, rows: int) -> int:
+        """How many batches so many rows are."""
+        size = self.rows or 1
+        return rows // size if self.drop_last else -(-rows // size)
+
+    def written(self, writable: bool) -> "Settings":
+        """With memory of their own for all tensors, if they are to be writable."""
+        if writable and self.copy is not None and not self.copy:
+            raise TypeError("copy=False shares the source's memory: say writable=False as well")
+        return replace(self, copy=True) if writable else self
+
+    def open(
+        self,
+        stream: Any,
+        *,
+        seed: int | None = None,
+        shard: tuple[int, int] = (0, 1),
+        prefetch: int | None = None,
+        progress: Any = None,
+    ) -> Batches[Any]:
+        """The engine's batches of Arrow data whose categories are codes already."""
+        names, labels, forms = self.wanted.columns, self.wanted.labels, self.wanted.forms
+        one = labels[0] if len(labels) == 1 else None
+        if names is not None and len(labels) > 1:
+            names = list(dict.fromkeys([*names, *labels]))
+        rows = self.rows
+        return _core._open_batches(
+            stream,
+            columns=names,
+            label=one,
+            as_matrix=self.matrix,
+            dtype=self.dtype,
+            nulls=self.nulls,
+            copy=self.copy,
+            physical=self.physical,
+            batch_size=rows,
+            drop_last=self.drop_last and rows is not None,
+            shuffle=None if self.shuffle is None or rows is None else (self.shuffle, seed or 0),
+            shard=shard,
+            prefetch=self.prefetch if prefetch is None else prefetch,
+            progress=progress,
+            **({"forms": forms} if forms else {}),
+        )
+
+
+def checked(
+    *,
+    batch_size: int | ByLength | ByTokens | None,
+    columns: Columns | None,
+    label: str | Columns | None,
+    format: str,
+    dtype: Dtype | None,
+    nulls: Nulls | Literal["mask"],
+    filter: Any,
+    drop_last: bool,
+    shuffle: int | None,
+    seed: int | None,
+    prefetch: int,
+    physical: bool,
+    copy: bool | None,
+) -> Settings:
+    """The arguments, if they go together."""
+    is_sized = isinstance(batch_size, (ByLength, ByTokens))
+    if batch_size is not None and not is_sized:
+        batch_size = integer("batch_size", batch_size, 1)
+    if format not in ("dict", "matrix"):
+        raise ValueError(f'format must be "dict" or "matrix", got {format!r}')
+    what = wanted(columns, label)
+    if len(what.labels) > 1 and (format != "dict" or dtype is not None):
+        raise TypeError(
+            'several labels are for format="dict", without a dtype= of all columns: Cast is for one'
+        )
+    if batch_size is None and (drop_last or shuffle is not None):
+        raise TypeError("drop_last and shuffle need a batch_size")
+    if isinstance(batch_size, ByTokens) and drop_last:
+        raise TypeError("drop_last is for batches of so many rows, which ByTokens has not")
+    if shuffle is not None:
+        if copy is not None and not copy:
+            raise BufferError("copying was forbidden, and shuffle copies each row")
+        shuffle = integer("shuffle", shuffle, 1)
+    elif seed is not None:
+        raise TypeError("seed is for shuffle")
+    return Settings(
+        wanted=what,
+        batch_size=batch_size,
+        dtype=dtype,
+        matrix=format == "matrix",
+        nulls=nulls,
+        filter=filter,
+        drop_last=bool(drop_last),
+        shuffle=shuffle,
+        seed=None if seed is None else integer("seed", seed, 0),
+        prefetch=integer("prefetch", prefetch, 0),
+        physical=physical,
+        copy=copy,
+    )
+
+
+def seed_of(seed: int, index: int) -> int:
+    """That of one of several readers, who are to draw differently."""
+    return seed % 2**64 if index == 0 else random.Random(f"{seed}, {index}").getrandbits(64)
+
+
+def bar_of(rows: int | None) -> Any:
+    """A bar of progress."""
+    try:
+        tqdm = import_module("tqdm.auto").tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm: pip install tqdm") from error
+    return tqdm(total=rows, unit="row", unit_scale=True)

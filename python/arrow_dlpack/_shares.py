@@ -1,0 +1,99 @@
+"""Ranks and workers: which of the batches of a source each of them makes.
+
+Batches are numbered over the whole source. With `count` shares, share `index` makes either every
+count-th batch, or a range of numbers where the rows of a range can be read alone.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from ._wishes import integer
+
+Uneven: TypeAlias = Literal["drop", "repeat", "allow"] | None
+
+
+@dataclass(frozen=True)
+class Share:
+    """A rank of so many, and in it a worker of so many."""
+
+    rank: int = 0
+    world: int = 1
+    worker: int = 0
+    workers: int = 1
+
+    @property
+    def index(self) -> int:
+        """Ranks take turns: a rank's batches are in the same order for any number of workers."""
+        return self.worker * self.world + self.rank
+
+    @property
+    def count(self) -> int:
+        """Ranks times workers."""
+        return self.world * self.workers
+
+    def range_of(self, total: int, uneven: Uneven) -> range:
+        """Numbers that follow each other; from `total` on they repeat the first ones."""
+        every, ours = whole(total, self.world, uneven), self.of_rank(total, uneven)
+        first = every // self.world * self.rank + min(every % self.world, self.rank)
+        return range(
+            first + ours * self.worker // self.workers,
+            first + ours * (self.worker + 1) // self.workers,
+        )
+
+    def of_rank(self, total: int, uneven: Uneven) -> int:
+        """How many batches the rank makes, of so many in all."""
+        each, rest = divmod(whole(total, self.world, uneven), self.world)
+        return each + (self.rank < rest)
+
+    def turns(self, total: int, uneven: Uneven) -> range:
+        """Every count-th number; from `total` on they repeat the first ones."""
+        return range(self.index, whole(total, self.world, uneven), self.count)
+
+
+def whole(total: int, world: int, uneven: Uneven) -> int:
+    """How many batches all ranks make together."""
+    rest = total % world
+    if rest == 0 or uneven == "allow":
+        return total
+    if uneven is None:
+        raise ValueError(
+            f"{total} batches are not the same number for each of {world} ranks, and ranks that "
+            'wait for each other would hang: say uneven="drop" to leave out the last '
+            f'{rest}, uneven="repeat" to make {world - rest} again, or uneven="allow"'
+        )
+    return total - rest if uneven == "drop" or total == 0 else total - rest + world
+
+
+def resolved(rank: int | Literal["auto"] | None, world_size: int | None) -> tuple[int, int]:
+    """The rank and the number of ranks; "auto" asks torch.distributed, then its environment."""
+    if rank == "auto":
+        if world_size is not None:
+            raise TypeError('rank="auto" knows the number of ranks: leave world_size out')
+        return _of_torch()
+    if (rank is None) != (world_size is None):
+        raise TypeError('rank and world_size belong together, or rank="auto" alone')
+    if rank is None or world_size is None:
+        return 0, 1
+    rank, world_size = integer("rank", rank, 0), integer("world_size", world_size, 1)
+    if rank >= world_size:
+        raise ValueError(f"rank must be below world_size, got {rank} of {world_size}")
+    return rank, world_size
+
+
+def _of_torch() -> tuple[int, int]:
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    # What torchrun sets for each process that it starts.
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def share_of(rank: int, world: int) -> Share:
+    """That of this process: a worker of PyTorch's DataLoader, or all of its rank."""
+    data: Any = sys.modules.get("torch.utils.data")
+    worker = data.get_worker_info() if data is not None else None
+    if worker is None:
+        return Share(rank, world)
+    return Share(rank, world, worker.id, worker.num_workers)

@@ -1,0 +1,314 @@
+"""What batches are made of: one table says how each kind of source is opened.
+
+A new kind is a row of ``TABLE``: what tells it, and what makes a `Source` of it. pyarrow is
+imported where it is needed, so that sources with ``__arrow_c_stream__`` do without it.
+"""
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from glob import glob, has_magic
+from importlib import import_module
+from itertools import chain
+from typing import Any, NamedTuple
+
+from . import _core
+
+#: Columns that pyarrow's scanners have beside those of a dataset's schema.
+_OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
+#: Formats of pyarrow.dataset by the ends of names; Parquet for others.
+_FORMATS = {".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".csv": "csv", ".csv.gz": "csv"}
+_READ_ONCE = ("__next__", "read_next_batch", "get_next")
+
+
+class Piece(NamedTuple):
+    """Rows of a row group of a Parquet file, from `start` to before `stop`."""
+
+    group: Any
+    start: int
+    stop: int
+
+
+class Source:
+    """Something with rows, read from the first to the last one."""
+
+    def __init__(
+        self,
+        open_columns: Callable[[Sequence[str] | None], Any],
+        rows: int | None = None,
+        once: bool = False,
+    ) -> None:
+        self._open, self._rows, self.once = open_columns, rows, once
+
+    def rows(self, where: Any = None) -> int | None:
+        """How many rows it has, if it knows that without being read."""
+        return self._rows if where is None else None
+
+    def read(self, columns: Sequence[str] | None, where: Any = None) -> Any:
+        """Arrow data with at least these columns; `where` is a filter of pyarrow's."""
+        opened = self._open(columns if where is None else None)
+        if where is None:
+            return opened
+        scanner = import_module("pyarrow.dataset").Scanner
+        return scanner.from_batches(reader_of(opened), filter=where, columns=columns).to_reader()
+
+    def pieces(self) -> list[Piece] | None:
+        """Its row groups, if it can read each of them alone."""
+        return None
+
+
+class Dataset(Source):
+    """A dataset of pyarrow, or of another library that has its `scanner`."""
+
+    def __init__(self, dataset: Any) -> None:
+        super().__init__(lambda columns: None)
+        self._dataset = dataset
+        self._pieces: list[Piece] | None = None
+
+    def rows(self, where: Any = None) -> int | None:
+        if not hasattr(self._dataset, "count_rows"):
+            return None
+        count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
+        return count
+
+    def read(self, columns: Sequence[str] | None, where: Any = None) -> Any:
+        if has_no_columns(self._dataset):
+            raise ValueError("the dataset has no columns: was it made of no files?")
+        options = {} if where is None else {"filter": where}
+        wanted = _of_dataset(self._dataset, columns)
+        scanner = self._dataset.scanner(columns=wanted, **options)
+        return scanner.to_reader() if hasattr(scanner, "to_reader") else scanner
+
+    def pieces(self) -> list[Piece] | None:
+        if self._pieces is None and type(self._dataset).__name__ == "FileSystemDataset":
+            try:
+                fragments = list(self._dataset.get_fragments())
+            except ValueError:  # it has a filter of its own
+                return None
+            if all(hasattr(fragment, "row_groups") for fragment in fragments):
+                self._pieces = [
+                    Piece(fragment.subset(row_group_ids=[group.id]), 0, group.num_rows)
+                    for fragment in fragments
+                    for group in fragment.row_groups
+                ]
+        return self._pieces
+
+    def read_pieces(
+        self, columns: Sequence[str] | None, pieces: Sequence[Piece], where: Any = None
+    ) -> Any:
+        """Arrow data of these pieces, in this order; a filter is for whole row groups."""
+        pa, ours = import_module("pyarrow"), self._dataset
+        groups = [piece.group for piece in pieces]
+        make = import_module("pyarrow.dataset").FileSystemDataset
+        some = make(groups, ours.schema, ours.format, getattr(ours, "filesystem", None))
+        reader = Dataset(some).read(columns, where)
+        if where is not None:
+            return reader
+        cuts = [(piece.start, piece.stop, _rows_of(piece)) for piece in pieces]
+        if all(start == 0 and stop == rows for start, stop, rows in cuts):
+            return reader
+        return pa.RecordBatchReader.from_batches(reader.schema, _cut(reader, cuts))
+
+
+def _rows_of(piece: Piece) -> int:
+    return sum(group.num_rows for group in piece.group.row_groups)
+
+
+def _cut(batches: Iterable[Any], cuts: Sequence[tuple[int, int, int]]) -> Iterator[Any]:
+    """Of row groups that follow each other, rows `start` to `stop` each."""
+    ends = list(itertools.accumulate(rows for _, _, rows in cuts))
+    keep = [(end - rows + a, end - rows + b) for end, (a, b, rows) in zip(ends, cuts, strict=True)]
+    at = 0
+    for batch in batches:
+        end = at + batch.num_rows
+        while keep and keep[0][1] <= at:
+            keep.pop(0)
+        for start, stop in keep:
+            if start >= end:
+                break
+            first = max(start, at)
+            yield batch.slice(first - at, min(stop, end) - first)
+        at = end
+
+
+def pieces_of(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[Piece]:
+    """Those with the rows `start` to `stop` of all of them."""
+    at = 0
+    for group, first, last in pieces:
+        a, b = max(start - at, 0), min(stop - at, last - first)
+        if a < b:
+            yield Piece(group, first + a, first + b)
+        at += last - first
+
+
+def reader_of(data: Any) -> Any:
+    """Arrow data of any kind as pyarrow's reader."""
+    pa = import_module("pyarrow")
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    batch = pa.record_batch(data)
+    return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:
+    """The columns that are to be read, None for all."""
+    schema: Any = getattr(dataset, "schema", None)
+    names: Any = getattr(schema, "names", None)
+    if columns is None:
+        metadata = getattr(schema, "metadata", None) or {}
+        index = _core._index_columns(names, metadata[b"pandas"]) if b"pandas" in metadata else ()
+        return [name for name in names if name not in index] if index else None
+    wanted = list(dict.fromkeys(columns))
+    if names is not None:
+        _core._check_names(names, [name for name in wanted if name not in _OF_FILES])
+    return wanted
+
+
+def has_no_columns(source: Any) -> bool:
+    """Whether it is a dataset of pyarrow's that was made of nothing."""
+    has_scanner = hasattr(source, "scanner")
+    return has_scanner and getattr(getattr(source, "schema", None), "names", None) == []
+
+
+def _has(*names: str) -> Callable[[Any], bool]:
+    return lambda source: all(hasattr(source, name) for name in names)
+
+
+def _is_path(source: Any) -> bool:
+    if isinstance(source, (list, tuple)) and source:
+        return all(isinstance(one, (str, os.PathLike)) for one in source)
+    return isinstance(source, (str, os.PathLike))
+
+
+def _of_paths(source: Any) -> Source:
+    """Paths, URLs that fsspec knows, and patterns of both."""
+    several = [source] if isinstance(source, (str, os.PathLike)) else source
+    names = [os.fspath(name) for name in several]
+    files: list[str] = []
+    system: Any = None
+    for name in names:
+        find: Callable[[str], Sequence[str]] = glob
+        place = name
+        if "://" in name:
+            system, place = import_module("fsspec.core").url_to_fs(name)
+            find = system.glob
+        found = sorted(find(place)) if has_magic(place) else [place]
+        if not found:
+            raise FileNotFoundError(f"no file is called {name}")
+        files += found
+    one = files[0] if len(files) == 1 else None
+    dataset = import_module("pyarrow.dataset").dataset
+    options = {"format": _format(files[0], system), "partitioning": "hive", "filesystem": system}
+    return Dataset(dataset(files if one is None else one, **options))
+
+
+def _format(name: str, system: Any) -> str:
+    """By the end of the name; that of the first file, if it is a folder."""
+    if system is None and os.path.isdir(name):
+        name = next((file for _, _, files in sorted(os.walk(name)) for file in sorted(files)), "")
+    elif system is not None and system.isdir(name):
+        name = next(iter(sorted(system.find(name))), "")
+    return next((form for end, form in _FORMATS.items() if name.endswith(end)), "parquet")
+
+
+def _of_stream(source: Any) -> Source:
+    rows = getattr(source, "num_rows", getattr(source, "height", None))
+    known = rows if isinstance(rows, int) else None
+    return Source(lambda columns: source, known, is_read_once(source))
+
+
+def _of_cursor(cursor: Any) -> Source:
+    return Source(lambda columns: cursor.fetch_record_batch(), once=True)
+
+
+def _of_parquet_file(file: Any) -> Source:
+    def read(columns: Sequence[str] | None) -> Any:
+        of = import_module("pyarrow").RecordBatchReader.from_batches
+        schema = file.schema_arrow
+        if columns is not None:
+            _core._check_names(schema.names, list(dict.fromkeys(columns)))
+            schema = import_module("pyarrow").schema([schema.field(name) for name in columns])
+        batches = file.iter_batches(columns=columns)
+        return of(schema, (batch.select(schema.names) for batch in batches))
+
+    return Source(read, file.metadata.num_rows)
+
+
+def _of_lazy_frame(frame: Any) -> Source:
+    def read(columns: Sequence[str] | None) -> Any:
+        some = frame if columns is None else frame.select(list(dict.fromkeys(columns)))
+        return _together(chain([some.head(0).collect()], some.collect_batches()))
+
+    return Source(read)
+
+
+def _of_hugging_face(dataset: Any) -> Source:
+    def read(columns: Sequence[str] | None) -> Any:
+        some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
+        return _together(some.with_format("arrow").iter(batch_size=1000))
+
+    return Source(read, getattr(dataset, "num_rows", None))
+
+
+def _of_batches(batches: Any) -> Source:
+    """A list or an iterator of batches, which have one schema."""
+    return Source(lambda columns: _together(batches), once=isinstance(batches, Iterator))
+
+
+def _together(batches: Iterable[Any]) -> Any:
+    """A reader of batches, tables or frames."""
+    pa = import_module("pyarrow")
+    parts = iter(batches)
+    first = next(parts, None)
+    if first is None:
+        raise ValueError("the source has no batches, and so no columns: pass a table without rows")
+    head = reader_of(first)
+
+    def every() -> Iterator[Any]:
+        yield from head
+        for part in parts:
+            yield from reader_of(part).cast(head.schema)
+
+    return pa.RecordBatchReader.from_batches(head.schema, every())
+
+
+def _is_batches(source: Any) -> bool:
+    if isinstance(source, (list, tuple)):
+        return all(map(_is_arrow, source))
+    return isinstance(source, Iterator) and not _is_arrow(source)
+
+
+def _is_arrow(source: Any) -> bool:
+    return hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
+
+
+#: What tells a kind of source, and what opens it; the first row that fits counts.
+TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
+    (_is_path, _of_paths),
+    (_has("with_format", "select_columns"), _of_hugging_face),  # datasets, of both kinds
+    (_has("to_pyarrow_dataset"), lambda table: Dataset(table.to_pyarrow_dataset())),  # Delta Lake
+    (_is_arrow, _of_stream),  # tables, readers, frames, results of queries
+    (_has("fetch_record_batch"), _of_cursor),  # ADBC, connections of DuckDB
+    (_has("scanner"), Dataset),  # pyarrow, Lance
+    (
+        _has("to_reader"),
+        lambda scanner: Source(lambda _: scanner.to_reader()),
+    ),  # pyarrow's scanners
+    (_has("to_arrow_batch_reader"), lambda scan: Source(lambda _: scan.to_arrow_batch_reader())),
+    (_has("iter_batches", "schema_arrow"), _of_parquet_file),
+    (_has("collect_batches", "collect_schema"), _of_lazy_frame),
+    (_is_batches, _of_batches),
+]
+
+
+def source_of(data: Any) -> Source:
+    """What reads it; the engine refuses what is no source."""
+    for tells, opens in TABLE:
+        if tells(data):
+            return opens(data)
+    return _of_stream(data)
+
+
+def is_read_once(source: Any) -> bool:
+    """Whether its rows can be read but once."""
+    return any(hasattr(type(source), name) for name in _READ_ONCE)

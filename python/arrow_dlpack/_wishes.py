@@ -1,0 +1,195 @@
+"""What a column, or the size of a batch, may be asked to become: arguments of ``Loader``."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from .typing import Dtype, Nulls
+
+
+@dataclass(frozen=True)
+class Pad:
+    """Lists as (rows, width), with their lengths: ``Padded(values, lengths)``.
+
+    value: fills rows that are shorter than the width.
+    max_length: the width; None for that of the longest row of the batch.
+    side: where a shorter row is filled.
+    longer: "cut" keeps the first max_length items of a longer row, "error" refuses it.
+    """
+
+    value: float
+    max_length: int | None = None
+    side: Literal["right", "left"] = "right"
+    longer: Literal["cut", "error"] = "cut"
+
+    def __post_init__(self) -> None:
+        if self.max_length is not None:
+            integer("max_length", self.max_length, 0)
+        _one_of("side", self.side, "right", "left")
+        _one_of("longer", self.longer, "cut", "error")
+
+    def _form(self) -> "Form":
+        return "pad", self.value, self.max_length, self.side, self.longer, None, None
+
+
+@dataclass(frozen=True)
+class Dense:
+    """Lists whose rows all have one length, as (rows, length); another length is an error."""
+
+    def _form(self) -> "Form":
+        return "dense", None, None
+
+
+@dataclass(frozen=True)
+class AsArrow:
+    """The rows of the batch as an Arrow array, for what no tensor can hold: texts, images."""
+
+    def _form(self) -> "Form":
+        return ("arrow",)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """One column's dtype, and what becomes of its nulls, in place of those of all columns."""
+
+    dtype: Dtype
+    nulls: Nulls | Literal["mask"] = "error"
+
+    def _form(self) -> "Form":
+        return "tensor", self.dtype, self.nulls
+
+
+@dataclass(frozen=True)
+class Categories:
+    """Texts, dictionaries or other values as int32 codes: the position of each in `words`.
+
+    words: in the order of their codes; None to read the column once before the first epoch, and to
+    number its values in sorted order. The same words give the same codes in all processes.
+    unknown: the code of a value that is not among the words; None refuses it.
+    """
+
+    words: Sequence[Any] | None = None
+    unknown: int | None = None
+
+    def __init__(self, words: Sequence[Any] | None = None, unknown: int | None = None) -> None:
+        if isinstance(words, str):
+            raise TypeError(f"words must be a list of words, got {words!r}")
+        known = None if words is None else tuple(words)
+        if known is not None and (None in known or len(set(known)) < len(known)):
+            raise ValueError(
+                "words must differ, and a null is none: nulls= says what becomes of it"
+            )
+        object.__setattr__(self, "words", known)
+        if unknown is not None:
+            integer("unknown", unknown, -(2**31))
+        object.__setattr__(self, "unknown", unknown)
+
+    @classmethod
+    def scan(cls) -> "Categories":
+        """Reads the column once, before the first epoch, for its words."""
+        return cls()
+
+    def _form(self) -> None:
+        return None  # its codes are numbers before the engine sees them
+
+
+@dataclass(frozen=True)
+class ByLength:
+    """Batches of so many rows of similar lengths: the rows of each buffer are sorted by length.
+
+    column: lists, texts or binaries. The buffer has ``shuffle=`` rows, or 100 batches; with
+    ``shuffle=`` rows of one length are in any order, and so are the batches of a buffer.
+    """
+
+    batch_size: int
+    column: str
+
+    def __post_init__(self) -> None:
+        integer("batch_size", self.batch_size, 1)
+
+
+@dataclass(frozen=True)
+class ByTokens:
+    """Batches of at most so many items, padding included: rows times the longest of them.
+
+    Rows are sorted by length as `ByLength` does it. A row longer than the budget is an error.
+    """
+
+    budget: int
+    column: str
+
+    def __post_init__(self) -> None:
+        integer("budget", self.budget, 1)
+
+
+Wish: TypeAlias = Pad | Dense | AsArrow | Cast | Categories
+#: Names in their order, or what each becomes.
+Columns: TypeAlias = Sequence[str] | Mapping[str, Wish | None]
+#: What the engine is told of a column.
+Form: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The columns and labels of a batch, and what each becomes."""
+
+    columns: list[str] | None
+    labels: list[str]
+    wishes: dict[str, Wish]
+
+    @property
+    def forms(self) -> dict[str, Form]:
+        """Those of columns that the engine converts in another way than by default."""
+        forms = {name: wish._form() for name, wish in self.wishes.items()}
+        return {name: form for name, form in forms.items() if form is not None}
+
+    @property
+    def categories(self) -> dict[str, Categories]:
+        """Columns that are encoded."""
+        of = self.wishes.items()
+        return {name: wish for name, wish in of if isinstance(wish, Categories)}
+
+
+def wanted(columns: Columns | None, label: str | Columns | None) -> Wanted:
+    """What these arguments say; a name may not have two wishes."""
+    names, wishes = _names("columns", columns) if columns is not None else (None, {})
+    several = [label] if isinstance(label, str) else [] if label is None else label
+    labels, of_labels = _names("label", several)
+    return Wanted(names, labels, wishes | of_labels)
+
+
+def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]:
+    what = "a list of names" if argument == "columns" else "the name of a column, or several"
+    if isinstance(columns, (str, bytes)) or not hasattr(columns, "__getitem__"):
+        raise TypeError(f"{argument} must be {what}, got {columns!r}")
+    for name in columns:
+        if not isinstance(name, str):
+            raise TypeError(
+                f"{argument} must be {what}, got {name!r}: names are texts, and pandas' 0 is "
+                'called "0" in Arrow'
+            )
+    wishes = dict(columns) if isinstance(columns, Mapping) else {}
+    for name, wish in wishes.items():
+        if wish is not None and not isinstance(wish, Wish):
+            raise TypeError(
+                f'column "{name}" may become Pad, Dense, AsArrow, Cast, Categories or None, '
+                f"got {wish!r}"
+            )
+    return list(columns), {name: wish for name, wish in wishes.items() if wish is not None}
+
+
+def integer(name: str, value: Any, least: int) -> int:
+    """The number; an error that names the argument if it is none, or too small."""
+    wrong = f"{name} must be an integer of at least {least}, got {value!r}"
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(wrong)
+    number = operator.index(value)
+    if number < least:
+        raise ValueError(wrong)
+    return number
+
+
+def _one_of(name: str, value: object, *known: str) -> None:
+    if value not in known:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, got {value!r}")

@@ -1,0 +1,67 @@
+"""Wishes that the engine carries out: padded, dense and ragged lists, Arrow arrays, dtypes."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from arrow_dlpack import Array, AsArrow, Cast, Categories, Dense, Loader, Pad
+
+TABLE = pa.table(
+    {
+        "tokens": [[1, 2, 3], [4], [], [5, 6]],
+        "pair": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]],
+        "text": ["a", "b", None, "d"],
+        "price": [1.5, None, 2.5, 3.5],
+        "word": ["cat", "dog", "cat", "dog"],
+        "x": [1, 2, 3, 4],
+    }
+)
+WISHES = {
+    "tokens": Pad(0, max_length=2),
+    "pair": Dense(),
+    "text": AsArrow(),
+    "price": Cast("float32", nulls="nan"),
+    "word": Categories(["cat", "dog"]),
+    "x": None,
+}
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_each_column_becomes_what_was_wished(prefetch):
+    loader = Loader(TABLE, batch_size=3, columns=WISHES, framework="torch", prefetch=prefetch)
+    batch = next(iter(loader))
+    assert list(batch) == list(WISHES)
+    values, lengths = batch["tokens"]
+    assert values.tolist() == [[1, 2], [4, 0], [0, 0]]
+    assert lengths.tolist() == [2, 1, 0]
+    assert batch["pair"].tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert isinstance(batch["text"], Array)
+    assert pa.array(batch["text"]).to_pylist() == ["a", "b", None]
+    assert batch["price"].dtype == torch.float32
+    np.testing.assert_array_equal(batch["price"], [1.5, np.nan, 2.5])
+    assert batch["word"].tolist() == [0, 1, 0]
+    assert batch["x"].tolist() == [1, 2, 3]
+
+
+def test_a_label_may_be_padded():
+    _, label = next(
+        iter(Loader(TABLE, columns=["x"], label={"tokens": Pad(-1)}, framework="numpy"))
+    )
+    assert label.values.tolist() == [[1, 2, 3], [4, -1, -1], [-1, -1, -1], [5, 6, -1]]
+    features, labels = next(
+        iter(Loader(TABLE, columns={"x": None}, label={"pair": Dense(), "word": WISHES["word"]}))
+    )
+    assert (list(features), list(labels)) == (["x"], ["pair", "word"])
+
+
+def test_lists_without_a_wish_are_ragged():
+    batch = next(iter(Loader(TABLE, columns=["tokens"], batch_size=2, framework="numpy")))
+    assert batch["tokens"].values.tolist() == [1, 2, 3, 4]
+    assert batch["tokens"].offsets.tolist() == [0, 3, 4]
+
+
+@pytest.mark.parametrize("options", [{"shuffle": 4, "seed": 1}, {"rank": 0, "world_size": 1}])
+def test_forms_go_with_shuffles_and_ranks(options):
+    loader = Loader(TABLE, batch_size=1, columns=WISHES, framework="numpy", **options)
+    found = sorted((batch["x"].tolist(), batch["tokens"].lengths.tolist()) for batch in loader)
+    assert found == [([1], [2]), ([2], [1]), ([3], [0]), ([4], [2])]

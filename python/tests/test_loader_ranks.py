@@ -1,0 +1,195 @@
+"""Ranks and workers: each has its share, and ranks have equally many batches where that is said."""
+
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from arrow_dlpack import ByLength, Loader
+from test_loader import CONTEXT
+
+ROWS = 103
+TABLE = pa.table({"y": range(ROWS), "text": ["t" * (row % 7) for row in range(ROWS)]})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parquet")
+    pq.write_table(TABLE.slice(0, 60), folder / "a.parquet", row_group_size=9)
+    pq.write_table(TABLE.slice(60), folder / "b.parquet", row_group_size=20)
+    return folder
+
+
+def shares(source, world, **options):
+    options = {"batch_size": 10, "columns": ["y"], "framework": "numpy", **options}
+    loaders = [Loader(source, rank=rank, world_size=world, **options) for rank in range(world)]
+    found = [[batch["y"].tolist() for batch in loader] for loader in loaders]
+    if isinstance(options["batch_size"], int) and not callable(source):
+        assert [len(loader) for loader in loaders] == [len(batches) for batches in found]
+    return found
+
+
+def rows_of(found):
+    return [row for batches in found for batch in batches for row in batch]
+
+
+@pytest.mark.parametrize("shuffle", [{}, {"shuffle": 30, "seed": 1}])
+@pytest.mark.parametrize("of", ["table", "folder", "dataset"])
+def test_ranks_have_what_uneven_says(folder, of, shuffle):
+    source = {"table": TABLE, "folder": str(folder), "dataset": ds.dataset(folder)}[of]
+    allowed = shares(source, 4, uneven="allow", **shuffle)
+    assert sorted(rows_of(allowed)) == list(range(ROWS))
+    assert sum(map(len, allowed)) == 11
+    dropped = shares(source, 4, uneven="drop", **shuffle)
+    assert list(map(len, dropped)) == [2] * 4
+    assert len(set(rows_of(dropped))) == len(rows_of(dropped)) == 80
+    repeated = shares(source, 4, uneven="repeat", **shuffle)
+    assert list(map(len, repeated)) == [3] * 4
+    assert set(rows_of(repeated)) == set(range(ROWS))
+    for unsaid in (
+        shares,
+        lambda *args, **options: len(Loader(source, rank=0, world_size=4, **options)),
+    ):
+        with pytest.raises(ValueError, match="11 batches are not the same number for each of 4"):
+            unsaid(source, 4, **{"batch_size": 10} | shuffle)
+    assert list(map(len, shares(source, 5, drop_last=True, **shuffle))) == [2] * 5
+
+
+def test_more_ranks_than_batches():
+    assert list(map(len, shares(TABLE, 3, batch_size=200, uneven="repeat"))) == [1, 1, 1]
+    assert list(map(len, shares(TABLE, 3, batch_size=200, uneven="drop"))) == [0, 0, 0]
+    assert list(map(len, shares(TABLE.slice(0, 0), 3))) == [0, 0, 0]
+
+
+def test_a_rank_reads_the_row_groups_that_have_its_rows_alone(folder, tmp_path):
+    """The others are overwritten."""
+    file = folder / "a.parquet"
+    groups = pq.ParquetFile(file).metadata
+    data = bytearray(file.read_bytes())
+    end = groups.row_group(3).column(0).dictionary_page_offset
+    data[4:end] = bytes(end - 4)
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(data)
+    options = {"batch_size": 10, "columns": ["y"], "framework": "numpy", "world_size": 2}
+    found = [batch["y"].tolist() for batch in Loader(str(broken), rank=1, **options)]
+    assert rows_of([found]) == list(range(30, 60))
+    with pytest.raises(ValueError, match="Arrow stream failed"):
+        list(Loader(str(broken), rank=0, **options))
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": 40, "seed": 3}])
+def test_workers_divide_the_share_of_a_rank(folder, options):
+    found = []
+    for rank in range(2):
+        loader = Loader(
+            str(folder),
+            batch_size=10,
+            columns=["y"],
+            rank=rank,
+            world_size=2,
+            uneven="repeat",
+            **options,
+        )
+        batches = loader.torch(num_workers=2, multiprocessing_context=CONTEXT)
+        found.append([batch["y"].tolist() for batch in batches])
+        assert len(found[-1]) == len(batches) == 6
+    assert set(rows_of(found)) == set(range(ROWS))
+
+
+def test_what_cannot_be_shared_evenly_is_refused_or_allowed():
+    def part(index, count):
+        return TABLE.slice(index * 50, 50)
+
+    for unknown in TABLE.to_reader(), part, iter(TABLE.to_batches()):
+        with pytest.raises(TypeError, match='say uneven="allow"'):
+            iter(Loader(unknown, batch_size=10, rank=0, world_size=2, uneven="drop"))
+    assert list(map(len, shares(part, 3, uneven="allow"))) == [5, 5, 1]
+
+
+def test_a_filter_is_counted(folder):
+    where = {"filter": pc.field("y") >= 50}
+    assert sorted(rows_of(shares(str(folder), 3, uneven="repeat", **where)))[0] == 50
+    assert list(map(len, shares(str(folder), 3, **where))) == [2, 2, 2]
+    assert len(Loader(ds.dataset(folder), batch_size=10, **where)) == 6
+
+
+@pytest.mark.parametrize("shuffle", [{}, {"shuffle": 50, "seed": 1}])
+def test_buckets_are_shared_in_rounds(shuffle):
+    by = {"batch_size": ByLength(10, "text")}
+    with pytest.raises(ValueError, match="known at their end"):
+        shares(TABLE, 4, **by, **shuffle)
+    allowed = shares(TABLE, 4, uneven="allow", **by, **shuffle)
+    assert sorted(rows_of(allowed)) == list(range(ROWS))
+    assert list(map(len, shares(TABLE, 4, uneven="drop", **by, **shuffle))) == [2] * 4
+    repeated = shares(TABLE, 4, uneven="repeat", **by, **shuffle)
+    assert list(map(len, repeated)) == [3] * 4
+    assert set(rows_of(repeated)) == set(range(ROWS))
+    if shuffle:
+        with pytest.raises(TypeError, match="need one seed"):
+            shares(TABLE, 2, uneven="drop", shuffle=50, **by)
+
+
+def test_auto_is_what_torchrun_says(monkeypatch):
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    loader = Loader(TABLE, batch_size=10, columns=["y"], rank="auto", uneven="drop")
+    assert len(loader) == 5
+    assert np.asarray(next(iter(loader))["y"]).tolist() == list(range(10, 20))
+
+
+TRAINING = """
+    import sys
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+    from arrow_dlpack import Loader
+
+    path, rank, uneven = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    dist.init_process_group("gloo", init_method=f"file://{path}.init", rank=rank, world_size=2)
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(1, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
+    loader = Loader(
+        path, batch_size=10, columns=["y"], dtype="float32", framework="torch", rank="auto",
+        uneven=uneven, shuffle=20,
+    )
+    steps = 0
+    for _ in range(2):
+        for batch in loader:
+            loss = model(batch["y"][:, None]).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            steps += 1
+    weights = [torch.zeros(1, 1) for _ in range(2)]
+    dist.all_gather(weights, model.module.weight.data)
+    assert torch.equal(*weights)
+    print(steps)
+    dist.destroy_process_group()
+"""
+
+
+@pytest.mark.parametrize(("uneven", "steps"), [("drop", 10), ("repeat", 12)])
+def test_two_ranks_train_without_waiting_for_ever(folder, tmp_path, uneven, steps):
+    """11 batches, by DistributedDataParallel, which waits in each step for the other rank."""
+    path = tmp_path / "rows.parquet"
+    pq.write_table(TABLE, path, row_group_size=9)
+    code = textwrap.dedent(TRAINING)
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", code, str(path), str(rank), uneven],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for process in ranks:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert int(out) == steps

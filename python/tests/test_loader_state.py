@@ -1,0 +1,116 @@
+"""Resuming: the batches after a state are those that would have come."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from arrow_dlpack import ByLength, Loader
+from arrow_dlpack.torch import BatchDataset
+from batch_sources import ROWS, TABLE
+from test_loader import CONTEXT
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    file = tmp_path_factory.mktemp("parquet") / "rows.parquet"
+    words = pa.array([["cat", "dog", "emu"][row * 7 % 3] for row in range(200)])
+    table = pa.table({"y": np.arange(200), "w": words.dictionary_encode()})
+    table = table.append_column("list", pa.array([[1] * (row % 5) for row in range(200)]))
+    pq.write_table(table, file, row_group_size=23)
+    return file
+
+
+OPTIONS = {
+    "in order": {},
+    "shuffled": {"shuffle": 40, "seed": 2},
+    "unseeded": {"shuffle": 40},
+    "ahead": {"prefetch": 2},
+    "codes": {"columns": ["y", "w"], "physical": True},
+    "a rank": {"rank": 1, "world_size": 3, "uneven": "repeat"},
+    "a rank, shuffled": {"rank": 2, "world_size": 3, "uneven": "drop", "shuffle": 30, "seed": 1},
+    "filtered": {"filter": pc.field("y") > 50},
+    "lengths": {"batch_size": ByLength(16, "list"), "shuffle": 50, "seed": 3},
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize("of", ["path", "table"])
+def test_after_any_batch_the_rest_is_the_same(file, name, of):
+    source = str(file) if of == "path" else pq.read_table(file)
+    options = {"batch_size": 16, "columns": ["y"], "framework": "numpy", **OPTIONS[name]}
+
+    def values(batch):
+        return {name: part.tolist() for name, part in batch.items()}
+
+    loader = Loader(source, **options)
+    list(loader)
+    epoch = iter(loader)
+    states, batches = [loader.state_dict()], []
+    for batch in epoch:
+        batches.append(values(batch))
+        states.append(loader.state_dict())
+    for at, state in enumerate(states):
+        resumed = Loader(source, **options)
+        resumed.load_state_dict(json.loads(json.dumps(state)))
+        assert resumed.state_dict() == state
+        assert [values(batch) for batch in resumed] == batches[at:]
+    if "seed" in options or "shuffle" not in options:
+        following = [values(batch) for batch in loader]
+        assert [values(batch) for batch in resumed] == following
+
+
+def test_a_file_in_order_is_not_read_again(file):
+    """From its beginning: row groups before the batch have been overwritten since."""
+    loader = Loader(str(file), batch_size=23, columns=["y"], framework="numpy")
+    batches = [batch["y"].tolist() for batch in loader]
+    epoch = iter(loader)
+    for _ in range(5):
+        next(epoch)
+    state = loader.state_dict()
+    broken = file.with_name("broken.parquet")
+    data = bytearray(file.read_bytes())
+    end = pq.ParquetFile(file).metadata.row_group(4).column(0).data_page_offset
+    data[4:end] = bytes(end - 4)
+    broken.write_bytes(data)
+    resumed = Loader(str(broken), batch_size=23, columns=["y"], framework="numpy")
+    resumed.load_state_dict(state)
+    assert [batch["y"].tolist() for batch in resumed] == batches[5:]
+
+
+def test_the_state_of_another_loader_is_refused():
+    loader = Loader(TABLE, batch_size=10)
+    next(iter(loader))
+    state = loader.state_dict()
+    for other in {"batch_size": 20}, {"batch_size": 10, "shuffle": 5}:
+        with pytest.raises(ValueError, match="the state is of a loader with"):
+            Loader(TABLE, **other).load_state_dict(state)
+    resumed = Loader(TABLE, batch_size=10, rank=0, world_size=2)
+    resumed.load_state_dict(state)
+    with pytest.raises(ValueError, match="part 0 of 1, and this is part 0 of 2"):
+        iter(resumed)
+    with pytest.raises(ValueError, match="no state of a Loader"):
+        loader.load_state_dict({"epoch": 1})
+
+
+@pytest.mark.parametrize("shuffle", [None, 200])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_torchdatas_loader_resumes(workers, shuffle):
+    def stateful():
+        seed = {"shuffle": shuffle, "seed": 5} if shuffle else {}
+        dataset = BatchDataset(TABLE, batch_size=64, columns=["y"], **seed)
+        context = {"multiprocessing_context": CONTEXT} if workers else {}
+        return StatefulDataLoader(dataset, batch_size=None, num_workers=workers, **context)
+
+    loader = stateful()
+    epoch = iter(loader)
+    first = [next(epoch)["y"].tolist() for _ in range(5)]
+    state = loader.state_dict()
+    rest = [batch["y"].tolist() for batch in epoch]
+    assert sorted(row for batch in first + rest for row in batch) == list(range(0, 3 * ROWS, 3))
+    resumed = stateful()
+    resumed.load_state_dict(state)
+    assert [batch["y"].tolist() for batch in resumed] == rest
