@@ -29,13 +29,13 @@ test-rust: $(VENV)/.test models
 models:
 	cargo test --package arrow-dlpack-models
 
-# In processes that each take a file at a time. Without PaddlePaddle and TensorFlow, the largest neighbours: one
+# In processes that each take a file at a time. Without the largest neighbours, of which PaddlePaddle and TensorFlow: one
 # process cannot hold both for long, and what they alone could show is in the slow tier.
 WORKERS := 2
 PYTEST := $(BIN)/pytest --config-file python/pyproject.toml --numprocesses $(WORKERS) --dist loadfile
 test-python: $(VENV)/.test build
 	$(EXTENSION)
-	LEFT_OUT=paddle,tensorflow $(PYTEST) python/tests
+	LEFT_OUT=paddle,tensorflow,lance,deltalake $(PYTEST) python/tests
 
 EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from ._shares import Uneven
-from ._sources import reader_of
+from ._sources import reader_of, without_views
 from ._wishes import ByLength, ByTokens
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
@@ -28,7 +28,7 @@ class Bucketed:
 
     def reader(self, stream: Any, world: int, uneven: Uneven) -> Any:
         """Each record batch is one batch; ranks have equally many, if that is asked for."""
-        reader = reader_of(stream)
+        reader = without_views(reader_of(stream))
         if reader.schema.names.count(self._by.column) != 1:
             raise KeyError(f'no column "{self._by.column}" among {reader.schema.names}')
         batches = self._batches(reader)

@@ -50,7 +50,9 @@ class Source:
         if where is None:
             return opened
         scanner = import_module("pyarrow.dataset").Scanner
-        return scanner.from_batches(reader_of(opened), filter=where, columns=columns).to_reader()
+        return scanner.from_batches(
+            without_views(reader_of(opened)), filter=where, columns=columns
+        ).to_reader()
 
     def pieces(self) -> list[Piece] | None:
         """Its row groups, if it can read each of them alone."""
@@ -148,6 +150,15 @@ def reader_of(data: Any) -> Any:
         return pa.RecordBatchReader.from_stream(data)
     batch = pa.record_batch(data)
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def without_views(reader: Any) -> Any:
+    """The reader with texts and binaries of the types that all of pyarrow's kernels take."""
+    pa = import_module("pyarrow")
+    large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    fields = [field.with_type(large.get(field.type, field.type)) for field in reader.schema]
+    schema = pa.schema(fields, reader.schema.metadata)
+    return reader if schema.equals(reader.schema) else reader.cast(schema)
 
 
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:

@@ -11,6 +11,7 @@ from types import ModuleType
 # hypothesis keeps its notes where we build.
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+os.environ["USE_TF"] = "0"  # of datasets, which would look for it where it is left out
 os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", "target/hypothesis")
 
 import hostile

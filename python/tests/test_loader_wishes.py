@@ -87,9 +87,10 @@ LENGTHS = [5, 1, 3, 2, 9, 0, 4, 1, 8, 2, 6, 7, 3]
 LISTS = pa.table(
     {"row": range(13), "list": [[0] * n for n in LENGTHS], "text": ["é" * n for n in LENGTHS]}
 )
+LISTS = LISTS.append_column("view", LISTS["text"].cast(pa.string_view()))
 
 
-@pytest.mark.parametrize("column", ["list", "text"])
+@pytest.mark.parametrize("column", ["list", "text", "view"])
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_rows_of_similar_lengths_are_together(column, prefetch):
     options = {"columns": ["row"], "prefetch": prefetch, "framework": "numpy"}

@@ -1,0 +1,211 @@
+"""Sources of `Loader`, each from the real library."""
+
+import adbc_driver_sqlite.dbapi
+import datasets
+import deltalake
+import duckdb
+import fsspec
+import lance
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from arrow_dlpack import Loader, iter_batches
+from arrow_dlpack.torch import BatchDataset
+from test_loader import CONTEXT
+from torch.utils.data import DataLoader
+
+ROWS = 250
+TABLE = pa.table({"x": np.arange(ROWS) / 2, "y": np.arange(ROWS), "word": ["a"] * ROWS})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Two files of each format, in folders of their names."""
+    folder = tmp_path_factory.mktemp("files")
+    writers = {
+        "parquet": lambda table, file: pq.write_table(table, file, row_group_size=40),
+        "arrow": pa.feather.write_feather,
+        "csv": pa.csv.write_csv,
+    }
+    for kind, write in writers.items():
+        (folder / kind).mkdir()
+        for number in range(2):
+            write(TABLE.slice(number * 125, 125), str(folder / kind / f"{number}.{kind}"))
+    return folder
+
+
+def in_memory(folder):
+    system = fsspec.filesystem("memory")
+    for number in range(2):
+        system.pipe(f"/rows/{number}.parquet", (folder / f"parquet/{number}.parquet").read_bytes())
+    return "memory://rows/*.parquet"
+
+
+def lance_dataset(folder):
+    return lance.write_dataset(TABLE, str(folder / "lance"), mode="overwrite")
+
+
+def delta_table(folder):
+    deltalake.write_deltalake(str(folder / "delta"), TABLE, mode="overwrite")
+    return deltalake.DeltaTable(str(folder / "delta"))
+
+
+def cursor(folder):
+    connection = adbc_driver_sqlite.dbapi.connect()
+    cursor = connection.cursor()
+    cursor.adbc_ingest("numbers", TABLE)
+    cursor.execute("select * from numbers order by y")
+    return cursor
+
+
+def streamed(folder):
+    files = [str(folder / f"parquet/{number}.parquet") for number in range(2)]
+    return datasets.IterableDataset.from_generator(generated, gen_kwargs={"files": files})
+
+
+def generated(files):
+    for file in files:
+        yield from pq.read_table(file).to_pylist()
+
+
+#: What opens each, and whether it knows its rows and can be read again.
+SOURCES = {
+    "path": (lambda folder: folder / "parquet" / "0.parquet", True, True),
+    "folder": (lambda folder: str(folder / "parquet"), True, True),
+    "pattern": (lambda folder: str(folder / "parquet" / "*.parquet"), True, True),
+    "list of paths": (lambda folder: sorted((folder / "parquet").iterdir()), True, True),
+    "Arrow files": (lambda folder: folder / "arrow", True, True),
+    "CSV files": (lambda folder: str(folder / "csv" / "*.csv"), True, True),
+    "URL": (in_memory, True, True),
+    "ParquetFile": (lambda folder: pq.ParquetFile(folder / "parquet/0.parquet"), True, True),
+    "pyarrow dataset": (lambda folder: ds.dataset(folder / "parquet"), True, True),
+    "pyarrow scanner": (lambda folder: ds.dataset(folder / "parquet").scanner(), False, True),
+    "pyarrow table": (lambda folder: TABLE, True, True),
+    "pyarrow reader": (lambda folder: TABLE.to_reader(), False, False),
+    "list of batches": (lambda folder: TABLE.to_batches(max_chunksize=60), False, True),
+    "list of frames": (lambda folder: [pl.DataFrame(TABLE)] * 1, False, True),
+    "generator": (lambda folder: (batch for batch in TABLE.to_batches()), False, False),
+    "polars frame": (lambda folder: pl.DataFrame(TABLE), True, True),
+    "polars LazyFrame": (lambda folder: pl.scan_parquet(folder / "parquet/*.parquet"), False, True),
+    "duckdb": (
+        lambda folder: duckdb.sql(f"from '{folder}/parquet/*.parquet' order by y"),
+        False,
+        True,
+    ),
+    "datasets": (lambda folder: datasets.Dataset(TABLE), True, True),
+    "datasets, streamed": (streamed, False, True),
+    "lance": (lance_dataset, True, True),
+    "deltalake": (delta_table, True, True),
+    "adbc": (cursor, False, False),
+}
+
+
+def y_of(batches):
+    return [np.asarray(batch["y"]).tolist() for batch in batches]
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_their_rows_are_batches_in_each_epoch(name, folder):
+    opens, knows, again = SOURCES[name]
+    source = opens(folder)
+    loader = Loader(source, batch_size=64, columns=["y"])
+    rows = 125 if name in ("path", "ParquetFile") else ROWS
+    expected = [list(range(at, min(at + 64, rows))) for at in range(0, rows, 64)]
+    if knows:
+        assert len(loader) == len(expected)
+    else:
+        with pytest.raises(TypeError, match="does not know how many rows"):
+            len(loader)
+    assert y_of(loader) == expected
+    if again:
+        assert y_of(loader) == expected
+    else:
+        with pytest.raises(TypeError, match="is read once"):
+            iter(loader)
+    if name == "adbc":
+        source.close()
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_their_rows_are_filtered_and_shuffled(name, folder):
+    source = SOURCES[name][0](folder)
+    options = {"batch_size": 10, "filter": pc.field("x") < 30, "shuffle": 20, "seed": 1}
+    found = [row for batch in y_of(Loader(source, columns=["y"], **options)) for row in batch]
+    assert sorted(found) == list(range(60))
+    assert found != sorted(found)
+    if name == "adbc":
+        source.close()
+
+
+def test_scans_of_iceberg_have_a_reader():
+    """By the name of their method: the real ones need a catalog."""
+
+    class Scan:
+        def to_arrow_batch_reader(self):
+            return TABLE.to_reader()
+
+    loader = Loader(Scan(), columns=["y"], batch_size=200)
+    assert [list(map(len, y_of(loader))) for _ in range(2)] == [[200, 50]] * 2
+
+
+def test_iter_batches_takes_them_too(folder):
+    assert y_of(iter_batches(folder / "parquet", columns=["y"], batch_size=ROWS)) == [
+        list(range(ROWS))
+    ]
+
+
+def test_a_filter_reaches_the_statistics_of_row_groups(folder, tmp_path):
+    """The other row groups are overwritten, and not missed."""
+    file = folder / "parquet" / "0.parquet"
+    data = bytearray(file.read_bytes())
+    end = pq.ParquetFile(file).metadata.row_group(1).column(0).dictionary_page_offset
+    data[4:end] = bytes(end - 4)
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(data)
+    loader = Loader(broken, columns=["y"], filter=pc.field("y") >= 50, batch_size=100)
+    assert y_of(loader) == [list(range(50, 125))]
+
+
+def test_filters_and_splits_of_hugging_face_are_honoured():
+    rows = datasets.Dataset(TABLE)
+    some = rows.filter(lambda row: row["y"] % 2 == 0).shuffle(seed=1)
+    found = [row for batch in y_of(Loader(some, columns=["y"], batch_size=40)) for row in batch]
+    assert found == some["y"][:]
+    assert len(Loader(some, batch_size=40)) == 4
+    parts = rows.train_test_split(test_size=50, shuffle=False)
+    assert y_of(Loader(parts["test"], columns=["y"])) == [list(range(200, 250))]
+
+
+def test_row_groups_of_a_sorted_file_are_shuffled(folder):
+    loader = Loader(folder / "parquet", columns=["y"], batch_size=10, shuffle=10, seed=3)
+    epochs = [np.concatenate(y_of(loader)) for _ in range(2)]
+    for epoch in epochs:
+        assert sorted(epoch.tolist()) == list(range(ROWS))
+        # A buffer alone would not bring rows forward by more than its size.
+        assert (epoch - np.arange(ROWS)).max() > 60
+    assert epochs[0].tolist() != epochs[1].tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["folder", "pyarrow dataset", "datasets", "lance", "polars LazyFrame"]
+)
+def test_spawned_workers_open_them(name, folder):
+    dataset = BatchDataset(SOURCES[name][0](folder), columns=["y"], batch_size=64)
+    batches = DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context=CONTEXT)
+    assert sorted(row for batch in y_of(batches) for row in batch) == list(range(ROWS))
+
+
+def test_what_is_not_there_is_named(tmp_path):
+    for missing in tmp_path / "none.parquet", str(tmp_path / "*.parquet"):
+        with pytest.raises(FileNotFoundError, match="parquet"):
+            iter(Loader(missing))
+    with pytest.raises(ValueError, match="the source has no batches"):
+        iter(Loader(iter([])))
+    with pytest.raises(KeyError, match='no column "z"'):
+        iter(Loader(TABLE, columns=["z"]))
