@@ -8,6 +8,9 @@ import torch
 from arrow_dlpack import (
     Array,
     Batches,
+    ByLength,
+    Loader,
+    Pad,
     Tensor,
     UnsupportedError,
     asdlpack,
@@ -68,6 +71,15 @@ def batches_are_what_was_asked_for(
     assert_type(BatchDataset(table, format="matrix", writable=False), BatchDataset[torch.Tensor])
 
 
+def loaders_are_typed(path: str, size: int) -> None:
+    assert_type(Loader(path, batch_size=size, shuffle=9), Loader[dict[str, Tensor]])
+    assert_type(Loader(path, format="matrix", label="y"), Loader[tuple[Tensor, Tensor]])
+    assert_type(Loader(path, batch_size=ByLength(8, "x"), columns={"x": Pad(0)}), Loader[Any])
+    assert_type(Loader(path, framework="torch", rank="auto", uneven="drop"), Loader[Any])
+    for rows in Loader(path, transform=len):
+        assert_type(rows, int)
+
+
 def refused(column: pa.Array) -> str:
     try:
         return Array(column).type
@@ -82,6 +94,9 @@ asdlpack(b"", copy=1)  # type: ignore[arg-type]
 iter_batches([1, 2])  # type: ignore[arg-type]
 iter_batches(Array(b""), format="list")  # type: ignore[arg-type, call-overload]
 iter_batches(Array(b""), size=3)  # type: ignore[arg-type, call-overload]
+Loader("", local_shuffle_buffer_size=3)  # type: ignore[call-overload]
+Loader("", uneven="pad")  # type: ignore[call-overload]
+Loader("", columns={"x": "pad"})  # type: ignore[dict-item]
 BatchDataset(Array(b""), progress=True)  # type: ignore[arg-type, call-overload]
 from_dlpack([1, 2])  # type: ignore[arg-type]
 from_dlpack(np.zeros(3), device=0)  # type: ignore[arg-type]
