@@ -3,16 +3,18 @@
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Generic, TypeVar
 
+from . import _core
 from ._ahead import Ahead
 from ._buckets import Bucketed
 from ._core import Array, Batches
 from ._encode import encoded
+from ._pieces import Piece, len_of, pieces_of
 from ._settings import Settings, bar_of, seed_of
 from ._shares import Share, Uneven
-from ._sources import Dataset, Piece, Source, pieces_of
+from ._sources import Dataset, Source
 from ._wishes import ByLength, ByTokens
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -43,6 +45,8 @@ class Reading:
     skipped: int = 0
     #: Numbers of batches that are made again after the others.
     again: Sequence[int] = ()
+    #: The state of a shuffle, if the stream begins with the rows of its pool.
+    resume: tuple[int, int, int] | None = None
 
 
 def reading(source: Source, settings: Settings, uneven: Uneven, position: Position) -> Reading:
@@ -74,7 +78,7 @@ def _by_groups(
     share, skipped, most = position.share, position.batch, None
     chosen = list(pieces)
     if settings.filter is None:
-        rows = sum(piece.stop - piece.start for piece in pieces)
+        rows = sum(map(len_of, pieces))
         total = settings.batches_of(rows)
         numbers = share.range_of(total, uneven)
         if settings.shuffle is None:
@@ -83,10 +87,18 @@ def _by_groups(
         for start, stop in _spans(numbers, total):
             size = settings.rows or 1
             chosen += pieces_of(pieces, start * size, min(stop * size, rows))
+    seed = seed_of(position.seed or 0, position.part[0])
     if settings.shuffle is not None:
-        random.Random(seed_of(position.seed or 0, position.part[0])).shuffle(chosen)
+        random.Random(seed).shuffle(chosen)
     if not chosen:
         return Reading(source.read(settings.read, settings.filter), most=0)
+    if settings.shuffle is not None and most is not None and 0 < skipped < most:
+        rows = sum(map(len_of, chosen))
+        found = _core._resume_shuffle(rows, settings.rows or 1, (settings.shuffle, seed), skipped)
+        if found is not None:
+            positions, read, state = found
+            stream = source.read_resumed(settings.read, chosen, positions, read)
+            return Reading(stream, most=most - skipped, resume=state)
     stream = source.read_pieces(settings.read, chosen, settings.filter)
     return Reading(stream, most=most, skipped=skipped)
 
@@ -163,13 +175,17 @@ class Epoch(Iterator[Batch_co], Generic[Batch_co]):
                     yield from islice(more, 1)
 
         ahead = settings.prefetch if work is not None and in_thread else 0
+        first = read.skipped if read.most is None else min(read.skipped, read.most)
         self._engine = opened(
             read.stream,
             read.shard,
             prefetch=0 if ahead else settings.prefetch,
             progress=bar_of(total) if progress else None,
+            skip=first,
+            resume=read.resume,
         )
-        batches = _made(self._engine, again(), read.most, read.skipped)
+        most = None if read.most is None else read.most - first
+        batches = chain(islice(self._engine, most), islice(again(), read.skipped - first, None))
         if ahead and work is not None:
             self._ahead = Ahead(batches, work, ahead)
         self._batches = self._ahead or (batches if work is None else map(work, batches))
@@ -204,18 +220,3 @@ class Epoch(Iterator[Batch_co], Generic[Batch_co]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _made(
-    batches: Iterator[Any], again: Iterator[Any], most: int | None, skipped: int
-) -> Iterator[Any]:
-    """So many batches, less the first ones, and those that are made again."""
-    kept = 0
-    for batch in islice(batches, most):
-        if kept >= skipped:
-            yield batch
-        kept += 1
-    for batch in again:
-        if kept >= skipped:
-            yield batch
-        kept += 1

@@ -107,8 +107,9 @@ class Epochs(Generic[Batch_co]):
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next epoch goes on behind the batch at which `state_dict` was called.
 
-        Its batches are those that would have come, if the source is the same. Rows before them are
-        read again, but for those of a Parquet file that is not shuffled.
+        Its batches are those that would have come, if the source is the same. Of Parquet files only
+        row groups are read again that have rows in the buffer of a shuffle; other sources, and
+        those with a filter or physical=True, are read from the start, without conversions.
         """
         if state.get("version") != 1:
             raise ValueError(f"this is no state of a Loader: {dict(state)!r}")

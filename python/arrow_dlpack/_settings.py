@@ -74,6 +74,8 @@ class Settings:
         shard: tuple[int, int] = (0, 1),
         prefetch: int | None = None,
         progress: Any = None,
+        skip: int = 0,
+        resume: tuple[int, int, int] | None = None,
     ) -> Batches[Any]:
         """The engine's batches of Arrow data whose categories are codes already."""
         names, labels, forms = self.wanted.columns, self.wanted.labels, self.wanted.forms
@@ -96,7 +98,9 @@ class Settings:
             shard=shard,
             prefetch=self.prefetch if prefetch is None else prefetch,
             progress=progress,
-            **({"forms": forms} if forms else {}),
+            skip=skip,
+            resume=resume,
+            forms=forms or None,
         )
 
 

@@ -4,29 +4,21 @@ A new kind is a row of ``TABLE``: what tells it, and what makes a `Source` of it
 imported where it is needed, so that sources with ``__arrow_c_stream__`` do without it.
 """
 
-import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from glob import glob, has_magic
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from . import _core
+from ._pieces import Piece, cut, len_of, pieces_of, rows_at, rows_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
 #: Formats of pyarrow.dataset by the ends of names; Parquet for others.
 _FORMATS = {".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".csv": "csv", ".csv.gz": "csv"}
 _READ_ONCE = ("__next__", "read_next_batch", "get_next")
-
-
-class Piece(NamedTuple):
-    """Rows of a row group of a Parquet file, from `start` to before `stop`."""
-
-    group: Any
-    start: int
-    stop: int
 
 
 class Source:
@@ -106,41 +98,24 @@ class Dataset(Source):
         reader = Dataset(some).read(columns, where)
         if where is not None:
             return reader
-        cuts = [(piece.start, piece.stop, _rows_of(piece)) for piece in pieces]
+        cuts = [(piece.start, piece.stop, rows_of(piece)) for piece in pieces]
         if all(start == 0 and stop == rows for start, stop, rows in cuts):
             return reader
-        return pa.RecordBatchReader.from_batches(reader.schema, _cut(reader, cuts))
+        return pa.RecordBatchReader.from_batches(reader.schema, cut(reader, cuts))
 
-
-def _rows_of(piece: Piece) -> int:
-    return sum(group.num_rows for group in piece.group.row_groups)
-
-
-def _cut(batches: Iterable[Any], cuts: Sequence[tuple[int, int, int]]) -> Iterator[Any]:
-    """Of row groups that follow each other, rows `start` to `stop` each."""
-    ends = list(itertools.accumulate(rows for _, _, rows in cuts))
-    keep = [(end - rows + a, end - rows + b) for end, (a, b, rows) in zip(ends, cuts, strict=True)]
-    at = 0
-    for batch in batches:
-        end = at + batch.num_rows
-        while keep and keep[0][1] <= at:
-            keep.pop(0)
-        for start, stop in keep:
-            if start >= end:
-                break
-            first = max(start, at)
-            yield batch.slice(first - at, min(stop, end) - first)
-        at = end
-
-
-def pieces_of(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[Piece]:
-    """Those with the rows `start` to `stop` of all of them."""
-    at = 0
-    for group, first, last in pieces:
-        a, b = max(start - at, 0), min(stop - at, last - first)
-        if a < b:
-            yield Piece(group, first + a, first + b)
-        at += last - first
+    def read_resumed(
+        self,
+        columns: Sequence[str] | None,
+        pieces: Sequence[Piece],
+        positions: Any,
+        read: int,
+    ) -> Any:
+        """The rows of the pieces at some positions, in their order, and then all from `read` on."""
+        total = sum(map(len_of, pieces))
+        rest = self.read_pieces(columns, list(pieces_of(pieces, read, total)))
+        pool = rows_at(positions, pieces, lambda one: self.read_pieces(columns, [one]).read_all())
+        reader = import_module("pyarrow").RecordBatchReader
+        return reader.from_batches(rest.schema, chain([] if pool is None else pool.to_batches(), rest))
 
 
 def reader_of(data: Any) -> Any:

@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import ByLength, Loader
+from arrow_dlpack._sources import Dataset
 from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE
 from test_loader import CONTEXT
@@ -79,6 +80,29 @@ def test_a_file_in_order_is_not_read_again(file):
     resumed = Loader(str(broken), batch_size=23, columns=["y"], framework="numpy")
     resumed.load_state_dict(state)
     assert [batch["y"].tolist() for batch in resumed] == batches[5:]
+
+
+def test_of_a_shuffled_file_only_the_row_groups_of_the_buffer_are_read_again(file, monkeypatch):
+    options = {"batch_size": 10, "columns": ["y"], "shuffle": 20, "seed": 4, "framework": "numpy"}
+    loader = Loader(str(file), **options)
+    epoch = iter(loader)
+    for _ in range(12):
+        next(epoch)
+    state = loader.state_dict()
+    rest = [batch["y"].tolist() for batch in epoch]
+    read = []
+    original = Dataset.read_pieces
+
+    def noting(self, columns, pieces, where=None):
+        read.extend(piece.group.row_groups[0].id for piece in pieces)
+        return original(self, columns, pieces, where)
+
+    monkeypatch.setattr(Dataset, "read_pieces", noting)
+    resumed = Loader(str(file), **options)
+    resumed.load_state_dict(state)
+    assert [batch["y"].tolist() for batch in resumed] == rest
+    assert len(rest) == 8
+    assert len(set(read)) < 9, "of nine row groups"
 
 
 def test_the_state_of_another_loader_is_refused():
