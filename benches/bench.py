@@ -15,6 +15,7 @@ os.environ.update(dict.fromkeys(THREADS, "1"))
 
 import batches  # noqa: E402, F401 (its cases)
 import cases  # noqa: E402
+import epochs  # noqa: E402, F401 (its cases)
 import growth  # noqa: E402
 import many  # noqa: E402, F401 (its cases)
 import picture  # noqa: E402

@@ -115,7 +115,9 @@ class Dataset(Source):
         rest = self.read_pieces(columns, list(pieces_of(pieces, read, total)))
         pool = rows_at(positions, pieces, lambda one: self.read_pieces(columns, [one]).read_all())
         reader = import_module("pyarrow").RecordBatchReader
-        return reader.from_batches(rest.schema, chain([] if pool is None else pool.to_batches(), rest))
+        return reader.from_batches(
+            rest.schema, chain([] if pool is None else pool.to_batches(), rest)
+        )
 
 
 def reader_of(data: Any) -> Any:
