@@ -3,6 +3,7 @@
 Those that no Python code touches are made ahead by a thread of Rust, which needs no GIL.
 """
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from queue import Empty, Full, Queue
@@ -22,8 +23,16 @@ class Ahead(Iterator[Any]):
         # No daemon: the interpreter waits for it, and it looks whether the interpreter is ending.
         self._thread = threading.Thread(target=_make, args=arguments, name="arrow_dlpack.Loader")
         self._thread.start()
+        self._process = os.getpid()
 
     def __next__(self) -> Any:
+        if self._process != os.getpid():
+            raise RuntimeError(
+                "these batches were opened before the fork: open them in the process that reads "
+                "them"
+            )
+        if threading.current_thread() is self._thread:
+            raise ValueError("a function cannot wait for its own batches")
         while not self._stop.is_set():
             try:
                 is_batch, made = self._queue.get(timeout=_A_WHILE)
@@ -41,7 +50,9 @@ class Ahead(Iterator[Any]):
     def close(self) -> None:
         """Stops the thread and waits until it has stopped."""
         self._stop.set()
-        if threading.current_thread() is not self._thread:
+        # A forked process has the thread's object, but not the thread.
+        is_here = self._process == os.getpid()
+        if is_here and threading.current_thread() is not self._thread:
             self._thread.join()
 
     def __del__(self) -> None:

@@ -31,7 +31,6 @@ __all__ = [
     "__version__",
     "_check_names",
     "_dtype_name",
-    "_index_columns",
     "_live",
     "_open_batches",
     "_resume_shuffle",
@@ -690,7 +689,6 @@ def _resume_shuffle(
 ) -> tuple[Tensor, int, tuple[int, int, int]] | None: ...
 def _stop_batches() -> None: ...
 def _check_names(names: list[str], wanted: list[str], /) -> None: ...
-def _index_columns(names: list[str], metadata: bytes, /) -> list[str]: ...
 
 _Batch_co = TypeVar("_Batch_co", covariant=True)
 

@@ -76,13 +76,17 @@ def _by_groups(
     position: Position,
 ) -> Reading:
     share, skipped, most = position.share, position.batch, None
-    chosen = list(pieces)
+    chosen, again = list(pieces), range(0)
     if settings.filter is None:
         rows = sum(map(len_of, pieces))
         total = settings.batches_of(rows)
         numbers = share.range_of(total, uneven)
         if settings.shuffle is None:
             numbers, skipped = numbers[skipped:], 0
+            # Whole batches: the last one of the source may have fewer rows.
+            own = range(numbers.start, max(numbers.start, min(numbers.stop, total)))
+            again = range(max(numbers.start, total) - total, max(numbers.stop, total) - total)
+            numbers = own
         most, chosen = len(numbers), []
         for start, stop in _spans(numbers, total):
             size = settings.rows or 1
@@ -91,7 +95,7 @@ def _by_groups(
     if settings.shuffle is not None:
         random.Random(seed).shuffle(chosen)
     if not chosen:
-        return Reading(source.read(settings.read, settings.filter), most=0)
+        return Reading(source.read(settings.read, settings.filter), most=0, again=again)
     if settings.shuffle is not None and most is not None and 0 < skipped < most:
         rows = sum(map(len_of, chosen))
         found = _core._resume_shuffle(rows, settings.rows or 1, (settings.shuffle, seed), skipped)
@@ -100,7 +104,7 @@ def _by_groups(
             stream = source.read_resumed(settings.read, chosen, positions, read)
             return Reading(stream, most=most - skipped, resume=state)
     stream = source.read_pieces(settings.read, chosen, settings.filter)
-    return Reading(stream, most=most, skipped=skipped)
+    return Reading(stream, most=most, skipped=skipped, again=again)
 
 
 def _spans(numbers: range, total: int) -> Iterator[tuple[int, int]]:
@@ -155,6 +159,7 @@ class Epoch(Iterator[Batch_co], Generic[Batch_co]):
         progress: bool,
     ) -> None:
         self._position = position
+        self._is_read = False
         self._engine: Batches[Any] | None = None
         self._ahead: Ahead | None = None
         self._batches: Iterator[Any] = iter(())
@@ -191,12 +196,17 @@ class Epoch(Iterator[Batch_co], Generic[Batch_co]):
         self._batches = self._ahead or (batches if work is None else map(work, batches))
 
     def __next__(self) -> Batch_co:
+        if self._is_read:
+            raise ValueError("these batches are being read already")
+        self._is_read = True
         try:
             batch: Batch_co = next(self._batches)
         except BaseException as error:
             self._position.is_over = isinstance(error, StopIteration)
             self.close()
             raise
+        finally:
+            self._is_read = False
         self._position.batch += 1
         return batch
 

@@ -49,6 +49,8 @@ class Epochs(Generic[Batch_co]):
         self._next_epoch = 0
         self._position: Position | None = None
         self._resume: dict[str, Any] | None = None
+        #: Epochs that workers of Loader.torch make now.
+        self._elsewhere = 0
 
     def __iter__(self) -> Epoch[Batch_co]:
         return self._iterate(self._framework)
@@ -90,6 +92,11 @@ class Epochs(Generic[Batch_co]):
 
     def state_dict(self) -> dict[str, Any]:
         """Where the current epoch stands: a few numbers, for JSON. Each process has its own."""
+        if self._elsewhere:
+            raise TypeError(
+                "workers make these batches, and each has a state: wrap this Loader in a "
+                "BatchDataset for torchdata's StatefulDataLoader, which asks them"
+            )
         if self._resume is not None:
             return self._resume
         at = self._position
@@ -111,7 +118,7 @@ class Epochs(Generic[Batch_co]):
         row groups are read again that have rows in the buffer of a shuffle; other sources, and
         those with a filter or physical=True, are read from the start, without conversions.
         """
-        if state.get("version") != 1:
+        if not _is_state(state):
             raise ValueError(f"this is no state of a Loader: {dict(state)!r}")
         saved, ours = state["options"], self._fingerprint()
         for name, value in ours.items():
@@ -143,7 +150,7 @@ class Epochs(Generic[Batch_co]):
                 ) from error
         rank, world_size = self._ranks() if self._rank == "auto" else (self._rank, self._world_size)
         state = {"_rank": rank, "_world_size": world_size, "_source": None}
-        return {**self.__dict__, **state, "_position": None}
+        return {**self.__dict__, **state, "_position": None, "_elsewhere": 0}
 
     def _advance(self) -> None:
         """Counts an epoch that other processes made of copies of this loader."""
@@ -231,15 +238,23 @@ class Epochs(Generic[Batch_co]):
         labels = labels if len(labels) > 1 else []
         take = None if framework is None else _frameworks.taker(framework)
         transform = self._transform
+
+        def transformed(batch: Any) -> Any:
+            try:
+                return None if transform is None else transform(batch)
+            except StopIteration as error:
+                # Or it would end the epoch.
+                raise RuntimeError("transform raised StopIteration") from error
+
         if not labels and take is None:
-            return transform
+            return None if transform is None else transformed
 
         def work(batch: Any) -> Any:
             if labels:
                 batch = batch, {name: batch.pop(name) for name in labels}
             if take is not None:
                 batch = _frameworks.mapped(batch, take)
-            return batch if transform is None else transform(batch)
+            return batch if transform is None else transformed(batch)
 
         return work
 
@@ -254,6 +269,22 @@ class Epochs(Generic[Batch_co]):
             "filter": None if settings.filter is None else str(settings.filter),
             "uneven": self._uneven,
         }
+
+
+def _is_state(state: Mapping[str, Any]) -> bool:
+    def is_number(value: Any, below: int) -> bool:
+        return type(value) is int and 0 <= value < below
+
+    part, batch = state.get("part"), state.get("batch")
+    has_part = isinstance(part, (list, tuple)) and [type(of) for of in part] == [int, int]
+    return (
+        state.get("version") == 1
+        and is_number(state.get("epoch"), 2**63)
+        and is_number(batch, 2**63)
+        and (state.get("seed") is None or is_number(state["seed"], 2**64))
+        and (has_part or not batch)
+        and isinstance(state.get("options"), Mapping)
+    )
 
 
 def _in_worker() -> bool:

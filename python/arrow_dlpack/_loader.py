@@ -57,7 +57,8 @@ class Loader(Epochs[Batch_co]):
     batch_size, columns, dtype, format, label, nulls, drop_last, physical, copy: as in iter_batches.
     batch_size may be `ByLength` or `ByTokens`, for batches of rows of similar lengths.
     columns: names, or a dict of names and what becomes of each: `Pad`, `Dense`, `AsArrow`, `Cast`,
-    `Categories`, or None. label may be such a dict too, or several names: the label is a dict then.
+    `Categories`, or None. label may be such a dict too, or several names: of two and more the label
+    is a dict. With nulls="nan" integers become floats, labels too: Cast keeps them.
     filter: an expression of pyarrow; row groups of Parquet without such rows are not read.
     framework: "torch", "jax", "numpy", or a function that makes a tensor of ours.
     writable: whether tensors get memory that is not the source's. None: where the framework would

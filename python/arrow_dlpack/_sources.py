@@ -114,18 +114,22 @@ class Dataset(Source):
         total = sum(map(len_of, pieces))
         rest = self.read_pieces(columns, list(pieces_of(pieces, read, total)))
         pool = rows_at(positions, pieces, lambda one: self.read_pieces(columns, [one]).read_all())
-        reader = import_module("pyarrow").RecordBatchReader
-        return reader.from_batches(
-            rest.schema, chain([] if pool is None else pool.to_batches(), rest)
-        )
+        batches = chain([] if pool is None else pool.to_batches(), rest)
+        return import_module("pyarrow").RecordBatchReader.from_batches(rest.schema, batches)
 
 
 def reader_of(data: Any) -> Any:
     """Arrow data of any kind as pyarrow's reader."""
     pa = import_module("pyarrow")
-    if hasattr(data, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(data)
-    batch = pa.record_batch(data)
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        batch = pa.record_batch(data)
+    except (TypeError, ValueError) as error:
+        of = type(data)
+        raise TypeError(
+            f"each batch must be a table or a record batch, got {of.__module__}.{of.__qualname__}"
+        ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
 
 
@@ -140,12 +144,9 @@ def without_views(reader: Any) -> Any:
 
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:
     """The columns that are to be read, None for all."""
-    schema: Any = getattr(dataset, "schema", None)
-    names: Any = getattr(schema, "names", None)
     if columns is None:
-        metadata = getattr(schema, "metadata", None) or {}
-        index = _core._index_columns(names, metadata[b"pandas"]) if b"pandas" in metadata else ()
-        return [name for name in names if name not in index] if index else None
+        return None
+    names: Any = getattr(getattr(dataset, "schema", None), "names", None)
     wanted = list(dict.fromkeys(columns))
     if names is not None:
         _core._check_names(names, [name for name in wanted if name not in _OF_FILES])
@@ -201,6 +202,8 @@ def _format(name: str, system: Any) -> str:
 
 def _of_stream(source: Any) -> Source:
     rows = getattr(source, "num_rows", getattr(source, "height", None))
+    if type(source).__module__.partition(".")[0] == "pandas":
+        rows = len(source)
     known = rows if isinstance(rows, int) else None
     return Source(lambda columns: source, known, is_read_once(source))
 
@@ -263,7 +266,9 @@ def _together(batches: Iterable[Any]) -> Any:
 def _is_batches(source: Any) -> bool:
     if isinstance(source, (list, tuple)):
         return all(map(_is_arrow, source))
-    return isinstance(source, Iterator) and not _is_arrow(source)
+    # Files and cursors are iterators too.
+    is_other = _is_arrow(source) or hasattr(source, "read") or hasattr(source, "fetchone")
+    return isinstance(source, Iterator) and not is_other
 
 
 def _is_arrow(source: Any) -> bool:

@@ -166,8 +166,8 @@ def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]
     for name in columns:
         if not isinstance(name, str):
             raise TypeError(
-                f"{argument} must be {what}, got {name!r}: names are texts, and pandas' 0 is "
-                'called "0" in Arrow'
+                f"{argument} must be {what}, and names are texts (pandas' 0 is called "
+                f'"0" in Arrow), got {columns!r}'
             )
     wishes = dict(columns) if isinstance(columns, Mapping) else {}
     for name, wish in wishes.items():

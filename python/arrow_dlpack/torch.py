@@ -216,13 +216,26 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
 
     def __iter__(self) -> Iterator[Any]:
         batches: Iterator[Any] = super().__iter__()
-        if self.num_workers > 0:
-            self.dataset.loader._advance()
-        return batches
+        if self.num_workers == 0:
+            return batches
+        loader = self.dataset.loader
+        loader._advance()
+        return _counted(loader, batches)
+
+
+def _counted(loader: Epochs[Any], batches: Iterator[Any]) -> Iterator[Any]:
+    """The batches, while the loader knows that workers make them."""
+    loader._elsewhere += 1
+    try:
+        yield from batches
+    finally:
+        loader._elsewhere -= 1
 
 
 def data_loader(loader: Epochs[Any], num_workers: int, options: dict[str, Any]) -> EpochLoader:
     """The DataLoader of ``Loader.torch``."""
+    if "batch_size" in options or "collate_fn" in options:
+        raise TypeError("the Loader makes the batches: give it the batch_size, and a transform")
     if num_workers > 0:
         options = {"multiprocessing_context": "spawn"} | options
     return EpochLoader(BatchDataset(loader), batch_size=None, num_workers=num_workers, **options)

@@ -23,16 +23,18 @@ CPU, CUDA, CUDA_HOST = 1, 2, 3
 INT, UINT, FLOAT, OPAQUE, BFLOAT, COMPLEX, BOOL = range(7)
 READ_ONLY, IS_COPIED, PADDED = 1, 2, 4
 
-new_capsule = ctypes.pythonapi.PyCapsule_New
+# Functions of these tests alone: dill sets other types on those of ctypes.pythonapi.
+pythonapi = ctypes.PyDLL(None)
+new_capsule = pythonapi.PyCapsule_New
 new_capsule.restype, new_capsule.argtypes = py_object, [c_void_p, c_char_p, c_void_p]
-capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+capsule_pointer = pythonapi.PyCapsule_GetPointer
 capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, [py_object, c_char_p]
-rename_capsule = ctypes.pythonapi.PyCapsule_SetName
+rename_capsule = pythonapi.PyCapsule_SetName
 rename_capsule.argtypes = [py_object, c_char_p]
-capsule_name = ctypes.pythonapi.PyCapsule_GetName
+capsule_name = pythonapi.PyCapsule_GetName
 capsule_name.restype, capsule_name.argtypes = c_char_p, [py_object]
 # For destructors: a dying object must not be referred to once more.
-is_dying_as = ctypes.pythonapi.PyCapsule_IsValid
+is_dying_as = pythonapi.PyCapsule_IsValid
 is_dying_as.argtypes = [c_void_p, c_char_p]
 DESTRUCTOR = PYFUNCTYPE(None, c_void_p)
 

@@ -3,6 +3,7 @@
 import gc
 import json
 import multiprocessing
+import os
 import pickle
 import subprocess
 import sys
@@ -300,7 +301,7 @@ def test_progress_counts_rows(capsys):
         ({"rank": 2, "world_size": 2}, ValueError, "rank must be below world_size"),
         ({"rank": "auto", "world_size": 2}, TypeError, "leave world_size out"),
         ({"columns": {"x": "pad"}}, TypeError, 'column "x" may become Pad'),
-        ({"columns": [1]}, TypeError, "columns must be a list of names, got 1"),
+        ({"columns": [1]}, TypeError, "columns must be a list of names, and names are texts"),
         ({"label": 3}, TypeError, "label must be the name of a column, or several, got 3"),
         ({"shuffle": 3}, TypeError, "need a batch_size"),
         ({"size": 3}, TypeError, "unexpected keyword argument 'size'"),
@@ -316,3 +317,46 @@ def test_states_are_json():
     loader = Loader(SMALL, batch_size=2, shuffle=4)
     next(iter(loader))
     assert len(json.dumps(loader.state_dict())) < 1000
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_a_transform_cannot_end_an_epoch_or_wait_for_it(prefetch):
+    options = {"batch_size": 3, "prefetch": prefetch}
+    ends = Loader(TABLE, transform=lambda batch: next(iter([])), **options)
+    with pytest.raises(RuntimeError, match="transform raised StopIteration"):
+        list(ends)
+    epochs = []
+    waits = Loader(TABLE, transform=lambda batch: next(epochs[0]), **options)
+    epochs.append(iter(waits))
+    with pytest.raises(ValueError, match="own batches|being read already"):
+        next(epochs[0])
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_forked_process_does_not_go_on_with_an_epoch():
+    epoch = iter(Loader(TABLE, batch_size=2, prefetch=2, transform=lambda batch: batch))
+    next(epoch)
+    child = os.fork()
+    if child == 0:
+        try:
+            next(epoch)
+        except RuntimeError as error:
+            os._exit(0 if "before the fork" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    epoch.close()
+
+
+def test_a_shuffle_draws_rows_without_values():
+    table = pa.table(
+        {
+            "a": pa.array([[]] * 5, pa.list_(pa.int16(), 0)),
+            "b": pa.array([b""] * 5, pa.binary(0)),
+            "y": range(5),
+        }
+    )
+    batches = list(Loader(table, batch_size=2, shuffle=3, seed=1, framework="numpy"))
+    assert [batch["a"].shape for batch in batches] == [(2, 0), (2, 0), (1, 0)]
+    assert sorted(y for batch in batches for y in batch["y"].tolist()) == list(range(5))
+    assert len(Loader(table.to_pandas(), batch_size=2)) == 3

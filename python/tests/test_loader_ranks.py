@@ -193,3 +193,23 @@ def test_two_ranks_train_without_waiting_for_ever(folder, tmp_path, uneven, step
         out, err = process.communicate(timeout=120)
         assert process.returncode == 0, err
         assert int(out) == steps
+
+
+@pytest.mark.parametrize("size", [2, 3, 10])
+@pytest.mark.parametrize("world", [2, 3, 5])
+def test_a_batch_that_is_repeated_is_whole(tmp_path, size, world):
+    """The last batch of the source may have fewer rows, and the repeated ones are the first."""
+    pq.write_table(TABLE, tmp_path / "a.parquet", row_group_size=9)
+    of_file = shares(str(tmp_path / "a.parquet"), world, batch_size=size, uneven="repeat")
+    whole = [list(range(at, min(at + size, ROWS))) for at in range(0, ROWS, size)]
+    found = [batch for batches in of_file for batch in batches]
+    assert found[: len(whole)] == whole
+    assert found[len(whole) :] == whole[: len(found) - len(whole)]
+    for rank in range(world):
+        options = {"batch_size": size, "columns": ["y"], "framework": "numpy", "uneven": "repeat"}
+        loader = Loader(str(tmp_path / "a.parquet"), rank=rank, world_size=world, **options)
+        epoch = iter(loader)
+        next(epoch)
+        state = loader.state_dict()
+        loader.load_state_dict(state)
+        assert [batch["y"].tolist() for batch in loader] == of_file[rank][1:]

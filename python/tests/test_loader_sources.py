@@ -209,3 +209,13 @@ def test_what_is_not_there_is_named(tmp_path):
         iter(Loader(iter([])))
     with pytest.raises(KeyError, match='no column "z"'):
         iter(Loader(TABLE, columns=["z"]))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [(x for x in [1]), [pa.array([1])], ["a", 1], iter(["a"])],
+    ids=["a generator", "arrays", "a name", "names"],
+)
+def test_what_is_no_batch_is_named(source):
+    with pytest.raises((TypeError, FileNotFoundError), match="table or|expected an Arrow"):
+        next(iter(Loader(source)))

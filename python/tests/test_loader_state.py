@@ -138,3 +138,26 @@ def test_torchdatas_loader_resumes(workers, shuffle):
     resumed = stateful()
     resumed.load_state_dict(state)
     assert [batch["y"].tolist() for batch in resumed] == rest
+
+
+@pytest.mark.parametrize("changed", [
+    {"batch": -1}, {"batch": 1.5}, {"batch": "3"}, {"batch": None}, {"batch": 2**70},
+    {"epoch": -1}, {"epoch": "x"}, {"seed": -1}, {"seed": 2**70}, {"options": None}, {"part": None},
+])  # fmt: skip
+def test_what_is_no_state_is_refused(changed):
+    loader = Loader(TABLE, batch_size=10)
+    next(iter(loader))
+    with pytest.raises(ValueError, match="no state of a Loader"):
+        loader.load_state_dict({**loader.state_dict(), "batch": 1, "part": [0, 1], **changed})
+
+
+def test_workers_have_states_of_their_own(file):
+    loader = Loader(str(file), batch_size=10, columns=["y"], framework="torch")
+    batches = iter(loader.torch(num_workers=1))
+    next(batches)
+    with pytest.raises(TypeError, match="StatefulDataLoader"):
+        loader.state_dict()
+    assert sum(len(batch["y"]) for batch in batches) == 190
+    assert loader.state_dict()["epoch"] == 1
+    with pytest.raises(TypeError, match="the Loader makes the batches"):
+        loader.torch(batch_size=4)

@@ -187,7 +187,7 @@ def test_refusals_that_no_keyword_can_change_are_type_errors_too():
 REFUSED = [
     (pa.array([None]), "Null.*cast"),
     (pa.array([b"a"]), "Binary.*ragged"),
-    (pa.array([[1]]), "List.*ragged"),
+    (pa.array([[1], [1, 2]]), "row 1 has 2 values.*ragged"),
     (pa.array([{"a": 1}]), "Struct.*to_tensor_dict"),
     (pa.array([1], pa.timestamp("ms")), "Timestamp.*physical=True.*int64"),
     (pa.array([1], pa.date32()), "Date32.*physical=True.*int32"),

@@ -133,7 +133,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_resume_shuffle, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_stop_batches, module)?)?;
-    module.add_function(wrap_pyfunction!(names::_index_columns, module)?)?;
     module.add_function(wrap_pyfunction!(names::_check_names, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::options::ColumnsArg;
 use crate::error::Names;
-use crate::{names, pandas};
+use crate::names;
 
 /// An error if a name is repeated, for callers that identify columns by name.
 pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {
@@ -17,16 +17,6 @@ pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {
         Some(name) => Err(PyKeyError::new_err(format!("columns= names {} twice", Names(&[name])))),
         None => Ok(()),
     }
-}
-
-/// Which of these columns are a pandas index, by the table's metadata.
-#[pyfunction]
-#[pyo3(signature = (names, metadata, /))]
-#[expect(clippy::needless_pass_by_value, reason = "arguments")]
-pub(super) fn _index_columns(names: Vec<String>, metadata: Vec<u8>) -> Vec<String> {
-    let among: Vec<&str> = names.iter().map(String::as_str).collect();
-    let metadata = str::from_utf8(&metadata).unwrap_or_default();
-    pandas::positions(&among, metadata).into_iter().map(|at| names[at].clone()).collect()
 }
 
 /// An error that lists all names that are not columns.

@@ -3,8 +3,8 @@
 use std::iter;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt64Array, make_array};
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_array::{Array, ArrayRef, UInt64Array, make_array, new_empty_array};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use arrow_select::take::take;
@@ -215,5 +215,23 @@ impl Validity {
 }
 
 fn taken(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
-    checked(|| take(rows, &UInt64Array::from(which.to_vec()), None))
+    if let DataType::FixedSizeList(_, 0) | DataType::FixedSizeBinary(0) = rows.data_type() {
+        // arrow-select returns rows without values as no rows.
+        let valid = rows.nulls().map(|nulls| {
+            NullBuffer::from_iter(which.iter().map(|at| nulls.is_valid(at.as_usize())))
+        });
+        let data = ArrayData::builder(rows.data_type().clone()).len(which.len()).nulls(valid);
+        let data = match rows.data_type() {
+            DataType::FixedSizeList(item, _) => {
+                data.add_child_data(new_empty_array(item.data_type()).to_data())
+            }
+            _ => data.add_buffer(Buffer::default()),
+        };
+        return checked(|| Ok(make_array(data.build()?)));
+    }
+    let taken = checked(|| take(rows, &UInt64Array::from(which.to_vec()), None))?;
+    match taken.len() == which.len() {
+        true => Ok(taken),
+        false => Err(Error::InvalidArray(format!("rows of {} cannot be drawn", rows.data_type()))),
+    }
 }
