@@ -20,6 +20,9 @@ Traceback (most recent call last):
 arrow_dlpack.UnsupportedError: Int64 array has 1 null in 2 values, and a tensor cannot ...
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._batches import iter_batches
 from ._core import (
     Array,
@@ -44,9 +47,11 @@ from ._core import (
     to_tensor,
     to_tensor_dict,
 )
-from ._loader import Loader
-from ._wishes import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
 from .udf import tensor_udf
+
+if TYPE_CHECKING:
+    from ._loader import Loader
+    from ._wishes import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
 
 __all__ = [
     "Array",
@@ -81,3 +86,19 @@ __all__ = [
     "to_tensor",
     "to_tensor_dict",
 ]
+
+#: Names whose modules are imported when they are used, because they take as long as all the others.
+_LATER = {"Loader": "._loader"} | dict.fromkeys(
+    ["AsArrow", "ByLength", "ByTokens", "Cast", "Categories", "Dense", "Pad"], "._wishes"
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -2,16 +2,13 @@
 
 import atexit
 import os
-import secrets
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, TypeAlias, Unpack, overload
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
 
 from . import _core
 from ._core import Batches, Tensor
-from ._encode import encoded, scanned
-from ._settings import Options, bar_of, checked, seed_of
-from ._sources import source_of
-from ._wishes import Columns, integer
+from ._options import Options
 from .typing import (
     Dtype,
     Nulls,
@@ -20,6 +17,9 @@ from .typing import (
     SupportsReader,
     SupportsScanner,
 )
+
+if TYPE_CHECKING:
+    from ._wishes import Columns
 
 # A thread that reads ahead may need the interpreter for its source: it ends before that does.
 atexit.register(_core._stop_batches)
@@ -57,7 +57,7 @@ class IterOptions(BatchOptions, total=False):
 class WishOptions(BatchOptions, total=False):
     """Columns that may have wishes."""
 
-    columns: Columns | None
+    columns: "Columns | None"
 
 
 @overload
@@ -173,7 +173,7 @@ def iter_batches(
     /,
     *,
     batch_size: int | None = None,
-    columns: Columns | None = None,
+    columns: "Columns | None" = None,
     dtype: Dtype | None = None,
     format: Literal["dict", "matrix"] = "dict",
     label: str | None = None,
@@ -237,36 +237,24 @@ def iter_batches(
     <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [0, 1]
     <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [2, 3]
     """
-    index, count = (integer("each of shard", number, 0) for number in shard)
-    if index >= count:
-        raise ValueError(f"shard must be (index, count) with index < count, got {shard!r}")
-    if label is not None and not isinstance(label, str):
-        raise TypeError(
-            f"label must be the name of a column, got {label!r}: names are texts, and pandas' 0 is "
-            'called "0" in Arrow; Loader takes several'
-        )
-    settings = checked(
-        batch_size=None if batch_size is None else integer("batch_size", batch_size, 1),
+    # Imported when it is needed: with its imports it takes as long as the package.
+    one_pass = import_module("._one_pass", __package__)
+    batches: Batches[Any] = one_pass.opened(
+        source,
+        batch_size=batch_size,
         columns=columns,
-        label=label,
-        format=format,
         dtype=dtype,
+        format=format,
+        label=label,
         nulls=nulls,
         filter=filter,
         drop_last=drop_last,
         shuffle=shuffle,
         seed=seed,
         prefetch=prefetch,
+        progress=progress,
         physical=physical,
+        shard=shard,
         copy=copy,
     )
-    data = source_of(source)
-    categories = scanned(data, settings.wanted.categories, filter)
-    stream = encoded(data.read(settings.read, filter), categories)
-    drawn = None if shuffle is None else secrets.randbits(64) if seed is None else settings.seed
-    return settings.open(
-        stream,
-        seed=None if drawn is None else seed_of(drawn, index),
-        shard=(index, count),
-        progress=bar_of(data.rows()) if progress else None,
-    )
+    return batches

@@ -7,7 +7,8 @@ from . import _frameworks
 from ._core import Tensor
 from ._epochs import Epochs
 from ._frameworks import Framework
-from ._settings import Options, checked
+from ._options import Options
+from ._settings import checked
 from ._shares import Uneven
 from ._wishes import ByLength, ByTokens, Columns
 from .typing import Dtype, Nulls

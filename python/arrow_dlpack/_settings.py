@@ -3,25 +3,12 @@
 import random
 from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from . import _core
 from ._core import Batches
 from ._wishes import ByLength, ByTokens, Columns, Wanted, integer, wanted
 from .typing import Dtype, Nulls
-
-
-class Options(TypedDict, total=False):
-    """What decides nothing about what is in a batch."""
-
-    dtype: Dtype | None
-    filter: Any
-    drop_last: bool
-    shuffle: int | None
-    seed: int | None
-    prefetch: int
-    physical: bool
-    copy: bool | None
 
 
 @dataclass(frozen=True)
