@@ -17,8 +17,6 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::ArrowError;
 use arrow_schema::ffi::Flags;
 
-use crate::memory::release_foreign;
-
 /// A type; released when it is dropped, as the other structures are.
 #[repr(C)]
 pub(super) struct ArrowSchema {
@@ -141,23 +139,6 @@ impl ArrowArray {
     pub(super) unsafe fn child(&self, index: usize) -> &Self {
         // SAFETY: the caller's promise; children live as long as their parent.
         unsafe { &*self.children.add(index).read() }
-    }
-}
-
-/// A structure that is released when its last user is dropped.
-pub(super) struct OwnedArray(pub(super) ArrowArray);
-
-impl OwnedArray {
-    /// The structure, which is not released.
-    pub(super) fn into_inner(mut self) -> ArrowArray {
-        mem::replace(&mut self.0, ArrowArray::released())
-    }
-}
-
-impl Drop for OwnedArray {
-    fn drop(&mut self) {
-        let array = mem::replace(&mut self.0, ArrowArray::released());
-        release_foreign(move || drop(array));
     }
 }
 

@@ -14,8 +14,8 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBu
 use arrow_data::{ArrayData, BufferSpec, DataTypeLayout, layout};
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
-use super::arrow_c::{ArrowArray, OwnedArray};
-use super::ffi_known::Known;
+use super::arrow_c::ArrowArray;
+use super::ffi_known::{Known, OwnedArray};
 use super::ffi_validate::{Checked, are_texts, check_array, child_types, fenced, runs_of};
 use crate::{import, memory};
 

@@ -5,12 +5,31 @@
 #![expect(unsafe_code, reason = "reads foreign structures")]
 
 use std::cell::{Cell, RefCell};
+use std::mem;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{ArrowError, DataType};
 
-use super::arrow_c::{ArrowArray, OwnedArray};
+use super::arrow_c::{ArrowArray, Structure};
+use crate::memory::release_foreign;
+
+/// A structure that is released when its last user is dropped.
+pub(super) struct OwnedArray(pub(super) ArrowArray);
+
+impl OwnedArray {
+    /// The structure, which is not released.
+    pub(super) fn into_inner(mut self) -> ArrowArray {
+        mem::replace(&mut self.0, ArrowArray::released())
+    }
+}
+
+impl Drop for OwnedArray {
+    fn drop(&mut self) {
+        let array = mem::replace(&mut self.0, ArrowArray::released());
+        release_foreign(move || drop(array));
+    }
+}
 
 /// The children that the last array referred to, in the order in which they are imported.
 /// It holds that array until the next one is imported.

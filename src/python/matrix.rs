@@ -8,7 +8,8 @@ use std::slice;
 
 use arrow_schema::DataType;
 
-use super::arrow_c::{ArrowArray, ArrowSchema, OwnedArray};
+use super::arrow_c::{ArrowArray, ArrowSchema};
+use super::ffi_known::OwnedArray;
 use super::ffi_validate::{MAX_FIELDS, check_array, check_node, child_of, children, number};
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLPackFlags};
