@@ -17,6 +17,7 @@ import torch
 from arrow_dlpack import Batches, Loader, Tensor, iter_batches
 from arrow_dlpack._batches import IterOptions, WishOptions
 from arrow_dlpack._loader import AnyOptions, LoaderOptions
+from arrow_dlpack._wishes import Columns
 from arrow_dlpack.torch import AnyDatasetOptions, BatchDataset, DatasetOptions
 from batch_sources import ROWS, TABLE, first_file, first_table, part
 from torch.utils.data import DataLoader
@@ -274,7 +275,8 @@ def test_editors_see_the_keywords():
         for one in (Loader, iter_batches)
     )
     assert set(get_type_hints(IterOptions)) == batches
-    assert set(get_type_hints(WishOptions)) == batches
+    names = {"Columns": Columns}  # whose module is imported when it is used
+    assert set(get_type_hints(WishOptions, localns=names)) == batches
     assert set(get_type_hints(LoaderOptions)) == loader
     assert set(get_type_hints(AnyOptions)) == loader - {"transform"}  # which the overloads have
     assert set(get_type_hints(DatasetOptions)) == loader - {"framework", "progress"}

@@ -325,9 +325,10 @@ def test_a_transform_cannot_end_an_epoch_or_wait_for_it(prefetch):
     ends = Loader(TABLE, transform=lambda batch: next(iter([])), **options)
     with pytest.raises(RuntimeError, match="transform raised StopIteration"):
         list(ends)
-    epochs = []
-    waits = Loader(TABLE, transform=lambda batch: next(epochs[0]), **options)
+    epochs, is_there = [], threading.Event()
+    waits = Loader(TABLE, transform=lambda _: is_there.wait() and next(epochs[0]), **options)
     epochs.append(iter(waits))
+    is_there.set()
     with pytest.raises(ValueError, match="own batches|being read already"):
         next(epochs[0])
 
