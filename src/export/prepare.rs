@@ -287,7 +287,12 @@ pub(super) fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kin
 }
 
 fn is_lists(source: Source<'_>) -> bool {
-    !matches!(source, Source::Row(..)) && refusal::is_list(source.field().data_type())
+    let data_type = match source {
+        Source::Array(array, None) => array.data_type(),
+        Source::Array(_, Some(field)) | Source::Chunks(_, field) => field.data_type(),
+        Source::Row(..) | Source::Table(..) => return false,
+    };
+    refusal::is_list(data_type)
 }
 
 /// The tensor of a plain numeric array that can be shared, without planning; `None` for any other source.

@@ -23,6 +23,7 @@ pub(super) struct Survey<'a> {
     reasons: Vec<CopyReason>,
     /// The type of the last chunk.
     data_type: DataType,
+    /// Counted only if nulls are refused.
     nulls: NullCount,
     dictionaries: Vec<ArrayRef>,
     /// `None` if they overflow: chunks without cells take no memory.
@@ -62,7 +63,9 @@ impl<'a> Survey<'a> {
         self.rows = self.rows.and_then(|rows| rows.checked_add(chunk.rows));
         self.cells += chunk.len();
         self.filled += usize::from(chunk.len() > 0);
-        self.nulls.add(chunk);
+        if self.options.nulls == NullPolicy::Refuse {
+            self.nulls.add(chunk);
+        }
         let is_new =
             |own: &&ArrayRef| !self.dictionaries.last().is_some_and(|last| Arc::ptr_eq(last, own));
         self.dictionaries.extend(chunk.dictionary.as_ref().filter(is_new).cloned());
@@ -88,9 +91,7 @@ impl<'a> Survey<'a> {
         let Self { options, target, mut reasons, data_type, nulls, dictionaries, .. } = self;
         let Self { rows, cells, filled, .. } = self;
         let rows = extent(rows)?;
-        if options.nulls == NullPolicy::Refuse {
-            nulls.refuse()?;
-        }
+        nulls.refuse()?;
         let target = target.unwrap_or(Err(Error::Overflow("number of chunks")))?;
         let of_several = filled != 1 && codes::are_several(&dictionaries, &data_type)?;
         if filled > 1 {
