@@ -641,6 +641,11 @@ impl Error {
         move || Self::Overflow(quantity)
     }
 
+    /// The error for rows whose offsets have changed since they were planned.
+    pub(crate) fn offsets_changed() -> Self {
+        Self::InvalidArray("its offsets were changed during the conversion".to_owned())
+    }
+
     /// The error, wrapped with the name of its column.
     pub(crate) fn in_column(name: &str, error: Self) -> Self {
         Self::Column { name: name.to_owned(), error: Box::new(error) }

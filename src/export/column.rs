@@ -103,8 +103,7 @@ impl Column {
         let mut filled = (0..chunks.len()).filter(|&index| chunks[index].len() > 0);
         let (first, is_many) = (filled.next(), filled.next().is_some());
         if rows(&chunks)? != self.rows || is_many != self.is_many {
-            let problem = "its offsets were changed during the conversion";
-            return Err(Error::InvalidArray(problem.to_owned()));
+            return Err(Error::offsets_changed());
         }
         if let (Some(only), false) = (first, is_many) {
             chunks.swap(0, only);

@@ -4,7 +4,7 @@ use arrow_array::ArrayRef;
 
 use super::column::Axes;
 use super::options::{ExportOptions, NullPolicy};
-use super::padded::{Frame, changed};
+use super::padded::Frame;
 use super::ragged::{Lists, Rows};
 use super::source::Source;
 use crate::copy::{CopyPolicy, CopyReason};
@@ -50,7 +50,7 @@ impl Even {
         }
         let rows = lists.count();
         if !is_padded && rows.checked_mul(length) != usize::try_from(lists.values.rows).ok() {
-            return Err(changed());
+            return Err(Error::offsets_changed());
         }
         let target = &lists.values.target;
         let fill = target.fill.unwrap_or_default();
@@ -77,7 +77,7 @@ impl Even {
         };
         let (rows, values) = self.lists.settled()?;
         if length_of(&rows)? != self.length {
-            return Err(changed());
+            return Err(Error::offsets_changed());
         }
         let (values, dictionary) = values.run()?;
         Ok((frame.run(&values, Lists::lengths(&rows))?, dictionary))

@@ -232,7 +232,7 @@ impl PreparedPadded {
         let (rows, values) = lists.settled()?;
         let width = frame.padding.width;
         if pad.width(&rows)? != width {
-            return Err(changed());
+            return Err(Error::offsets_changed());
         }
         let mask = mask.map(|copy| Lists::mask(&rows, copy)?.run()).transpose()?;
         let (values, dictionary) = values.run()?;
@@ -291,9 +291,4 @@ impl Frame {
         let flags = flags.union(DLPackFlags::IS_COPIED);
         ManagedTensor::from_fresh(memory, 0, values.dtype(), flags, &self.shape, &strides)
     }
-}
-
-/// The error where other code has changed offsets since the plan was made.
-pub(super) fn changed() -> Error {
-    Error::InvalidArray("its offsets were changed during the conversion".to_owned())
 }

@@ -55,8 +55,9 @@ impl Padding {
         Fresh::try_build::<u8>(self.nbytes()?, |out| {
             for length in lengths.take(self.rows) {
                 let own = length.checked_mul(self.value);
-                let (own, rest) =
-                    own.and_then(|own| values.split_at_checked(own)).ok_or_else(short)?;
+                let (own, rest) = own
+                    .and_then(|own| values.split_at_checked(own))
+                    .ok_or_else(Error::offsets_changed)?;
                 values = rest;
                 let kept = &own[..own.len().min(row)];
                 if self.is_left {
@@ -82,7 +83,7 @@ impl Padding {
         Fresh::try_build::<u8>(sum.saturating_mul(self.value), |out| {
             for (index, length) in lengths.iter().enumerate() {
                 let own = padded.get(index * row..).and_then(|row| row.get(..length * self.value));
-                out.extend_from_slice(own.ok_or_else(short)?);
+                out.extend_from_slice(own.ok_or_else(Error::offsets_changed)?);
             }
             Ok(())
         })
@@ -95,8 +96,4 @@ fn repeat(out: &mut Vec<u8>, block: &[u8; BLOCK], mut nbytes: usize) {
         out.extend_from_slice(&block[..some]);
         nbytes -= some;
     }
-}
-
-fn short() -> Error {
-    Error::InvalidArray("its offsets were changed during the conversion".to_owned())
 }
