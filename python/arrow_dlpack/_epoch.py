@@ -76,17 +76,16 @@ def _by_groups(
     position: Position,
 ) -> Reading:
     share, skipped, most = position.share, position.batch, None
-    chosen, again = list(pieces), range(0)
+    chosen: list[Piece] = list(pieces)
+    again: list[int] = []
     if settings.filter is None:
         rows = sum(map(len_of, pieces))
         total = settings.batches_of(rows)
         numbers = share.range_of(total, uneven)
         if settings.shuffle is None:
-            numbers, skipped = numbers[skipped:], 0
             # Whole batches: the last one of the source may have fewer rows.
-            own = range(numbers.start, max(numbers.start, min(numbers.stop, total)))
-            again = range(max(numbers.start, total) - total, max(numbers.stop, total) - total)
-            numbers = own
+            numbers, again = _once_and_again(numbers[skipped:], total)
+            skipped = 0
         most, chosen = len(numbers), []
         for start, stop in _spans(numbers, total):
             size = settings.rows or 1
@@ -107,6 +106,12 @@ def _by_groups(
     return Reading(stream, most=most, skipped=skipped, again=again)
 
 
+def _once_and_again(numbers: range, total: int) -> tuple[range, list[int]]:
+    """Numbers below `total`, and the batches that those from it on repeat."""
+    once = sum(number < total for number in numbers)
+    return numbers[:once], [number % total for number in numbers[once:]]
+
+
 def _spans(numbers: range, total: int) -> Iterator[tuple[int, int]]:
     """Ranges of numbers below `total`, of those that go on beyond it."""
     start = numbers.start
@@ -118,7 +123,8 @@ def _spans(numbers: range, total: int) -> Iterator[tuple[int, int]]:
 
 
 def _by_turns(source: Source, settings: Settings, uneven: Uneven, position: Position) -> Reading:
-    share, most, again = position.share, None, []
+    share, most = position.share, None
+    again: list[int] = []
     if share.world > 1 and uneven != "allow":
         total = total_of(source, settings)
         if total is None:
@@ -127,9 +133,8 @@ def _by_turns(source: Source, settings: Settings, uneven: Uneven, position: Posi
                 'wait for each other would hang: say uneven="allow", or pass a table, a path or a '
                 "dataset, and a batch_size"
             )
-        numbers = share.turns(total, uneven)
-        most = sum(number < total for number in numbers)
-        again = [number % total for number in numbers[most:]]
+        numbers, again = _once_and_again(share.turns(total, uneven), total)
+        most = len(numbers)
     stream = source.read(settings.read, settings.filter)
     return Reading(stream, (share.index, share.count), most, position.batch, again)
 
