@@ -8,8 +8,8 @@ INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python
 GROUP := $(INSTALL) --group python/pyproject.toml
 
 .PHONY: demo test test-rust test-python test-all test-neighbours test-engines models lint lint-engines release-check types \
-	compatibility cases bench profile count count-update docs wheel package free-threaded free-threaded-test supply \
-	advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
+	compatibility cases notebooks bench profile count count-update docs site site-test drawings wheel package \
+	free-threaded free-threaded-test supply advisories msrv msrv-check arrow-next semver coverage fuzz sanitize sanitize-changed build clean
 .DELETE_ON_ERROR:
 
 # Converts Arrow columns to tensors and back, and prints them.
@@ -39,11 +39,11 @@ test-python: $(VENV)/.test build
 
 EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
 
-# What takes longer, part by part. A part that has passed with the code as it is does not run again; docs/slow-tier.md
+# What takes longer, part by part. A part that has passed with the code as it is does not run again; docs/development/slow-tier.md
 # is written by the run, and names the last one of each.
 SLOW := test-neighbours test-engines lint-engines sanitize-miri-lib sanitize-miri-tests sanitize-miri-docs \
 	sanitize-address sanitize-thread sanitize-valgrind fuzz count free-threaded-test coverage supply msrv arrow-next \
-	package
+	package site-test
 test-all:
 	$(PYTHON) .ci/slow.py run $(SLOW)
 
@@ -61,7 +61,7 @@ test-neighbours: $(VENV)/.heavy build
 	LEFT_OUT=paddle $(PYTEST) python/tests/test_neighbours.py
 	$(PYTEST) python/tests/test_first_aid.py
 
-OURS := .ci python examples benches data fuzz docs/coverage.py
+OURS := .ci python examples benches data fuzz
 lint: $(VENV)/.test
 	$(PYTHON) .ci/slow.py warn $(SLOW)
 	$(PYTHON) .ci/imports.py
@@ -98,11 +98,15 @@ types: $(VENV)/.test build
 	cd python && ../$(BIN)/stubtest arrow_dlpack --mypy-config-file pyproject.toml \
 		--allowlist stubtest-allowlist.txt --ignore-unused-allowlist
 
-# Measures what works with every neighbour, records it, and writes the README's tables.
+# Measures what works with every neighbour, records it, and writes docs/reference/compatibility.md and the README's grid.
 compatibility: $(VENV)/.heavy build
 	$(BIN)/python python/tests/compatibility.py
 
-# What every Arrow type and every dtype becomes, by pyarrow and NumPy, and the README's tables of it.
+# Runs docs/notebooks, and writes what they show into them.
+notebooks: $(VENV)/.test build
+	$(BIN)/python -W ignore .ci/notebooks.py
+
+# What every Arrow type and every dtype becomes, by pyarrow and NumPy, and docs/reference/types.md of it.
 cases: $(VENV)/.test
 	$(BIN)/python python/tests/make_cases.py
 
@@ -125,10 +129,22 @@ count count-update: $(VENV)/.demo build
 	cargo build --profile bench --package arrow-dlpack-benches --bin count
 	$(BIN)/python benches/count.py $(if $(findstring update,$@),--update)
 
-# target/doc/arrow_dlpack is the crate's, target/doc/python the package's.
-docs: $(VENV)/.test build
-	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --all-features
-	$(BIN)/pdoc arrow_dlpack --output-directory target/doc/python
+# The site, in target/site, with rustdoc beside it. A link or an anchor that leads nowhere is an error.
+docs: $(VENV)/.docs
+	RUSTDOCFLAGS="--deny warnings" cargo doc --no-deps --all-features --package arrow-dlpack
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	$(BIN)/python .ci/site/links.py
+
+site: docs
+	$(BIN)/python -m http.server --directory target/site --bind 127.0.0.1
+
+# Every page in headless Chromium, which has to be there, with its driver: `apt-get install chromium-driver`.
+site-test: docs
+	$(BIN)/python .ci/site/browse.py
+
+# Renders the drawings whose source has changed, with npm and Chromium, to docs/drawings.
+drawings:
+	$(PYTHON) .ci/site/drawings.py
 
 # The wheel that `build` installs, tried in an empty environment: nothing is built again.
 wheel: $(VENV)/.test build
@@ -167,7 +183,7 @@ free-threaded-test: free-threaded $(FREE)/.test
 	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV=$(abspath $(FREE)/venv) \
 		CARGO_TARGET_DIR=$(abspath target/package-build) \
 		$(FREE)/venv/bin/maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
-	PYTHON_GIL=0 LEFT_OUT=adbc_driver_sqlite,datasets,deltalake,duckdb,lance,minarrow,paddle,polars,tensorflow,torchdata \
+	PYTHON_GIL=0 LEFT_OUT=adbc_driver_sqlite,datasets,deltalake,duckdb,lance,matplotlib,minarrow,paddle,polars,tensorflow,torchdata \
 		$(FREE)/venv/bin/python -m pytest --config-file python/pyproject.toml python/tests
 
 $(FREE)/.test: python/pyproject.toml python/free_threaded.sh $(VENV)/bin/uv
@@ -223,10 +239,10 @@ arrow-next: $(VENV)/.test
 semver: $(SEMVER)
 	$(SEMVER) semver-checks --package arrow-dlpack --all-features $(if $(SINCE),--baseline-rev $(SINCE))
 
-# Which lines all tests together run; writes docs/coverage.md.
+# Which lines all tests together run; writes docs/development/coverage.md.
 coverage: $(VENV)/.test $(LLVM_COV)
 	$(RUSTUP) rustup toolchain install $(NIGHTLY) --profile minimal --component llvm-tools --no-self-update
-	. $(BIN)/activate && $(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) PATH="$(abspath $(dir $(LLVM_COV))):$$PATH" docs/coverage.sh
+	. $(BIN)/activate && $(RUSTUP) RUSTUP_TOOLCHAIN=$(NIGHTLY) PATH="$(abspath $(dir $(LLVM_COV))):$$PATH" .ci/coverage.sh
 
 # The fuzz targets, from the inputs in fuzz/corpus on: so many executions of each, `make fuzz RUNS=10000000`
 # for a campaign. See fuzz/README.md.
@@ -258,6 +274,10 @@ build: $(VENV)/.demo
 
 $(VENV)/.test: python/pyproject.toml $(VENV)/bin/uv
 	$(GROUP):test
+	touch $@
+
+$(VENV)/.docs: python/pyproject.toml $(VENV)/bin/uv
+	$(GROUP):docs
 	touch $@
 
 $(VENV)/.heavy: $(VENV)/.test

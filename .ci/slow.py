@@ -5,8 +5,9 @@
     python .ci/slow.py check PART...   fails unless all passed, as the code is: `make release-check`
     python .ci/slow.py commit PART     the commit that this part last passed at, if there is one
 
-A part is a target of the Makefile, and passes if make does. The record is docs/slow-tier.md,
-written after each part, so that a run that was cut short goes on where it was.
+A part is a target of the Makefile, and passes if make does. The record is
+docs/development/slow-tier.md, written after each part, so that a run that was cut short goes on
+where it was.
 """
 
 import re
@@ -18,16 +19,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "slow-tier.md"
+PAGE = ROOT / "docs" / "development" / "slow-tier.md"
 OLD = 7  # days
 # What no part of it depends on: words, and the records that the parts write themselves.
-WORDS = [":!*.md", ":!docs/slow-tier.md"]
+WORDS = [":!*.md", ":!docs/development/slow-tier.md"]
 
 HEAD = """\
 # The slow tier
 
 When each part of `make test-all` last ran, and what came of it. The run writes this page; what the
-parts are is in [CONTRIBUTING.md](../CONTRIBUTING.md). `make lint` warns of what is missing here,
+parts are is in [CONTRIBUTING.md](../../CONTRIBUTING.md). `make lint` warns of what is missing here,
 failed or older than a week; `make release-check` fails unless each part has passed with the code as
 it is.
 
@@ -114,7 +115,7 @@ def warn(parts: list[str]) -> None:
     rows = rows_of(parts)
     old = [f"{row.part} ran on {row.ended}, over {OLD} days ago" for row in rows if row.is_old()]
     for problem in problems(parts) + old:
-        print(f"warning: slow tier: {problem} (docs/slow-tier.md)", file=sys.stderr)
+        print(f"warning: slow tier: {problem} (docs/development/slow-tier.md)", file=sys.stderr)
 
 
 def check(parts: list[str]) -> None:

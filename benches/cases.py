@@ -217,7 +217,7 @@ def table(dtypes: list[str], rows: int = ROWS) -> dict[str, Any]:
 @work("matrix, row-major", pyarrow=0.25, polars=0.8, limit=1.2)
 def _() -> Made:
     return table(["float32"]), {
-        "ours": "arrow_dlpack.to_tensor(batch)",
+        "ours": "arrow_dlpack.to_tensor(batch, threads=1)",
         "pyarrow": "batch.to_tensor(row_major=True)",
         "numpy": "np.column_stack(columns)",
         "polars": "frame.to_numpy(order='c')",
@@ -230,7 +230,7 @@ def _() -> Made:
     names = table(["int8", "int16", "int32", "float32"])
     names["float32s"] = pa.schema([(name, pa.float32()) for name in NAMES])
     return names, {
-        "ours": "arrow_dlpack.to_tensor(batch, dtype='float32')",
+        "ours": "arrow_dlpack.to_tensor(batch, dtype='float32', threads=1)",
         # Alone it makes float64 of them, twice the memory; whichever way is the faster counts.
         "pyarrow": "batch.to_tensor(row_major=True)",
         "pyarrow, cast first": "batch.cast(float32s, safe=False).to_tensor(row_major=True)",
@@ -242,7 +242,7 @@ def _() -> Made:
 @work("matrix, column-major", pyarrow=1.05)
 def _() -> Made:
     return table(["float32"]), {
-        "ours": "arrow_dlpack.to_tensor(batch, order='F')",
+        "ours": "arrow_dlpack.to_tensor(batch, order='F', threads=1)",
         "pyarrow": "batch.to_tensor(row_major=False)",
         "polars": "frame.to_numpy(order='fortran')",
         "limit": "flat.copy()",
@@ -274,7 +274,7 @@ def booleans(offset: int, values: int = VALUES) -> dict[str, Any]:
 
 def from_bits(offset: int) -> Made:
     return booleans(offset), {
-        "ours": "arrow_dlpack.to_tensor(arrow)",
+        "ours": "arrow_dlpack.to_tensor(arrow, threads=1)",
         "pyarrow": "arrow.to_numpy(zero_copy_only=False)",
         "numpy": "np.unpackbits(bits, bitorder='little')[offset:].view(bool)",
         "limit": "bools.copy()",
@@ -322,7 +322,7 @@ def with_nulls(values: int = VALUES) -> dict[str, Any]:
 @work("nulls to a value", pyarrow=0.35, polars=1.0)
 def _() -> Made:
     return with_nulls(), {
-        "ours": "arrow_dlpack.to_tensor(arrow, nulls=0.0)",
+        "ours": "arrow_dlpack.to_tensor(arrow, nulls=0.0, threads=1)",
         "pyarrow": "pc.fill_null(arrow, 0.0)",
         "polars": "series.fill_null(0.0)",
         "limit": "numbers.copy()",
@@ -332,7 +332,7 @@ def _() -> Made:
 @work("nulls to NaN", pyarrow=0.35, polars=1.0)
 def _() -> Made:
     return {"nan": float("nan"), **with_nulls()}, {
-        "ours": "arrow_dlpack.to_tensor(arrow, nulls='nan')",
+        "ours": "arrow_dlpack.to_tensor(arrow, nulls='nan', threads=1)",
         "pyarrow": "pc.fill_null(arrow, nan)",
         "pyarrow, to_numpy": "arrow.to_numpy(zero_copy_only=False)",
         "polars": "series.fill_null(nan)",
@@ -368,7 +368,27 @@ def _() -> Made:
     # Each chunk in memory of its own.
     chunked = pa.chunked_array([pa.array(chunk.copy()) for chunk in np.split(numbers, 100)])
     return {"numbers": numbers, "chunked": chunked}, {
-        "ours": "arrow_dlpack.to_tensor(chunked)",
+        "ours": "arrow_dlpack.to_tensor(chunked, threads=1)",
         "pyarrow": "chunked.combine_chunks()",
+        "limit": "numbers.copy()",
+    }
+
+
+@work("threads: matrix", **{"one thread": 1 / 1.6})
+def _() -> Made:
+    return table(["float32"]), {
+        "ours": "arrow_dlpack.to_tensor(batch)",
+        "one thread": "arrow_dlpack.to_tensor(batch, threads=1)",
+        "limit": "flat.copy()",
+    }
+
+
+@work("threads: cast", **{"one thread": 1 / 1.6})
+def _() -> Made:
+    # A result of 64 MB.
+    numbers = np.arange(ROWS * COLUMNS)
+    return {"arrow": pa.array(numbers), "numbers": numbers.astype("float32")}, {
+        "ours": "arrow_dlpack.to_tensor(arrow, dtype='float32')",
+        "one thread": "arrow_dlpack.to_tensor(arrow, dtype='float32', threads=1)",
         "limit": "numbers.copy()",
     }

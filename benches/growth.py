@@ -39,7 +39,7 @@ def taken(rows: int) -> Made:
 
 def from_bits(rows: int) -> Made:
     return cases.booleans(0, rows), {
-        "ours": "arrow_dlpack.to_tensor(arrow)",
+        "ours": "arrow_dlpack.to_tensor(arrow, threads=1)",
         "pyarrow": "arrow.to_numpy(zero_copy_only=False)",
         "numpy": "np.unpackbits(bits, bitorder='little')",
     }
@@ -47,7 +47,7 @@ def from_bits(rows: int) -> Made:
 
 def filled(rows: int) -> Made:
     return cases.with_nulls(rows), {
-        "ours": "arrow_dlpack.to_tensor(arrow, nulls=0.0)",
+        "ours": "arrow_dlpack.to_tensor(arrow, nulls=0.0, threads=1)",
         "pyarrow": "pc.fill_null(arrow, 0.0)",
         "polars": "series.fill_null(0.0)",
     }
@@ -55,7 +55,7 @@ def filled(rows: int) -> Made:
 
 def matrix(rows: int) -> Made:
     return cases.table(["float32"], rows), {
-        "ours": "arrow_dlpack.to_tensor(batch)",
+        "ours": "arrow_dlpack.to_tensor(batch, threads=1)",
         "pyarrow": "batch.to_tensor(row_major=True)",
         "polars": "frame.to_numpy(order='c')",
         "copy": "flat.copy()",
@@ -65,7 +65,7 @@ def matrix(rows: int) -> Made:
 def wide_matrix(columns: int) -> Made:
     names, _ = cases.dict_of_columns(columns, rows=1000)
     return names, {
-        "ours": "arrow_dlpack.to_tensor(batch)",
+        "ours": "arrow_dlpack.to_tensor(batch, threads=1)",
         "pyarrow": "batch.to_tensor(row_major=True)",
     }
 

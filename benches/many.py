@@ -46,7 +46,7 @@ def wide(rows: int = 1000) -> pa.RecordBatch:
 @work("100,000 chunks to one", limit=2)
 def _() -> Made:
     return {"chunked": chunked(), "walk": walker()}, {
-        "ours": "arrow_dlpack.to_tensor(chunked)",
+        "ours": "arrow_dlpack.to_tensor(chunked, threads=1)",
         "pyarrow": "chunked.to_numpy()",
         "limit": "walk(chunked)",
     }
@@ -56,7 +56,7 @@ def _() -> Made:
 def _() -> Made:
     column = chunked()
     return {"table": pa.table({"x": column, "y": column}), "walk": walker()}, {
-        "ours": "arrow_dlpack.to_tensor(table)",
+        "ours": "arrow_dlpack.to_tensor(table, threads=1)",
         "limit": "walk(table)",
     }
 
@@ -64,7 +64,7 @@ def _() -> Made:
 @work("matrix of 5,000 columns", pyarrow=1.0)
 def _() -> Made:
     return {"batch": wide(), "walk": walker()}, {
-        "ours": "arrow_dlpack.to_tensor(batch)",
+        "ours": "arrow_dlpack.to_tensor(batch, threads=1)",
         "pyarrow": "batch.to_tensor(row_major=True)",
         "limit": "walk(batch)",
     }
@@ -74,7 +74,7 @@ def _() -> Made:
 def _() -> Made:
     batch = wide(10)
     return {"batch": batch, "names": batch.schema.names[::2]}, {
-        "ours": "arrow_dlpack.to_tensor(batch, columns=names)",
+        "ours": "arrow_dlpack.to_tensor(batch, columns=names, threads=1)",
         "pyarrow": "batch.select(names).to_tensor(row_major=True)",
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import report
 
-LEFT, PLOT, RIGHT = 250, 430, 150
+LEFT, PLOT, RIGHT = 270, 430, 190
 ROW, BAR = 22, 13
 TOP, BOTTOM = 64, 50
 # The axis, as multiples of the best peer's time.

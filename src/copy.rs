@@ -64,12 +64,9 @@ pub enum CopyReason {
     /// Offsets and strings are checked, and must not change afterwards.
     #[error("it is checked, and other code could still write to it")]
     Checked,
-    /// Elements of under 8 bits are packed in a tensor, and take a byte each in Arrow.
+    /// Elements of under 8 bits, of this type, are packed in a tensor, and take a byte each in Arrow.
     #[error("{0} elements share bytes")]
-    Packed(
-        /// The element type.
-        DLDataType,
-    ),
+    Packed(DLDataType),
     /// The values are cast.
     #[error("{from} becomes {to}")]
     Cast {
@@ -78,6 +75,12 @@ pub enum CopyReason {
         /// The element type of the result.
         to: DLDataType,
     },
+    /// Decimals are stored as integers, and become floats.
+    #[error("decimals become {0}")]
+    Decimals(
+        /// The element type of the result.
+        DLDataType,
+    ),
     /// Nulls are replaced by values.
     #[error("{count} {} replaced", if *count == 1 { "null is" } else { "nulls are" })]
     Filled {
@@ -87,45 +90,30 @@ pub enum CopyReason {
     /// Arrow's validity packs eight values in a byte; a tensor's mask has one byte per value.
     #[error("the mask is made of validity bits")]
     Mask,
-    /// Several chunks are concatenated.
+    /// Several chunks, so many, are concatenated.
     #[error("{0} chunks are put together")]
-    Chunks(
-        /// Number of chunks.
-        usize,
-    ),
-    /// The columns of a table become a row-major matrix.
+    Chunks(usize),
+    /// The columns of a table, so many, become a row-major matrix.
     #[error("{0} columns are put side by side")]
-    Rows(
-        /// Number of columns.
-        usize,
-    ),
-    /// The columns of a table become a column-major matrix, and are not contiguous slices of one buffer.
+    Rows(usize),
+    /// The columns of a table, so many, become a column-major matrix, and are not contiguous slices of one buffer.
     #[error("{0} columns are not slices of one buffer, one behind the other")]
-    Columns(
-        /// Number of columns.
-        usize,
-    ),
+    Columns(usize),
     /// The rows of views are not contiguous.
     #[error("the rows do not lie one behind the other")]
     Scattered,
     /// Null rows have values, which are left out.
     #[error("values of null rows are dropped")]
     NullRows,
-    /// Rows of different lengths get one length.
+    /// Rows of different lengths get this length.
     #[error("rows are padded to {0} value{s}", s = if *.0 == 1 { "" } else { "s" })]
-    Padded(
-        /// The length.
-        usize,
-    ),
+    Padded(usize),
     /// The lengths of rows, which Arrow does not store.
     #[error("the lengths are made of offsets")]
     Lengths,
-    /// The offsets of a slice do not begin at 0.
+    /// The offsets of a slice begin at this offset, not at 0.
     #[error("the offsets begin at {0}, not at 0")]
-    Rebased(
-        /// The first offset.
-        i64,
-    ),
+    Rebased(i64),
     /// Views have an offset and a size per row; ragged tensors need offsets alone, one more than rows.
     #[error("views have no offset behind the last row")]
     NoLastOffset,

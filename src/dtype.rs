@@ -1,12 +1,11 @@
 //! Element types: names, sizes, and the table of numeric types in Arrow and DLPack.
 
-use core::fmt;
-use core::str::FromStr;
+use core::{fmt, str::FromStr};
 
 use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
-use crate::error::Error;
+use crate::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
 /// The table of numeric types, passed to another macro. Each row is an Arrow type, the DLPack code and bits, the name
@@ -103,6 +102,11 @@ impl DLDataType {
     #[must_use]
     pub const fn scalar(code: DLDataTypeCode, bits: u8) -> Self {
         Self { code, bits, lanes: 1 }
+    }
+
+    /// Whether numbers become floats by a conversion to it.
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self.code, DLDataTypeCode::FLOAT | DLDataTypeCode::BFLOAT)
     }
 
     /// Whether bits and lanes are valid for the code. A code that DLPack 1.3 does not define is valid with any number

@@ -8,8 +8,7 @@ use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_K
 use arrow_schema::{DataType, Field};
 use serde_json::{Map, Value, json};
 
-use crate::error::Error;
-use crate::ffi::DLDataType;
+use crate::{Error, ffi::DLDataType};
 
 /// The extension type of a field.
 ///

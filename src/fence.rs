@@ -1,8 +1,7 @@
 //! Catches panics, which must not unwind into C.
 
-use std::any::Any;
-use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{any::Any, mem};
 
 /// The result of `work`, or the message of its panic. After a panic, the state that `work` used must only be dropped.
 pub(crate) fn fenced<T>(work: impl FnOnce() -> T) -> Result<T, String> {

@@ -3,8 +3,7 @@
 //! Strides are in elements. The strides of axes of extent 1, and of tensors without elements, are ignored, as in
 //! NumPy.
 
-use crate::copy::CopyReason;
-use crate::error::Error;
+use crate::{CopyReason, Error};
 
 /// Most axes of a tensor: far more than are in use (NumPy and PyTorch allow 64; JAX has no limit). `dlpack.h` has no
 /// limit either, so that an invalid `ndim` could be up to 2^31.

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use arrow_schema::Schema;
 
-use crate::error::Error;
-use crate::pandas;
+use crate::{Error, pandas};
 
 /// Positions of the wanted names among the columns' names, each of which must be unique.
 pub(crate) fn positions(names: &[&str], wanted: &[&str]) -> Result<Vec<usize>, Error> {

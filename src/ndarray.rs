@@ -6,11 +6,8 @@ use ndarray::{
     ShapeBuilder, StrideShape,
 };
 
-use crate::dtype::Element;
-use crate::error::{Error, WriteObstacle};
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::layout;
-use crate::memory::{Fresh, ManagedTensor};
+use crate::{Element, Error, ManagedTensor, WriteObstacle, layout, memory::Fresh};
 
 /// An element of an `ndarray` view (feature `ndarray`): one of the eleven [`Element`]s, or `bool`.
 ///

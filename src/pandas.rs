@@ -7,8 +7,7 @@
 use std::collections::HashMap;
 
 use arrow_schema::Schema;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 /// Positions of the columns of a table that are the index of a pandas data frame: labels of the rows, rather than
 /// features.

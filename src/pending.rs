@@ -6,8 +6,7 @@
 #![expect(unsafe_code, reason = "asks the interpreter")]
 
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr;
-use std::sync::OnceLock;
+use std::{ptr, sync::OnceLock};
 
 use pyo3::ffi;
 

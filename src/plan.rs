@@ -5,8 +5,7 @@
 
 use core::fmt;
 
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
+use crate::{CopyPolicy, CopyReason, Error};
 
 /// The copies of a conversion. A plan without steps is zero-copy: the result shares the memory.
 ///

@@ -1,12 +1,12 @@
-//! Checks for types that no array can have. arrow-rs panics when it makes an array of such a type, or, for decimals of a
-//! precision that is none, takes it.
+//! The types of children, and checks for types that no array can have: arrow-rs panics when it makes an array of such a
+//! type, or, for decimals of a precision that is none, takes it.
 
 use arrow_schema::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
-    DECIMAL256_MAX_PRECISION, DataType, TimeUnit,
+    DECIMAL256_MAX_PRECISION, DataType, TimeUnit, UnionMode,
 };
 
-use crate::error::Error;
+use crate::Error;
 
 /// Most levels of nested types: as many as NumPy and PyTorch allow axes. The limit is needed because types are
 /// followed recursively.
@@ -46,20 +46,32 @@ fn within(data_type: &DataType, levels: usize) -> Result<(), Error> {
         return Err(Error::NoSuchType { data_type: data_type.clone() });
     }
     match data_type {
-        DataType::List(child)
-        | DataType::LargeList(child)
-        | DataType::ListView(child)
-        | DataType::LargeListView(child)
-        | DataType::FixedSizeList(child, _)
-        | DataType::Map(child, _)
-        | DataType::RunEndEncoded(_, child) => within(child.data_type(), levels),
         DataType::Dictionary(_, values) => within(values, levels),
-        DataType::Struct(children) => {
-            children.iter().try_for_each(|child| within(child.data_type(), levels))
+        number if number.is_primitive() => Ok(()),
+        other => child_types(other).into_iter().try_for_each(|(child, _)| within(child, levels)),
+    }
+}
+
+/// The types of the children, and how many elements of each belong to one of the parent's (0 where
+/// offsets say). The values of a dictionary are no child.
+pub(crate) fn child_types(data_type: &DataType) -> Vec<(&DataType, usize)> {
+    match data_type {
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::Map(field, _) => vec![(field.data_type(), 0)],
+        DataType::FixedSizeList(field, size) => {
+            vec![(field.data_type(), usize::try_from(*size).unwrap_or(0))]
         }
-        DataType::Union(children, _) => {
-            children.iter().try_for_each(|(_, child)| within(child.data_type(), levels))
+        DataType::Struct(fields) => fields.iter().map(|field| (field.data_type(), 1)).collect(),
+        DataType::Union(fields, mode) => {
+            let needed = usize::from(*mode == UnionMode::Sparse);
+            fields.iter().map(|(_, field)| (field.data_type(), needed)).collect()
         }
-        _ => Ok(()),
+        DataType::RunEndEncoded(ends, values) => {
+            vec![(ends.data_type(), 0), (values.data_type(), 0)]
+        }
+        _ => Vec::new(),
     }
 }

@@ -1,11 +1,6 @@
 //! Copies of tensors, and other shapes of the same elements.
 
-use crate::copy::CopyPolicy;
-use crate::error::Error;
-use crate::ffi::DLPackFlags;
-use crate::kernels;
-use crate::layout;
-use crate::memory::ManagedTensor;
+use crate::{CopyPolicy, Error, ManagedTensor, ffi::DLPackFlags, kernels, layout};
 
 impl ManagedTensor {
     /// Copies the elements to fresh CPU memory: row-major, aligned to 64 bytes, writable, flagged `IS_COPIED`.

@@ -9,12 +9,10 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field};
 
-use crate::copy::CopyPolicy;
-use crate::dtype::{Element, for_each_numeric};
-use crate::error::Error;
-use crate::export::{self, ExportOptions};
-use crate::import::{self, ImportOptions, Representation};
-use crate::memory::{ManagedTensor, Vector};
+use crate::{
+    CopyPolicy, Element, Error, ExportOptions, ImportOptions, ManagedTensor, Representation,
+    dtype::for_each_numeric, export, import, memory::Vector,
+};
 
 macro_rules! conversions {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => { $(

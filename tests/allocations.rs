@@ -6,6 +6,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::{Cell, RefCell};
+use std::num::NonZero;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -228,9 +229,9 @@ fn booleans_are_unpacked_into_the_result() {
 #[test]
 fn nulls_are_filled_in_the_result() {
     let nulls = NullPolicy::fill(0.0_f32);
-    exports(with_nulls, |rows| 4 * rows, &ExportOptions::default().with_nulls(nulls));
+    exports(with_nulls, |rows| 4 * rows, &alone().with_nulls(nulls));
     let nulls = NullPolicy::Nan;
-    exports(with_nulls, |rows| 4 * rows, &ExportOptions::default().with_nulls(nulls));
+    exports(with_nulls, |rows| 4 * rows, &alone().with_nulls(nulls));
 }
 
 #[test]
@@ -238,16 +239,16 @@ fn a_mask_is_made_in_the_result() {
     allocates_its_result(
         with_nulls,
         |rows| rows,
-        |array| export::mask((&array, &field(&array)), &ExportOptions::default()),
+        |array| export::mask((&array, &field(&array)), &alone()),
     );
 }
 
 #[test]
 fn values_are_cast_into_the_result() {
     let dtype = Some(FLOAT32);
-    let options = ExportOptions::default().with_dtype(dtype);
+    let options = alone().with_dtype(dtype);
     exports(|rows| Int16Array::from(vec![1; rows]), |rows| 4 * rows, &options);
-    let options = ExportOptions::default().with_nulls(NullPolicy::fill(0)).with_dtype(dtype);
+    let options = alone().with_nulls(NullPolicy::fill(0)).with_dtype(dtype);
     let integers = |rows| (0..rows).map(|row| (row % 10 > 0).then_some(1)).collect::<Int16Array>();
     exports(integers, |rows| 4 * rows, &options);
 }
@@ -255,7 +256,7 @@ fn values_are_cast_into_the_result() {
 #[test]
 fn columns_are_woven_into_the_result() {
     for order in [Order::RowMajor, Order::ColumnMajor] {
-        let options = ExportOptions::default().with_order(order);
+        let options = alone().with_order(order);
         let four = |rows| batch(std::array::from_fn::<_, 4, _>(|_| floats(rows)));
         allocates_its_result(four, |rows| 16 * rows, |batch| export::tensor(&batch, &options));
 
@@ -272,11 +273,8 @@ fn columns_are_woven_into_the_result() {
 #[test]
 fn weaving_takes_as_many_allocations_for_more_rows() {
     let four = |rows| batch(std::array::from_fn::<_, 4, _>(|_| floats(rows)));
-    let [few, many] = allocates_its_result(
-        four,
-        |rows| 16 * rows,
-        |batch| export::tensor(&batch, &ExportOptions::default()),
-    );
+    let [few, many] =
+        allocates_its_result(four, |rows| 16 * rows, |batch| export::tensor(&batch, &alone()));
     assert_eq!(few, many);
 }
 
@@ -288,9 +286,14 @@ fn chunks_are_put_together_in_the_result() {
         |rows| 4 * rows,
         |chunks| {
             let field = field(&chunks[0]);
-            export::tensor(Source::Chunks(&chunks, &field), &ExportOptions::default())
+            export::tensor(Source::Chunks(&chunks, &field), &alone())
         },
     );
+}
+
+/// Options for one thread: each of several has scratch of its own.
+fn alone() -> ExportOptions {
+    ExportOptions::default().with_threads(NonZero::new(1))
 }
 
 /// 2^62 elements, more than fit memory or can be repeated: every operation on them must allocate nothing, not

@@ -176,6 +176,25 @@ fn a_mask_of_rows_and_the_nulls_of_one_column() {
     assert_eq!(padded.mask.as_ref().unwrap().as_bool_bytes(), Some(&[1, 0, 1][..]));
 }
 
+/// NaN for nulls makes floats of features; of labels only where they are floats already.
+#[test]
+fn a_label_keeps_its_type_where_nulls_become_nan() {
+    let label_of = |name: &str, own: Option<NullPolicy>| {
+        let nan = ExportOptions::default().with_nulls(NullPolicy::Nan);
+        let options = BatchOptions::default().with_export(nan).with_label(name);
+        let options = options.with_column(name, ColumnOptions::default().with_nulls(own));
+        open(&options.with_columns(["x", "pair"])).unwrap().next().unwrap().unwrap()
+    };
+    let batch = label_of("x", None);
+    assert_eq!(batch.label.unwrap().tensor().unwrap().values.dtype(), DLDataType::INT64);
+    let batch = label_of("x", Some(NullPolicy::Nan));
+    assert_eq!(batch.label.unwrap().tensor().unwrap().values.dtype(), DLDataType::FLOAT64);
+    let batch = label_of("pair", None);
+    let Some(BatchColumn::Ragged(label, _)) = &batch.label else { panic!("ragged") };
+    assert_eq!(label.values.dtype(), DLDataType::INT64);
+    assert_eq!(batch.tensor("x").unwrap().values.dtype(), DLDataType::FLOAT64);
+}
+
 #[test]
 fn rows_are_handed_on_without_a_copy_where_they_are_of_one_chunk() {
     let options = BatchOptions::default()

@@ -344,10 +344,15 @@ fn strings_are_utf8() {
 
 #[test]
 fn other_rows_than_these_there_are_not() {
+    use DataType::{Binary, List, Utf8};
     let offsets = Producer::vector(&[0i32, 1, 2]);
     let law = |values: &Producer, data_type: DataType| {
         let error = is_refused(values, &offsets, &asking_for(data_type.clone()));
-        let Error::CannotBecome { field, .. } = &error else { panic!("{data_type}: {error}") };
+        let (Error::CannotBecome { field, .. } | Error::NotRows { field }) = &error else {
+            panic!("{data_type}: {error}")
+        };
+        let is_of_rows = matches!(data_type, List(_) | Utf8 | Binary);
+        assert_eq!(matches!(error, Error::CannotBecome { .. }), is_of_rows, "{error}");
         assert_eq!(field.data_type(), &data_type);
     };
     let bytes = Producer::vector(b"ab");

@@ -110,7 +110,7 @@ is_new() {
     local since files
     since=$(.venv/bin/python .ci/slow.py commit "$1")
     if [ -z "$since" ]; then
-        echo "sanitize-changed: docs/slow-tier.md has no commit that $1 passed at and git knows: all of it"
+        echo "sanitize-changed: docs/development/slow-tier.md has no commit that $1 passed at and git knows: all of it"
         return 0
     fi
     files=$(git diff --name-only "$since" -- "${@:2}") || files="what git does not say"

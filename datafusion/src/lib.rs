@@ -11,7 +11,7 @@ mod plan;
 mod query;
 
 #[cfg(any(doc, doctest))]
-#[doc = include_str!("../../docs/tensors-in-queries.md")]
+#[doc = include_str!("../../docs/guides/queries.md")]
 pub mod tensors_in_queries {}
 
 pub use batch::Batch;

@@ -2,6 +2,7 @@
 //!
 //! To check an argument, an empty array of its type is exported.
 
+use std::num::NonZero;
 use std::sync::Arc;
 
 use arrow_dlpack::export::{self, Source};
@@ -111,7 +112,9 @@ impl Nulls {
             Self::Propagate => NullPolicy::Refuse,
             Self::Tensor(policy) => policy,
         };
-        ExportOptions::default().with_nulls(nulls).with_dtype(dtype)
+        // The engine runs a query on all cores already.
+        let alone = ExportOptions::default().with_threads(NonZero::new(1));
+        alone.with_nulls(nulls).with_dtype(dtype)
     }
 }
 

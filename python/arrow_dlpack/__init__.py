@@ -51,6 +51,7 @@ from .udf import tensor_udf
 
 if TYPE_CHECKING:
     from ._loader import Loader
+    from ._mix import Mix
     from ._wishes import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
 
 __all__ = [
@@ -66,6 +67,7 @@ __all__ = [
     "Loader",
     "MaskedPadded",
     "MaskedRagged",
+    "Mix",
     "Pad",
     "Padded",
     "Plan",
@@ -88,9 +90,19 @@ __all__ = [
 ]
 
 #: Names whose modules are imported when they are used, because they take as long as all the others.
-_LATER = {"Loader": "._loader"} | dict.fromkeys(
+_LATER = {"Loader": "._loader", "Mix": "._mix"} | dict.fromkeys(
     ["AsArrow", "ByLength", "ByTokens", "Cast", "Categories", "Dense", "Pad"], "._wishes"
 )
+
+
+def _repr_html_(self: Array | Tensor | Plan) -> str:
+    """The object as HTML, for notebooks."""
+    html: str = import_module("._html", __name__).html(self)
+    return html
+
+
+for _shown in (Array, Tensor, Plan):
+    _shown._repr_html_ = _repr_html_  # type: ignore[union-attr]
 
 
 def __getattr__(name: str) -> Any:

@@ -16,9 +16,16 @@ _A_WHILE = 0.05
 class Ahead(Iterator[Any]):
     """The results of a function for each of the batches, so many ahead."""
 
-    def __init__(self, batches: Iterator[Any], work: Callable[[Any], Any], most: int) -> None:
+    def __init__(
+        self,
+        batches: Iterator[Any],
+        work: Callable[[Any], Any],
+        most: int,
+        stop: Callable[[], None],
+    ) -> None:
+        """`stop` ends the batch that is being made, once the source's current one is there."""
         self._queue: Queue[tuple[bool, Any]] = Queue(most)
-        self._stop = threading.Event()
+        self._stop, self._stop_source = threading.Event(), stop
         arguments = batches, work, self._queue, self._stop
         # No daemon: the interpreter waits for it, and it looks whether the interpreter is ending.
         self._thread = threading.Thread(target=_make, args=arguments, name="arrow_dlpack.Loader")
@@ -49,14 +56,18 @@ class Ahead(Iterator[Any]):
 
     def close(self) -> None:
         """Stops the thread and waits until it has stopped."""
-        self._stop.set()
+        self._ask_to_stop()
         # A forked process has the thread's object, but not the thread.
         is_here = self._process == os.getpid()
         if is_here and threading.current_thread() is not self._thread:
             self._thread.join()
 
     def __del__(self) -> None:
+        self._ask_to_stop()
+
+    def _ask_to_stop(self) -> None:
         self._stop.set()
+        self._stop_source()
 
 
 def _make(

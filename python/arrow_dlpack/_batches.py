@@ -201,7 +201,9 @@ def iter_batches(
     `Loader`; None for all but an index of pandas's. Nothing about the others matters but the label,
     not even their types.
     dtype: of all features, as in to_tensor. The label keeps its own.
-    format: "dict" for a dict of Tensors, "matrix" for one Tensor (rows, columns).
+    format: "dict" for a dict of Tensors, "matrix" for one Tensor (rows, columns). In a matrix a
+    column of fixed-size lists, or of lists that are Dense(), is as many columns as a list has
+    values.
     label: the column to predict. It is none of the features, and each batch is a pair
     (features, label).
     nulls: as in to_tensor. With "mask" each tensor becomes a pair (values, mask).

@@ -6,8 +6,9 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from ._shares import Uneven
-from ._sources import reader_of, without_views
+from . import _core
+from ._readers import Made, reader_of, without_views
+from ._shares import Uneven, whole
 from ._wishes import ByLength, ByTokens
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
@@ -28,13 +29,19 @@ class Bucketed:
 
     def reader(self, stream: Any, world: int, uneven: Uneven) -> Any:
         """Each record batch is one batch; ranks have equally many, if that is asked for."""
-        reader = without_views(reader_of(stream))
+        reader = reader_of(stream)
         if reader.schema.names.count(self._by.column) != 1:
             raise KeyError(f'no column "{self._by.column}" among {reader.schema.names}')
+        kind = reader.schema.field(self._by.column).type
+        if not _has_lengths(kind):
+            raise TypeError(
+                f"{type(self._by).__name__} needs a column of lists, texts or binaries, and "
+                f'"{self._by.column}" is {kind}'
+            )
         batches = self._batches(reader)
         if world > 1 and uneven != "allow":
             batches = _rounds(batches, world, uneven)
-        return import_module("pyarrow").RecordBatchReader.from_batches(reader.schema, batches)
+        return Made(reader.schema, batches)
 
     def _batches(self, reader: Any) -> Iterator[Any]:
         size = self._by.batch_size if isinstance(self._by, ByLength) else 1
@@ -46,17 +53,19 @@ class Bucketed:
                 # A last batch of fewer rows stays the last one.
                 whole = len(cuts) - bool(cuts and cuts[-1][1] - cuts[-1][0] < size)
                 cuts[:whole] = self._random.sample(cuts[:whole], whole)
+            # pyarrow has no kernel for all types.
+            taken = import_module("pyarrow").record_batch(_core._take(window, order))
             for start, stop in cuts:
                 if not (self._drop_last and stop - start < size):
-                    yield _one(window.take(order.slice(start, stop - start)))
+                    yield taken.slice(start, stop - start)
 
     def _sorted(self, window: Any) -> tuple[Any, list[int]]:
         """The rows by their lengths, and those."""
         pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
-        column = window.column(self._by.column)
+        column = without_views(window.select([self._by.column])).column(0)
+        column = column.cast(pa.string()) if pa.types.is_null(column.type) else column
         kind = column.type
-        is_list = pa.types.is_nested(kind)
-        of = compute.list_value_length if is_list else compute.binary_length
+        of = compute.list_value_length if _is_list(kind) else compute.binary_length
         lengths = compute.fill_null(of(column).cast(pa.int64()), 0)
         keys = pa.table({"length": lengths})
         sort = [("length", "ascending")]
@@ -101,9 +110,22 @@ def _windows(reader: Any, rows: int) -> Iterator[Any]:
         yield table(held, reader.schema)
 
 
-def _one(table: Any) -> Any:
-    (batch,) = table.combine_chunks().to_batches()
-    return batch
+def _is_list(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def _has_lengths(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    is_binary = types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind)
+    return bool(is_text or is_binary or _is_list(kind) or types.is_null(kind))
 
 
 def _rounds(batches: Iterable[Any], world: int, uneven: Uneven) -> Iterator[Any]:
@@ -115,6 +137,7 @@ def _rounds(batches: Iterable[Any], world: int, uneven: Uneven) -> Iterator[Any]
         )
     rest, first = iter(batches), None
     while batch_round := list(islice(rest, world)):
+        whole(len(batch_round) + (world if first else 0), world, uneven)
         first = first or batch_round
         if len(batch_round) == world:
             yield from batch_round

@@ -4,6 +4,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, final, ove
 
 from typing_extensions import Buffer, CapsuleType, disjoint_base
 
+from ._frameworks import Framework
 from .typing import (
     ArrowType,
     Device,
@@ -35,6 +36,7 @@ __all__ = [
     "_open_batches",
     "_resume_shuffle",
     "_stop_batches",
+    "_take",
     "_unpickle_array",
     "_unpickle_tensor",
     "asdlpack",
@@ -375,8 +377,8 @@ def from_ragged(
 ) -> Array:
     """Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
 
-    type: an Arrow type, such as pa.string() for values of uint8, or a representation of the lists' items;
-    None for lists of what Array.from_dlpack makes of the values.
+    type: an Arrow type of the rows, such as pa.list_(pa.int64()), or pa.string() for values of uint8, or a
+    representation of the lists' items; None for lists of what Array.from_dlpack makes of the values.
     copy: as in Array.from_dlpack. Offsets and texts are copied and then checked, because the producer could
     change them after the check; they are not copied if the producer flags them as a copy.
     mask: a tensor of booleans, False for the rows that are null.
@@ -421,9 +423,12 @@ def to_tensor(
     physical: bool = False,
     pad: None = None,
     max_length: None = None,
+    threads: int | None = None,
+    framework: None = None,
+    writable: bool | None = None,
 ) -> Tensor:
     """Arrow data as one Tensor: an array, concatenated chunks, or a table as a matrix (rows,
-    columns).
+    columns), where a column of fixed-size lists is as many columns as a list has values.
 
     obj: any object with __arrow_c_array__ or __arrow_c_stream__. Lists whose rows have one length become a tensor
     (rows, length), without a copy; for other lists there are pad and ragged.
@@ -432,6 +437,7 @@ def to_tensor(
     into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
     Floats are rounded to a smaller dtype, and become inf if they are too large for it, as by NumPy's astype; an
     integer that does not fit the dtype is an error, and so is a float with a fraction if the dtype is an integer.
+    Decimals become numbers, each the nearest to it, if the dtype is a float, and are refused without one.
     nulls: "error"; a number that replaces them, and that the dtype has to hold, whether there are nulls or not;
     "nan", for which integers become floats; or "mask" for a pair (values, mask), where the mask is True where a
     value is valid. NaN in a column of pandas's is a null, as pandas hands it over; in one of pyarrow's or polars'
@@ -441,14 +447,22 @@ def to_tensor(
     copy: False to fail rather than copy, True for writable memory of its own.
     columns: names of a table's columns, in the order of the result; None for all but an index of pandas's,
     which is not a feature. Other columns may have any type.
-    physical: True to convert times, small decimals and dictionary codes as the integers that store them, and
-    extension types as their storage; Tensor.field and Tensor.dictionary say what they mean. Codes are of the
-    source's own type, which may be unsigned: for nulls=-1 pass dtype="int64".
+    physical: True to convert times, decimals of up to 64 bits and dictionary codes as the integers that store
+    them, or with a float dtype the times as floats of those, and extension types as their storage; Tensor.field
+    and Tensor.dictionary say what they mean. Codes are of the source's own type, which may be unsigned: for
+    nulls=-1 pass dtype="int64".
     pad: for a column of lists, texts or binaries, a number that fills each row after its values. The result is a
     named tuple (values, lengths) of tensors: (rows, length), and how many values each row has. Null rows become
     padding unless nulls is "error", and with nulls="mask" a mask of the rows is the third tensor.
     max_length: with pad, the length of all rows, of which longer ones lose their last values; None for that of
     the longest row.
+    threads: how many threads may share the work of a copy, which pays from a few megabytes on; None for as many as
+    the machine runs at once, and one in a process that multiprocessing has started, such as a DataLoader's worker.
+    framework: "torch", "jax", "numpy", or a function that makes a tensor of ours, for its tensors in place of Tensor.
+    writable: whether the tensors get memory of their own, which is copied. None: where the framework would write to
+    read-only memory, which is any but NumPy. False shares the source's memory, which nothing may write to then.
+
+    Ctrl-C ends a long conversion with KeyboardInterrupt.
 
     >>> import arrow_dlpack, numpy as np, pyarrow as pa
     >>> table = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
@@ -474,6 +488,9 @@ def to_tensor(
     physical: bool = False,
     pad: None = None,
     max_length: None = None,
+    threads: int | None = None,
+    framework: None = None,
+    writable: bool | None = None,
 ) -> tuple[Tensor, Tensor]: ...
 @overload
 def to_tensor(
@@ -488,6 +505,9 @@ def to_tensor(
     physical: bool = False,
     pad: float,
     max_length: int | None = None,
+    threads: int | None = None,
+    framework: None = None,
+    writable: bool | None = None,
 ) -> Padded: ...
 @overload
 def to_tensor(
@@ -502,7 +522,27 @@ def to_tensor(
     physical: bool = False,
     pad: float,
     max_length: int | None = None,
+    threads: int | None = None,
+    framework: None = None,
+    writable: bool | None = None,
 ) -> MaskedPadded: ...
+@overload
+def to_tensor(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls | Literal["mask"] = "error",
+    order: Literal["C", "F"] = "C",
+    copy: bool | None = None,
+    columns: Sequence[str] | None = None,
+    physical: bool = False,
+    pad: float | None = None,
+    max_length: int | None = None,
+    threads: int | None = None,
+    framework: Framework,
+    writable: bool | None = None,
+) -> Any: ...
 @overload
 def to_tensor_dict(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -513,10 +553,15 @@ def to_tensor_dict(
     copy: bool | None = None,
     columns: Sequence[str] | None = None,
     physical: bool = False,
+    threads: int | None = None,
+    framework: None = None,
+    writable: bool | None = None,
 ) -> dict[str, Tensor]:
     """A table as a dict of tensors, one for each column, zero-copy where to_tensor of the column is.
 
     The options are those of to_tensor, for each column; with nulls="mask" each value is a pair (values, mask).
+    Columns of lists are refused, even if their rows have one length, because what a column becomes follows from its
+    type: pass them to to_tensor or ragged, or all columns to Loader, where Dense and Pad say what lists become.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> table = pa.table({"x": [1.5, 2.5], "y": [1, 2]})
@@ -533,7 +578,24 @@ def to_tensor_dict(
     copy: bool | None = None,
     columns: Sequence[str] | None = None,
     physical: bool = False,
+    threads: int | None = None,
+    framework: None = None,
+    writable: bool | None = None,
 ) -> dict[str, tuple[Tensor, Tensor]]: ...
+@overload
+def to_tensor_dict(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls | Literal["mask"] = "error",
+    copy: bool | None = None,
+    columns: Sequence[str] | None = None,
+    physical: bool = False,
+    threads: int | None = None,
+    framework: Framework,
+    writable: bool | None = None,
+) -> dict[str, Any]: ...
 @overload
 def ragged(
     obj: SupportsArrowArray | SupportsArrowStream,
@@ -544,6 +606,8 @@ def ragged(
     offset_type: Dtype | None = None,
     copy: bool | None = None,
     physical: bool = False,
+    framework: None = None,
+    writable: bool | None = None,
 ) -> Ragged:
     """Lists, texts or binaries as a named tuple (values, offsets) of tensors: row i is
     values[offsets[i]:offsets[i + 1]]. A text's values are its UTF-8 bytes.
@@ -554,6 +618,7 @@ def ragged(
     offset_type: "int32" or "int64", if not the array's own; offsets that do not fit are an error.
     copy: False to fail rather than copy. Values share the array's memory, except those of views; offsets share it
     unless the array is a slice.
+    framework, writable: as in to_tensor.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> values, offsets = arrow_dlpack.ragged(pa.array([[1, 2], [], [3]]))
@@ -570,7 +635,22 @@ def ragged(
     offset_type: Dtype | None = None,
     copy: bool | None = None,
     physical: bool = False,
+    framework: None = None,
+    writable: bool | None = None,
 ) -> MaskedRagged: ...
+@overload
+def ragged(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls | Literal["mask"] = "error",
+    offset_type: Dtype | None = None,
+    copy: bool | None = None,
+    physical: bool = False,
+    framework: Framework,
+    writable: bool | None = None,
+) -> Any: ...
 @overload
 def explain(
     obj: SupportsDLPack | CapsuleType,
@@ -688,6 +768,7 @@ def _resume_shuffle(
     rows: int, batch_size: int, shuffle: tuple[int, int], batches: int
 ) -> tuple[Tensor, int, tuple[int, int, int]] | None: ...
 def _stop_batches() -> None: ...
+def _take(table: Any, positions: Any) -> Array: ...
 def _check_names(names: list[str], wanted: list[str], /) -> None: ...
 
 _Batch_co = TypeVar("_Batch_co", covariant=True)
@@ -714,6 +795,7 @@ class Batches(Iterator[_Batch_co]):
     ) -> None: ...
     def close(self) -> None:
         """Stops the reader and releases the source; there are no more batches."""
+    def _stop(self) -> None: ...
 
 class Ragged(NamedTuple):
     """Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which rows are valid."""

@@ -5,21 +5,22 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
-from ._sources import Source, reader_of
+from ._readers import Made, reader_of
+from ._sources import Source
 from ._wishes import Categories
 
 
 def scanned(
-    source: Source, categories: Mapping[str, Categories], where: Any
+    source: Source, categories: Mapping[str, Categories], where: Any, is_opened_anew: bool = False
 ) -> dict[str, Categories]:
     """The same with the words of those who have none, for which the source is read once."""
     missing = [name for name, wish in categories.items() if wish.words is None]
     if not missing:
         return dict(categories)
-    if source.once:
+    if source.once and not is_opened_anew:
         raise TypeError(
             "Categories without words reads the source before the first epoch, and this one can be "
-            "read only once: pass the words"
+            "read only once: pass the words, or a function of (index, count) that opens it"
         )
     found: dict[str, set[Any]] = {name: set() for name in missing}
     for batch in reader_of(source.read(missing, where)):
@@ -40,7 +41,8 @@ def encoded(stream: Any, categories: Mapping[str, Categories]) -> Any:
     known = {}
     for name, wish in categories.items():
         field = _field(schema, name)
-        schema = schema.set(schema.get_field_index(name), pa.field(name, pa.int32(), True))
+        codes = pa.field(name, pa.type_for_alias(wish.dtype), True)
+        schema = schema.set(schema.get_field_index(name), codes)
         known[name] = pa.array(wish.words, _plain_type(field.type))
 
     def batches() -> Iterator[Any]:
@@ -48,10 +50,11 @@ def encoded(stream: Any, categories: Mapping[str, Categories]) -> Any:
             columns = batch.columns
             for name, wish in categories.items():
                 at = schema.get_field_index(name)
-                columns[at] = _codes(name, columns[at], known[name], wish.unknown)
+                codes = _codes(name, columns[at], known[name], wish.unknown)
+                columns[at] = codes.cast(schema.field(at).type)
             yield pa.record_batch(columns, schema=schema)
 
-    return pa.RecordBatchReader.from_batches(schema, batches())
+    return Made(schema, batches())
 
 
 def _codes(name: str, column: Any, known: Any, unknown: int | None) -> Any:

@@ -1,6 +1,5 @@
 """One epoch of a `Loader`: which rows this process reads, and the batches made of them."""
 
-import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
@@ -11,6 +10,7 @@ from ._ahead import Ahead
 from ._buckets import Bucketed
 from ._core import Array, Batches
 from ._encode import encoded
+from ._mix import Mixed
 from ._pieces import Piece, len_of, pieces_of
 from ._settings import Settings, bar_of, seed_of
 from ._shares import Share, Uneven
@@ -63,13 +63,13 @@ def reading(source: Source, settings: Settings, uneven: Uneven, position: Positi
     is_whole = share.count == 1 or settings.filter is None
     if by is not None and is_wanted and is_whole and not settings.physical:
         pieces = source.pieces()
-        if pieces and isinstance(source, Dataset):
+        if pieces and isinstance(source, (Dataset, Mixed)):
             return _by_groups(source, pieces, settings, uneven, position)
     return _by_turns(source, settings, uneven, position)
 
 
 def _by_groups(
-    source: Dataset,
+    source: Dataset | Mixed,
     pieces: Sequence[Piece],
     settings: Settings,
     uneven: Uneven,
@@ -92,10 +92,11 @@ def _by_groups(
             chosen += pieces_of(pieces, start * size, min(stop * size, rows))
     seed = seed_of(position.seed or 0, position.part[0])
     if settings.shuffle is not None:
-        random.Random(seed).shuffle(chosen)
+        chosen = source.shuffled(chosen, seed)
     if not chosen:
         return Reading(source.read(settings.read, settings.filter), most=0, again=again)
-    if settings.shuffle is not None and most is not None and 0 < skipped < most:
+    is_resumed = most is not None and 0 < skipped < most
+    if settings.shuffle is not None and isinstance(source, Dataset) and most and is_resumed:
         rows = sum(map(len_of, chosen))
         found = _core._resume_shuffle(rows, settings.rows or 1, (settings.shuffle, seed), skipped)
         if found is not None:
@@ -197,7 +198,7 @@ class Epoch(Iterator[Batch_co], Generic[Batch_co]):
         most = None if read.most is None else read.most - first
         batches = chain(islice(self._engine, most), islice(again(), read.skipped - first, None))
         if ahead and work is not None:
-            self._ahead = Ahead(batches, work, ahead)
+            self._ahead = Ahead(batches, work, ahead, self._engine._stop)
         self._batches = self._ahead or (batches if work is None else map(work, batches))
 
     def __next__(self) -> Batch_co:

@@ -12,9 +12,10 @@ from . import _frameworks
 from ._encode import scanned
 from ._epoch import Epoch, Position, total_of
 from ._frameworks import Framework
+from ._mix import Mix, source_of
 from ._settings import Settings, seed_of
 from ._shares import Share, Uneven, resolved, share_of
-from ._sources import Source, has_no_columns, source_of
+from ._sources import Source, has_no_columns
 from ._wishes import integer
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -58,10 +59,10 @@ class Epochs(Generic[Batch_co]):
     def _iterate(self, framework: Framework | None) -> Epoch[Any]:
         """The next epoch, with tensors of this framework."""
         share = share_of(*self._ranks())
+        settings = self._numbered()
         source = self._opened(share)
         if source is not None and source.once:
             self._was_read = True
-        settings = self._numbered(source)
         position = self._position = self._start(share, framework)
         return Epoch(
             source=source,
@@ -74,7 +75,10 @@ class Epochs(Generic[Batch_co]):
         )
 
     def __len__(self) -> int:
-        """How many batches an epoch of this rank has, with all its workers."""
+        """How many batches a whole epoch of this rank has, with all its workers.
+
+        After `load_state_dict` too: ``state_dict()["batch"]`` of them have been handed out.
+        """
         if self._settings.rows is None:
             raise TypeError("how many batches there are is known with a batch_size of so many rows")
         source = None if self._is_function() else self._of_data()
@@ -89,6 +93,15 @@ class Epochs(Generic[Batch_co]):
     def set_epoch(self, epoch: int) -> None:
         """The number of the next epoch, from which the order of a seed is drawn."""
         self._next_epoch, self._resume, self._position = integer("epoch", epoch, 0), None, None
+
+    @property
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """The words of each column of `Categories`, in the order of their codes.
+
+        Words that are to be read are read now, unless an epoch has done so.
+        """
+        known = self._numbered().wanted.categories
+        return {name: tuple(wish.words or ()) for name, wish in known.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Where the current epoch stands: a few numbers, for JSON. Each process has its own."""
@@ -119,13 +132,13 @@ class Epochs(Generic[Batch_co]):
         those with a filter or physical=True, are read from the start, without conversions.
         """
         if not _is_state(state):
-            raise ValueError(f"this is no state of a Loader: {dict(state)!r}")
+            raise ValueError(f"this is no state of a Loader: {state!r}")
         saved, ours = state["options"], self._fingerprint()
-        for name, value in ours.items():
-            if saved.get(name) != value:
+        for name in {**ours, **saved}:
+            if saved.get(name) != ours.get(name):
                 raise ValueError(
                     f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
-                    f"{name}={value!r}: its batches would be others"
+                    f"{name}={ours.get(name)!r}: its batches would be others"
                 )
         self._resume = dict(state)
 
@@ -189,11 +202,13 @@ class Epochs(Generic[Batch_co]):
             )
         return source
 
-    def _numbered(self, source: Source | None) -> Settings:
-        """The settings, whose categories have words."""
-        settings = self._settings
-        if source is not None and settings.wanted.categories:
-            known = scanned(source, settings.wanted.categories, settings.filter)
+    def _numbered(self) -> Settings:
+        """The settings, whose categories have words: those of the whole source."""
+        settings, is_function = self._settings, self._is_function()
+        categories = settings.wanted.categories
+        if any(wish.words is None for wish in categories.values()):
+            source = source_of(_part(self._data, 0, 1)) if is_function else self._of_data()
+            known = scanned(source, categories, settings.filter, is_function)
             what = replace(settings.wanted, wishes=settings.wanted.wishes | known)
             settings = self._settings = replace(settings, wanted=what)
         return settings
@@ -260,8 +275,12 @@ class Epochs(Generic[Batch_co]):
 
     def _fingerprint(self) -> dict[str, Any]:
         """What decides which rows are in a batch."""
-        settings = self._settings
-        return {
+        settings, data = self._settings, self._data
+        mix = {}
+        if isinstance(data, Mix):
+            mix["mix"] = repr([float(weight) for _, weight in data.sources])
+            mix["stopping_strategy"] = data.stopping_strategy
+        return mix | {
             "batch_size": settings.rows or repr(settings.batch_size),
             "shuffle": settings.shuffle,
             "seed": settings.seed,
@@ -271,7 +290,10 @@ class Epochs(Generic[Batch_co]):
         }
 
 
-def _is_state(state: Mapping[str, Any]) -> bool:
+def _is_state(state: Any) -> bool:
+    if not isinstance(state, Mapping):
+        return False
+
     def is_number(value: Any, below: int) -> bool:
         return type(value) is int and 0 <= value < below
 

@@ -1,4 +1,4 @@
-"""Batches as tensors of a framework."""
+"""Results and batches as tensors of a framework."""
 
 from collections.abc import Callable
 from importlib import import_module
@@ -15,7 +15,8 @@ _FROM_DLPACK = {"torch": "torch", "jax": "jax.dlpack", "numpy": "numpy"}
 
 def check(framework: Framework | None) -> None:
     """An error for a framework that is not known."""
-    if framework is not None and framework not in _FROM_DLPACK and not callable(framework):
+    known = framework in _FROM_DLPACK if isinstance(framework, str) else callable(framework)
+    if framework is not None and not known:
         raise ValueError(
             f'framework must be "torch", "jax", "numpy" or a function, got {framework!r}'
         )
@@ -24,6 +25,22 @@ def check(framework: Framework | None) -> None:
 def is_writable(framework: Framework | None, writable: bool | None) -> bool:
     """Whether tensors get memory of their own: by default where read-only is not respected."""
     return framework not in (None, "numpy") if writable is None else writable
+
+
+def copying(writable: bool, copy: bool | None) -> bool | None:
+    """``copy=`` for tensors that are writable or need not be."""
+    if writable and copy is not None and not copy:
+        raise TypeError("copy=False shares the source's memory: say writable=False as well")
+    return True if writable else copy
+
+
+def asked(
+    framework: Framework | None, writable: bool | None, copy: bool | None
+) -> tuple[Callable[[Tensor], Any] | None, bool | None]:
+    """What makes the framework's tensors, and ``copy=`` for those that it takes."""
+    check(framework)
+    take = None if framework is None else taker(framework)
+    return take, copying(is_writable(framework, writable), copy)
 
 
 def taker(framework: Framework) -> Callable[[Tensor], Any]:

@@ -53,13 +53,16 @@ class Loader(Epochs[Batch_co]):
     a dataset, scanner, ParquetFile, table or reader of pyarrow; a frame or LazyFrame of polars; a
     relation of DuckDB; a Dataset or IterableDataset of Hugging Face; a Lance dataset, a Delta Lake
     table, an Iceberg scan, an ADBC cursor; a list or an iterator of batches; whatever has
-    __arrow_c_stream__. Or a function of (index, count) that opens one of so many parts, and returns
-    None for a part without rows. What is read only once has one epoch.
+    __arrow_c_stream__; a `Mix` of several of them. Or a function of (index, count) that opens one
+    of so many parts, and returns None for a part without rows. What is read only once has one
+    epoch.
     batch_size, columns, dtype, format, label, nulls, drop_last, physical, copy: as in iter_batches.
     batch_size may be `ByLength` or `ByTokens`, for batches of rows of similar lengths.
     columns: names, or a dict of names and what becomes of each: `Pad`, `Dense`, `AsArrow`, `Cast`,
-    `Categories`, or None. label may be such a dict too, or several names: of two and more the label
-    is a dict. With nulls="nan" integers become floats, labels too: Cast keeps them.
+    `Categories`, or None. "a.b" is field b of the structs of column a, null where they are, if no
+    column has that name. label may be such a dict too, or several names: of two and more the label
+    is a dict. With nulls="nan" integers become floats, but neither one label nor codes: Cast keeps
+    others.
     filter: an expression of pyarrow; row groups of Parquet without such rows are not read.
     framework: "torch", "jax", "numpy", or a function that makes a tensor of ours.
     writable: whether tensors get memory that is not the source's. None: where the framework would

@@ -1,6 +1,6 @@
 """The libraries on either side: how each takes data, hands it out, and says where it lies.
 
-One table for the tests, the README's compatibility section and ``python -m arrow_dlpack``.
+One table for the tests, docs/reference/compatibility.md and ``python -m arrow_dlpack``.
 ``import arrow_dlpack`` does not read it, and a library is imported when one of its functions is
 first called.
 """

@@ -5,8 +5,8 @@ from typing import Any
 
 from ._core import Batches
 from ._encode import encoded, scanned
+from ._mix import source_of
 from ._settings import bar_of, checked, seed_of
-from ._sources import source_of
 from ._wishes import integer
 
 

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
 
-from . import _core
+from . import _core, _frameworks
 from ._core import Batches
+from ._readers import Made, reached
 from ._wishes import ByLength, ByTokens, Columns, Wanted, integer, wanted
 from .typing import Dtype, Nulls
 
@@ -49,9 +50,7 @@ class Settings:
 
     def written(self, writable: bool) -> "Settings":
         """With memory of their own for all tensors, if they are to be writable."""
-        if writable and self.copy is not None and not self.copy:
-            raise TypeError("copy=False shares the source's memory: say writable=False as well")
-        return replace(self, copy=True) if writable else self
+        return replace(self, copy=_frameworks.copying(writable, self.copy))
 
     def open(
         self,
@@ -65,13 +64,19 @@ class Settings:
         resume: tuple[int, int, int] | None = None,
     ) -> Batches[Any]:
         """The engine's batches of Arrow data whose categories are codes already."""
-        names, labels, forms = self.wanted.columns, self.wanted.labels, self.wanted.forms
+        if self.wanted.columns is None:
+            stream = reached(stream, self.wanted.labels, keeps_others=True)
+        names, labels = self.wanted.columns, self.wanted.labels
+        forms = self.wanted.in_matrix() if self.matrix else self.wanted.forms
+        for name, wish in self.wanted.categories.items() if self.nulls == "nan" else ():
+            if name in forms and wish.nulls is None:
+                forms[name] = "tensor", wish.dtype, "error"
         one = labels[0] if len(labels) == 1 else None
         if names is not None and len(labels) > 1:
             names = list(dict.fromkeys([*names, *labels]))
         rows = self.rows
         return _core._open_batches(
-            stream,
+            (stream.schema, stream) if isinstance(stream, Made) else stream,
             columns=names,
             label=one,
             as_matrix=self.matrix,

@@ -6,6 +6,7 @@ count-th batch, or a range of numbers where the rows of a range can be read alon
 
 import os
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -57,6 +58,12 @@ def whole(total: int, world: int, uneven: Uneven) -> int:
     rest = total % world
     if rest == 0 or uneven == "allow":
         return total
+    if uneven == "drop" and 0 < total < world:
+        warnings.warn(
+            f'uneven="drop" leaves no batch at all: there are {total} for {world} ranks; make '
+            'smaller ones, or say uneven="repeat"',
+            stacklevel=2,
+        )
     if uneven is None:
         raise ValueError(
             f"{total} batches are not the same number for each of {world} ranks, and ranks that "

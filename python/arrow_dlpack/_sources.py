@@ -5,6 +5,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
+import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from glob import glob, has_magic
 from importlib import import_module
@@ -13,6 +14,7 @@ from typing import Any
 
 from . import _core
 from ._pieces import Piece, cut, len_of, pieces_of, rows_at, rows_of
+from ._readers import Made, heads, reached, reader_of, without_views
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
@@ -29,22 +31,31 @@ class Source:
         open_columns: Callable[[Sequence[str] | None], Any],
         rows: int | None = None,
         once: bool = False,
+        names: Callable[[], Sequence[str] | None] = lambda: None,
     ) -> None:
-        self._open, self._rows, self.once = open_columns, rows, once
+        self._open, self._rows, self.once, self._names = open_columns, rows, once, names
+        self._counted: dict[str, int] = {}
 
     def rows(self, where: Any = None) -> int | None:
-        """How many rows it has, if it knows that without being read."""
-        return self._rows if where is None else None
+        """How many rows it has; those of a filter are counted once."""
+        if where is None or self._rows is None or self.once:
+            return self._rows if where is None else None
+        if self._counted.get(str(where)) is None:
+            batches = without_views(reader_of(self._open(None)))
+            scanner = import_module("pyarrow.dataset").Scanner
+            rows = scanner.from_batches(batches, filter=where).count_rows()
+            self._counted[str(where)] = rows
+        return self._counted[str(where)]
 
     def read(self, columns: Sequence[str] | None, where: Any = None) -> Any:
         """Arrow data with at least these columns; `where` is a filter of pyarrow's."""
-        opened = self._open(columns if where is None else None)
         if where is None:
-            return opened
+            return reached(self._open(heads(columns, self._names)), columns)
+        batches = without_views(reader_of(self._open(None)))
+        names = heads(columns, lambda: batches.schema.names)
         scanner = import_module("pyarrow.dataset").Scanner
-        return scanner.from_batches(
-            without_views(reader_of(opened)), filter=where, columns=columns
-        ).to_reader()
+        some = scanner.from_batches(batches, filter=where, columns=names)
+        return reached(some.to_reader(), columns)
 
     def pieces(self) -> list[Piece] | None:
         """Its row groups, if it can read each of them alone."""
@@ -71,7 +82,7 @@ class Dataset(Source):
         options = {} if where is None else {"filter": where}
         wanted = _of_dataset(self._dataset, columns)
         scanner = self._dataset.scanner(columns=wanted, **options)
-        return scanner.to_reader() if hasattr(scanner, "to_reader") else scanner
+        return reached(scanner.to_reader() if hasattr(scanner, "to_reader") else scanner, columns)
 
     def pieces(self) -> list[Piece] | None:
         if self._pieces is None and type(self._dataset).__name__ == "FileSystemDataset":
@@ -86,6 +97,12 @@ class Dataset(Source):
                     for group in fragment.row_groups
                 ]
         return self._pieces
+
+    def shuffled(self, pieces: list[Piece], seed: int) -> list[Piece]:
+        """The pieces in an order that is drawn."""
+        shuffled = list(pieces)
+        random.Random(seed).shuffle(shuffled)
+        return shuffled
 
     def read_pieces(
         self, columns: Sequence[str] | None, pieces: Sequence[Piece], where: Any = None
@@ -118,37 +135,13 @@ class Dataset(Source):
         return import_module("pyarrow").RecordBatchReader.from_batches(rest.schema, batches)
 
 
-def reader_of(data: Any) -> Any:
-    """Arrow data of any kind as pyarrow's reader."""
-    pa = import_module("pyarrow")
-    try:
-        if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data)
-        batch = pa.record_batch(data)
-    except (TypeError, ValueError) as error:
-        of = type(data)
-        raise TypeError(
-            f"each batch must be a table or a record batch, got {of.__module__}.{of.__qualname__}"
-        ) from error
-    return pa.RecordBatchReader.from_batches(batch.schema, [batch])
-
-
-def without_views(reader: Any) -> Any:
-    """The reader with texts and binaries of the types that all of pyarrow's kernels take."""
-    pa = import_module("pyarrow")
-    large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    fields = [field.with_type(large.get(field.type, field.type)) for field in reader.schema]
-    schema = pa.schema(fields, reader.schema.metadata)
-    return reader if schema.equals(reader.schema) else reader.cast(schema)
-
-
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:
     """The columns that are to be read, None for all."""
     if columns is None:
         return None
     names: Any = getattr(getattr(dataset, "schema", None), "names", None)
-    wanted = list(dict.fromkeys(columns))
-    if names is not None:
+    wanted = heads(list(dict.fromkeys(columns)), lambda: names)
+    if names is not None and wanted is not None:
         _core._check_names(names, [name for name in wanted if name not in _OF_FILES])
     return wanted
 
@@ -222,7 +215,7 @@ def _of_parquet_file(file: Any) -> Source:
         batches = file.iter_batches(columns=columns)
         return of(schema, (batch.select(schema.names) for batch in batches))
 
-    return Source(read, file.metadata.num_rows)
+    return Source(read, file.metadata.num_rows, names=lambda: file.schema_arrow.names)
 
 
 def _of_lazy_frame(frame: Any) -> Source:
@@ -230,15 +223,23 @@ def _of_lazy_frame(frame: Any) -> Source:
         some = frame if columns is None else frame.select(list(dict.fromkeys(columns)))
         return _together(chain([some.head(0).collect()], some.collect_batches()))
 
-    return Source(read)
+    return Source(read, names=lambda: frame.collect_schema().names())
 
 
 def _of_hugging_face(dataset: Any) -> Source:
+    if isinstance(dataset, dict):
+        splits = ", ".join(dataset)
+        raise TypeError(
+            f"a {type(dataset).__name__} has several sources ({splits}): pass one of them, as "
+            f'dataset["{next(iter(dataset), "train")}"]'
+        )
+
     def read(columns: Sequence[str] | None) -> Any:
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
         return _together(some.with_format("arrow").iter(batch_size=1000))
 
-    return Source(read, getattr(dataset, "num_rows", None))
+    rows = getattr(dataset, "num_rows", None)
+    return Source(read, rows, names=lambda: dataset.column_names)
 
 
 def _of_batches(batches: Any) -> Source:
@@ -247,8 +248,7 @@ def _of_batches(batches: Any) -> Source:
 
 
 def _together(batches: Iterable[Any]) -> Any:
-    """A reader of batches, tables or frames."""
-    pa = import_module("pyarrow")
+    """Batches, tables or frames as one stream."""
     parts = iter(batches)
     first = next(parts, None)
     if first is None:
@@ -260,7 +260,7 @@ def _together(batches: Iterable[Any]) -> Any:
         for part in parts:
             yield from reader_of(part).cast(head.schema)
 
-    return pa.RecordBatchReader.from_batches(head.schema, every())
+    return Made(head.schema, every())
 
 
 def _is_batches(source: Any) -> bool:

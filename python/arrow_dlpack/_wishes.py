@@ -16,12 +16,16 @@ class Pad:
     max_length: the width; None for that of the longest row of the batch.
     side: where a shorter row is filled.
     longer: "cut" keeps the first max_length items of a longer row, "error" refuses it.
+    nulls: as in Loader, of this column; None for that of all columns.
+    dtype: as in Loader, of the values of this column; "int64" makes indices of tokens of any width.
     """
 
     value: float
     max_length: int | None = None
     side: Literal["right", "left"] = "right"
     longer: Literal["cut", "error"] = "cut"
+    nulls: Nulls | Literal["mask"] | None = None
+    dtype: Dtype | None = None
 
     def __post_init__(self) -> None:
         if self.max_length is not None:
@@ -30,15 +34,21 @@ class Pad:
         _one_of("longer", self.longer, "cut", "error")
 
     def _form(self) -> "Form":
-        return "pad", self.value, self.max_length, self.side, self.longer, None, None
+        return "pad", self.value, self.max_length, self.side, self.longer, self.dtype, self.nulls
 
 
 @dataclass(frozen=True)
 class Dense:
-    """Lists whose rows all have one length, as (rows, length); another length is an error."""
+    """Lists whose rows all have one length, as (rows, length); another length is an error.
+
+    nulls, dtype: as in Loader, of this column; None for those of all columns.
+    """
+
+    nulls: Nulls | Literal["mask"] | None = None
+    dtype: Dtype | None = None
 
     def _form(self) -> "Form":
-        return "dense", None, None
+        return "dense", self.dtype, self.nulls
 
 
 @dataclass(frozen=True)
@@ -62,17 +72,30 @@ class Cast:
 
 @dataclass(frozen=True)
 class Categories:
-    """Texts, dictionaries or other values as int32 codes: the position of each in `words`.
+    """Texts, dictionaries or other values as codes: the position of each in `words`.
 
     words: in the order of their codes; None to read the column once before the first epoch, and to
-    number its values in sorted order. The same words give the same codes in all processes.
-    unknown: the code of a value that is not among the words; None refuses it.
+    number its values in sorted order. The same words give the same codes in all processes, and
+    ``loader.categories`` has those that were read, for another loader.
+    unknown: the code of a value that is not among the words; None refuses it. It may be the code
+    of a word that is there for them: ``Categories(["<unk>", "cat", "dog"], unknown=0)``.
+    nulls: what becomes of nulls: a code, "mask", or "error" to refuse them. None: as in Loader,
+    but "nan" refuses them, because codes are integers.
+    dtype: of the codes. PyTorch's losses take labels of "int64".
     """
 
     words: Sequence[Any] | None = None
     unknown: int | None = None
+    nulls: int | Literal["error", "mask"] | None = None
+    dtype: Literal["int32", "int64"] = "int32"
 
-    def __init__(self, words: Sequence[Any] | None = None, unknown: int | None = None) -> None:
+    def __init__(
+        self,
+        words: Sequence[Any] | None = None,
+        unknown: int | None = None,
+        nulls: int | Literal["error", "mask"] | None = None,
+        dtype: Literal["int32", "int64"] = "int32",
+    ) -> None:
         if isinstance(words, str):
             raise TypeError(f"words must be a list of words, got {words!r}")
         known = None if words is None else tuple(words)
@@ -81,17 +104,25 @@ class Categories:
                 "words must differ, and a null is none: nulls= says what becomes of it"
             )
         object.__setattr__(self, "words", known)
-        if unknown is not None:
-            integer("unknown", unknown, -(2**31))
-        object.__setattr__(self, "unknown", unknown)
+        object.__setattr__(self, "unknown", None if unknown is None else _code("unknown", unknown))
+        if nulls not in (None, "error", "mask"):
+            nulls = _code("nulls", nulls)
+        object.__setattr__(self, "nulls", nulls)
+        _one_of("dtype", dtype, "int32", "int64")
+        object.__setattr__(self, "dtype", dtype)
 
     @classmethod
-    def scan(cls) -> "Categories":
+    def scan(
+        cls,
+        unknown: int | None = None,
+        nulls: int | Literal["error", "mask"] | None = None,
+        dtype: Literal["int32", "int64"] = "int32",
+    ) -> "Categories":
         """Reads the column once, before the first epoch, for its words."""
-        return cls()
+        return cls(None, unknown, nulls, dtype)
 
-    def _form(self) -> None:
-        return None  # its codes are numbers before the engine sees them
+    def _form(self) -> "Form":
+        return "tensor", self.dtype, self.nulls  # its codes are numbers before the engine sees them
 
 
 @dataclass(frozen=True)
@@ -140,9 +171,17 @@ class Wanted:
 
     @property
     def forms(self) -> dict[str, Form]:
-        """Those of columns that the engine converts in another way than by default."""
-        forms = {name: wish._form() for name, wish in self.wishes.items()}
-        return {name: form for name, form in forms.items() if form is not None}
+        """What the engine is told of these columns."""
+        return {name: wish._form() for name, wish in self.wishes.items()}
+
+    def in_matrix(self) -> dict[str, Form]:
+        """Those of labels, and of columns whose wish a matrix has to refuse."""
+        no_form = {
+            name
+            for name, wish in self.categories.items()
+            if name not in self.labels and wish.nulls is None
+        }
+        return {name: form for name, form in self.forms.items() if name not in no_form}
 
     @property
     def categories(self) -> dict[str, Categories]:
@@ -188,6 +227,13 @@ def integer(name: str, value: Any, least: int) -> int:
     if number < least:
         raise ValueError(wrong)
     return number
+
+
+def _code(name: str, value: Any) -> int:
+    code = integer(name, value, -(2**31))
+    if code >= 2**31:
+        raise ValueError(f"{name} must be a code of 32 bits, got {value!r}")
+    return code
 
 
 def _one_of(name: str, value: object, *known: str) -> None:

@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, default_collate
+from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert
 
 from ._epochs import Epochs
 from ._loader import Loader, SharedOptions
@@ -237,8 +237,20 @@ def data_loader(loader: Epochs[Any], num_workers: int, options: dict[str, Any]) 
     if "batch_size" in options or "collate_fn" in options:
         raise TypeError("the Loader makes the batches: give it the batch_size, and a transform")
     if num_workers > 0:
+        loader._numbered()  # or each worker would read the words again
         options = {"multiprocessing_context": "spawn"} | options
-    return EpochLoader(BatchDataset(loader), batch_size=None, num_workers=num_workers, **options)
+    dataset = BatchDataset(loader)
+    options |= {"batch_size": None, "collate_fn": _converted}
+    return EpochLoader(dataset, num_workers=num_workers, **options)
+
+
+def _converted(batch: Any) -> Any:
+    """What DataLoader makes of a batch by default, whose pairs stay tuples and become no lists."""
+    if type(batch) is tuple:
+        return tuple(map(_converted, batch))
+    if type(batch) is dict:
+        return {name: _converted(part) for name, part in batch.items()}
+    return default_convert(batch)
 
 
 def _is_collated(frame: FrameType | None) -> bool:

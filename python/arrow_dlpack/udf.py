@@ -12,7 +12,7 @@
 >>> engine.sql("SELECT norm(3, 4) AS a, norm(5, NULL) AS b").to_pydict()
 {'a': [5.0], 'b': [None]}
 
-``docs/tensors-in-queries.md`` in the repository has models, and shapes.
+``docs/guides/queries.md`` in the repository has models, and shapes.
 """
 
 # ruff: noqa: PLC0415 (only queries need pyarrow and the engines)

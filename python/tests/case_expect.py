@@ -60,9 +60,13 @@ def in_memory_order(array: np.ndarray, like: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
 
 
+def is_float(options: dict) -> bool:
+    return options.get("dtype", "").startswith("float")
+
+
 def tensor(name: str, layout: str, **options: object) -> dict:
     """A column as one tensor."""
-    found = cells(column(name, layout))
+    found = cells(column(name, layout), as_floats=is_float(options))
     values, policy = found.values, options.get("nulls", "error")
     if policy == "nan":
         values = with_nan(found)
@@ -154,7 +158,7 @@ def refusal(
 
 
 def nulls_refused(name: str, layout: str, **options: object) -> dict:
-    found = cells(column(name, layout))
+    found = cells(column(name, layout), as_floats=is_float(options))
     nulls = f"{found.nulls} null{'s' * (found.nulls > 1)} in {found.valid.size} values"
     return refusal(name, "type", nulls, layout, **options)
 

@@ -1,4 +1,4 @@
-"""The README's tables of what is zero-copy, from data/cases.json.
+"""docs/reference/types.md: what each Arrow type and each dtype becomes, from data/cases.json.
 
 A row of a table names the columns, or the dtypes, that it is true of: it cannot be written unless
 they all come to the same.
@@ -9,11 +9,11 @@ import re
 import cases
 from case_columns import EXOTIC, FLOATS, INTS
 
-README = cases.ROOT / "README.md"
-BEGIN = "<!-- made by `make cases` from data/cases.json -->\n"
-END = "<!-- until here, by `make cases` -->\n"
+PAGE = cases.ROOT / "docs" / "reference" / "types.md"
 
 UNITS = ("s", "ms", "us", "ns")
+
+DECIMALS = "decimal of any width: the values"
 
 ARROW = {
     "int8 to int64, uint8 to uint64, halffloat, float, double": [*INTS, *FLOATS],
@@ -37,6 +37,7 @@ ARROW = {
         *(f"{kind}_{unit}" for kind in ("timestamp", "duration") for unit in UNITS),
         *("timestamp_utc", "timestamp_zone", "decimal32", "decimal64"),
     ],
+    DECIMALS: ["decimal32", "decimal64", "decimal128", "decimal256"],
     "dictionary: the codes": ["dictionary", "dictionary_of_numbers"],
     "arrow.uuid, unknown extension types: what they are stored as": ["uuid", "unknown_extension"],
     "list, string, binary, large or not; arrow.json": [
@@ -48,11 +49,10 @@ ARROW = {
         *("list_view_scattered", "string_view", "binary_view"),
     ],
     "arrow.variable_shape_tensor": ["variable_shape_tensor", "variable_shape_tensor_permuted"],
-    "null, interval, struct, map, union, run_end_encoded, decimal128, decimal256; "
+    "null, interval, struct, map, union, run_end_encoded; "
     "arrow.parquet.variant, arrow.timestamp_with_offset": [
         *("null", "month_day_nano_interval", "struct", "map", "dense_union", "sparse_union"),
-        *("run_end_encoded", "decimal128", "decimal256", "parquet_variant"),
-        "timestamp_with_offset",
+        *("run_end_encoded", "parquet_variant", "timestamp_with_offset"),
     ],
 }
 
@@ -89,7 +89,8 @@ def code(text: str) -> str:
 
 
 def arrow_row(record: dict, label: str, columns: list[str]) -> list[str]:
-    found = [plain_cases(record, column) for column in columns]
+    asked = {"dtype"} if label == DECIMALS else {"physical", "row"}
+    found = [plain_cases(record, column, asked) for column in columns]
     if not any(found):
         return [label, "refused", "", ""]
     first = [case_of[min(case_of, key=["whole", "sliced"].index)] for case_of in found]
@@ -97,14 +98,14 @@ def arrow_row(record: dict, label: str, columns: list[str]) -> list[str]:
     return [label, what(record, columns, first), code(how), one(label, list(map(copies, found)))]
 
 
-def plain_cases(record: dict, column: str) -> dict[str, dict]:
+def plain_cases(record: dict, column: str, asked: set[str]) -> dict[str, dict]:
     """What becomes of a column if no more is asked for than it takes, whole and sliced."""
     return {
         case["layout"]: case
         for case in reversed(record["to_tensor"])
         if case["column"] == column
         and case["layout"] in ("whole", "sliced")
-        and set(case.get("options", {})) <= {"physical", "row"}
+        and set(case.get("options", {})) <= asked
         and "expect" in case
         and (case.get("door") != "row" or "variable_shape" in column)
     }
@@ -113,6 +114,8 @@ def plain_cases(record: dict, column: str) -> dict[str, dict]:
 def asked_for(case: dict) -> str:
     if "physical" in case.get("options", {}):
         return "physical=True"
+    if "dtype" in case.get("options", {}):
+        return f'dtype="{case["options"]["dtype"]}"'
     return {"ragged": "ragged", "row": "Array.row"}.get(case.get("door", ""), "")
 
 
@@ -232,37 +235,45 @@ def short(type_name: str) -> str:
     return re.sub(r"<item: \w+>\[2\]", " of pairs", name).split("<")[0]
 
 
-TEXT = """
-**Arrow to tensors**, slices too. What is zero-copy is read-only, and `copy=True` makes a writable
-copy of anything. If more than one chunk has rows they are put together, which is a copy.
+TEXT = """\
+<!-- made by `make cases` from data/cases.json -->
+
+# Types
+
+What each Arrow type becomes as a tensor, and each dtype as an Arrow array. The tests run every case
+that these tables sum up. `explain` says the same of one array or tensor, and `copy=False` forbids
+every copy below, with an error that tells what it would have been.
+
+## Arrow to tensors
+
+Slices too. What is zero-copy is read-only, and `copy=True` makes a writable copy of anything. If
+more than one chunk has rows they are put together, which is a copy.
 
 {arrow}
 
-**Nulls**, by `nulls=`. Those outside of a slice do not count, those within nested types do.
+## Nulls
+
+By `nulls=`. Those outside of a slice do not count, those within nested types do.
 
 {nulls}
 
-**Tensors to Arrow.** In memory that the CPU can read; a tensor on another device is copied by its
-producer first.
+## Tensors to Arrow
+
+In memory that the CPU can read; a tensor on another device is copied by its producer first.
 
 {tensors}
-
-`copy=False` forbids every copy above, and the error tells what it would have been.
 """
 
 
-def section(record: dict) -> str:
-    """The README's tables, with their markers."""
+def page(record: dict) -> str:
     header = ["Arrow", "tensor", "asked for with", ""]
     tables = {
         "arrow": table(header, [arrow_row(record, *row) for row in ARROW.items()]),
         "nulls": table(["", "nulls", ""], null_rows(record)),
         "tensors": table(["tensor", "Arrow", "asked for with", ""], tensor_rows(record)),
     }
-    return BEGIN + TEXT.format_map({key: "\n".join(lines) for key, lines in tables.items()}) + END
+    return TEXT.format_map({key: "\n".join(lines) for key, lines in tables.items()})
 
 
-def write_readme(record: dict) -> None:
-    text = README.read_text("utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    README.write_text(before + section(record) + after, "utf-8")
+def write(record: dict) -> None:
+    PAGE.write_text(page(record), "utf-8")

@@ -49,7 +49,7 @@ def plain(value: object) -> object:
     return value
 
 
-def cells(array: pa.Array) -> Cells:
+def cells(array: pa.Array, as_floats: bool = False) -> Cells:
     """Of any column whose rows all have the same shape; temporal ones as the integers they are."""
     dtype = array.type
     if isinstance(dtype, pa.BaseExtensionType):
@@ -68,6 +68,9 @@ def cells(array: pa.Array) -> Cells:
         rows = [list(row if row is not None else bytes(width)) for row in array.to_pylist()]
         values = np.array(rows, np.uint8).reshape(len(array), width)
         return Cells(values, np.broadcast_to(valid[:, None], values.shape))
+    if as_floats and pa.types.is_decimal(dtype):
+        numbers = [float(number or 0) for number in array.to_pylist()]
+        return Cells(np.array(numbers), valid, stored=False)
     if pa.types.is_temporal(dtype) or pa.types.is_decimal(dtype):
         array = array.view(pa.int32() if dtype.bit_width == 32 else pa.int64())
     values = array.fill_null(pa.scalar(0).cast(array.type)).to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Measures every exchange with every neighbour, records it, and writes the README's tables.
+"""Measures every exchange with every neighbour, and writes docs/reference/compatibility.md of it.
 
     python python/tests/compatibility.py
 
@@ -23,9 +23,9 @@ from frameworks import DTYPES
 from producers import hands_out, of_producer
 
 RECORD = Path(__file__).with_name("neighbours.json")
-README = Path(__file__).parents[2] / "README.md"
-BEGIN = "<!-- made by `make compatibility` from python/tests/neighbours.json -->\n"
-END = "<!-- made until here -->\n"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "reference" / "compatibility.md"
+README = ROOT / "README.md"
 
 
 # --- the record -----------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def read() -> dict:
     )
 
 
-# --- the README -----------------------------------------------------------------------------------
+# --- the page ------------------------------------------------------------------------------------
 
 # The first word of an outcome, as a cell says it.
 CELLS = {
@@ -232,49 +232,98 @@ def arrow_table(entries: dict[str, dict]) -> list[str]:
     return [*table(["Arrow library", *ARROW_COLUMNS], rows), "", *notes.lines(), "", *why]
 
 
-TEXT = """
-## Compatibility
+TEXT = """\
+<!-- made by `make compatibility` from python/tests/neighbours.json -->
+
+# Compatibility
 
 Measured: `make test` does all of this again, for paddle and tensorflow `make test-neighbours`, and
 fails where a cell is not true. `zc`: zero-copy, the address is the same. `copy`: the values lie
 elsewhere. `no`: refused. `-`: there is nothing of the kind.
 
-**Arrow to tensors.** A column is an `Array` of each of the eleven numeric types, a slice one that
-does not begin on 64 bytes; the others are of a `Tensor`. A number is the version of the DLPack
-capsule that the library asks for. Read-only says what comes of writing to what it made of Arrow's
-memory.
+## Arrow to tensors
+
+A column is an `Array` of each of the eleven numeric types, a slice one that does not begin on 64
+bytes; the others are of a `Tensor`. A number is the version of the DLPack capsule that the library
+asks for. Read-only says what comes of writing to what it made of Arrow's memory.
 
 {consumers}
 
-**Tensors to Arrow.** A column becomes an Arrow array, the others a `Tensor`. A bare capsule is one
-without its tensor. Read-only says whether the library's own tensors arrive as such.
+## Tensors to Arrow
+
+A column becomes an Arrow array, the others a `Tensor`. A bare capsule is one without its tensor.
+Read-only says whether the library's own tensors arrive as such.
 
 {producers}
 
-**Arrow libraries.** `Array(x)` from what they have, and what they make of an `Array`. Chunked is
-two chunks, which `Array` puts together.
+## Arrow libraries
+
+`Array(x)` from what they have, and what they make of an `Array`. Chunked is two chunks, which
+`Array` puts together.
 
 {arrow}
 """
 
 
-def section(record: dict) -> str:
-    """The README's section, with its markers."""
+def page(record: dict) -> str:
     tables = {
         "consumers": tensor_table(record["consumers"], "taken by", "asks for", CONSUMER_COLUMNS),
         "producers": tensor_table(record["producers"], "made by", "hands out", PRODUCER_COLUMNS),
         "arrow": arrow_table(record["arrow"]),
     }
-    return BEGIN + TEXT.format_map({key: "\n".join(lines) for key, lines in tables.items()}) + END
+    return TEXT.format_map({key: "\n".join(lines) for key, lines in tables.items()})
+
+
+# --- the README's grid ----------------------------------------------------------------------------
+
+BEGIN = "<!-- made by `make compatibility` -->\n"
+END = "<!-- until here -->\n"
+TICKS = {"zero-copy": "✓", "kept": "✓", "copy": "copy", "lost": "lost", "none": ""}
+GRID = ["column", "2-D", "strided", "bool", "bfloat16", "read-only"]
+
+
+def tick(outcomes: dict[str, str], case: str) -> str:
+    """What a numeric column, or another case, comes to; best first."""
+    kinds = {kind(outcomes.get(name, "none")) for name in (DTYPES if case == "column" else [case])}
+    return next((text for outcome, text in TICKS.items() if outcome in kinds), "-")
+
+
+def grid(record: dict) -> str:
+    """The most important columns of the tables, as ticks."""
+    rows = [
+        [
+            name,
+            *(tick(entry["outcomes"], case) for case in GRID),
+            tick(record["producers"][name]["outcomes"], "column"),
+        ]
+        for name, entry in record["consumers"].items()
+    ]
+    ways = {
+        "its column becomes an `Array`": ["from column"],
+        "it takes an `Array`": ["to array", "to table"],
+    }
+    arrow = record["arrow"].values()
+    cells = [
+        [label, *(max(tick(entry.get(form, {}), "column") for form in forms) for entry in arrow)]
+        for label, forms in ways.items()
+    ]
+    lines = table(["takes Arrow data as a tensor", *GRID, "and back"], rows)
+    lines += ["", *table(["", *record["arrow"]], cells)]
+    return "\n".join([BEGIN, *lines, "", END])
+
+
+def write_grid() -> None:
+    text = README.read_text("utf-8")
+    before, after = text.split(BEGIN)[0], text.split(END)[1]
+    README.write_text(before + grid(read()) + after, "utf-8")
 
 
 def main() -> None:
     gc.freeze()  # or looking for leaks takes minutes
     write(measure())
     gc.unfreeze()
-    text = README.read_text("utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    README.write_text(before + section(read()) + after, "utf-8")
+    PAGE.write_text(page(read()), "utf-8")
+    write_grid()
 
 
 if __name__ == "__main__":

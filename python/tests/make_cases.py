@@ -1,4 +1,4 @@
-"""Makes data/cases.arrow and data/cases.json, and writes the README's tables from them.
+"""Makes data/cases.arrow and data/cases.json, and writes docs/reference/types.md from them.
 
     python python/tests/make_cases.py
 
@@ -8,11 +8,11 @@ Nothing here asks arrow_dlpack.
 import json
 
 import case_columns
+import case_table
 import cases
 import pyarrow as pa
 from case_back import back_cases
 from case_expect import COLUMNS, no_rows, null_cases, ragged, refusal, row, tensor
-from case_table import write_readme
 
 NUMBERS = [*case_columns.INTS, *case_columns.FLOATS]
 DENSE = ["whole", "sliced", "empty", "chunked"]
@@ -177,7 +177,7 @@ def physical_cases() -> list[dict]:
     names += ["uuid", "uuid_nulls", "unknown_extension_nulls"]
     for name in names:
         if name.startswith(("decimal128", "decimal256")):
-            continue
+            continue  # they have no integers of a dtype
         if name.endswith("_nulls"):
             fill = -1 if name == "dictionary_nulls" else 0
             found += null_cases(name, fill, physical=True)
@@ -186,7 +186,24 @@ def physical_cases() -> list[dict]:
             unit = name.startswith(("timestamp", "duration")) and f"{name}_nulls" not in names
             layouts = ("sliced",) if unit else DENSE
             found += [tensor(name, layout, physical=True) for layout in layouts]
+    times = [name for name in case_columns.meanings() if not name.startswith("decimal")]
+    plain = [name for name in times if not name.endswith("_nulls")]
+    found += [tensor(name, "sliced", physical=True, dtype="float64") for name in plain]
     return [*found, refusal("opaque_other", "type", "physical=True", EVERY)]
+
+
+def decimal_cases() -> list[dict]:
+    """Decimals as the numbers that they are."""
+    found = []
+    for name in ("decimal32", "decimal64", "decimal128", "decimal256"):
+        found += [refusal(name, "type", "float64", EVERY)]
+        found += [refusal(f"{name}_nulls", "type", "float64", EVERY)]
+        found += [tensor(name, layout, dtype="float64") for layout in EVERY]
+        found += null_cases(f"{name}_nulls", 0.5, dtype="float64")
+        found += [tensor(f"{name}_nulls", "tail", dtype="float32", nulls="nan")]
+        found += [tensor(name, "whole", dtype="float16", physical=True)]
+        found += [refusal(name, "buffer", "decimals", dtype="float64", copy=False)]
+    return [*found, refusal("decimal128", "type", "float64", physical=True)]
 
 
 def opaque_cases() -> list[dict]:
@@ -216,17 +233,13 @@ def refused_cases() -> list[dict]:
         "dense_union": "children",
         "sparse_union": "children",
         "run_end_encoded": "decode",
-        "decimal128": "float64",
-        "decimal128_nulls": "float64",
-        "decimal256": "float64",
-        "decimal256_nulls": "float64",
         "parquet_variant": "arrow.parquet.variant",
         "timestamp_with_offset": "arrow.timestamp_with_offset",
     }
     found = [refusal(name, "type", phrase, EVERY) for name, phrase in phrases.items()]
     return [
         *found,
-        *(refusal(name, "type", phrases[name], physical=True) for name in ("null", "decimal128")),
+        refusal("null", "type", phrases["null"], physical=True),
         # In Python a struct is a table, and it is a column of it that is refused.
         {**refusal("struct", "type", "to_tensor_dict", EVERY), "only": "rust"},
         {**refusal("struct", "type", 'column "b"', EVERY), "only": "python"},
@@ -237,7 +250,7 @@ def make() -> dict:
     """The whole of cases.json, from the columns as they are read back from the file."""
     found = [
         *(number_cases(), boolean_cases(), list_cases(), variable_cases(), ragged_cases()),
-        *(physical_cases(), opaque_cases(), refused_cases()),
+        *(physical_cases(), decimal_cases(), opaque_cases(), refused_cases()),
     ]
     return {
         "columns": {name: str(chunks[0].type) for name, chunks in COLUMNS().items()},
@@ -267,7 +280,7 @@ def file_of_columns() -> bytes:
 def main() -> None:
     cases.COLUMNS.write_bytes(file_of_columns())
     cases.CASES.write_text(written(make()), "utf-8")
-    write_readme(cases.read())
+    case_table.write(cases.read())
 
 
 if __name__ == "__main__":

@@ -558,11 +558,9 @@ def test_ctrl_c_ends_the_waiting(prefetch):
     batches = iter_batches(reader, prefetch=prefetch)
     timer = threading.Timer(0.2, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()
-    with pytest.raises((KeyboardInterrupt, ValueError)) as caught:
+    # Without a thread it may meet the source's own Python code.
+    with pytest.raises(KeyboardInterrupt):
         next(batches)
-    # Without a thread it may meet the source's own Python code, and it is raised as its error.
-    assert "KeyboardInterrupt" in repr(caught.value)
-    assert prefetch == 0 or caught.type is KeyboardInterrupt
     timer.join()
     batches.close()
 

@@ -286,5 +286,5 @@ def test_every_kind_of_type_is_whole_sliced_empty_chunked_and_has_nulls():
         assert kind(chunks[0].type) in nullable, name
 
 
-def test_the_readme_has_the_table():
-    assert case_table.section(RECORD) in case_table.README.read_text("utf-8"), ADVICE
+def test_the_page_of_types_is_that_of_the_cases():
+    assert case_table.PAGE.read_text("utf-8") == case_table.page(RECORD), ADVICE

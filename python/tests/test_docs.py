@@ -13,7 +13,7 @@ from arrow_dlpack import _batches, _core, _loader, udf
 from conftest import LEFT_OUT
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 def python_of(page):

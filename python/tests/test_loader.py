@@ -58,6 +58,20 @@ def part(index, count):
     return SMALL
 
 
+def test_the_rows_of_a_filter_are_counted():
+    options = {"batch_size": 3, "filter": pc.field("y") >= 5}
+    assert len(Loader(SMALL, **options)) == 2
+    ranks = [Loader(SMALL, rank=rank, world_size=2, uneven="drop", **options) for rank in range(2)]
+    assert [rows(loader) for loader in ranks] == [[[5, 6, 7]], [[8, 9]]]
+
+
+def test_the_length_is_that_of_a_whole_epoch():
+    loader = Loader(SMALL, batch_size=4)
+    next(iter(loader))
+    loader.load_state_dict(loader.state_dict())
+    assert (len(loader), loader.state_dict()["batch"], len(rows(loader))) == (3, 1, 2)
+
+
 def test_frameworks_have_their_own_tensors():
     options = {"batch_size": 4, "label": "y", "nulls": "mask"}
     for framework, kind in [
@@ -253,6 +267,15 @@ def test_loader_torch_is_the_data_loader(workers):
     batches = again.torch(num_workers=workers, **context)
     assert [[label.tolist() for _, label in batches] for _ in range(2)] == epochs
     assert len(batches) == 16
+
+
+def test_pairs_stay_tuples():
+    options = {"batch_size": 4, "label": "y", "nulls": "mask"}
+    (features, label) = pair = next(iter(Loader(SMALL, **options).torch()))
+    assert (type(pair), type(features["x"]), type(label)) == (tuple, tuple, tuple)
+    made = next(iter(Loader(SMALL, batch_size=4, transform=lambda _: (np.ones(2), "a")).torch()))
+    assert isinstance(made[0], torch.Tensor)
+    assert made[1] == "a"
 
 
 def test_a_dataset_wraps_a_loader():

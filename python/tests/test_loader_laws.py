@@ -53,6 +53,7 @@ def read(loader, share):
         return [np.asarray(batch["y"]).tolist() for batch in loader]
 
 
+@pytest.mark.filterwarnings("ignore:.*leaves no batch")
 @settings(max_examples=150)
 @given(
     rows=st.integers(0, 150),

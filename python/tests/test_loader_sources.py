@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import Loader, iter_batches
 from arrow_dlpack.torch import BatchDataset
+from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
 from torch.utils.data import DataLoader
 
@@ -54,6 +55,16 @@ def lance_dataset(folder):
 def delta_table(folder):
     deltalake.write_deltalake(str(folder / "delta"), TABLE, mode="overwrite")
     return deltalake.DeltaTable(str(folder / "delta"))
+
+
+def iceberg_scan(folder):
+    (folder / "iceberg").mkdir(exist_ok=True)
+    where = {"uri": "sqlite:///:memory:", "warehouse": f"file://{folder}/iceberg"}
+    catalog = SqlCatalog("test", **where)
+    catalog.create_namespace("db")
+    table = catalog.create_table("db.rows", schema=TABLE.schema)
+    table.append(TABLE)  # of several appends a scan has the last one first
+    return table.scan()
 
 
 def cursor(folder):
@@ -102,6 +113,7 @@ SOURCES = {
     "datasets, streamed": (streamed, False, True),
     "lance": (lance_dataset, True, True),
     "deltalake": (delta_table, True, True),
+    "iceberg": (iceberg_scan, False, True),
     "adbc": (cursor, False, False),
 }
 
@@ -143,17 +155,6 @@ def test_their_rows_are_filtered_and_shuffled(name, folder):
         source.close()
 
 
-def test_scans_of_iceberg_have_a_reader():
-    """By the name of their method: the real ones need a catalog."""
-
-    class Scan:
-        def to_arrow_batch_reader(self):
-            return TABLE.to_reader()
-
-    loader = Loader(Scan(), columns=["y"], batch_size=200)
-    assert [list(map(len, y_of(loader))) for _ in range(2)] == [[200, 50]] * 2
-
-
 def test_iter_batches_takes_them_too(folder):
     assert y_of(iter_batches(folder / "parquet", columns=["y"], batch_size=ROWS)) == [
         list(range(ROWS))
@@ -178,6 +179,8 @@ def test_filters_and_splits_of_hugging_face_are_honoured():
     found = [row for batch in y_of(Loader(some, columns=["y"], batch_size=40)) for row in batch]
     assert found == some["y"][:]
     assert len(Loader(some, batch_size=40)) == 4
+    with pytest.raises(TypeError, match=r'several sources \(train, test\).*dataset\["train"\]'):
+        iter(Loader(rows.train_test_split(test_size=50)))
     parts = rows.train_test_split(test_size=50, shuffle=False)
     assert y_of(Loader(parts["test"], columns=["y"])) == [list(range(200, 250))]
 
@@ -219,3 +222,12 @@ def test_what_is_not_there_is_named(tmp_path):
 def test_what_is_no_batch_is_named(source):
     with pytest.raises((TypeError, FileNotFoundError), match="table or|expected an Arrow"):
         next(iter(Loader(source)))
+
+
+def test_what_pyarrow_cannot_read_is_told_in_its_words():
+    deep = pa.array([1])
+    for _ in range(300):
+        deep = pa.StructArray.from_arrays([deep], ["a"])
+    table = pa.table({"s": deep, "y": [1]})
+    with pytest.raises(TypeError, match="pyarrow.lib.Table: Recursion level in ArrowSchema"):
+        iter(Loader(table, columns=["s.a"]))

@@ -151,6 +151,12 @@ def test_what_is_no_state_is_refused(changed):
         loader.load_state_dict({**loader.state_dict(), "batch": 1, "part": [0, 1], **changed})
 
 
+@pytest.mark.parametrize("state", [None, 5, [], "x", [("version", 1)]])
+def test_what_is_no_mapping_is_no_state(state):
+    with pytest.raises(ValueError, match="this is no state of a Loader: "):
+        Loader(TABLE, batch_size=10).load_state_dict(state)
+
+
 def test_workers_have_states_of_their_own(file):
     loader = Loader(str(file), batch_size=10, columns=["y"], framework="torch")
     batches = iter(loader.torch(num_workers=1))

@@ -1,12 +1,15 @@
 """What columns become before the engine sees them, and batches of similar lengths."""
 
 import collections
+import pickle
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+import torch
 from arrow_dlpack import (
     AsArrow,
     ByLength,
@@ -75,6 +78,154 @@ def test_a_scan_numbers_the_words_in_their_order():
         list(Loader(table.to_reader(), columns=wishes))
 
 
+def test_codes_and_labels_keep_their_type_where_nulls_become_nan():
+    table = pa.table({"x": [0.5, None], "w": ["a", "b"], "y": [1, 0], "ok": [True, False]})
+    options = {"nulls": "nan", "framework": "numpy"}
+    features, label = next(
+        iter(Loader(table, columns={"x": None, "w": Categories()}, label="y", **options))
+    )
+    assert np.isnan(features["x"][1])
+    assert (features["w"].dtype, label.dtype) == ("int32", "int64")
+    _, label = next(iter(Loader(table, columns=["x"], label="ok", **options)))
+    assert label.dtype == "bool"
+    _, label = next(iter(Loader(table, columns=["y"], label="x", **options)))
+    assert np.isnan(label[1])
+    (matrix, label) = next(iter(Loader(table, columns=["x", "y"], label="y", format="matrix",
+                                       **options)))  # fmt: skip
+    assert (matrix.dtype, label.dtype) == ("float64", "int64")
+    batch = next(iter(Loader(table, columns={"w": Categories(), "x": None}, dtype="f4", **options)))
+    assert (batch["w"].dtype, batch["x"].dtype) == ("int32", "float32")
+
+
+def test_a_column_has_nulls_of_its_own():
+    table = pa.table({"w": ["a", None], "list": [[1], None], "x": [0.5, None]})
+    columns = {"w": Categories(["a"], nulls=-1), "list": Pad(0, nulls="mask"), "x": None}
+    for nulls in "nan", 7.0:
+        batch = next(iter(Loader(table, columns=columns, nulls=nulls, framework="numpy")))
+        assert batch["w"].tolist() == [0, -1]
+        assert batch["list"].values.tolist() == [[1], [0]]
+        assert batch["list"].mask.tolist() == [True, False]
+    masked = next(iter(Loader(table, columns={"w": Categories(nulls="mask")}, framework="numpy")))
+    assert masked["w"][1].tolist() == [True, False]
+    for refused in Categories(["a"]), Categories(["a"], nulls="error"):
+        with pytest.raises(BufferError, match='column "w": .* has 1 null'):
+            next(iter(Loader(table, columns={"w": refused}, nulls="nan")))
+    with pytest.raises(TypeError, match="nulls must be an integer"):
+        Categories(["a"], nulls="nan")
+
+
+def test_codes_and_items_have_the_dtypes_that_torch_takes():
+    """Indices of an Embedding may not be uint8, labels of cross_entropy not int32."""
+    table = pa.table({
+        "tokens": pa.array([[1, 2], [3], None], pa.list_(pa.uint8())),
+        "pixels": pa.array([[7, 8]] * 3, pa.list_(pa.uint8())),
+        "w": ["b", "?", None],
+    })  # fmt: skip
+    columns = {
+        "tokens": Pad(0, nulls=0, dtype="int64"),
+        "pixels": Dense(dtype="float16"),
+    }
+    wish = Categories(["a", "b"], unknown=0, nulls=1, dtype="int64")
+    for dtype in None, "float32":
+        loader = Loader(table, columns=columns, label={"w": wish}, dtype=dtype, framework="torch")
+        features, label = next(iter(loader))
+        embedded = torch.nn.EmbeddingBag(4, 2)(features["tokens"].values)
+        assert torch.nn.functional.cross_entropy(embedded, label) > 0
+        assert features["pixels"].dtype == torch.float16
+        assert label.tolist() == [1, 0, 1]
+    words = table.slice(0, 1).select(["w"])
+    for options in {"format": "matrix"}, {"copy": False}:
+        wish = Categories(["a", "b"], dtype="int64")
+        (codes,) = iter_batches(words, columns={"w": wish}, **options)
+        codes = codes if options.get("format") else codes["w"]
+        assert np.asarray(codes).dtype == "int64"
+    assert wish == Categories(["a", "b"], dtype="int64") != Categories(["a", "b"])
+    (batch,) = Loader(pa.table({"w": ["a", "b"]}), columns={"w": wish}, nulls="nan")
+    assert np.asarray(batch["w"]).dtype == "int64"
+    assert Categories.scan(dtype="int64").dtype == "int64"
+    with pytest.raises(ValueError, match="dtype must be 'int32' or 'int64', got 'float32'"):
+        Categories(["a"], dtype="float32")
+
+
+def test_words_that_were_read_are_for_other_loaders():
+    table = pa.table({"w": ["b", "a"], "x": [1, 2]})
+    loader = Loader(table, columns={"w": Categories(), "x": None})
+    assert loader.categories == {"w": ("a", "b")}
+    assert pickle.loads(pickle.dumps(loader)).categories == loader.categories
+    wish = Categories(loader.categories["w"], unknown=-1)
+    assert columns_of(Loader(pa.table({"w": ["b", "c"]}), columns={"w": wish})) == {"w": [1, -1]}
+    wish = Categories(["<unk>", "b"], unknown=0)
+    assert columns_of(Loader(table, columns={"w": wish})) == {"w": [1, 0]}
+
+
+def opened(index, count):
+    table = pa.table({"w": ["d", "c", "b", "a"]})
+    return table.slice(index * 4 // count, 4 // count).to_reader()
+
+
+def test_words_of_what_a_function_opens_are_those_of_all_parts():
+    loader = Loader(opened, batch_size=2, columns={"w": Categories()})
+    for _ in range(2):
+        assert columns_of(loader) == {"w": [3, 2, 1, 0]}
+    options = {"columns": {"w": Categories()}, "world_size": 2, "uneven": "allow"}
+    parts = [columns_of(Loader(opened, rank=rank, **options))["w"] for rank in range(2)]
+    assert parts == [[3, 2], [1, 0]]
+
+
+INNER = pa.StructArray.from_arrays(
+    [pa.array([1, 2, 3]), pa.array([["b"], [], ["a", "c"]])],
+    names=["n", "words"],
+    mask=pa.array([False, True, False]),
+)
+NESTED = pa.table(
+    {
+        "s": pa.StructArray.from_arrays([INNER, pa.array(["x", "y", "x"])], names=["in", "w"]),
+        "s.w": [7, 8, 9],
+        "y": [0, 1, 0],
+    }
+)
+
+
+@pytest.mark.parametrize("of", ["table", "file", "polars", "lazy", "batches"])
+def test_paths_reach_into_structs(of, tmp_path):
+    pq.write_table(NESTED, tmp_path / "nested.parquet", row_group_size=2)
+    source = {
+        "table": lambda: NESTED,
+        "file": lambda: tmp_path / "nested.parquet",
+        "polars": lambda: pl.DataFrame(NESTED),
+        "lazy": lambda: pl.scan_parquet(tmp_path / "nested.parquet"),
+        "batches": NESTED.to_batches,
+    }[of]()
+    options = {"nulls": -1, "framework": "numpy", "batch_size": 3}
+    for where in None, pc.field("y") < 5:
+        loader = Loader(source, columns=["s.in.n", "s.w"], label="y", filter=where, **options)
+        features, label = next(iter(loader))
+        # A column's own name goes first, and nulls of a struct are nulls of its fields.
+        assert features["s.in.n"].tolist() == [1, -1, 3]
+        assert features["s.w"].tolist() == [7, 8, 9]
+        assert label.tolist() == [0, 1, 0]
+    (_, label) = next(iter(Loader(source, columns=["y"], label="s.in.n", **options)))
+    assert label.tolist() == [1, -1, 3]
+    by = ByLength(3, "s.in.words")
+    (batch,) = Loader(source, columns=["y"], shuffle=None, **(options | {"batch_size": by}))
+    assert batch["y"].tolist() == [1, 0, 0]
+    for path in "s.x", "s.in.n.x", "a.b":
+        # polars's own error, for a frame that has not been read.
+        with pytest.raises((KeyError, pl.exceptions.ColumnNotFoundError), match=path):
+            next(iter(Loader(source, columns=[path], **options)))
+
+
+def test_texts_within_structs_have_categories():
+    table = NESTED.drop(["s.w"])
+    options = {"columns": {"s.w": Categories.scan()}, "label": "y"}
+    features, _ = next(iter(Loader(table, **options)))
+    assert np.asarray(features["s.w"]).tolist() == [0, 1, 0]
+    features, _ = next(iter(iter_batches(table, **options)))
+    assert np.asarray(features["s.w"]).tolist() == [0, 1, 0]
+    with pytest.raises(BufferError, match='column "s": .*name its fields in columns='):
+        next(iter(Loader(table, label="s.w")))
+
+
 def test_a_label_may_have_categories():
     table = pa.table({"x": [0.5, 1.5], "w": ["b", "a"]})
     features, label = next(
@@ -117,6 +268,10 @@ def test_a_budget_of_items_counts_the_padding():
         ValueError, match='a row of "list" has 9 items, and the budget of a batch is 8'
     ):
         list(Loader(LISTS, batch_size=ByTokens(8, "list"), columns=["row"]))
+    nulls = pa.table({"x": [1, 2], "none": [None, None]})
+    assert len(list(Loader(nulls, columns=["x"], batch_size=ByTokens(8, "none")))) == 1
+    with pytest.raises(TypeError, match='ByTokens needs a column of lists.*"row" is int64'):
+        iter(Loader(LISTS, batch_size=ByTokens(8, "row"), columns=["row"]))
     with pytest.raises(KeyError, match='no column "tokens"'):
         list(Loader(LISTS, batch_size=ByTokens(8, "tokens"), columns=["row"]))
 
@@ -130,6 +285,8 @@ def test_wishes_are_values():
         (lambda: Pad(0, longer="drop"), "longer must be"),
         (lambda: Pad(0, max_length=-1), "max_length must be"),
         (lambda: Categories(["a", "a"]), "words must differ"),
+        (lambda: Categories(["a"], unknown=2**31), "unknown must be a code of 32 bits"),
+        (lambda: Categories.scan(nulls=2**31), "nulls must be a code of 32 bits"),
         (lambda: ByLength(0, "x"), "batch_size must be"),
         (lambda: ByTokens(0, "x"), "budget must be"),
     ]:
@@ -150,6 +307,7 @@ def test_the_engine_is_told_the_forms():
         "b": ("dense", None, None),
         "c": ("arrow",),
         "d": ("tensor", "f4", "nan"),
+        "f": ("tensor", "int32", None),
     }
 
 

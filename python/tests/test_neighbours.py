@@ -1,4 +1,4 @@
-"""Every neighbour does what the record says of it, and the README says what the record says."""
+"""Every neighbour does what the record says of it, and the documents say what the record says."""
 
 import re
 import subprocess
@@ -27,7 +27,7 @@ RECORD = compatibility.read()
 WORKS = ("zero-copy", "copy")
 ADVICE = """
 A neighbour does something else than python/tests/neighbours.json says. If that is right, run
-`make compatibility`, and look at what it changes there and in the README before you commit it."""
+`make compatibility`, and look at what it changes there and in the documents before you commit."""
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,9 @@ def test_a_neighbour_does_what_is_recorded(section, name):
     assert measure(name) == RECORD[section][name], ADVICE
 
 
-def test_the_readme_has_the_record():
-    assert compatibility.section(RECORD) in compatibility.README.read_text("utf-8"), ADVICE
+def test_the_page_has_the_record():
+    assert compatibility.PAGE.read_text("utf-8") == compatibility.page(RECORD), ADVICE
+    assert compatibility.grid(RECORD) in compatibility.README.read_text("utf-8"), ADVICE
 
 
 def test_there_are_neighbours_enough():

@@ -81,7 +81,11 @@ def test_padding_is_on_demand_and_has_a_length_of_its_own():
 @pytest.mark.parametrize(("bad", "error", "words"), [
     ({"pad": "x"}, TypeError, "pad must be a number"),
     ({"pad": 0.5, "nulls": 0}, ValueError, "padded with 0.5: int32"),
-    ({"pad": True, "nulls": 0, "max_length": -1}, (OverflowError, ValueError), None),
+    ({"pad": 10**400}, ValueError, "pad must be a number .* no dtype holds"),
+    ({"pad": True, "nulls": 0, "max_length": -1}, ValueError, "max_length must be .* got -1"),
+    ({"pad": 0, "max_length": 2**64}, ValueError, r"max_length must be .* 2\*\*64 - 1"),
+    ({"pad": 0, "max_length": True}, TypeError, "max_length must be .* got True"),
+    ({"pad": 0, "max_length": 2.0}, TypeError, "max_length must be .* got 2.0"),
     ({"max_length": 4}, TypeError, "max_length is for pad="),
     ({"pad": 0, "nulls": 0, "copy": False}, BufferError, "rows are padded to 3 values"),
     ({"pad": 0, "order": "F"}, TypeError, "order is not for pad="),
@@ -96,7 +100,11 @@ def test_what_cannot_be_padded_is_refused_in_its_words(bad, error, words):
 
 def test_a_table_and_numbers_are_not_padded():
     with pytest.raises(TypeError, match="pad= takes one column"):
-        to_tensor(pa.table({"x": TOKENS}), pad=0)
+        to_tensor(pa.table({"x": [1], "y": [2]}), pad=0)
+    table = pa.table({"id": ["a", "b", "c", "d"], "x": TOKENS})
+    for convert in (lambda: to_tensor(table, pad=0), lambda: ragged(table)):
+        with pytest.raises(TypeError, match=r'this is a table: pass table\["x"\]'):
+            convert()
     with pytest.raises(UnsupportedError, match="only lists, texts and binaries"):
         to_tensor(pa.array([1]), pad=0)
 
@@ -171,6 +179,7 @@ def test_lengths_are_those_of_the_rows_or_refused():
     for lengths, words in [
         (np.array([3, 4]), "row 1 cannot have 4 of 3"),
         (np.array([-1, 1]), "row 0 cannot have -1"),
+        (np.array([1, 2**63 + 1], "uint64"), f"row 1 cannot have {2**63 + 1} of 3"),
         (np.array([1]), "there are 1 for 2 rows"),
         (np.array([1.0, 1.0]), "float64, not integers"),
         (np.array([[1], [1]]), "1 dimension"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TABLE = (ROOT / "docs" / "traps.md").read_text()
+TABLE = (ROOT / "docs" / "development" / "traps.md").read_text()
 ROWS = re.findall(r"^\| (.+?) \| (.+?) \| (.+?) \|$", TABLE, re.MULTILINE)
 ROWS = [row for row in ROWS if row[0] != "trap"]
 NAME = re.compile(r"`([\w/]+\.(?:rs|py))::(\w+)`")

@@ -20,6 +20,7 @@ import pytest
 import torch
 from arrow_dlpack import (
     Array,
+    Categories,
     Tensor,
     asdlpack,
     explain,
@@ -289,7 +290,7 @@ def test_who_takes_a_keyword_says_nothing_but_it(convert, name):
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (pa.array(["a", "b"]), "with AsArrow(), or dictionary_encode it"),
+        (pa.array(["a", "b"]), "make codes of it with Categories([...]), hand it on as Arrow data"),
         (pa.array([b"a", b"b"]), "leave it out with columns=, or hand it on as Arrow data"),
     ],
 )
@@ -299,8 +300,10 @@ def test_batches_have_no_tensor_for_texts(convert, column, words):
     assert words in message
     assert "ragged" not in message
     convert(table, columns=["x"])
-    if "encode" in words:
+    if "Categories" in words:
+        convert(table, columns={"y": Categories(["a", "b"])})
         encoded = table.set_column(1, "y", table["y"].dictionary_encode())
+        assert "Categories([...])" in refusal(convert, encoded)
         convert(encoded, physical=True)
 
 

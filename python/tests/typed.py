@@ -9,13 +9,18 @@ from arrow_dlpack import (
     Array,
     Batches,
     ByLength,
+    Categories,
     Loader,
+    Mix,
     Pad,
     Tensor,
     UnsupportedError,
     asdlpack,
     from_dlpack,
     iter_batches,
+    ragged,
+    to_tensor,
+    to_tensor_dict,
 )
 from arrow_dlpack.torch import BatchDataset
 from arrow_dlpack.typing import SupportsArrayInterface, SupportsArrowArray, SupportsDLPack
@@ -40,6 +45,15 @@ def ours_are_among_them(array: Array, tensor: Tensor) -> None:
     column_to_tensor(array)
     np.from_dlpack(array)
     np.asarray(tensor)
+
+
+def tensors_of_frameworks(table: pa.Table) -> None:
+    assert_type(to_tensor(table), Tensor)
+    assert_type(to_tensor(table, nulls="mask", writable=True), tuple[Tensor, Tensor])
+    assert_type(to_tensor(table, framework="torch", writable=False), Any)
+    assert_type(to_tensor_dict(table, framework="numpy", nulls="mask"), dict[str, Any])
+    assert_type(ragged(table, framework="jax"), Any)
+    to_tensor(table, framework="tensorflow")  # type: ignore[call-overload]
 
 
 def anything_at_all(array: Array, x: SupportsDLPack, image: SupportsArrayInterface) -> list[Tensor]:
@@ -76,6 +90,10 @@ def loaders_are_typed(path: str, size: int) -> None:
     assert_type(Loader(path, format="matrix", label="y"), Loader[tuple[Tensor, Tensor]])
     assert_type(Loader(path, batch_size=ByLength(8, "x"), columns={"x": Pad(0)}), Loader[Any])
     assert_type(Loader(path, framework="torch", rank="auto", uneven="drop"), Loader[Any])
+    mixed = Loader(Mix({path: 0.7, "b.parquet": 0.3}, "first_exhausted"), batch_size=size)
+    assert_type(mixed, Loader[dict[str, Tensor]])
+    assert_type(mixed.categories, dict[str, tuple[Any, ...]])
+    Categories(mixed.categories["w"], unknown=-1, nulls="mask")
     for rows in Loader(path, transform=len):
         assert_type(rows, int)
 
@@ -97,6 +115,8 @@ iter_batches(Array(b""), size=3)  # type: ignore[arg-type, call-overload]
 Loader("", local_shuffle_buffer_size=3)  # type: ignore[call-overload]
 Loader("", uneven="pad")  # type: ignore[call-overload]
 Loader("", columns={"x": "pad"})  # type: ignore[dict-item]
+Mix({"a": 1.0}, "never")  # type: ignore[arg-type]
+Categories(nulls="nan")  # type: ignore[arg-type]
 BatchDataset(Array(b""), progress=True)  # type: ignore[arg-type, call-overload]
 from_dlpack([1, 2])  # type: ignore[arg-type]
 from_dlpack(np.zeros(3), device=0)  # type: ignore[arg-type]

@@ -4,20 +4,20 @@
 //! [`Ahead`] waits for that, so that a query's connection is free for the next statement, but at most for `PATIENCE`:
 //! the thread may be waiting for a lock that the caller holds.
 
-use std::collections::VecDeque;
-use std::mem;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::Poll;
 use std::thread::{self, ThreadId};
-use std::time::Duration;
+use std::{collections::VecDeque, mem, task::Poll, time::Duration};
 
-use super::batch::Batch;
-use super::reader::Pause;
-use crate::error::{Error, ReaderError};
+use super::{batch::Batch, reader::Pause};
+use crate::{Error, ReaderError};
 
 /// How long a drop waits for the source to be released. A chunk usually takes less; a socket without data, or a lock
 /// that the caller holds, may take forever.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long a consumer that has no batch waits for several: each wake-up costs time of both threads. In an epoch of 2,000
+/// batches of 1,024 rows, the thread added 1% to 14% of processor time in several runs, and 16% in one run without it.
+const A_MOMENT: Duration = Duration::from_micros(200);
 
 /// The consumer's side.
 pub(crate) struct Ahead(pub(crate) Arc<Queue>);
@@ -33,6 +33,10 @@ pub(crate) struct Queue {
 #[derive(Default)]
 struct State {
     ready: VecDeque<Result<Batch, Error>>,
+    /// How many ready batches the consumer waits for, if it waits.
+    awaited: Option<usize>,
+    /// Whether the thread waits until a batch is taken.
+    is_full: bool,
     thread: Option<ThreadId>,
     is_stopped: bool,
     has_ended: bool,
@@ -86,8 +90,10 @@ impl Ahead {
 impl Queue {
     /// Waits until another batch is wanted; returns false if the thread should stop.
     fn wants_more(&self) -> bool {
-        let is_full = |state: &mut State| !state.is_stopped && state.ready.len() >= self.most;
-        let state = self.changed.wait_while(self.lock(), is_full);
+        let mut state = self.lock();
+        state.is_full = state.ready.len() >= self.most;
+        let waits = |state: &mut State| state.is_full && !state.is_stopped;
+        let state = self.changed.wait_while(state, waits);
         !state.unwrap_or_else(PoisonError::into_inner).is_stopped
     }
 
@@ -95,7 +101,9 @@ impl Queue {
         let mut state = self.lock();
         if !state.is_stopped {
             state.ready.push_back(made);
-            self.changed.notify_all();
+            if state.awaited.is_some_and(|count| state.ready.len() >= count) {
+                self.changed.notify_all();
+            }
         }
     }
 
@@ -105,7 +113,9 @@ impl Queue {
         match state.ready.pop_front() {
             None if !state.has_ended => Poll::Pending,
             next => {
-                self.changed.notify_all();
+                if mem::take(&mut state.is_full) {
+                    self.changed.notify_all();
+                }
                 Poll::Ready(next)
             }
         }
@@ -113,7 +123,17 @@ impl Queue {
 
     /// Waits until [`poll`](Self::poll) is ready.
     pub(crate) fn wait(&self, at_most: Duration) {
-        self.wait_while(at_most, |state| state.ready.is_empty() && !state.has_ended);
+        for (count, at_most) in [(self.most.div_ceil(2), A_MOMENT), (1, at_most)] {
+            let mut state = self.lock();
+            state.awaited = Some(count);
+            let is_short = |state: &mut State| state.ready.len() < count && !state.has_ended;
+            let waited = self.changed.wait_timeout_while(state, at_most, is_short);
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.awaited = None;
+            if !state.ready.is_empty() || state.has_ended {
+                break;
+            }
+        }
     }
 
     /// Waits until the source has been released; returns whether it has. The thread itself does not wait.
@@ -121,13 +141,9 @@ impl Queue {
         if self.is_own_thread() {
             return true;
         }
-        self.wait_while(at_most, |state| !state.has_ended);
-        self.has_ended()
-    }
-
-    fn wait_while(&self, at_most: Duration, condition: fn(&State) -> bool) {
-        let condition = |state: &mut State| condition(state);
-        drop(self.changed.wait_timeout_while(self.lock(), at_most, condition));
+        let goes_on = |state: &mut State| !state.has_ended;
+        let waited = self.changed.wait_timeout_while(self.lock(), at_most, goes_on);
+        waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
     }
 
     /// Asks the thread to stop; returns whether this is the first request.

@@ -3,10 +3,8 @@
 use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 
-use crate::chunks::Meaning;
-use crate::error::Error;
 use crate::export::{Padded, Ragged};
-use crate::memory::ManagedTensor;
+use crate::{Error, ManagedTensor, chunks::Meaning};
 
 /// Rows of a reader as tensors.
 #[derive(Debug)]

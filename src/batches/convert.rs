@@ -1,17 +1,18 @@
 //! Converts rows to batches of tensors.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, FieldRef, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use super::batch::{Batch, BatchColumn, BatchTensor, Features};
+use super::even::{is_of_lists, of_one_length};
 use super::options::{ColumnOptions, Form};
 use crate::chunks::{self, Coded, Meaning, checked};
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::{Error, Refusals};
-use crate::export::{
-    self, ExportOptions, Exported, Order, Prepared, PreparedPadded, PreparedRagged, Source,
+use crate::export::{self, Exported, Prepared, PreparedPadded, PreparedRagged, Source};
+use crate::{
+    CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Order, error::Refusals,
+    possible::child_types,
 };
 
 /// The conversion of rows to a batch.
@@ -24,6 +25,8 @@ pub(super) struct Converter {
     pub(super) is_table: bool,
     pub(super) has_label: bool,
     pub(super) as_matrix: bool,
+    /// Of dense lists in a matrix: the length of all rows so far.
+    pub(super) lengths: Vec<OnceLock<usize>>,
     /// The options of a matrix.
     pub(super) matrix: ExportOptions,
     /// The form of each column.
@@ -46,7 +49,11 @@ impl ColumnForm {
         is_table: bool,
     ) -> Self {
         let dtype = if is_feature { own.dtype.or(all.dtype) } else { own.dtype };
-        let options = all.clone().with_dtype(dtype).with_nulls(own.nulls.unwrap_or(all.nulls));
+        // A label keeps its type: classes are integers.
+        let keeps_type =
+            !is_feature && all.nulls == NullPolicy::Nan && !is_float(field.data_type());
+        let nulls = if keeps_type { NullPolicy::Refuse } else { all.nulls };
+        let options = all.clone().with_dtype(dtype).with_nulls(own.nulls.unwrap_or(nulls));
         let order = if is_feature { all.order } else { Order::default() };
         let form = match own.form {
             Form::Auto if is_table && export::is_list(field.data_type()) => Form::Ragged,
@@ -54,6 +61,18 @@ impl ColumnForm {
             form => form,
         };
         Self { form, options: options.with_order(order) }
+    }
+}
+
+/// Whether the values, or those of lists, are floats.
+fn is_float(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::FixedSizeList(item, _)
+        | DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item) => is_float(item.data_type()),
+        other => other.is_floating(),
     }
 }
 
@@ -138,7 +157,19 @@ impl Converter {
             let arrays = chunks::column(pieces, 0);
             return self.tensor(Source::Chunks(&arrays, &self.schema.fields()[0]), 0);
         }
-        let prepared = if self.has_label {
+        let is_dense = |index: usize| self.forms[index].form == Form::Dense;
+        let prepared = if (0..width).any(is_dense) {
+            let read = || {
+                let pieces = pieces.iter().map(|piece| self.with_one_length(piece, width));
+                pieces.collect::<Result<Vec<_>, Error>>()
+            };
+            let mut pieces = read()?;
+            if pieces.iter().any(|piece| piece.schema_ref() != pieces[0].schema_ref()) {
+                // The length was not known before the first row that is valid.
+                pieces = read()?;
+            }
+            export::prepare((&pieces[..], &*pieces[0].schema()), options)
+        } else if self.has_label {
             let features: Vec<usize> = (0..width).collect();
             let (pieces, schema) = checked(|| {
                 let pieces = pieces.iter().map(|piece| piece.project(&features));
@@ -149,6 +180,26 @@ impl Converter {
             export::prepare((pieces, &*self.schema), options)
         };
         Ok(PlannedTensor { prepared: prepared?, field: None, meaning: None })
+    }
+
+    /// The features of a piece, with fixed-size lists in place of lists that are to be dense.
+    fn with_one_length(&self, piece: &RecordBatch, width: usize) -> Result<RecordBatch, Error> {
+        let (mut fields, mut columns) = (Vec::with_capacity(width), Vec::with_capacity(width));
+        for (index, field) in self.schema.fields().iter().take(width).enumerate() {
+            let column = piece.column(index);
+            if self.forms[index].form != Form::Dense || !is_of_lists(column.data_type()) {
+                fields.push(Field::clone(field).with_nullable(true));
+                columns.push(Arc::clone(column));
+                continue;
+            }
+            let made = of_one_length(column, &self.lengths[index], self.matrix.copy);
+            let made = made.map_err(|error| Error::in_column(field.name(), error))?;
+            fields.push(Field::new(field.name(), made.data_type().clone(), true));
+            columns.push(made);
+        }
+        let rows = RecordBatchOptions::new().with_row_count(Some(piece.num_rows()));
+        let schema = Arc::new(Schema::new(fields));
+        checked(|| RecordBatch::try_new_with_options(schema, columns, &rows))
     }
 }
 
@@ -201,14 +252,8 @@ fn rows_as_they_are(chunks: &[ArrayRef], options: &ExportOptions) -> Result<Vec<
 /// A code stands for one value in all batches, which holds for columns of codes only.
 fn refuse_codes_in_lists(data_type: &DataType) -> Result<(), Error> {
     fn has_codes(data_type: &DataType) -> bool {
-        match data_type {
-            DataType::List(item)
-            | DataType::LargeList(item)
-            | DataType::ListView(item)
-            | DataType::LargeListView(item)
-            | DataType::FixedSizeList(item, _) => has_codes(item.data_type()),
-            other => matches!(other, DataType::Dictionary(..)),
-        }
+        let is_in_list = || child_types(data_type).iter().any(|(item, _)| has_codes(item));
+        matches!(data_type, DataType::Dictionary(..)) || (data_type.is_list() && is_in_list())
     }
     if !export::is_list(data_type) || !has_codes(data_type) {
         return Ok(());

@@ -2,8 +2,8 @@
 
 use arrow_array::{ArrayRef, RecordBatch};
 
+use crate::Error;
 use crate::chunks::{self, addresses, checked};
-use crate::error::Error;
 
 /// Concatenates batches. The result's offsets, views and the like are copies, which no other code can change.
 pub(super) fn joined(batches: Vec<RecordBatch>) -> Result<RecordBatch, Error> {

@@ -37,25 +37,20 @@
 mod ahead;
 mod batch;
 mod convert;
+mod even;
 mod joined;
 mod options;
 mod reader;
 mod shuffle;
 
-use std::fmt;
-use std::iter::FusedIterator;
-use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::{fmt, iter::FusedIterator, num::NonZero, slice};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{Schema, SchemaRef};
 
-use crate::chunks::Coded;
-use crate::copy::CopyPolicy;
-use crate::error::{Error, ReaderError};
 use crate::export::{check_columns, check_type};
-use crate::fence::fenced;
-use crate::{names, possible};
+use crate::{CopyPolicy, Error, ReaderError, chunks::Coded, fence::fenced, names, possible};
 
 use ahead::Ahead;
 pub(crate) use ahead::Queue;
@@ -64,7 +59,7 @@ use convert::{ColumnForm, Converter};
 pub use options::{BatchOptions, ColumnOptions, Form, Shard, Shuffle};
 use reader::Reader;
 pub(crate) use reader::{BatchChunks, Pause};
-pub(crate) use shuffle::{Resume, resume};
+pub(crate) use shuffle::{Resume, resume, rows_at};
 
 /// An iterator over batches of tensors, for one pass.
 ///
@@ -154,7 +149,9 @@ impl Batches {
         let read =
             Schema::new(columns.iter().map(|&at| schema.field(at).clone()).collect::<Vec<_>>());
         names::columns(&read, &named)?;
-        let mut export = options.export.clone();
+        // Batches are small, and more than one process may be making them.
+        let threads = options.export.threads.or(NonZero::new(1));
+        let mut export = options.export.clone().with_threads(threads);
         if options.shuffle.is_some() {
             // Drawn rows are copies without other holders, which are handed out writable.
             export.copy = CopyPolicy::Always;
@@ -182,6 +179,7 @@ impl Batches {
             is_table,
             has_label: options.label.is_some(),
             as_matrix: options.matrix,
+            lengths: vec![OnceLock::new(); columns.len()],
             matrix: export,
             forms,
         };

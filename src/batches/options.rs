@@ -5,11 +5,9 @@ use std::collections::HashSet;
 use arrow_schema::Schema;
 
 use super::shuffle::Resume;
-use crate::copy::CopyPolicy;
-use crate::error::Error;
-use crate::export::{ExportOptions, NullPolicy, PadOptions};
-use crate::ffi::DLDataType;
-use crate::names;
+use crate::{
+    CopyPolicy, Error, ExportOptions, NullPolicy, export::PadOptions, ffi::DLDataType, names,
+};
 
 /// How to make batches. Options added later will default to the present behaviour.
 ///
@@ -40,13 +38,16 @@ pub struct BatchOptions {
     pub columns: Option<Vec<String>>,
     /// The column to predict. It is never among the features, even if `columns` names it, and need not be named there.
     pub label: Option<String>,
-    /// Whether the features are one matrix (rows, columns) rather than one tensor per column.
+    /// Whether the features are one matrix (rows, columns) rather than one tensor per column. Columns of several values
+    /// a row, such as fixed-size lists, and lists with [`Form::Dense`], are as many columns of it.
     pub matrix: bool,
-    /// How columns become tensors. `dtype` and `order` apply to the features only.
+    /// How columns become tensors. `dtype` and `order` apply to the features only, and so does NaN for nulls unless the
+    /// label's values are floats: nulls of another label are an error, and its type stays.
     ///
     /// With `physical`, dictionary codes are int32, and a code refers to the same value in all batches.
     pub export: ExportOptions,
-    /// What some columns become, the label too, by their names. A matrix has no columns of a form.
+    /// What some columns become, the label too, by their names. The columns of a matrix have
+    /// no form, but for lists that are [`Form::Dense`].
     pub column_options: Vec<(String, ColumnOptions)>,
     /// Whether to draw rows at random, and how.
     pub shuffle: Option<Shuffle>,
@@ -243,9 +244,12 @@ impl BatchOptions {
                 "this is no state of a shuffle"
             }
             Self { matrix: true, column_options, label, .. }
-                if column_options.iter().any(|(name, _)| Some(name) != label.as_ref()) =>
+                if column_options.iter().any(|(name, own)| {
+                    Some(name) != label.as_ref()
+                        && *own != ColumnOptions::default().with_form(Form::Dense)
+                }) =>
             {
-                "the columns of a matrix have no forms or dtypes of their own"
+                "the columns of a matrix have no dtypes of their own, and of the forms only the dense one"
             }
             _ if index >= count => "the index of a shard is below the count of shards",
             _ => return Ok(()),

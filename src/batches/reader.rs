@@ -3,19 +3,15 @@
 //! A block is a list of slices of chunks: one, which shares the chunk's memory, or several, which the conversion
 //! concatenates as it copies.
 
-use std::collections::VecDeque;
-use std::mem;
-use std::sync::Arc;
+use std::{collections::VecDeque, mem, sync::Arc};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 
-use super::joined::joined;
 use super::options::{BatchOptions, Shard, Shuffle};
-use super::shuffle::Pool;
+use super::{joined::joined, shuffle::Pool};
 use crate::chunks::{Coded, checked};
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
+use crate::{CopyPolicy, CopyReason, Error};
 
 /// The source of chunks, with the bytes that were moved to align each.
 pub(crate) type BatchChunks = Box<dyn Iterator<Item = Result<(RecordBatch, usize), Error>> + Send>;
@@ -138,6 +134,7 @@ impl Reader {
                 self.end = match self.pull() {
                     Ok(true) => None,
                     Ok(false) => Some(Ok(())),
+                    Err(error) if is_urgent(&error) => return Err(error),
                     Err(error) => Some(Err(error)),
                 };
             }
@@ -228,4 +225,8 @@ impl Pieces {
 
 fn rows_of(pieces: &[RecordBatch]) -> usize {
     pieces.iter().map(RecordBatch::num_rows).sum()
+}
+
+fn is_urgent(error: &Error) -> bool {
+    matches!(error, Error::Reader(error) if error.is_urgent())
 }

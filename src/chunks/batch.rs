@@ -1,16 +1,13 @@
 //! A struct array as the record batch that it stands for in Arrow's C interface.
 
-use std::borrow::Cow;
-use std::slice;
-use std::sync::Arc;
+use std::{borrow::Cow, slice, sync::Arc};
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, cast::AsArray, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
 
 use super::checked::checked;
-use crate::error::Error;
+use crate::Error;
 
 /// A struct array as a batch. A null struct becomes null in all fields.
 pub(crate) fn batch(array: &ArrayRef, schema: &Schema) -> Result<RecordBatch, Error> {

@@ -1,21 +1,18 @@
-//! The range of each row among all values: offsets, or offsets and sizes.
+//! The range of each row among all values: offsets, offsets and sizes, or byte views. Other code may still write to
+//! their memory.
 
-use std::mem;
-use std::ops::Range;
+use std::{mem, ops::Range};
 
-use arrow_array::cast::AsArray;
 use arrow_array::types::{self, ByteArrayType};
 use arrow_array::{
     Array, ArrayRef, GenericByteArray, GenericListArray, GenericListViewArray, OffsetSizeTrait,
-    StructArray,
+    StructArray, cast::AsArray,
 };
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
-use arrow_data::ByteView;
+use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{DataType, FieldRef};
 
-use crate::error::{Error, OffsetsProblem};
-use crate::ffi::DLDataType;
-use crate::memory;
+use crate::{Error, OffsetsProblem, ffi::DLDataType, memory};
 
 /// Offsets or sizes of 32 or 64 bits.
 pub(crate) struct Numbers {
@@ -256,5 +253,31 @@ fn end((start, size): (i64, i64)) -> usize {
     match (usize::try_from(start), usize::try_from(size)) {
         (Ok(start), Ok(size)) => start.saturating_add(size),
         _ => usize::MAX,
+    }
+}
+
+/// The buffer and the range in it where the value of a row is.
+///
+/// The view is passed by itself, because it may change where it is stored.
+pub(crate) fn place<'a>(
+    view: u128,
+    row: usize,
+    views: &'a ScalarBuffer<u128>,
+    blocks: &'a [Buffer],
+) -> Result<(&'a Buffer, Range<usize>), OffsetsProblem> {
+    let view = ByteView::from(view);
+    if view.length <= MAX_INLINE_VIEW_LEN {
+        // Short values are stored in the view itself, after the length.
+        let start = 16 * row + 4;
+        return Ok((views.inner(), start..start + view.length.as_usize()));
+    }
+    let start = view.offset.as_usize();
+    let end = start.saturating_add(view.length.as_usize());
+    match blocks.get(view.buffer_index.as_usize()) {
+        Some(block) if end <= block.len() => Ok((block, start..end)),
+        block => {
+            let offset = i64::try_from(end).unwrap_or(i64::MAX);
+            Err(OffsetsProblem::Beyond { offset, values: block.map_or(0, Buffer::len) })
+        }
     }
 }

@@ -2,8 +2,7 @@
 
 use arrow_schema::ArrowError;
 
-use crate::error::Error;
-use crate::fence;
+use crate::{Error, fence};
 
 /// What arrow-rs makes; an error where it fails or panics.
 pub(crate) fn checked<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Result<T, Error> {

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, make_array};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, cast::AsArray, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::checked::checked;
-use super::dictionary::{Dictionary, Meaning, are_same, dictionary_of, keys_of, recoded};
-use super::distinct::tells_apart;
-use crate::copy::CopyPolicy;
-use crate::error::Error;
+use super::dictionary::{Dictionary, Meaning, are_same, dictionary_of, recoded};
+use super::{checked::checked, distinct::tells_apart, size::items};
+use crate::{CopyPolicy, Error};
 
 /// A dictionary column of a stream, or one of fixed-size lists of codes.
 pub(crate) struct Coded {
@@ -92,7 +89,7 @@ fn unified(
     let unified = chunks.iter().zip(codes).map(|(chunk, codes)| {
         within(chunk, chunk.data_type(), &|chunk| {
             let nulls = checked(|| Ok(chunk.logical_nulls()))?;
-            let codes = recoded(&keys_of(chunk.as_any_dictionary()), keys, &codes, keys)?;
+            let codes = recoded(&items(chunk.as_any_dictionary().keys()), keys, &codes, keys)?;
             let data = ArrayData::builder(chunk.data_type().clone()).len(chunk.len()).nulls(nulls);
             let data = data.add_buffer(codes).add_child_data(values.to_data());
             checked(|| Ok(make_array(data.build()?)))

@@ -3,18 +3,12 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{fmt, process};
 
-use arrow_array::cast::AsArray;
-use arrow_array::{AnyDictionaryArray, Array, ArrayRef, Int32Array, make_array, new_empty_array};
+use arrow_array::{Array, ArrayRef, Int32Array, cast::AsArray, make_array, new_empty_array};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_schema::DataType;
 
-use super::checked::checked;
-use super::distinct::Distinct;
-use super::settled;
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
-use crate::ffi::DLDataType;
-use crate::memory;
+use super::{checked::checked, distinct::Distinct, settled, size::items};
+use crate::{CopyPolicy, CopyReason, Error, ffi::DLDataType, memory};
 
 /// The dictionary of a stream, to which values are appended as chunks are read.
 pub(crate) struct Dictionary {
@@ -133,7 +127,8 @@ impl Dictionary {
         }
         let codes = &of_values.codes;
         let nulls = checked(|| Ok(chunk.logical_nulls()))?;
-        let keys = recoded(&keys_of(chunk), chunk.keys().data_type(), codes, &DataType::Int32)?;
+        let keys =
+            recoded(&items(chunk.keys()), chunk.keys().data_type(), codes, &DataType::Int32)?;
         Ok(Arc::new(checked(|| Int32Array::try_new(keys.into(), nulls))?))
     }
 }
@@ -193,13 +188,6 @@ pub(crate) fn recoded(
         (_, false) => mapped::<u64, i32>,
     };
     Ok(mapped(keys, codes.values()))
-}
-
-/// The keys of an array's rows.
-pub(crate) fn keys_of(chunk: &dyn AnyDictionaryArray) -> Buffer {
-    let data = chunk.keys().to_data();
-    let width = data.data_type().primitive_width().unwrap_or(0);
-    data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }
 
 /// The dictionary of a tensor's codes.

@@ -6,22 +6,18 @@
 use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 
-use arrow_array::cast::AsArray;
 use arrow_array::types::{self, ByteArrayType, ByteViewType};
 use arrow_array::{
-    Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int32Array, make_array,
+    Array, ArrayRef, GenericByteArray, GenericByteViewArray, Int32Array, cast::AsArray, make_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer};
 use arrow_data::{ArrayData, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::DataType;
 use half::f16;
-use hashbrown::HashTable;
-use hashbrown::hash_table::Entry;
+use hashbrown::{HashTable, hash_table::Entry};
 
-use super::byte_views::place;
-use super::checked::checked;
-use crate::error::Error;
-use crate::memory;
+use super::{bounds::place, checked::checked, size::item_width};
+use crate::{Error, memory};
 
 /// Distinct values of one type. Floats are equal if they have the same bits, or are both NaN.
 pub(crate) struct Distinct {
@@ -50,8 +46,7 @@ impl Width {
             Utf8 | LargeUtf8 | Utf8View | Binary | LargeBinary | BinaryView => Self::Different,
             DataType::Null => Self::Same(0),
             DataType::Boolean => Self::Same(1),
-            DataType::FixedSizeBinary(size) => Self::Same(usize::try_from(*size).ok()?),
-            other => Self::Same(other.primitive_width()?),
+            other => Self::Same(item_width(other)?),
         })
     }
 }
@@ -213,9 +208,8 @@ fn reader<'a>(values: &'a dyn Array, data: &'a ArrayData) -> Reader<'a> {
             let bits = values.as_boolean().values();
             Box::new(|index| if bits.value(index) { &[1] } else { &[0] })
         }
-        DataType::FixedSizeBinary(size) => words(data, usize::try_from(*size).unwrap_or(0)),
         other => {
-            let words = words(data, other.primitive_width().unwrap_or(0));
+            let words = words(data, item_width(other).unwrap_or(0));
             match other {
                 DataType::Float16 => numbers(words, &F16_NAN, |it| f16::from_ne_bytes(it).is_nan()),
                 DataType::Float32 => numbers(words, &F32_NAN, |it| f32::from_ne_bytes(it).is_nan()),

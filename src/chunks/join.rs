@@ -8,14 +8,12 @@
 
 mod unions;
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
 use arrow_array::{
     Array, ArrayRef, ArrowNativeTypeOp, OffsetSizeTrait, PrimitiveArray, RunArray, StructArray,
-    make_array,
+    cast::AsArray, make_array,
 };
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, BooleanBufferBuilder, Buffer, NullBuffer};
 use arrow_data::transform::{Capacities, MutableArrayData};
@@ -23,11 +21,8 @@ use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType, Fields};
 
 use super::bounds::{Bounds, Items};
-use super::checked::checked;
-use super::coded::of_one_dictionary;
-use super::dictionary::most;
-use super::{fit, settled};
-use crate::error::Error;
+use super::{checked::checked, coded::of_one_dictionary, dictionary::most, settled, size};
+use crate::Error;
 use crate::memory::{self, Fresh};
 
 /// Offsets, whose sums may wrap where other code writes to them.
@@ -37,7 +32,7 @@ impl Offset for i64 {}
 
 /// Several chunks as one array.
 pub(crate) fn joined(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {
-    fit::check_joined(chunks)?;
+    size::check_joined(chunks)?;
     checked(|| concat(chunks))
 }
 
@@ -60,11 +55,8 @@ fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         DataType::FixedSizeList(_, size) => fixed_size_lists(chunks, size.as_usize()),
         DataType::Union(fields, mode) => unions::concat(chunks, fields, *mode, &concat),
         DataType::Boolean => booleans(chunks),
-        DataType::FixedSizeBinary(width) => items(chunks, width.as_usize()),
-        other => match other.primitive_width() {
-            Some(width) => items(chunks, width),
-            None => indexed(&settled::chunks(chunks)?),
-        },
+        other if size::item_width(other).is_some() => of_fixed_width(chunks),
+        _ => indexed(&settled::chunks(chunks)?),
     }
 }
 
@@ -81,13 +73,10 @@ fn indexed(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     }
 }
 
-/// Numbers, or any other values of `width` bytes.
-fn items(chunks: &[ArrayRef], width: usize) -> Result<ArrayRef, ArrowError> {
-    let values = chunks.iter().map(|chunk| {
-        let data = chunk.to_data();
-        data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
-    });
-    let values = together(&memory::collect(values)?)?;
+/// Numbers, or any other values that all have as many bytes.
+fn of_fixed_width(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+    let values = memory::collect(chunks.iter().map(|chunk| size::items(chunk)))?;
+    let values = together(&values)?;
     Ok(make_array(like(chunks)?.add_buffer(values).build()?))
 }
 
@@ -256,7 +245,7 @@ fn coded(chunks: &[ArrayRef], keys: &DataType) -> Result<ArrayRef, ArrowError> {
 }
 
 fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
-    fit::check_appended(chunks, chunks[0].data_type())?;
+    size::check_appended(chunks, chunks[0].data_type())?;
     let data: Vec<_> = chunks.iter().map(|chunk| chunk.to_data()).collect();
     let rows = Capacities::Array(data.iter().map(|data| data.len()).sum());
     let mut all = MutableArrayData::with_capacities(data.iter().collect(), false, rows);

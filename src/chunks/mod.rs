@@ -2,22 +2,19 @@
 //! other code could change while arrow-rs uses them.
 mod batch;
 mod bounds;
-mod byte_views;
 mod checked;
 mod coded;
 mod dictionary;
 mod distinct;
-mod fit;
 mod join;
 mod settled;
 pub(crate) mod size;
 pub(crate) use batch::{batch, column};
-pub(crate) use bounds::{Bounds, Items, Numbers};
-pub(crate) use byte_views::place;
+pub(crate) use bounds::{Bounds, Items, Numbers, place};
 pub(crate) use checked::checked;
 pub(crate) use coded::Coded;
 pub(crate) use dictionary::{Dictionary, Meaning, are_same, recoded};
 pub(crate) use distinct::tells_apart;
-pub(crate) use fit::{check_appended, check_taken, reserve};
 pub(crate) use join::joined;
 pub(crate) use settled::{addresses, everything, validity};
+pub(crate) use size::{check_appended, check_taken, reserve};

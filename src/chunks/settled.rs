@@ -5,16 +5,15 @@
 //! codes, run ends and type ids without another check, and Rust relies on texts being UTF-8. So code that
 //! indexes by them uses a copy ([`addresses`]), and code that reads texts copies those too ([`everything`]).
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{ArrowError, DataType, UnionMode};
 
-use super::checked::checked;
-use crate::error::Error;
-use crate::memory;
+use super::{checked::checked, size::item_width};
+use crate::{Error, memory};
 
 type Settled<T> = Result<T, ArrowError>;
 
@@ -95,8 +94,8 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
     let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls.clone());
     let builder = match data_type {
         Null => builder,
-        Utf8 | Binary => bytes::<i32>(data, all, builder)?,
-        LargeUtf8 | LargeBinary => bytes::<i64>(data, all, builder)?,
+        Utf8 | Binary => builder.buffers(bytes::<i32>(data, all)?),
+        LargeUtf8 | LargeBinary => builder.buffers(bytes::<i64>(data, all)?),
         Utf8View | BinaryView => views(data, all, nulls.as_ref(), builder)?,
         List(_) | Map(..) => lists::<i32>(data, all, builder)?,
         LargeList(_) => lists::<i64>(data, all, builder)?,
@@ -122,8 +121,7 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
             let bits = BooleanBuffer::new(data.buffers()[0].clone(), start, rows);
             builder.add_buffer(whole(&bits.sliced())?)
         }
-        DataType::FixedSizeBinary(width) => builder.buffers(items(&[width.as_usize()])?),
-        other => builder.buffers(items(&[other.primitive_width().unwrap_or(0)])?),
+        other => builder.buffers(items(&[item_width(other).unwrap_or(0)])?),
     };
     builder.build()
 }
@@ -138,17 +136,12 @@ fn slice(data: &ArrayData, start: usize, len: usize) -> ArrayData {
 
 /// Texts or binaries: copies their offsets, each of them read once, and with `all` the bytes between the first and
 /// the last.
-fn bytes<O: OffsetSizeTrait>(
-    data: &ArrayData,
-    all: bool,
-    builder: ArrayDataBuilder,
-) -> Settled<ArrayDataBuilder> {
-    let (mut offsets, first, length) = offsets::<O>(data, data.buffers()[1].len())?;
-    offsets.iter_mut().for_each(|offset| *offset = *offset - first);
+fn bytes<O: OffsetSizeTrait>(data: &ArrayData, all: bool) -> Settled<Vec<Buffer>> {
+    let bytes = &data.buffers()[1];
+    let (offsets, rows) = offsets::<O>(data, bytes.len())?;
     // Cut, because arrow-rs checks all of them, for each slice of an array.
-    let values = data.buffers()[1].slice_with_length(first.as_usize(), length);
-    let values = if all { whole(&values)? } else { values };
-    Ok(builder.add_buffer(Buffer::from_vec(offsets)).add_buffer(values))
+    let values = bytes.slice_with_length(rows.start, rows.len());
+    Ok(vec![offsets, if all { whole(&values)? } else { values }])
 }
 
 /// [`bytes`] for lists.
@@ -158,25 +151,24 @@ fn lists<O: OffsetSizeTrait>(
     builder: ArrayDataBuilder,
 ) -> Settled<ArrayDataBuilder> {
     let items = &data.child_data()[0];
-    let (mut offsets, first, length) = offsets::<O>(data, items.len())?;
-    offsets.iter_mut().for_each(|offset| *offset = *offset - first);
-    let items = copy(&slice(items, first.as_usize(), length), all)?;
-    Ok(builder.add_buffer(Buffer::from_vec(offsets)).add_child_data(items))
+    let (offsets, rows) = offsets::<O>(data, items.len())?;
+    let items = copy(&slice(items, rows.start, rows.len()), all)?;
+    Ok(builder.add_buffer(offsets).add_child_data(items))
 }
 
-/// A copy of all offsets, checked against the number of values; the first of them, and the number of values between
-/// it and the last.
-fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Vec<O>, O, usize)> {
+/// A copy of all offsets, which begins at 0, and the range of the values, checked against their number.
+fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Buffer, Range<usize>)> {
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
     memory::probe_alloc(size_of_val(offsets))?;
-    let offsets = offsets.to_vec();
+    let mut offsets = offsets.to_vec();
     // No other code can change the copy.
-    if !offsets.is_sorted() || offsets[0] < O::zero() || offsets[data.len()].as_usize() > values {
+    let (first, end) = (offsets[0], offsets[data.len()].as_usize());
+    if !offsets.is_sorted() || first < O::zero() || end > values {
         let problem = "the offsets are not offsets of rows".to_owned();
         return Err(ArrowError::InvalidArgumentError(problem));
     }
-    let (first, last) = (offsets[0], offsets[data.len()]);
-    Ok((offsets, first, last.as_usize() - first.as_usize()))
+    offsets.iter_mut().for_each(|offset| *offset = *offset - first);
+    Ok((Buffer::from_vec(offsets), first.as_usize()..end))
 }
 
 /// Copies views, and with `all` their bytes: only the bytes that views refer to, unless views

@@ -1,17 +1,19 @@
 //! Computes the bytes that arrow's kernels reserve for an array, from its type and from the size of each row
 //! when it is written separately. `None` stands for a number that overflows.
+//!
+//! arrow-rs aborts the process when memory runs out, and a small input can have a huge result. So this crate calls its
+//! kernels only for results that fit, as [`reserve`] checks.
 
 use std::ops::Range;
 
-use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{AnyDictionaryArray, Array, ArrayRef, RunArray, UnionArray};
-use arrow_buffer::ArrowNativeType;
+use arrow_array::{AnyDictionaryArray, Array, ArrayRef, RunArray, UnionArray, cast::AsArray};
+use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
 use super::bounds::Bounds;
-use crate::memory;
+use crate::{Error, memory};
 
 /// Bytes of each row, as prefix sums, so that a range of rows takes constant time.
 pub(crate) enum Sizes {
@@ -256,4 +258,53 @@ fn together(rows: usize, columns: &[Sizes]) -> Option<Sizes> {
         columns.try_fold(1_usize, |sum, column| sum.checked_add(column.of(row)?))
     };
     Sizes::collect(rows, (0..rows).map(each))
+}
+
+/// An error unless so many bytes can be allocated; `None` stands for a number that overflows.
+pub(crate) fn reserve(nbytes: Option<usize>) -> Result<(), Error> {
+    memory::probe_alloc(nbytes.unwrap_or(usize::MAX))
+}
+
+/// An error unless the rows of several chunks can be counted.
+pub(crate) fn check_joined(chunks: &[ArrayRef]) -> Result<(), Error> {
+    let rows = chunks.iter().try_fold(0_usize, |sum, chunk| sum.checked_add(chunk.len()));
+    match rows.and_then(|rows| i64::try_from(rows).ok()) {
+        None if chunks.len() > 1 => Err(Error::Overflow("number of rows")),
+        _ => Ok(()),
+    }
+}
+
+/// An error unless the concatenation of the chunks, as arrow's kernels make it, fits memory.
+pub(crate) fn check_appended(chunks: &[ArrayRef], data_type: &DataType) -> Result<(), Error> {
+    let rows = chunks.iter().map(|chunk| chunk.len()).sum();
+    let written = || {
+        chunks
+            .iter()
+            .try_fold(of_type(data_type, rows)?, |sum, chunk| sum.checked_add(of_rows(chunk)?))
+    };
+    reserve(written())
+}
+
+/// An error unless the result of a `take` of all rows, in any order, fits memory.
+pub(crate) fn check_taken(array: &dyn Array) -> Result<(), Error> {
+    let taken = || {
+        let written = of_rows(array)?.checked_add(of_take(array, array.len())?)?;
+        written.checked_add(of_type(array.data_type(), array.len())?)
+    };
+    reserve(taken())
+}
+
+/// The bytes of an item, of types whose items all have as many: numbers, times and `FixedSizeBinary`.
+pub(crate) fn item_width(data_type: &DataType) -> Option<usize> {
+    match data_type {
+        DataType::FixedSizeBinary(size) => usize::try_from(*size).ok(),
+        other => other.primitive_width(),
+    }
+}
+
+/// The items of an array of such a type.
+pub(crate) fn items(array: &dyn Array) -> Buffer {
+    let data = array.to_data();
+    let width = item_width(data.data_type()).unwrap_or(0);
+    data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }

@@ -2,20 +2,19 @@
 //! there is some.
 
 mod problems;
-mod reader;
 mod refusals;
 mod words;
 
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
-use crate::copy::CopyReason;
 use crate::ffi::{DLDataType, DLDevice};
-use crate::scalar::Scalar;
-pub use problems::{ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, WriteObstacle};
-pub use reader::ReaderError;
+use crate::{CopyReason, Scalar};
+pub use problems::{
+    ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError, WriteObstacle,
+};
 pub(crate) use refusals::Refusals;
 pub(crate) use words::{Count, Names};
-use words::{Described, OnePerLine, instead, known};
+use words::{Described, OnePerLine, instead, known, or_floats};
 
 /// Why a conversion was refused, or a tensor is invalid.
 ///
@@ -87,7 +86,8 @@ pub enum Error {
     },
     /// A number with a meaning, such as a time, which a tensor would lose.
     #[error(
-        "{data_type} is not just a number: use ExportOptions::with_physical for its {dtype} values"
+        "{data_type} is not just a number: use ExportOptions::with_physical for its {dtype} values{}",
+        or_floats(data_type)
     )]
     NotJustNumbers {
         /// The array's type.
@@ -113,10 +113,7 @@ pub enum Error {
     },
     /// No dtype has this name.
     #[error("{name:?} is not the name of a dtype: {known}", name = .0, known = known(.0))]
-    UnknownDtype(
-        /// The requested name.
-        String,
-    ),
+    UnknownDtype(String),
     /// Another error, with a message that fits the function that was called.
     #[cfg(feature = "pyo3")]
     #[doc(hidden)]
@@ -205,12 +202,9 @@ pub enum Error {
         /// The length of the rows before it.
         expected: usize,
     },
-    /// The requested dtype is not one of offsets: int32 or int64.
+    /// The requested dtype, which is not one of offsets: int32 or int64.
     #[error("offsets are int32 or int64, not {0}")]
-    NoOffsets(
-        /// The requested dtype.
-        DLDataType,
-    ),
+    NoOffsets(DLDataType),
     /// The requested dtype is too narrow for the offsets.
     #[error("offset {offset} does not fit {dtype}: ask for int64 offsets")]
     OffsetDoesNotFit {
@@ -227,9 +221,9 @@ pub enum Error {
         /// The number of rows.
         len: usize,
     },
-    /// A column has several values per row, which cannot be one column of a matrix.
+    /// A column of tensors whose axes are permuted, which cannot be columns of a matrix.
     #[error(
-        "{data_type} has rows of shape {shape:?}, but a matrix has one value a row and column: convert the column alone"
+        "{data_type} has rows of shape {shape:?} whose axes are permuted, and a matrix takes values as they lie in memory: convert the column alone"
     )]
     ManyValues {
         /// The column's type.
@@ -277,12 +271,9 @@ pub enum Error {
         /// Columns of the first such batch.
         columns: usize,
     },
-    /// [`crate::export::into_tensor`] needs an array without other owners.
+    /// [`crate::export::into_tensor`] needs an array without other owners, and this is why it has none.
     #[error("this array cannot be handed over: {0}; share or copy it instead")]
-    NotExclusive(
-        /// Why the array is not exclusive.
-        ExclusiveObstacle,
-    ),
+    NotExclusive(ExclusiveObstacle),
 
     // Tensor to Arrow.
     /// No Arrow array has this element type.
@@ -315,6 +306,16 @@ pub enum Error {
         /// The requested field.
         field: FieldRef,
     },
+    /// The requested field is not of rows of different lengths; it may be that of their items.
+    #[error(
+        "{} is no type of rows that differ in length: ask for List or LargeList of the items' type, or for a text or \
+         binary type",
+        Described(field)
+    )]
+    NotRows {
+        /// The requested field.
+        field: FieldRef,
+    },
     /// A row, or a list within one, has more values than a fixed-size list can have: its size is an i32.
     #[error(
         "a list of shape {shape:?} has more values than the {} that Arrow allows: make the first axis \
@@ -343,12 +344,9 @@ pub enum Error {
         /// Number of the matrix's columns.
         columns: usize,
     },
-    /// Two columns have the same name.
+    /// Two columns have this name.
     #[error("several columns are named {0:?}")]
-    DuplicateName(
-        /// The name.
-        String,
-    ),
+    DuplicateName(String),
     /// The columns of a table differ in length.
     #[error("column {name:?} has {rows} rows, but the first column has {expected}")]
     UnequalRows {
@@ -361,22 +359,13 @@ pub enum Error {
     },
     /// The offsets are invalid.
     #[error("the offsets are not offsets of rows: {0}")]
-    BadOffsets(
-        /// The problem.
-        OffsetsProblem,
-    ),
+    BadOffsets(OffsetsProblem),
     /// The lengths are not those of padded rows.
     #[error("the lengths are not lengths of rows: {0}")]
-    BadLengths(
-        /// The problem.
-        LengthsProblem,
-    ),
+    BadLengths(LengthsProblem),
     /// The mask is not one of this tensor.
     #[error("{0}")]
-    BadMask(
-        /// The problem.
-        MaskProblem,
-    ),
+    BadMask(MaskProblem),
     /// A string is not valid UTF-8.
     #[error(
         "{} not UTF-8: ask for a binary type instead",
@@ -408,12 +397,9 @@ pub enum Error {
         /// The tensor's element type.
         dtype: DLDataType,
     },
-    /// The legacy ABI has no flag for padded elements.
+    /// The legacy ABI has no flag for padded elements, of this type.
     #[error("the legacy ABI has no flag for padded {0} elements: use into_raw")]
-    LegacyCannotPad(
-        /// The tensor's element type.
-        DLDataType,
-    ),
+    LegacyCannotPad(DLDataType),
     /// A value changes in the requested dtype. Conversions to integers must be exact.
     #[error(
         "value {value} in row {row} does not fit {dtype}: ask for a dtype that holds every value"
@@ -428,41 +414,26 @@ pub enum Error {
         /// Index of the row, from 0 over all chunks; for rows of several values, index of the value.
         row: usize,
     },
-    /// The array is inconsistent, or an arrow-rs kernel refuses it.
+    /// The array is inconsistent, or an arrow-rs kernel refuses it: the problem.
     #[error("{0}")]
-    InvalidArray(
-        /// The problem.
-        String,
-    ),
+    InvalidArray(String),
     /// The process was forked while another thread held the lock of a stream's dictionary.
     #[error(
         "another thread was using this dictionary when the process was forked: read it before the fork"
     )]
     Forked,
-    /// A reader of record batches failed; the source is the reader's error.
+    /// A reader of record batches failed; the source is this error of the reader.
     #[error(transparent)]
-    Reader(
-        /// The reader's error.
-        ReaderError,
-    ),
-    /// A reader of record batches, or the conversion of its batches, panicked.
+    Reader(ReaderError),
+    /// A reader of record batches, or the conversion of its batches, panicked with this message.
     #[error("reading a batch panicked: {0}")]
-    Panicked(
-        /// The panic's message.
-        String,
-    ),
+    Panicked(String),
     /// Contradictory [`BatchOptions`](crate::batches::BatchOptions).
     #[error("{0}")]
-    InvalidOptions(
-        /// The problem.
-        &'static str,
-    ),
-    /// The operating system could not start a thread.
+    InvalidOptions(&'static str),
+    /// The operating system could not start a thread, and this is its message.
     #[error("no thread to read ahead: {0}")]
-    NoThread(
-        /// The system's message.
-        String,
-    ),
+    NoThread(String),
     /// An allocation failed.
     #[error("cannot allocate {}", Count(*nbytes, "byte"))]
     OutOfMemory {
@@ -481,10 +452,7 @@ pub enum Error {
     },
     /// The tensor is read-only, or may have other holders.
     #[error("cannot write to this tensor: {0}; copy it first")]
-    NotWritable(
-        /// Why the tensor cannot be written to.
-        WriteObstacle,
-    ),
+    NotWritable(WriteObstacle),
 
     /// The owner's memory is not of the length that dtype and shape need.
     #[error("the elements take {}, and their owner has {found}", Count(*needed, "byte"))]
@@ -541,12 +509,9 @@ pub enum Error {
     /// The managed tensor itself is NULL.
     #[error("the managed tensor is a NULL pointer")]
     NullTensor,
-    /// `ndim` is negative.
+    /// `ndim` is negative: the value found.
     #[error("ndim is {0}")]
-    NegativeNdim(
-        /// The value found.
-        i32,
-    ),
+    NegativeNdim(i32),
     /// The tensor has more axes than this crate supports.
     #[error("{ndim} axes are more than the {most} that a tensor may have")]
     TooManyAxes {
@@ -565,18 +530,12 @@ pub enum Error {
         /// The pointer's address.
         address: usize,
     },
-    /// `shape` is NULL, but `ndim` is not 0.
+    /// `shape` is NULL, but `ndim` is this, not 0.
     #[error("shape is NULL although ndim is {0}")]
-    NullShape(
-        /// Number of axes.
-        usize,
-    ),
-    /// A pointer to `int64_t` is misaligned.
+    NullShape(usize),
+    /// A pointer to `int64_t` is misaligned: `shape` or `strides`.
     #[error("the {0} pointer is not aligned to 8 bytes")]
-    MisalignedDescriptor(
-        /// `shape` or `strides`.
-        &'static str,
-    ),
+    MisalignedDescriptor(&'static str),
     /// An extent is negative.
     #[error("extent of axis {axis} is {extent}")]
     NegativeExtent {
@@ -599,12 +558,9 @@ pub enum Error {
         /// Bytes of an element.
         itemsize: usize,
     },
-    /// Shape, strides and element size describe more memory than the address space has.
+    /// Shape, strides and element size describe more memory than the address space has: this quantity overflows.
     #[error("the tensor does not fit the address space: its {0} overflows")]
-    Overflow(
-        /// The quantity that overflows.
-        &'static str,
-    ),
+    Overflow(&'static str),
     /// `data` is NULL, but the tensor has elements.
     #[error("data is NULL although the tensor has {}", Count(*nbytes, "byte"))]
     NullData {
@@ -613,10 +569,7 @@ pub enum Error {
     },
     /// The combination of code, bits and lanes is invalid.
     #[error("no dtype has code {}, {} bits and {} lanes", .0.code.0, .0.bits, .0.lanes)]
-    InvalidDtype(
-        /// The element type found.
-        DLDataType,
-    ),
+    InvalidDtype(DLDataType),
 }
 
 /// [`ArrowError::ExternalError`] with this error as its source.
@@ -648,7 +601,11 @@ impl Error {
 
     /// The error, wrapped with the name of its column.
     pub(crate) fn in_column(name: &str, error: Self) -> Self {
-        Self::Column { name: name.to_owned(), error: Box::new(error) }
+        match error {
+            // It is of no column: it interrupted the conversion.
+            Self::Reader(_) => error,
+            error => Self::Column { name: name.to_owned(), error: Box::new(error) },
+        }
     }
 
     /// Whether the type, the rank or the nulls are refused, whatever the options are.

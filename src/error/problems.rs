@@ -1,4 +1,6 @@
-//! Details of errors about masks, offsets, and exclusive or writable memory.
+//! Details of errors about masks, offsets, and exclusive or writable memory, and the error of a reader.
+
+use std::{error, fmt, sync::Arc};
 
 use arrow_schema::FieldRef;
 
@@ -11,10 +13,7 @@ use crate::ffi::DLDataType;
 pub enum MaskProblem {
     /// The mask is not bool.
     #[error("a mask is bool, true where a value is valid, not {0}")]
-    Dtype(
-        /// The mask's element type.
-        DLDataType,
-    ),
+    Dtype(DLDataType),
     /// The mask's shape is neither that of the rows nor that of the elements.
     #[error(
         "a mask of shape {mask:?} fits neither the rows nor the elements of a tensor of shape {shape:?}"
@@ -52,10 +51,7 @@ pub enum MaskProblem {
 pub enum OffsetsProblem {
     /// The offsets are not integers of 8 to 64 bits.
     #[error("they are {0}, not integers")]
-    Dtype(
-        /// The element type of the offsets.
-        DLDataType,
-    ),
+    Dtype(DLDataType),
     /// There are no offsets: even without rows there must be one.
     #[error("there are none, but there must be one more than rows")]
     None,
@@ -106,10 +102,7 @@ pub enum OffsetsProblem {
 pub enum LengthsProblem {
     /// The lengths are not integers.
     #[error("they are {0}, not integers")]
-    Dtype(
-        /// The element type of the lengths.
-        DLDataType,
-    ),
+    Dtype(DLDataType),
     /// There is not one length for each row.
     #[error("there are {lengths} for {rows} rows")]
     Count {
@@ -124,7 +117,7 @@ pub enum LengthsProblem {
         /// The first such row.
         row: usize,
         /// Its length.
-        length: i64,
+        length: i128,
         /// The length of the padded rows.
         width: i64,
     },
@@ -168,4 +161,56 @@ pub enum WriteObstacle {
         /// The least stride that steps over all elements of the axes with smaller strides.
         needed: u64,
     },
+}
+
+type Cause = dyn error::Error + Send + Sync;
+
+/// The error of a reader of record batches, mostly an [`ArrowError`](arrow_schema::ArrowError), as
+/// [`source`](error::Error::source).
+#[derive(Clone, Debug)]
+pub struct ReaderError {
+    cause: Arc<Cause>,
+    /// Whether it comes before the rows that were read before it.
+    is_urgent: bool,
+}
+
+impl ReaderError {
+    pub(crate) fn new(cause: impl Into<Box<Cause>>) -> Self {
+        Self { cause: cause.into().into(), is_urgent: false }
+    }
+
+    /// An error that does not wait for the rows that were read before it.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn urgent(cause: impl Into<Box<Cause>>) -> Self {
+        Self { is_urgent: true, ..Self::new(cause) }
+    }
+
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_urgent
+    }
+
+    /// The error of the reader.
+    pub(crate) fn get_ref(&self) -> &(dyn error::Error + Send + Sync + 'static) {
+        &*self.cause
+    }
+}
+
+impl fmt::Display for ReaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the reader failed: {}", self.cause)
+    }
+}
+
+/// By hand, because thiserror would make the `Arc` the source, in place of the reader's error.
+impl error::Error for ReaderError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        Some(&*self.cause)
+    }
+}
+
+/// Equal if they are the same error, not if they have the same message.
+impl PartialEq for ReaderError {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.cause, &other.cause)
+    }
 }

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use arrow_schema::Field;
+use arrow_schema::{DataType, Field};
 
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
@@ -54,6 +54,16 @@ impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(count, name) = self;
         write!(f, "{count} {name}{}", if *count == 1 { "" } else { "s" })
+    }
+}
+
+/// More advice for a type that is not just a number.
+pub(super) fn or_floats(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Decimal32(..) | DataType::Decimal64(..) => {
+            ", or ask for dtype float64 for the numbers that they stand for"
+        }
+        _ => "",
     }
 }
 

@@ -2,15 +2,12 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, cast::AsArray};
 use arrow_schema::DataType;
 
 use super::dense::{CellBuffer, Dense, level};
 use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
-use crate::error::Error;
-use crate::ffi::DLDataType;
-use crate::memory;
+use crate::{Error, ffi::DLDataType, memory};
 
 impl Dense {
     /// The codes of a dictionary array. A code of a null value is a null cell.

@@ -3,15 +3,11 @@
 use arrow_array::ArrayRef;
 
 use super::dense::{CellBuffer, Dense};
-use super::options::ExportOptions;
 use super::survey::{Planned, Survey, extent};
-use super::target::Target;
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
-use crate::ffi::DLPackFlags;
-use crate::kernels;
-use crate::memory::{self, Fresh, ManagedTensor};
-use crate::plan::Plan;
+use super::{options::ExportOptions, target::Target};
+use crate::kernels::{self, Threads};
+use crate::memory::{self, Fresh};
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLPackFlags};
 
 /// A planned tensor, with its cost.
 pub(super) struct Column {
@@ -77,16 +73,21 @@ impl Column {
     }
 
     /// [`Self::new`] for the validity of the chunks.
-    pub(super) fn mask(chunks: Vec<Dense>, copy: CopyPolicy) -> Result<Self, Error> {
+    pub(super) fn mask(
+        chunks: Vec<Dense>,
+        copy: CopyPolicy,
+        threads: Threads,
+    ) -> Result<Self, Error> {
         let (rows, is_many) = (rows(&chunks)?, chunks.len() > 1);
         let plan = Self::mask_plan(chunks.iter().map(Dense::len).sum(), copy)?;
-        let target = Target::MASK;
+        let target = Target::mask(threads);
         Ok(Self { plan, target, chunks, is_many, of_several: false, rows, axes: Axes::Rows })
     }
 
     /// The validity of a column that was planned, still without its chunks, in place of its values.
     pub(super) fn into_mask(self, cells: usize, copy: CopyPolicy) -> Result<Self, Error> {
-        Ok(Self { plan: Self::mask_plan(cells, copy)?, target: Target::MASK, ..self })
+        let target = Target::mask(self.target.threads);
+        Ok(Self { plan: Self::mask_plan(cells, copy)?, target, ..self })
     }
 
     /// The plan of a mask of this many cells.
@@ -138,8 +139,8 @@ impl Column {
         if plan.is_zero_copy() {
             let buffer = match &chunks[0].storage {
                 CellBuffer::Words(buffer) => buffer.clone(),
-                // Only without cells: booleans with cells are copied.
-                CellBuffer::Bits(_) => arrow_buffer::Buffer::default(),
+                // Only without cells: booleans and decimals with cells are copied.
+                CellBuffer::Bits(_) | CellBuffer::Decimals(..) => arrow_buffer::Buffer::default(),
             };
             return ManagedTensor::from_shared(buffer, dtype, flags, &shape, &strides);
         }
@@ -149,7 +150,7 @@ impl Column {
         let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
         let cells = chunks.iter().zip(&validities);
         let cells = memory::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
-        let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref())?;
+        let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref(), target.threads)?;
         ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides)
     }
 }

@@ -1,18 +1,13 @@
 //! Arrays whose rows all have the same shape, as contiguous cells: one match arm for each family of types.
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, FixedSizeListArray};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, cast::AsArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::{primitive, refusal};
-use crate::dtype;
-use crate::error::Error;
-use crate::extension::Extension;
+use super::{options::Reading, primitive, refusal};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::kernels::{CellValues, Cells};
-use crate::layout;
-use crate::memory;
+use crate::kernels::{CellValues, Cells, Decimals};
+use crate::{Error, dtype, extension::Extension, layout, memory};
 
 /// An array, or a chunk of one, before nulls and copies are planned.
 #[derive(Clone)]
@@ -39,6 +34,8 @@ pub(super) enum CellBuffer {
     Words(Buffer),
     /// Booleans, eight in a byte.
     Bits(BooleanBuffer),
+    /// Decimals, whose dtype is float64.
+    Decimals(Buffer, Decimals),
 }
 
 /// A validity bitmap, each bit of which covers a fixed number of cells.
@@ -49,9 +46,9 @@ pub(super) struct Level {
 }
 
 impl Dense {
-    /// Reads an array by its field; times, decimals, codes and unknown extension types only if `physical`.
-    pub(super) fn new(array: &dyn Array, field: &Field, physical: bool) -> Result<Self, Error> {
-        let Some(extension) = Extension::of(field)? else { return Self::plain(array, physical) };
+    /// Reads an array by its field; times, decimals, codes and unknown extension types only if `reading` says so.
+    pub(super) fn new(array: &dyn Array, field: &Field, reading: Reading) -> Result<Self, Error> {
+        let Some(extension) = Extension::of(field)? else { return Self::plain(array, reading) };
         if let Some(dtype) = extension.dtype() {
             return Self::opaque(array, dtype).map_err(|problem| malformed(field, problem));
         }
@@ -60,22 +57,26 @@ impl Dense {
             Extension::FixedShapeTensor { shape, dimensions } => {
                 let list = array.as_fixed_size_list();
                 let order = dimensions.order(shape.len());
-                Self::list(list, &shape, &order, physical)
+                Self::list(list, &shape, &order, reading)
             }
             Extension::VariableShapeTensor { .. } => {
                 Err(refusal::variable_shape(field.data_type()))
             }
             // `arrow.json` is text, and is read as any other text is.
-            Extension::Other(name) if name == "arrow.json" => Self::plain(array, physical),
-            _ if physical => Self::plain(array, physical),
+            Extension::Other(name) if name == "arrow.json" => Self::plain(array, reading),
+            _ if reading.physical => Self::plain(array, reading),
             _ => Err(refusal::extension(field)),
         }
     }
 
-    fn plain(array: &dyn Array, physical: bool) -> Result<Self, Error> {
+    fn plain(array: &dyn Array, reading: Reading) -> Result<Self, Error> {
         let data_type = array.data_type();
         if let Some(dtype) = DLDataType::from_arrow(data_type) {
             return Ok(Self::words(array, dtype));
+        }
+        if let (true, Some(decimals)) = (reading.as_floats, decimals(data_type)) {
+            let cells = CellBuffer::Decimals(values(array, decimals.width), decimals);
+            return Ok(Self::flat(array, cells, DLDataType::FLOAT64));
         }
         match (data_type, dtype::physical(data_type)) {
             (DataType::Boolean, _) => {
@@ -83,15 +84,17 @@ impl Dense {
                 Ok(Self::flat(array, bits, DLDataType::BOOL))
             }
             (DataType::FixedSizeList(_, size), _) => {
-                Self::list(array.as_fixed_size_list(), &[i64::from(*size)], &[0], physical)
+                Self::list(array.as_fixed_size_list(), &[i64::from(*size)], &[0], reading)
             }
             (DataType::FixedSizeBinary(size), _) => {
                 let words = values(array, usize::try_from(*size).unwrap_or(0));
                 let bytes = Self::flat(array, CellBuffer::Words(words), DLDataType::UINT8);
                 Ok(bytes.in_rows(&[i64::from(*size)]))
             }
-            (DataType::Dictionary(..), Some(dtype)) if physical => Self::codes(array, dtype),
-            (_, Some(dtype)) if physical => Ok(Self::words(array, dtype)),
+            (DataType::Dictionary(..), Some(dtype)) if reading.physical => {
+                Self::codes(array, dtype)
+            }
+            (_, Some(dtype)) if reading.physical => Ok(Self::words(array, dtype)),
             (_, Some(dtype)) => Err(Error::NotJustNumbers { data_type: data_type.clone(), dtype }),
             _ => Err(refusal::unsupported(data_type)),
         }
@@ -102,14 +105,14 @@ impl Dense {
         list: &FixedSizeListArray,
         shape: &[i64],
         order: &[usize],
-        physical: bool,
+        reading: Reading,
     ) -> Result<Self, Error> {
         let DataType::FixedSizeList(item, _) = list.data_type() else {
             return Err(refusal::unsupported(list.data_type()));
         };
         let size = usize::try_from(list.value_length()).unwrap_or(0);
         let values = list.values().slice(0, list.len() * size);
-        let mut dense = Self::new(&values, item, physical)?;
+        let mut dense = Self::new(&values, item, reading)?;
         // An array of rows without cells can have any number of them.
         let cells = size.saturating_mul(dense.cells_in_a_row());
         dense.data_type = list.data_type().clone();
@@ -201,13 +204,17 @@ impl Dense {
 
     /// These rows.
     pub(super) fn slice(&self, from: usize, rows: usize) -> Self {
-        let (each, width) = (self.cells_in_a_row(), self.dtype.item_bits(true) / 8);
+        let (each, width) = (self.cells_in_a_row(), self.width());
         let (start, cells) = (from * each, rows * each);
         let storage = match &self.storage {
             CellBuffer::Words(bytes) => {
                 CellBuffer::Words(bytes.slice_with_length(start * width, cells * width))
             }
             CellBuffer::Bits(bits) => CellBuffer::Bits(bits.slice(start, cells)),
+            CellBuffer::Decimals(bytes, decimals) => CellBuffer::Decimals(
+                bytes.slice_with_length(start * width, cells * width),
+                *decimals,
+            ),
         };
         let levels = self.levels.iter().filter_map(|Level { nulls, cells }| {
             let bits = nulls.len() / self.rows.max(1);
@@ -233,15 +240,23 @@ impl Dense {
         self.item.splice(0..0, item.iter().copied());
     }
 
-    fn cells_in_a_row(&self) -> usize {
+    pub(super) fn cells_in_a_row(&self) -> usize {
         // The extents were checked: they fit i32, and their product is the length of the buffer.
         layout::element_count(&self.item).unwrap_or(0)
     }
 
     pub(super) fn len(&self) -> usize {
         match &self.storage {
-            CellBuffer::Words(bytes) => bytes.len() / (self.dtype.item_bits(true) / 8),
+            CellBuffer::Words(bytes) | CellBuffer::Decimals(bytes, _) => bytes.len() / self.width(),
             CellBuffer::Bits(bits) => bits.len(),
+        }
+    }
+
+    /// Bytes of a cell in memory, if it has whole bytes.
+    fn width(&self) -> usize {
+        match &self.storage {
+            CellBuffer::Decimals(_, decimals) => decimals.width,
+            _ => self.dtype.item_bits(true) / 8,
         }
     }
 
@@ -264,6 +279,7 @@ impl Dense {
         let values = match &self.storage {
             CellBuffer::Words(bytes) => CellValues::Words { bytes, dtype: self.dtype },
             CellBuffer::Bits(bits) => CellValues::Bits(bits),
+            CellBuffer::Decimals(bytes, decimals) => CellValues::Decimals(bytes, *decimals),
         };
         Cells { values, nulls }
     }
@@ -272,6 +288,17 @@ impl Dense {
 pub(super) fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<Level> {
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0)?.clone();
     Some(Level { nulls, cells })
+}
+
+/// How a type of decimals stores them.
+fn decimals(data_type: &DataType) -> Option<Decimals> {
+    use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
+    match *data_type {
+        Decimal32(_, scale) | Decimal64(_, scale) | Decimal128(_, scale) | Decimal256(_, scale) => {
+            Some(Decimals { width: data_type.primitive_width()?, scale })
+        }
+        _ => None,
+    }
 }
 
 /// The values of an array that stores items of `width` bytes, restricted to the slice.

@@ -2,17 +2,10 @@
 
 use arrow_array::ArrayRef;
 
-use super::column::Axes;
 use super::options::{ExportOptions, NullPolicy};
-use super::padded::Frame;
 use super::ragged::{Lists, Rows};
-use super::source::Source;
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
-use crate::ffi::DLDataType;
-use crate::layout;
-use crate::memory::ManagedTensor;
-use crate::plan::Plan;
+use super::{column::Axes, padded::Frame, source::Source};
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout};
 
 /// A planned tensor of lists of one length, or the planned validity of their values.
 pub(super) struct Even {
@@ -31,7 +24,9 @@ impl Even {
 
     /// [`Self::new`] for the validity of the values, at all levels.
     pub(super) fn mask(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
-        let options = options.clone().with_nulls(NullPolicy::Masked).with_dtype(None);
+        // The dtype says how decimals are read.
+        let dtype = options.dtype.filter(|dtype| dtype.is_float());
+        let options = options.clone().with_nulls(NullPolicy::Masked).with_dtype(dtype);
         Self::plan(source, &options, true)
     }
 

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray};
+use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray, cast::AsArray};
 use arrow_schema::{DataType, Field};
 
 use super::{ExportOptions, check_type, refusal, to_dlpack};
-use crate::copy::CopyPolicy;
-use crate::error::{Error, ExclusiveObstacle};
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::import::numeric;
-use crate::memory::{self, Fresh, ManagedTensor};
+use crate::memory::{self, Fresh};
+use crate::{CopyPolicy, Error, ExclusiveObstacle, ManagedTensor, import::numeric};
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 

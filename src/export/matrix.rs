@@ -4,19 +4,12 @@ use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::{Field, Fields, Schema};
 
-use super::column::claim;
 use super::dense::{CellBuffer, Dense};
-use super::options::{ExportOptions, NullPolicy, Order};
+use super::options::{ExportOptions, NullPolicy, Order, Reading};
 use super::source::{check_columns, check_type, empty};
-use super::survey::merge;
-use super::target::Target;
-use super::validity::NullCount;
-use crate::copy::CopyReason;
-use crate::error::{Error, Refusals};
+use super::{column::claim, survey::merge, target::Target, validity::NullCount};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::kernels;
-use crate::memory::{self, ManagedTensor};
-use crate::plan::Plan;
+use crate::{CopyReason, Error, ManagedTensor, Plan, error::Refusals, kernels, memory};
 
 /// A planned matrix, with its cost.
 pub(crate) struct Matrix {
@@ -34,6 +27,8 @@ pub(crate) struct Matrix {
 struct Columns {
     chunks: Vec<Dense>,
     each: usize,
+    /// Cells in a row of each column.
+    widths: Vec<usize>,
     /// The columns whose chunks have different dictionaries.
     of_several: Vec<usize>,
 }
@@ -41,6 +36,12 @@ struct Columns {
 impl Columns {
     fn len(&self) -> usize {
         self.chunks.len() / self.each
+    }
+
+    /// Columns of the matrix.
+    fn width(&self) -> Result<usize, Error> {
+        let widths = self.widths.iter().try_fold(0, |sum: usize, &width| sum.checked_add(width));
+        widths.ok_or(Error::Overflow("length"))
     }
 
     fn iter(&self) -> impl Iterator<Item = &[Dense]> {
@@ -55,7 +56,7 @@ impl Matrix {
         schema: &Schema,
         options: &ExportOptions,
     ) -> Result<Self, Error> {
-        let columns = columns(batches, schema, options.physical, |chunks| {
+        let columns = columns(batches, schema, options.reading(), |chunks| {
             if options.nulls == NullPolicy::Refuse {
                 let mut nulls = NullCount::default();
                 chunks.iter().for_each(|chunk| nulls.add(chunk));
@@ -100,8 +101,9 @@ impl Matrix {
         schema: &Schema,
         options: &ExportOptions,
     ) -> Result<Self, Error> {
-        let columns = columns(batches, schema, options.physical, |_| Ok(false))?;
-        Self::decide(Target::MASK, vec![CopyReason::Mask], columns, schema.fields(), options)
+        let columns = columns(batches, schema, options.reading(), |_| Ok(false))?;
+        let target = Target::mask(options.threads);
+        Self::decide(target, vec![CopyReason::Mask], columns, schema.fields(), options)
     }
 
     fn decide(
@@ -116,18 +118,23 @@ impl Matrix {
         if columns.each > 1 {
             reasons.push(CopyReason::Chunks(columns.each));
         }
-        if columns.len() > 1 && (target.is_mask || !is_one_run(&columns, options.order)) {
+        let width = columns.width()?;
+        let is_one = match options.order {
+            Order::RowMajor => columns.len() == 1,
+            Order::ColumnMajor => width == 1,
+        };
+        if !is_one && (target.is_mask || !is_one_run(&columns, options.order)) {
             reasons.push(match options.order {
-                Order::RowMajor => CopyReason::Rows(columns.len()),
-                Order::ColumnMajor => CopyReason::Columns(columns.len()),
+                Order::RowMajor => CopyReason::Rows(width),
+                Order::ColumnMajor => CopyReason::Columns(width),
             });
         }
-        let cells = rows.checked_mul(columns.len()).ok_or(Error::Overflow("size in bytes"))?;
+        let cells = rows.checked_mul(width).ok_or(Error::Overflow("size in bytes"))?;
         if cells == 0 {
             reasons.clear();
         }
         let extent = |count| i64::try_from(count).map_err(|_| Error::Overflow("length"));
-        let shape = [extent(rows)?, extent(columns.len())?];
+        let shape = [extent(rows)?, extent(width)?];
         let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
         let (order, fields) = (options.order, fields.clone());
         Ok(Self { plan, target, order, fields, columns, rows, shape })
@@ -144,12 +151,12 @@ impl Matrix {
         if plan.is_zero_copy() {
             let run = columns.chunks.into_iter().filter_map(|chunk| match chunk.storage {
                 CellBuffer::Words(buffer) => Some(buffer),
-                CellBuffer::Bits(_) => None,
+                CellBuffer::Bits(_) | CellBuffer::Decimals(..) => None,
             });
             return ManagedTensor::from_run(run.collect(), dtype, flags, &shape, &strides);
         }
         let copied = flags.union(DLPackFlags::IS_COPIED);
-        if columns.len() == 1 {
+        if columns.len() == 1 && (order == Order::RowMajor || columns.widths == [1]) {
             if let Some(memory) = claim(&plan, &mut columns.chunks[0].storage) {
                 return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
             }
@@ -166,13 +173,17 @@ impl Matrix {
         let validities = validities.collect::<Result<Vec<_>, Error>>()?;
         let cells = columns.chunks.iter().zip(&validities);
         let cells: Vec<_> = cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())).collect();
-        let fill = target.fill.as_ref();
+        let (fill, threads) = (target.fill.as_ref(), target.threads);
         let memory = match order {
             Order::RowMajor => {
-                let columns: Vec<_> = cells.chunks_exact(columns.each).collect();
-                kernels::interleave(&columns, rows, dtype, fill)
+                let chunks: Vec<_> = cells.chunks_exact(columns.each).collect();
+                kernels::side_by_side(&chunks, &columns.widths, rows, dtype, fill, threads)
             }
-            Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill),
+            Order::ColumnMajor if columns.widths.iter().any(|&width| width != 1) => {
+                let chunks: Vec<_> = cells.chunks_exact(columns.each).collect();
+                kernels::one_behind_the_other(&chunks, &columns.widths, rows, dtype, fill)
+            }
+            Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill, threads),
         };
         let memory = memory.map_err(|error| match error {
             // In column-major order the kernel counted rows over all columns.
@@ -192,7 +203,7 @@ impl Matrix {
 fn columns(
     batches: &[RecordBatch],
     schema: &Schema,
-    physical: bool,
+    reading: Reading,
     check: impl Fn(&[Dense]) -> Result<bool, Error>,
 ) -> Result<Columns, Error> {
     let fields = check_columns(batches, schema)?;
@@ -202,8 +213,9 @@ fn columns(
     let mut column = |index: usize, field: &Field| {
         let read = |array: &dyn Array| {
             check_type(array, field)?;
-            let dense = Dense::new(array, field, physical)?;
-            if dense.item.is_empty() {
+            let dense = Dense::new(array, field, reading)?;
+            // The cells of a row lie in memory in the order that they have in a row of the matrix.
+            if dense.order.is_sorted() {
                 return Ok(dense);
             }
             let data_type = field.data_type().clone();
@@ -226,7 +238,8 @@ fn columns(
         }
     }
     refusals.finish()?;
-    Ok(Columns { chunks, each, of_several })
+    let widths = chunks.iter().step_by(each).map(Dense::cells_in_a_row).collect();
+    Ok(Columns { chunks, each, widths, of_several })
 }
 
 /// Whether each column begins where the previous one ends, in one allocation, and the order is column-major.
@@ -236,8 +249,11 @@ fn is_one_run(columns: &Columns, order: Order) -> bool {
         CellBuffer::Words(buffer) => {
             before.replace(buffer).is_none_or(|before| memory::follows(before, buffer))
         }
-        CellBuffer::Bits(_) => false,
-    }) && (order == Order::ColumnMajor || columns.len() == 1)
+        CellBuffer::Bits(_) | CellBuffer::Decimals(..) => false,
+    }) && match order {
+        Order::RowMajor => columns.len() == 1,
+        Order::ColumnMajor => columns.widths.iter().all(|&width| width == 1),
+    }
 }
 
 /// The common dtype of two, as of NumPy's `result_type` and pyarrow's `RecordBatch.to_tensor`; signed integers with

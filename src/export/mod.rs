@@ -14,6 +14,19 @@
 //!
 //! Data whose memory cannot be shared (booleans, filled nulls, chunks, tables) is copied once, if the options allow
 //! it; [`explain`] reports the copy in advance.
+//!
+//! Decimals become numbers where a dtype of floats is asked for:
+//!
+//! ```
+//! use arrow_array::Decimal128Array;
+//! use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+//!
+//! let prices = Decimal128Array::from(vec![150, -225]).with_precision_and_scale(5, 2)?;
+//! let options = ExportOptions::default().with_dtype(DLDataType::FLOAT64);
+//! let tensor = export::tensor(&prices, &options)?;
+//! assert_eq!(tensor.as_slice::<f64>(), Some(&[1.5, -2.25][..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod codes;
 mod column;
@@ -36,10 +49,7 @@ mod validity;
 use arrow_array::Array;
 use arrow_schema::{Field, FieldRef};
 
-use crate::error::Error;
-use crate::ffi::DLDataType;
-use crate::memory::ManagedTensor;
-use crate::plan::Plan;
+use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
@@ -112,7 +122,7 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```
 ///
-/// A table becomes a matrix; [`columns`] makes a tensor for each column:
+/// A table becomes a matrix, in which a column of fixed-size lists is as many columns as a list has values; [`columns`] makes a tensor for each column:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -143,8 +153,8 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 ///
 /// # Errors
 ///
-/// As [`to_dlpack`]; `UnevenRows` for lists that differ in length; for tables wrapped in `Column`, with `ManyValues` for columns of more than one value per row,
-/// and `NoColumns`; `NoSuchRow`.
+/// As [`to_dlpack`]; `UnevenRows` for lists that differ in length; for tables wrapped in `Column`, with `ManyValues` for columns of tensors
+/// whose axes are permuted, and `NoColumns`; `NoSuchRow`.
 pub fn tensor<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,

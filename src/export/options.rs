@@ -1,8 +1,8 @@
 //! The options of an export.
 
-use crate::copy::CopyPolicy;
-use crate::ffi::DLDataType;
-use crate::scalar::Scalar;
+use std::num::NonZero;
+
+use crate::{CopyPolicy, Scalar, ffi::DLDataType};
 
 /// How to export. Options added later will default to the present behaviour.
 ///
@@ -25,13 +25,17 @@ pub struct ExportOptions {
     /// How nulls are exported.
     pub nulls: NullPolicy,
     /// Whether to export the physical values of times, decimals of up to 64 bits, dictionaries (their codes), and
-    /// extension types without a tensor form.
+    /// extension types without a tensor form. Decimals are exported as numbers, whatever this says, if `dtype` is a
+    /// float.
     pub physical: bool,
     /// The dtype of the result, by default that of the values. Conversions to integers must be exact; conversions to
-    /// floats round.
+    /// floats round, once, to the nearest.
     pub dtype: Option<DLDataType>,
     /// Memory order of a table's matrix.
     pub order: Order,
+    /// How many threads may share the work where more than one pays, which is from a few megabytes on; `None` for as
+    /// many as the machine runs at once ([`std::thread::available_parallelism`]).
+    pub threads: Option<NonZero<usize>>,
 }
 
 impl ExportOptions {
@@ -70,6 +74,36 @@ impl ExportOptions {
         self
     }
 
+    /// Sets [`threads`](Self::threads).
+    ///
+    /// ```
+    /// use std::num::NonZero;
+    /// use arrow_array::Int64Array;
+    /// use arrow_dlpack::ffi::DLDataType;
+    /// use arrow_dlpack::{ExportOptions, export};
+    ///
+    /// let column = Int64Array::from_iter_values(0..1_000_000);
+    /// let options = ExportOptions::default().with_dtype(DLDataType::FLOAT64).with_threads(NonZero::new(2));
+    /// let tensor = export::tensor(&column, &options)?;
+    /// assert_eq!(tensor.as_slice::<f64>().and_then(<[_]>::last), Some(&999_999.0));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_threads(mut self, threads: impl Into<Option<NonZero<usize>>>) -> Self {
+        self.threads = threads.into();
+        self
+    }
+
+    /// Whether all options but the number of threads have their defaults.
+    pub(crate) fn are_default(&self) -> bool {
+        *self == Self { threads: self.threads, ..Self::default() }
+    }
+
+    /// How values with a meaning are read.
+    pub(super) fn reading(&self) -> Reading {
+        Reading { physical: self.physical, as_floats: self.dtype.is_some_and(DLDataType::is_float) }
+    }
+
     /// The options for the values of rows whose mask is one of the rows: nulls within the rows are refused then.
     pub(super) fn of_rows(&self) -> Self {
         self.clone().with_nulls(match self.nulls {
@@ -77,6 +111,15 @@ impl ExportOptions {
             policy => policy,
         })
     }
+}
+
+/// How values are read that have a meaning which their integers have not.
+#[derive(Clone, Copy)]
+pub(super) struct Reading {
+    /// Whether their integers are asked for.
+    pub(super) physical: bool,
+    /// Whether floats are asked for, which decimals become whether they are `physical` or not.
+    pub(super) as_floats: bool,
 }
 
 /// How nulls are exported, at all levels of nested types. Nulls outside of a slice do not count.

@@ -2,19 +2,12 @@
 
 use arrow_array::ArrayRef;
 
-use super::column::Column;
 use super::options::{ExportOptions, NullPolicy};
 use super::ragged::{Lists, Rows};
-use super::source::Source;
-use super::survey::extent;
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
+use super::{column::Column, source::Source, survey::extent};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
-use crate::layout;
-use crate::memory::{Fresh, ManagedTensor};
-use crate::plan::Plan;
-use crate::scalar::Scalar;
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar, layout, memory::Fresh};
 
 /// How rows are padded. Options added later will default to the present behaviour.
 ///

@@ -1,24 +1,17 @@
 //! Plans a conversion, which runs later.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
 
 use super::column::{Axes, Column};
-use super::dense::Dense;
-use super::even::Even;
-use super::matrix::Matrix;
 use super::options::{ExportOptions, NullPolicy};
 use super::source::{Source, check_columns, check_type, empty};
-use super::{primitive, refusal, row};
-use crate::chunks::column;
-use crate::copy::CopyReason;
-use crate::error::{Error, Refusals};
-use crate::ffi::DLDataType;
-use crate::memory::ManagedTensor;
-use crate::plan::Plan;
+use super::{dense::Dense, even::Even, matrix::Matrix, primitive, refusal, row};
+use crate::{
+    CopyReason, Error, ManagedTensor, Plan, chunks::column, error::Refusals, ffi::DLDataType,
+};
 
 /// A planned conversion that has not run yet.
 ///
@@ -281,7 +274,7 @@ pub(super) fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kin
         _ if is_lists(source) => Kind::Even(Even::mask(source, options)?),
         _ => {
             let chunks = chunks(source, options)?;
-            Kind::Column(axes_of(source, Column::mask(chunks, options.copy)?))
+            Kind::Column(axes_of(source, Column::mask(chunks, options.copy, options.threads)?))
         }
     })
 }
@@ -308,7 +301,7 @@ pub(crate) fn share(
     };
     let is_plain =
         |field: &Field| field.metadata().is_empty() && array.data_type() == field.data_type();
-    if !field.is_none_or(is_plain) || *options != ExportOptions::default() {
+    if !field.is_none_or(is_plain) || !options.are_default() {
         return None;
     }
     match primitive::vector(array) {
@@ -322,13 +315,13 @@ fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Err
     let field = &source.field();
     let dense = |array: &dyn Array| {
         check_type(array, field)?;
-        Dense::new(array, field, options.physical)
+        Dense::new(array, field, options.reading())
     };
     match source {
         Source::Array(array, _) => Ok(vec![dense(array)?]),
         Source::Row(array, _, index) => {
             check_type(array, field)?;
-            Ok(vec![row::of(array, field, index, options.physical)?])
+            Ok(vec![row::of(array, field, index, options.reading())?])
         }
         Source::Chunks([], _) => Ok(vec![dense(&empty(field)?)?]),
         Source::Chunks(arrays, _) => arrays.iter().map(|array| dense(array)).collect(),

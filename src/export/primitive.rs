@@ -5,10 +5,7 @@ use arrow_array::{Array, ArrowPrimitiveType, FixedSizeListArray, PrimitiveArray,
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
-use crate::dtype::{Element, for_each_numeric};
-use crate::error::Error;
-use crate::layout;
-use crate::memory::{ManagedTensor, Vector};
+use crate::{Element, Error, ManagedTensor, dtype::for_each_numeric, layout, memory::Vector};
 
 /// Most axes of a tensor from this short cut; real columns have fewer.
 const AXES: usize = 8;

@@ -3,7 +3,7 @@
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
 
-use crate::error::Error;
+use crate::Error;
 
 /// The error for a type that cannot be exported.
 pub(super) fn unsupported(data_type: &DataType) -> Error {
@@ -64,7 +64,7 @@ pub(crate) fn way_out(data_type: &DataType) -> &'static str {
     match data_type {
         DataType::Interval(_) => "split it into numeric columns first",
         DataType::Decimal128(..) | DataType::Decimal256(..) => {
-            "cast it to float64 first, if that is exact enough, or to a decimal of up to 64 bits"
+            "ask for dtype float64, if that is exact enough, or cast it to a decimal of up to 64 bits"
         }
         DataType::RunEndEncoded(..) => "decode it first",
         DataType::Utf8

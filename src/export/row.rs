@@ -1,23 +1,19 @@
 //! One row of an array as a tensor.
 
-use arrow_array::Array;
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
+use arrow_array::{Array, cast::AsArray, types::Int32Type};
 use arrow_schema::Field;
 
-use super::dense::Dense;
-use super::ragged::Rows;
 use super::refusal::{self, is_ragged};
-use crate::error::Error;
+use super::{dense::Dense, options::Reading, ragged::Rows};
 use crate::extension::{Dimensions, Extension};
-use crate::layout;
+use crate::{Error, layout};
 
 /// A row, whose first axis, of extent 1, is the axis of rows.
 pub(super) fn of(
     array: &dyn Array,
     field: &Field,
     index: usize,
-    physical: bool,
+    reading: Reading,
 ) -> Result<Dense, Error> {
     let len = array.len();
     if index >= len {
@@ -27,16 +23,16 @@ pub(super) fn of(
     let dimensions = match Extension::of(field)? {
         Some(Extension::VariableShapeTensor { dimensions, .. }) => Some(dimensions),
         None | Some(Extension::Other(_)) if is_ragged(field.data_type()) => None,
-        _ => return Dense::new(&row, field, physical),
+        _ => return Dense::new(&row, field, reading),
     };
     if row.is_null(0) {
         // A null row has no shape to fill.
         return Err(refusal::nulls(&row, 1));
     }
     match dimensions {
-        Some(dimensions) => variable_shape(&row, &dimensions, physical),
+        Some(dimensions) => variable_shape(&row, &dimensions, reading),
         None => {
-            let values = Rows::read(&row, field, physical)?.only(physical)?;
+            let values = Rows::read(&row, field, reading)?.only(reading)?;
             let extent = i64::try_from(values.rows).map_err(|_| Error::Overflow("length"))?;
             Ok(values.in_one_row(&[extent], &[0]))
         }
@@ -47,7 +43,7 @@ pub(super) fn of(
 fn variable_shape(
     row: &dyn Array,
     dimensions: &Dimensions,
-    physical: bool,
+    reading: Reading,
 ) -> Result<Dense, Error> {
     let row = row.as_struct();
     let (Some(data), Some(shape)) = (row.column_by_name("data"), row.column_by_name("shape"))
@@ -66,7 +62,7 @@ fn variable_shape(
     let item: Vec<i64> =
         extents.as_primitive::<Int32Type>().values().iter().map(|&extent| extent.into()).collect();
     let list = Field::new("data", data.data_type().clone(), true);
-    let values = Rows::read(data, &list, physical)?.only(physical)?;
+    let values = Rows::read(data, &list, reading)?.only(reading)?;
     if layout::element_count(&item)? != values.rows {
         return Err(Error::MalformedExtension {
             name: "arrow.variable_shape_tensor".to_owned(),

@@ -9,8 +9,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::error::Error;
-use crate::possible;
+use crate::{Error, possible};
 
 /// The input of an export. References to arrays and record batches convert to it, and so do pairs: an array or chunks
 /// with a field, batches with a schema.

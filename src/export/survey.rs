@@ -5,15 +5,10 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 use arrow_schema::DataType;
 
-use super::codes;
-
-use super::dense::Dense;
 use super::options::{ExportOptions, NullPolicy};
-use super::target::Target;
-use super::validity::NullCount;
-use crate::copy::CopyReason;
-use crate::error::Error;
-use crate::plan::Plan;
+use super::{codes, dense::Dense, target::Target, validity::NullCount};
+
+use crate::{CopyReason, Error, Plan};
 
 /// Facts about the chunks of a column, added up chunk by chunk, so that the chunks need not exist at once.
 pub(super) struct Survey<'a> {

@@ -2,11 +2,9 @@
 
 use super::dense::{CellBuffer, Dense};
 use super::options::{ExportOptions, NullPolicy};
-use crate::copy::CopyReason;
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::kernels::{self, FillBytes};
-use crate::scalar::Scalar;
+use crate::kernels::{self, FillBytes, Threads};
+use crate::{CopyReason, Error, Scalar};
 
 /// The conversion of the values, which is the same for all columns of a tensor.
 pub(super) struct Target {
@@ -15,11 +13,14 @@ pub(super) struct Target {
     pub(super) fill: Option<FillBytes>,
     /// Whether the result is the validity of the values.
     pub(super) is_mask: bool,
+    pub(super) threads: Threads,
 }
 
 impl Target {
     /// The target of a mask.
-    pub(super) const MASK: Self = Self { dtype: DLDataType::BOOL, fill: None, is_mask: true };
+    pub(super) fn mask(threads: Threads) -> Self {
+        Self { dtype: DLDataType::BOOL, fill: None, is_mask: true, threads }
+    }
 
     /// The target for values of the dtype `source` under `options`.
     pub(super) fn new(source: DLDataType, options: &ExportOptions) -> Result<Self, Error> {
@@ -32,7 +33,8 @@ impl Target {
         };
         let encode =
             |value: Scalar| value.encode(dtype).ok_or(Error::FillDoesNotFit { value, dtype });
-        Ok(Self { dtype, fill: value.map(encode).transpose()?, is_mask: false })
+        let (fill, threads) = (value.map(encode).transpose()?, options.threads);
+        Ok(Self { dtype, fill, is_mask: false, threads })
     }
 
     /// Why the cells of a chunk cannot be shared.
@@ -51,9 +53,10 @@ impl Target {
             CellBuffer::Words(bytes) if from == DLDataType::BOOL && !kernels::are_bools(bytes) => {
                 reasons.push(CopyReason::BoolBytes);
             }
+            CellBuffer::Decimals(..) => reasons.push(CopyReason::Decimals(to)),
             CellBuffer::Words(_) => {}
         }
-        if from != to {
+        if from != to && !matches!(chunk.storage, CellBuffer::Decimals(..)) {
             reasons.push(CopyReason::Cast { from, to });
         }
         Ok(reasons)

@@ -6,9 +6,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType;
 
 use super::dense::{CellBuffer, Dense, Level};
-use crate::error::Error;
-use crate::ffi::DLDataType;
-use crate::memory;
+use crate::{Error, ffi::DLDataType, memory};
 
 /// The nulls of the chunks of one column.
 #[derive(Default)]

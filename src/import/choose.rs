@@ -5,14 +5,10 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::conversion::{Conversion, natural};
-use super::field_layout::FieldLayout;
-use super::form::Form;
-use super::options::Representation;
-use crate::error::Error;
+use super::{field_layout::FieldLayout, form::Form, options::Representation};
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::layout;
-use crate::possible;
+use crate::{Error, layout, possible};
 
 /// A field, and the layout of its storage.
 pub(super) struct Choice {

@@ -4,13 +4,10 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::DataType;
 
 use super::field_layout::FieldLayout;
-use crate::copy::CopyReason;
-use crate::dtype;
-use crate::error::Error;
-use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::kernels;
-use crate::memory::{Fresh, ManagedTensor};
+use crate::{
+    CopyReason, Error, ManagedTensor, dtype, extension::Extension, kernels, memory::Fresh,
+};
 
 /// The Arrow type that holds the values of a dtype, and the conversion of elements to it.
 pub(super) fn natural(dtype: DLDataType) -> Result<(DataType, Conversion), Error> {

@@ -10,15 +10,10 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use super::choose::{Choice, choose};
 use super::conversion::{Conversion, natural};
 use super::field_layout::{FieldLayout, alignment};
-use super::form::Form;
-use super::options::ImportOptions;
-use crate::copy::CopyReason;
-use crate::dtype::for_each_numeric;
-use crate::error::Error;
-use crate::kernels;
-use crate::layout;
-use crate::memory::{self, ManagedTensor};
-use crate::plan::Plan;
+use super::{form::Form, options::ImportOptions};
+use crate::{
+    CopyReason, Error, ManagedTensor, Plan, dtype::for_each_numeric, kernels, layout, memory,
+};
 
 /// How a tensor is stored in a field.
 #[derive(Debug)]

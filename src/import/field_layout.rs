@@ -2,8 +2,7 @@
 
 use arrow_schema::{DataType, Field};
 
-use crate::error::Error;
-use crate::extension::Extension;
+use crate::{Error, extension::Extension};
 
 /// The storage of one value of a field.
 pub(super) struct FieldLayout {

@@ -1,13 +1,10 @@
 //! The metadata of a tensor: dtype, shape and strides.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use arrow_schema::FieldRef;
 
-use crate::error::Error;
-use crate::ffi::DLDataType;
-use crate::memory::ManagedTensor;
+use crate::{Error, ManagedTensor, ffi::DLDataType};
 
 /// The metadata of a tensor, or of a part of one, which needs no access to its memory.
 pub(super) struct Form<'a> {

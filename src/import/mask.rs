@@ -2,20 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, make_array};
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, cast::AsArray, make_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::decide::{self, Decided};
 use super::options::ImportOptions;
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::{Error, MaskProblem};
-use crate::extension::Extension;
-use crate::ffi::DLDataType;
-use crate::kernels;
-use crate::memory::ManagedTensor;
-use crate::plan::Plan;
+use crate::{
+    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, Plan, extension::Extension,
+    ffi::DLDataType, kernels,
+};
 
 /// [`from_dlpack`](super::from_dlpack), with nulls where a mask is false.
 ///

@@ -24,10 +24,7 @@ mod table;
 use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 
-use crate::copy::CopyPolicy;
-use crate::error::Error;
-use crate::memory::ManagedTensor;
-use crate::plan::Plan;
+use crate::{CopyPolicy, Error, ManagedTensor, Plan};
 pub(crate) use decide::numeric;
 pub(crate) use mask::prepare_any;
 pub use mask::{Prepared, masked, prepare, prepare_masked};

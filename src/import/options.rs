@@ -2,7 +2,7 @@
 
 use arrow_schema::FieldRef;
 
-use crate::copy::CopyPolicy;
+use crate::CopyPolicy;
 
 /// How to import. Options added later will default to the present behaviour.
 ///

@@ -3,14 +3,11 @@
 use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 
-use super::options::ImportOptions;
-use super::ragged::ragged;
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::{Error, LengthsProblem};
+use super::{options::ImportOptions, ragged::ragged};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Padding};
-use crate::layout;
-use crate::memory::{self, Fresh, ManagedTensor};
+use crate::memory::{self, Fresh};
+use crate::{CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, layout};
 
 /// Makes lists of a tensor (rows, length, ...), whose rows are padded on the right, and a tensor of the rows' lengths.
 ///
@@ -90,11 +87,17 @@ fn read_lengths(lengths: &ManagedTensor, rows: i64, width: i64) -> Result<Vec<us
     }
     let found = kernels::gather(lengths)?.into_buffer();
     let values = CellValues::Words { bytes: &found, dtype };
-    let wide = kernels::concatenate(&[Cells { values, nulls: None }], DLDataType::INT64, None)?;
-    let wide = wide.into_buffer();
+    let bad = |row, length| Error::BadLengths(LengthsProblem::Row { row, length, width });
+    let wide =
+        kernels::concatenate(&[Cells { values, nulls: None }], DLDataType::INT64, None, None);
+    let wide = wide.map_err(|error| match error {
+        Error::ValueDoesNotFit { value, row, .. } => bad(row, value.parse().unwrap_or(i128::MAX)),
+        error => error,
+    });
+    let wide = wide?.into_buffer();
     memory::try_collect(wide.typed_data::<i64>().iter().enumerate().map(|(row, &length)| {
         let own = usize::try_from(length).ok().filter(|_| length <= width);
-        own.ok_or(Error::BadLengths(LengthsProblem::Row { row, length, width }))
+        own.ok_or_else(|| bad(row, length.into()))
     }))
 }
 

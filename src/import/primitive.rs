@@ -6,9 +6,7 @@ use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, types};
 use arrow_buffer::ScalarBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 
-use crate::dtype::{Element, for_each_numeric};
-use crate::ffi::DLDataType;
-use crate::memory::{self, ManagedTensor};
+use crate::{Element, ManagedTensor, dtype::for_each_numeric, ffi::DLDataType, memory};
 
 macro_rules! dispatch {
     ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
 use arrow_array::types::{ByteArrayType, GenericBinaryType, GenericStringType, UInt8Type};
-use arrow_array::{ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait};
+use arrow_array::{ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait, cast::AsArray};
 use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
@@ -12,13 +11,11 @@ use super::decide::{self, Decided};
 use super::mask;
 use super::options::{ImportOptions, Representation};
 use crate::chunks::{Bounds, Numbers};
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::{Error, MaskProblem, OffsetsProblem};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{self, CellValues, Cells};
-use crate::memory::ManagedTensor;
-use crate::plan::Plan;
-use crate::possible;
+use crate::{
+    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, OffsetsProblem, Plan, possible,
+};
 
 /// Makes lists, strings or binaries of a tensor of values and a tensor of offsets: row `i` has the values
 /// `offsets[i]..offsets[i + 1]`.
@@ -60,7 +57,7 @@ use crate::possible;
 ///
 /// # Errors
 ///
-/// `BadOffsets`, `NotUtf8`; `BadMask`; `WrongRank` if the offsets are not 1-D; the errors of `from_dlpack`. The
+/// `BadOffsets`, `NotUtf8`; `NotRows` for a type that is not one of these; `BadMask`; `WrongRank` if the offsets are not 1-D; the errors of `from_dlpack`. The
 /// tensors are released before an error is returned.
 pub fn ragged(
     values: ManagedTensor,
@@ -168,7 +165,7 @@ fn of_type(
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Binary | DataType::LargeBinary => {
             Arc::new(Field::new("", DataType::UInt8, false))
         }
-        _ => return Err(refused()),
+        _ => return Err(Error::NotRows { field: Arc::clone(field) }),
     };
     let options = options.clone().with_representation(Representation::Field(item));
     let mut prepared = decide::decide(values, &options).map_err(|error| match error {
@@ -225,7 +222,7 @@ fn read_offsets<O: OffsetSizeTrait>(
         return Ok(ScalarBuffer::new(found, 0, len));
     }
     let values = CellValues::Words { bytes: &found, dtype };
-    let offsets = kernels::concatenate(&[Cells { values, nulls: None }], wanted, None);
+    let offsets = kernels::concatenate(&[Cells { values, nulls: None }], wanted, None, None);
     let offsets = offsets.map_err(|error| match error {
         Error::ValueDoesNotFit { value, row: index, .. } => {
             Error::BadOffsets(match value.parse() {

@@ -1,18 +1,14 @@
 //! Tensors as the columns of a table.
 
-use std::collections::HashSet;
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema};
 
-use super::choose::choose;
 use super::decide::{self, Fit};
-use super::form::Form;
 use super::mask::{self, Prepared};
-use super::options::ImportOptions;
-use crate::error::Error;
-use crate::memory::ManagedTensor;
+use super::{choose::choose, form::Form, options::ImportOptions};
+use crate::{Error, ManagedTensor};
 
 /// Makes a table with a column for each tensor: rows are along the first axis, and each column is imported and named
 /// as given, as by [`from_dlpack`](super::from_dlpack).

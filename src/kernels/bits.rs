@@ -1,14 +1,11 @@
 //! Booleans: one bit each in Arrow, one byte each in DLPack.
 
-use arrow_buffer::BooleanBuffer;
-use arrow_buffer::bit_chunk_iterator::BitChunks;
+use arrow_buffer::{BooleanBuffer, bit_chunk_iterator::BitChunks};
 
-use super::bytes::array;
-use super::fill::masks;
 use super::gather::{Walk, append_run, readable};
-use super::lanes::Lanes;
-use crate::error::Error;
-use crate::memory::{Fresh, ManagedTensor};
+use super::{bytes::array, fill::masks, lanes::Lanes};
+use crate::memory::{Fresh, Unwritten};
+use crate::{Error, ManagedTensor};
 
 /// Whether every byte is 0 or 1, as DLPack consumers expect without a guarantee.
 pub(crate) fn are_bools(bytes: &[u8]) -> bool {
@@ -38,18 +35,20 @@ pub(super) fn unpack_bits(bits: &BooleanBuffer, start: usize, out: &mut [u8]) {
     }
 }
 
-/// Appends all bits as bytes of 0 and 1. Unlike [`unpack_bits`] it needs no zeroed memory.
-pub(super) fn append_bits(bits: &BooleanBuffer, out: &mut Vec<u8>) {
-    let len = bits.len();
-    let bit = |index| u8::from(bits.value(index));
-    // From the first byte boundary on, the bits are read a byte at a time.
-    let head = bits.offset().next_multiple_of(8) - bits.offset();
-    let head = head.min(len);
-    let tail = len - (len - head) % 8;
-    out.extend((0..head).map(bit));
-    let whole = (bits.offset() + head) / 8..(bits.offset() + tail) / 8;
-    out.extend(bits.values()[whole].iter().flat_map(|byte| SPREAD[usize::from(*byte)]));
-    out.extend((tail..len).map(bit));
+/// Appends `len` bits, from bit `start` on, as bytes of 0 and 1. Unlike [`unpack_bits`] it needs no zeroed memory.
+pub(super) fn append_bits(bits: &BooleanBuffer, start: usize, len: usize, out: &mut Unwritten<'_>) {
+    let chunks = BitChunks::new(bits.values(), bits.offset() + start, len);
+    let spread = |bits: u64| {
+        let mut word = [0; 64];
+        for (byte, out) in bits.to_le_bytes().iter().zip(word.chunks_exact_mut(8)) {
+            out.copy_from_slice(&SPREAD[usize::from(*byte)]);
+        }
+        word
+    };
+    for bits in chunks.iter() {
+        out.extend_from_slice(&spread(bits));
+    }
+    out.extend_from_slice(&spread(chunks.remainder_bits())[..len % 64]);
 }
 
 /// The eight bits of each byte as bytes, the lowest bit first.
@@ -82,7 +81,8 @@ pub(crate) fn pack_bools(tensor: &ManagedTensor) -> Result<BooleanBuffer, Error>
                     stage.clear();
                 }
             }
-        });
+            Ok(())
+        })?;
         append_packed(out, &stage);
         Ok(())
     })?;

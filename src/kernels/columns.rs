@@ -1,18 +1,17 @@
 //! Copies columns of an Arrow table into one block of memory.
 
-use super::bits::append_bits;
+use std::{mem, ops::Range};
+
 use super::convert::{Cells, Chunk, Misfit, item_size};
 use super::fill::FillBytes;
+use super::threads::{Fill, Layout, Threads, fill_rows, product};
 use super::transpose_tile::{LINE, lines, transpose_tile};
-use crate::error::Error;
-use crate::ffi::DLDataType;
-use crate::memory::{self, Fresh, Grid};
+use crate::memory::{self, Fresh, Grid, Unwritten};
+use crate::{Error, ffi::DLDataType};
 
-/// Bytes that are processed at once: a block stays in the L1 cache from the first step to the last.
-const BLOCK: usize = 16 << 10;
-
-/// The same for all columns together, if they must be cast first; a cast pays off for many rows at once.
-const TILE: usize = 256 << 10;
+/// Bytes of all columns together that are read at once, if they must be cast first; a cast pays off for many rows at
+/// once.
+pub(super) const TILE: usize = 256 << 10;
 
 /// Rows are assembled in the L1 cache and then copied to uninitialised memory. A copy of whole lines does not read
 /// the destination first, which item by item stores do.
@@ -35,35 +34,33 @@ pub(crate) fn concatenate(
     chunks: &[Cells<'_>],
     dtype: DLDataType,
     fill: Option<&FillBytes>,
+    threads: Threads,
 ) -> Result<Fresh, Error> {
     let chunks = prepare(&[chunks], dtype, fill)?;
-    let size = item_size(dtype);
-    let rows = chunks.iter().map(Chunk::len).sum();
-    Fresh::try_build::<u8>(product(rows, size)?, |out| {
-        let mut first = 0;
-        for chunk in &chunks {
-            append(chunk, out, size).map_err(|misfit| misfit.at(first, 0, dtype))?;
-            first += chunk.len();
-        }
-        Ok(())
-    })
+    let (rows, row) = (chunks.iter().map(Chunk::len).sum(), item_size(dtype));
+    // Whole words of validity bits.
+    let layout = Layout { rows, row, step: 64 };
+    fill_rows(layout, threads, || Ok(Items { items: ColumnReader::new(&chunks), dtype }))
 }
 
-fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfit> {
-    let len = chunk.len();
-    if let Some(bytes) = chunk.verbatim(0, len) {
-        chunk.append_to(out, bytes);
-    } else if let Some(bits) = chunk.bits() {
-        append_bits(bits, out);
-    } else {
-        let block = BLOCK / size;
-        for start in (0..len).step_by(block) {
-            let end = out.len();
-            out.resize(end + block.min(len - start) * size, 0);
-            chunk.write(start, &mut out[end..])?;
+/// Writes items one after the other.
+struct Items<'a> {
+    items: ColumnReader<'a>,
+    dtype: DLDataType,
+}
+
+impl Fill for Items<'_> {
+    fn fill(&mut self, rows: Range<usize>, part: &mut Unwritten<'_>) -> Result<(), Error> {
+        let items = &mut self.items;
+        items.seek(rows.start);
+        let mut left = rows.len();
+        while let Some((chunk, start, len)) = items.part(left) {
+            let misfit = |misfit: Misfit| misfit.at(items.first, 0, self.dtype);
+            chunk.append(start, len, part).map_err(misfit)?;
+            left -= len;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Interleaves columns row by row, as `dtype`. Nulls become `fill`; without one, null cells are unspecified. Each
@@ -73,57 +70,87 @@ fn append(chunk: &Chunk<'_>, out: &mut Vec<u8>, size: usize) -> Result<(), Misfi
 ///
 /// As [`concatenate`].
 pub(crate) fn interleave<'a>(
-    columns: &[impl AsRef<[Cells<'a>]>],
+    columns: &[impl AsRef<[Cells<'a>]> + Sync],
     rows: usize,
     dtype: DLDataType,
     fill: Option<&'a FillBytes>,
+    threads: Threads,
 ) -> Result<Fresh, Error> {
     let size = item_size(dtype);
     let row = product(columns.len(), size)?;
     let chunks = prepare(columns, dtype, fill)?;
-    let mut rest = chunks.as_slice();
-    let columns = columns.iter().map(|chunks| {
-        let (own, others) = rest.split_at(chunks.as_ref().len());
-        rest = others;
-        ColumnReader::new(own)
-    });
-    let mut columns: Vec<_> = columns.collect();
-    Fresh::try_build::<u8>(product(rows, row)?, |out| {
-        if row == 0 {
-            return Ok(());
-        }
-        if row >= WIDE && rows >= 16 {
-            return match size {
-                1 => append_wide::<1, 16, 64>(&mut columns, rows, out, dtype),
-                2 => append_wide::<2, 8, 32>(&mut columns, rows, out, dtype),
-                4 => append_wide::<4, 4, 16>(&mut columns, rows, out, dtype),
-                8 => append_wide::<8, 2, 8>(&mut columns, rows, out, dtype),
-                _ => append_wide::<16, 1, 4>(&mut columns, rows, out, dtype),
-            };
-        }
-        let tile = (TILE / row).next_multiple_of(64).clamp(64, 4096);
-        let staged = (STAGE / row).next_multiple_of(16).clamp(64, tile).min(rows.max(1));
-        memory::probe_alloc(product(tile.min(rows) + staged, row)?)?;
-        let mut scratch = vec![0; tile.min(rows) * row];
-        let mut stage = vec![0; staged * row];
-        let mut spare = Vec::with_capacity(columns.len());
-        for start in (0..rows).step_by(tile) {
-            let rows = tile.min(rows - start);
-            let mut items = emptied(spare);
-            let scratch = scratch.chunks_exact_mut(rows * size);
+    let readers = || readers(columns, &chunks);
+    if row >= WIDE && rows >= 16 {
+        let layout = Layout { rows, row, step: DEEP };
+        return fill_rows(layout, threads, || Ok(WideRows { columns: readers(), dtype }));
+    }
+    let tile = (TILE / row.max(1)).next_multiple_of(64).clamp(64, 4096);
+    let staged = (STAGE / row.max(1)).next_multiple_of(16).clamp(64, tile).min(rows.max(1));
+    let layout = Layout { rows, row, step: tile };
+    fill_rows(layout, threads, || {
+        let scratch = memory::zeros(product(tile.min(rows), row)?)?;
+        let stage = memory::zeros(product(staged, row)?)?;
+        let spare = Vec::with_capacity(columns.len());
+        Ok(Rows { columns: readers(), scratch, stage, spare, tile, size, dtype })
+    })
+}
+
+/// Writes rows tile by tile.
+struct Rows<'a> {
+    columns: Vec<ColumnReader<'a>>,
+    /// Memory for a tile.
+    scratch: Vec<u8>,
+    stage: Vec<u8>,
+    /// Memory for the items of each column.
+    spare: Vec<&'static [u8]>,
+    /// Rows of a tile.
+    tile: usize,
+    size: usize,
+    dtype: DLDataType,
+}
+
+impl Fill for Rows<'_> {
+    fn fill(&mut self, rows: Range<usize>, part: &mut Unwritten<'_>) -> Result<(), Error> {
+        let Self { columns, scratch, stage, spare, tile, size, dtype } = self;
+        let row = columns.len() * *size;
+        columns.iter_mut().for_each(|column| column.seek(rows.start));
+        for start in rows.clone().step_by(*tile) {
+            let rows = (*tile).min(rows.end - start);
+            let mut items = emptied(mem::take(spare));
+            let scratch = scratch.chunks_exact_mut(rows * *size);
             for (index, (column, scratch)) in columns.iter_mut().zip(scratch).enumerate() {
-                let read = column.read(rows, scratch, size);
-                items.push(read.map_err(|(misfit, first)| misfit.at(first, index, dtype))?);
+                let read = column.read(rows, scratch, *size);
+                items.push(read.map_err(|(misfit, first)| misfit.at(first, index, *dtype))?);
             }
             for start in (0..rows).step_by(stage.len() / row) {
                 let rows = (stage.len() / row).min(rows - start);
-                transpose_tile(&items, start, &mut stage[..rows * row], size);
-                out.extend_from_slice(&stage[..rows * row]);
+                transpose_tile(&items, start, &mut stage[..rows * row], *size);
+                part.extend_from_slice(&stage[..rows * row]);
             }
-            spare = emptied(items);
+            *spare = emptied(items);
         }
         Ok(())
-    })
+    }
+}
+
+/// Writes wide rows strip by strip.
+struct WideRows<'a> {
+    columns: Vec<ColumnReader<'a>>,
+    dtype: DLDataType,
+}
+
+impl Fill for WideRows<'_> {
+    fn fill(&mut self, rows: Range<usize>, part: &mut Unwritten<'_>) -> Result<(), Error> {
+        let Self { columns, dtype } = self;
+        columns.iter_mut().for_each(|column| column.seek(rows.start));
+        match item_size(*dtype) {
+            1 => append_wide::<1, 16, 64>(columns, rows.len(), part, *dtype),
+            2 => append_wide::<2, 8, 32>(columns, rows.len(), part, *dtype),
+            4 => append_wide::<4, 4, 16>(columns, rows.len(), part, *dtype),
+            8 => append_wide::<8, 2, 8>(columns, rows.len(), part, *dtype),
+            _ => append_wide::<16, 1, 4>(columns, rows.len(), part, *dtype),
+        }
+    }
 }
 
 /// Interleaves columns of wide rows, in strips of `G` columns, which fill a cache line of a row. `K` items of `N`
@@ -131,11 +158,11 @@ pub(crate) fn interleave<'a>(
 fn append_wide<const N: usize, const K: usize, const G: usize>(
     columns: &mut [ColumnReader<'_>],
     mut rows: usize,
-    out: &mut Vec<u8>,
+    out: &mut Unwritten<'_>,
     dtype: DLDataType,
 ) -> Result<(), Error> {
     let last = columns.len() - G;
-    let mut scratch = vec![0; LINE * rows.min(2 * DEEP)];
+    let mut scratch = memory::zeros(LINE * rows.min(2 * DEEP))?;
     while rows > 0 {
         let deep = if rows < 2 * DEEP { rows } else { DEEP };
         Grid::append(out, deep, columns.len() * N, |grid| {
@@ -174,7 +201,7 @@ fn emptied<'b>(mut items: Vec<&[u8]>) -> Vec<&'b [u8]> {
 
 /// A column with its read position.
 #[derive(Clone, Copy)]
-struct ColumnReader<'a> {
+pub(super) struct ColumnReader<'a> {
     chunks: &'a [Chunk<'a>],
     /// Position in the first chunk.
     at: usize,
@@ -187,9 +214,38 @@ impl<'a> ColumnReader<'a> {
         Self { chunks, at: 0, first: 0 }
     }
 
+    /// Goes on to a row behind those that were read.
+    pub(super) fn seek(&mut self, row: usize) {
+        while let [chunk, others @ ..] = self.chunks {
+            if row - self.first < chunk.len() {
+                break;
+            }
+            self.first += chunk.len();
+            self.chunks = others;
+        }
+        self.at = row - self.first;
+    }
+
+    /// At most `most` of the next rows, in one chunk: the chunk, the position in it, and how many. `None` if `most` is 0.
+    fn part(&mut self, most: usize) -> Option<(&'a Chunk<'a>, usize, usize)> {
+        if most == 0 {
+            return None;
+        }
+        loop {
+            let chunk = &self.chunks[0];
+            let (start, len) = (self.at, most.min(chunk.len() - self.at));
+            if len > 0 {
+                self.at += len;
+                return Some((chunk, start, len));
+            }
+            self.first += chunk.len();
+            (self.chunks, self.at) = (&self.chunks[1..], 0);
+        }
+    }
+
     /// The items of the next rows: borrowed from the chunk if they need no conversion, else in `scratch`. A misfit is
     /// returned with the row at which its chunk begins.
-    fn read<'s>(
+    pub(super) fn read<'s>(
         &mut self,
         rows: usize,
         scratch: &'s mut [u8],
@@ -199,16 +255,7 @@ impl<'a> ColumnReader<'a> {
         'a: 's,
     {
         let mut done = 0;
-        while done < rows {
-            let chunk = &self.chunks[0];
-            let len = (rows - done).min(chunk.len() - self.at);
-            if len == 0 {
-                self.first += chunk.len();
-                (self.chunks, self.at) = (&self.chunks[1..], 0);
-                continue;
-            }
-            let start = self.at;
-            self.at += len;
+        while let Some((chunk, start, len)) = self.part(rows - done) {
             match chunk.verbatim(start, len) {
                 Some(items) if len == rows && !chunk.has_fill() => return Ok(items),
                 _ => {}
@@ -221,8 +268,21 @@ impl<'a> ColumnReader<'a> {
     }
 }
 
+/// The readers of columns, whose chunks have been prepared.
+pub(super) fn readers<'a, 'b>(
+    columns: &[impl AsRef<[Cells<'a>]>],
+    mut chunks: &'b [Chunk<'b>],
+) -> Vec<ColumnReader<'b>> {
+    let columns = columns.iter().map(|column| {
+        let (own, others) = chunks.split_at(column.as_ref().len());
+        chunks = others;
+        ColumnReader::new(own)
+    });
+    columns.collect()
+}
+
 /// Prepares the chunks of all columns in one vector: there may be thousands of columns with one chunk each.
-fn prepare<'a>(
+pub(super) fn prepare<'a>(
     columns: &[impl AsRef<[Cells<'a>]>],
     dtype: DLDataType,
     fill: Option<&'a FillBytes>,
@@ -234,8 +294,4 @@ fn prepare<'a>(
         prepared.push(Chunk::new(*cells, dtype, fill)?);
     }
     Ok(prepared)
-}
-
-fn product(count: usize, size: usize) -> Result<usize, Error> {
-    count.checked_mul(size).ok_or(Error::Overflow("size in bytes"))
 }

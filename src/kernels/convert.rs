@@ -4,14 +4,16 @@ use std::borrow::Cow;
 
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
-use super::bits::{normalise, unpack_bits};
-use super::bytes::array;
+use super::bits::{append_bits, normalise, unpack_bits};
 use super::cast::{self, BFLOAT16, Cast};
 use super::fill::{FillBytes, append_filled, fill};
 use super::minifloat::{self, DecodeTable};
-use super::widen::from_bfloat;
-use crate::error::Error;
+use super::{bytes::array, decimal::Decimals, widen::from_bfloat};
 use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::{Error, memory::Unwritten};
+
+/// Bytes that are cast at once: a block stays in the L1 cache from the first step to the last.
+const BLOCK: usize = 16 << 10;
 
 /// One chunk of a column: contiguous cells.
 #[derive(Clone, Copy)]
@@ -28,6 +30,8 @@ pub(crate) enum CellValues<'a> {
     Words { bytes: &'a [u8], dtype: DLDataType },
     /// Arrow's booleans.
     Bits(&'a BooleanBuffer),
+    /// Unaligned decimals, which are float64.
+    Decimals(&'a [u8], Decimals),
 }
 
 impl Cells<'_> {
@@ -36,6 +40,7 @@ impl Cells<'_> {
         match self.values {
             CellValues::Words { bytes, dtype } => bytes.len() / item_size(dtype),
             CellValues::Bits(bits) => bits.len(),
+            CellValues::Decimals(bytes, decimals) => bytes.len() / decimals.width,
         }
     }
 }
@@ -111,6 +116,7 @@ impl<'a> Chunk<'a> {
         let from = match cells.values {
             CellValues::Words { dtype, .. } => dtype,
             CellValues::Bits(_) => DLDataType::BOOL,
+            CellValues::Decimals(..) => DLDataType::FLOAT64,
         };
         let steps = Steps::between(from, to).ok_or(Error::UnsupportedDtype {
             dtype: from,
@@ -136,14 +142,28 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Appends all items, `verbatim`, with the nulls filled.
-    pub(super) fn append_to(&self, out: &mut Vec<u8>, verbatim: &[u8]) {
-        match (self.cells.nulls, self.fill) {
-            (Some(nulls), Some(item)) => {
-                append_filled(out, verbatim, nulls, item, item_size(self.to));
+    /// Appends `len` items from `start` on, with the nulls filled.
+    pub(super) fn append(
+        &self,
+        start: usize,
+        len: usize,
+        out: &mut Unwritten<'_>,
+    ) -> Result<(), Misfit> {
+        let size = item_size(self.to);
+        if let Some(verbatim) = self.verbatim(start, len) {
+            match (self.cells.nulls, self.fill) {
+                (Some(nulls), Some(item)) => append_filled(out, verbatim, nulls, start, item, size),
+                _ => out.extend_from_slice(verbatim),
             }
-            _ => out.extend_from_slice(verbatim),
+        } else if let Some(bits) = self.bits() {
+            append_bits(bits, start, len, out);
+        } else {
+            let block = BLOCK / size;
+            for at in (start..start + len).step_by(block) {
+                self.write(at, out.zeros(block.min(start + len - at) * size))?;
+            }
         }
+        Ok(())
     }
 
     /// The bytes of `len` items from `start` on, if only nulls change.
@@ -157,7 +177,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// The bits, if they only become bytes of 0 and 1.
-    pub(super) fn bits(&self) -> Option<&'a BooleanBuffer> {
+    fn bits(&self) -> Option<&'a BooleanBuffer> {
         match (&self.steps, self.cells.values) {
             (Steps { cast: None, .. }, CellValues::Bits(bits)) if !self.has_fill() => Some(bits),
             _ => None,
@@ -184,6 +204,7 @@ impl<'a> Chunk<'a> {
             (Decode::Nothing, CellValues::Words { bytes, .. }) => {
                 return items(bytes, self.from, start, len).into();
             }
+            (Decode::Nothing, CellValues::Decimals(..)) => size_of::<f64>(),
             (Decode::Nothing | Decode::Bool, _) => 1,
             (Decode::Bfloat | Decode::Code(_), _) => size_of::<f32>(),
         };
@@ -195,6 +216,10 @@ impl<'a> Chunk<'a> {
     fn decode(&self, start: usize, out: &mut [u8]) {
         let bytes = match self.cells.values {
             CellValues::Bits(bits) => return unpack_bits(bits, start, out),
+            CellValues::Decimals(bytes, decimals) => {
+                let items = &bytes[start * decimals.width..];
+                return decimals.write(items, out, self.steps.cast.is_some());
+            }
             CellValues::Words { bytes, .. } => &bytes[start * item_size(self.from)..],
         };
         match &self.steps.decode {

@@ -1,12 +1,9 @@
 //! Encodes one value in the bits of a dtype.
 
-use super::bytes::array;
 use super::cast::{BFLOAT16, cast, exact};
-use super::fill::FillBytes;
-use super::minifloat;
-use super::widen::from_bfloat;
+use super::{bytes::array, fill::FillBytes, minifloat, widen::from_bfloat};
+use crate::Scalar;
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::scalar::Scalar;
 
 impl Scalar {
     /// Encodes the value in `dtype`; elements of under 8 bits use the low bits of their byte.

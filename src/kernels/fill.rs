@@ -1,10 +1,9 @@
 //! The values that replace nulls.
 
-use arrow_buffer::NullBuffer;
-use arrow_buffer::bit_chunk_iterator::BitChunks;
+use arrow_buffer::{NullBuffer, bit_chunk_iterator::BitChunks};
 
-use super::bytes::array;
-use super::lanes::Lanes;
+use super::{bytes::array, lanes::Lanes};
+use crate::memory::Unwritten;
 
 /// The fill value as the bytes of one item of the dtype, from the first byte on.
 pub(crate) type FillBytes = [u8; 16];
@@ -27,15 +26,16 @@ pub(super) fn fill(
     }
 }
 
-/// Appends `cells`, with `item` in place of each null cell.
+/// Appends `cells`, with `item` in place of each null cell; `start` is the position of the first cell.
 pub(super) fn append_filled(
-    out: &mut Vec<u8>,
+    out: &mut Unwritten<'_>,
     cells: &[u8],
     nulls: &NullBuffer,
+    start: usize,
     item: &FillBytes,
     size: usize,
 ) {
-    let bits = BitChunks::new(nulls.validity(), nulls.offset(), cells.len() / size);
+    let bits = BitChunks::new(nulls.validity(), nulls.offset() + start, cells.len() / size);
     match size {
         1 => append_blocks::<1, 64>(out, cells, bits, item),
         2 => append_blocks::<2, 128>(out, cells, bits, item),
@@ -63,7 +63,7 @@ fn fill_blocks<const N: usize, const BLOCK: usize>(
 
 /// Fills and appends in one pass: a second pass would read back what has left the cache.
 fn append_blocks<const N: usize, const BLOCK: usize>(
-    out: &mut Vec<u8>,
+    out: &mut Unwritten<'_>,
     cells: &[u8],
     bits: BitChunks<'_>,
     item: &FillBytes,

@@ -1,11 +1,8 @@
 //! Copies the elements of any strided tensor into contiguous memory.
 
-use super::bytes::array;
-use super::strided::strided;
-use super::transpose::Tiles;
-use crate::error::Error;
-use crate::layout;
-use crate::memory::{Fresh, ManagedTensor};
+use super::transpose::{BETWEEN_CHECKS, Tiles};
+use super::{bytes::array, strided::strided};
+use crate::{Error, ManagedTensor, layout, memory::Fresh, task};
 
 /// Copies the elements of `tensor`, in row-major order, into fresh memory aligned to 64 bytes.
 ///
@@ -14,7 +11,7 @@ use crate::memory::{Fresh, ManagedTensor};
 /// # Errors
 ///
 /// `UnreadableDevice`; `OutOfMemory`, which broadcast axes can cause with a few bytes of input; `PackedStrides` for
-/// strided elements of under 8 bits.
+/// strided elements of under 8 bits; those of [`task::check`].
 pub(crate) fn gather(tensor: &ManagedTensor) -> Result<Fresh, Error> {
     let (bytes, origin) = readable(tensor)?;
     if tensor.nbytes() == 0 {
@@ -39,15 +36,15 @@ pub(crate) fn gather(tensor: &ManagedTensor) -> Result<Fresh, Error> {
         };
     }
     match itemsize {
-        1 => Fresh::build(size, |out| walk.append_to(out, bytes, u8::from_ne_bytes)),
-        2 => Fresh::build(size, |out| walk.append_to(out, bytes, u16::from_ne_bytes)),
-        4 => Fresh::build(size, |out| walk.append_to(out, bytes, u32::from_ne_bytes)),
-        8 => Fresh::build(size, |out| walk.append_to(out, bytes, u64::from_ne_bytes)),
-        16 => Fresh::build(size, |out| walk.append_to(out, bytes, u128::from_ne_bytes)),
+        1 => Fresh::try_build(size, |out| walk.append_to(out, bytes, u8::from_ne_bytes)),
+        2 => Fresh::try_build(size, |out| walk.append_to(out, bytes, u16::from_ne_bytes)),
+        4 => Fresh::try_build(size, |out| walk.append_to(out, bytes, u32::from_ne_bytes)),
+        8 => Fresh::try_build(size, |out| walk.append_to(out, bytes, u64::from_ne_bytes)),
+        16 => Fresh::try_build(size, |out| walk.append_to(out, bytes, u128::from_ne_bytes)),
         // An element of any other size becomes one more axis, of bytes.
         _ => {
             walk.push_inner(itemsize, 1);
-            Fresh::build(tensor.nbytes(), |out| walk.append_to(out, bytes, u8::from_ne_bytes))
+            Fresh::try_build(tensor.nbytes(), |out| walk.append_to(out, bytes, u8::from_ne_bytes))
         }
     }
 }
@@ -105,14 +102,17 @@ impl Walk {
 
     /// Calls `each` with the first position, the number of positions and their step along the last axis, for each
     /// position of the outer axes, in row-major order.
-    pub(super) fn runs(&self, mut each: impl FnMut(usize, usize, isize)) {
+    pub(super) fn runs(
+        &self,
+        mut each: impl FnMut(usize, usize, isize) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let Some((run, outer)) = self.axes.split_last() else {
             return each(self.origin, 1, 0);
         };
         let mut index = vec![0; outer.len()];
         let mut at = self.origin;
         loop {
-            each(at, run.len, run.step);
+            each(at, run.len, run.step)?;
             let all_wrapped = outer.iter().zip(&mut index).rev().all(|(axis, index)| {
                 *index += 1;
                 at = at.wrapping_add_signed(axis.step);
@@ -124,21 +124,34 @@ impl Walk {
                 wrapped
             });
             if all_wrapped {
-                return;
+                return Ok(());
             }
         }
     }
 
     /// Appends the result of `map` for the `N` bytes at each position.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`task::check`].
     pub(super) fn append_to<const N: usize, U>(
         &self,
         out: &mut Vec<U>,
         bytes: &[u8],
         map: impl Fn([u8; N]) -> U,
-    ) {
-        self.runs(|at, len, step| {
+    ) -> Result<(), Error> {
+        let mut left = BETWEEN_CHECKS;
+        self.runs(|mut at, mut len, step| {
+            while len > left {
+                at = append_run(out, bytes, at, left, step, &map);
+                len -= left;
+                left = BETWEEN_CHECKS;
+                task::check()?;
+            }
             append_run(out, bytes, at, len, step, &map);
-        });
+            left -= len;
+            Ok(())
+        })
     }
 }
 

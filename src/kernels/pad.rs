@@ -1,7 +1,6 @@
 //! Rows of different lengths as rows of one length, and back.
 
-use crate::error::Error;
-use crate::memory::Fresh;
+use crate::{Error, memory::Fresh};
 
 use super::fill::FillBytes;
 

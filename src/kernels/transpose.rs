@@ -4,6 +4,10 @@
 //! in the L1 cache until all of their bytes have been used.
 
 use super::bytes::array;
+use crate::{Error, task};
+
+/// Elements between two checks whether the conversion is to end: milliseconds.
+pub(super) const BETWEEN_CHECKS: usize = 1 << 20;
 
 /// Length of a tile along the last axis.
 const TILE: usize = 128;
@@ -50,16 +54,21 @@ impl Tiles {
     }
 
     /// Writes the result of `map` for the `N` bytes of each element to its position in `out`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`task::check`].
     pub(super) fn write<const N: usize, U>(
         &self,
         out: &mut [U],
         bytes: &[u8],
         map: impl Fn([u8; N]) -> U,
-    ) {
+    ) -> Result<(), Error> {
+        let mut left = BETWEEN_CHECKS;
         let mut index = vec![0; self.outer.len()];
         let (mut at, mut to) = (self.origin, 0);
         loop {
-            self.write_plane(&mut out[to..], bytes, at, &map);
+            self.write_plane(&mut out[to..], bytes, at, &map, &mut left)?;
             let done = self.outer.iter().zip(&mut index).all(|(axis, index)| {
                 *index += 1;
                 at = at.wrapping_add_signed(axis.step);
@@ -74,7 +83,7 @@ impl Tiles {
                 wrapped
             });
             if done {
-                return;
+                return Ok(());
             }
         }
     }
@@ -85,7 +94,8 @@ impl Tiles {
         bytes: &[u8],
         at: usize,
         map: &impl Fn([u8; N]) -> U,
-    ) {
+        left: &mut usize,
+    ) -> Result<(), Error> {
         let mut from = at;
         for start in (0..self.last.len).step_by(TILE) {
             let len = TILE.min(self.last.len - start);
@@ -100,7 +110,14 @@ impl Tiles {
             }
             let step = self.last.step.wrapping_mul(isize::try_from(len).unwrap_or_default());
             from = from.wrapping_add_signed(step);
+            let Some(less) = left.checked_sub(len.saturating_mul(self.run.len)) else {
+                *left = BETWEEN_CHECKS;
+                task::check()?;
+                continue;
+            };
+            *left = less;
         }
+        Ok(())
     }
 
     /// Writes `len` elements of each of `G` neighbours along `run`.

@@ -2,8 +2,7 @@
 
 use std::array::from_fn;
 
-use super::bytes::array;
-use super::lanes::Lanes;
+use super::{bytes::array, lanes::Lanes};
 
 /// Rows that are transposed at once: few enough for all columns to stay in the L1 cache, and enough to read each
 /// column by the cache line.

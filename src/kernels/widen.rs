@@ -4,9 +4,8 @@ use arrow_buffer::ArrowNativeType;
 
 use super::gather::{Walk, gather, readable};
 use super::minifloat;
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::memory::{Fresh, ManagedTensor};
+use crate::{Error, ManagedTensor, memory::Fresh};
 
 /// Widens bfloat16 and the floats of 8, 6 and 4 bits, packed or padded, to float32: exactly, in row-major order, with
 /// the lanes of an element adjacent.
@@ -29,7 +28,7 @@ pub(crate) fn widen(tensor: &ManagedTensor) -> Result<Fresh, Error> {
     }
     let mut walk = Walk::new(tensor, origin, 2 * usize::from(dtype.lanes))?;
     walk.push_inner(usize::from(dtype.lanes), 2);
-    Fresh::build(len, |out| walk.append_to(out, bytes, from_bfloat))
+    Fresh::try_build(len, |out| walk.append_to(out, bytes, from_bfloat))
 }
 
 /// A bfloat16 is the upper half of a float32.
@@ -91,7 +90,7 @@ fn codes<U: ArrowNativeType>(
     if tensor.itemsize() == Some(parts) {
         let mut walk = Walk::new(tensor, origin, parts)?;
         walk.push_inner(parts, 1);
-        return Fresh::build(len, |out| walk.append_to(out, bytes, |[code]| map(code & mask)));
+        return Fresh::try_build(len, |out| walk.append_to(out, bytes, |[code]| map(code & mask)));
     }
     if tensor.is_contiguous() {
         return Fresh::build(len, |out| match bits {
@@ -106,14 +105,15 @@ fn codes<U: ArrowNativeType>(
     let origin = origin.checked_mul(8).ok_or_else(overflow)?;
     let mut walk = Walk::new(tensor, origin, parts * bits)?;
     walk.push_inner(parts, isize::from(dtype.bits));
-    Fresh::build(len, |out| {
+    Fresh::try_build(len, |out| {
         walk.runs(|mut at, len, step| {
             out.extend((0..len).map(|_| {
                 let code = code(bytes, at, mask);
                 at = at.wrapping_add_signed(step);
                 map(code)
             }));
-        });
+            Ok(())
+        })
     })
 }
 

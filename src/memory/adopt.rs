@@ -1,14 +1,11 @@
 //! Adopts foreign memory as an Arrow `Buffer`.
 #![expect(unsafe_code, reason = "promises Arrow that foreign memory is readable")]
 
-use std::ptr::NonNull;
-use std::sync::Arc;
+use std::{ptr::NonNull, sync::Arc};
 
 use arrow_buffer::Buffer;
 
-use super::ManagedTensor;
-use super::own;
-use super::owner::Abi;
+use super::{ManagedTensor, own, owner::Abi};
 
 /// A `Buffer` over the bytes that the tensor spans; the tensor's deleter runs when the last slice of
 /// it is dropped, on any thread. If the CPU cannot read the memory, the tensor is released and the result is `None`.

@@ -5,8 +5,7 @@
 #![expect(unsafe_code, reason = "is an allocator")]
 
 use std::alloc::{Layout, dealloc};
-use std::cell::Cell;
-use std::ptr;
+use std::{cell::Cell, ptr};
 
 /// The layout of the block of a one-axis tensor that a `Buffer` owns. Smaller blocks are allocated with it too.
 pub(super) const SMALL: Layout = match Layout::from_size_align(136, 8) {

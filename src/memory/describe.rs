@@ -1,12 +1,10 @@
 //! The metadata of a tensor.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use super::ManagedTensor;
-use crate::copy::CopyReason;
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLTensor};
+use crate::{CopyReason, Error};
 
 impl ManagedTensor {
     /// Extents, in elements.

@@ -2,9 +2,7 @@
 #![expect(unsafe_code, reason = "promises Rust that foreign memory is readable, or writable")]
 
 use super::ManagedTensor;
-use crate::dtype::Element;
-use crate::error::{Error, WriteObstacle};
-use crate::ffi::DLDataType;
+use crate::{Element, Error, WriteObstacle, ffi::DLDataType};
 
 impl ManagedTensor {
     /// The elements, if they are `T`s, aligned, in row-major order, in memory that the CPU can read.

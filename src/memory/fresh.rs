@@ -2,9 +2,8 @@
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
-use super::huge;
-use super::zeroed::zeroed;
-use crate::error::Error;
+use super::{huge, unwritten::Unwritten, zeroed::zeroed};
+use crate::Error;
 
 /// A buffer of Rust's allocator with one owner, which may therefore write to it.
 pub(crate) struct Fresh(Buffer);
@@ -52,10 +51,21 @@ impl Fresh {
         Ok(Self::of(values, start, len))
     }
 
-    /// As [`Self::build`], for a `fill` that writes in any order, to memory that is 0.
+    /// As [`Self::build`], for a `fill` that can cut the memory to parts, and fails.
+    pub(crate) fn in_parts(
+        nbytes: usize,
+        fill: impl FnOnce(Unwritten<'_>) -> Result<(), Error>,
+    ) -> Result<Self, Error> {
+        let mut values = reserved::<u8>(nbytes)?;
+        let start = values.len();
+        Unwritten::append(&mut values, nbytes, fill)?;
+        Ok(Self::of(values, start, nbytes))
+    }
+
+    /// As [`Self::try_build`], for a `fill` that writes in any order, to memory that is 0.
     pub(crate) fn write<T: ArrowNativeType>(
         len: usize,
-        fill: impl FnOnce(&mut [T]),
+        fill: impl FnOnce(&mut [T]) -> Result<(), Error>,
     ) -> Result<Self, Error> {
         let nbytes = len.saturating_mul(size_of::<T>());
         let slack = ALIGNMENT / size_of::<T>();
@@ -63,7 +73,7 @@ impl Fresh {
         let mut values = values.ok_or(Error::OutOfMemory { nbytes })?;
         huge::advise(&mut values);
         let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
-        fill(&mut values[start..start + len]);
+        fill(&mut values[start..start + len])?;
         Ok(Self::of(values, start, len))
     }
 

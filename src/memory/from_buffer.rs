@@ -5,13 +5,8 @@ use std::ops::Range;
 
 use arrow_buffer::Buffer;
 
-use super::ManagedTensor;
-use super::fresh::Fresh;
-use super::owner::Abi;
-use super::pack::Description;
-use super::run::{follows, whole};
-use super::view::Flag;
-use crate::error::Error;
+use super::{ManagedTensor, fresh::Fresh, owner::Abi, pack::Description, view::Flag};
+use crate::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 
 impl ManagedTensor {
@@ -113,6 +108,21 @@ impl ManagedTensor {
         }
         Ok(tensor)
     }
+}
+
+/// The range of a buffer in its allocation.
+fn whole(buffer: &Buffer) -> Range<usize> {
+    let start = buffer.ptr_offset();
+    start..start + buffer.len()
+}
+
+/// Whether a buffer begins where another ends, in one allocation. Addresses alone do not suffice: allocators
+/// place separate allocations end to end, and neither a slice nor a pointer may cross from one into the other.
+///
+/// Two live buffers whose allocations begin at the same address share one allocation, though they may record
+/// different lengths of it. The length that `after` records, which ends later, covers both.
+pub(crate) fn follows(before: &Buffer, after: &Buffer) -> bool {
+    before.data_ptr() == after.data_ptr() && whole(before).end == after.ptr_offset()
 }
 
 #[cfg(test)]

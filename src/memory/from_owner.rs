@@ -1,14 +1,11 @@
 //! Tensors over memory of any owner.
 #![expect(unsafe_code, reason = "keeps an owner and a pointer into its memory together")]
 
-use std::ffi::c_void;
-use std::sync::Arc;
+use std::{ffi::c_void, sync::Arc};
 
 use super::{Fresh, ManagedTensor, pack::Description};
-use crate::dtype::Element;
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
-use crate::layout;
+use crate::{Element, Error, layout};
 
 impl ManagedTensor {
     /// A tensor of a vector's elements, row-major, in the vector's memory: writable, since the tensor is its only holder.

@@ -4,10 +4,11 @@
 //! column again for each few rows.
 //!
 //! G1: the first `done` bytes of each row are written.
-#![expect(unsafe_code, reason = "writes to memory, and lengthens a vector by it")]
+#![expect(unsafe_code, reason = "writes to memory, and takes it for written")]
 
-use std::mem::MaybeUninit;
-use std::ptr;
+use std::{mem::MaybeUninit, ptr};
+
+use super::unwritten::Unwritten;
 
 /// The size from which on whole cache lines are written past the caches. Otherwise the processor reads each
 /// line from memory before it writes it: for 40 MB that takes twice the time. Smaller results are partly still
@@ -28,20 +29,19 @@ pub(crate) struct Grid<'a> {
 }
 
 impl Grid<'_> {
-    /// Appends `rows` rows of `row` bytes each, neither of them 0, to a vector with capacity for them.
+    /// Writes `rows` rows of `row` bytes each, neither of them 0.
     ///
     /// # Panics
     ///
-    /// If the capacity does not suffice, or `write` does not write all strips.
+    /// If they do not fit, or `write` does not write all strips.
     pub(crate) fn append<E>(
-        out: &mut Vec<u8>,
+        out: &mut Unwritten<'_>,
         rows: usize,
         row: usize,
         write: impl FnOnce(&mut Grid<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let len = out.len() + rows * row;
-        let is_streamed = out.capacity() >= STREAMED;
-        let memory = &mut out.spare_capacity_mut()[..rows * row];
+        let is_streamed = out.total() >= STREAMED;
+        let memory = &mut out.spare()[..rows * row];
         let mut grid = Grid { memory, rows, row, done: 0, is_streamed };
         let written = write(&mut grid);
         if is_streamed {
@@ -51,7 +51,7 @@ impl Grid<'_> {
         assert_eq!(grid.done, row, "a strip is missing");
         // SAFETY: G1, all rows are written. No other grid can have taken this one's place: its lifetime is
         // unique.
-        unsafe { out.set_len(len) };
+        unsafe { out.advance(rows * row) };
         Ok(())
     }
 
@@ -139,13 +139,26 @@ mod stream {
 mod tests {
     use super::*;
 
+    fn append<E>(
+        out: &mut Vec<u8>,
+        rows: usize,
+        row: usize,
+        write: impl FnOnce(&mut Grid<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        Unwritten::append(out, rows * row, |mut part| {
+            Grid::append(&mut part, rows, row, write)?;
+            part.finish();
+            Ok(())
+        })
+    }
+
     #[test]
     fn what_goes_past_the_caches_is_there() {
         const ROW: usize = 3 * LINE + 8;
-        let mut out = Vec::with_capacity(STREAMED);
-        let rows = if cfg!(miri) { 9 } else { STREAMED / ROW };
+        let rows = if cfg!(miri) { 9 } else { STREAMED.div_ceil(ROW) };
+        let mut out = Vec::with_capacity(rows * ROW);
         let fill = |row: usize, at: usize| digit((row * 7 + at) % 251);
-        let append = Grid::append(&mut out, rows, ROW, |grid| {
+        let append = append(&mut out, rows, ROW, |grid| {
             for at in [0, LINE, 2 * LINE, ROW - LINE] {
                 grid.strip::<LINE, 1>(at, |row| {
                     [std::array::from_fn(|index| fill(row, at + index))]
@@ -165,36 +178,36 @@ mod tests {
         out.push(7);
         let line =
             |at: usize| move |row: usize| [[row, at], [row + 1, at]].map(|line| line.map(digit));
-        let append = Grid::append(&mut out, 3, 5, |grid| {
+        let appended = append(&mut out, 3, 5, |grid| {
             for at in [0, 2, 3] {
                 grid.strip::<2, 2>(at, line(at));
             }
             Ok::<(), ()>(())
         });
-        assert_eq!(append, Ok(()));
+        assert_eq!(appended, Ok(()));
         assert_eq!(out, [7, 0, 0, 0, 0, 3, 1, 0, 1, 1, 3, 2, 0, 2, 2, 3]);
-        let failed = Grid::append(&mut out, 3, 5, |_| Err("no"));
+        let failed = append(&mut out, 3, 5, |_| Err("no"));
         assert_eq!((failed, out.len()), (Err("no"), 16));
     }
 
     #[test]
     #[should_panic(expected = "a strip is missing")]
     fn what_is_not_written_is_not_there() {
-        let append = |grid: &mut Grid<'_>| {
+        let write = |grid: &mut Grid<'_>| {
             grid.strip::<4, 1>(0, |_| [[0; 4]]);
             Ok::<(), ()>(())
         };
-        let _ = Grid::append(&mut Vec::with_capacity(10), 2, 5, append);
+        let _ = append(&mut Vec::with_capacity(10), 2, 5, write);
     }
 
     #[test]
     #[should_panic(expected = "no such strip")]
     fn a_strip_leaves_no_gap() {
-        let append = |grid: &mut Grid<'_>| {
+        let write = |grid: &mut Grid<'_>| {
             grid.strip::<4, 1>(1, |_| [[0; 4]]);
             Ok::<(), ()>(())
         };
-        let _ = Grid::append(&mut Vec::with_capacity(10), 2, 5, append);
+        let _ = append(&mut Vec::with_capacity(10), 2, 5, write);
     }
 
     fn digit(number: usize) -> u8 {

@@ -5,8 +5,7 @@
 
 use super::counts::{Counts, Slot, ThreadSlots};
 use super::local::LOCAL;
-use crate::sync::Mutex;
-use crate::sync::atomic::AtomicIsize;
+use crate::{sync::Mutex, sync::atomic::AtomicIsize};
 
 /// Tensors that this library holds open, for leak tests; see [`live`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 use std::cell::Cell;
 
-use super::block_cache::BlockCache;
-use super::counts::Slot;
+use super::{block_cache::BlockCache, counts::Slot};
 
 pub(super) struct Local {
     /// The thread's slot of counters, from its first tensor until it ends; see `live`.

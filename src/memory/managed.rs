@@ -1,13 +1,12 @@
 //! The owning handle, for tensors of both ABIs and those that this crate exports.
 #![expect(unsafe_code, reason = "takes raw pointers over and gives them up")]
 
-use std::ptr::NonNull;
-use std::sync::Arc;
+use std::{ptr::NonNull, sync::Arc};
 
 use super::owner::{Abi, Owner};
 use super::pack::{self, Description};
 use super::view::{Flag, View};
-use crate::error::Error;
+use crate::Error;
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
 
 pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;

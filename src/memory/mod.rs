@@ -24,14 +24,15 @@ mod prototype;
 mod release;
 #[cfg(target_os = "linux")]
 mod retaining_allocator;
-mod run;
 mod share;
+mod unwritten;
 mod vector;
 mod view;
 mod zeroed;
 
 pub(crate) use adopt::adopt;
 pub(crate) use fresh::Fresh;
+pub(crate) use from_buffer::follows;
 pub(crate) use grid::Grid;
 pub use live::{Live, live};
 pub use managed::ManagedTensor;
@@ -39,9 +40,9 @@ pub(crate) use own::claim;
 pub(crate) use owner::{delete_legacy, delete_versioned};
 pub(crate) use pack::Description;
 pub(crate) use part::Index;
-pub(crate) use probe_alloc::{collect, probe_alloc, reserved, try_collect};
+pub(crate) use probe_alloc::{collect, probe_alloc, reserved, try_collect, zeros};
 pub(crate) use release::release_foreign;
 #[cfg(target_os = "linux")]
 pub use retaining_allocator::RetainingAllocator;
-pub(crate) use run::follows;
+pub(crate) use unwritten::Unwritten;
 pub(crate) use vector::Vector;

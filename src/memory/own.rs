@@ -6,14 +6,13 @@
 
 #![expect(unsafe_code, reason = "promises Arrow that memory is readable")]
 
-use std::collections::BTreeMap;
-use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::{collections::BTreeMap, mem};
 
 use arrow_buffer::Buffer;
 
 use super::fresh::Fresh;
-use crate::error::ExclusiveObstacle;
+use crate::ExclusiveObstacle;
 
 /// Owners of Arrow's buffers, by the address of the first byte. A fork can find this lock held only during
 /// an insertion or removal: no foreign code runs under it.

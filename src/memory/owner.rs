@@ -1,12 +1,9 @@
 //! The owner of a managed tensor, with the only calls of a deleter.
 #![expect(unsafe_code, reason = "reads foreign headers and calls deleters")]
 
-use std::mem;
-use std::ptr::NonNull;
+use std::{mem, ptr::NonNull};
 
-use super::live;
-use super::pack::Packed;
-use super::release::release_foreign;
+use super::{live, pack::Packed, release::release_foreign};
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
 /// Calls the deleter when it is dropped.

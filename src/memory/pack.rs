@@ -4,10 +4,7 @@
 use std::alloc::{Layout, handle_alloc_error};
 use std::ptr::NonNull;
 
-use super::block_cache::KEEP;
-use super::blocks;
-use super::live;
-use super::release::release;
+use super::{block_cache::KEEP, blocks, live, release::release};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,

@@ -4,9 +4,8 @@
 use std::sync::Arc;
 
 use super::ManagedTensor;
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::layout;
+use crate::{Error, layout};
 
 /// The index of a view along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

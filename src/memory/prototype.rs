@@ -4,9 +4,8 @@
 use std::ptr;
 
 use super::{Fresh, ManagedTensor, view::View};
-use crate::error::Error;
 use crate::ffi::{DLDevice, DLDeviceType, DLPackFlags, DLTensor};
-use crate::layout;
+use crate::{Error, layout};
 
 /// A device whose memory this crate never reads, so that a descriptor on it needs no memory.
 const NOWHERE: DLDevice = DLDevice { device_type: DLDeviceType::EXT_DEV, device_id: 0 };
@@ -35,7 +34,7 @@ impl ManagedTensor {
         };
         // SAFETY: the caller's promise for the shape; there are no strides and no memory.
         let view = unsafe { View::read(&raw const shell, false) }?;
-        let memory = Fresh::write::<u8>(view.nbytes(), |_zeros| ())?;
+        let memory = Fresh::write::<u8>(view.nbytes(), |_zeros| Ok(()))?;
         let strides = layout::row_major(view.shape());
         let flags = DLPackFlags::default();
         Self::from_fresh(memory, 0, view.dtype(), flags, view.shape(), &strides)

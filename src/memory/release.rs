@@ -11,8 +11,7 @@ use std::cell::RefCell;
 use std::mem::{self, ManuallyDrop};
 
 use super::local::LOCAL;
-use crate::fence;
-use crate::pending::PendingException;
+use crate::{fence, pending::PendingException};
 
 /// The depth of nested releases from which on they are postponed: more than programs have, and few enough for
 /// the smallest stacks of threads, 128 KiB, with the frames of other libraries in between.

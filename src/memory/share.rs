@@ -3,14 +3,10 @@
 
 use std::sync::Arc;
 
-use super::ManagedTensor;
-use super::managed::PADDED;
 use super::owner::{Abi, Owner};
 use super::pack::{self, Description};
-use super::view::Flag;
-use crate::error::Error;
-use crate::ffi::DLPackFlags;
-use crate::layout;
+use super::{ManagedTensor, managed::PADDED, view::Flag};
+use crate::{Error, ffi::DLPackFlags, layout};
 
 impl ManagedTensor {
     /// Another tensor over the same memory, which keeps this one alive. It has the producer's flags except

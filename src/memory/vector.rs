@@ -7,13 +7,11 @@ use std::ptr;
 
 use arrow_buffer::{Buffer, ScalarBuffer};
 
-use super::ManagedTensor;
-use super::owner::Owner;
 use super::pack::{self, Description, Packed};
 use super::view::{Flag, View};
-use crate::dtype::Element;
-use crate::error::Error;
+use super::{ManagedTensor, owner::Owner};
 use crate::ffi::{DLDataType, DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
+use crate::{Element, Error};
 
 /// Contiguous numbers, whose buffer may have other holders.
 #[derive(Clone, Copy)]

@@ -1,15 +1,11 @@
 //! The only reader of a `DLTensor`. It validates the descriptor once, into a type that later code can trust.
 #![expect(unsafe_code, reason = "dereferences a foreign descriptor")]
 
-use std::borrow::Cow;
 use std::ptr::{self, NonNull};
-use std::slice;
+use std::{borrow::Cow, slice};
 
-use crate::copy::CopyReason;
-use crate::dtype::Element;
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLTensor};
-use crate::layout;
+use crate::{CopyReason, Element, Error, layout};
 
 /// A descriptor that has been read once and found consistent.
 ///

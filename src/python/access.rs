@@ -1,23 +1,17 @@
 //! Access from Rust to the memory of a [`PyTensor`], which Python may write to.
 #![expect(unsafe_code, reason = "hands out memory that others write to")]
 
-use std::borrow::Cow;
-use std::cell::UnsafeCell;
-use std::fmt;
-use std::slice;
-use std::sync::Arc;
 #[cfg(target_has_atomic = "64")]
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
+use std::{borrow::Cow, cell::UnsafeCell, fmt, slice, sync::Arc};
 
 use arrow_schema::FieldRef;
 use pyo3::Python;
 
 use super::tensor::PyTensor;
-use crate::dtype::Element;
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice};
-use crate::memory::{self, ManagedTensor};
+use crate::{Element, Error, ManagedTensor, memory};
 
 /// Safe access to a tensor that Python holds too: its metadata, copies, read-only cells, which are read one
 /// value at a time, and addresses.

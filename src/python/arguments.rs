@@ -2,16 +2,10 @@
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, SchemaRef};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyTypeError, prelude::*};
 
-use super::array::PyArray;
-use super::imported::Imported;
-use super::protocols::is_arrow;
-use super::source;
-use super::table::table_schema;
-use crate::chunks::batch;
-use crate::export::Source;
+use super::{array::PyArray, imported::Imported, protocols::is_arrow, source, table::table_schema};
+use crate::{chunks::batch, export::Source};
 
 /// An argument that is Arrow data of one type in any number of arrays: chunked arrays, series, streams; an array is
 /// one chunk. A tensor is one too, copied.

@@ -6,11 +6,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
 use pyo3::prelude::*;
 
-use super::exchange::BorrowedTensor;
-use super::imported::Imported;
-use crate::error::Error;
-use crate::export;
-use crate::memory::Vector;
+use super::{exchange::BorrowedTensor, imported::Imported};
+use crate::{Error, export, memory::Vector};
 
 /// An Arrow array that also speaks DLPack.
 ///

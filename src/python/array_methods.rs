@@ -2,35 +2,23 @@
 
 use arrow_array::Array;
 use arrow_schema::DataType;
-use pyo3::exceptions::PyIndexError;
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::{exceptions::PyIndexError, intern, prelude::*};
 
-use super::array::PyArray;
-use super::arrow_capsule;
-use super::consume::Wanted;
-use super::error::Asked;
-use super::exchange;
-use super::expected::Expected;
-use super::fastcall;
+use super::consume::{Wanted, still_to_copy, take, take_by, take_mask};
 use super::field::{PyField, type_name};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
-use super::preview::preview;
 use super::protocols::{is_arrow, is_tensor};
 use super::request::{CopyArg, DeviceArg};
 use super::run::{exported, unlocked};
-use super::source;
 use super::table::{self, Data};
-use super::take::{still_to_copy, take, take_by, take_mask};
-use super::tensor::PyTensor;
-use super::{destination, pickle, values};
-use crate::error::Error;
-use crate::export::{self, ExportOptions, Source};
+use super::{
+    array::PyArray, arrow_capsule, destination, error::Asked, exchange, expected::Expected,
+    fastcall, pickle, preview::preview, source, tensor::PyTensor, values,
+};
+use crate::export::{self, Source};
 use crate::ffi::{DLDevice, DLPackFlags};
-use crate::import;
-use crate::memory::ManagedTensor;
-use crate::plan::Plan;
+use crate::{Error, ExportOptions, ManagedTensor, Plan, import};
 
 impl PyArray {
     /// [`crate::to_dlpack`] with default options, as an object for Python.

@@ -7,15 +7,12 @@
 //! declarations (`repr(C)`, "ABI-compatible" in its documentation): one can be read as the other.
 #![expect(unsafe_code, reason = "releases C structures, and reads them as arrow-rs's")]
 
-use std::collections::HashMap;
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::mem;
-use std::ptr;
+use std::{collections::HashMap, mem, ptr};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_schema::ArrowError;
-use arrow_schema::ffi::Flags;
+use arrow_schema::{ArrowError, ffi::Flags};
 
 /// A type; released when it is dropped, as the other structures are.
 #[repr(C)]

@@ -7,13 +7,9 @@ use std::ptr;
 
 use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyCapsule;
+use pyo3::{prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
-use super::arrow_c::Structure;
-use super::ffi_validate::field_from;
-use super::request::described;
+use super::{arrow_c::Structure, ffi_validate::field_from, request::described};
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
 pub(super) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {

@@ -4,27 +4,41 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{exceptions::PyTypeError, prelude::*};
 
-use super::array::PyArray;
-use super::error::placed;
-use super::options::{TypeArg, pointless};
-use super::request::{described, wrong};
-use super::run::unlocked;
-use super::take;
-use crate::error::{Error, Names};
-use crate::import::{self, ImportOptions};
-use crate::memory::ManagedTensor;
+use super::options::{ColumnsArg, TypeArg, pointless};
+use super::request::{CopyArg, described, wrong};
+use super::{array::PyArray, consume, error::placed, run::unlocked};
+use crate::{Error, ImportOptions, ManagedTensor, error::Names, import};
 
-/// Tensors as the columns of a table.
+/// record_batch(data, /, names=None, *, copy=None, type=None)
+/// --
+///
+/// Tensors as the columns of a table: an Array of structs, which Arrow libraries take as a record batch.
+///
+/// data: a dict from names to tensors whose rows lie along their first axis, or with names, a matrix, each
+/// column of which is one of the table. A pair (values, mask) in a dict, as to_tensor_dict gives them for
+/// nulls="mask", is a column with nulls. A matrix in column-major order is shared, others are copied once.
+/// copy, type: those of Array.from_dlpack, for each column.
+///
+/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+/// >>> columns = {"x": np.arange(2), "image": np.zeros((2, 8, 8), "uint8")}
+/// >>> pa.record_batch(arrow_dlpack.record_batch(columns)).schema.names
+/// ['x', 'image']
+/// >>> matrix = np.asfortranarray([[1.0, 2.0], [3.0, 4.0]])
+/// >>> pa.record_batch(arrow_dlpack.record_batch(matrix, names=["a", "b"])).to_pydict()
+/// {'a': [1.0, 3.0], 'b': [2.0, 4.0]}
+#[pyfunction]
+#[pyo3(signature = (data, /, names=None, *, copy=None, r#type=None), text_signature = None)]
 pub(super) fn record_batch(
     data: &Bound<'_, PyAny>,
-    names: Option<Vec<String>>,
-    copy: Option<bool>,
-    r#type: TypeArg,
+    names: Option<ColumnsArg>,
+    copy: Option<CopyArg>,
+    r#type: Option<TypeArg>,
 ) -> PyResult<PyArray> {
+    let (names, copy) = (names.map(|names| names.0), copy.map(|copy| copy.0));
+    let r#type = r#type.unwrap_or_default();
     let py = data.py();
     let batch = match (data.cast::<PyDict>(), names) {
         (Ok(columns), None) => {
@@ -45,7 +59,7 @@ pub(super) fn record_batch(
             unlocked(py, nbytes, || import::masked_record_batch(tensors, &options))?
         }
         (Err(_), Some(names)) => {
-            let matrix = take::take(data, None, copy)?;
+            let matrix = consume::take(data, None, copy)?;
             let options = r#type.import([&matrix], copy)?;
             unlocked(py, matrix.nbytes(), || import::columns(matrix, &names, &options))?
         }
@@ -74,28 +88,83 @@ fn column_of(
             let must = || wrong(&column, "a column is a tensor or a pair (values, mask)");
             let (values, mask) =
                 pair.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>().map_err(|_| must())?;
-            (values, Some(take::take_mask(&mask)?))
+            (values, Some(consume::take_mask(&mask)?))
         }
         Err(_) => (column, None),
     };
-    Ok((take::take(&values, None, copy)?, mask))
+    Ok((consume::take(&values, None, copy)?, mask))
+}
+
+/// from_ragged(values, offsets, /, *, type=None, copy=None, mask=None)
+/// --
+///
+/// Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
+///
+/// type: an Arrow type of the rows, such as pa.list_(pa.int64()), or pa.string() for values of uint8, or a
+/// representation of the lists' items; None for lists of what Array.from_dlpack makes of the values.
+/// copy: as in Array.from_dlpack. Offsets and texts are copied and then checked, because the producer could
+/// change them after the check; they are not copied if the producer flags them as a copy.
+/// mask: a tensor of booleans, False for the rows that are null.
+///
+/// Raises BufferError for offsets that are no offsets of the values, and bytes that are no UTF-8.
+///
+/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+/// >>> values, offsets = np.array([1, 2, 3]), np.array([0, 2, 2, 3], "int32")
+/// >>> pa.array(arrow_dlpack.from_ragged(values, offsets)).to_pylist()
+/// [[1, 2], [], [3]]
+#[pyfunction]
+#[pyo3(signature = (values, offsets, /, *, r#type=None, copy=None, mask=None), text_signature = None)]
+pub(super) fn from_ragged(
+    values: &Bound<'_, PyAny>,
+    offsets: &Bound<'_, PyAny>,
+    r#type: Option<TypeArg>,
+    copy: Option<CopyArg>,
+    mask: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyArray> {
+    let copy = copy.map(|copy| copy.0);
+    from_rows(values, offsets, mask, copy, r#type, import::ragged)
+}
+
+/// from_padded(values, lengths, /, *, type=None, mask=None)
+/// --
+///
+/// Lists from a tensor (rows, length, ...) whose rows are padded on the right, and a tensor of the rows' lengths:
+/// row i is values[i, :lengths[i]]. The way back from to_tensor with pad=. The values are copied.
+///
+/// type, mask: those of from_ragged.
+///
+/// Raises BufferError for lengths that are not of the rows, or are longer than they.
+///
+/// >>> import arrow_dlpack, numpy as np, pyarrow as pa
+/// >>> values = np.array([[1, 2], [0, 0], [3, 0]])
+/// >>> pa.array(arrow_dlpack.from_padded(values, np.array([2, 0, 1]))).to_pylist()
+/// [[1, 2], [], [3]]
+#[pyfunction]
+#[pyo3(signature = (values, lengths, /, *, r#type=None, mask=None), text_signature = None)]
+pub(super) fn from_padded(
+    values: &Bound<'_, PyAny>,
+    lengths: &Bound<'_, PyAny>,
+    r#type: Option<TypeArg>,
+    mask: Option<&Bound<'_, PyAny>>,
+) -> PyResult<PyArray> {
+    from_rows(values, lengths, mask, None, r#type, import::padded)
 }
 
 /// Lists, texts or binaries from values and offsets, or padded values and lengths.
-pub(super) fn from_rows(
+fn from_rows(
     values: &Bound<'_, PyAny>,
     bounds: &Bound<'_, PyAny>,
     mask: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
-    r#type: TypeArg,
+    r#type: Option<TypeArg>,
     import: impl FnOnce(ManagedTensor, ManagedTensor, Option<ManagedTensor>, &ImportOptions) -> Imported
     + Send,
 ) -> PyResult<PyArray> {
     let py = values.py();
-    let values = take::take(values, None, copy)?;
-    let bounds = take::take(bounds, None, copy)?;
-    let mask = mask.map(take::take_mask).transpose()?;
-    let options = r#type.import([&values], copy)?;
+    let values = consume::take(values, None, copy)?;
+    let bounds = consume::take(bounds, None, copy)?;
+    let mask = mask.map(consume::take_mask).transpose()?;
+    let options = r#type.unwrap_or_default().import([&values], copy)?;
     // The offsets are checked, and so are the values if they are texts.
     let nbytes = values.nbytes().saturating_add(bounds.nbytes());
     let (array, field) = unlocked(py, nbytes, || import(values, bounds, mask, &options))?;

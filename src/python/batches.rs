@@ -3,40 +3,27 @@
 //! `iter_batches` of the Python package checks the arguments and opens one; `crate::batches` cuts, shuffles and
 //! reads ahead. This module adds what Python needs: signals, forks, progress, and the interpreter's end.
 
-use std::iter;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::task::Poll;
-use std::time::Duration;
-use std::{mem, process};
+use std::{mem, process, task::Poll, time::Duration};
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{FieldRef, Schema};
+use arrow_array::RecordBatch;
+use arrow_schema::Schema;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
-use pyo3::intern;
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::{intern, prelude::*, types::PyDict};
 
-use super::array::PyArray;
-use super::error::Asked;
 use super::forms::{FormsArg, into_python};
-use super::imported::Imported;
-use super::interrupt::Interrupt;
-use super::names::refuse_twice;
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
-use super::request::CopyArg;
-use super::tensor::PyTensor;
-use super::{source, table};
+use super::{
+    array::PyArray, batch_source::chunks_of, error::Asked, interrupt::Interrupt,
+    names::refuse_twice, request::CopyArg, table, tensor::PyTensor,
+};
 use crate::batches::{Batch, BatchOptions, Batches, Queue, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
-use crate::error::{Error, ReaderError};
-use crate::memory::ManagedTensor;
-use crate::pending::PendingException;
+use crate::{Error, ManagedTensor, ReaderError, pending::PendingException};
 
 /// The interval between checks for signals, such as Ctrl-C.
 const A_WHILE: Duration = Duration::from_millis(50);
-
-/// Chunks in order, each with the number of bytes that were moved to align it.
-type ArrayChunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
 
 /// A [`Resume`].
 type ResumeArg = (usize, usize, u64);
@@ -56,6 +43,8 @@ pub(super) struct PyBatches {
     batches: Mutex<Batches>,
     /// Streams do not survive a fork, nor do threads.
     process: u32,
+    /// Whether a thread that reads them should stop.
+    is_stopped: AtomicBool,
     progress: Option<Py<PyAny>>,
     /// The dictionary columns.
     coded: Vec<Arc<Coded>>,
@@ -77,8 +66,12 @@ impl PyBatches {
         let next = match &mut batches.state {
             State::Here(pipeline) => py.detach(|| {
                 let mut interrupt = Interrupt::new();
-                let signal = |error| Error::Reader(ReaderError::new(error));
-                pipeline.next(&mut || interrupt.step().map_err(signal)).map_err(refused)
+                let mut pause = || match self.is_stopped.load(Ordering::Relaxed) {
+                    true => Err(ending()),
+                    false => interrupt.step(),
+                };
+                let stopped = |error| Error::Reader(ReaderError::new(error));
+                pipeline.next(&mut || pause().map_err(stopped)).map_err(refused)
             }),
             // The batches continue: another thread reads them.
             State::Ahead(ahead) if ahead.0.is_own_thread() => {
@@ -123,6 +116,11 @@ impl PyBatches {
             return Ok(());
         }
         self.end(py, self.lock()?)
+    }
+
+    /// Lets a thread that reads them stop after the source's current batch, without waiting for it.
+    fn _stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -274,9 +272,7 @@ pub(super) fn _open_batches(
     options.columns = columns.map(|columns| columns.0);
     options.label = label;
     options.resume = resume.map(|(rows, left, random)| Resume { rows, left, random });
-    if let Some(forms) = forms {
-        forms.add_to(&mut options);
-    }
+    options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let wanted = options.wanted().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;
@@ -313,7 +309,13 @@ pub(super) fn _open_batches(
         read_ahead(&mut batches, prefetch)?;
     }
     let coded = batches.coded.clone();
-    Ok(PyBatches { batches: Mutex::new(batches), process: process::id(), progress, coded })
+    Ok(PyBatches {
+        batches: Mutex::new(batches),
+        process: process::id(),
+        is_stopped: AtomicBool::new(false),
+        progress,
+        coded,
+    })
 }
 
 /// The state of a shuffle after some batches: the positions of its pool's rows in the source, how many rows were read,
@@ -332,19 +334,4 @@ pub(super) fn _resume_shuffle(
     let count = [i64::try_from(rows).map_err(|_| Error::Overflow("number of rows"))?];
     let positions = PyTensor::from(ManagedTensor::from_vec(positions, &count)?);
     Ok(Some((positions, read, (rows, left, random))))
-}
-
-/// The data of a source, as a stream or as arrays, and its type.
-fn chunks_of(
-    source: &Bound<'_, PyAny>,
-    wanted: Option<&[String]>,
-) -> PyResult<(ArrayChunks, FieldRef)> {
-    if let Some(mut stream) = source::open(source, wanted)? {
-        let field = Arc::clone(&stream.field);
-        let failed = |error: String| Error::Reader(ReaderError::new(error));
-        let chunks = iter::from_fn(move || stream.next().map_err(failed).transpose());
-        return Ok((Box::new(chunks), field));
-    }
-    let Imported { chunks, field, moved, .. } = source::import(source, wanted)?;
-    Ok((Box::new(chunks.into_iter().map(move |chunk| Ok((chunk, moved)))), field))
 }

@@ -5,8 +5,9 @@
 //! This module lists casts pair by pair, at every depth of the requested type. A cast that is not listed
 //! has no bound, and is refused.
 
-use arrow_array::cast::AsArray;
-use arrow_array::{AnyDictionaryArray, Array, ArrayRef, GenericListViewArray, OffsetSizeTrait};
+use arrow_array::{
+    AnyDictionaryArray, Array, ArrayRef, GenericListViewArray, OffsetSizeTrait, cast::AsArray,
+};
 use arrow_schema::{DataType, FieldRef, Fields};
 
 use crate::chunks::size::{self, Sizes};

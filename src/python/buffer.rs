@@ -7,16 +7,11 @@
 use std::ffi::{CStr, c_int};
 use std::ptr::{self, NonNull};
 
-use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_buffer, Py_ssize_t};
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyBufferError, prelude::*};
 
-use super::buffer_import::MAX_NDIM;
-use super::item;
-use super::tensor::PyTensor;
-use crate::error::Error;
-use crate::layout;
-use crate::memory::ManagedTensor;
+use super::{buffer_import::MAX_NDIM, item, tensor::PyTensor};
+use crate::{Error, ManagedTensor, layout};
 
 /// Fills `view` as `flags` ask; it then owns a reference to the tensor, which keeps the memory.
 ///

@@ -14,16 +14,12 @@ use std::ffi::{CStr, c_int};
 use std::ptr::{self, NonNull};
 use std::slice;
 
-use pyo3::exceptions::PyBufferError;
 use pyo3::ffi::{self, Py_buffer, Py_ssize_t};
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use super::item;
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
-use crate::layout;
-use crate::memory::{Description, ManagedTensor};
-use crate::pending::PendingException;
+use crate::{Error, ManagedTensor, layout, memory::Description, pending::PendingException};
 
 /// `PyBUF_MAX_NDIM`, and NumPy's limit.
 pub(super) const MAX_NDIM: usize = 64;

@@ -5,20 +5,16 @@
 #![expect(unsafe_code, reason = "passes raw pointers through PyCapsule")]
 
 use std::ffi::{CStr, c_void};
-use std::marker::PhantomData;
-use std::ptr;
+use std::{marker::PhantomData, ptr};
 
-use pyo3::exceptions::PyBufferError;
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::sync::critical_section::with_critical_section;
-use pyo3::types::PyCapsule;
+use pyo3::{
+    exceptions::PyBufferError, ffi, prelude::*, sync::critical_section::with_critical_section,
+    types::PyCapsule,
+};
 
 use super::request::described;
-use crate::error::Error;
-use crate::fence::fenced;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::{self, ManagedTensor};
+use crate::{Error, ManagedTensor, fence::fenced, memory};
 
 /// The differences between capsules of the two ABIs.
 ///

@@ -1,19 +1,18 @@
-//! Asks a producer for its tensor.
+//! Asks a producer for its tensor, in CPU-readable memory where the CPU has to read it.
 
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError, PyValueError};
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
+use pyo3::{intern, prelude::*};
 
-use super::expected::Expected;
 use super::interpreter::{call, calling};
-use super::protocols::attribute;
-use super::request::{self, DlDeviceArg, described, type_name};
-use super::run::unlocked;
-use super::{capsule, exchange, hidden, vectorcall};
-use crate::error::Error;
+use super::protocols::{attribute, is_arrow};
+use super::request::{self, DlDeviceArg, Request, described, type_name};
+use super::{
+    capsule, error::placed, exchange, expected::Expected, hidden, run::unlocked, table::Data,
+    tensor::PyTensor, vectorcall,
+};
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
-use crate::memory::ManagedTensor;
+use crate::{Error, ManagedTensor};
 
 /// A producer's capsule, and whether the producer accepted the arguments.
 pub(super) struct Answer<'py> {
@@ -25,19 +24,13 @@ pub(super) struct Answer<'py> {
 ///
 /// A producer that predates the keywords raises `TypeError` for them, and is called again without. It cannot
 /// honour a keyword that it did not get: where the keyword matters, its answer is refused.
-pub(super) fn ask<'py>(
-    x: &Bound<'py, PyAny>,
-    stream: Option<Bound<'py, PyAny>>,
-    max_version: Option<DLPackVersion>,
-    copy: Option<bool>,
-    device: Option<DLDevice>,
-) -> PyResult<Answer<'py>> {
+pub(super) fn ask<'py>(x: &Bound<'py, PyAny>, request: Request<'py>) -> PyResult<Answer<'py>> {
     let py = x.py();
-    let synchronises = stream.is_some();
-    let usual = stream.is_none() && device.is_none() && copy.is_none();
-    let is_newest = max_version == Some(DLPackVersion::CURRENT);
+    let (copy, synchronises) = (request.copy, request.stream.is_some());
+    let is_newest = request.max_version == Some(DLPackVersion::CURRENT);
+    let is_usual = is_newest && request.dl_device.is_none() && copy.is_none() && !synchronises;
     let _level = capsule::Level::enter(py)?;
-    let first = if usual && is_newest { calling(|| vectorcall::ask(x)) } else { None };
+    let first = if is_usual { calling(|| vectorcall::ask(x)) } else { None };
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)
     } else {
@@ -46,7 +39,7 @@ pub(super) fn ask<'py>(
         let first = if let Some(answer) = first {
             answer
         } else {
-            call(&method, Some(&request::keywords(py, stream, max_version, device, copy)?))
+            call(&method, Some(&request.keywords(py)?))
         };
         match first {
             // If its refusal is itself a TypeError, the second call raises it again.
@@ -111,8 +104,9 @@ impl Wanted {
             return self.fulfil(x.py(), capsule::take(capsule)?, false);
         }
         hidden::refuse(x)?;
-        let version = Some(DLPackVersion::CURRENT);
-        let answer = ask(x, None, version, self.copy, self.device);
+        let Self { copy, device: dl_device, .. } = self;
+        let max_version = Some(DLPackVersion::CURRENT);
+        let answer = ask(x, Request { stream: None, max_version, dl_device, copy });
         let answer = answer.map_err(|error| self.elsewhere(x, error))?;
         self.fulfil(x.py(), capsule::take(&answer.capsule)?, answer.understood)
     }
@@ -180,4 +174,53 @@ pub(super) fn device_of(x: &Bound<'_, PyAny>) -> PyResult<Option<DLDevice>> {
         Some(method) => Ok(Some(method.call0()?.extract::<DlDeviceArg>()?.0)),
         None => Ok(None),
     }
+}
+
+/// A producer's tensor, in memory that the CPU can read.
+pub(super) fn take(
+    x: &Bound<'_, PyAny>,
+    device: Option<DLDevice>,
+    copy: Option<bool>,
+) -> PyResult<ManagedTensor> {
+    if let Some(device) = device.filter(|device| !device.is_host_readable()) {
+        return Err(PyBufferError::new_err(format!(
+            "an Arrow array is on the CPU, so device cannot be {device}: leave it out, or take a tensor with \
+             Tensor.from_dlpack"
+        )));
+    }
+    take_by(x, device, copy, Wanted::take)
+}
+
+pub(super) fn take_by(
+    x: &Bound<'_, PyAny>,
+    device: Option<DLDevice>,
+    copy: Option<bool>,
+    by: impl FnOnce(Wanted, &Bound<'_, PyAny>) -> PyResult<ManagedTensor>,
+) -> PyResult<ManagedTensor> {
+    let asked = Wanted { device, copy: copy.filter(|&copy| !copy), host_readable_is_cpu: true };
+    let tensor = by(asked, x)?;
+    let readable = tensor.device().is_host_readable();
+    if !readable && device.is_none() && !x.is_instance_of::<PyCapsule>() {
+        if copy == Some(false) {
+            return Err(Error::UnreadableDevice { device: tensor.device() }.into());
+        }
+        return Wanted { device: Some(DLDevice::CPU), ..asked }.take(x);
+    }
+    Ok(tensor)
+}
+
+/// A mask: a tensor, or Arrow's booleans.
+pub(super) fn take_mask(mask: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
+    let py = mask.py();
+    let taken = if !mask.is_instance_of::<PyTensor>() && is_arrow(mask)? {
+        Data::read(mask, None).and_then(|mask| mask.to_managed(py))
+    } else {
+        take(mask, None, None)
+    };
+    taken.map_err(|error| placed(py, "mask", error))
+}
+
+/// What is left of `copy`: a requested copy is made here, unless the producer made one.
+pub(super) fn still_to_copy(tensor: &ManagedTensor, copy: Option<bool>) -> Option<bool> {
+    copy.filter(|&copy| !(copy && tensor.flags().contains(DLPackFlags::IS_COPIED)))
 }

@@ -8,9 +8,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::bound::{self, item_of};
 use super::ffi_validate::{Checked, fenced};
@@ -100,10 +98,8 @@ fn cast(array: &dyn Array, wanted: &DataType) -> Checked<ArrayRef> {
 
 /// Whether both are instants of the same unit, which are the same numbers in every zone.
 fn is_other_zone(one: &DataType, other: &DataType) -> bool {
-    match (one, other) {
-        (DataType::Timestamp(one, Some(_)), DataType::Timestamp(other, Some(_))) => one == other,
-        _ => false,
-    }
+    use DataType::Timestamp;
+    matches!((one, other), (Timestamp(one, Some(_)), Timestamp(other, Some(_))) if one == other)
 }
 
 /// Whether the fields of structs have the same names, which arrow's casts, going by position, ignore.

@@ -1,69 +1,67 @@
 //! `dtype=`: an element type, in any library's spelling.
 
 use arrow_schema::{DataType, Field};
-use pyo3::exceptions::PyValueError;
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType};
+use pyo3::{exceptions::PyValueError, intern, prelude::*};
 
-use super::arrow_capsule;
-use super::field::type_name;
-use super::item;
-use super::protocols::attribute;
-use super::request::wrong;
-use crate::error::Error;
-use crate::extension::Extension;
+use super::request::{argument, wrong};
+use super::{arrow_capsule, field::type_name, item, protocols::attribute};
 use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::{Error, extension::Extension};
+
+argument!(DtypeArg(DLDataType) = dtype);
 
 /// A name, NumPy's short code, or a dtype object of Python, Arrow, NumPy, PyTorch, JAX, polars or pandas.
-pub(super) struct DtypeArg(pub(super) DLDataType);
-
-impl<'py> FromPyObject<'_, 'py> for DtypeArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let py = object.py();
-        if object.is_instance_of::<PyString>() {
-            return of_text(&object, &object.extract::<String>()?).map(Self);
-        }
-        if let Ok(class) = object.cast::<PyType>() {
-            if let Some(dtype) = of_class(&class)? {
-                return Ok(Self(dtype));
-            }
-        }
-        if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_schema__"))? {
-            // polars' and JAX's dtypes are classes, on which the attribute is an unbound method.
-            if !object.is_instance_of::<PyType>() {
-                let capsule = method.call0()?.cast_into::<PyCapsule>()?;
-                return of_arrow(&arrow_capsule::schema_of(&capsule)?).map(Self);
-            }
-        }
-        // pandas' extension dtypes.
-        let inner = object.getattr_opt(intern!(py, "numpy_dtype"))?;
-        let object = inner.unwrap_or_else(|| object.to_owned());
-        if object
-            .getattr_opt(intern!(py, "isnative"))?
-            .is_some_and(|native| native.is_truthy().is_ok_and(|native| !native))
-        {
-            return Err(foreign_order(&object));
-        }
-        let mut name = attribute(&object, intern!(py, "name"))?;
-        if name.is_none() {
-            name = attribute(&object, intern!(py, "__name__"))?;
-        }
-        // PyTorch's have neither, and the text "torch.float32".
-        let name = name.as_ref().unwrap_or(&object).str()?.to_string();
-        let name = name.rsplit('.').next().unwrap_or_default();
-        if let Ok(dtype) = name.parse() {
-            return Ok(Self(dtype));
-        }
-        // polars has "Float32" and "Boolean".
-        let lower = match name {
-            "Boolean" => "bool".to_owned(),
-            _ => name.to_ascii_lowercase(),
-        };
-        lower.parse().map(Self).map_err(|_| unknown(name))
+fn dtype(object: &Bound<'_, PyAny>) -> PyResult<DLDataType> {
+    let py = object.py();
+    if object.is_instance_of::<PyString>() {
+        return of_text(object, &object.extract::<String>()?);
     }
+    if let Ok(class) = object.cast::<PyType>() {
+        if let Some(dtype) = of_class(class)? {
+            return Ok(dtype);
+        }
+    }
+    if let Some(method) = object.getattr_opt(intern!(py, "__arrow_c_schema__"))? {
+        // polars' and JAX's dtypes are classes, on which the attribute is an unbound method.
+        if !object.is_instance_of::<PyType>() {
+            let capsule = method.call0()?.cast_into::<PyCapsule>()?;
+            return of_arrow(&arrow_capsule::schema_of(&capsule)?);
+        }
+    }
+    // pandas' extension dtypes.
+    let inner = object.getattr_opt(intern!(py, "numpy_dtype"))?;
+    let object = inner.as_ref().unwrap_or(object);
+    if object
+        .getattr_opt(intern!(py, "isnative"))?
+        .is_some_and(|native| native.is_truthy().is_ok_and(|native| !native))
+    {
+        return Err(foreign_order(object));
+    }
+    let mut name = attribute(object, intern!(py, "name"))?;
+    if name.is_none() {
+        name = attribute(object, intern!(py, "__name__"))?;
+    }
+    // PyTorch's have neither, and the text "torch.float32".
+    let name = name.as_ref().unwrap_or(object).str()?.to_string();
+    let name = name.rsplit('.').next().unwrap_or_default();
+    if let Ok(dtype) = name.parse() {
+        return Ok(dtype);
+    }
+    // polars has "Float32" and "Boolean".
+    let lower = match name {
+        "Boolean" => "bool".to_owned(),
+        _ => name.to_ascii_lowercase(),
+    };
+    lower.parse().map_err(|_| unknown(name))
+}
+
+/// The name of a dtype, however it is spelled.
+#[pyfunction]
+#[pyo3(signature = (dtype, /))]
+#[expect(clippy::needless_pass_by_value, reason = "an argument")]
+pub(super) fn _dtype_name(dtype: DtypeArg) -> String {
+    dtype.0.to_string()
 }
 
 /// NumPy's aliases of its dtypes, except those that other libraries use for a different dtype.
@@ -135,8 +133,8 @@ fn of_arrow(field: &std::sync::Arc<Field>) -> PyResult<DLDataType> {
     dtype.ok_or_else(|| {
         let found = type_name(field);
         PyValueError::new_err(format!(
-            "{found} is no dtype: Arrow's integers, floats and booleans are (times and decimals have their \
-             integers with physical=True)"
+            "{found} is no dtype: Arrow's integers, floats and booleans are (decimals are numbers with \
+             dtype=\"float64\", and times have their integers with physical=True)"
         ))
     })
 }

@@ -1,17 +1,12 @@
 //! The elements of a tensor as Python numbers.
 
 use arrow_buffer::{ArrowNativeType, Buffer};
-use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyList};
+use pyo3::{IntoPyObjectExt, prelude::*};
 
 use super::run::unlocked;
-use crate::error::Error;
-use crate::ffi::DLDataTypeCode;
-use crate::kernels;
-use crate::layout;
-use crate::memory::{self, ManagedTensor};
+use crate::{Error, ManagedTensor, ffi::DLDataTypeCode, kernels, layout, memory};
 
 /// Bytes of an empty Python list, and of the pointer to it.
 const LIST: usize = 64;

@@ -4,13 +4,11 @@ use arrow_schema::DataType;
 use pyo3::exceptions::{
     PyBufferError, PyKeyError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError,
 };
-use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
+use pyo3::{prelude::*, sync::PyOnceLock};
 
 use super::bound::list_of;
-use crate::error::{Count, Error, ReaderError};
-use crate::export;
+use crate::{Error, ReaderError, error::Count, export};
 
 /// `UnsupportedError(BufferError, TypeError)`: a refusal that no keyword can change. It is a
 /// `TypeError` because pyarrow raises one, and code written for pyarrow catches it.
@@ -60,7 +58,7 @@ fn raised(error: &ReaderError) -> PyErr {
 }
 
 /// Hints of Rust's errors, and the hints that replace them in Python.
-const WAYS_OUT: [(&str, &str); 15] = [
+const WAYS_OUT: [(&str, &str); 17] = [
     (
         "choose a fill value, NaN or a mask by ExportOptions::with_nulls",
         "pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged",
@@ -70,6 +68,11 @@ const WAYS_OUT: [(&str, &str); 15] = [
         "pass a fill value or \"nan\" as nulls= (\"mask\" is of the rows)",
     ),
     ("use ExportOptions::with_physical for its", "pass physical=True to to_tensor for its"),
+    (
+        "ask for List or LargeList of the items' type, or for a text or binary type",
+        "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type",
+    ),
+    ("ask for dtype float64", "pass dtype=\"float64\""),
     ("ask for int64 offsets", "pass offset_type=\"int64\""),
     (
         "a table without columns has no element type",
@@ -156,16 +159,22 @@ impl Asked {
     /// The hint for a type, if it differs from that for a single array.
     fn way_out(self, data_type: &DataType) -> Option<&'static str> {
         match (self, data_type) {
-            (Self::Tensor | Self::Batches, DataType::Struct(_)) => {
+            (Self::Batches, DataType::Struct(_)) => Some(
+                "name its fields in columns=, as \"a.b\" is field b of column a, or flatten it first, as pyarrow's \
+                 table.flatten() and polars' unnest do",
+            ),
+            (Self::Tensor, DataType::Struct(_)) => {
                 Some("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
             }
             (Self::Batches, list) if list_of(list).is_some() => Some(
-                "its rows may differ in length: leave it out with columns=, or cast it to a fixed-size list if \
-                 they do not",
+                "its rows may differ in length: take it as Dense() if they do not, or leave it out with columns=",
             ),
             (Self::Batches, text) if text.is_string() => Some(
-                "leave it out with columns=, hand it on as Arrow data with AsArrow(), or dictionary_encode it, for \
-                 codes with physical=True",
+                "make codes of it with Categories([...]), hand it on as Arrow data with AsArrow(), or leave it out with \
+                 columns=",
+            ),
+            (Self::Batches, DataType::Decimal128(..) | DataType::Decimal256(..)) => Some(
+                "pass dtype=\"float64\", or Cast(\"float64\") for it alone, as for a label, which dtype= is not of",
             ),
             (Self::Batches, DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {
                 Some("leave it out with columns=, or hand it on as Arrow data with AsArrow()")
@@ -193,6 +202,13 @@ impl Asked {
             (Self::Batches, Error::UnsupportedType { .. }) => {
                 Some(format!("{}, or hand it on with AsArrow()", in_python(error.clone())))
             }
+            (
+                Self::Batches,
+                Error::NotJustNumbers { data_type: data_type @ DataType::Dictionary(..), dtype },
+            ) => Some(format!(
+                "{data_type} is not just a number: make codes of it with Categories([...]), hand it on as Arrow \
+                 data with AsArrow(), or pass physical=True for its {dtype} values"
+            )),
             (
                 _,
                 Error::Nulls { .. }

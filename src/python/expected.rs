@@ -1,15 +1,12 @@
 //! The error for an object that is neither Arrow data nor a tensor, with a way to make one from it.
 
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
 use pyo3::types::{
     PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PyRange, PySet, PyString,
     PyTuple, PyType,
 };
+use pyo3::{exceptions::PyTypeError, prelude::*};
 
-use super::buffer_import;
-use super::protocols::is_arrow;
-use super::request::type_name;
+use super::{buffer_import, protocols::is_arrow, request::type_name};
 
 /// What a function accepts.
 #[derive(Clone, Copy, PartialEq)]

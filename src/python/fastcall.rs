@@ -9,18 +9,15 @@ use std::ffi::{CStr, c_int};
 use std::slice;
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::pyclass::boolean_struct::True;
-use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
-use pyo3::{Borrowed, PyClass};
+use pyo3::{
+    Borrowed, PyClass, ffi, prelude::*, pyclass::boolean_struct::True, sync::PyOnceLock,
+    types::PyString,
+};
 
 use super::capsule;
-use super::request::{CopyArg, DlDeviceArg, VersionArg};
-use crate::fence::fenced;
-use crate::ffi::{DLDevice, DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::ManagedTensor;
+use super::request::{CopyArg, DlDeviceArg, Request, VersionArg};
+use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
+use crate::{ManagedTensor, fence::fenced};
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {
@@ -36,14 +33,6 @@ pub(super) trait Produces: PyClass<Frozen = True> + Sync {
 
     /// `__dlpack__` with any arguments.
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>>;
-}
-
-/// The arguments of `__dlpack__`.
-pub(super) struct Request<'py> {
-    pub(super) stream: Option<Bound<'py, PyAny>>,
-    pub(super) max_version: Option<DLPackVersion>,
-    pub(super) dl_device: Option<DLDevice>,
-    pub(super) copy: Option<bool>,
 }
 
 /// The descriptor of a class's `__dlpack__`.

@@ -6,8 +6,7 @@
 //! of the time for a batch of a thousand columns, and takes some valid arrays for others.
 #![expect(unsafe_code, reason = "takes foreign structures over")]
 
-use std::ptr::NonNull;
-use std::sync::Arc;
+use std::{ptr::NonNull, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, StructArray, make_array, new_empty_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
@@ -16,8 +15,10 @@ use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
 use super::arrow_c::ArrowArray;
 use super::ffi_known::{Known, OwnedArray};
-use super::ffi_validate::{Checked, are_texts, check_array, child_types, fenced, runs_of};
-use crate::{import, memory};
+use super::ffi_validate::{Checked, are_texts, check_array, fenced, runs_of};
+use crate::{import, memory, possible::child_types};
+
+type Made<T = ArrayRef> = Result<T, ArrowError>;
 
 /// Takes over an array structure, and returns how many bytes of it are not aligned to their values, which
 /// are moved. Numeric arrays are checked in constant time, apart from a count of nulls if there are any;
@@ -52,12 +53,7 @@ impl<'a> Part<'a> {
     ///
     /// The structure is the owner's or below it, meets S1 and has passed [`check_array`] for this type; it has these
     /// rows.
-    unsafe fn rows(
-        self,
-        data_type: &DataType,
-        from: usize,
-        len: usize,
-    ) -> Result<ArrayRef, ArrowError> {
+    unsafe fn rows(self, data_type: &DataType, from: usize, len: usize) -> Made {
         use DataType::{Binary, Dictionary, LargeBinary, LargeUtf8, Struct, Utf8};
         if len == 0 && !data_type.is_nested() && !matches!(data_type, Dictionary(..)) {
             return Ok(new_empty_array(data_type));
@@ -86,12 +82,7 @@ impl<'a> Part<'a> {
     /// # Safety
     ///
     /// That of [`rows`](Self::rows).
-    unsafe fn structs(
-        self,
-        fields: &Fields,
-        from: usize,
-        len: usize,
-    ) -> Result<ArrayRef, ArrowError> {
+    unsafe fn structs(self, fields: &Fields, from: usize, len: usize) -> Made {
         // SAFETY: the caller's promise; structs have a validity.
         let nulls = unsafe { self.nulls(from, len) };
         let start = self.array.offset() + from;
@@ -121,12 +112,7 @@ impl<'a> Part<'a> {
     /// # Safety
     ///
     /// That of [`rows`](Self::rows).
-    unsafe fn others(
-        self,
-        data_type: &DataType,
-        from: usize,
-        len: usize,
-    ) -> Result<ArrayRef, ArrowError> {
+    unsafe fn others(self, data_type: &DataType, from: usize, len: usize) -> Made {
         let start = self.array.offset() + from;
         let layout = layout(data_type);
         // SAFETY: the caller's promise.
@@ -162,7 +148,7 @@ impl<'a> Part<'a> {
         layout: &DataTypeLayout,
         start: usize,
         len: usize,
-    ) -> Result<Vec<Buffer>, ArrowError> {
+    ) -> Made<Vec<Buffer>> {
         use DataType::{LargeList, List, Map};
         let items = len + usize::from(matches!(data_type, List(_) | LargeList(_) | Map(..)));
         let before = usize::from(layout.can_contain_null_mask);
@@ -203,7 +189,7 @@ impl<'a> Part<'a> {
         data_type: &DataType,
         start: usize,
         len: usize,
-    ) -> Result<Vec<ArrayData>, ArrowError> {
+    ) -> Made<Vec<ArrayData>> {
         let per_row = match data_type {
             DataType::FixedSizeList(_, size) => Some(usize::try_from(*size).unwrap_or(0)),
             DataType::Union(_, UnionMode::Sparse) => Some(1),
@@ -240,7 +226,7 @@ impl<'a> Part<'a> {
     /// # Safety
     ///
     /// That of [`rows`](Self::rows).
-    unsafe fn whole(self, data_type: &DataType) -> Result<ArrayData, ArrowError> {
+    unsafe fn whole(self, data_type: &DataType) -> Made<ArrayData> {
         let part = Part { known: None, ..self };
         // SAFETY: the caller's promise.
         let import = || unsafe { part.rows(data_type, 0, self.array.len()) };
@@ -264,7 +250,7 @@ impl<'a> Part<'a> {
         data_type: &DataType,
         from: usize,
         len: usize,
-    ) -> Result<ArrayRef, ArrowError> {
+    ) -> Made {
         let (start, end) = (self.array.offset() + from, self.array.offset() + self.array.len());
         // SAFETY: the caller's promise; it has been checked that the offsets are there and aligned, and that the last is
         // not negative, which says how many bytes there are.
@@ -340,7 +326,7 @@ impl<'a> Part<'a> {
 }
 
 /// The buffer of so many bytes; an empty one, if it needs none, because the pointer may be anything then.
-fn or_empty(buffer: Option<Buffer>, len: usize) -> Result<Buffer, ArrowError> {
+fn or_empty(buffer: Option<Buffer>, len: usize) -> Made<Buffer> {
     if len == 0 {
         return Ok(MutableBuffer::new(0).into());
     }

@@ -5,8 +5,7 @@
 #![expect(unsafe_code, reason = "reads foreign structures")]
 
 use std::cell::{Cell, RefCell};
-use std::mem;
-use std::sync::Arc;
+use std::{mem, sync::Arc};
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{ArrowError, DataType};

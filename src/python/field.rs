@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use arrow_schema::FieldRef;
-use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::{prelude::*, types::PyCapsule};
 
 use super::destination;
 

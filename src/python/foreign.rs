@@ -1,18 +1,13 @@
 //! `asdlpack`: a tensor of any object that exposes its memory.
 
-use pyo3::intern;
-use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::{intern, prelude::*, types::PyCapsule};
 
-use super::capsule::Level;
-use super::expected::Expected;
 use super::protocols::{attribute, is_arrow};
-use super::request::CopyArg;
-use super::run::unlocked;
-use super::table::Data;
-use super::tensor::PyTensor;
-use super::{buffer_import, hidden, interface};
-use crate::export::ExportOptions;
+use super::{
+    buffer_import, capsule::Level, expected::Expected, hidden, interface, request::CopyArg,
+    run::unlocked, table::Data, tensor::PyTensor,
+};
+use crate::ExportOptions;
 
 /// asdlpack(obj, /, *, copy=None)
 /// --

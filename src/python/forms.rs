@@ -1,43 +1,27 @@
 //! Forms of columns in batches: the argument `forms`, and what each becomes in Python.
 
 use arrow_array::Array;
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::array::PyArray;
-use super::options::{DtypeArg, NullsArg, PadArg};
-use super::request::wrong;
-use super::rows;
-use super::tensor::PyTensor;
-use crate::batches::{
-    Batch, BatchColumn, BatchOptions, BatchTensor, ColumnOptions, Features, Form,
-};
+use super::options::{DtypeArg, LengthArg, NullsArg, PadArg, choice};
+use super::request::{argument, wrong};
+use super::{array::PyArray, rows, tensor::PyTensor};
+use crate::batches::{Batch, BatchColumn, BatchTensor, ColumnOptions, Features, Form};
 use crate::export::{Longer, PadOptions, Side};
 
+argument!(FormsArg(Vec<(String, ColumnOptions)>) = forms);
+
 /// `forms`: by the names of columns, the tuples that `_core.pyi` lists.
-pub(super) struct FormsArg(Vec<(String, ColumnOptions)>);
-
-impl<'py> FromPyObject<'_, 'py> for FormsArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let must = "forms must be a dict from the names of columns to tuples";
-        let forms = object.cast::<PyDict>().map_err(|_| wrong(&object, must))?;
-        let mut options = Vec::with_capacity(forms.len());
-        for (name, form) in forms.iter() {
-            let name = name.extract().map_err(|_| wrong(&name, must))?;
-            options.push((name, options_of(&form)?));
-        }
-        Ok(Self(options))
+fn forms(object: &Bound<'_, PyAny>) -> PyResult<Vec<(String, ColumnOptions)>> {
+    let must = "forms must be a dict from the names of columns to tuples";
+    let forms = object.cast::<PyDict>().map_err(|_| wrong(object, must))?;
+    let mut options = Vec::with_capacity(forms.len());
+    for (name, form) in forms.iter() {
+        let name = name.extract().map_err(|_| wrong(&name, must))?;
+        options.push((name, options_of(&form)?));
     }
-}
-
-impl FormsArg {
-    /// Adds the options of the columns.
-    pub(super) fn add_to(self, options: &mut BatchOptions) {
-        options.column_options.extend(self.0);
-    }
+    Ok(options)
 }
 
 fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
@@ -50,23 +34,18 @@ fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
         "pad" => {
             let (value, max_length, side, longer, dtype, nulls): (
                 PadArg,
-                Option<usize>,
+                Option<LengthArg>,
                 String,
                 String,
                 _,
                 _,
             ) = rest.extract()?;
-            let side = match side.as_str() {
-                "right" => Side::Right,
-                "left" => Side::Left,
-                _ => return Err(PyValueError::new_err("side must be \"right\" or \"left\"")),
-            };
-            let longer = match longer.as_str() {
-                "cut" => Longer::Cut,
-                "error" => Longer::Error,
-                _ => return Err(PyValueError::new_err("longer must be \"cut\" or \"error\"")),
-            };
-            let pad = PadOptions::default().with_value(value.0).with_max_length(max_length);
+            let sides = [("right", Side::Right), ("left", Side::Left)];
+            let side = choice(&side, &sides, "side must be \"right\" or \"left\"")?;
+            let known = [("cut", Longer::Cut), ("error", Longer::Error)];
+            let longer = choice(&longer, &known, "longer must be \"cut\" or \"error\"")?;
+            let pad = PadOptions::default().with_value(value.0);
+            let pad = pad.with_max_length(max_length.map(|length| length.0));
             (Form::Pad(pad.with_side(side).with_longer(longer)), (dtype, nulls))
         }
         "arrow" if rest.is_empty() => (Form::Arrow, (None, None)),

@@ -1,12 +1,10 @@
 //! Refuses objects whose `__dlpack__` omits part of their values: masked elements, units, a pending negation. A
 //! tensor cannot describe these, so a consumer would get other values than the object has.
 
-use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::{prelude::*, types::PyString};
 
-use super::error::unsupported;
 use super::exchange::{is_builtin, unless_it_raises};
-use super::request::type_name;
+use super::{error::unsupported, request::type_name};
 
 /// An error if the object has an attribute by which a library marks such values.
 ///

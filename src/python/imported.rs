@@ -6,11 +6,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
 use pyo3::prelude::*;
 
-use super::ffi_validate::child_types;
 use super::run::unlocked;
-use crate::chunks;
-use crate::copy::CopyReason;
-use crate::error::Error;
+use crate::{CopyReason, Error, chunks, possible::child_types};
 
 /// Arrow data in its original chunks.
 pub(super) struct Imported {

@@ -1,9 +1,8 @@
 //! `tensor[...]` as in NumPy: translates an index to a pick for each axis.
 
 use pyo3::exceptions::{PyIndexError, PyTypeError};
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PySliceMethods, PyTuple};
+use pyo3::{intern, prelude::*};
 
 use super::request::described;
 use crate::memory::Index;

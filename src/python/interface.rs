@@ -12,8 +12,7 @@ use super::buffer_import::{self, ArraySpec};
 use super::item;
 use super::request::{described, type_name, wrong};
 use crate::ffi::{DLDevice, DLDeviceType};
-use crate::layout;
-use crate::memory::ManagedTensor;
+use crate::{ManagedTensor, layout};
 
 /// The device of an array whose interface says only that it is a CUDA device.
 const CUDA: DLDevice = DLDevice { device_type: DLDeviceType::CUDA, device_id: 0 };

@@ -4,10 +4,8 @@
 
 use std::{hint, mem, ptr, thread};
 
-use pyo3::exceptions::PyImportError;
-use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use pyo3::{exceptions::PyImportError, ffi, prelude::*};
 
 /// An `ImportError`, unless this is the main interpreter. CPython itself refuses only interpreters with a GIL
 /// of their own.

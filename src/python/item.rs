@@ -8,8 +8,7 @@
 
 use std::ffi::{CStr, c_int, c_long, c_short};
 
-use pyo3::exceptions::PyBufferError;
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use super::error::unsupported;
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -83,6 +82,14 @@ pub(super) fn format_of(dtype: DLDataType) -> Option<&'static CStr> {
     FORMAT_CODES.iter().find(is).map(|(known, ..)| *known)
 }
 
+/// NumPy's letters for numbers of any size.
+const KINDS: [(char, DLDataTypeCode); 4] = [
+    ('i', DLDataTypeCode::INT),
+    ('u', DLDataTypeCode::UINT),
+    ('f', DLDataTypeCode::FLOAT),
+    ('c', DLDataTypeCode::COMPLEX),
+];
+
 /// The dtype of a typestr, such as `<f4`.
 pub(super) fn of_typestr(typestr: &str) -> PyResult<DLDataType> {
     let refuse = |way_out: &str| Err(refusal("typestr", typestr, way_out));
@@ -96,10 +103,6 @@ pub(super) fn of_typestr(typestr: &str) -> PyResult<DLDataType> {
         return malformed();
     };
     let code = match kind {
-        'i' => DLDataTypeCode::INT,
-        'u' => DLDataTypeCode::UINT,
-        'f' => DLDataTypeCode::FLOAT,
-        'c' => DLDataTypeCode::COMPLEX,
         'b' => DLDataTypeCode::BOOL,
         'm' | 'M' => {
             return refuse("it is a time: numpy.asarray(x).view(\"int64\") has its numbers");
@@ -110,7 +113,10 @@ pub(super) fn of_typestr(typestr: &str) -> PyResult<DLDataType> {
         }
         't' => return refuse("it is bits: numpy.unpackbits makes bytes of them"),
         'V' => return refuse(STRUCTURED),
-        _ => return refuse("its kind is not known"),
+        kind => match KINDS.iter().find(|(known, _)| *known == kind) {
+            Some(&(_, code)) => code,
+            None => return refuse("its kind is not known"),
+        },
     };
     // `parse` alone would take a sign.
     let size = rest.as_str();
@@ -143,13 +149,7 @@ pub(super) fn of_code(code: &str) -> Option<Result<DLDataType, OtherOrder>> {
         _ if !digits.bytes().all(|digit| digit.is_ascii_digit()) => None,
         ("b", "1") => Some(DLDataType::BOOL),
         _ => {
-            let code = match kind {
-                "i" => DLDataTypeCode::INT,
-                "u" => DLDataTypeCode::UINT,
-                "f" => DLDataTypeCode::FLOAT,
-                "c" => DLDataTypeCode::COMPLEX,
-                _ => return None,
-            };
+            let &(_, code) = KINDS.iter().find(|(known, _)| kind.starts_with(*known))?;
             number(code, digits.parse().ok()?)
         }
     }?;
@@ -189,27 +189,17 @@ fn way_out_of(spelling: &str) -> &'static str {
     }
 }
 
-/// Whether a byte order is not this machine's.
+/// Whether a byte order is not this machine's, which is little-endian, as the crate demands.
 fn is_swapped(order: Option<char>) -> bool {
-    match order {
-        Some('>' | '!') => cfg!(target_endian = "little"),
-        Some('<') => cfg!(target_endian = "big"),
-        _ => false,
-    }
+    matches!(order, Some('>' | '!'))
 }
 
 /// The remedy for the other byte order.
 fn swap(code: DLDataTypeCode, size: usize) -> String {
-    let order = if cfg!(target_endian = "little") { '<' } else { '>' };
-    let kind = match code {
-        DLDataTypeCode::INT => 'i',
-        DLDataTypeCode::UINT => 'u',
-        DLDataTypeCode::COMPLEX => 'c',
-        _ => 'f',
-    };
+    let kind = KINDS.iter().find(|(_, known)| *known == code).map_or('f', |&(kind, _)| kind);
     format!(
         "its bytes are in the other order than this machine's: swap them, with \
-         numpy.asarray(x).astype(\"{order}{kind}{size}\")"
+         numpy.asarray(x).astype(\"<{kind}{size}\")"
     )
 }
 

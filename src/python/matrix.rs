@@ -11,11 +11,9 @@ use arrow_schema::DataType;
 use super::arrow_c::{ArrowArray, ArrowSchema};
 use super::ffi_known::OwnedArray;
 use super::ffi_validate::{MAX_FIELDS, check_array, check_node, child_of, children, number};
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::kernels::{self, CellValues, Cells};
-use crate::memory::{self, ManagedTensor};
-use crate::possible::MAX_DEPTH;
+use crate::kernels::{self, CellValues, Cells, Threads};
+use crate::{Error, ManagedTensor, memory, possible::MAX_DEPTH};
 
 /// The type and the number of a table's columns.
 pub(super) struct Columns {
@@ -54,6 +52,7 @@ pub(super) unsafe fn columns_of(schema: *const ArrowSchema) -> Option<Columns> {
 pub(super) fn made(
     array: ArrowArray,
     columns: &Columns,
+    threads: Threads,
 ) -> Result<Result<ManagedTensor, ArrowArray>, Error> {
     let array = OwnedArray(array);
     let Some(cells) = cells_of(&array.0, columns)? else {
@@ -61,17 +60,9 @@ pub(super) fn made(
     };
     let rows = i64::try_from(array.0.len()).map_err(|_| Error::Overflow("length"))?;
     let width = i64::try_from(columns.count).map_err(|_| Error::Overflow("length"))?;
-    let dtype = columns.dtype;
-    let memory = kernels::interleave(&cells, array.0.len(), dtype, None)?;
-    let tensor = ManagedTensor::from_fresh(
-        memory,
-        0,
-        dtype,
-        DLPackFlags::IS_COPIED,
-        &[rows, width],
-        &[width, 1],
-    );
-    tensor.map(Ok)
+    let (dtype, flags) = (columns.dtype, DLPackFlags::IS_COPIED);
+    let memory = kernels::interleave(&cells, array.0.len(), dtype, None, threads)?;
+    ManagedTensor::from_fresh(memory, 0, dtype, flags, &[rows, width], &[width, 1]).map(Ok)
 }
 
 /// The cells of each column, if the array is well-formed, with the expected columns, and none is null.

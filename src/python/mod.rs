@@ -41,6 +41,7 @@ mod array_methods;
 mod arrow_c;
 mod arrow_capsule;
 mod assemble;
+mod batch_source;
 mod batches;
 mod bound;
 mod buffer;
@@ -53,6 +54,7 @@ mod elements;
 mod error;
 mod exchange;
 mod expected;
+mod explain;
 mod fastcall;
 mod ffi_import;
 mod ffi_known;
@@ -60,6 +62,7 @@ mod ffi_validate;
 mod field;
 mod foreign;
 mod forms;
+mod framework;
 mod functions;
 mod gather;
 mod hidden;
@@ -86,14 +89,12 @@ mod run;
 mod source;
 mod stream;
 mod table;
-mod take;
 mod tensor;
 mod tensor_methods;
 mod values;
 mod vectorcall;
 
-use pyo3::prelude::*;
-use pyo3::wrap_pyfunction;
+use pyo3::{prelude::*, wrap_pyfunction};
 
 pub use access::ReadOnlyCell;
 pub use arguments::{Chunks, Table};
@@ -122,14 +123,15 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(functions::from_dlpack, module)?)?;
     module.add_function(wrap_pyfunction!(functions::to_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(functions::to_tensor_dict, module)?)?;
-    module.add_function(wrap_pyfunction!(functions::record_batch, module)?)?;
+    module.add_function(wrap_pyfunction!(assemble::record_batch, module)?)?;
     module.add_function(wrap_pyfunction!(functions::ragged, module)?)?;
-    module.add_function(wrap_pyfunction!(functions::from_ragged, module)?)?;
-    module.add_function(wrap_pyfunction!(functions::from_padded, module)?)?;
-    module.add_function(wrap_pyfunction!(functions::explain, module)?)?;
+    module.add_function(wrap_pyfunction!(assemble::from_ragged, module)?)?;
+    module.add_function(wrap_pyfunction!(assemble::from_padded, module)?)?;
+    module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
     rows::register(module)?;
     module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
+    module.add_function(wrap_pyfunction!(batch_source::_take, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_resume_shuffle, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_stop_batches, module)?)?;
@@ -137,6 +139,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(pickle::_unpickle_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;
     module.add_function(wrap_pyfunction!(functions::_live, module)?)?;
-    module.add_function(wrap_pyfunction!(functions::_dtype_name, module)?)?;
+    module.add_function(wrap_pyfunction!(dtype::_dtype_name, module)?)?;
     module.add("UnsupportedError", error::unsupported_error(module.py())?)
 }

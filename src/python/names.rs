@@ -1,14 +1,11 @@
 //! Checks the column names that Python passes.
 
-use std::collections::HashSet;
-use std::str;
+use std::{collections::HashSet, str};
 
-use pyo3::exceptions::PyKeyError;
-use pyo3::prelude::*;
+use pyo3::{exceptions::PyKeyError, prelude::*};
 
 use super::options::ColumnsArg;
-use crate::error::Names;
-use crate::names;
+use crate::{error::Names, names};
 
 /// An error if a name is repeated, for callers that identify columns by name.
 pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {

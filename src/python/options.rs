@@ -1,58 +1,54 @@
 //! The keyword arguments of `to_tensor`, `from_dlpack` and their kin.
 
+use std::num::NonZero;
+
 use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyString};
+use pyo3::{intern, prelude::*};
 
-use super::arrow_capsule;
 pub(super) use super::dtype::DtypeArg;
-use super::field::type_name;
-use super::request::{CopyArg, argument, wrong};
-use crate::export::{ExportOptions, NullPolicy, Order, PadOptions};
-use crate::import::{self, ImportOptions, Representation};
-use crate::memory::ManagedTensor;
-use crate::scalar::Scalar;
+use super::request::{CopyArg, argument, described, wrong};
+use super::{arrow_capsule, field::type_name};
+use crate::{
+    ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order, Representation, Scalar,
+    export::PadOptions, import,
+};
+
+argument!(
+    #[derive(Default)]
+    NullsArg(NullPolicy) = nulls
+);
 
 /// `nulls`: "error", "nan", "mask", or the value that replaces nulls.
-#[derive(Default)]
-pub(super) struct NullsArg(pub(super) NullPolicy);
-
-impl<'py> FromPyObject<'_, 'py> for NullsArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let must = "nulls must be \"error\", \"nan\", \"mask\" or a number that nulls become";
-        if let Ok(name) = object.extract::<&str>() {
-            return match name {
-                "error" => Ok(Self(NullPolicy::Refuse)),
-                "nan" => Ok(Self(NullPolicy::Nan)),
-                "mask" => Ok(Self(NullPolicy::Masked)),
-                _ => Err(PyValueError::new_err(format!("{must}, got {name:?}"))),
-            };
-        }
-        scalar(object, must).map(|value| Self(NullPolicy::Fill(value)))
+fn nulls(object: &Bound<'_, PyAny>) -> PyResult<NullPolicy> {
+    let must = "nulls must be \"error\", \"nan\", \"mask\" or a number that nulls become";
+    let known =
+        [("error", NullPolicy::Refuse), ("nan", NullPolicy::Nan), ("mask", NullPolicy::Masked)];
+    match object.extract::<&str>() {
+        Ok(name) => choice(name, &known, must),
+        Err(_) => scalar(object, must).map(NullPolicy::Fill),
     }
 }
 
-/// `pad`: the value that rows are padded with.
-pub(super) struct PadArg(pub(super) Scalar);
+argument!(PadArg(Scalar) = |pad| scalar(pad, "pad must be a number that rows are padded with"));
 
-impl<'py> FromPyObject<'_, 'py> for PadArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        scalar(object, "pad must be a number that rows are padded with").map(Self)
-    }
+/// What a name stands for; otherwise an error that begins with `must`.
+pub(super) fn choice<T: Copy>(name: &str, known: &[(&str, T)], must: &str) -> PyResult<T> {
+    let found = known.iter().find(|(known, _)| *known == name).map(|(_, found)| *found);
+    found.ok_or_else(|| PyValueError::new_err(format!("{must}, got {name:?}")))
 }
 
 /// A number of Python's or NumPy's; otherwise an error that begins with `must`.
-fn scalar(object: Borrowed<'_, '_, PyAny>, must: &str) -> PyResult<Scalar> {
+fn scalar(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Scalar> {
     if object.is_instance_of::<PyBool>() {
         return Ok(Scalar::Bool(object.extract()?));
     } else if object.is_instance_of::<PyInt>() {
-        return Ok(Scalar::Int(object.extract().map_err(|_| wrong(&object, must))?));
+        // A wide enough one for a message about the dtype that does not hold it.
+        let too_large = |_| {
+            PyValueError::new_err(format!("{must}, and no dtype holds an integer of this size"))
+        };
+        return Ok(Scalar::Int(object.extract().map_err(too_large)?));
     } else if object.is_instance_of::<PyFloat>() {
         return Ok(Scalar::Float(object.extract()?));
     }
@@ -63,62 +59,66 @@ fn scalar(object: Borrowed<'_, '_, PyAny>, must: &str) -> PyResult<Scalar> {
                 || value.is_instance_of::<PyInt>()
                 || value.is_instance_of::<PyFloat>() =>
         {
-            scalar(value.as_borrowed(), must)
+            scalar(&value, must)
         }
-        _ => Err(wrong(&object, must)),
+        _ => Err(wrong(object, must)),
     }
 }
 
+argument!(LengthArg(usize) = length);
+
+/// `max_length`: a number of values.
+fn length(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    let must = "max_length must be an integer from 0 to 2**64 - 1";
+    if object.is_instance_of::<PyBool>() || !object.hasattr(intern!(object.py(), "__index__"))? {
+        return Err(wrong(object, must));
+    }
+    let range = |_| PyValueError::new_err(format!("{must}, got {}", described(object)));
+    object.extract().map_err(range)
+}
+
 argument!(PhysicalArg(bool), "physical must be True or False");
+argument!(ThreadsArg(NonZero<usize>), "threads must be None, or a number from 1 on");
 argument!(RaggedArg(bool), "ragged must be True or False");
 
+argument!(
+    #[derive(Default)]
+    OrderArg(Order) = order
+);
+
 /// `order`: "C" or "F".
-#[derive(Default)]
-pub(super) struct OrderArg(pub(super) Order);
-
-impl<'py> FromPyObject<'_, 'py> for OrderArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let must = "order must be \"C\", row-major, or \"F\", column-major";
-        match object.extract::<&str>().map_err(|_| wrong(&object, must))? {
-            "C" => Ok(Self(Order::RowMajor)),
-            "F" => Ok(Self(Order::ColumnMajor)),
-            other => Err(PyValueError::new_err(format!("{must}, got {other:?}"))),
-        }
-    }
+fn order(object: &Bound<'_, PyAny>) -> PyResult<Order> {
+    let must = "order must be \"C\", row-major, or \"F\", column-major";
+    let name = object.extract::<&str>().map_err(|_| wrong(object, must))?;
+    choice(name, &[("C", Order::RowMajor), ("F", Order::ColumnMajor)], must)
 }
 
 /// The error for columns by position, or numbers as names.
 const TEXTS: &str =
     "columns must be a list of names, and names are texts (pandas' 0 is called \"0\" in Arrow)";
 
+argument!(ColumnsArg(Vec<String>) = columns);
+
 /// `columns`: names, in the order of the result.
-pub(super) struct ColumnsArg(pub(super) Vec<String>);
-
-impl<'py> FromPyObject<'_, 'py> for ColumnsArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let must = "columns must be a list of names";
-        // A str is a sequence of str too, but never meant as one; sets have no order.
-        let is_sequence = object.hasattr(intern!(object.py(), "__getitem__"))?
-            && !object.is_instance_of::<PyString>()
-            && !object.is_instance_of::<PyDict>();
-        if !is_sequence {
-            return Err(wrong(&object, must));
-        }
-        // PyO3's conversion to a vector allocates for as many as `__len__` claims, and panics if that is absurd.
-        let mut names = Vec::new();
-        for name in object.try_iter()? {
-            let name = name?;
-            names.push(name.extract().map_err(|_| {
-                let is_number = name.hasattr(intern!(name.py(), "__index__")).unwrap_or(false);
-                wrong(&object, if is_number { TEXTS } else { must })
-            })?);
-        }
-        Ok(Self(names))
+fn columns(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    let must = "columns must be a list of names";
+    // A str is a sequence of str too, but never meant as one; sets have no order.
+    let is_sequence = object.hasattr(intern!(object.py(), "__getitem__"))?
+        && !object.is_instance_of::<PyString>()
+        && !object.is_instance_of::<PyDict>();
+    if !is_sequence {
+        return Err(wrong(object, must));
     }
+    // PyO3's conversion to a vector allocates for as many as `__len__` claims, and panics if that is absurd.
+    let mut names = Vec::new();
+    for name in object.try_iter()? {
+        let name = name?;
+        names.push(name.extract().map_err(|_| {
+            let is_number = name.hasattr(intern!(name.py(), "__index__")).unwrap_or(false);
+            wrong(object, if is_number { TEXTS } else { must })
+        })?);
+    }
+    Ok(names)
 }
 
 /// `type`: the name of a representation, or any Arrow type, field or schema.
@@ -209,11 +209,12 @@ pub(super) fn export(
 /// The padding that `pad` and `max_length` ask for.
 pub(super) fn padding(
     pad: Option<PadArg>,
-    max_length: Option<usize>,
+    max_length: Option<LengthArg>,
 ) -> PyResult<Option<PadOptions>> {
     match (pad, max_length) {
-        (Some(PadArg(value)), max_length) => {
-            Ok(Some(PadOptions::default().with_value(value).with_max_length(max_length)))
+        (Some(PadArg(value)), length) => {
+            let length = length.map(|length| length.0);
+            Ok(Some(PadOptions::default().with_value(value).with_max_length(length)))
         }
         (None, Some(_)) => Err(pointless("max_length", "is for pad=")),
         (None, None) => Ok(None),

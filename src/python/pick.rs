@@ -4,15 +4,10 @@
 //! the whole one and releases it.
 #![expect(unsafe_code, reason = "leaves children of foreign structures out")]
 
-use std::borrow::Cow;
-use std::ffi::CStr;
-use std::mem::ManuallyDrop;
-use std::ptr;
+use std::{borrow::Cow, ffi::CStr, mem::ManuallyDrop, ptr};
 
-use arrow_schema::FieldRef;
-use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
+use arrow_schema::{FieldRef, extension::EXTENSION_TYPE_NAME_KEY};
+use pyo3::{exceptions::PyValueError, prelude::*};
 
 use super::arrow_c::{ArrowArray, ArrowSchema};
 use super::ffi_validate::{

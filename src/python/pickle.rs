@@ -3,31 +3,22 @@
 //! A pickle can contain anything, so this module checks all of it: a tensor's in the same way as a buffer of
 //! any object, an array's as Arrow's C structures.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use arrow_array::ffi::FFI_ArrowSchema;
-use arrow_array::{Array, ArrayRef, make_array};
+use arrow_array::{Array, ArrayRef, ffi::FFI_ArrowSchema, make_array};
 use arrow_buffer::Buffer;
-use arrow_data::ArrayData;
-use arrow_data::transform::MutableArrayData;
+use arrow_data::{ArrayData, transform::MutableArrayData};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
+use pyo3::{exceptions::PyValueError, prelude::*};
 
-use super::array::PyArray;
 use super::buffer_import::{self, ArraySpec};
-use super::ffi_validate::{self, MAX_FIELDS, child_types};
-use super::run::unlocked;
-use super::tensor::PyTensor;
-use super::{arrow_c, arrow_capsule};
+use super::ffi_validate::{self, MAX_FIELDS};
+use super::{array::PyArray, arrow_c, arrow_capsule, run::unlocked, tensor::PyTensor};
 use crate::chunks::{self, Meaning};
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
-use crate::layout;
-use crate::memory::{self, ManagedTensor};
-use crate::possible;
+use crate::possible::{self, child_types};
+use crate::{Error, ManagedTensor, layout, memory};
 
 /// A buffer in a pickle; protocol 5 can keep it out of band.
 fn bytes<'py>(tensor: Bound<'py, PyTensor>, protocol: i32) -> PyResult<Bound<'py, PyAny>> {

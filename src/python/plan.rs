@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 
-use crate::plan::{Plan, Step};
+use crate::{Plan, Step};
 
 /// What a conversion would copy, and why; explain(obj) makes it.
 ///

@@ -2,15 +2,13 @@
 
 use std::fmt::{self, Write};
 
-use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, cast::AsArray};
 use arrow_buffer::ArrowNativeType;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::DataType;
 
-use crate::chunks::everything;
-use crate::error::Error;
+use crate::{Error, chunks::everything};
 
 /// The first values as text; `None` for nested types, whose text has no bound.
 pub(super) fn preview(array: &dyn Array) -> Option<String> {

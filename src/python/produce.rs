@@ -4,16 +4,11 @@ use std::ffi::CStr;
 
 use pyo3::prelude::*;
 
-use super::array::PyArray;
-use super::fastcall::{Produces, Request};
-use super::request;
+use super::request::{self, Request};
 use super::run::{exported, unlocked};
-use super::tensor::PyTensor;
-use super::{capsule, consume};
-use crate::error::Error;
-use crate::export::{ExportOptions, Source};
+use super::{array::PyArray, capsule, consume, fastcall::Produces, tensor::PyTensor};
 use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::{ManagedTensor, Vector};
+use crate::{Error, ExportOptions, ManagedTensor, export::Source, memory::Vector};
 
 impl Produces for PyTensor {
     const METHOD_DOC: &'static CStr =
@@ -36,21 +31,22 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
     }
 
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let Request { stream, max_version, dl_device: device, copy } = request;
         if let Some(producer) = &self.producer.0 {
             if self.is_part {
                 // For a part, the producer makes the stream wait for the work on the whole tensor.
                 let own = self.tensor.device();
-                request::refuse_other_device(device, own)?;
-                if copy == Some(true) {
+                request::refuse_other_device(request.dl_device, own)?;
+                if request.copy == Some(true) {
                     return Err(Error::UnreadableDevice { device: own }.into());
                 }
-                consume::ask(producer.bind(py), stream, max_version, None, None)?;
+                let max_version = request.max_version;
+                let request = Request { dl_device: None, copy: None, ..request };
+                consume::ask(producer.bind(py), request)?;
                 return capsule::new(py, self.tensor.share(), max_version);
             }
-            let answer = consume::ask(producer.bind(py), stream, max_version, copy, device)?;
-            return Ok(answer.capsule.into_any());
+            return Ok(consume::ask(producer.bind(py), request)?.capsule.into_any());
         }
+        let Request { stream, max_version, dl_device: device, copy } = request;
         let stream = stream.as_ref();
         if self.synchronised && !self.tensor.device().is_cpu() {
             request::check_stream(stream)?;

@@ -1,13 +1,10 @@
 //! Which protocols an object supports.
 #![expect(unsafe_code, reason = "asks the interpreter about a class")]
 
-use std::ffi::c_void;
-use std::sync::OnceLock;
+use std::{ffi::c_void, sync::OnceLock};
 
-use pyo3::ffi;
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyString};
+use pyo3::{ffi, intern, prelude::*};
 
 use crate::pending::symbol;
 

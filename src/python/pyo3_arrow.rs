@@ -7,8 +7,7 @@ use pyo3_arrow::{PyChunkedArray, PyRecordBatch, PyTable};
 
 use super::arguments::{Chunks, Table};
 use super::array::PyArray;
-use crate::copy::CopyReason;
-use crate::error::Error;
+use crate::{CopyReason, Error};
 
 /// As [`PyArray::try_new`] (feature `pyo3-arrow`).
 ///

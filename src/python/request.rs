@@ -4,67 +4,61 @@
 //! `TypeError`, because consumers retry after a `TypeError` without keywords, which would lose `copy=False`.
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
-use pyo3::intern;
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::{intern, prelude::*, types::PyDict};
 
 use crate::ffi::{DLDevice, DLDeviceType, DLPackVersion};
 
-/// `max_version`: a pair of integers from 0 on.
-pub(super) struct VersionArg(pub(super) DLPackVersion);
-
-impl<'py> FromPyObject<'_, 'py> for VersionArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        let (major, minor) = object
-            .extract::<(u32, u32)>()
-            .map_err(|_| wrong(&object, "max_version must be a tuple (major, minor)"))?;
-        Ok(Self(DLPackVersion { major, minor }))
-    }
-}
-
-/// An argument of a type that PyO3 reads, with an error that names it.
+/// The type of an argument, and the function that reads it, or what it must be for PyO3 to read it.
 macro_rules! argument {
     ($name:ident($type:ty), $must:literal) => {
-        #[doc = $must]
+        argument!($name($type) = |object| object.extract().map_err(|_| wrong(object, $must)));
+    };
+    ($(#[$attribute:meta])* $name:ident($type:ty) = $read:expr) => {
+        $(#[$attribute])*
         pub(super) struct $name(pub(super) $type);
 
         impl<'py> FromPyObject<'_, 'py> for $name {
             type Error = PyErr;
 
             fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-                object.extract().map(Self).map_err(|_| wrong(&object, $must))
+                let read: fn(&Bound<'_, PyAny>) -> PyResult<$type> = $read;
+                read(&object).map(Self)
             }
         }
     };
 }
 pub(super) use argument;
 
+argument!(VersionArg(DLPackVersion) = version);
+
+/// `max_version`: a pair of integers from 0 on.
+fn version(object: &Bound<'_, PyAny>) -> PyResult<DLPackVersion> {
+    let (major, minor) = object
+        .extract::<(u32, u32)>()
+        .map_err(|_| wrong(object, "max_version must be a tuple (major, minor)"))?;
+    Ok(DLPackVersion { major, minor })
+}
+
 argument!(CopyArg(bool), "copy must be True, False or None");
 argument!(AddressArg(usize), "address must be an integer from 0 to 2**64 - 1");
 
+argument!(DeviceArg(DLDevice) = device);
+
 /// `device`: "cpu", "cuda:0" and their like, an object whose `str` is one, such as PyTorch's and JAX's devices,
 /// or a DLPack pair.
-pub(super) struct DeviceArg(pub(super) DLDevice);
-
-impl<'py> FromPyObject<'_, 'py> for DeviceArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if let Ok((device_type, device_id)) = object.extract::<(i32, i32)>() {
-            return Ok(Self(DLDevice { device_type: DLDeviceType(device_type), device_id }));
-        }
-        // The `str` of a number, a list or None never names a device.
-        let text = object.str()?.to_string();
-        device_of(&text).map(Self).ok_or_else(|| {
-            wrong(
-                &object,
-                "device must be \"cpu\", \"cuda:0\" or another device's name and number, a device of \
-                 PyTorch's or JAX's, or a tuple (device_type, device_id) of DLPack",
-            )
-        })
+fn device(object: &Bound<'_, PyAny>) -> PyResult<DLDevice> {
+    if let Ok((device_type, device_id)) = object.extract::<(i32, i32)>() {
+        return Ok(DLDevice { device_type: DLDeviceType(device_type), device_id });
     }
+    // The `str` of a number, a list or None never names a device.
+    let text = object.str()?.to_string();
+    device_of(&text).ok_or_else(|| {
+        wrong(
+            object,
+            "device must be \"cpu\", \"cuda:0\" or another device's name and number, a device of \
+             PyTorch's or JAX's, or a tuple (device_type, device_id) of DLPack",
+        )
+    })
 }
 
 /// The device of a name and a number, which defaults to 0.
@@ -82,21 +76,17 @@ fn device_of(text: &str) -> Option<DLDevice> {
     Some(DLDevice { device_type, device_id })
 }
 
+argument!(DlDeviceArg(DLDevice) = dl_device);
+
 /// `dl_device`: a pair `(device_type, device_id)`, as the array API has it, or "cpu".
-pub(super) struct DlDeviceArg(pub(super) DLDevice);
-
-impl<'py> FromPyObject<'_, 'py> for DlDeviceArg {
-    type Error = PyErr;
-
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-        if object.extract::<&str>().is_ok_and(|name| name == "cpu") {
-            return Ok(Self(DLDevice::CPU));
-        }
-        let (device_type, device_id) = object.extract::<(i32, i32)>().map_err(|_| {
-            wrong(&object, "device must be \"cpu\" or a tuple (device_type, device_id)")
-        })?;
-        Ok(Self(DLDevice { device_type: DLDeviceType(device_type), device_id }))
+fn dl_device(object: &Bound<'_, PyAny>) -> PyResult<DLDevice> {
+    if object.extract::<&str>().is_ok_and(|name| name == "cpu") {
+        return Ok(DLDevice::CPU);
     }
+    let (device_type, device_id) = object
+        .extract::<(i32, i32)>()
+        .map_err(|_| wrong(object, "device must be \"cpu\" or a tuple (device_type, device_id)"))?;
+    Ok(DLDevice { device_type: DLDeviceType(device_type), device_id })
 }
 
 /// The error for an argument that is not what it `must` be.
@@ -104,28 +94,33 @@ pub(super) fn wrong(object: &Bound<'_, PyAny>, must: &str) -> PyErr {
     PyTypeError::new_err(format!("{must}, got {}", described(object)))
 }
 
-/// The arguments of a producer's `__dlpack__`, less those that are `None`.
-pub(super) fn keywords<'py>(
-    py: Python<'py>,
-    stream: Option<Bound<'py, PyAny>>,
-    max_version: Option<DLPackVersion>,
-    dl_device: Option<DLDevice>,
-    copy: Option<bool>,
-) -> PyResult<Bound<'py, PyDict>> {
-    let keywords = PyDict::new(py);
-    if let Some(stream) = stream {
-        keywords.set_item(intern!(py, "stream"), stream)?;
+/// The arguments of `__dlpack__`.
+pub(super) struct Request<'py> {
+    pub(super) stream: Option<Bound<'py, PyAny>>,
+    pub(super) max_version: Option<DLPackVersion>,
+    pub(super) dl_device: Option<DLDevice>,
+    pub(super) copy: Option<bool>,
+}
+
+impl<'py> Request<'py> {
+    /// The arguments that are not `None`.
+    pub(super) fn keywords(self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let Self { stream, max_version, dl_device, copy } = self;
+        let keywords = PyDict::new(py);
+        if let Some(stream) = stream {
+            keywords.set_item(intern!(py, "stream"), stream)?;
+        }
+        if let Some(DLPackVersion { major, minor }) = max_version {
+            keywords.set_item(intern!(py, "max_version"), (major, minor))?;
+        }
+        if let Some(DLDevice { device_type, device_id }) = dl_device {
+            keywords.set_item(intern!(py, "dl_device"), (device_type.0, device_id))?;
+        }
+        if let Some(copy) = copy {
+            keywords.set_item(intern!(py, "copy"), copy)?;
+        }
+        Ok(keywords)
     }
-    if let Some(DLPackVersion { major, minor }) = max_version {
-        keywords.set_item(intern!(py, "max_version"), (major, minor))?;
-    }
-    if let Some(DLDevice { device_type, device_id }) = dl_device {
-        keywords.set_item(intern!(py, "dl_device"), (device_type.0, device_id))?;
-    }
-    if let Some(copy) = copy {
-        keywords.set_item(intern!(py, "copy"), copy)?;
-    }
-    Ok(keywords)
 }
 
 /// Refuses a stream: the CPU has none, and only the producer can synchronise with another device.

@@ -1,9 +1,8 @@
 //! Rows of different lengths in Python: named tuples of tensors.
 
 use arrow_schema::FieldRef;
-use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
+use pyo3::{prelude::*, sync::PyOnceLock};
 
 use super::tensor::PyTensor;
 use crate::chunks::Meaning;

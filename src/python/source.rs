@@ -3,27 +3,22 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 #![expect(unsafe_code, reason = "reads schemas where they are")]
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, FieldRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
+use pyo3::{intern, prelude::*};
 
-use super::array::PyArray;
 use super::arrow_c::{ArrowArray, ArrowArrayStream};
 use super::arrow_capsule::{moved, pointer};
-use super::capsule::Level;
-use super::expected::Expected;
-use super::ffi_import::array_from;
-use super::imported::Imported;
-use super::interpreter::call;
-use super::matrix;
 use super::pick::{field_of, wanted_of};
 use super::protocols::{attribute, class_has, class_is_arrow, methods};
 use super::request::{described, type_name};
-use super::run::unlocked;
 use super::stream::{Stream, drained};
-use crate::memory::ManagedTensor;
+use super::{
+    array::PyArray, capsule::Level, expected::Expected, ffi_import::array_from, imported::Imported,
+    interpreter::call, matrix, run::unlocked,
+};
+use crate::{ManagedTensor, kernels::Threads};
 
 /// An error for an object that can be read only once, because `explain` must not consume it.
 ///
@@ -139,6 +134,14 @@ pub(super) fn open(
     py.detach(|| Stream::open(stream, wanted)).map(Some)
 }
 
+/// The type of tables of a schema; with the columns that [`import`] selects.
+pub(super) fn field(schema: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<FieldRef> {
+    let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
+    let capsule = capsule.cast_into::<PyCapsule>()?;
+    // SAFETY: S1, and the capsule outlives this call.
+    unsafe { field_of(pointer(&capsule)?, wanted) }.map(|(field, _)| field)
+}
+
 /// The result of the method. If `object` is a class, the call fails, and the error says what was expected.
 fn asked<'py>(
     object: &Bound<'py, PyAny>,
@@ -183,14 +186,14 @@ impl<'py> Pair<'py> {
     }
 
     /// The matrix of a table of plain numbers of one type; else the array.
-    pub(super) fn matrix(&self) -> PyResult<Result<ManagedTensor, Imported>> {
+    pub(super) fn matrix(&self, threads: Threads) -> PyResult<Result<ManagedTensor, Imported>> {
         // SAFETY: S1, and the capsule outlives this call.
         let Some(columns) = (unsafe { matrix::columns_of(pointer(&self.schema)?) }) else {
             return self.import(None).map(Err);
         };
         let array = moved(&self.array)?;
         let work = most_work(&array, &columns.data_type).saturating_mul(columns.count);
-        match unlocked(self.array.py(), work, || matrix::made(array, &columns))? {
+        match unlocked(self.array.py(), work, || matrix::made(array, &columns, threads))? {
             Ok(matrix) => Ok(Ok(matrix)),
             Err(array) => self.import_as(None, || Ok(array)).map(Err),
         }

@@ -3,22 +3,20 @@
 //! Source: <https://arrow.apache.org/docs/format/CStreamInterface.html>.
 #![expect(unsafe_code, reason = "calls a stream's callbacks")]
 
-use std::ffi::CStr;
-use std::sync::Arc;
+use std::{ffi::CStr, sync::Arc};
 
 use arrow_array::{ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
-use pyo3::exceptions::PyValueError;
-use pyo3::prelude::*;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
+use pyo3::{intern, prelude::*};
 
 use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
-use super::ffi_import::array_from;
-use super::ffi_known::Known;
 use super::ffi_validate::{Checked, fenced};
-use super::gather::Gather;
-use super::imported::Imported;
-use super::interrupt::Interrupt;
 use super::pick::{Pick, field_of, wanted_of};
+use super::{
+    ffi_import::array_from, ffi_known::Known, gather::Gather, imported::Imported,
+    interrupt::Interrupt,
+};
 use crate::memory::release_foreign;
 
 /// All arrays of a stream, on a thread that is not attached to Python.
@@ -42,7 +40,7 @@ pub(super) fn drained(stream: ArrowArrayStream, wanted: Option<&[String]>) -> Py
         }
         Ok(true)
     };
-    while pull().map_err(PyValueError::new_err)? {
+    while pull().map_err(raised)? {
         interrupt.step()?;
     }
     chunks.extend(gather.array().map_err(PyValueError::new_err)?);
@@ -128,4 +126,26 @@ fn failure(stream: &mut ArrowArrayStream, code: i32) -> String {
         text.map(|text| CStr::from_ptr(text).to_string_lossy().into_owned())
     };
     format!("the Arrow stream failed: {} (code {code})", message.as_deref().unwrap_or("no message"))
+}
+
+/// The exception for what a stream says of its failure. pyarrow appends the traceback of an exception that Python code
+/// raised, and of the next one where streams are nested: the message is that of the first, and the rest a note. Ctrl-C may
+/// have met this code.
+pub(super) fn raised(words: String) -> PyErr {
+    const PYTHON: &str = ". Detail: Python exception: ";
+    let Some((_, traceback)) = words.split_once(PYTHON) else {
+        return PyValueError::new_err(words);
+    };
+    let first = traceback.split(PYTHON).next().unwrap_or(traceback);
+    let lines = first.lines().rev().map(|line| line.trim_start_matches(". "));
+    let is_last = |line: &&str| !line.is_empty() && !line.starts_with("(code ");
+    let message = lines.clone().map(str::trim).find(is_last).unwrap_or(first);
+    let is_interrupt = message == "KeyboardInterrupt";
+    let of = if is_interrupt { PyKeyboardInterrupt::new_err } else { PyValueError::new_err };
+    let error = of(format!("the Arrow stream failed: {message}"));
+    // Without the note, as where the interpreter is ending, the exception is as good.
+    let _noted = Python::try_attach(|py| {
+        error.value(py).call_method1(intern!(py, "add_note"), (traceback,)).map(drop)
+    });
+    error
 }

@@ -4,26 +4,17 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use pyo3::exceptions::PyTypeError;
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
 
-use super::error::Asked;
-use super::imported::Imported;
-use super::options::pointless;
 use super::run::{exported, unlocked};
 use super::source::{self, Received};
-use super::tensor::PyTensor;
+use super::{error::Asked, imported::Imported, options::pointless, tensor::PyTensor};
 use crate::chunks::{Meaning, batch, checked};
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
-use crate::export::{
-    self, ExportOptions, Exported, Order, PadOptions, PreparedPadded, PreparedRagged, Source,
+use crate::export::{self, Exported, PadOptions, PreparedPadded, PreparedRagged, Source};
+use crate::{
+    CopyPolicy, CopyReason, Error, ExportOptions, ManagedTensor, Order, Plan, Step, error::Names,
+    ffi::DLDataType, names,
 };
-use crate::ffi::DLDataType;
-use crate::memory::ManagedTensor;
-use crate::names;
-use crate::plan::{Plan, Step};
 
 /// The Arrow data of a Python object, and what its import copied.
 pub(super) struct Data {
@@ -45,8 +36,8 @@ pub(super) fn to_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
     let imported = match source::export(object, columns.as_deref())? {
-        Received::Pair(pair) if columns.is_none() && *options == ExportOptions::default() => {
-            match pair.matrix()? {
+        Received::Pair(pair) if columns.is_none() && options.are_default() => {
+            match pair.matrix(options.threads)? {
                 Ok(matrix) => return Ok(Bound::new(py, PyTensor::from(matrix))?.into_any()),
                 Err(imported) => imported,
             }
@@ -146,31 +137,16 @@ impl Data {
         let source = self.source();
         let plan = unlocked(py, source.nbytes(), || export::explain(source, options));
         let plan = plan.map_err(|error| Asked::Tensor.rephrase(error))?;
-        Ok(self.before.clone().and(plan))
+        Ok(self.plan(plan))
     }
 
-    /// The plan of the conversion to padded rows.
-    pub(super) fn explain_padded(
-        &self,
-        py: Python<'_>,
-        options: &ExportOptions,
-        pad: &PadOptions,
-    ) -> PyResult<Plan> {
-        Ok(self.before.clone().and(self.prepare_padded(py, options, pad)?.plan()))
+    /// The plan of a conversion, behind what the import copied.
+    pub(super) fn plan(&self, conversion: Plan) -> Plan {
+        self.before.clone().and(conversion)
     }
 
-    /// Padded rows and their lengths.
+    /// Padded rows and their lengths, to be run.
     pub(super) fn padded(
-        &self,
-        py: Python<'_>,
-        options: &ExportOptions,
-        pad: &PadOptions,
-    ) -> PyResult<export::Padded> {
-        let prepared = self.prepare_padded(py, options, pad)?;
-        Ok(unlocked(py, prepared.plan().bytes_copied(), || prepared.run())?)
-    }
-
-    fn prepare_padded(
         &self,
         py: Python<'_>,
         options: &ExportOptions,
@@ -179,55 +155,46 @@ impl Data {
         if options.order != Order::default() {
             return Err(pointless("order", "is not for pad="));
         }
-        let source = self.rows("pad=", options)?;
-        let prepared =
-            unlocked(py, source.nbytes(), || export::prepare_padded(source, pad, options));
-        Ok(prepared.map_err(|error| Asked::Ragged.rephrase(error))?)
+        self.rows(py, "pad=", options, |source| export::prepare_padded(source, pad, options))
     }
 
-    /// The plan of the conversion to values and offsets.
-    pub(super) fn explain_ragged(
-        &self,
-        py: Python<'_>,
-        options: &ExportOptions,
-        offset_type: Option<DLDataType>,
-    ) -> PyResult<Plan> {
-        let prepared = self.prepare_ragged(py, options, offset_type)?;
-        Ok(self.before.clone().and(prepared.plan()))
-    }
-
-    /// Values and offsets, the mask if one was requested, and the dictionary of the values.
+    /// Values and offsets, the mask if one was requested, and the dictionary of the values, to be run.
     pub(super) fn ragged(
         &self,
         py: Python<'_>,
         options: &ExportOptions,
         offset_type: Option<DLDataType>,
-    ) -> PyResult<export::Ragged> {
-        let prepared = self.prepare_ragged(py, options, offset_type)?;
-        Ok(unlocked(py, prepared.plan().bytes_copied(), || prepared.run())?)
+    ) -> PyResult<PreparedRagged> {
+        let prepare = |source: Source<'_>| export::prepare_ragged(source, options, offset_type);
+        self.rows(py, "ragged", options, prepare)
     }
 
-    fn prepare_ragged(
+    /// The conversion of the rows of a single column.
+    fn rows<P: Send>(
         &self,
         py: Python<'_>,
+        what: &str,
         options: &ExportOptions,
-        offset_type: Option<DLDataType>,
-    ) -> PyResult<PreparedRagged> {
-        let source = self.rows("ragged", options)?;
-        let prepare = || export::prepare_ragged(source, options, offset_type);
-        let prepared = unlocked(py, source.nbytes(), prepare);
-        Ok(prepared.map_err(|error| Asked::Ragged.rephrase(error))?)
-    }
-
-    /// The rows of a single column.
-    fn rows(&self, what: &str, options: &ExportOptions) -> PyResult<Source<'_>> {
+        prepare: impl FnOnce(Source<'_>) -> Result<P, Error> + Send,
+    ) -> PyResult<P> {
         check_copies(&self.before, options)?;
-        match &self.shape {
-            Shape::Column(chunks, field) => Ok(Source::Chunks(chunks, field)),
-            Shape::Table(..) => {
-                Err(PyTypeError::new_err(format!("{what} takes one column, and this is a table")))
+        let (chunks, field) = match &self.shape {
+            Shape::Column(chunks, field) => (chunks, field),
+            Shape::Table(_, schema) => {
+                let mut kinds = [export::is_list, export::is_ragged].into_iter();
+                let fields = schema.fields();
+                let of_rows =
+                    kinds.find_map(|is| fields.iter().find(|field| is(field.data_type())));
+                let way_out = of_rows.map_or_else(String::new, |field| {
+                    format!(": pass table[{}] for one", Names(&[field.name()]))
+                });
+                let message = format!("{what} takes one column, and this is a table{way_out}");
+                return Err(PyTypeError::new_err(message));
             }
-        }
+        };
+        let source = Source::Chunks(chunks, field);
+        let prepared = unlocked(py, source.nbytes(), || prepare(source));
+        Ok(prepared.map_err(|error| Asked::Ragged.rephrase(error))?)
     }
 }
 

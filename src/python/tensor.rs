@@ -6,8 +6,7 @@ use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
 use super::exchange::BorrowedTensor;
-use crate::chunks::Meaning;
-use crate::memory::{ManagedTensor, release_foreign};
+use crate::{ManagedTensor, chunks::Meaning, memory::release_foreign};
 
 /// A DLPack tensor of any rank, strides, dtype and device. Its memory is not read or written unless asked for.
 ///

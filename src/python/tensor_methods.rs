@@ -1,29 +1,20 @@
 //! The methods of `Tensor`.
 
-use std::ffi::c_int;
-use std::sync::Arc;
+use std::{ffi::c_int, sync::Arc};
 
-use pyo3::exceptions::PyTypeError;
-use pyo3::ffi::Py_buffer;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyComplex, PyFloat, PyInt, PyTuple};
+use pyo3::{exceptions::PyTypeError, ffi::Py_buffer, intern, prelude::*};
 
-use super::array::PyArray;
 use super::consume::{self, Wanted};
-use super::exchange;
-use super::fastcall;
-use super::field::PyField;
-use super::options::TypeArg;
-use super::protocols::is_tensor;
 use super::request::{self, AddressArg, CopyArg, DeviceArg};
-use super::run::unlocked;
 use super::tensor::{Producer, PyTensor};
-use super::{buffer, capsule, elements, index, pickle, values};
-use crate::error::Error;
+use super::{
+    array::PyArray, buffer, capsule, elements, exchange, fastcall, field::PyField, index,
+    options::TypeArg, pickle, protocols::is_tensor, run::unlocked, values,
+};
 use crate::ffi::{DLDevice, DLPackFlags};
-use crate::memory::Index;
+use crate::{Error, memory::Index};
 
 /// Any object with `__dlpack__`, a DLPack capsule, or an Arrow array.
 impl<'py> FromPyObject<'_, 'py> for PyTensor {

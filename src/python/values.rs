@@ -1,18 +1,12 @@
 //! The elements as Python and NumPy values.
 
 use pyo3::exceptions::{PyBufferError, PyImportError, PyValueError};
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyString};
+use pyo3::{intern, prelude::*};
 
-use super::error::unsupported;
-use super::run::unlocked;
-use super::tensor::PyTensor;
-use crate::error::Error;
+use super::{error::unsupported, run::unlocked, tensor::PyTensor};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::kernels;
-use crate::layout;
-use crate::memory::ManagedTensor;
+use crate::{Error, ManagedTensor, kernels, layout};
 
 /// `__array__` as NumPy 2 calls it. NumPy prefers the buffer protocol, where the tensor supports it.
 ///

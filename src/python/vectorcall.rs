@@ -3,13 +3,10 @@
 
 use std::ffi::c_void;
 
-use pyo3::ffi;
-use pyo3::prelude::*;
-use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple};
+use pyo3::{ffi, prelude::*, sync::PyOnceLock};
 
-use crate::ffi::DLPackVersion;
-use crate::pending::symbol;
+use crate::{ffi::DLPackVersion, pending::symbol};
 
 /// The signature of `PyObject_Vectorcall` and `PyObject_VectorcallMethod`; the latter takes the method's name
 /// first. When the interpreter ends, it may unwind them while they run Python code.

@@ -1,9 +1,10 @@
 //! One column of a pool.
 
-use std::iter;
+use std::{iter, sync::Arc};
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UInt64Array, make_array, new_empty_array};
+use arrow_array::{
+    Array, ArrayRef, StructArray, UInt64Array, cast::AsArray, make_array, new_empty_array,
+};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::DataType;
@@ -12,7 +13,7 @@ use arrow_select::take::take;
 use super::super::joined::as_one;
 use super::items::{Drawn, Items};
 use crate::chunks::{check_taken, checked};
-use crate::error::Error;
+use crate::{Error, chunks::size::items};
 
 /// The rows of a column that have not been drawn, and those that have.
 pub(super) enum Column {
@@ -69,7 +70,7 @@ impl Column {
             Self::Fixed(fixed) => chunks.iter().try_for_each(|chunk| fixed.append(chunk)),
             Self::Other { rows, .. } => {
                 let old = match rows.take().filter(|_| !left.is_empty()) {
-                    Some(rows) => Some(taken(&rows, left)?),
+                    Some(rows) => Some(taken(&rows, &UInt64Array::from(left.to_vec()))?),
                     None => None,
                 };
                 let all: Vec<_> = old.into_iter().chain(chunks.iter().cloned()).collect();
@@ -92,7 +93,8 @@ impl Column {
                 inner.iter_mut().try_for_each(|inner| inner.draw(draws))
             }
             Self::Other { rows, drawn } => {
-                *drawn = rows.as_ref().map(|rows| taken(rows, drawn_rows)).transpose()?;
+                let which = || UInt64Array::from(drawn_rows.to_vec());
+                *drawn = rows.as_ref().map(|rows| taken(rows, &which())).transpose()?;
                 Ok(())
             }
         }
@@ -173,15 +175,10 @@ impl Fixed {
 
 /// The values of an array of fixed width; booleans as bytes.
 fn values(array: &ArrayRef) -> Buffer {
-    if let Some(bits) = array.as_boolean_opt() {
-        return bits.values().iter().map(u8::from).collect();
+    match array.as_boolean_opt() {
+        Some(bits) => bits.values().iter().map(u8::from).collect(),
+        None => items(array),
     }
-    let data = array.to_data();
-    let width = match data.data_type() {
-        DataType::FixedSizeBinary(size) => usize::try_from(*size).unwrap_or(0),
-        other => other.primitive_width().unwrap_or(0),
-    };
-    data.buffers()[0].slice_with_length(data.offset() * width, data.len() * width)
 }
 
 impl Validity {
@@ -214,13 +211,32 @@ impl Validity {
     }
 }
 
-fn taken(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
+/// The rows of chunks at these positions, in their order.
+pub(crate) fn rows_at(chunks: &[ArrayRef], which: &UInt64Array) -> Result<ArrayRef, Error> {
+    let rows = as_one(chunks)?;
+    check_taken(&rows)?;
+    match which.values().iter().all(|&at| at.as_usize() < rows.len()) {
+        true => taken(&rows, which),
+        false => Err(Error::InvalidOptions("a position is behind the last row")),
+    }
+}
+
+/// The rows at these positions, none of which is null.
+fn taken(rows: &ArrayRef, which: &UInt64Array) -> Result<ArrayRef, Error> {
+    // arrow-select returns rows without values as no rows, also within structs.
+    let valid = |nulls: &NullBuffer| {
+        NullBuffer::from_iter(which.values().iter().map(|at| nulls.is_valid(at.as_usize())))
+    };
+    if let Some(structs) = rows.as_struct_opt() {
+        let columns = structs.columns().iter().map(|column| taken(column, which));
+        let columns = columns.collect::<Result<_, _>>()?;
+        let (fields, nulls) = (structs.fields().clone(), rows.nulls().map(valid));
+        let made = || StructArray::try_new_with_length(fields, columns, nulls, which.len());
+        return Ok(Arc::new(checked(made)?));
+    }
     if let DataType::FixedSizeList(_, 0) | DataType::FixedSizeBinary(0) = rows.data_type() {
-        // arrow-select returns rows without values as no rows.
-        let valid = rows.nulls().map(|nulls| {
-            NullBuffer::from_iter(which.iter().map(|at| nulls.is_valid(at.as_usize())))
-        });
-        let data = ArrayData::builder(rows.data_type().clone()).len(which.len()).nulls(valid);
+        let data = ArrayData::builder(rows.data_type().clone()).len(which.len());
+        let data = data.nulls(rows.nulls().map(valid));
         let data = match rows.data_type() {
             DataType::FixedSizeList(item, _) => {
                 data.add_child_data(new_empty_array(item.data_type()).to_data())
@@ -229,7 +245,7 @@ fn taken(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
         };
         return checked(|| Ok(make_array(data.build()?)));
     }
-    let taken = checked(|| take(rows, &UInt64Array::from(which.to_vec()), None))?;
+    let taken = checked(|| take(rows, which, None))?;
     match taken.len() == which.len() {
         true => Ok(taken),
         false => Err(Error::InvalidArray(format!("rows of {} cannot be drawn", rows.data_type()))),

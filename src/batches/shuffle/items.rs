@@ -2,8 +2,7 @@
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
-use crate::error::Error;
-use crate::memory::Fresh;
+use crate::{Error, memory::Fresh};
 
 /// The items of the rows of a pool, and of those that were drawn. Their memory is used again for each refill, because the
 /// system takes a quarter of the time of a shuffle to give memory anew.

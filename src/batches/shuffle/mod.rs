@@ -6,18 +6,15 @@ mod column;
 mod items;
 mod resume;
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::UInt64Type;
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{RecordBatch, RecordBatchOptions, cast::AsArray, types::UInt64Type};
 use arrow_schema::SchemaRef;
 
 use crate::chunks::{self, checked};
-use crate::error::Error;
-use crate::memory;
+use crate::{Error, memory};
 use column::Column;
+pub(crate) use column::rows_at;
 use items::{Drawn as _, Items};
 pub(crate) use resume::{Resume, resume};
 

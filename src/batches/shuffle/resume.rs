@@ -6,8 +6,7 @@ use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::Pool;
-use crate::chunks::checked;
-use crate::error::Error;
+use crate::{Error, chunks::checked};
 
 /// The state of a pool, for [`Pool::resume`].
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,7 +1,6 @@
 //! Concatenates unions, child by child.
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, UnionArray, make_array};
+use arrow_array::{Array, ArrayRef, UnionArray, cast::AsArray, make_array};
 use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, UnionFields, UnionMode};

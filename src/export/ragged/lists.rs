@@ -1,25 +1,22 @@
 //! The rows of a source and the plan of their values, before it is decided what of the rows is kept: offsets, lengths,
 //! or one length.
 
-use std::mem;
+use std::{mem, num::NonZero};
 
 use arrow_array::Array;
 
 use super::rows::{Rows, pieces};
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
-use crate::export::column::Column;
-use crate::export::dense::Dense;
-use crate::export::options::{ExportOptions, NullPolicy};
-use crate::export::refusal;
+use crate::export::options::{ExportOptions, NullPolicy, Reading};
 use crate::export::source::{Source, check_type, empty};
-use crate::export::survey::Survey;
-use crate::memory;
+use crate::{
+    CopyPolicy, CopyReason, Error, export::column::Column, export::dense::Dense, export::refusal,
+    export::survey::Survey, memory,
+};
 
 /// Rows with their values planned.
 pub(in crate::export) struct Lists {
     pub(in crate::export) rows: Vec<Rows>,
-    physical: bool,
+    reading: Reading,
     /// Still without its chunks.
     pub(in crate::export) values: Column,
     /// The values if they are contiguous; else some of them.
@@ -59,7 +56,7 @@ impl Lists {
         let (mut rows, mut null_count) = (Vec::with_capacity(chunks.len()), 0);
         for &chunk in &chunks {
             check_type(chunk, field)?;
-            rows.push(Rows::read(chunk, field, options.physical)?);
+            rows.push(Rows::read(chunk, field, options.reading())?);
             null_count += chunk.null_count();
         }
         if !matches!(&rows[..], [one] if is_shared(one)) {
@@ -75,11 +72,11 @@ impl Lists {
 
     /// Plans the values of all valid rows.
     pub(in crate::export) fn plan(rows: Vec<Rows>, options: &ExportOptions) -> Result<Self, Error> {
-        let physical = options.physical;
+        let reading = options.reading();
         let (mut survey, mut dropped, mut some) = (Survey::new(options), false, Vec::new());
         for chunk in &rows {
             let mut is_first = true;
-            dropped |= chunk.each_piece(physical, &mut |piece| {
+            dropped |= chunk.each_piece(reading, &mut |piece| {
                 match piece.uniform_cells().filter(|_| !is_first) {
                     Some(cells) => {
                         survey.add_uniform(piece.len(), cells.saturating_mul(piece.len()))
@@ -100,7 +97,7 @@ impl Lists {
             chunks => CopyReason::Chunks(chunks),
         };
         let values = Column::planned(survey.finish(many).map_err(refusal::in_rows)?);
-        Ok(Self { rows, physical, values, some, dropped })
+        Ok(Self { rows, reading, values, some, dropped })
     }
 
     /// The rows, and the values, which are contiguous.
@@ -111,14 +108,14 @@ impl Lists {
     /// The rows, with bounds that no other code can change, and the values of the valid ones.
     pub(in crate::export) fn settled(self) -> Result<(Vec<Rows>, Column), Error> {
         let rows = memory::try_collect(self.rows.into_iter().map(Rows::settled))?;
-        let values = self.values.with_chunks(pieces(&rows, self.physical)?)?;
+        let values = self.values.with_chunks(pieces(&rows, self.reading)?)?;
         Ok((rows, values))
     }
 
     /// The values of rows without nulls, whose bounds do not matter any more.
     pub(in crate::export) fn values(self) -> Result<Column, Error> {
         match self.rows.iter().all(Rows::is_contiguous) {
-            true => self.values.with_chunks(pieces(&self.rows, self.physical)?),
+            true => self.values.with_chunks(pieces(&self.rows, self.reading)?),
             false => Ok(self.settled()?.1),
         }
     }
@@ -142,6 +139,6 @@ impl Lists {
     /// The validity of the rows.
     pub(in crate::export) fn mask(rows: &[Rows], copy: CopyPolicy) -> Result<Column, Error> {
         let masks = rows.iter().map(|rows| Dense::of_rows(rows.bounds.rows(), rows.nulls.as_ref()));
-        Column::mask(memory::try_collect(masks)?, copy)
+        Column::mask(memory::try_collect(masks)?, copy, NonZero::new(1))
     }
 }

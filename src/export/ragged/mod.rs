@@ -6,14 +6,9 @@ mod rows;
 
 use arrow_array::ArrayRef;
 
-use super::column::Column;
 use super::options::{ExportOptions, NullPolicy};
-use super::source::Source;
-use crate::copy::CopyPolicy;
-use crate::error::Error;
-use crate::ffi::DLDataType;
-use crate::memory::ManagedTensor;
-use crate::plan::Plan;
+use super::{column::Column, source::Source};
+use crate::{CopyPolicy, Error, ManagedTensor, Plan, ffi::DLDataType};
 pub(super) use lists::Lists;
 use offsets::Offsets;
 pub(super) use rows::Rows;

@@ -5,11 +5,8 @@ use arrow_buffer::Buffer;
 
 use super::super::column::Column;
 use super::rows::Rows;
-use crate::copy::{CopyPolicy, CopyReason};
-use crate::error::Error;
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::memory::{Fresh, ManagedTensor};
-use crate::plan::Plan;
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, memory::Fresh};
 
 /// The planned offsets.
 pub(super) struct Offsets {

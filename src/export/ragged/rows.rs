@@ -2,17 +2,15 @@
 
 use std::ops::Range;
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, GenericByteViewArray, types::ByteViewType};
+use arrow_array::{Array, ArrayRef, GenericByteViewArray, cast::AsArray, types::ByteViewType};
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use crate::chunks::{Bounds, Items, checked, place, validity};
-use crate::error::{Error, OffsetsProblem};
-use crate::export::dense::Dense;
-use crate::export::refusal;
-use crate::extension::Extension;
-use crate::ffi::DLDataType;
+use crate::{
+    Error, OffsetsProblem, export::dense::Dense, export::options::Reading, export::refusal,
+    extension::Extension, ffi::DLDataType,
+};
 
 /// The rows and values of an array.
 ///
@@ -81,7 +79,7 @@ impl Rows {
     pub(in crate::export) fn read(
         array: &dyn Array,
         field: &Field,
-        physical: bool,
+        reading: Reading,
     ) -> Result<Self, Error> {
         fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> (Bounds, RowValues) {
             let values = RowValues::Views(array.views().clone(), array.data_buffers().to_vec());
@@ -92,7 +90,7 @@ impl Rows {
             Some(Extension::VariableShapeTensor { .. }) => {
                 return Err(refusal::variable_shape(field.data_type()));
             }
-            Some(_) if !physical => return Err(refusal::extension(field)),
+            Some(_) if !reading.physical => return Err(refusal::extension(field)),
             _ => {}
         }
         let (bounds, values) = match array.data_type() {
@@ -172,11 +170,11 @@ impl Rows {
     }
 
     /// The values of a single row.
-    pub(in crate::export) fn only(self, physical: bool) -> Result<Dense, Error> {
+    pub(in crate::export) fn only(self, reading: Reading) -> Result<Dense, Error> {
         match &self.values {
             RowValues::Views(..) => {
                 let mut only = empty();
-                self.each_piece(physical, &mut |piece| {
+                self.each_piece(reading, &mut |piece| {
                     only = piece.dense();
                     Ok(())
                 })?;
@@ -184,7 +182,7 @@ impl Rows {
             }
             _ => {
                 let rows = self.settled()?;
-                rows.span(&rows.bounds.range(0), physical)
+                rows.span(&rows.bounds.range(0), reading)
             }
         }
     }
@@ -193,7 +191,7 @@ impl Rows {
     /// have values, which are left out.
     pub(super) fn each_piece(
         &self,
-        physical: bool,
+        reading: Reading,
         each: &mut dyn FnMut(Piece<'_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         if let (Bounds::ByteViews(settled), RowValues::Views(views, blocks)) =
@@ -215,7 +213,7 @@ impl Rows {
             };
         }
         let all = self.ends.clone().unwrap_or(0..self.values.len());
-        let span = self.span(&all, physical)?;
+        let span = self.span(&all, reading)?;
         if self.is_contiguous() {
             return each(Piece::Rows(&span, 0..all.len())).map(|()| false);
         }
@@ -245,11 +243,11 @@ impl Rows {
     }
 
     /// The values of contiguous rows.
-    fn span(&self, all: &Range<usize>, physical: bool) -> Result<Dense, Error> {
+    fn span(&self, all: &Range<usize>, reading: Reading) -> Result<Dense, Error> {
         match &self.values {
             RowValues::List(values, item) => {
                 let values = values.slice(all.start, all.len());
-                Dense::new(&values, item, physical).map_err(refusal::in_rows)
+                Dense::new(&values, item, reading).map_err(refusal::in_rows)
             }
             RowValues::Bytes(bytes) => {
                 Ok(Dense::bytes(bytes.slice_with_length(all.start, all.len())))
@@ -260,10 +258,10 @@ impl Rows {
 }
 
 /// The values of all valid rows, as contiguous pieces.
-pub(super) fn pieces(rows: &[Rows], physical: bool) -> Result<Vec<Dense>, Error> {
+pub(super) fn pieces(rows: &[Rows], reading: Reading) -> Result<Vec<Dense>, Error> {
     let mut pieces = Vec::new();
     for chunk in rows {
-        chunk.each_piece(physical, &mut |piece| {
+        chunk.each_piece(reading, &mut |piece| {
             let nbytes = 2 * size_of_val(pieces.as_slice());
             pieces.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
             pieces.push(piece.dense());

@@ -2,8 +2,8 @@
 
 use arrow_buffer::NullBuffer;
 
-use super::super::{CellValues, Cells, FillBytes, concatenate, interleave};
-use super::{BOOL, Random, bytes_of, dtype, words};
+use super::super::{CellValues, Cells, FillBytes};
+use super::{BOOL, Random, bytes_of, concatenate, dtype, interleave, words};
 use crate::error::Error;
 use crate::ffi::DLDataType;
 

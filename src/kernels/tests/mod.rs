@@ -8,6 +8,8 @@ mod tensors;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use super::convert::{CellValues, Cells};
+use super::fill::FillBytes;
+use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::memory::{Fresh, ManagedTensor};
 
@@ -51,6 +53,23 @@ impl Random {
 
 fn words<'a>(bytes: &'a [u8], dtype: DLDataType, nulls: Option<&'a NullBuffer>) -> Cells<'a> {
     Cells { values: CellValues::Words { bytes, dtype }, nulls }
+}
+
+fn concatenate(
+    chunks: &[Cells<'_>],
+    dtype: DLDataType,
+    fill: Option<&FillBytes>,
+) -> Result<Fresh, Error> {
+    super::concatenate(chunks, dtype, fill, None)
+}
+
+fn interleave<'a>(
+    columns: &[impl AsRef<[Cells<'a>]> + Sync],
+    rows: usize,
+    dtype: DLDataType,
+    fill: Option<&'a FillBytes>,
+) -> Result<Fresh, Error> {
+    super::interleave(columns, rows, dtype, fill, None)
 }
 
 fn bytes_of(fresh: Fresh) -> Vec<u8> {

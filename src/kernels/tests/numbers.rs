@@ -3,8 +3,8 @@
 use arrow_buffer::NullBuffer;
 use half::f16;
 
-use super::super::{can_convert, concatenate};
-use super::{BFLOAT16, BOOL, Random, bytes_of, dtype, words};
+use super::super::can_convert;
+use super::{BFLOAT16, BOOL, Random, bytes_of, concatenate, dtype, words};
 use crate::dtype::for_each_numeric;
 use crate::error::Error;
 use crate::ffi::DLDataType;

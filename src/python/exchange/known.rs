@@ -9,25 +9,18 @@
 //! - **X8** The fields of `InC::Getter` were found together, in the type that they are used for.
 #![expect(unsafe_code, reason = "reads the tables of other libraries")]
 
-use std::ffi::c_void;
-use std::mem;
-use std::ptr::NonNull;
+use std::{ffi::c_void, mem, ptr::NonNull};
 
-use pyo3::exceptions::PyException;
-use pyo3::ffi;
-use pyo3::intern;
-use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyCapsule, PyString, PyType, PyWeakrefReference};
+use pyo3::{exceptions::PyException, ffi, intern, prelude::*};
 
-use super::NAME;
-use super::table::AppendOnlyTable;
+use super::{NAME, table::AppendOnlyTable};
 use crate::ffi::{
     DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackManagedTensorFromPyObjectNoSync,
     DLPackVersion,
 };
-use crate::python::vectorcall;
-use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::{python::vectorcall, sync::OnceLock};
 
 const SLOTS: usize = 256;
 

@@ -9,7 +9,6 @@
 //! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
 //! a consumer that needs this calls `__dlpack__`.
 
-mod borrowed;
 mod known;
 mod ours;
 mod table;
@@ -17,10 +16,32 @@ mod theirs;
 
 use std::ffi::CStr;
 
-pub(super) use borrowed::BorrowedTensor;
+use pyo3::PyResult;
+
+use crate::{ManagedTensor, sync::OnceLock};
+
 pub(super) use known::{is_builtin, unless_it_raises};
 pub(super) use ours::capsule;
 pub(super) use theirs::take;
 
 /// The capsule's name, which says that its pointer is a table.
 const NAME: &CStr = c"dlpack_exchange_api";
+
+/// A tensor that an object keeps for as long as it lives, once a caller has asked for a borrowed one, which
+/// points to it. It counts as exported ([`crate::live`]) until the object is dropped.
+#[derive(Debug, Default)]
+pub(in crate::python) struct BorrowedTensor(OnceLock<Box<ManagedTensor>>);
+
+impl BorrowedTensor {
+    fn get_or_make(
+        &self,
+        make: impl FnOnce() -> PyResult<ManagedTensor>,
+    ) -> PyResult<&ManagedTensor> {
+        if let Some(tensor) = self.0.get() {
+            return Ok(tensor);
+        }
+        let tensor = Box::new(make()?);
+        // If another thread was faster, this thread's tensor is dropped unused.
+        Ok(self.0.get_or_init(|| tensor))
+    }
+}

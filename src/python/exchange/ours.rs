@@ -15,26 +15,19 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 use pyo3::exceptions::{PyBufferError, PyTypeError};
-use pyo3::panic::PanicException;
-use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::{panic::PanicException, prelude::*, types::PyCapsule};
 
 use super::NAME;
-use crate::copy::CopyPolicy;
-use crate::error::Error;
-use crate::export::{self, ExportOptions, Source};
-use crate::fence::fenced;
+use crate::export::{self, Source};
 use crate::ffi::{
     DLDevice, DLDeviceType, DLManagedTensorVersioned, DLPackExchangeAPI, DLPackExchangeAPIHeader,
     DLPackSetError, DLPackVersion, DLTensor,
 };
-use crate::memory::ManagedTensor;
-use crate::python::array::PyArray;
-use crate::python::error::in_python;
-use crate::python::fastcall::Produces;
-use crate::python::request::described;
-use crate::python::run::exported;
-use crate::python::tensor::PyTensor;
+use crate::{
+    CopyPolicy, Error, ExportOptions, ManagedTensor, fence::fenced, python::array::PyArray,
+    python::error::in_python, python::fastcall::Produces, python::request::described,
+    python::run::exported, python::tensor::PyTensor,
+};
 
 struct ExchangeApi(DLPackExchangeAPI);
 

@@ -10,12 +10,8 @@ use std::{mem, ptr};
 use pyo3::prelude::*;
 
 use super::known::{self, Known, unless_it_raises};
-use crate::ffi::{
-    DLDataType, DLDataTypeCode, DLManagedTensorVersioned, DLPackManagedTensorFromPyObjectNoSync,
-};
-use crate::memory::ManagedTensor;
-use crate::python::capsule::Level;
-use crate::python::interpreter::calling;
+use crate::ffi::{DLDataTypeCode, DLManagedTensorVersioned, DLPackManagedTensorFromPyObjectNoSync};
+use crate::{ManagedTensor, python::capsule::Level, python::interpreter::calling};
 
 /// The tensor of an object whose type has a table. `None` if it has none, or if `__dlpack__` might act
 /// differently; the caller then calls `__dlpack__`, which raises the error if there is one.
@@ -34,14 +30,12 @@ pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTe
     }
     match tensor {
         Ok(tensor) if !tensor.device().is_cpu() => Ok(None),
-        Ok(tensor) if is_complex(tensor.dtype()) && !meets(x, known, true)? => Ok(None),
+        Ok(tensor) if tensor.dtype().code == DLDataTypeCode::COMPLEX && !meets(x, known, true)? => {
+            Ok(None)
+        }
         Ok(tensor) => Ok(Some(tensor)),
         Err(_) => Ok(None),
     }
-}
-
-fn is_complex(dtype: DLDataType) -> bool {
-    dtype.code == DLDataTypeCode::COMPLEX
 }
 
 fn meets(x: &Bound<'_, PyAny>, known: &Known, if_complex: bool) -> PyResult<bool> {

@@ -4,10 +4,11 @@
 use std::ffi::c_void;
 
 use arrow_data::{BufferSpec, layout};
-use arrow_schema::{DataType, UnionMode};
+use arrow_schema::DataType;
 
 use super::super::arrow_c::{ArrowArray, Structure};
 use super::{Checked, children};
+use crate::possible::child_types;
 
 /// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit
 /// machines, whose address space is smaller.
@@ -175,29 +176,5 @@ fn check_sizes(
             negative.map(|size| format!("a buffer size is {size}"))
         }
         _ => None,
-    }
-}
-
-/// The types of the children, and how many elements of each belong to one of the parent's (0 where
-/// offsets say, which `validate_full` checks).
-pub(in crate::python) fn child_types(data_type: &DataType) -> Vec<(&DataType, usize)> {
-    match data_type {
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::Map(field, _) => vec![(field.data_type(), 0)],
-        DataType::FixedSizeList(field, size) => {
-            vec![(field.data_type(), usize::try_from(*size).unwrap_or(0))]
-        }
-        DataType::Struct(fields) => fields.iter().map(|field| (field.data_type(), 1)).collect(),
-        DataType::Union(fields, mode) => {
-            let needed = usize::from(*mode == UnionMode::Sparse);
-            fields.iter().map(|(_, field)| (field.data_type(), needed)).collect()
-        }
-        DataType::RunEndEncoded(ends, values) => {
-            vec![(ends.data_type(), 0), (values.data_type(), 0)]
-        }
-        _ => Vec::new(),
     }
 }

@@ -17,7 +17,7 @@ use arrow_schema::ArrowError;
 
 use crate::fence;
 
-pub(super) use array::{check_array, child_of, child_types};
+pub(super) use array::{check_array, child_of};
 pub(super) use schema::{MAX_FIELDS, check_metadata, check_node, field_from, number, schema_at};
 pub(super) use values::{are_texts, runs_of};
 

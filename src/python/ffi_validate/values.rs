@@ -1,11 +1,9 @@
 //! Looks at what arrays contain, at no more than some rows have.
 
-use std::ops::Range;
-use std::str;
+use std::{ops::Range, str};
 
-use arrow_array::cast::AsArray;
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{Array, OffsetSizeTrait};
+use arrow_array::{Array, OffsetSizeTrait, cast::AsArray};
 use arrow_buffer::ArrowNativeType;
 use arrow_data::ArrayData;
 

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# The tests of the fast tier and of the Rust neighbours, built to count the lines that they run; then coverage.py.
+# By `make coverage`, which has the tools.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CARGO_TARGET_DIR=$PWD/target/coverage CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+eval "$(cargo llvm-cov show-env --sh)"
+cargo llvm-cov clean --workspace
+
+cargo test --features ndarray --all-targets
+cargo test --package arrow-dlpack-neighbours
+
+# Not into .venv, but before it on the path.
+path=target/coverage/python
+cargo build --package arrow-dlpack-python --package arrow-dlpack-example-extension
+rm -rf $path && mkdir -p $path
+cp -r python/arrow_dlpack $path
+cp target/coverage/debug/lib_core.so $path/arrow_dlpack/_core.abi3.so
+cp target/coverage/debug/libextension.so $path/extension.abi3.so
+LEFT_OUT=paddle,tensorflow PYTHONPATH=$PWD/$path pytest --config-file python/pyproject.toml \
+    --numprocesses 2 --dist loadfile python/tests
+
+cargo llvm-cov report --lcov --output-path target/coverage/lcov.info
+python .ci/coverage.py target/coverage/lcov.info

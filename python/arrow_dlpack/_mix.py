@@ -1,0 +1,354 @@
+"""`Mix`: several sources as one, whose rows take turns by weight."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heapreplace
+from importlib import import_module
+from itertools import chain
+from math import frexp, inf, isfinite, ldexp
+from random import Random
+from typing import Any, Literal
+
+from . import _sources
+from ._pieces import Piece, len_of, pieces_of
+from ._readers import Made, reader_of, without_views
+from ._sources import Dataset, Source
+
+_STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
+#: Rows that are put in order together.
+_BLOCK = 4096
+#: How many times a weight may be another one: positions stay numbers that a float holds exactly.
+_RATIO = 1e9
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Several sources of a `Loader` as one: of each stretch of rows each has its share, by weight.
+
+    sources: a dict of paths and their weights, or (source, weight) pairs, of whatever a Loader
+    takes but functions. They have columns of the same names and types; codes of `Categories` are
+    those of all of them.
+    stopping_strategy: in the words of Hugging Face's interleave_datasets.
+    "all_exhausted_without_replacement" has each row once: where a source ends, the others go on by
+    their weights. "first_exhausted" ends with the source that ends first, and "all_exhausted" with
+    the last one, while those that end earlier begin again.
+
+    The turns are even, and the same in each epoch and process: of ten rows seven are of a source of
+    weight 0.7. ``shuffle=`` draws the order within. The largest weight may be 1e9 times the
+    smallest.
+    """
+
+    sources: tuple[tuple[Any, float], ...]
+    stopping_strategy: Literal[
+        "all_exhausted_without_replacement", "all_exhausted", "first_exhausted"
+    ]
+
+    def __init__(
+        self,
+        sources: Mapping[Any, float] | Sequence[tuple[Any, float]],
+        stopping_strategy: Literal[
+            "all_exhausted_without_replacement", "all_exhausted", "first_exhausted"
+        ] = "all_exhausted_without_replacement",
+    ) -> None:
+        pairs = tuple(sources.items() if isinstance(sources, Mapping) else map(tuple, sources))
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise ValueError(f"sources must be a dict or pairs of sources and weights: {sources!r}")
+        _check_weights([weight for _, weight in pairs])
+        if stopping_strategy not in _STOPPING:
+            known = ", ".join(map(repr, _STOPPING))
+            raise ValueError(f"stopping_strategy must be one of {known}: {stopping_strategy!r}")
+        object.__setattr__(self, "sources", pairs)
+        object.__setattr__(self, "stopping_strategy", stopping_strategy)
+
+
+def _check_weights(weights: Sequence[Any]) -> None:
+    numbers = [_number(weight) for weight in weights]
+    for weight, number in zip(weights, numbers, strict=True):
+        if not 0 < number < inf:
+            raise ValueError(
+                f"a weight must be a number above 0 that a float holds, got {weight!r}"
+            )
+    least, most = min(numbers), max(numbers)
+    # Not a product, which could overflow.
+    if most / _RATIO > least:
+        raise ValueError(
+            f"the largest weight may be {_RATIO:.0e} times the smallest, got {least} and {most}"
+        )
+
+
+def _number(weight: Any) -> float:
+    try:
+        return float(weight) if isfinite(weight) else inf
+    except OverflowError:
+        return inf
+
+
+def source_of(data: Any) -> Source:
+    """What reads it, a mix too."""
+    return Mixed(data) if isinstance(data, Mix) else _sources.source_of(data)
+
+
+class Turns:
+    """Row r of a source of weight w is due at (r + 0.5) / w; ties go to the first source."""
+
+    def __init__(self, mix: Mix) -> None:
+        weights = [float(weight) for _, weight in mix.sources]
+        # A power of two, which rounds none of them, keeps quotients in range.
+        power = frexp(max(weights))[1]
+        self.weights = [ldexp(weight, -power) for weight in weights]
+        self._stopping = mix.stopping_strategy
+
+    def bounds(self, lengths: Sequence[int | None]) -> list[int | None]:
+        """How many rows of each source there may be, None for any number."""
+        repeats = self._stopping != "all_exhausted_without_replacement"
+        return [None if repeats and length else length for length in lengths]
+
+    def total(self, lengths: Sequence[int | None]) -> int | None:
+        """How many rows there are in all, if that is known already."""
+        if self._stopping != "first_exhausted" and None in lengths:
+            return None
+        if self._stopping == "all_exhausted_without_replacement":
+            return sum(length for length in lengths if length is not None)
+        last = [
+            (self._due(of, length - 1), of, length)
+            for of, length in enumerate(lengths)
+            if length is not None
+        ]
+        if not last:
+            return None
+        due, of, length = min(last) if self._stopping == "first_exhausted" else max(last)
+        bounds = self.bounds(lengths)
+        others = (other for other in range(len(bounds)) if other != of)
+        return length + sum(self._before(other, (due, of), bounds[other]) for other in others)
+
+    def counts(self, position: int, bounds: Sequence[int | None]) -> list[int]:
+        """Rows of each source among the first `position` rows."""
+        most = [position if bound is None else min(position, bound) for bound in bounds]
+        if sum(most) <= position:
+            return most
+        rows = self._at_least(position, most)
+        following = [(self._due(of, row), of) for of, row in enumerate(rows) if row < most[of]]
+        heapify(following)
+        for _ in range(position - sum(rows)):
+            _, of = following[0]
+            rows[of] += 1
+            if rows[of] < most[of]:
+                heapreplace(following, (self._due(of, rows[of]), of))
+            else:
+                heappop(following)
+        return rows
+
+    def _at_least(self, position: int, most: Sequence[int]) -> list[int]:
+        """Rows that are surely among the first `position`: all but a few of each source."""
+        pairs = list(zip(self.weights, most, strict=True))
+        low, high = 0.0, max(bound / weight for weight, bound in pairs)
+        rows = [0] * len(pairs)
+        while position - sum(rows) > 4 * len(pairs):
+            due = (low + high) / 2
+            if due in (low, high):
+                break
+            # Rounding is off by less than one row.
+            if sum(min(int(due * weight) + 2, bound) for weight, bound in pairs) > position:
+                high = due
+            else:
+                low = due
+                rows = [max(min(int(due * weight) - 1, bound), 0) for weight, bound in pairs]
+        return rows
+
+    def _due(self, of: int, row: int) -> float:
+        return (row + 0.5) / self.weights[of]
+
+    def _before(self, other: int, turn: tuple[float, int], bound: int | None) -> int:
+        """How many rows of another source come before this turn: (due, source)."""
+        about = max(int(turn[0] * self.weights[other]), 1)
+        near = range(about - 1, about + 2)
+        count = near[0] + bisect_left(near, turn, key=lambda row: (self._due(other, row), other))
+        return count if bound is None else min(count, bound)
+
+
+class Mixed(Source):
+    """The sources of a `Mix`, read together."""
+
+    def __init__(self, mix: Mix) -> None:
+        self._parts = [_sources.source_of(one) for one, _ in mix.sources]
+        super().__init__(lambda columns: None, once=any(part.once for part in self._parts))
+        self._turns, self._repeats = Turns(mix), mix.stopping_strategy == "all_exhausted"
+        if self.once and self._repeats:
+            raise TypeError('"all_exhausted" begins again with a source, and one is read only once')
+
+    def rows(self, where: Any = None) -> int | None:
+        lengths = [part.rows(where) for part in self._parts]
+        return None if None in lengths else self._turns.total(lengths)
+
+    def read(self, columns: Sequence[str] | None, where: Any = None) -> Any:
+        return self._read([_Opens(part, columns, where) for part in self._parts], columns, None)
+
+    def pieces(self) -> list[Piece] | None:
+        """One, of all rows, if each source has row groups."""
+        rows = self.rows() if all(part.pieces() for part in self._parts) else None
+        return None if rows is None else [Piece(None, 0, rows)]
+
+    def shuffled(self, pieces: list[Piece], seed: int) -> list[Piece]:
+        """The same rows; the row groups of each source are read in an order that is drawn."""
+        return [Piece(seed, start, stop) for _, start, stop in pieces]
+
+    def read_pieces(
+        self, columns: Sequence[str] | None, pieces: Sequence[Piece], where: Any = None
+    ) -> Any:
+        """Of each source the row groups that have rows of these; all of them with a filter."""
+        readers = [self._read_piece(columns, piece, where) for piece in pieces]
+        return Made(readers[0].schema, chain.from_iterable(readers))
+
+    def _read_piece(self, columns: Sequence[str] | None, piece: Piece, where: Any) -> Any:
+        groups = [part.pieces() or [] for part in self._parts]
+        bounds = self._turns.bounds([sum(map(len_of, own)) for own in groups])
+        first, last = (self._turns.counts(at, bounds) for at in (piece.start, piece.stop))
+        opens = []
+        for part, own, start, stop in zip(self._parts, groups, first, last, strict=True):
+            some = own if where is not None else list(_round(own, start, stop))
+            if piece.group is not None:
+                Random(piece.group).shuffle(some)
+            opens.append(_Opens(part, columns, where, some))
+        return self._read(opens, columns, None if where is not None else (piece, bounds))
+
+    def _read(
+        self,
+        opens: "Sequence[_Opens]",
+        columns: Sequence[str] | None,
+        span: tuple[Piece, list[int | None]] | None,
+    ) -> Any:
+        """The rows of some readers, by turns: all of them, or a span of known length."""
+        held = [_Held(one, self._repeats and span is None) for one in opens]
+        schema = _common([one.reader.schema for one in held], columns)
+        batches = self._blocks(held, schema) if span is None else self._span(held, schema, *span)
+        return Made(schema, batches)
+
+    def _span(
+        self, held: "list[_Held]", schema: Any, piece: Piece, bounds: list[int | None]
+    ) -> Iterator[Any]:
+        done = self._turns.counts(piece.start, bounds)
+        for start in range(piece.start, piece.stop, _BLOCK):
+            upto = self._turns.counts(min(start + _BLOCK, piece.stop), bounds)
+            yield self._merged(held, schema, done, upto)
+            done = upto
+
+    def _blocks(self, held: "list[_Held]", schema: Any) -> Iterator[Any]:
+        done, at = [0] * len(held), 0
+        while True:
+            before: list[int | None] | None = None
+            lengths = [one.length for one in held]
+            # A source that ends leaves its turns to the others, whose rows are read then.
+            while lengths != before:
+                before, bounds = lengths, self._turns.bounds(lengths)
+                upto = self._turns.counts(at + _BLOCK, bounds)
+                for one, start, stop in zip(held, done, upto, strict=True):
+                    one.fill(stop - start + 1)
+                lengths = [one.length for one in held]
+            total = self._turns.total(lengths)
+            end = at + _BLOCK if total is None else min(at + _BLOCK, total)
+            if end <= at:
+                return
+            upto = self._turns.counts(end, self._turns.bounds(lengths))
+            yield self._merged(held, schema, done, upto)
+            done, at = upto, end
+
+    def _merged(
+        self, held: "list[_Held]", schema: Any, done: Sequence[int], upto: Sequence[int]
+    ) -> Any:
+        pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
+        tables, due = [], []
+        for of, (one, start, stop) in enumerate(zip(held, done, upto, strict=True)):
+            tables.append(one.take(stop - start).select(schema.names).cast(schema))
+            rows = pa.array(range(start, stop), pa.float64())
+            due.append(pc.divide(pc.add(rows, 0.5), self._turns.weights[of]))
+        # The sort is stable, and so rows that are due at once stay in the order of the sources.
+        order = pc.sort_indices(pa.concat_arrays(due))
+        whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
+        (batch,) = whole.take(order).combine_chunks().to_batches()
+        return batch
+
+
+@dataclass(frozen=True)
+class _Opens:
+    """Opens a source, or some of its pieces."""
+
+    part: Source
+    columns: Sequence[str] | None
+    where: Any
+    pieces: list[Piece] | None = None
+
+    def __call__(self) -> Any:
+        if self.pieces and isinstance(self.part, Dataset):
+            opened = self.part.read_pieces(self.columns, self.pieces, self.where)
+        else:
+            opened = self.part.read(self.columns, self.where)
+        return without_views(reader_of(opened))
+
+
+class _Held:
+    """A reader, and rows of it that have been read ahead of their turn."""
+
+    def __init__(self, opens: Callable[[], Any], repeats: bool) -> None:
+        self._opens, self._repeats, self.reader = opens, repeats, opens()
+        self._batches: list[Any] = []
+        self._rows = self._read = 0
+        #: Of the whole source, once it has been read to its end.
+        self.length: int | None = None
+
+    def fill(self, rows: int) -> None:
+        """Reads until there are so many rows, or no more."""
+        while self._rows < rows:
+            batch = next(self.reader, None)
+            if batch is not None:
+                self._batches.append(batch)
+                self._rows, self._read = self._rows + len(batch), self._read + len(batch)
+                continue
+            self.length = self._read if self.length is None else self.length
+            if not self._repeats or self.length == 0:
+                return
+            self.reader = self._opens()
+
+    def take(self, rows: int) -> Any:
+        self.fill(rows)
+        held = import_module("pyarrow").Table.from_batches(self._batches, self.reader.schema)
+        self._batches, self._rows = held.slice(rows).to_batches(), self._rows - rows
+        return held.slice(0, rows)
+
+
+def _round(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[Piece]:
+    """Rows of pieces that begin again at their end."""
+    rows = sum(map(len_of, pieces))
+    while start < stop:
+        first = start % rows
+        last = min(rows, first + stop - start)
+        yield from pieces_of(pieces, first, last)
+        start += last - first
+
+
+def _common(schemas: Sequence[Any], columns: Sequence[str] | None) -> Any:
+    """The schema of all sources; texts of both widths go together."""
+    pa = import_module("pyarrow")
+    fields = []
+    for name in schemas[0].names if columns is None else dict.fromkeys(columns):
+        found = [schema.field(name) for schema in schemas if schema.names.count(name) == 1]
+        if len(found) < len(schemas):
+            raise KeyError(f'not each source of the Mix has a column "{name}"')
+        kinds = [_wide(field.type) for field in found]
+        for number, kind in enumerate(kinds):
+            if kind != kinds[0]:
+                raise TypeError(
+                    f'column "{name}" is {found[0].type} in source 0 of the Mix and '
+                    f"{found[number].type} in source {number}: cast one of them"
+                )
+        is_nullable = any(field.nullable for field in found)
+        fields.append(found[0].with_type(kinds[0]).with_nullable(is_nullable))
+    for number, schema in enumerate(schemas):
+        if columns is None and (more := set(schema.names) - {field.name for field in fields}):
+            raise KeyError(f"source {number} of the Mix has more columns than source 0: {more}")
+    return pa.schema(fields, schemas[0].metadata)
+
+
+def _wide(kind: Any) -> Any:
+    pa = import_module("pyarrow")
+    return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)

@@ -1,0 +1,148 @@
+"""Arrow data of any kind as pyarrow's reader, and columns within structs as columns."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+
+class Made:
+    """Batches that Python code makes, whose exceptions the engine gets as it iterates over them.
+
+    As a stream they are read once, and what remains of an exception are its words.
+    """
+
+    def __init__(self, schema: Any, batches: Iterable[Any]) -> None:
+        self.schema, self._batches = schema, iter(batches)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        of = import_module("pyarrow").RecordBatchReader.from_batches
+        return of(self.schema, self._batches).__arrow_c_stream__(requested_schema)
+
+
+def reader_of(data: Any) -> Any:
+    """Arrow data of any kind as pyarrow's reader, or one like it."""
+    if isinstance(data, Made):
+        return data
+    pa = import_module("pyarrow")
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            return pa.RecordBatchReader.from_stream(data)
+        batch = pa.record_batch(data)
+    except (TypeError, ValueError) as error:
+        of = type(data)
+        has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
+        raise TypeError(
+            "each batch must be a table or a record batch that pyarrow reads, got "
+            f"{of.__module__}.{of.__qualname__}" + f": {error}" * has_protocol
+        ) from error
+    return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def without_views(reader: Any) -> Any:
+    """Texts and binaries of types that all of pyarrow's kernels take."""
+    pa = import_module("pyarrow")
+    large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+    def plain(field: Any) -> Any:
+        kind = field.type
+        if pa.types.is_struct(kind):
+            kind = pa.struct([plain(kind.field(at)) for at in range(kind.num_fields)])
+        elif pa.types.is_list(kind):
+            kind = pa.list_(plain(kind.value_field))
+        elif pa.types.is_large_list(kind):
+            kind = pa.large_list(plain(kind.value_field))
+        return field.with_type(large.get(kind, kind))
+
+    schema = pa.schema([plain(field) for field in reader.schema], reader.schema.metadata)
+    if schema.equals(reader.schema):
+        return reader
+    whole = pa.RecordBatchReader.from_stream(reader) if isinstance(reader, Made) else reader
+    return whole.cast(schema)
+
+
+def heads(
+    columns: Sequence[str] | None, names: Callable[[], Sequence[str] | None]
+) -> list[str] | None:
+    """The columns of a source, which has these `names`, that are read for `columns`.
+
+    "a.b" is field b of column a, if no column is called "a.b". None for all columns, where the
+    source does not tell its names.
+    """
+    if columns is None or not any("." in name for name in columns):
+        return None if columns is None else list(columns)
+    known = names()
+    return None if known is None else list(dict.fromkeys(_head(name, known) for name in columns))
+
+
+def reached(data: Any, columns: Sequence[str] | None, keeps_others: bool = False) -> Any:
+    """The data with fields of structs as columns, where `columns` has their paths.
+
+    A field is null where its struct is. Other columns than these are left out.
+    """
+    if not any("." in name for name in columns or ()):
+        return data
+    try:
+        pa = import_module("pyarrow")
+    except ImportError:
+        return data
+    reader = reader_of(data)
+    names = list(dict.fromkeys(columns or ()))
+    if keeps_others:
+        names = list(dict.fromkeys([*reader.schema.names, *names]))
+    if all(name in reader.schema.names for name in names):
+        return reader
+    found = [_path(name, reader.schema) for name in names]
+    schema = pa.schema([field for field, _ in found], reader.schema.metadata)
+
+    def batches() -> Iterator[Any]:
+        for batch in reader:
+            columns = [_values(batch, path) for _, path in found]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    return Made(schema, batches())
+
+
+def _head(name: str, known: Sequence[str]) -> str:
+    """The longest part of a path that is one of the names; the whole one, if there is none."""
+    parts = name.split(".")
+    ends = range(len(parts), 0, -1)
+    return next((part for end in ends if (part := ".".join(parts[:end])) in known), name)
+
+
+def _path(name: str, schema: Any) -> tuple[Any, list[int]]:
+    """The field at this path, with its name, and its indices from level to level."""
+    pa = import_module("pyarrow")
+    path: list[int] = []
+    rest, is_nullable = name, False
+    level: Any = schema
+    while True:
+        known = [level.field(at).name for at in range(_width(level))]
+        head = _head(rest, known)
+        if known.count(head) != 1:
+            where = "the table" if not path else f'struct "{name.removesuffix("." + rest)}"'
+            raise KeyError(f'no column "{name}": {where} has {known}')
+        path.append(known.index(head))
+        field = level.field(path[-1])
+        is_nullable |= field.nullable
+        if head == rest:
+            return field.with_name(name).with_nullable(is_nullable), path
+        level, rest = field.type, rest.removeprefix(head + ".")
+        if not pa.types.is_struct(level):
+            raise KeyError(f'no column "{name}": "{head}" is no struct, but {level}')
+
+
+def _width(level: Any) -> int:
+    return level.num_fields if hasattr(level, "num_fields") else len(level)
+
+
+def _values(batch: Any, path: Sequence[int]) -> Any:
+    column = batch.column(path[0])
+    # Nulls of the struct are nulls of its fields.
+    of = import_module("pyarrow.compute").struct_field
+    return of(column, path[1:]) if len(path) > 1 else column

@@ -1,0 +1,98 @@
+"""`framework=` and `writable=`: a framework's tensors, which may write to their memory or not."""
+
+import jax
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from arrow_dlpack import Tensor, ragged, to_tensor, to_tensor_dict
+
+KINDS = {"torch": torch.Tensor, "jax": jax.Array, "numpy": np.ndarray}
+TABLE = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
+TOKENS = pa.array([[1, 2], None, [3]], pa.list_(pa.int32()))
+
+
+def address(array):
+    return array.buffers()[1].address + array.offset * array.type.bit_width // 8
+
+
+def leaves(made):
+    if isinstance(made, dict):
+        made = tuple(made.values())
+    return [leaf for part in made for leaf in leaves(part)] if isinstance(made, tuple) else [made]
+
+
+@pytest.mark.parametrize("framework", KINDS)
+def test_every_tensor_of_a_result_is_the_frameworks(framework):
+    results = [
+        to_tensor(TABLE, nulls=0, framework=framework),
+        to_tensor(TABLE, nulls="mask", framework=framework),
+        to_tensor(TABLE["y"], framework=framework, writable=False),
+        to_tensor(TOKENS, pad=-1, nulls="mask", framework=framework),
+        to_tensor_dict(TABLE, nulls="mask", framework=framework),
+        ragged(TOKENS, nulls="mask", framework=framework),
+    ]
+    for made in results:
+        found = leaves(made)
+        assert {isinstance(leaf, KINDS[framework]) for leaf in found} == {True}
+    assert [len(leaves(made)) for made in results] == [1, 2, 1, 3, 4, 3]
+    values, mask = results[1]
+    assert np.asarray(mask).tolist() == [[True, True], [False, True], [True, True]]
+    assert np.asarray(values)[np.asarray(mask)].tolist() == [1.5, 1.0, 2.0, 2.5, 3.0]
+    assert type(results[3]).__name__ == "MaskedPadded"
+    assert np.asarray(results[3].values).tolist() == [[1, 2], [-1, -1], [3, -1]]
+    assert np.asarray(results[5].offsets).tolist() == [0, 2, 2, 3]
+
+
+def test_what_a_framework_may_write_to_is_its_own():
+    array = pa.array([1, 2, 3])
+    rows = pa.array([[1, 2], [], [3]])
+    tensors = [
+        to_tensor(array, framework="torch"),
+        to_tensor(pa.array([[1, 2], [3, 4]]), framework="torch"),
+        to_tensor_dict(pa.table({"x": array}), framework="torch")["x"],
+        *ragged(rows, framework="torch"),
+        *to_tensor(rows, pad=0, framework="torch"),
+    ]
+    for tensor in tensors:
+        tensor.fill_(9)
+    assert array.to_pylist() == [1, 2, 3]
+    assert rows.to_pylist() == [[1, 2], [], [3]]
+    held = to_tensor(array, framework=lambda tensor: tensor)
+    assert isinstance(held, Tensor)
+    assert not held.readonly
+
+
+def test_writable_false_shares_and_true_copies():
+    array = pa.array([0, 1, 2, 3])[1:]
+    shared = to_tensor(array, framework="torch", writable=False)
+    assert shared.data_ptr() == address(array)
+    strict = to_tensor(array, framework="torch", writable=False, copy=False)
+    assert strict.data_ptr() == address(array)
+    read_only = to_tensor(array, framework="numpy")
+    assert (read_only.ctypes.data, read_only.flags.writeable) == (address(array), False)
+    own = to_tensor(array, framework="numpy", writable=True)
+    assert (own.ctypes.data == address(array), own.flags.writeable) == (False, True)
+    assert not to_tensor(array, writable=True).readonly
+    assert to_tensor(array, writable=False).readonly
+
+
+@pytest.mark.parametrize(("wrong", "error", "words"), [
+    ({"framework": "tensorflow"}, ValueError, "framework must be .* got 'tensorflow'"),
+    ({"framework": []}, ValueError, r"framework must be .* got \[\]"),
+    ({"framework": "torch", "copy": False}, TypeError, "say writable=False"),
+    ({"writable": True, "copy": False}, TypeError, "say writable=False"),
+    ({"framework": "jax", "writable": 1}, TypeError, "writable must be .* got 1"),
+])  # fmt: skip
+def test_what_does_not_go_together_is_refused(wrong, error, words):
+    for convert, source in ((to_tensor, TABLE["y"]), (to_tensor_dict, TABLE), (ragged, TOKENS)):
+        with pytest.raises(error, match=words):
+            convert(source, **wrong)
+
+
+def test_what_a_function_raises_is_raised():
+    def refuse(tensor):
+        raise RuntimeError(f"no room for {tensor.shape}")
+
+    with pytest.raises(RuntimeError, match=r"no room for \(3,\)"):
+        to_tensor_dict(TABLE, nulls=0, framework=refuse)

@@ -1,0 +1,181 @@
+"""How epochs of a `Loader` end: by an exception of Python code, early, by Ctrl-C."""
+
+import gc
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from arrow_dlpack import AsArrow, ByLength, ByTokens, Categories, Loader, iter_batches
+
+BATCH = pa.record_batch({"x": [1, 2], "t": ["a", "b"]})
+
+
+class MineError(Exception):
+    pass
+
+
+def failing(error):
+    yield BATCH
+    raise error
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": ["x"]},
+        {"columns": ["x"], "batch_size": 1, "shuffle": 1},
+        {"columns": {"t": Categories(["a", "b"])}},
+        {"columns": ["x"], "batch_size": ByLength(1, "t")},
+        {"columns": ["x"], "transform": dict},
+    ],
+    ids=["plain", "shuffled", "encoded", "sorted", "transformed"],
+)
+def test_an_exception_of_a_python_source_reaches_the_caller_as_itself(prefetch, options):
+    error = MineError("boom")
+    with pytest.raises(MineError) as raised:
+        list(Loader(failing(error), prefetch=prefetch, **options))
+    assert raised.value is error
+    assert [frame.name for frame in raised.traceback][-1] == "failing"
+
+
+def test_so_does_that_of_an_encoded_value_and_of_iter_batches():
+    with pytest.raises(ValueError, match="^column \"t\" has 'b', which is not among"):
+        list(Loader([BATCH], columns={"t": Categories(["a"])}))
+    error = MineError("boom")
+    with pytest.raises(MineError) as raised:
+        list(iter_batches(failing(error), columns=["x"]))
+    assert raised.value is error
+
+
+def test_of_a_reader_of_pyarrow_an_exception_keeps_its_type_and_message_as_words():
+    sources = {
+        "plain": lambda: pa.RecordBatchReader.from_batches(BATCH.schema, failing(KeyError("k"))),
+        "filtered": lambda: failing(KeyError("k")),
+    }
+    for name, source in sources.items():
+        where = pc.field("x") > 0 if name == "filtered" else None
+        with pytest.raises(ValueError, match="the Arrow stream failed") as raised:
+            list(Loader(source(), columns=["x"], filter=where))
+        assert str(raised.value) == "the Arrow stream failed: KeyError: 'k'"
+        assert "in failing" in raised.value.__notes__[0]
+
+
+def slow(asked, seconds=0.05):
+    for number in range(400):
+        asked.append(number)
+        time.sleep(seconds)
+        yield pa.record_batch({"x": [number] * 10})
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("transform", [None, dict])
+@pytest.mark.parametrize("end", ["close", "drop"])
+def test_the_end_waits_for_no_buffer_of_a_shuffle(prefetch, transform, end):
+    asked = []
+    options = {"prefetch": prefetch, "transform": transform}
+    epoch = iter(Loader(slow(asked), batch_size=5, shuffle=2000, **options))
+    deadline = time.monotonic() + 30
+    while prefetch and len(asked) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if end == "close":
+        epoch.close()
+    del epoch
+    gc.collect()
+    count = threading.active_count()
+    while threading.active_count() > 1 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(asked) < 100, count  # of the 200 that fill the buffer
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("transform", [None, dict])
+def test_ctrl_c_waits_for_no_buffer_of_a_shuffle(prefetch, transform):
+    # A shell's background jobs ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    asked = []
+    options = {"prefetch": prefetch, "transform": transform}
+    epoch = iter(Loader(slow(asked), batch_size=5, shuffle=2000, **options))
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        next(epoch)
+    assert len(asked) < 100
+    assert list(epoch) == []
+    timer.join()
+
+
+def texts_of(view):
+    words = pa.array([str(number) for number in range(30)], view)
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([10, 30], pa.int32()), pa.array([1, 2]))
+    offsets = pa.array(range(31), pa.int32())
+    return {
+        "views": words,
+        "lists of views": pa.ListArray.from_arrays(offsets, words),
+        "structs of views": pa.StructArray.from_arrays([words], ["a"]),
+        "runs": runs,
+        "lists of runs": pa.ListArray.from_arrays(offsets, runs),
+    }
+
+
+COLUMNS = texts_of(pa.string_view())
+
+
+@pytest.mark.parametrize("of", COLUMNS)
+@pytest.mark.parametrize("by", [ByLength(4, "tokens"), ByTokens(12, "tokens")])
+@pytest.mark.parametrize("shuffle", [None, 13])
+def test_rows_are_sorted_by_length_beside_columns_of_any_type(of, by, shuffle):
+    tokens = pa.array([[number] * (number % 5) for number in range(30)])
+    table = pa.table({"x": range(30), "tokens": tokens, "other": COLUMNS[of]})
+    found = {}
+    for batch in Loader(
+        table, batch_size=by, columns={"x": None, "other": AsArrow()}, shuffle=shuffle
+    ):
+        numbers, others = np.asarray(batch["x"]).tolist(), pa.array(batch["other"]).to_pylist()
+        found |= dict(zip(numbers, others, strict=True))
+    assert [found[number] for number in range(30)] == table["other"].to_pylist()
+
+
+def test_rows_are_sorted_by_the_length_of_views():
+    words = pa.array(["a" * (number % 7) for number in range(30)], pa.string_view())
+    table = pa.table({"x": range(30), "words": words})
+    lengths = []
+    for batch in Loader(table, batch_size=ByLength(5, "words"), columns={"words": AsArrow()}):
+        lengths += [len(word) for word in pa.array(batch["words"]).to_pylist()]
+    assert lengths == sorted(lengths)
+
+
+def test_an_interruption_in_the_source_comes_once():
+    def batches():
+        yield pa.record_batch({"x": [1]})
+        raise KeyboardInterrupt("once")
+
+    came = []
+    before = signal.signal(signal.SIGINT, lambda *_: came.append("a signal"))
+    try:
+        with pytest.raises(KeyboardInterrupt, match="once"):
+            list(Loader(batches(), batch_size=1))
+        for _ in range(100):
+            pass
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not came
+
+
+@pytest.mark.parametrize(
+    "options", [{"batch_size": ByLength(2, "x")}, {"batch_size": 2, "shuffle": 2}]
+)
+def test_lists_without_values_are_drawn(options):
+    empty = pa.array([[], None, []], pa.list_(pa.int8(), 0))
+    within = pa.StructArray.from_arrays([empty], ["e"])
+    table = pa.table({"x": [[1], [2, 3], []], "empty": empty, "within": within})
+    columns = {"x": None, "empty": AsArrow(), "within": AsArrow()}
+    drawn = list(Loader(table, columns=columns, **options))
+    rows = [row for batch in drawn for row in pa.array(batch["within"]).to_pylist()]
+    assert sorted(map(str, rows)) == sorted(map(str, within.to_pylist()))
+    assert sum(len(pa.array(batch["empty"])) for batch in drawn) == 3

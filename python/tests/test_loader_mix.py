@@ -1,0 +1,205 @@
+"""`Mix`: rows of several sources in turns, each once, over ranks, workers and resuming."""
+
+import json
+import pickle
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from arrow_dlpack import ByLength, Categories, Loader, Mix, _epochs, _mix, iter_batches
+from arrow_dlpack._shares import Share
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+FIRST = pa.table({"y": range(90), "w": ["a", "b", "c"] * 30})
+SECOND = pa.table({"w": pa.array(["d", "b"] * 15, pa.large_string()), "y": range(1000, 1030)})
+WEIGHTS = (3, 1)
+STRATEGIES = ["all_exhausted_without_replacement", "all_exhausted", "first_exhausted"]
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    return tmp_path_factory.mktemp("mix")
+
+
+def mix_of(files, form, strategy=STRATEGIES[0], tables=(FIRST, SECOND), weights=WEIGHTS):
+    sources = []
+    for number, table in enumerate(tables):
+        file = files / f"{number}-{len(table)}.parquet"
+        if form == "files" and not file.exists():
+            pq.write_table(table, file, row_group_size=7)
+        sources.append({"files": str(file), "tables": table, "batches": table.to_batches(9)}[form])
+    return Mix(list(zip(sources, weights, strict=True)), strategy)
+
+
+def y_of(batches):
+    return [np.asarray(batch["y"]).tolist() for batch in batches]
+
+
+@pytest.mark.parametrize("form", ["files", "tables", "batches"])
+def test_each_batch_has_the_shares_of_the_weights(files, form):
+    batches = y_of(Loader(mix_of(files, form), columns=["y"], batch_size=8))
+    assert [sum(row < 1000 for row in batch) for batch in batches] == [6] * 15
+    first = [row for batch in batches for row in batch if row < 1000]
+    second = [row for batch in batches for row in batch if row >= 1000]
+    assert (first, second) == (list(range(90)), list(range(1000, 1030)))
+
+
+@pytest.mark.parametrize("form", ["files", "tables", "batches"])
+def test_what_happens_at_the_end_of_a_source(files, form):
+    """Weights of 1: the second source has a third of the rows of the first one."""
+    rows = {}
+    for strategy in STRATEGIES:
+        mix = mix_of(files, form, strategy, weights=(1, 1))
+        loader = Loader(mix, columns=["y"], batch_size=8)
+        rows[strategy] = [row for batch in y_of(loader) for row in batch]
+        if form != "batches":
+            assert len(loader) == -(-len(rows[strategy]) // 8)
+    once, again, short = (rows[strategy] for strategy in STRATEGIES)
+    assert sorted(once) == [*range(90), *range(1000, 1030)]
+    assert once[60:] == list(range(30, 90)), "the others go on"
+    assert sorted(short) == [*range(30), *range(1000, 1030)]
+    assert [again.count(row) for row in (0, 89, 1000)] == [1, 1, 3]
+    assert again[-1] == 89
+
+
+@settings(max_examples=60)
+@given(
+    lengths=st.lists(st.integers(0, 60), min_size=1, max_size=3),
+    weights=st.lists(st.sampled_from([0.1, 0.3, 1, 2.5]), min_size=3, max_size=3),
+    form=st.sampled_from(["files", "tables", "batches"]),
+    size=st.integers(1, 20),
+    shuffle=st.sampled_from([None, 15]),
+    world=st.integers(1, 3),
+    workers=st.integers(1, 2),
+)
+def test_each_row_is_there_once(files, *, lengths, weights, form, size, shuffle, world, workers):
+    tables = [pa.table({"y": np.arange(n) + 1000 * of}) for of, n in enumerate(lengths)]
+    folder = files / "-".join(map(str, lengths))
+    folder.mkdir(exist_ok=True)
+    # A list without batches has no schema.
+    form = "tables" if form == "batches" and 0 in lengths else form
+    source = mix_of(folder, form, STRATEGIES[0], tables, weights[: len(tables)])
+    found = []
+    for rank in range(world):
+        for worker in range(workers):
+            options = {"batch_size": size, "shuffle": shuffle, "uneven": "allow"}
+            loader = Loader(source, rank=rank, world_size=world, **options)
+            share = Share(rank, world, worker, workers)
+            with mock.patch.object(_epochs, "share_of", return_value=share):
+                found += [row for batch in y_of(loader) for row in batch]
+    assert sorted(found) == sorted(row for table in tables for row in table["y"].to_pylist())
+
+
+@pytest.mark.parametrize("form", ["files", "tables"])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("shuffle", [None, 20])
+def test_after_any_batch_the_rest_is_the_same(files, form, strategy, shuffle):
+    def loader():
+        mix = mix_of(files, form, strategy, weights=(1, 1))
+        seed = None if shuffle is None else 3
+        share = {"rank": 1, "world_size": 2, "uneven": "repeat"}
+        return Loader(mix, columns=["y"], batch_size=9, shuffle=shuffle, seed=seed, **share)
+
+    whole = y_of(loader())
+    stopped = loader()
+    epoch = iter(stopped)
+    for at in range(len(whole)):
+        resumed = pickle.loads(pickle.dumps(loader()))
+        resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
+        assert y_of(resumed) == whole[at:]
+        next(epoch)
+    other = Loader(mix_of(files, form, strategy, weights=(2, 1)), batch_size=9)
+    with pytest.raises(ValueError, match="the state is of a loader with mix="):
+        other.load_state_dict(stopped.state_dict())
+
+
+@pytest.mark.parametrize("unit", [5e-324, 1e-9, 1e300])
+def test_weights_of_any_magnitude_are_shares(unit):
+    tables = [FIRST.select(["y"]), SECOND.select(["y"])]
+    loader = Loader(Mix(list(zip(tables, (unit, unit), strict=True))), batch_size=8)
+    assert [sum(row < 1000 for row in batch) for batch in y_of(loader)][:5] == [4] * 5
+    rare = Loader(Mix([(tables[0], 1e9 * 1e-9), (tables[1], 1e-9)]), batch_size=120)
+    assert y_of(rare) == [[*range(90), *range(1000, 1030)]]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_turns_of_a_thousand_sources_are_told_in_few_steps(strategy):
+    """Of each source the due of few rows is asked for."""
+    turns = _mix.Turns(Mix([(FIRST, 1 + of % 7) for of in range(1000)], strategy))
+    asked = mock.Mock(side_effect=turns._due)
+    with mock.patch.object(turns, "_due", asked):
+        counts = turns.counts(50_000, turns.bounds([100] * 1000))
+        turns.total([100] * 1000)
+    assert sum(counts) == 50_000
+    assert asked.call_count < 20_000
+
+
+def test_a_state_is_that_of_one_strategy():
+    loaders = {
+        strategy: Loader(Mix([(FIRST, 1), (SECOND, 1)], strategy), columns=["y"], batch_size=8)
+        for strategy in STRATEGIES
+    }
+    plain = Loader(FIRST, columns=["y"], batch_size=8)
+    next(iter(loaders["first_exhausted"]))
+    state = loaders["first_exhausted"].state_dict()
+    for other in (loaders["all_exhausted"], plain):
+        with pytest.raises(ValueError, match="stopping_strategy='first_exhausted'|mix="):
+            other.load_state_dict(state)
+    with pytest.raises(ValueError, match="with mix=None"):
+        loaders["all_exhausted"].load_state_dict(plain.state_dict())
+
+
+def test_row_groups_of_each_source_are_shuffled(files):
+    loader = Loader(mix_of(files, "files"), columns=["y"], batch_size=8, shuffle=8, seed=1)
+    epochs = [[row for batch in y_of(loader) for row in batch] for _ in range(2)]
+    assert epochs[0] != epochs[1]
+    for epoch in epochs:
+        assert sorted(epoch) == [*range(90), *range(1000, 1030)]
+        assert max(row for row in epoch[:40] if row < 1000) > 60
+
+
+@pytest.mark.parametrize("form", ["files", "tables"])
+def test_filters_codes_and_lengths_are_of_all_sources(files, form):
+    mix = mix_of(files, form)
+    loader = Loader(mix, columns=["y"], batch_size=8, filter=pc.field("y") < 20, shuffle=5)
+    assert sorted(row for batch in y_of(loader) for row in batch) == list(range(20))
+    loader = Loader(mix, batch_size=8, columns={"w": Categories.scan(), "y": None})
+    assert loader.categories == {"w": ("a", "b", "c", "d")}
+    codes = {}
+    for batch in loader:
+        codes |= zip(np.asarray(batch["y"]).tolist(), np.asarray(batch["w"]).tolist(), strict=True)
+    assert [codes[row] for row in (0, 1, 2, 1000, 1001)] == [0, 1, 2, 3, 1]
+    loader = Loader(mix, columns=["y"], batch_size=ByLength(8, "w"))
+    assert sum(map(len, y_of(loader))) == 120
+    assert sum(map(len, y_of(iter_batches(mix, columns=["y"], batch_size=50)))) == 120
+
+
+def test_what_does_not_go_together_is_named():
+    for sources, words in [
+        ([(FIRST, 1), (SECOND.drop(["y"]), 1)], 'not each source of the Mix has a column "y"'),
+        ([(FIRST.drop(["y"]), 1), (SECOND, 1)], "source 1 of the Mix has more columns .*y"),
+        ([(FIRST, 1), (FIRST.set_column(0, "y", [["a"] * 90]), 1)], 'column "y" is int64 in sour'),
+    ]:
+        with pytest.raises((KeyError, TypeError), match=words):
+            iter(Loader(Mix(sources), batch_size=2))
+    for wrong, words in [
+        (lambda: Mix({}), "sources must be a dict or pairs"),
+        (lambda: Mix({"a": 0}), "a weight must be a number above 0 .*, got 0"),
+        (lambda: Mix({"a": float("nan")}), "a weight must be"),
+        (lambda: Mix({"a": 10**400}), "a weight must be a number above 0 that a float holds"),
+        (lambda: Mix({"a": 1e20, "b": 2}), "1e.09 times the smallest, got 2.0 and 1e.20"),
+        (lambda: Mix({"a": 1e308, "b": 5e-324}), "times the smallest, got 5e-324 and 1e.308"),
+        (lambda: Mix({"a": 1}, "first"), "stopping_strategy must be one of"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            wrong()
+    with pytest.raises(TypeError, match="begins again with a source"):
+        iter(Loader(Mix([(FIRST.to_reader(), 1)], "all_exhausted")))
+    once = Loader(Mix([(FIRST.to_reader(), 1), (FIRST, 1)]), columns=["y"], batch_size=60)
+    assert list(map(len, y_of(once))) == [60, 60, 60]
+    with pytest.raises(TypeError, match="is read once"):
+        iter(once)

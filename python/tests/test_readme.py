@@ -1,0 +1,236 @@
+"""The README's tables and links are true; so is the code on the crate's page."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import arrow_dlpack
+import jax
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from arrow_dlpack import Array, explain, from_dlpack, to_tensor
+
+# pyarrow's of types that it then refuses.
+pytestmark = pytest.mark.filterwarnings("ignore:Exporting an unversioned:DeprecationWarning")
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+CARGO = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))
+
+
+def rows_of(heading: str) -> dict[str, list[str]]:
+    """The first table below a heading: the first cell of each row, and the others."""
+    lines = README.split(f"\n## {heading}\n")[1].partition("\n|")[2].partition("\n\n")[0]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines.splitlines()[2:]]
+    return {first: rest for first, *rest in cells}
+
+
+# --- what is zero-copy ----------------------------------------------------------------------------
+
+MATRICES = np.arange(12.0).reshape(2, 2, 3)
+BFLOATS = from_dlpack(torch.ones(3, dtype=torch.bfloat16), type="opaque")
+LISTS = pa.array([[1, 2], [3]])
+CHUNKS = pa.chunked_array([[1], [2]])
+TABLE = pa.table({"a": [1.5, None], "b": [1.0, 2.0]})
+
+PLANS = {
+    "integers and floats, also sliced": [explain(pa.array([1, 2])[1:])],
+    "fixed-size lists, `fixed_shape_tensor` (images, embeddings)": [
+        explain(pa.FixedShapeTensorArray.from_numpy_ndarray(MATRICES)),
+        explain(pa.array([[1, 2]], pa.list_(pa.int8(), 2))),
+    ],
+    "bfloat16, float8 and such, kept as `arrow.opaque`": [explain(BFLOATS)],
+    "dates, times, decimals of 64 bits, with `physical=True`": [
+        explain(pa.array([0], kind), physical=True)
+        for kind in (pa.date32(), pa.time64("us"), pa.timestamp("s"), pa.decimal64(3))
+    ],
+    "lists and texts, by `ragged`": [
+        arrow_dlpack.ragged(column, copy=False) and explain(column.flatten())
+        for column in (LISTS, LISTS.cast(pa.large_list(pa.int64())))
+    ],
+    "lists and texts, by `to_tensor(pad=)`": [explain(LISTS, pad=0)],
+    "booleans, which Arrow keeps as bits": [explain(pa.array([True]))],
+    "several chunks; nulls that are replaced": [
+        explain(CHUNKS),
+        explain(pa.array([1, None]), nulls=0),
+    ],
+    "tables and record batches": [explain(TABLE.select(["b"]).append_column("c", TABLE["b"]))],
+    "strided, reversed or broadcast tensors, to Arrow": [
+        explain(np.arange(6)[::2]),
+        explain(np.arange(6)[::-1]),
+        explain(np.broadcast_to(1.0, (3,))),
+    ],
+}
+
+
+def test_what_is_zero_copy_is_so():
+    found = rows_of("What is zero-copy")
+    assert list(found) == list(PLANS)
+    for row, plans in PLANS.items():
+        expected = found[row][-1] == "zero-copy"
+        assert [plan.zero_copy for plan in plans] == [expected] * len(plans), row
+
+
+# --- how it differs -------------------------------------------------------------------------------
+
+NUMBERS = pa.array([1.5, 2.5, 4.0])
+STRIDED = np.arange(6)[::2]
+BOOLS = pa.array([True, False])
+WHEN = pa.array([0, 1], pa.timestamp("us"))
+SIXTEEN = torch.ones(3, dtype=torch.bfloat16)
+VALUES = np.arange(3.0)
+FROM_JAX = jax.numpy.arange(3.0)
+
+
+def address(x) -> int:
+    """Of the first value."""
+    if isinstance(x, pl.DataFrame):
+        x = x.to_series().to_arrow()
+    if hasattr(x, "__arrow_c_array__") and not hasattr(x, "__dlpack__"):
+        x = pa.array(x)
+    if isinstance(x, pa.ExtensionArray):
+        x = x.storage
+    if isinstance(x, pa.FixedSizeListArray):
+        x = x.flatten()
+    if isinstance(x, pa.Array):
+        return x.buffers()[1].address
+    if isinstance(x, torch.Tensor):
+        return x.data_ptr()
+    return np.from_dlpack(x).ctypes.data
+
+
+MATRIX = pa.FixedShapeTensorArray.from_numpy_ndarray(MATRICES)
+ROWS = pl.Series(MATRICES.reshape(2, -1), dtype=pl.Array(pl.Float64, 6))
+BATCH = TABLE.to_batches()[0]
+
+# What goes in, and what arrow_dlpack, pyarrow and polars make of it.
+DIFFERENCES = {
+    "a column of numbers to a tensor": (
+        NUMBERS,
+        lambda: np.from_dlpack(Array(NUMBERS)),
+        lambda: np.from_dlpack(NUMBERS),
+        lambda: pl.Series(NUMBERS).to_torch(),
+    ),
+    "a tensor to a column": (
+        VALUES,
+        lambda: pa.array(from_dlpack(VALUES)),
+        lambda: pa.Array.from_dlpack(VALUES),
+        lambda: pl.from_torch(torch.from_numpy(VALUES)),
+    ),
+    "a strided tensor to a column": (
+        STRIDED,
+        lambda: pa.array(from_dlpack(STRIDED)),
+        lambda: pa.Array.from_dlpack(STRIDED),
+        lambda: pl.from_torch(torch.from_numpy(STRIDED)),
+    ),
+    "a column of matrices to a tensor": (
+        MATRIX,
+        lambda: np.from_dlpack(Array(MATRIX)),
+        lambda: np.from_dlpack(MATRIX.to_tensor()),
+        ROWS.to_torch,
+    ),
+    "a table to a matrix, nulls as NaN": (
+        TABLE["b"].chunk(0),
+        lambda: np.from_dlpack(to_tensor(TABLE, nulls="nan")),
+        lambda: np.from_dlpack(BATCH.to_tensor(null_to_nan=True)),
+        lambda: pl.DataFrame(TABLE).to_torch(),
+    ),
+    # pyarrow and polars have no function for these.
+    "nulls as a value, or with a mask": (
+        TABLE["a"].chunk(0),
+        lambda: np.from_dlpack(to_tensor(TABLE["a"], nulls=0)),
+        None,
+        None,
+    ),
+    "booleans": (
+        BOOLS,
+        lambda: np.from_dlpack(Array(BOOLS)),
+        lambda: np.from_dlpack(BOOLS),
+        lambda: pl.Series(BOOLS).to_torch(),
+    ),
+    "dates and times": (
+        WHEN,
+        lambda: np.from_dlpack(to_tensor(WHEN, physical=True)),
+        lambda: np.from_dlpack(WHEN),
+        lambda: pl.Series(WHEN).to_torch(),
+    ),
+    "lists and texts": (
+        LISTS.flatten(),
+        lambda: np.from_dlpack(arrow_dlpack.ragged(LISTS).values),
+        lambda: np.from_dlpack(LISTS),
+        lambda: pl.Series(LISTS).to_torch(),
+    ),
+    "bfloat16 to a column": (
+        SIXTEEN,
+        lambda: pa.array(from_dlpack(SIXTEEN, type="opaque")),
+        lambda: pa.Array.from_dlpack(SIXTEEN),
+        lambda: pl.from_torch(SIXTEEN),
+    ),
+    "tensors of the legacy protocol (JAX)": (
+        FROM_JAX,
+        lambda: pa.array(from_dlpack(FROM_JAX)),
+        lambda: pa.Array.from_dlpack(FROM_JAX),
+        None,
+    ),
+}
+
+
+def outcome(source, convert) -> str:
+    if convert is None:
+        return "-"
+    try:
+        made = convert()
+    except (TypeError, ValueError, pa.ArrowException, BufferError):
+        return "-"
+    return "zero-copy" if address(made) == address(source) else "copy"
+
+
+@pytest.mark.parametrize("row", DIFFERENCES)
+def test_it_differs_as_it_says(row):
+    source, *converts = DIFFERENCES[row]
+    # The last column is dlpark's: tests/neighbours and benches/rust have its code.
+    assert rows_of("How it differs")[row][:-1] == [outcome(source, make) for make in converts]
+
+
+def test_every_difference_was_measured():
+    assert list(rows_of("How it differs")) == list(DIFFERENCES)
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+LINKS = dict(re.findall(r"^\[([\w-]+)\]: (\S+)$", README, re.M))
+
+
+def test_links_lead_somewhere():
+    """PyPI shows a README alone: once Cargo.toml names the repository, the links begin with it."""
+    used = set(re.findall(r"\]\[([\w-]+)\]", README))
+    assert used == set(LINKS)
+    repository = CARGO["workspace"]["package"].get("repository")
+    for name, target in LINKS.items():
+        begin = f"{repository}/{'raw' if name == 'picture' else 'blob'}/HEAD/" if repository else ""
+        assert target.startswith(begin), f"{name}: see Packages in CONTRIBUTING.md"
+        assert (ROOT / target.removeprefix(begin)).exists(), name
+
+
+def test_it_is_short():
+    lines = README.count("\n")
+    assert lines < 180, "what takes longer to say belongs into docs/"
+
+
+# --- the crate's page -----------------------------------------------------------------------------
+
+
+def test_code_on_the_crates_page_that_is_not_a_doctest_is_from_an_example():
+    """Other tests build and run the examples."""
+    page = re.sub(r"^//! ?", "", (ROOT / "src/lib.rs").read_text("utf-8"), flags=re.M)
+    sources = [
+        (ROOT / "examples" / name).read_text("utf-8")
+        for name in ("candle/src/main.rs", "extension/src/lib.rs")
+    ]
+    blocks = re.findall(r"^```ignore\n(.*?)^```$", page, re.M | re.S)
+    assert len(blocks) == len(sources)
+    for block, source in zip(blocks, sources, strict=True):
+        assert block in source

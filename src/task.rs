@@ -1,0 +1,55 @@
+//! What a long conversion asks its caller between two blocks: whether to end early, and how many threads it may use.
+
+use std::{cell::Cell, num::NonZero, thread};
+
+use crate::Error;
+
+thread_local! {
+    static TASK: Cell<Option<Task>> = const { Cell::new(None) };
+}
+
+/// The answers to the conversions of one call, on the thread that runs them.
+pub(crate) struct Task {
+    /// Called every few milliseconds; an error ends the conversion.
+    pub(crate) check: Box<dyn FnMut() -> Result<(), Error>>,
+    /// The number of threads of a conversion whose options name none; `None` for as many as the machine runs at once.
+    pub(crate) threads: Option<NonZero<usize>>,
+}
+
+impl Task {
+    /// Runs the conversions.
+    pub(crate) fn run<T>(self, work: impl FnOnce() -> T) -> T {
+        struct Restore(Option<Task>);
+
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                put(self.0.take());
+            }
+        }
+
+        let _restore = Restore(put(Some(self)));
+        work()
+    }
+}
+
+/// The error that ends the conversion on this thread, if it is to end.
+pub(crate) fn check() -> Result<(), Error> {
+    // The callback may run other conversions, which have a task of their own.
+    let Some(mut task) = put(None) else { return Ok(()) };
+    let checked = (task.check)();
+    put(Some(task));
+    checked
+}
+
+/// The number of threads of a conversion whose options name none.
+pub(crate) fn threads() -> NonZero<usize> {
+    let task = put(None);
+    let threads = task.as_ref().and_then(|task| task.threads);
+    put(task);
+    threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZero::<usize>::MIN)
+}
+
+/// Puts a task in place of the one before. A thread that is ending has none.
+fn put(task: Option<Task>) -> Option<Task> {
+    TASK.try_with(|current| current.replace(task)).ok().flatten()
+}
