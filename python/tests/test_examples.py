@@ -10,6 +10,7 @@ from conftest import LEFT_OUT, environment
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+GLOO_RANK = Path(__file__).parent / "gloo_rank.py"
 
 pytestmark = pytest.mark.skipif("torch" in LEFT_OUT, reason="torch was left out")
 
@@ -37,7 +38,7 @@ def test_a_model_learns_from_images_in_parquet():
 
 
 def test_two_ranks_train_one_model():
-    output = output_of("train_ranks.py", *TORCHRUN)
+    output = output_of("train_ranks.py", *TORCHRUN, GLOO_RANK)
     shares = re.findall(r"rank \d, epoch 0: ([\d,]+) of ([\d,]+) flights", output)
     shares = [[int(number.replace(",", "")) for number in share] for share in shares]
     assert len(shares) == 2
