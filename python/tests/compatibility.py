@@ -289,27 +289,20 @@ def tick(outcomes: dict[str, str], case: str) -> str:
 
 
 def grid(record: dict) -> str:
-    """The most important columns of the tables, as ticks."""
-    rows = [
-        [
-            name,
-            *(tick(entry["outcomes"], case) for case in GRID),
-            tick(record["producers"][name]["outcomes"], "column"),
-        ]
-        for name, entry in record["consumers"].items()
-    ]
+    """The most important columns of the tables, as ticks: a column for each library."""
+    consumers, arrow = record["consumers"], record["arrow"]
+    rows = [[case, *(tick(to["outcomes"], case) for to in consumers.values())] for case in GRID]
+    back = [tick(record["producers"][name]["outcomes"], "column") for name in consumers]
     ways = {
         "its column becomes an `Array`": ["from column"],
         "it takes an `Array`": ["to array", "to table"],
     }
-    arrow = record["arrow"].values()
     cells = [
-        [label, *(max(tick(entry.get(form, {}), "column") for form in forms) for entry in arrow)]
-        for label, forms in ways.items()
+        [way, *(max(tick(of.get(form, {}), "column") for form in forms) for of in arrow.values())]
+        for way, forms in ways.items()
     ]
-    lines = table(["takes Arrow data as a tensor", *GRID, "and back"], rows)
-    lines += ["", *table(["", *record["arrow"]], cells)]
-    return "\n".join([BEGIN, *lines, "", END])
+    lines = table(["it takes as a tensor", *consumers], [*rows, ["and back", *back]])
+    return "\n".join([BEGIN, *lines, "", *table(["", *arrow], cells), "", END])
 
 
 def write_grid() -> None:
