@@ -1,11 +1,11 @@
 """Epoch after epoch of a source: where a `Loader` stands, and how it resumes and is pickled."""
 
 import pickle
-import secrets
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib import import_module
+from random import SystemRandom
 from typing import Any, Generic, Literal, TypeVar
 
 from . import _frameworks
@@ -245,7 +245,7 @@ class Epochs(Generic[Batch_co]):
             # The default device may be another one.
             torch = import_module("torch")
             return int(torch.randint(2**62, (), device="cpu"))
-        return secrets.randbits(64)
+        return SystemRandom().getrandbits(64)
 
     def _work(self, framework: Framework | None) -> Callable[[Any], Any] | None:
         """What Python does with each of the engine's batches, if anything."""

@@ -1,6 +1,6 @@
 """The one pass of ``iter_batches``."""
 
-import secrets
+from random import SystemRandom
 from typing import Any
 
 from ._core import Batches
@@ -37,7 +37,7 @@ def opened(
     data = source_of(source)
     categories = scanned(data, settings.wanted.categories, filter)
     stream = encoded(data.read(settings.read, filter), categories)
-    drawn = secrets.randbits(64) if settings.seed is None else settings.seed
+    drawn = SystemRandom().getrandbits(64) if settings.seed is None else settings.seed
     return settings.open(
         stream,
         seed=None if shuffle is None else seed_of(drawn, index),
