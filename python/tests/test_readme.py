@@ -233,3 +233,13 @@ def test_code_on_the_crates_page_that_is_not_a_doctest_is_from_an_example():
     assert len(blocks) == len(sources)
     for block, source in zip(blocks, sources, strict=True):
         assert block in source
+
+
+def test_functions_in_the_guide_to_extensions_are_from_the_example():
+    guide = (ROOT / "docs/guides/extensions.md").read_text("utf-8")
+    source = (ROOT / "examples/extension/src/lib.rs").read_text("utf-8")
+    (block,) = re.findall(r"^```rust,ignore\n(.*?)^```$", guide, re.M | re.S)
+    _uses, *functions = block.split("\n\n")
+    assert len(functions) == 2
+    for function in functions:
+        assert function.strip() in source

@@ -30,7 +30,7 @@ fn as_tensor(column: PyArray) -> PyResult<PyTensor> {
     Ok(column.to_dlpack()?)
 }
 
-/// The number of elements of anything that is a tensor or can be one.
+/// The number of elements of any object that is a tensor, or can be one.
 #[pyfunction]
 fn size(tensor: PyTensor) -> usize {
     tensor.size()
