@@ -159,7 +159,7 @@ class Array:
         tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
 
         A negative index counts from the end. A null row of a type whose rows differ in length or shape is
-        refused, whatever nulls says.
+        refused, whatever nulls says. A loop over an Array yields row(i) for each row.
 
         >>> import arrow_dlpack, pyarrow as pa
         >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))
@@ -459,7 +459,8 @@ def to_tensor(
     the longest row.
     threads: how many threads may share the work of a copy, which pays from a few megabytes on; None for as many as
     the machine runs at once, and one in a process that multiprocessing has started, such as a DataLoader's worker.
-    framework: "torch", "jax", "numpy", or a function that makes a tensor of ours, for its tensors in place of Tensor.
+    framework: "torch", "jax", "numpy", or a function that takes a Tensor and returns another library's, for such tensors
+    in place of Tensor.
     writable: True copies, so that the tensors may be written to. False shares the source's memory where it can; do not
     write to such tensors. None copies for PyTorch, for JAX and for a function, and shares for NumPy and without
     framework.
