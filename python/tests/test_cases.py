@@ -301,7 +301,7 @@ PLANS = [
 ]
 
 
-@pytest.mark.parametrize(("row", "plans"), zip(case_table.MORE, PLANS, strict=False))
+@pytest.mark.parametrize(("row", "plans"), list(zip(case_table.MORE, PLANS, strict=False)))
 def test_what_depends_on_more_than_a_type_is_what_the_page_says(row, plans):
     copied = row[-1] == "copied"
     assert [arrow_dlpack.explain(data, **options).zero_copy for data, options in plans] == [
