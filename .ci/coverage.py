@@ -8,6 +8,7 @@ was.
 """
 
 import re
+import subprocess
 import sys
 import tomllib
 from dataclasses import dataclass
@@ -93,6 +94,13 @@ def summary(files: list[File]) -> str:
     return f"{lines - missed:,} of {lines:,} lines run ({share(files):.1%}), {why}"
 
 
+def measured_at() -> str:
+    """The commit whose tests ran, and when it was made."""
+    command = ["git", "log", "-1", "--format=`%H`, of %cs"]
+    found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return found.stdout.strip() or "an unknown commit"
+
+
 def page(unsafe: list[File], rest: list[File]) -> str:
     files = sorted(unsafe + rest, key=lambda file: file.name)
     out = [
@@ -101,6 +109,8 @@ def page(unsafe: list[File], rest: list[File]) -> str:
         "Made by `make coverage` from the Rust tests and the Python suite, on Linux x86-64. Of",
         "files with unsafe code of their own (**bold**) all lines have to be run, unless a reason",
         f"is given below; of the others {ENOUGH:.0%}.",
+        "",
+        f"Measured at commit {measured_at()}.",
         "",
         f"- files with unsafe code: {summary(unsafe)}",
         f"- the others: {summary(rest)}",
@@ -111,12 +121,17 @@ def page(unsafe: list[File], rest: list[File]) -> str:
     for file in files:
         name = f"**{file.name}**" if file in unsafe else file.name
         out.append(f"| {name} | {len(file.counts)} | {file.missed or ''} | {share([file]):.1%} |")
-    out += ["", "## What is not run, and why"]
+    out += ["", "## What is not run, and why", ""]
+    out += ["A line below is the first of a gap; its reason holds for all lines of the gap."]
     for file in files:
         reasons = [(gap.lines[0], found[2]) for gap in file.gaps() if (found := gap.reason())]
         if reasons:
             out += ["", f"{file.name}", ""]
             out += [f"- `{line}`: {reason}" for line, reason in reasons]
+    gaps = [gap for file in files for gap in file.gaps() if gap.reason() is None]
+    if gaps:
+        out += ["", "## Without a reason", ""]
+        out += [f"- {gap.file}:{gap.number}: `{gap.lines[0]}`" for gap in gaps]
     return "\n".join(out) + "\n"
 
 

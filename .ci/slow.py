@@ -27,7 +27,7 @@ WORDS = [":!*.md", ":!docs/development/slow-tier.md"]
 HEAD = """\
 # The slow tier
 
-When each part of `make test-all` last ran, and what came of it. The run writes this page; what the
+When each part of `make test-all` last ran, and its outcome. The run writes this page; what the
 parts are is in [CONTRIBUTING.md](../../CONTRIBUTING.md). `make lint` warns of what is missing here,
 failed or older than a week; `make release-check` fails unless each part has passed with the code as
 it is.
@@ -35,6 +35,7 @@ it is.
 | part | outcome | commit | ended (UTC) | minutes |
 |---|---|---|---|---|
 """
+NEVER = "| {} | not run | | | |\n"
 ROW = re.compile(r"\| ([\w-]+) \| (passed|failed) \| `(\w{40})` \| ([\d-]+ [\d:]+) \| ([\d.]+) \|")
 
 
@@ -71,8 +72,11 @@ def record() -> dict[str, Row]:
     return {row.part: row for row in rows}
 
 
-def write(rows: dict[str, Row]) -> None:
-    PAGE.write_text(HEAD + "".join(map(str, rows.values())), "utf-8")
+def write(rows: dict[str, Row], parts: list[str]) -> None:
+    page = PAGE.read_text("utf-8") if PAGE.exists() else ""
+    known = re.findall(r"^\| ([\w-]+) \| not run", page, re.M)
+    never = [NEVER.format(part) for part in dict.fromkeys([*known, *parts]) if part not in rows]
+    PAGE.write_text("".join([HEAD, *map(str, rows.values()), *never]), "utf-8")
 
 
 def run(parts: list[str]) -> None:
@@ -93,7 +97,7 @@ def run(parts: list[str]) -> None:
         print(f"slow tier: {part} {outcome} after {minutes} minutes", flush=True)
         ended = datetime.now(UTC).strftime("%Y-%m-%d %H:%M")
         rows = record() | {part: Row(part, outcome, commit, ended, minutes)}
-        write(rows)
+        write(rows, parts)
     failed = [part for part in parts if record()[part].outcome != "passed"]
     if failed:
         sys.exit(f"slow tier: {', '.join(failed)} failed; the same command goes on from there")

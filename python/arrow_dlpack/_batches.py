@@ -193,13 +193,12 @@ def iter_batches(
     One pass over the rows of a source; `Loader` makes epochs, ranks and PyTorch's tensors of them.
 
     source: any object with __arrow_c_stream__ (tables, readers, query results), a dataset or
-    scanner of pyarrow, a path, or what else `Loader` takes, but a function; of files only the
-    columns that are wanted are read.
+    scanner of pyarrow, a path, or any other source of `Loader` except a function. Of files only the
+    columns that are asked for are read.
     batch_size: rows of a batch, of which the last may have fewer; None for the batches of the
     source. Rows within one chunk of the source are shared, those across an edge copied once.
     columns: names, in the order of the result, or a dict of names and what becomes of each, as in
-    `Loader`; None for all but an index of pandas's. Nothing about the others matters but the label,
-    not even their types.
+    `Loader`; None for all but an index of pandas's. Other columns may have any type.
     dtype: of all features, as in to_tensor. The label keeps its own.
     format: "dict" for a dict of Tensors, "matrix" for one Tensor (rows, columns). In a matrix a
     column of fixed-size lists, or of lists that are Dense(), is as many columns as a list has
@@ -209,12 +208,12 @@ def iter_batches(
     nulls: as in to_tensor. With "mask" each tensor becomes a pair (values, mask).
     filter: an expression of pyarrow; rows for which it does not hold are left out.
     drop_last: True to leave out a last batch of fewer rows.
-    shuffle: rows are drawn at random from a buffer of at least so many. It holds
-    up to twice as many, and both its old and its new rows while it is filled up. Drawn rows are
-    copies, so that their tensors have memory of their own, to write to.
-    seed: for the same order again, in every epoch, whatever the chunks of the source; None for any.
-    For epochs that differ and can be repeated there is `Loader`.
-    prefetch: so many batches are made ahead, by a thread that needs no GIL unless the source does.
+    shuffle: rows are drawn at random from a buffer of at least so many; it needs batch_size. The
+    buffer holds up to twice as many, and both its old and its new rows while it is filled up. Drawn
+    rows are copies, which may be written to.
+    seed: the same seed gives the same order, whatever the chunks of the source; with None each
+    call has another order. For epochs that differ and can be repeated there is `Loader`.
+    prefetch: how many batches a thread makes ahead; it needs no GIL unless the source does.
     progress: True for a bar of rows, by tqdm.
     physical: as in to_tensor. Codes of dictionaries are int32, and a code stands for one value in
     all batches: Tensor.dictionary only grows at its end, and Batches.dictionaries has it by the

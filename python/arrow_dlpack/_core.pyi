@@ -53,7 +53,7 @@ __all__ = [
 __version__: str
 
 class UnsupportedError(BufferError, TypeError):
-    """This data has no form on the other side, whatever the keywords: its type, its rank or its nulls are refused. The message names the way out."""
+    """This data has no form on the other side as it was asked for: its type, its rank or its nulls are refused. The message names the keyword or the function that helps, if there is one."""
 
 @disjoint_base
 class Array:
@@ -159,7 +159,7 @@ class Array:
         tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
 
         A negative index counts from the end. A null row of a type whose rows differ in length or shape is
-        refused, whatever nulls says.
+        refused, whatever nulls says. A loop over an Array yields row(i) for each row.
 
         >>> import arrow_dlpack, pyarrow as pa
         >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))
@@ -377,8 +377,9 @@ def from_ragged(
 ) -> Array:
     """Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
 
-    type: an Arrow type of the rows, such as pa.list_(pa.int64()), or pa.string() for values of uint8, or a
-    representation of the lists' items; None for lists of what Array.from_dlpack makes of the values.
+    type: an Arrow type of the rows, such as pa.list_(pa.int64()), or pa.string() for values of uint8. Or "bool8",
+    "opaque" or "fixed_size_list", as in Array.from_dlpack, for the items of the lists. None for lists of what
+    Array.from_dlpack makes of the values.
     copy: as in Array.from_dlpack. Offsets and texts are copied and then checked, because the producer could
     change them after the check; they are not copied if the producer flags them as a copy.
     mask: a tensor of booleans, False for the rows that are null.
@@ -458,9 +459,11 @@ def to_tensor(
     the longest row.
     threads: how many threads may share the work of a copy, which pays from a few megabytes on; None for as many as
     the machine runs at once, and one in a process that multiprocessing has started, such as a DataLoader's worker.
-    framework: "torch", "jax", "numpy", or a function that makes a tensor of ours, for its tensors in place of Tensor.
-    writable: whether the tensors get memory of their own, which is copied. None: where the framework would write to
-    read-only memory, which is any but NumPy. False shares the source's memory, which nothing may write to then.
+    framework: "torch", "jax", "numpy", or a function that takes a Tensor and returns another library's, for such tensors
+    in place of Tensor.
+    writable: True copies, so that the tensors may be written to. False shares the source's memory where it can; do not
+    write to such tensors. None copies for PyTorch, for JAX and for a function, and shares for NumPy and without
+    framework.
 
     Ctrl-C ends a long conversion with KeyboardInterrupt.
 
@@ -661,9 +664,10 @@ def explain(
     device: Device | None = None,
     mask: SupportsDLPack | CapsuleType | SupportsArrowArray | SupportsArrowStream | None = None,
 ) -> Plan:
-    """What a conversion would copy with the same options, and why: a Plan. For Arrow data the conversion is to_tensor,
+    """What a conversion would copy with these options, and why: a Plan. For Arrow data the conversion is to_tensor,
     with pad and max_length too, or ragged with ragged=True, which takes offset_type; for tensors it is from_dlpack,
-    with copy, type, device and mask.
+    with copy, type, device and mask. The result is a Tensor: there are no framework, writable and threads. A conversion
+    with framework="torch" or "jax" copies everything, unless writable=False; copy=True explains that copy.
 
     It raises what the conversion would raise, except errors for values that do not fit the dtype. An object that
     can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.
@@ -730,7 +734,9 @@ def asdlpack(
     copy=False fails where the object says that it would have to copy.
 
     Raises TypeError for an object that has none of these, UnsupportedError for elements that are not
-    plain numbers in the machine's byte order, BufferError for impossible or unsupported descriptions."""
+    plain numbers in the machine's byte order, BufferError for impossible or unsupported descriptions. An
+    exception of the object's own method is passed on: NumPy's __dlpack__ raises BufferError for structured
+    arrays, texts and the other byte order."""
 
 def _dtype_name(dtype: Dtype, /) -> str: ...
 def _live() -> tuple[int, int]: ...
@@ -798,26 +804,26 @@ class Batches(Iterator[_Batch_co]):
     def _stop(self) -> None: ...
 
 class Ragged(NamedTuple):
-    """Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which rows are valid."""
+    """Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]."""
 
     values: Tensor
     offsets: Tensor
 
 class MaskedRagged(NamedTuple):
-    """Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which rows are valid."""
+    """Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. The mask is True for the rows that are valid."""
 
     values: Tensor
     offsets: Tensor
     mask: Tensor
 
 class Padded(NamedTuple):
-    """Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values that are not padding. A mask says which rows are valid."""
+    """Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values that are not padding."""
 
     values: Tensor
     lengths: Tensor
 
 class MaskedPadded(NamedTuple):
-    """Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values that are not padding. A mask says which rows are valid."""
+    """Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values that are not padding. The mask is True for the rows that are valid."""
 
     values: Tensor
     lengths: Tensor

@@ -52,32 +52,37 @@ class Loader(Epochs[Batch_co]):
     source: a path, a URL that fsspec knows, a pattern or a list of them (Parquet, Arrow IPC, CSV);
     a dataset, scanner, ParquetFile, table or reader of pyarrow; a frame or LazyFrame of polars; a
     relation of DuckDB; a Dataset or IterableDataset of Hugging Face; a Lance dataset, a Delta Lake
-    table, an Iceberg scan, an ADBC cursor; a list or an iterator of batches; whatever has
-    __arrow_c_stream__; a `Mix` of several of them. Or a function of (index, count) that opens one
-    of so many parts, and returns None for a part without rows. What is read only once has one
-    epoch.
+    table, an Iceberg scan, an ADBC cursor; a list or an iterator of batches; any object with
+    __arrow_c_stream__; a `Mix` of several of them. Or a function that is called with (index, count)
+    and opens part index of count; it returns None for a part without rows. A source that can be
+    read only once, such as a reader, has one epoch.
     batch_size, columns, dtype, format, label, nulls, drop_last, physical, copy: as in iter_batches.
     batch_size may be `ByLength` or `ByTokens`, for batches of rows of similar lengths.
-    columns: names, or a dict of names and what becomes of each: `Pad`, `Dense`, `AsArrow`, `Cast`,
-    `Categories`, or None. "a.b" is field b of the structs of column a, null where they are, if no
-    column has that name. label may be such a dict too, or several names: of two and more the label
-    is a dict. With nulls="nan" integers become floats, but neither one label nor codes: Cast keeps
-    others.
+    columns: the names of the columns to read, or a dict from them to what each becomes: `Pad`,
+    `Dense`, `AsArrow`, `Cast`, `Categories`, or None for the default: of numbers, booleans and
+    fixed-size lists a tensor, of lists `Ragged`, and texts, binaries and other types are refused.
+    "a.b" is field b of the structs of column a, if no column has that name; it is null where the
+    struct is. label may be such a dict too, or several names: then the label is a dict. With
+    nulls="nan" integers become floats, except a single label and codes; Cast keeps the dtype of a
+    column.
     filter: an expression of pyarrow; row groups of Parquet without such rows are not read.
-    framework: "torch", "jax", "numpy", or a function that makes a tensor of ours.
-    writable: whether tensors get memory that is not the source's. None: where the framework would
-    write to read-only memory, which is any but NumPy. False shares the source's memory.
-    shuffle: rows are drawn from a buffer of at least so many; row groups of Parquet are read in an
-    order that is drawn too.
-    seed: each epoch's order is drawn from it and from the number of the epoch, so that epochs
-    differ and a second run repeats them. None: of torch.manual_seed with framework="torch", or any.
-    prefetch: so many batches are made ahead, by a thread.
-    rank, world_size: the share of one of so many processes; rank="auto" asks torch.distributed, and
-    torchrun's variables. In a worker of PyTorch's DataLoader the rank's share is divided again.
-    Parquet files are divided by rows, and a process reads the row groups that have its own; other
-    sources are read by every process, which takes every so many-th batch.
-    uneven: where ranks would not have equally many batches: "drop" leaves the last ones out,
-    "repeat" makes some a second time, "allow" lets ranks differ. None refuses it.
+    framework: "torch", "jax", "numpy", or a function that takes a `Tensor` and returns another
+    library's. None for `Tensor`.
+    writable: True copies, so that the tensors may be written to. False shares the source's memory
+    where it can; do not write to such tensors. None copies for PyTorch, for JAX and for a function,
+    and shares for NumPy and without framework.
+    shuffle: the number of rows of the buffer that rows are drawn from at random; it needs
+    batch_size. The row groups of Parquet files are read in random order too.
+    seed: the order of an epoch follows from the seed and the number of the epoch: epochs differ,
+    and a second run has the same ones. With None the order is another one in each run; with
+    framework="torch" PyTorch's generator decides, which torch.manual_seed sets.
+    prefetch: how many batches a thread makes ahead.
+    rank, world_size: the share of process rank of world_size; rank="auto" asks torch.distributed,
+    and torchrun's variables. The workers of PyTorch's DataLoader divide the share of their rank.
+    Parquet files are divided by rows: a process reads only the row groups that have its rows. Of
+    other sources every process reads all, and keeps every world_size-th batch.
+    uneven: what to do where ranks would not have equally many batches: "drop" leaves out the last
+    ones, "repeat" makes some a second time, "allow" lets ranks differ. None is an error.
     transform: a function that is called with each batch where it is made, in the thread of prefetch
     or in the worker; its result is the batch.
     progress: True for a bar of rows, by tqdm.

@@ -53,19 +53,20 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
     It is opened anew in each epoch, by the process that reads it. For a bar of progress, wrap the
     DataLoader in tqdm.
 
-    Workers divide the batches: together they have each row once. Spawned workers are handed the
-    source by pickle. What can be read only once, or belongs to a connection, is for a function to
-    open: it is called with (0, 1) where there are no workers, and a part without rows, because
-    there are fewer files than workers say, is None, or a dataset of no files if not the first.
+    Workers divide the batches: together they have each row once. Spawned workers get the source by
+    pickle. A reader, which can be read only once, and a source that belongs to a connection cannot
+    be pickled: pass a function of (index, count) that opens part index of count. Without workers it
+    is called with (0, 1). Where there are fewer files than workers, it returns None for the parts
+    without rows; a dataset of no files is taken for that too, except from part 0.
 
-    With physical=True codes of dictionaries stand for the same values in all workers that read the
-    same source. Who reads other files than the others, a part or a rank, has codes of its own:
-    `Categories` has the same ones everywhere.
+    With physical=True a code of a dictionary stands for the same value in all workers that read the
+    same source. Workers or ranks that read different files have different codes; `Categories` gives
+    the same codes everywhere.
 
-    Without a seed shuffling goes by PyTorch's own: each epoch has another order, and
-    torch.manual_seed makes it the same again, with persistent_workers=True before their first
-    epoch. With a seed the order goes by the number of the epoch too, which workers that start anew
-    are told by set_epoch, or by ``Loader.torch``.
+    Without a seed PyTorch's generator decides the order: each epoch has another one, and
+    torch.manual_seed makes a run repeat it; call it before the first epoch if the workers are
+    persistent. With a seed the order follows from the number of the epoch too. Workers that are
+    started again for each epoch learn the number from set_epoch, or from ``Loader.torch``.
     """
 
     @overload

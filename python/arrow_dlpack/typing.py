@@ -27,7 +27,9 @@ __all__ = [
 #: PyTorch, JAX, Arrow or polars; or Python's float (of 64 bits), int (of 64) or bool.
 Dtype: TypeAlias = Any
 
-#: What becomes of nulls, where the result is one tensor: an error, NaN, or a number.
+#: What becomes of nulls, where the result is one tensor: an error, NaN, or a number. "mask" is not
+#: in it, because its result is another type, a pair (values, mask): functions that take it have an
+#: overload for ``Literal["mask"]``.
 Nulls: TypeAlias = Literal["error", "nan"] | float | bool
 
 

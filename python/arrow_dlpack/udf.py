@@ -53,21 +53,27 @@ _DUCKDB = {
 
 
 class Input(NamedTuple):
-    """One tensor that a function takes, and the arguments that it is made of."""
+    """One tensor that a function takes, and the arguments of SQL that it is made of.
 
-    #: What errors call it.
+    name: what error messages call the input, and the name of its argument if there are no columns.
+    dtype: of the tensor: "float32", or any other dtype that to_tensor takes.
+    shape: the extents of one row, without the axis of rows, which the tensor has before these. ()
+    for one number a row.
+    columns: the names of as many arguments. Each is a number; they are put side by side to a
+    matrix (rows, columns), which is a copy. If there are none, the input is one argument: a number,
+    or a row with `shape`, zero-copy.
+    accepts: the dtype of the arguments, where it is not that of the tensor: with "float64" columns
+    of doubles are taken, and converted. None: dtype. The engine casts other columns to it where it
+    casts by itself, and refuses the rest.
+    kind: the Arrow type of arguments with a shape of several axes in DataFusion. DuckDB has lists:
+    (2, 3) is ``FLOAT[3][2]``.
+    """
+
     name: str
-    #: The elements: "float32", or whatever else to_tensor takes for it.
     dtype: Dtype = "float32"
-    #: The extents of one row. The tensor has an axis of rows before these.
     shape: Sequence[int] = ()
-    #: If there are any, the input is as many arguments: numbers, put side by side to a matrix,
-    #: which is a copy. If not, it is one argument: a number, or what has ``shape``, zero-copy.
     columns: Sequence[str] = ()
-    #: The elements of the arguments, where they are not those of the tensor: "float64" for columns
-    #: of doubles, which are then converted. Engines cast to them what fits, and refuse the rest.
     accepts: Dtype = None
-    #: What has rows of several axes, with DataFusion. DuckDB has lists: (2, 3) is ``FLOAT[3][2]``.
     kind: Literal["fixed_shape_tensor", "fixed_size_list"] = "fixed_shape_tensor"
 
     @property
@@ -82,13 +88,15 @@ class Input(NamedTuple):
 
 
 class Output(NamedTuple):
-    """The tensor that a function returns, and the column that it becomes."""
+    """The tensor that a function returns, and the column that it becomes.
 
-    #: The elements. Nothing is converted: another dtype is an error.
+    dtype: of the tensor. Nothing is converted: a tensor of another dtype is an error.
+    shape: the extents of one row, without the axis of rows; () for one number a row.
+    kind: the Arrow type of rows with a shape in DataFusion. DuckDB has lists.
+    """
+
     dtype: Dtype = "float32"
-    #: The extents of one row; none if a row is one value.
     shape: Sequence[int] = ()
-    #: What rows with a shape become, with DataFusion. DuckDB has lists.
     kind: Literal["fixed_shape_tensor", "fixed_size_list"] = "fixed_shape_tensor"
 
 
@@ -106,6 +114,7 @@ def tensor_udf(
     """Makes a function of tensors a scalar function of SQL.
 
     >>> import numpy as np
+    >>> from arrow_dlpack.udf import Input, tensor_udf
     >>> from datafusion import SessionContext
 
     >>> def load():  # a model, say: once, when the first batch comes

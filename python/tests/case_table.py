@@ -14,6 +14,12 @@ PAGE = cases.ROOT / "docs" / "reference" / "types.md"
 UNITS = ("s", "ms", "us", "ns")
 
 DECIMALS = "decimal of any width: the values"
+STORED = "arrow.uuid, unknown extension types: what they are stored as"
+REFUSED = (
+    "null, interval, map, union, run_end_encoded; "
+    "arrow.parquet.variant, arrow.timestamp_with_offset; struct with a field that has no place "
+    "in a matrix, such as texts"
+)
 
 ARROW = {
     "int8 to int64, uint8 to uint64, halffloat, float, double": [*INTS, *FLOATS],
@@ -39,22 +45,31 @@ ARROW = {
     ],
     DECIMALS: ["decimal32", "decimal64", "decimal128", "decimal256"],
     "dictionary: the codes": ["dictionary", "dictionary_of_numbers"],
-    "arrow.uuid, unknown extension types: what they are stored as": ["uuid", "unknown_extension"],
+    STORED: ["uuid", "unknown_extension"],
     "list, string, binary, large or not; arrow.json": [
         *(f"{large}{kind}" for kind in ("list", "string", "binary") for large in ("", "large_")),
         *("json", "list_of_pairs"),
     ],
+    "list of bool": ["list_of_bools"],
     "list_view, large or not": ["list_view", "large_list_view"],
     "list_view with rows in another order, string_view, binary_view": [
         *("list_view_scattered", "string_view", "binary_view"),
     ],
     "arrow.variable_shape_tensor": ["variable_shape_tensor", "variable_shape_tensor_permuted"],
-    "null, interval, struct, map, union, run_end_encoded; "
-    "arrow.parquet.variant, arrow.timestamp_with_offset": [
+    REFUSED: [
         *("null", "month_day_nano_interval", "struct", "map", "dense_union", "sparse_union"),
         *("run_end_encoded", "parquet_variant", "timestamp_with_offset"),
     ],
 }
+
+# What depends on more than the type of one column; test_cases.py asks explain.
+MORE = [
+    ["list of numbers, all of one length; list_view too", "2-D, the same dtype", "", "zero-copy"],
+    ["list, string, binary", "2-D values, 1-D lengths", "`pad=`", "copied"],
+    ["table, record batch, struct: several columns", "2-D, one dtype for all", "", "copied"],
+    ["the same with one column", "2-D, the same dtype", "", "as the column"],
+    ["the same, column by column", "a tensor a column", "`to_tensor_dict`", "as the column"],
+]
 
 NUMBERS = [*INTS, "float16", "float32", "float64"]
 FLOATS_BELOW = [name for name in EXOTIC if "float" in name]
@@ -95,7 +110,8 @@ def arrow_row(record: dict, label: str, columns: list[str]) -> list[str]:
         return [label, "refused", "", ""]
     first = [case_of[min(case_of, key=["whole", "sliced"].index)] for case_of in found]
     how = one(label, [asked_for(case) for case in first])
-    return [label, what(record, columns, first), code(how), one(label, list(map(copies, found)))]
+    made = "n-D, the dtype of the storage" if label == STORED else what(record, columns, first)
+    return [label, made, code(how), one(label, list(map(copies, found)))]
 
 
 def plain_cases(record: dict, column: str, asked: set[str]) -> dict[str, dict]:
@@ -131,7 +147,9 @@ def what(record: dict, columns: list[str], first: list[dict]) -> str:
         own_dtype(record["columns"][column]) == case["expect"]["dtype"]
         for column, case in zip(columns, first, strict=True)
     )
-    dtype = "the same dtype" if same and len(dtypes) > 1 else " or ".join(dtypes)
+    # Types with a parameter have other dtypes than those of the cases.
+    any_dtype = len(dtypes) > 1 or "value_type=" in record["columns"][columns[0]]
+    dtype = "the same dtype" if same and any_dtype else " or ".join(dtypes)
     return f"{ranks.pop() if len(ranks) == 1 else 'n'}-D, {dtype}"
 
 
@@ -156,8 +174,9 @@ def copies(case_of: dict[str, dict]) -> str:
         if copied == {"offsets"}:
             return "zero-copy, offsets copied"
         return "copied" if copied else "zero-copy"
-    assert parts == {"whole": set(), "sliced": {"offsets"}}, parts
-    return "zero-copy, offsets copied if sliced"
+    assert parts["sliced"] - parts["whole"] == {"offsets"}, parts
+    values = "copied" if "values" in parts["whole"] else "zero-copy"
+    return f"{values}, offsets copied if sliced"
 
 
 # --- nulls ----------------------------------------------------------------------------------------
@@ -246,8 +265,8 @@ every copy below, with an error that tells what it would have been.
 
 ## Arrow to tensors
 
-Slices too. What is zero-copy is read-only, and `copy=True` makes a writable copy of anything. If
-more than one chunk has rows they are put together, which is a copy.
+The tables hold for slices too. What is zero-copy is read-only, and `copy=True` makes a writable
+copy of anything. If more than one chunk has rows they are put together, which is a copy.
 
 {arrow}
 
@@ -267,8 +286,10 @@ In memory that the CPU can read; a tensor on another device is copied by its pro
 
 def page(record: dict) -> str:
     header = ["Arrow", "tensor", "asked for with", ""]
+    arrow = {label: arrow_row(record, label, columns) for label, columns in ARROW.items()}
+    refused = arrow.pop(REFUSED)
     tables = {
-        "arrow": table(header, [arrow_row(record, *row) for row in ARROW.items()]),
+        "arrow": table(header, [*arrow.values(), *MORE, refused]),
         "nulls": table(["", "nulls", ""], null_rows(record)),
         "tensors": table(["tensor", "Arrow", "asked for with", ""], tensor_rows(record)),
     }

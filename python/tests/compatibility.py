@@ -238,21 +238,34 @@ TEXT = """\
 # Compatibility
 
 Measured: `make test` does all of this again, for paddle and tensorflow `make test-neighbours`, and
-fails where a cell is not true. `zc`: zero-copy, the address is the same. `copy`: the values lie
-elsewhere. `no`: refused. `-`: there is nothing of the kind.
+fails where a cell is not true.
+
+| cell | it means |
+| --- | --- |
+| `zc` | zero-copy: the result has the same address |
+| `copy` | the values lie elsewhere |
+| `no` | refused, with an error |
+| `-` | the library has nothing of the kind |
+| **wrong** | taken, but the result is wrong, or an error comes later: see the note |
+| kept, **lost** | whether the library keeps to the read-only flag |
+
+Bold cells need care. A note says which dtypes a cell does not hold for.
 
 ## Arrow to tensors
 
 A column is an `Array` of each of the eleven numeric types, a slice one that does not begin on 64
-bytes; the others are of a `Tensor`. A number is the version of the DLPack capsule that the library
-asks for. Read-only says what comes of writing to what it made of Arrow's memory.
+bytes; the others are of a `Tensor`, of which a 0-d one has no axes, only one number. "Asks for" is
+the version of the DLPack capsule that the library asks for: a number, legacy (a capsule without
+version and flags), or the exchange API, C functions of DLPack 1.3 that need no capsule. Read-only
+says what happens when the library writes to what it made of Arrow's memory.
 
 {consumers}
 
 ## Tensors to Arrow
 
-A column becomes an Arrow array, the others a `Tensor`. A bare capsule is one without its tensor.
-Read-only says whether the library's own tensors arrive as such.
+A column becomes an Arrow array, the others a `Tensor`. "Every other" is a view of every second
+element. A bare capsule is passed alone, as `from_dlpack(x.__dlpack__())`. Read-only says whether
+the library's own tensors arrive as read-only.
 
 {producers}
 
@@ -280,12 +293,24 @@ BEGIN = "<!-- made by `make compatibility` -->\n"
 END = "<!-- until here -->\n"
 TICKS = {"zero-copy": "✓", "kept": "✓", "copy": "copy", "lost": "lost", "none": ""}
 GRID = ["column", "2-D", "strided", "bool", "bfloat16", "read-only"]
+FLOATS = {"float16", "float32", "float64"}
 
 
 def tick(outcomes: dict[str, str], case: str) -> str:
-    """What a numeric column, or another case, comes to; best first."""
-    kinds = {kind(outcomes.get(name, "none")) for name in (DTYPES if case == "column" else [case])}
-    return next((text for outcome, text in TICKS.items() if outcome in kinds), "-")
+    """What a numeric column, or another case, comes to; best first, and of which dtypes."""
+    cases = DTYPES if case == "column" else [case]
+    kinds = grouped({name: kind(outcomes.get(name, "none")) for name in cases})
+    text = next((text for outcome, text in TICKS.items() if outcome in kinds), "-")
+    taken = {*kinds.get("zero-copy", []), *kinds.get("copy", [])}
+    if not taken or len(taken) == len(cases):
+        return text
+    if taken <= FLOATS:
+        return f"{text} floats"
+    return f"{text} most" if len(taken) > len(cases) / 2 else f"{text} some"
+
+
+def best(ticks: Iterable[str]) -> str:
+    return max(ticks, key=lambda text: (text.partition(" ")[0], " " not in text))
 
 
 def grid(record: dict) -> str:
@@ -298,7 +323,7 @@ def grid(record: dict) -> str:
         "it takes an `Array`": ["to array", "to table"],
     }
     cells = [
-        [way, *(max(tick(of.get(form, {}), "column") for form in forms) for of in arrow.values())]
+        [way, *(best(tick(of.get(form, {}), "column") for form in forms) for of in arrow.values())]
         for way, forms in ways.items()
     ]
     lines = table(["it takes as a tensor", *consumers], [*rows, ["and back", *back]])

@@ -288,3 +288,27 @@ def test_every_kind_of_type_is_whole_sliced_empty_chunked_and_has_nulls():
 
 def test_the_page_of_types_is_that_of_the_cases():
     assert case_table.PAGE.read_text("utf-8") == case_table.page(RECORD), ADVICE
+
+
+PAIRS = [[1.0, 2.0], [3.0, 4.0]]
+LISTS, ROWS = pa.array(PAIRS), pa.table({"x": [1.0, 2.0], "y": [1, 2]})
+TABLES = [ROWS, ROWS.to_batches()[0], ROWS.to_struct_array()]
+PLANS = [
+    [(LISTS, {}), (LISTS[1:], {}), (pa.array(PAIRS, pa.list_view(pa.float64())), {})],
+    [(column, {"pad": 0}) for column in (LISTS, pa.array(["a", "bc"]), pa.array([b"a"]))],
+    [(table, {}) for table in TABLES],
+    [(ROWS.select(["x"]), {}), (ROWS.select(["x"]).to_struct_array(), {})],
+]
+
+
+@pytest.mark.parametrize(("row", "plans"), list(zip(case_table.MORE, PLANS, strict=False)))
+def test_what_depends_on_more_than_a_type_is_what_the_page_says(row, plans):
+    copied = row[-1] == "copied"
+    assert [arrow_dlpack.explain(data, **options).zero_copy for data, options in plans] == [
+        not copied
+    ] * len(plans)
+
+
+def test_columns_of_a_table_are_shared_one_by_one():
+    tensors = arrow_dlpack.to_tensor_dict(ROWS, copy=False)
+    assert [tensor.dtype for tensor in tensors.values()] == ["float64", "int64"]

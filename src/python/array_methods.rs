@@ -193,7 +193,7 @@ impl PyArray {
     /// tensor of an arrow.fixed_shape_tensor or arrow.variable_shape_tensor.
     ///
     /// A negative index counts from the end. A null row of a type whose rows differ in length or shape is
-    /// refused, whatever nulls says.
+    /// refused, whatever nulls says. A loop over an Array yields row(i) for each row.
     ///
     /// >>> import arrow_dlpack, pyarrow as pa
     /// >>> array = arrow_dlpack.Array(pa.array([[1.0, 2.0], [], [3.0]]))

@@ -10,14 +10,14 @@ use pyo3::{prelude::*, sync::PyOnceLock};
 use super::bound::list_of;
 use crate::{Error, ReaderError, error::Count, export};
 
-/// `UnsupportedError(BufferError, TypeError)`: a refusal that no keyword can change. It is a
+/// `UnsupportedError(BufferError, TypeError)`: a type, rank or nulls that are refused. It is a
 /// `TypeError` because pyarrow raises one, and code written for pyarrow catches it.
 pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.get_or_try_init(py, || {
         let bases = (py.get_type::<PyBufferError>(), py.get_type::<PyTypeError>());
-        let doc = "This data has no form on the other side, whatever the keywords: its type, its rank or \
-                   its nulls are refused. The message names the way out.";
+        let doc = "This data has no form on the other side as it was asked for: its type, its rank or its \
+                   nulls are refused. The message names the keyword or the function that helps, if there is one.";
         let namespace = [("__module__", "arrow_dlpack"), ("__doc__", doc)].into_py_dict(py)?;
         let class = py.get_type::<PyType>().call1(("UnsupportedError", bases, namespace))?;
         PyResult::Ok(class.cast_into::<PyType>()?.unbind())

@@ -14,9 +14,10 @@ use crate::{ExportOptions, Order};
 /// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None, pad=None, max_length=None)
 /// --
 ///
-/// What a conversion would copy with the same options, and why: a Plan. For Arrow data the conversion is to_tensor,
+/// What a conversion would copy with these options, and why: a Plan. For Arrow data the conversion is to_tensor,
 /// with pad and max_length too, or ragged with ragged=True, which takes offset_type; for tensors it is from_dlpack,
-/// with copy, type, device and mask.
+/// with copy, type, device and mask. The result is a Tensor: there are no framework, writable and threads. A conversion
+/// with framework="torch" or "jax" copies everything, unless writable=False; copy=True explains that copy.
 ///
 /// It raises what the conversion would raise, except errors for values that do not fit the dtype. An object that
 /// can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.

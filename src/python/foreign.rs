@@ -38,7 +38,9 @@ use crate::ExportOptions;
 /// copy=False fails where the object says that it would have to copy.
 ///
 /// Raises TypeError for an object that has none of these, UnsupportedError for elements that are not
-/// plain numbers in the machine's byte order, BufferError for impossible or unsupported descriptions.
+/// plain numbers in the machine's byte order, BufferError for impossible or unsupported descriptions. An
+/// exception of the object's own method is passed on: NumPy's __dlpack__ raises BufferError for structured
+/// arrays, texts and the other byte order.
 #[pyfunction]
 #[pyo3(signature = (obj, /, *, copy=None), text_signature = None)]
 pub(super) fn asdlpack<'py>(

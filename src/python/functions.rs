@@ -67,9 +67,11 @@ pub(super) fn from_dlpack(
 /// the longest row.
 /// threads: how many threads may share the work of a copy, which pays from a few megabytes on; None for as many as
 /// the machine runs at once, and one in a process that multiprocessing has started, such as a DataLoader's worker.
-/// framework: "torch", "jax", "numpy", or a function that makes a tensor of ours, for its tensors in place of Tensor.
-/// writable: whether the tensors get memory of their own, which is copied. None: where the framework would write to
-/// read-only memory, which is any but NumPy. False shares the source's memory, which nothing may write to then.
+/// framework: "torch", "jax", "numpy", or a function that takes a Tensor and returns another library's, for such tensors
+/// in place of Tensor.
+/// writable: True copies, so that the tensors may be written to. False shares the source's memory where it can; do not
+/// write to such tensors. None copies for PyTorch, for JAX and for a function, and shares for NumPy and without
+/// framework.
 ///
 /// Ctrl-C ends a long conversion with KeyboardInterrupt.
 ///

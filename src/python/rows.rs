@@ -16,11 +16,12 @@ const CLASSES: [(&str, &str, &str); 4] = [
     ("MaskedPadded", "values lengths mask", PADDED),
 ];
 
-const RAGGED: &str = "Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]]. A mask says which \
-                      rows are valid.";
+const RAGGED: &str = "Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]].";
 
 const PADDED: &str = "Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values \
-                      that are not padding. A mask says which rows are valid.";
+                      that are not padding.";
+
+const MASK: &str = "The mask is True for the rows that are valid.";
 
 /// Adds the named tuples to the module.
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -71,7 +72,8 @@ fn class(py: Python<'_>, at: usize) -> PyResult<&Bound<'_, PyType>> {
         let keywords = PyDict::new(py);
         keywords.set_item("module", "arrow_dlpack")?;
         let class = namedtuple.call((name, fields), Some(&keywords))?;
-        class.setattr("__doc__", doc)?;
+        let has_mask = fields.ends_with("mask");
+        class.setattr("__doc__", if has_mask { format!("{doc} {MASK}") } else { doc.into() })?;
         PyResult::Ok(class.cast_into::<PyType>()?.unbind())
     })?;
     Ok(class.bind(py))
