@@ -209,7 +209,9 @@ def test_links_lead_somewhere():
     assert len(LINKS) > 25
     repository = CARGO["workspace"]["package"].get("repository")
     for link in LINKS:
-        begin = f"{repository}/{'raw' if link.endswith('svg') else 'blob'}/HEAD/" if repository else ""
+        begin = (
+            f"{repository}/{'raw' if link.endswith('svg') else 'blob'}/HEAD/" if repository else ""
+        )
         assert link.startswith(begin), f"{link}: see Packages in CONTRIBUTING.md"
         assert (ROOT / link.removeprefix(begin)).exists(), link
 
