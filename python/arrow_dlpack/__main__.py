@@ -29,7 +29,7 @@ CELLS = {"zero-copy": "{:.1f}", "copy": "{:.1f} c", "refused": "no", "wrong": "w
 WAYS = (("Arrow to tensor", "to", "from"), ("tensor to Arrow", "from", "to"))
 PATIENCE = 120  # seconds for all libraries together
 NOTHING = "Nothing to exchange: that takes an Arrow library and a tensor library."
-LEGEND = "Microseconds for 64 numbers, best of five. c: copied. no, wrong: see below."
+LEGEND = "Microseconds for 64 numbers, best of five. c: copied."
 
 
 def probed(names: list[str]) -> dict[str, Any]:
@@ -77,14 +77,19 @@ def lines(report: dict[str, Any]) -> Iterator[str]:
     for name, library in report["libraries"].items():
         words = library["version"], library["state"], library["problem"]
         yield f"{name:15}" + ", ".join(word for word in words if word and word != "installed")
+    problems = dict.fromkeys(
+        f"{x['from']} to {x['to']}: {x['problem']}" for x in report["exchanges"] if x["problem"]
+    )
+    if not report["exchanges"]:
+        yield f"\n{NOTHING}"
+        return
+    yield f"\n{LEGEND}{' no, wrong: see below.' if problems else ''}"
     for way, down, across in WAYS:
         if exchanges := [x for x in report["exchanges"] if x["way"] == way]:
             yield f"\n{way}"
             yield from matrix(exchanges, down, across)
-    yield f"\n{LEGEND if report['exchanges'] else NOTHING}"
-    problems = dict.fromkeys(
-        f"{x['from']} to {x['to']}: {x['problem']}" for x in report["exchanges"] if x["problem"]
-    )
+    if problems:
+        yield ""
     yield from problems
 
 

@@ -1,7 +1,7 @@
 """`Mix`: several sources as one, whose rows take turns by weight."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heappop, heapreplace
 from importlib import import_module
@@ -51,15 +51,43 @@ class Mix:
             "all_exhausted_without_replacement", "all_exhausted", "first_exhausted"
         ] = "all_exhausted_without_replacement",
     ) -> None:
-        pairs = tuple(sources.items() if isinstance(sources, Mapping) else map(tuple, sources))
-        if not pairs or any(len(pair) != 2 for pair in pairs):
-            raise ValueError(f"sources must be a dict or pairs of sources and weights: {sources!r}")
+        pairs = _pairs(sources)
+        for source, _ in pairs:
+            _check_source(source)
         _check_weights([weight for _, weight in pairs])
         if stopping_strategy not in _STOPPING:
             known = ", ".join(map(repr, _STOPPING))
             raise ValueError(f"stopping_strategy must be one of {known}: {stopping_strategy!r}")
         object.__setattr__(self, "sources", pairs)
         object.__setattr__(self, "stopping_strategy", stopping_strategy)
+
+
+def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:
+    takes = "a Mix takes a dict of paths and their weights, or (source, weight) pairs"
+    if not isinstance(sources, Iterable):
+        raise TypeError(f"{takes}, got {_kind(sources)}")
+    pairs = list(sources.items() if isinstance(sources, Mapping) else sources)
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)):
+            raise TypeError(f"{takes}, got {_kind(pair)} in place of a pair")
+        if len(pair) != 2:
+            raise ValueError(f"{takes}, got {len(pair)} values in place of a pair")
+    if not pairs:
+        raise ValueError(f"{takes}, and at least one of them")
+    return tuple((source, weight) for source, weight in pairs)
+
+
+def _check_source(source: Any) -> None:
+    if isinstance(source, Mix):
+        raise TypeError("a Mix takes no other Mix: put its sources into this one, with weights")
+    if isinstance(source, import_module("arrow_dlpack._loader").Loader):
+        raise TypeError("a Mix takes no Loader: pass what it reads, and the Mix to one Loader")
+    if callable(source) and not hasattr(type(source), "__arrow_c_stream__"):
+        raise TypeError(f"a Mix takes no functions, got {_kind(source)}: pass what it returns")
+
+
+def _kind(value: Any) -> str:
+    return getattr(value, "__qualname__", None) or f"a {type(value).__name__}"
 
 
 def _check_weights(weights: Sequence[Any]) -> None:
@@ -80,7 +108,7 @@ def _check_weights(weights: Sequence[Any]) -> None:
 def _number(weight: Any) -> float:
     try:
         return float(weight) if isfinite(weight) else inf
-    except OverflowError:
+    except (OverflowError, TypeError):
         return inf
 
 

@@ -123,8 +123,11 @@ def checked(
         raise TypeError(
             'several labels are for format="dict", without a dtype= of all columns: Cast is for one'
         )
-    if batch_size is None and (drop_last or shuffle is not None):
-        raise TypeError("drop_last and shuffle need a batch_size")
+    if batch_size is None and shuffle is not None:
+        needs = "drop_last and shuffle need" if drop_last else "shuffle needs"
+        raise TypeError(f"{needs} a batch_size")
+    if batch_size is None and drop_last:
+        raise TypeError("drop_last needs a batch_size")
     if isinstance(batch_size, ByTokens) and drop_last:
         raise TypeError("drop_last is for batches of so many rows, which ByTokens has not")
     if shuffle is not None:

@@ -191,8 +191,9 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
     def __iter__(self) -> Iterator[Batch_co]:
         if _is_collated(inspect.currentframe()):
             raise ValueError(
-                "the batches are made already, and this DataLoader would make batches of batches, "
-                "(1, 1024, 2) of (1024, 2): pass it batch_size=None, or a collate_fn of your own"
+                "the dataset yields batches already, and this DataLoader would put them together "
+                "once more: pass batch_size=None to DataLoader, or use Loader.torch(); on purpose, "
+                "pass a collate_fn of your own"
             )
         return self.loader._iterate(self.loader._framework or "torch")
 

@@ -19,7 +19,7 @@
 
 import importlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
 from ._core import Tensor, _dtype_name
@@ -147,11 +147,17 @@ def tensor_udf(
     does.
     """
 
+    # An Input is a tuple itself.
+    is_list = isinstance(inputs, Iterable) and not isinstance(inputs, Input)
+    described = tuple(inputs) if is_list else ()
+    if not is_list or not all(isinstance(input, Input) for input in described):
+        raise TypeError(f"inputs must be a list of Input, got {inputs!r}")
+
     def decorate(function: Callable[..., Any]) -> TensorUdf:
         return TensorUdf(
             function,
             name=name or function.__name__,
-            inputs=inputs,
+            inputs=described,
             output=output or Output(),
             framework=framework,
             nulls=nulls,

@@ -265,8 +265,14 @@ WRONG = [
     ({"columns": "x"}, TypeError, "columns must be a list of names"),
     ({"nulls": "none"}, ValueError, 'nulls must be "error", "nan", "mask" or a number'),
     ({"dtype": "float33"}, ValueError, "float33"),
-    ({"drop_last": True}, TypeError, "drop_last and shuffle need a batch_size"),
-    ({"shuffle": 9}, TypeError, "need a batch_size"),
+    ({"drop_last": True}, TypeError, "drop_last needs a batch_size"),
+    ({"shuffle": 9}, TypeError, "shuffle needs a batch_size"),
+    (
+        {"shuffle": 9, "drop_last": True},
+        TypeError,
+        "drop_last and shuffle need a batch_size",
+    ),
+    ({"columns": [], "format": "matrix"}, ValueError, "columns= is empty: "),
     ({"seed": 1}, TypeError, "seed is for shuffle"),
     ({"batch_size": 1, "shuffle": 0}, ValueError, "at least 1"),
     (
@@ -282,6 +288,8 @@ def test_wrong_arguments_are_named(options, kind, words):
     with pytest.raises(kind) as caught:
         iter_batches(NUMBERS, **options)
     assert words in str(caught.value)
+    if "needs" in words:
+        assert str(caught.value) == words
 
 
 def test_numbers_may_be_numpys():

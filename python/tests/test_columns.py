@@ -21,7 +21,7 @@ FLIGHTS = pa.table(
     }
 )
 BAD = {
-    "carrier": "use ragged",
+    "carrier": "pass this column alone to ragged",
     "day": "physical=True",
     "delay": "1 null in 3 values",
     "tail": "physical=True",

@@ -309,7 +309,7 @@ def test_lists_are_explained_as_they_are_converted(name):
     for convert in (explain, to_tensor):
         with pytest.raises(TypeError, match="use ragged"):
             convert(source)
-        with pytest.raises(TypeError, match='column "x": .*use ragged'):
+        with pytest.raises(TypeError, match='column "x": .*alone to ragged'):
             convert(pa.table({"x": source}))
 
 

@@ -70,6 +70,8 @@ def test_only_what_is_named_is_tried():
     for row in ("numpy", "pyarrow Array", "pyarrow Tensor"):
         assert sum(line.startswith(row) for line in lines) >= 2
     assert "torch" not in "".join(lines)
+    unit = lines.index(first_aid.LEGEND)
+    assert unit < lines.index("Arrow to tensor"), "and there is nothing below to see"
 
 
 def test_a_library_without_a_partner_gets_one():
@@ -107,6 +109,7 @@ def test_a_library_that_hangs_is_reported(tmp_path, monkeypatch):
 def test_a_library_that_does_not_work_is_reported(tmp_path):
     (tmp_path / "torch.py").write_text("__version__ = '0'")
     text = run("torch", "numpy", path=tmp_path)
+    assert f"{first_aid.LEGEND} no, wrong: see below.\n\nArrow to tensor" in text
     assert "pyarrow to torch: AttributeError: module 'torch' has no attribute 'from_dlpack'" in text
     report = json.loads(run("--json", "torch", path=tmp_path))
     assert outcomes(report) == {("Arrow to tensor", "pyarrow", "torch"): "refused"}

@@ -326,7 +326,7 @@ def test_progress_counts_rows(capsys):
         ({"columns": {"x": "pad"}}, TypeError, 'column "x" may become Pad'),
         ({"columns": [1]}, TypeError, "columns must be a list of names, and names are texts"),
         ({"label": 3}, TypeError, "label must be the name of a column, or several, got 3"),
-        ({"shuffle": 3}, TypeError, "need a batch_size"),
+        ({"shuffle": 3}, TypeError, "shuffle needs a batch_size"),
         ({"size": 3}, TypeError, "unexpected keyword argument 'size'"),
     ],
 )

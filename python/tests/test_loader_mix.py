@@ -187,16 +187,30 @@ def test_what_does_not_go_together_is_named():
         with pytest.raises((KeyError, TypeError), match=words):
             iter(Loader(Mix(sources), batch_size=2))
     for wrong, words in [
-        (lambda: Mix({}), "sources must be a dict or pairs"),
+        (lambda: Mix({}), "a dict of paths .*, or .* pairs, and at least one"),
         (lambda: Mix({"a": 0}), "a weight must be a number above 0 .*, got 0"),
         (lambda: Mix({"a": float("nan")}), "a weight must be"),
         (lambda: Mix({"a": 10**400}), "a weight must be a number above 0 that a float holds"),
         (lambda: Mix({"a": 1e20, "b": 2}), "1e.09 times the smallest, got 2.0 and 1e.20"),
         (lambda: Mix({"a": 1e308, "b": 5e-324}), "times the smallest, got 5e-324 and 1e.308"),
+        (lambda: Mix([(1, FIRST)]), "a weight must be a number above 0"),
+        (lambda: Mix([(FIRST, 1, 2)]), "pairs, got 3 values in place of a pair"),
         (lambda: Mix({"a": 1}, "first"), "stopping_strategy must be one of"),
     ]:
         with pytest.raises(ValueError, match=words):
             wrong()
+    takes = r"^a Mix takes a dict of paths and their weights, or \(source, weight\) pairs, got "
+    for wrong, words in [
+        ([lambda: FIRST], f"{takes}.*<lambda> in place of a pair$"),
+        ([FIRST, SECOND], f"{takes}a Table in place of a pair$"),
+        (lambda: FIRST, takes),
+        (Mix([(FIRST, 1)]), f"{takes}a Mix$"),
+        ([(lambda: FIRST, 1)], "^a Mix takes no functions, got .*<lambda>: pass what it returns$"),
+        ([(Mix([(FIRST, 1)]), 1)], "^a Mix takes no other Mix: put its sources into this one"),
+        ([(Loader(FIRST), 1)], "^a Mix takes no Loader: pass what it reads"),
+    ]:
+        with pytest.raises(TypeError, match=words):
+            Mix(wrong)
     with pytest.raises(TypeError, match="begins again with a source"):
         iter(Loader(Mix([(FIRST.to_reader(), 1)], "all_exhausted")))
     once = Loader(Mix([(FIRST.to_reader(), 1), (FIRST, 1)]), columns=["y"], batch_size=60)

@@ -163,7 +163,7 @@ def test_null_lists_are_filled_or_masked():
 def test_in_tables_lists_are_refused_whatever_their_lengths():
     table = pa.table({"x": pa.array([[1, 2], [3, 4]])})
     for convert in (to_tensor, to_tensor_dict):
-        with pytest.raises(UnsupportedError, match='column "x".*use ragged'):
+        with pytest.raises(UnsupportedError, match='column "x".*alone to ragged'):
             convert(table)
 
 

@@ -207,6 +207,14 @@ def test_a_column_that_cannot_be_is_named():
         to_tensor(pa.table({}))
 
 
+def test_no_names_are_a_wrong_argument_of_one_tensor():
+    table = pa.table({"x": [1]})
+    for convert in (to_tensor, explain, lambda x, **columns: Array(x).to_tensor(**columns)):
+        with pytest.raises(ValueError, match="^columns= is empty: name at least one column$"):
+            convert(table, columns=[])
+    assert to_tensor_dict(table, columns=[]) == {}
+
+
 INTEGERS = [dtype for dtype in DTYPES if "int" in dtype]
 
 

@@ -496,6 +496,14 @@ def test_a_description_that_contradicts_itself_is_an_error(describe, message):
         describe()
 
 
+@pytest.mark.parametrize(
+    "inputs", ["v", lambda v: v, Input("v"), ["v"], [("v", "float32")], None], ids=repr
+)
+def test_inputs_are_a_list_of_them_when_the_function_is_described(inputs):
+    with pytest.raises(TypeError, match="^inputs must be a list of Input, got "):
+        tensor_udf(inputs)
+
+
 def test_what_no_row_could_be_right_for_is_refused_when_it_is_registered():
     total = summing(Input("n", "int32"), nulls="nan")
     for engine in (datafusion.SessionContext(), duckdb.connect()):

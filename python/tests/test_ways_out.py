@@ -20,7 +20,11 @@ import pytest
 import torch
 from arrow_dlpack import (
     Array,
+    Cast,
     Categories,
+    Dense,
+    Loader,
+    Pad,
     Tensor,
     asdlpack,
     explain,
@@ -310,8 +314,57 @@ def test_batches_have_no_tensor_for_texts(convert, column, words):
 def test_lists_of_one_length_in_a_table_may_be_cast():
     column = pa.array([[1.0, 2.0], [3.0, 4.0]])
     message = refusal(to_tensor, pa.table({"x": column}))
-    assert "its rows may differ in length: use ragged, or cast it to a fixed-size list" in message
-    assert to_tensor(column.cast(pa.list_(pa.float64(), 2))).shape == (2, 2)
+    assert "cast it to a fixed-size list or take it as Dense() in Loader" in message
+    fixed = column.cast(pa.list_(pa.float64(), 2))
+    assert to_tensor(pa.table({"x": fixed})).shape == (2, 2)
+    assert next(iter(Loader(pa.table({"x": column}), columns={"x": Dense()})))["x"].shape == (2, 2)
+
+
+@pytest.mark.parametrize("convert", [to_tensor, to_tensor_dict, explain])
+@pytest.mark.parametrize("column", [pa.array(["a", "bc"]), pa.array([[1], [2, 3]])])
+def test_in_tables_ragged_columns_are_left_out_or_passed_alone(convert, column):
+    table = pa.table({"x": [1, 2], "y": column})
+    message = refusal(convert, table)
+    assert "leave it out with columns=, " in message
+    assert "pass this column alone to ragged" in message
+    assert "use ragged" not in message  # which takes no table
+    convert(table, columns=["x"])
+    assert ragged(table["y"]).values.size == 3
+
+
+def test_lists_that_are_not_dense_lose_the_wish_or_are_padded():
+    table = pa.table({"x": [[1], [2, 3]]})
+    for convert in BATCHES:
+        message = refusal(lambda x, to=convert: to(x, columns={"x": Dense()}), table)
+        assert message.endswith("leave out Dense() for Ragged rows, or use Pad()")
+        assert len(convert(table, columns={"x": None})) == 1
+        assert len(convert(table, columns={"x": Pad(0)})) == 1
+
+
+OWN_NULLS = {
+    "a label": ({"columns": ["y"], "label": "x"}, {"label": {"x": Cast("int64", nulls=-1)}}),
+    "a label's codes": (
+        {"columns": ["y"], "label": {"x": Categories([1])}},
+        {"label": {"x": Categories([1], nulls=-1)}},
+    ),
+    "codes": ({"columns": {"x": Categories([1])}}, {"columns": {"x": Categories([1], nulls=-1)}}),
+    "a dtype": ({"columns": {"x": Cast("int64")}}, {"columns": {"x": Cast("int64", nulls=-1)}}),
+}
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+@pytest.mark.parametrize("name", OWN_NULLS)
+def test_nulls_that_no_nulls_reach_have_a_way_out_of_their_own(name, prefetch):
+    table = pa.table({"x": [1, None], "y": [1, 2]})
+    wrong, right = OWN_NULLS[name]
+    options = {"nulls": "nan", "prefetch": prefetch}
+    for convert in (torch_batches_of, lambda x, **options: list(Loader(x, **options))):
+        message = refusal(lambda x, to=convert: to(x, **options, **wrong), table)
+        assert message.startswith('column "x": ')
+        assert "drop them with filter=, or " in message
+        assert message.endswith("by nulls= of Cast or Categories for this column")
+        assert len(convert(table, **options, **(wrong | right))) == 1
+        assert len(convert(table, **options, **wrong, filter=pc.field("x").is_valid())) == 1
 
 
 def test_of_a_null_row_it_is_said_which():
@@ -319,7 +372,7 @@ def test_of_a_null_row_it_is_said_which():
     for rows in (list, lambda array: array.row(1), lambda array: array.row(-2)):
         message = refusal(rows, array)
         assert message.startswith("row 1 has 1 null, ")
-        assert "pass row nulls= " in message
+        assert "call row(1, nulls=...) with a fill value" in message
     assert array.row(1, nulls=0).tolist() == 0
     for column in (pa.array([[1], None]), pa.array(["a", None])):
         message = refusal(list, Array(column))
@@ -335,6 +388,19 @@ def test_columns_of_a_record_batch_are_named():
         record_batch({"a": np.ones(2, "M8[s]")})
     with pytest.raises(TypeError, match=r'^column "a": mask: expected'):
         record_batch({"a": (np.ones(2), [True, False])})
+
+
+@pytest.mark.parametrize("take", [from_dlpack, lambda x: record_batch({"a": x})])
+def test_what_numpy_alone_has_gets_a_note(take):
+    days, texts = np.array(["2020-01-01"], "M8[D]"), np.array(["a"])
+    for values in (days, texts):
+        with pytest.raises(BufferError, match="DLPack only supports") as refused:
+            take(values)
+        (note,) = refused.value.__notes__
+        assert note.startswith(f"pyarrow.array(x) makes Arrow data of {values.dtype}")
+        assert ('x.view("int64")' in note) == (values is days)
+        assert len(pa.array(values)) == 1
+    assert from_dlpack(days.view("int64")).type == "Int64"
 
 
 class Failing:

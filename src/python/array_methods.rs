@@ -186,6 +186,7 @@ impl PyArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = options::export(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
+        table::refuse_none(columns.as_deref())?;
         Data::new(self.imported(), columns)?.to_tensor(py, &options, Some(Asked::Tensor))
     }
 

@@ -9,14 +9,15 @@ use std::{mem, process, task::Poll, time::Duration};
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::{intern, prelude::*, types::PyDict};
 
+use super::batch_errors::{not_opened, own_nulls, refused};
 use super::forms::{FormsArg, into_python};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
 use super::{
-    array::PyArray, batch_source::chunks_of, error::Asked, interrupt::Interrupt,
-    names::refuse_twice, request::CopyArg, table, tensor::PyTensor,
+    array::PyArray, batch_source::chunks_of, interrupt::Interrupt, names::refuse_twice,
+    request::CopyArg, table, tensor::PyTensor,
 };
 use crate::batches::{Batch, BatchOptions, Batches, Queue, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
@@ -48,6 +49,8 @@ pub(super) struct PyBatches {
     progress: Option<Py<PyAny>>,
     /// The dictionary columns.
     coded: Vec<Arc<Coded>>,
+    /// Columns whose nulls are not those of `nulls=`: the label, and what has a dtype of its own.
+    own_nulls: Vec<String>,
 }
 
 #[pymethods]
@@ -71,13 +74,15 @@ impl PyBatches {
                     false => interrupt.step(),
                 };
                 let stopped = |error| Error::Reader(ReaderError::new(error));
-                pipeline.next(&mut || pause().map_err(stopped)).map_err(refused)
+                pipeline
+                    .next(&mut || pause().map_err(stopped))
+                    .map_err(|error| refused(error, &self.own_nulls))
             }),
             // The batches continue: another thread reads them.
             State::Ahead(ahead) if ahead.0.is_own_thread() => {
                 return Err(PyValueError::new_err("a source cannot wait for its own batches"));
             }
-            State::Ahead(ahead) => next(py, &ahead.0),
+            State::Ahead(ahead) => next(py, &ahead.0, &self.own_nulls),
             State::Over => return Ok(None),
         };
         match next {
@@ -188,12 +193,14 @@ impl Drop for PyBatches {
 }
 
 /// The next of the batches that are made ahead.
-fn next(py: Python<'_>, queue: &Queue) -> PyResult<Option<Batch>> {
+fn next(py: Python<'_>, queue: &Queue, own_nulls: &[String]) -> PyResult<Option<Batch>> {
     loop {
         match queue.poll() {
             // Only the end of the interpreter stops batches that are still read.
             Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
-            Poll::Ready(next) => return next.transpose().map_err(refused),
+            Poll::Ready(next) => {
+                return next.transpose().map_err(|error| refused(error, own_nulls));
+            }
             Poll::Pending => {}
         }
         py.detach(|| queue.wait(A_WHILE));
@@ -224,10 +231,6 @@ fn read_ahead(batches: &mut Batches, most: usize) -> PyResult<()> {
 
 fn ending() -> PyErr {
     PyRuntimeError::new_err("nothing is read ahead: the interpreter is ending")
-}
-
-fn refused(error: Error) -> PyErr {
-    Asked::Batches.rephrase(error).into()
 }
 
 /// Stops all threads before the interpreter ends, because their sources may need it.
@@ -299,12 +302,7 @@ pub(super) fn _open_batches(
     });
     let read = schema.as_ref().map_or_else(|| Schema::new(vec![field]), Schema::clone);
     let opened = Batches::open(Box::new(chunks), &read, schema.is_some(), &options);
-    let mut batches = opened.map_err(|error| match error {
-        Error::NoColumns if options.label.is_some() => {
-            PyBufferError::new_err("no features are left beside the label")
-        }
-        error => refused(error),
-    })?;
+    let mut batches = opened.map_err(|error| not_opened(error, &options))?;
     if prefetch > 0 {
         read_ahead(&mut batches, prefetch)?;
     }
@@ -315,6 +313,7 @@ pub(super) fn _open_batches(
         is_stopped: AtomicBool::new(false),
         progress,
         coded,
+        own_nulls: own_nulls(&options),
     })
 }
 
@@ -329,7 +328,9 @@ pub(super) fn _resume_shuffle(
     shuffle: (usize, u64),
     batches: usize,
 ) -> PyResult<Option<(PyTensor, usize, ResumeArg)>> {
-    let found = py.detach(|| resume(rows, batch_size.max(1), shuffle, batches)).map_err(refused)?;
+    let found = py
+        .detach(|| resume(rows, batch_size.max(1), shuffle, batches))
+        .map_err(|error| refused(error, &[]))?;
     let Some((positions, read, Resume { rows, left, random })) = found else { return Ok(None) };
     let count = [i64::try_from(rows).map_err(|_| Error::Overflow("number of rows"))?];
     let positions = PyTensor::from(ManagedTensor::from_vec(positions, &count)?);

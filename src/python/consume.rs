@@ -73,6 +73,25 @@ pub(super) fn ask<'py>(x: &Bound<'py, PyAny>, request: Request<'py>) -> PyResult
     Ok(Answer { capsule, understood })
 }
 
+/// The error of a producer, with a note where its dtype is NumPy's alone: times, texts and objects.
+#[cold]
+fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    let py = x.py();
+    let kind = |dtype: &Bound<'_, PyAny>| dtype.getattr("kind")?.extract::<String>();
+    let Ok(dtype) = x.getattr("dtype") else { return error };
+    let way_out = match kind(&dtype).as_deref() {
+        Ok("M" | "m") => "; x.view(\"int64\") has its numbers as a tensor",
+        Ok("U" | "S" | "O") => "",
+        _ => return error,
+    };
+    if error.is_instance_of::<PyBufferError>(py) {
+        let note = format!("pyarrow.array(x) makes Arrow data of {dtype}{way_out}");
+        // The error itself matters more than its note.
+        let _added = error.value(py).call_method1("add_note", (note,));
+    }
+    error
+}
+
 /// What the caller requests of a tensor.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
@@ -107,7 +126,7 @@ impl Wanted {
         let Self { copy, device: dl_device, .. } = self;
         let max_version = Some(DLPackVersion::CURRENT);
         let answer = ask(x, Request { stream: None, max_version, dl_device, copy });
-        let answer = answer.map_err(|error| self.elsewhere(x, error))?;
+        let answer = answer.map_err(|error| self.elsewhere(x, noted(x, error)))?;
         self.fulfil(x.py(), capsule::take(&answer.capsule)?, answer.understood)
     }
 

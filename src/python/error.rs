@@ -104,24 +104,29 @@ const WAYS_OUT: [(&str, &str); 17] = [
 
 /// The error with hints for Python in place of those for Rust.
 pub(super) fn in_python(error: Error) -> Error {
-    reworded(error, &|error| {
+    reworded(error, None, &|error, _| {
         let (own, ways_out) = (error.to_string(), WAYS_OUT.iter());
         let words = ways_out.fold(own.clone(), |words, (rust, python)| words.replace(rust, python));
         if words == own { error } else { Error::Worded { words, error: Box::new(error) } }
     })
 }
 
-/// Applies `reword` to an error, or to that of each column.
-fn reworded(error: Error, reword: &dyn Fn(Error) -> Error) -> Error {
+/// Applies `reword` to an error, or to that of each column, with the column's name.
+pub(super) fn reworded(
+    error: Error,
+    column: Option<&str>,
+    reword: &dyn Fn(Error, Option<&str>) -> Error,
+) -> Error {
     match error {
         Error::Column { name, error } => {
-            Error::Column { name, error: Box::new(reworded(*error, reword)) }
+            let error = Box::new(reworded(*error, Some(&name), reword));
+            Error::Column { name, error }
         }
         Error::Columns { errors } => Error::Columns {
-            errors: errors.into_iter().map(|error| reworded(error, reword)).collect(),
+            errors: errors.into_iter().map(|error| reworded(error, column, reword)).collect(),
         },
         Error::Worded { .. } => error,
-        error => reword(error),
+        error => reword(error, column),
     }
 }
 
@@ -141,12 +146,12 @@ pub(super) enum Asked {
 impl Asked {
     /// The error with a message that fits the function that was called.
     pub(super) fn rephrase(self, error: Error) -> Error {
-        reworded(error, &|error| match error {
+        reworded(error, None, &|error, column| match error {
             // Other hints, such as those for extension types, are kept.
             Error::UnsupportedType { data_type, way_out }
                 if way_out == export::way_out(&data_type) =>
             {
-                let way_out = self.way_out(&data_type).unwrap_or(way_out);
+                let way_out = self.way_out(&data_type, column.is_some()).unwrap_or(way_out);
                 Error::UnsupportedType { data_type, way_out }
             }
             error => match self.words(&error) {
@@ -157,7 +162,7 @@ impl Asked {
     }
 
     /// The hint for a type, if it differs from that for a single array.
-    fn way_out(self, data_type: &DataType) -> Option<&'static str> {
+    fn way_out(self, data_type: &DataType, in_table: bool) -> Option<&'static str> {
         match (self, data_type) {
             (Self::Batches, DataType::Struct(_)) => Some(
                 "name its fields in columns=, as \"a.b\" is field b of column a, or flatten it first, as pyarrow's \
@@ -166,6 +171,14 @@ impl Asked {
             (Self::Tensor, DataType::Struct(_)) => {
                 Some("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
             }
+            // ragged refuses tables; of a column alone to_tensor sees whether its rows have one length.
+            (Self::Tensor, list) if in_table && list_of(list).is_some() => Some(
+                "its rows may differ in length: leave it out with columns=, pass this column alone to ragged, or, if \
+                 they do not differ, cast it to a fixed-size list or take it as Dense() in Loader",
+            ),
+            (Self::Tensor, text) if in_table && export::is_ragged(text) => Some(
+                "its rows differ in length: leave it out with columns=, or pass this column alone to ragged",
+            ),
             (Self::Batches, list) if list_of(list).is_some() => Some(
                 "its rows may differ in length: take it as Dense() if they do not, or leave it out with columns=",
             ),
@@ -191,13 +204,13 @@ impl Asked {
                 Some(format!("row {row} has 1 null where its shape would be: leave it out"))
             }
             (Self::Row(row), Error::Nulls { null_count, .. }) => Some(format!(
-                "row {row} has {}, and a tensor cannot hold nulls: pass row nulls= (a fill value, \"nan\" or \
-                 \"mask\"), or drop them first",
+                "row {row} has {}, and a tensor cannot hold nulls: call row({row}, nulls=...) with a fill \
+                 value, \"nan\" or \"mask\", or drop them first",
                 Count(*null_count, "null")
             )),
             (Self::Batches, Error::UnevenRows { row, length, expected }) => Some(format!(
-                "row {row} of a batch has {length} values, and the rows before it have {expected}: take them as \
-                 they are, or pad them with Pad()"
+                "row {row} of a batch has {length} values, and the rows before it have {expected}: leave out \
+                 Dense() for Ragged rows, or use Pad()"
             )),
             (Self::Batches, Error::UnsupportedType { .. }) => {
                 Some(format!("{}, or hand it on with AsArrow()", in_python(error.clone())))
@@ -238,6 +251,10 @@ pub(super) fn placed(py: Python<'_>, place: &str, error: PyErr) -> PyErr {
     }
     let placed = PyErr::from_type(class, format!("{place}: {}", error.value(py)));
     placed.set_cause(py, error.cause(py));
+    if let Ok(notes) = error.value(py).getattr("__notes__") {
+        // The error itself matters more than its notes.
+        let _set = placed.value(py).setattr("__notes__", notes);
+    }
     placed
 }
 

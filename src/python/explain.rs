@@ -8,7 +8,7 @@ use super::options::{
 };
 use super::protocols::{is_arrow, is_tensor};
 use super::request::{CopyArg, DeviceArg};
-use super::{array::PyArray, expected::Expected, plan::PyPlan, source, table::Data};
+use super::{array::PyArray, expected::Expected, plan::PyPlan, source, table, table::Data};
 use crate::{ExportOptions, Order};
 
 /// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None, pad=None, max_length=None)
@@ -65,7 +65,9 @@ pub(super) fn explain(
         }
         source::refuse_read_once(obj)?;
         let options = options::export(copy, nulls, dtype, order, physical);
-        let data = Data::read(obj, columns.map(|columns| columns.0))?;
+        let columns = columns.map(|columns| columns.0);
+        table::refuse_none(columns.as_deref())?;
+        let data = Data::read(obj, columns)?;
         let (py, offset_type) = (obj.py(), offset_type.map(|dtype| dtype.0));
         return Ok(PyPlan(match (ragged, pad) {
             (true, None) => data.plan(data.ragged(py, &options, offset_type)?.plan()),

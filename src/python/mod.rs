@@ -41,6 +41,7 @@ mod array_methods;
 mod arrow_c;
 mod arrow_capsule;
 mod assemble;
+mod batch_errors;
 mod batch_source;
 mod batches;
 mod bound;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use pyo3::{exceptions::PyTypeError, prelude::*, types::PyDict};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::{prelude::*, types::PyDict};
 
 use super::run::{exported, unlocked};
 use super::source::{self, Received};
@@ -35,6 +36,7 @@ pub(super) fn to_tensor<'py>(
     options: &ExportOptions,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
+    refuse_none(columns.as_deref())?;
     let imported = match source::export(object, columns.as_deref())? {
         Received::Pair(pair) if columns.is_none() && options.are_default() => {
             match pair.matrix(options.threads)? {
@@ -46,6 +48,14 @@ pub(super) fn to_tensor<'py>(
         Received::Imported(imported) => imported,
     };
     Data::new(imported, columns)?.to_tensor(py, options, Some(Asked::Tensor))
+}
+
+/// Refuses an empty `columns=` of what becomes one tensor.
+pub(super) fn refuse_none(columns: Option<&[String]>) -> PyResult<()> {
+    match columns {
+        Some([]) => Err(PyValueError::new_err("columns= is empty: name at least one column")),
+        _ => Ok(()),
+    }
 }
 
 impl Data {
