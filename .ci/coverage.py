@@ -107,7 +107,7 @@ def page(unsafe: list[File], rest: list[File]) -> str:
         "# What the tests run",
         "",
         "Made by `make coverage` from the Rust tests and the Python suite, on Linux x86-64. Of",
-        "files with unsafe code of their own (**bold**) all lines have to be run, unless a reason",
+        "files with unsafe code (**bold**) all lines have to be run, unless a reason",
         f"is given below; of the others {ENOUGH:.0%}.",
         "",
         f"Measured at commit {measured_at()}.",
