@@ -102,6 +102,9 @@ def pictured(driver: webdriver.Chrome, base: str, pages: list[str], folder: Path
             resized(driver, kind, dark)
             for page in pages:
                 driver.get(base + page)
+                # The theme keeps the scheme of the first page.
+                driver.execute_script("localStorage.clear()")
+                driver.refresh()
                 name = page.removesuffix("index.html").strip("/").replace("/", "-") or "start"
                 picture = folder / f"{name}-{kind}{'-dark' if dark else ''}.png"
                 driver.save_screenshot(str(picture))
