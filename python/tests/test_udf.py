@@ -497,7 +497,7 @@ def test_a_description_that_contradicts_itself_is_an_error(describe, message):
 
 
 @pytest.mark.parametrize(
-    "inputs", ["v", lambda v: v, Input("v"), ["v"], [("v", "float32")], None], ids=repr
+    "inputs", ["v", abs, Input("v"), ["v"], [("v", "float32")], None], ids=repr
 )
 def test_inputs_are_a_list_of_them_when_the_function_is_described(inputs):
     with pytest.raises(TypeError, match="^inputs must be a list of Input, got "):
