@@ -4,7 +4,7 @@
 //! next thread.
 
 use super::counts::{Counts, Slot, ThreadSlots};
-use super::local::LOCAL;
+use super::local::{LOCAL, Local};
 use crate::{sync::Mutex, sync::atomic::AtomicIsize};
 
 /// Tensors that this library holds open, for leak tests; see [`live`].
@@ -28,13 +28,19 @@ pub fn live() -> Live {
 /// A tensor was exported (1), or its deleter has run (-1).
 #[inline]
 pub(super) fn exported(by: isize) {
-    count(|slot| &slot.exported, by);
+    LOCAL.with(|local| count(local, |slot| &slot.exported, by));
 }
 
 /// A tensor was taken over (1), or its deleter has been called (-1).
 #[inline]
 pub(super) fn imported(by: isize) {
-    count(|slot| &slot.imported, by);
+    LOCAL.with(|local| imported_in(local, by));
+}
+
+/// [`imported`], where the thread's state is at hand.
+#[inline]
+pub(super) fn imported_in(local: &Local, by: isize) {
+    count(local, |slot| &slot.imported, by);
 }
 
 static COUNTS: Counts = Counts {
@@ -68,8 +74,8 @@ impl Drop for Lease {
 }
 
 #[inline]
-fn count(which: fn(&Slot) -> &AtomicIsize, by: isize) {
-    match LOCAL.with(|local| local.slot.get()) {
+fn count(local: &Local, which: fn(&Slot) -> &AtomicIsize, by: isize) {
+    match local.slot.get() {
         Some(slot) => slot.count(which, by),
         None => first_count(which, by),
     }

@@ -262,9 +262,9 @@ impl ManagedTensor {
 
 /// Checks the address of a managed tensor. If it is misaligned, nothing of it can be read, not even the deleter.
 fn at<T>(tensor: *mut T) -> Result<NonNull<T>, Error> {
-    let tensor = NonNull::new(tensor).ok_or(Error::NullTensor)?;
-    if tensor.is_aligned() {
-        return Ok(tensor);
+    match NonNull::new(tensor) {
+        Some(tensor) if tensor.is_aligned() => Ok(tensor),
+        Some(tensor) => Err(Error::MisalignedTensor { address: tensor.addr().get() }),
+        None => Err(Error::NullTensor),
     }
-    Err(Error::MisalignedTensor { address: tensor.as_ptr().addr() })
 }

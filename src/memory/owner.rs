@@ -3,7 +3,7 @@
 
 use std::{mem, ptr::NonNull};
 
-use super::{live, pack::Packed, release::release_foreign};
+use super::{live, pack::Packed, release::release_imported};
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
 /// Calls the deleter when it is dropped.
@@ -73,19 +73,16 @@ impl Owner {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if self.is_foreign() {
-            live::imported(-1);
-        }
         match self.0 {
             // SAFETY: I1.
             Abi::Packed(packed) | Abi::Fresh(packed) => unsafe {
                 delete_versioned(packed.into_versioned());
             },
-            Abi::Versioned(tensor) => release_foreign(move || {
+            Abi::Versioned(tensor) => release_imported(move || {
                 // SAFETY: I1.
                 unsafe { delete_versioned(tensor.as_ptr()) };
             }),
-            Abi::Legacy(tensor) => release_foreign(move || {
+            Abi::Legacy(tensor) => release_imported(move || {
                 // SAFETY: I1.
                 unsafe { delete_legacy(tensor.as_ptr()) };
             }),

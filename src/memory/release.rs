@@ -10,7 +10,8 @@
 use std::cell::RefCell;
 use std::mem::{self, ManuallyDrop};
 
-use super::local::LOCAL;
+use super::live;
+use super::local::{LOCAL, Local};
 use crate::{fence, pending::PendingException};
 
 /// The depth of nested releases from which on they are postponed: more than programs have, and few enough for
@@ -30,26 +31,39 @@ thread_local! {
 /// must not cross C and no caller could handle it.
 #[inline]
 pub(super) fn release(work: impl FnOnce() + 'static) {
-    LOCAL.with(|local| {
-        let open = local.releases.get();
-        if open >= DEEPEST {
-            return postpone(Box::new(work));
-        }
-        local.releases.set(open + 1);
-        let _ = fence::fenced(work);
-        if open == 0 && local.any_waiting.get() {
-            drain();
-        }
-        local.releases.set(open);
-    });
+    LOCAL.with(|local| release_in(local, work));
+}
+
+#[inline]
+fn release_in(local: &Local, work: impl FnOnce() + 'static) {
+    let open = local.releases.get();
+    if open >= DEEPEST {
+        return postpone(Box::new(work));
+    }
+    local.releases.set(open + 1);
+    let _ = fence::fenced(work);
+    if open == 0 && local.any_waiting.get() {
+        drain();
+    }
+    local.releases.set(open);
 }
 
 /// [`release`] of a foreign object. That may run Python code, which must not see an exception in flight.
 pub(crate) fn release_foreign(work: impl FnOnce() + 'static) {
-    release(|| {
-        let _pending = PendingException::set_aside();
-        work();
+    release(|| without_exception(work));
+}
+
+/// [`release_foreign`] of a tensor that was taken over, which counts no longer.
+pub(super) fn release_imported(work: impl FnOnce() + 'static) {
+    LOCAL.with(|local| {
+        live::imported_in(local, -1);
+        release_in(local, || without_exception(work));
     });
+}
+
+fn without_exception(work: impl FnOnce()) {
+    let _pending = PendingException::set_aside();
+    work();
 }
 
 #[cold]
