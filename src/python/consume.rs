@@ -120,14 +120,14 @@ impl Wanted {
     /// The same without the exchange API.
     pub(super) fn take_by_method(self, x: &Bound<'_, PyAny>) -> PyResult<ManagedTensor> {
         if let Ok(capsule) = x.cast::<PyCapsule>() {
-            return self.fulfil(x.py(), capsule::take(capsule)?, false);
+            return self.fulfil(x.py(), capsule::take(capsule), false);
         }
         hidden::refuse(x)?;
         let Self { copy, device: dl_device, .. } = self;
         let max_version = Some(DLPackVersion::CURRENT);
         let answer = ask(x, Request { stream: None, max_version, dl_device, copy });
         let answer = answer.map_err(|error| self.elsewhere(x, noted(x, error)))?;
-        self.fulfil(x.py(), capsule::take(&answer.capsule)?, answer.understood)
+        self.fulfil(x.py(), capsule::take(&answer.capsule), answer.understood)
     }
 
     /// The error of a producer that was asked for another device than the CPU, with its type, the device and the reason.
@@ -149,8 +149,29 @@ impl Wanted {
         refusal
     }
 
-    /// Makes the copy or the move that the producer did not make, or returns why it cannot.
+    /// Makes the copy or the move that the producer did not make, or returns why it cannot. What needs neither is
+    /// returned as it came: a tensor is large, and a move costs time.
+    #[inline]
     fn fulfil(
+        self,
+        py: Python<'_>,
+        taken: PyResult<ManagedTensor>,
+        understood: bool,
+    ) -> PyResult<ManagedTensor> {
+        if taken.as_ref().is_ok_and(|tensor| !self.is_fulfilled_by(tensor)) {
+            return self.fulfil_here(py, taken?, understood);
+        }
+        taken
+    }
+
+    fn is_fulfilled_by(self, tensor: &ManagedTensor) -> bool {
+        let copied = || tensor.flags().contains(DLPackFlags::IS_COPIED);
+        self.copy.is_none_or(|copy| copy == copied())
+            && self.device.is_none_or(|wanted| self.is_met(wanted, tensor.device()))
+    }
+
+    #[cold]
+    fn fulfil_here(
         self,
         py: Python<'_>,
         tensor: ManagedTensor,
@@ -162,9 +183,6 @@ impl Wanted {
         }
         let device = tensor.device();
         let wanted = self.device.filter(|&wanted| !self.is_met(wanted, device));
-        if wanted.is_none() && (copied || self.copy != Some(true)) {
-            return Ok(tensor);
-        }
         if device.is_host_readable() && wanted.is_none_or(|wanted| wanted.is_cpu()) {
             if self.copy == Some(false) {
                 return Err(request::moving_copies(device));
@@ -217,15 +235,15 @@ pub(super) fn take_by(
     by: impl FnOnce(Wanted, &Bound<'_, PyAny>) -> PyResult<ManagedTensor>,
 ) -> PyResult<ManagedTensor> {
     let asked = Wanted { device, copy: copy.filter(|&copy| !copy), host_readable_is_cpu: true };
-    let tensor = by(asked, x)?;
-    let readable = tensor.device().is_host_readable();
-    if !readable && device.is_none() && !x.is_instance_of::<PyCapsule>() {
+    let taken = by(asked, x);
+    let Some(unreadable) = taken.as_ref().ok().map(ManagedTensor::device) else { return taken };
+    if !unreadable.is_host_readable() && device.is_none() && !x.is_instance_of::<PyCapsule>() {
         if copy == Some(false) {
-            return Err(Error::UnreadableDevice { device: tensor.device() }.into());
+            return Err(Error::UnreadableDevice { device: unreadable }.into());
         }
         return Wanted { device: Some(DLDevice::CPU), ..asked }.take(x);
     }
-    Ok(tensor)
+    taken
 }
 
 /// A mask: a tensor, or Arrow's booleans.
