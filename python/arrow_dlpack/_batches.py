@@ -213,7 +213,8 @@ def iter_batches(
     rows are copies, which may be written to.
     seed: the same seed gives the same order, whatever the chunks of the source; with None each
     call has another order. For epochs that differ and can be repeated there is `Loader`.
-    prefetch: how many batches a thread makes ahead; it needs no GIL unless the source does.
+    prefetch: how many batches a thread makes ahead; it needs no GIL unless the source does. It
+    starts when the loop is seen to take time between batches.
     progress: True for a bar of rows, by tqdm.
     physical: as in to_tensor. Codes of dictionaries are int32, and a code stands for one value in
     all batches: Tensor.dictionary only grows at its end, and Batches.dictionaries has it by the

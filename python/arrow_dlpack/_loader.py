@@ -76,7 +76,8 @@ class Loader(Epochs[Batch_co]):
     seed: the order of an epoch follows from the seed and the number of the epoch: epochs differ,
     and a second run has the same ones. With None the order is another one in each run; with
     framework="torch" PyTorch's generator decides, which torch.manual_seed sets.
-    prefetch: how many batches a thread makes ahead.
+    prefetch: how many batches a thread makes ahead. It starts when the loop is seen to take time
+    between batches, because it would slow down a loop that only takes them; with transform at once.
     rank, world_size: the share of process rank of world_size; rank="auto" asks torch.distributed,
     and torchrun's variables. The workers of PyTorch's DataLoader divide the share of their rank.
     Parquet files are divided by rows: a process reads only the row groups that have its rows. Of

@@ -429,7 +429,7 @@ def test_nothing_is_left_behind():
 def run(code):
     """A process of its own, which must end by itself, without a word."""
     code = (
-        "import numpy as np, pyarrow as pa\nfrom arrow_dlpack import iter_batches\n"
+        "import conftest, numpy as np, pyarrow as pa\nfrom arrow_dlpack import iter_batches\n"
         + textwrap.dedent(code)
     )
     done = subprocess.run(

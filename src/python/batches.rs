@@ -1,17 +1,18 @@
 //! `Batches`: a stream of Arrow data as tensors of so many rows.
 //!
 //! `iter_batches` of the Python package checks the arguments and opens one; `crate::batches` cuts, shuffles and
-//! reads ahead. This module adds what Python needs: signals, forks, progress, and the interpreter's end.
+//! reads ahead. This module adds what Python needs: signals, forks and progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::{mem, process, task::Poll, time::Duration};
+use std::{mem, process};
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::{intern, prelude::*, types::PyDict};
 
+use super::ahead::{self, Pace};
 use super::batch_errors::{not_opened, own_nulls, refused};
 use super::forms::{FormsArg, into_python};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
@@ -19,21 +20,12 @@ use super::{
     array::PyArray, batch_source::chunks_of, interrupt::Interrupt, names::refuse_twice,
     request::CopyArg, table, tensor::PyTensor,
 };
-use crate::batches::{Batch, BatchOptions, Batches, Queue, Resume, Shard, Shuffle, State, resume};
+use crate::batches::{BatchOptions, Batches, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
 use crate::{Error, ManagedTensor, ReaderError, pending::PendingException};
 
-/// The interval between checks for signals, such as Ctrl-C.
-const A_WHILE: Duration = Duration::from_millis(50);
-
 /// A [`Resume`].
 type ResumeArg = (usize, usize, u64);
-
-/// The queues of batches whose thread may be running, with their process ids.
-type Queues = Vec<(u32, Arc<Queue>)>;
-
-/// `None` once the interpreter is about to end.
-static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
 
 /// An iterator over batches, from iter_batches. It is read once.
 ///
@@ -41,7 +33,7 @@ static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
 /// the iterator waits at most a second.
 #[pyclass(name = "Batches", module = "arrow_dlpack", frozen, generic)]
 pub(super) struct PyBatches {
-    batches: Mutex<Batches>,
+    open: Mutex<Open>,
     /// Streams do not survive a fork, nor do threads.
     process: u32,
     /// Whether a thread that reads them should stop.
@@ -51,6 +43,12 @@ pub(super) struct PyBatches {
     coded: Vec<Arc<Coded>>,
     /// Columns whose nulls are not those of `nulls=`: the label, and what has a dtype of its own.
     own_nulls: Vec<String>,
+}
+
+struct Open {
+    batches: Batches,
+    /// Until a thread makes the batches; `None` without `prefetch=`.
+    pace: Option<Pace>,
 }
 
 #[pymethods]
@@ -65,24 +63,28 @@ impl PyBatches {
                 "these batches were opened before the fork: open them in the process that reads them",
             ));
         }
-        let mut batches = self.lock()?;
+        let mut open = self.lock()?;
+        let Open { batches, pace } = &mut *open;
+        if let Some(Pace { most, .. }) = pace.take_if(Pace::asked) {
+            ahead::start(batches, most)?;
+        }
         let next = match &mut batches.state {
             State::Here(pipeline) => py.detach(|| {
                 let mut interrupt = Interrupt::new();
                 let mut pause = || match self.is_stopped.load(Ordering::Relaxed) {
-                    true => Err(ending()),
+                    true => Err(ahead::ending()),
                     false => interrupt.step(),
                 };
                 let stopped = |error| Error::Reader(ReaderError::new(error));
-                pipeline
-                    .next(&mut || pause().map_err(stopped))
-                    .map_err(|error| refused(error, &self.own_nulls))
+                let next = pipeline.next(&mut || pause().map_err(stopped));
+                pace.iter_mut().for_each(Pace::made);
+                next.map_err(|error| refused(error, &self.own_nulls))
             }),
             // The batches continue: another thread reads them.
-            State::Ahead(ahead) if ahead.0.is_own_thread() => {
+            State::Ahead(made) if made.0.is_own_thread() => {
                 return Err(PyValueError::new_err("a source cannot wait for its own batches"));
             }
-            State::Ahead(ahead) => next(py, &ahead.0, &self.own_nulls),
+            State::Ahead(made) => ahead::next(py, &made.0, &self.own_nulls),
             State::Over => return Ok(None),
         };
         match next {
@@ -94,10 +96,10 @@ impl PyBatches {
                 }
                 Ok(Some(batch))
             }
-            Ok(None) => self.end(py, batches).map(|()| None),
+            Ok(None) => self.end(py, open).map(|()| None),
             Err(error) => {
                 // The first error is the one to raise.
-                let _ended = self.end(py, batches);
+                let _ended = self.end(py, open);
                 Err(error)
             }
         }
@@ -146,10 +148,10 @@ impl PyBatches {
 
 impl PyBatches {
     /// Never waits for another thread, which may need the interpreter to continue.
-    fn lock(&self) -> PyResult<MutexGuard<'_, Batches>> {
-        match self.batches.try_lock() {
-            Ok(batches) => Ok(batches),
-            Err(TryLockError::Poisoned(batches)) => Ok(batches.into_inner()),
+    fn lock(&self) -> PyResult<MutexGuard<'_, Open>> {
+        match self.open.try_lock() {
+            Ok(open) => Ok(open),
+            Err(TryLockError::Poisoned(open)) => Ok(open.into_inner()),
             Err(TryLockError::WouldBlock) => {
                 Err(PyValueError::new_err("these batches are being read already"))
             }
@@ -160,12 +162,12 @@ impl PyBatches {
         self.process != process::id()
     }
 
-    fn end(&self, py: Python<'_>, mut batches: MutexGuard<'_, Batches>) -> PyResult<()> {
-        let ended = mem::take(&mut batches.state);
-        drop(batches);
+    fn end(&self, py: Python<'_>, mut open: MutexGuard<'_, Open>) -> PyResult<()> {
+        let ended = mem::take(&mut open.batches.state);
+        drop(open);
         let was_over = matches!(ended, State::Over);
         let released = match &ended {
-            State::Ahead(ahead) => stop(py, &ahead.0),
+            State::Ahead(made) => ahead::stop(py, &made.0),
             _ => Ok(()),
         };
         // The source may wait for threads that need the interpreter.
@@ -179,8 +181,8 @@ impl PyBatches {
 
 impl Drop for PyBatches {
     fn drop(&mut self) {
-        let batches = self.batches.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let state = mem::take(&mut batches.state);
+        let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let state = mem::take(&mut open.batches.state);
         if self.is_foreign() {
             // The parent process releases it.
             return mem::forget(state);
@@ -192,58 +194,10 @@ impl Drop for PyBatches {
     }
 }
 
-/// The next of the batches that are made ahead.
-fn next(py: Python<'_>, queue: &Queue, own_nulls: &[String]) -> PyResult<Option<Batch>> {
-    loop {
-        match queue.poll() {
-            // Only the end of the interpreter stops batches that are still read.
-            Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
-            Poll::Ready(next) => {
-                return next.transpose().map_err(|error| refused(error, own_nulls));
-            }
-            Poll::Pending => {}
-        }
-        py.detach(|| queue.wait(A_WHILE));
-        py.check_signals()?;
-    }
-}
-
-/// Asks the thread to stop, and waits until it has.
-fn stop(py: Python<'_>, queue: &Queue) -> PyResult<()> {
-    py.detach(|| queue.stop());
-    while !py.detach(|| queue.join(A_WHILE)) {
-        py.check_signals()?;
-    }
-    Ok(())
-}
-
-/// Starts to read so many batches ahead, unless the interpreter is ending.
-fn read_ahead(batches: &mut Batches, most: usize) -> PyResult<()> {
-    let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some(queues) = &mut *queues else { return Err(ending()) };
-    // A forked process has the queue, but not the thread.
-    queues.retain(|(process, queue)| *process != process::id() || !queue.has_ended());
-    batches.read_ahead(most)?;
-    let State::Ahead(ahead) = &batches.state else { return Ok(()) };
-    queues.push((process::id(), Arc::clone(&ahead.0)));
-    Ok(())
-}
-
-fn ending() -> PyErr {
-    PyRuntimeError::new_err("nothing is read ahead: the interpreter is ending")
-}
-
-/// Stops all threads before the interpreter ends, because their sources may need it.
+/// Opens batches with arguments that iter_batches has checked. With at_once=True, the thread of prefetch= starts before
+/// the loop is seen to take time.
 #[pyfunction]
-pub(super) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
-    let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let mut ours = queues.iter().flatten().filter(|(process, _)| *process == process::id());
-    ours.try_for_each(|(_, queue)| stop(py, queue))
-}
-
-/// Opens batches with arguments that iter_batches has checked.
-#[pyfunction]
-#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None, forms=None))]
+#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None, forms=None, at_once=false))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
@@ -263,6 +217,7 @@ pub(super) fn _open_batches(
     skip: usize,
     resume: Option<ResumeArg>,
     forms: Option<FormsArg>,
+    at_once: bool,
 ) -> PyResult<PyBatches> {
     let mut options = BatchOptions::default()
         .with_batch_size(batch_size)
@@ -303,12 +258,13 @@ pub(super) fn _open_batches(
     let read = schema.as_ref().map_or_else(|| Schema::new(vec![field]), Schema::clone);
     let opened = Batches::open(Box::new(chunks), &read, schema.is_some(), &options);
     let mut batches = opened.map_err(|error| not_opened(error, &options))?;
-    if prefetch > 0 {
-        read_ahead(&mut batches, prefetch)?;
+    let mut pace = (prefetch > 0).then(|| Pace::new(prefetch));
+    if let Some(Pace { most, .. }) = pace.take_if(|_| at_once) {
+        ahead::start(&mut batches, most)?;
     }
     let coded = batches.coded.clone();
     Ok(PyBatches {
-        batches: Mutex::new(batches),
+        open: Mutex::new(Open { batches, pace }),
         process: process::id(),
         is_stopped: AtomicBool::new(false),
         progress,

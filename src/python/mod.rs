@@ -35,6 +35,7 @@
 //!   its value from before or after the write; a copy may have a mix of both.
 
 mod access;
+mod ahead;
 mod arguments;
 mod array;
 mod array_methods;
@@ -135,7 +136,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batch_source::_take, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_resume_shuffle, module)?)?;
-    module.add_function(wrap_pyfunction!(batches::_stop_batches, module)?)?;
+    module.add_function(wrap_pyfunction!(ahead::_stop_batches, module)?)?;
     module.add_function(wrap_pyfunction!(names::_check_names, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;
