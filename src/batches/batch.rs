@@ -30,15 +30,16 @@ pub enum Features {
 }
 
 /// What a column of a batch became, with its field; its [`Form`](super::Form) decides.
+#[expect(clippy::large_enum_variant, reason = "the largest is by far the most frequent")]
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BatchColumn {
     /// A tensor.
     Tensor(BatchTensor),
     /// Values and offsets.
-    Ragged(Ragged, FieldRef),
+    Ragged(Box<Ragged>, FieldRef),
     /// Padded rows, and their lengths.
-    Padded(Padded, FieldRef),
+    Padded(Box<Padded>, FieldRef),
     /// The rows as they are.
     Arrow(ArrayRef, FieldRef),
 }

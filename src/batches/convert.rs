@@ -77,11 +77,10 @@ fn is_float(data_type: &DataType) -> bool {
 }
 
 /// A planned column of a batch. It holds only the rows that the result needs.
-#[expect(clippy::large_enum_variant, reason = "there are few a batch")]
 enum Planned {
     Tensor(PlannedTensor),
-    Ragged(PreparedRagged, FieldRef),
-    Padded(PreparedPadded, FieldRef),
+    Ragged(Box<PreparedRagged>, FieldRef),
+    Padded(Box<PreparedPadded>, FieldRef),
     Arrow(Vec<ArrayRef>, FieldRef),
 }
 
@@ -113,8 +112,10 @@ impl Converter {
         // Drops other references to the rows: then a copy that only serves to make memory exclusive is not needed.
         drop(pieces);
         let matrix = matrix.map(|matrix| matrix.make()).transpose()?;
-        let made = planned.into_iter().map(|planned| planned.make(self.is_table));
-        let mut made = made.collect::<Result<Vec<_>, Error>>()?;
+        let mut made = Vec::with_capacity(planned.len());
+        for planned in planned {
+            made.push(planned.make(self.is_table)?);
+        }
         let label = if self.has_label { made.pop() } else { None };
         let features = matrix.map_or(Features::Columns(made), Features::Matrix);
         Ok(Batch { features, label, rows })
@@ -131,8 +132,12 @@ impl Converter {
         let field = Arc::clone(read);
         Ok(match form {
             Form::Arrow => Planned::Arrow(rows_as_they_are(&arrays, options)?, field),
-            Form::Ragged => Planned::Ragged(export::prepare_ragged(source, options, None)?, field),
-            Form::Pad(pad) => Planned::Padded(export::prepare_padded(source, pad, options)?, field),
+            Form::Ragged => {
+                Planned::Ragged(export::prepare_ragged(source, options, None)?.into(), field)
+            }
+            Form::Pad(pad) => {
+                Planned::Padded(export::prepare_padded(source, pad, options)?.into(), field)
+            }
             Form::Auto | Form::Tensor | Form::Dense => Planned::Tensor(self.tensor(source, index)?),
         })
     }
@@ -205,30 +210,38 @@ impl Converter {
 
 impl Planned {
     fn make(self, is_of_table: bool) -> Result<BatchColumn, Error> {
-        let (made, field) = match self {
-            Self::Tensor(tensor) => {
-                let field = tensor.field.clone();
-                (tensor.make().map(BatchColumn::Tensor), field)
+        let named = |field: &FieldRef, error| match is_of_table {
+            true => Error::in_column(field.name(), error),
+            false => error,
+        };
+        match self {
+            Self::Tensor(PlannedTensor { prepared, field, meaning }) => {
+                match (prepared.run(), field) {
+                    (Ok(Exported { values, mask, .. }), field) => {
+                        Ok(BatchColumn::Tensor(BatchTensor { values, mask, field, meaning }))
+                    }
+                    (Err(error), Some(field)) => Err(named(&field, error)),
+                    (Err(error), None) => Err(error),
+                }
             }
-            Self::Ragged(prepared, field) => {
-                let made = prepared.run().map(|made| BatchColumn::Ragged(made, field.clone()));
-                (made, Some(field))
-            }
-            Self::Padded(prepared, field) => {
-                let made = prepared.run().map(|made| BatchColumn::Padded(made, field.clone()));
-                (made, Some(field))
-            }
+            Self::Ragged(prepared, field) => match prepared.run() {
+                Ok(made) => Ok(BatchColumn::Ragged(made.into(), field)),
+                Err(error) => Err(named(&field, error)),
+            },
+            Self::Padded(prepared, field) => match prepared.run() {
+                Ok(made) => Ok(BatchColumn::Padded(made.into(), field)),
+                Err(error) => Err(named(&field, error)),
+            },
             Self::Arrow(chunks, field) => {
                 let made = match <[ArrayRef; 1]>::try_from(chunks) {
                     Ok([only]) => Ok(only),
                     Err(chunks) => chunks::joined(&chunks),
                 };
-                (made.map(|made| BatchColumn::Arrow(made, field.clone())), Some(field))
+                match made {
+                    Ok(made) => Ok(BatchColumn::Arrow(made, field)),
+                    Err(error) => Err(named(&field, error)),
+                }
             }
-        };
-        match (made, field) {
-            (Err(error), Some(field)) if is_of_table => Err(Error::in_column(field.name(), error)),
-            (made, _) => made,
         }
     }
 }

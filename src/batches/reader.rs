@@ -31,6 +31,8 @@ pub(super) struct Reader {
     pool: Option<Pool>,
     /// Rows that were read, and that no block contains yet.
     pending: VecDeque<RecordBatch>,
+    /// Rows of the first pending chunk that a block contains.
+    taken: usize,
     rows: usize,
     blocks: usize,
     end: Option<Result<(), Error>>,
@@ -58,6 +60,7 @@ impl Reader {
             schema,
             options: options.clone(),
             pending: VecDeque::new(),
+            taken: 0,
             rows: 0,
             blocks: 0,
             end: None,
@@ -138,7 +141,7 @@ impl Reader {
                     Err(error) => Some(Err(error)),
                 };
             }
-            let whole = self.pending.front().map_or(0, RecordBatch::num_rows);
+            let whole = self.pending.front().map_or(0, |chunk| chunk.num_rows() - self.taken);
             let rows = size.unwrap_or(whole).min(self.rows);
             if rows == 0 {
                 return Ok(None);
@@ -185,15 +188,18 @@ impl Reader {
         self.rows -= rows;
         let mut pieces = Vec::with_capacity(1);
         while rows > 0 {
-            let Some(chunk) = self.pending.pop_front() else { break };
-            if chunk.num_rows() <= rows {
-                rows -= chunk.num_rows();
-                pieces.push(chunk);
-            } else {
-                pieces.push(chunk.slice(0, rows));
-                self.pending.push_front(chunk.slice(rows, chunk.num_rows() - rows));
-                rows = 0;
+            let Some(chunk) = self.pending.front() else { break };
+            let (from, left) = (self.taken, chunk.num_rows() - self.taken);
+            if rows < left {
+                pieces.push(chunk.slice(from, rows));
+                self.taken += rows;
+                break;
             }
+            pieces.extend(self.pending.pop_front().map(|chunk| match from {
+                0 => chunk,
+                _ => chunk.slice(from, left),
+            }));
+            (self.taken, rows) = (0, rows - left);
         }
         pieces
     }

@@ -19,16 +19,18 @@ use crate::{
 #[must_use]
 pub struct Prepared {
     values: Kind,
-    mask: Option<Kind>,
+    mask: Option<Box<Kind>>,
 }
 
+/// What takes a copy is in boxes: what is shared is moved often, and a move of the largest would take longer than the
+/// share.
 pub(super) enum Kind {
     /// The result is ready: no copy is needed.
     Shared(ManagedTensor),
-    Column(Column),
+    Column(Box<Column>),
     /// A column of lists of one length.
-    Even(Even),
-    Matrix(Matrix),
+    Even(Box<Even>),
+    Matrix(Box<Matrix>),
 }
 
 /// The result of [`Prepared::run`].
@@ -88,7 +90,7 @@ pub fn prepare<'a>(
     let source = source.into();
     let values = values_of(source, options)?;
     let mask = match options.nulls {
-        NullPolicy::Masked => Some(mask_of(source, options)?),
+        NullPolicy::Masked => Some(Box::new(mask_of(source, options)?)),
         _ => None,
     };
     Ok(Prepared { values, mask })
@@ -111,7 +113,7 @@ pub(crate) fn prepare_by_type<'a>(
 impl Prepared {
     /// What [`run`](Self::run) will copy, and why.
     pub fn plan(&self) -> Plan {
-        let plans = [Some(&self.values), self.mask.as_ref()];
+        let plans = [Some(&self.values), self.mask.as_deref()];
         let steps = plans.into_iter().flatten().filter_map(Kind::plan);
         Plan { steps: steps.flat_map(|plan| &plan.steps).cloned().collect() }
     }
@@ -141,7 +143,7 @@ impl Prepared {
     /// Bytes that the plan copies.
     pub(crate) fn bytes_copied(&self) -> usize {
         let bytes = |kind: &Kind| kind.plan().map_or(0, Plan::bytes_copied);
-        bytes(&self.values).saturating_add(self.mask.as_ref().map_or(0, bytes))
+        bytes(&self.values).saturating_add(self.mask.as_deref().map_or(0, bytes))
     }
 
     /// Runs the plan.
@@ -257,12 +259,14 @@ pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<K
         return shared.map(Kind::Shared);
     }
     Ok(match source {
-        Source::Table(batches, schema) => Kind::Matrix(Matrix::new(batches, schema, options)?),
-        _ if is_lists(source) => Kind::Even(Even::new(source, options)?),
+        Source::Table(batches, schema) => {
+            Kind::Matrix(Matrix::new(batches, schema, options)?.into())
+        }
+        _ if is_lists(source) => Kind::Even(Even::new(source, options)?.into()),
         _ => {
             let chunks = chunks(source, options)?;
             let many = CopyReason::Chunks(chunks.len());
-            Kind::Column(axes_of(source, Column::new(chunks, many, options)?))
+            Kind::Column(axes_of(source, Column::new(chunks, many, options)?).into())
         }
     })
 }
@@ -270,11 +274,14 @@ pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<K
 /// Plans [`mask`](super::mask).
 pub(super) fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
     Ok(match source {
-        Source::Table(batches, schema) => Kind::Matrix(Matrix::mask(batches, schema, options)?),
-        _ if is_lists(source) => Kind::Even(Even::mask(source, options)?),
+        Source::Table(batches, schema) => {
+            Kind::Matrix(Matrix::mask(batches, schema, options)?.into())
+        }
+        _ if is_lists(source) => Kind::Even(Even::mask(source, options)?.into()),
         _ => {
             let chunks = chunks(source, options)?;
-            Kind::Column(axes_of(source, Column::mask(chunks, options.copy, options.threads)?))
+            let column = Column::mask(chunks, options.copy, options.threads)?;
+            Kind::Column(axes_of(source, column).into())
         }
     })
 }

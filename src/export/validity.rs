@@ -86,8 +86,11 @@ fn valid(levels: &[Level], cells: Range<usize>) -> usize {
     let Some((Level { nulls, cells: each }, inner)) = levels.split_first() else {
         return cells.len();
     };
-    let first = cells.start / each;
-    let rows = nulls.inner().slice(first, cells.len() / each);
+    let (first, count) = (cells.start / each, cells.len() / each);
+    if inner.is_empty() && count == nulls.len() {
+        return (count - nulls.null_count()) * each; // counted already
+    }
+    let rows = nulls.inner().slice(first, count);
     if inner.is_empty() {
         return rows.count_set_bits() * each;
     }

@@ -83,8 +83,8 @@ pub(super) fn into_python(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, Py
 fn column(py: Python<'_>, column: BatchColumn) -> PyResult<Bound<'_, PyAny>> {
     match column {
         BatchColumn::Tensor(made) => tensor(py, made),
-        BatchColumn::Ragged(made, field) => rows::ragged(py, made, Some(&field)),
-        BatchColumn::Padded(made, field) => rows::padded(py, made, Some(&field)),
+        BatchColumn::Ragged(made, field) => rows::ragged(py, *made, Some(&field)),
+        BatchColumn::Padded(made, field) => rows::padded(py, *made, Some(&field)),
         BatchColumn::Arrow(array, field) => {
             // Null structs make null fields, whatever the schema says.
             let field = match array.null_count() > 0 && !field.is_nullable() {
