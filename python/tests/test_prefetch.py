@@ -19,9 +19,9 @@ def as_users_have_it(monkeypatch):
     monkeypatch.setattr(_core, "_open_batches", _core._open_batches.func)
 
 
-def threads_of(opened, pauses, wait=LONG, **options):
+def threads_of(opened, pauses, **options):
     """The threads that make batches of a slow source, with a pause after some of them."""
-    source, found = Source(chunks=BATCHES, before=lambda _: time.sleep(wait)), []
+    source, found = Source(chunks=BATCHES, before=lambda _: time.sleep(LONG)), []
     for number, batch in enumerate(opened(source, batch_size=10, prefetch=2, **options)):
         found += np.from_dlpack(batch["x"]).tolist()
         if number in pauses:

@@ -236,10 +236,10 @@ pub(super) fn take_by(
 ) -> PyResult<ManagedTensor> {
     let asked = Wanted { device, copy: copy.filter(|&copy| !copy), host_readable_is_cpu: true };
     let taken = by(asked, x);
-    let Some(unreadable) = taken.as_ref().ok().map(ManagedTensor::device) else { return taken };
-    if !unreadable.is_host_readable() && device.is_none() && !x.is_instance_of::<PyCapsule>() {
+    let Some(found) = taken.as_ref().ok().map(ManagedTensor::device) else { return taken };
+    if !found.is_host_readable() && device.is_none() && !x.is_instance_of::<PyCapsule>() {
         if copy == Some(false) {
-            return Err(Error::UnreadableDevice { device: unreadable }.into());
+            return Err(Error::UnreadableDevice { device: found }.into());
         }
         return Wanted { device: Some(DLDevice::CPU), ..asked }.take(x);
     }
