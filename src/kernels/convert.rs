@@ -159,8 +159,17 @@ impl<'a> Chunk<'a> {
             append_bits(bits, start, len, out);
         } else {
             let block = BLOCK / size;
+            // Cast in a cache, and copied past it: a cast that stores item by item reads the memory first.
+            let is_copied = out.is_streamed() && len >= block;
+            let mut scratch = vec![0; if is_copied { block * size } else { 0 }];
             for at in (start..start + len).step_by(block) {
-                self.write(at, out.zeros(block.min(start + len - at) * size))?;
+                let nbytes = block.min(start + len - at) * size;
+                if is_copied {
+                    self.write(at, &mut scratch[..nbytes])?;
+                    out.extend_from_slice(&scratch[..nbytes]);
+                } else {
+                    self.write(at, out.zeros(nbytes))?;
+                }
             }
         }
         Ok(())

@@ -8,15 +8,8 @@
 
 use std::{mem::MaybeUninit, ptr};
 
+use super::streamed::{self, LINE};
 use super::unwritten::Unwritten;
-
-/// The size from which on whole cache lines are written past the caches. Otherwise the processor reads each
-/// line from memory before it writes it: for 40 MB that takes twice the time. Smaller results are partly still
-/// in a cache when the tensor is read.
-const STREAMED: usize = 16 << 20;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
 
 /// Rows of which some bytes are not written yet.
 pub(crate) struct Grid<'a> {
@@ -40,12 +33,12 @@ impl Grid<'_> {
         row: usize,
         write: impl FnOnce(&mut Grid<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_streamed = out.total() >= STREAMED;
+        let is_streamed = out.is_streamed();
         let memory = &mut out.spare()[..rows * row];
         let mut grid = Grid { memory, rows, row, done: 0, is_streamed };
         let written = write(&mut grid);
         if is_streamed {
-            stream::fence();
+            streamed::fence();
         }
         written?;
         assert_eq!(grid.done, row, "a strip is missing");
@@ -74,10 +67,10 @@ impl Grid<'_> {
                 let cells = &mut self.memory[row * self.row + at..][..W];
                 let start: *mut u8 = cells.as_mut_ptr().cast();
                 // SAFETY: both have `W` bytes, and these cells are borrowed mutably; what is streamed begins with
-                // a cache line and is one.
+                // a cache line and is one; E1, by `append`, which calls all of this.
                 unsafe {
                     if self.is_streamed && W == LINE && start.addr() % LINE == 0 {
-                        stream::line(line.as_ptr().cast(), start.cast());
+                        streamed::line(line.as_ptr().cast(), start.cast());
                     } else {
                         ptr::copy_nonoverlapping(line.as_ptr(), start, W);
                     }
@@ -88,55 +81,9 @@ impl Grid<'_> {
     }
 }
 
-/// Stores that go past the caches, by SSE2, which is there wherever `target_feature = "sse2"` says so. Miri does
-/// not know them.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-mod stream {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
-
-    use super::LINE;
-
-    /// Copies a cache line.
-    ///
-    /// # Safety
-    ///
-    /// `from` can be read, and `to`, which is where a cache line begins, be written; [`fence`] is called before
-    /// anything else is done with it.
-    #[inline(always)]
-    pub(super) unsafe fn line(from: *const [u8; LINE], to: *mut [u8; LINE]) {
-        let (from, to) = (from.cast::<__m128i>(), to.cast::<__m128i>());
-        for part in 0..LINE / size_of::<__m128i>() {
-            // SAFETY: the caller's promise; the parts of what is aligned are.
-            unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) };
-        }
-    }
-
-    /// Orders the streamed stores before all later ones.
-    pub(super) fn fence() {
-        // SAFETY: SSE2 has it.
-        unsafe { _mm_sfence() };
-    }
-}
-
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
-mod stream {
-    use super::LINE;
-
-    /// Copies a cache line.
-    ///
-    /// # Safety
-    ///
-    /// `from` can be read, and `to` be written.
-    pub(super) unsafe fn line(from: *const [u8; LINE], to: *mut [u8; LINE]) {
-        // SAFETY: the caller's promise.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, 1) };
-    }
-
-    pub(super) fn fence() {}
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::streamed::STREAMED;
     use super::*;
 
     fn append<E>(

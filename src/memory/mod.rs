@@ -25,6 +25,7 @@ mod release;
 #[cfg(target_os = "linux")]
 mod retaining_allocator;
 mod share;
+mod streamed;
 mod unwritten;
 mod vector;
 mod view;

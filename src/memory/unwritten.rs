@@ -7,6 +7,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{mem, mem::MaybeUninit, ptr, slice};
 
+use super::streamed::{self, STREAMED};
+
+/// Bytes from which on a piece of a large result is written past the caches: it takes a fence.
+const LONG: usize = 4 << 10;
+
 /// Uninitialised memory of a result, or of a part of one.
 pub(crate) struct Unwritten<'a> {
     memory: &'a mut [MaybeUninit<u8>],
@@ -52,9 +57,9 @@ impl<'a> Unwritten<'a> {
         Unwritten { memory, ..*self }
     }
 
-    /// Bytes of the result of which this is a part.
-    pub(crate) fn total(&self) -> usize {
-        self.total
+    /// Whether the result is so large that it is written past the caches.
+    pub(crate) fn is_streamed(&self) -> bool {
+        self.total >= STREAMED
     }
 
     /// Bytes that are not written yet.
@@ -69,9 +74,16 @@ impl<'a> Unwritten<'a> {
     /// If fewer are left; so do the other functions that write.
     #[inline(always)]
     pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
+        let is_streamed = bytes.len() >= LONG && self.is_streamed();
         let out = &mut self.memory[self.len..][..bytes.len()];
-        // SAFETY: both have this length, and `out` is borrowed mutably.
-        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast(), bytes.len()) };
+        if is_streamed {
+            streamed::copy(bytes, out);
+        } else {
+            // SAFETY: both have this length, and `out` is borrowed mutably.
+            unsafe {
+                ptr::copy_nonoverlapping(bytes.as_ptr(), out.as_mut_ptr().cast(), bytes.len())
+            };
+        }
         self.len += bytes.len();
     }
 
@@ -122,7 +134,7 @@ mod tests {
             let mut first = part.split_to(2);
             std::thread::scope(|scope| {
                 scope.spawn(move || {
-                    assert_eq!((part.left(), part.total()), (4, 6));
+                    assert_eq!((part.left(), part.total), (4, 6));
                     part.extend_from_slice(&[3]);
                     part.zeros(2)[1] = 5;
                     part.extend_from_slice(&[6]);
