@@ -41,6 +41,27 @@ pub(crate) fn check() -> Result<(), Error> {
     checked
 }
 
+/// The bytes that a loop has done since the last [`check`], which comes after every megabyte: a millisecond or less.
+#[derive(Default)]
+pub(crate) struct Steps(usize);
+
+impl Steps {
+    /// Adds bytes that were read or written.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`].
+    #[inline(always)]
+    pub(crate) fn done(&mut self, nbytes: usize) -> Result<(), Error> {
+        self.0 = self.0.saturating_add(nbytes);
+        if self.0 < 1 << 20 {
+            return Ok(());
+        }
+        self.0 = 0;
+        check()
+    }
+}
+
 /// The number of threads of a conversion whose options name none.
 pub(crate) fn threads() -> NonZero<usize> {
     let task = put(None);

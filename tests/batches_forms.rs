@@ -6,7 +6,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Int8Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, Int64Array, ListArray, RecordBatch, RecordBatchIterator,
-    StringArray,
+    RecordBatchReader, StringArray,
 };
 use arrow_dlpack::batches::{
     Batch, BatchColumn, BatchOptions, Batches, ColumnOptions, Features, Form, Shuffle,
@@ -79,7 +79,7 @@ fn check(batch: &Batch) {
 #[test]
 fn every_form_has_each_row_once() {
     let forms = BatchOptions::default()
-        .with_column("pair", of(Form::Dense))
+        .with_column("pair", of(Form::Dense(None)))
         .with_column("name", of(Form::Arrow));
     for size in [None, Some(1), Some(3), Some(4), Some(100)] {
         for prefetch in [0, 2] {
@@ -150,7 +150,7 @@ fn what_a_column_becomes_does_not_depend_on_its_values() {
     assert_eq!(name, "name");
     assert!(open(&one("pair")).is_ok());
 
-    let mut batches = open(&one("tokens").with_column("tokens", of(Form::Dense))).unwrap();
+    let mut batches = open(&one("tokens").with_column("tokens", of(Form::Dense(None)))).unwrap();
     let Err(Error::Column { error, .. }) = batches.next().unwrap() else { panic!("uneven") };
     assert_eq!(*error, Error::UnevenRows { row: 1, length: 1, expected: 0 });
 
@@ -230,4 +230,76 @@ fn codes_in_lists_are_refused_and_handed_on_as_they_are() {
         let Some(BatchColumn::Arrow(array, _)) = made.column(name) else { panic!("Arrow") };
         assert_eq!(array.data_type(), field.data_type());
     }
+}
+
+/// Lists of one length in two batches; the rows of the first are null.
+fn lists_after_nulls(lengths: [usize; 2]) -> impl RecordBatchReader + Send + 'static {
+    let batch = |rows: [Option<usize>; 2]| {
+        let rows = rows.map(|length| length.map(|length| vec![Some(7); length]));
+        let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows));
+        RecordBatch::try_from_iter([("tokens", lists)])
+    };
+    let batches = vec![batch([None, None]), batch(lengths.map(Some))];
+    let schema = batches[0].as_ref().expect("rows of the test").schema();
+    RecordBatchIterator::new(batches.into_iter(), schema)
+}
+
+#[test]
+fn dense_lists_have_the_length_that_was_asked_for_in_every_batch() {
+    for matrix in [false, true] {
+        let options = |length| {
+            BatchOptions::default()
+                .with_matrix(matrix)
+                .with_export(ExportOptions::default().with_nulls(NullPolicy::fill(0)))
+                .with_column("tokens", of(Form::Dense(length)))
+        };
+        let shape = |batch: Result<Batch, Error>| {
+            let batch = batch.unwrap();
+            let values = batch.matrix().or_else(|| batch.tensor("tokens")).unwrap().values.shape();
+            values.to_vec()
+        };
+        let batches = Batches::try_new(lists_after_nulls([3, 3]), &options(Some(3))).unwrap();
+        assert_eq!(batches.map(shape).collect::<Vec<_>>(), [[2, 3], [2, 3]]);
+
+        let mut batches = Batches::try_new(lists_after_nulls([3, 3]), &options(None)).unwrap();
+        let Some(Err(Error::Column { error, .. })) = batches.next() else { panic!("unknown") };
+        assert!(matches!(*error, Error::InvalidOptions(_)), "{error}");
+        assert!(batches.next().is_none());
+
+        let mut batches = Batches::try_new(lists_after_nulls([4, 4]), &options(Some(3))).unwrap();
+        assert_eq!(shape(batches.next().unwrap()), [2, 3]);
+        let Some(Err(Error::Column { error, .. })) = batches.next() else { panic!("uneven") };
+        assert!(matches!(*error, Error::UnevenRows { length: 4, expected: 3, .. }), "{error}");
+    }
+}
+
+/// Whatever the batches are, a row of another length is refused.
+#[test]
+fn dense_lists_have_one_length_in_all_batches() {
+    let rows = [2, 2, 3].map(|length| Some(vec![Some(1); length]));
+    let lists: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(rows));
+    let batch = RecordBatch::try_from_iter([("tokens", lists)]).unwrap();
+    let options = BatchOptions::default().with_column("tokens", of(Form::Dense(None)));
+    for size in [1, 2, 3] {
+        let reader = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
+        let mut batches = Batches::try_new(reader, &options.clone().with_batch_size(size)).unwrap();
+        let Some(Err(Error::Column { error, .. })) = batches.find(Result::is_err) else {
+            panic!("uneven")
+        };
+        assert!(matches!(*error, Error::UnevenRows { length: 3, expected: 2, .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_length_is_for_lists_and_is_that_of_their_type() {
+    let open = |name: &str, length| {
+        open(
+            &BatchOptions::default()
+                .with_columns([name])
+                .with_column(name, of(Form::Dense(length))),
+        )
+    };
+    let Err(Error::Column { error, .. }) = open("x", Some(3)) else { panic!("numbers") };
+    assert!(matches!(*error, Error::InvalidOptions(_)), "{error}");
+    assert!(open("x", None).is_ok());
 }

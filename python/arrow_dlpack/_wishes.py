@@ -41,14 +41,21 @@ class Pad:
 class Dense:
     """Lists whose rows all have one length, as (rows, length); another length is an error.
 
+    length: of all rows; None for that of the first row that is not null. It is needed where all rows
+    of the first batch may be null.
     nulls, dtype: as in Loader, of this column; None for those of all columns.
     """
 
+    length: int | None = None
     nulls: Nulls | Literal["mask"] | None = None
     dtype: Dtype | None = None
 
+    def __post_init__(self) -> None:
+        if self.length is not None:
+            integer("length", self.length, 0)
+
     def _form(self) -> "Form":
-        return "dense", self.dtype, self.nulls
+        return "dense", self.length, self.dtype, self.nulls
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def rows_table(lengths, chunk):
 FORMS = {
     "views": ("pad", -1, None, "left", "error", "float32", None),
     "cut": ("pad", 7, 2, "right", "cut", None, None),
-    "pair": ("dense", None, None),
+    "pair": ("dense", None, None, None),
     "name": ("arrow",),
     "x": ("tensor", "int64", None),
 }
@@ -111,7 +111,7 @@ def test_what_has_no_form_is_refused_in_words_that_help():
     for name, options, error, words in [
         ("name", {}, TypeError, r'column "name".*AsArrow\(\)'),
         ("pair", {"as_matrix": True}, TypeError, 'column "pair"'),
-        ("x", {"forms": {"pair": ("dense", None, None)}}, KeyError, "pair"),
+        ("x", {"forms": {"pair": ("dense", None, None, None)}}, KeyError, "pair"),
         ("x", {"forms": {"x": ("ragged", None, None)}}, TypeError, "only lists, texts"),
         ("x", {"forms": {"x": ("round",)}}, TypeError, "a form must be a tuple"),
         ("x", {"forms": {"x": ()}}, (TypeError, IndexError), None),
@@ -122,7 +122,7 @@ def test_what_has_no_form_is_refused_in_words_that_help():
         with pytest.raises(error, match=words):
             opened(source, columns=[name], **options)
     for form, words in [
-        (("dense", None, None), r"row 1 of a batch has 2 values.*have 1: .*Pad\(\)"),
+        (("dense", None, None, None), r"row 1 of a batch has 2 values.*have 1: .*Pad\(\)"),
         (("pad", 0, 1, "right", "error", None, None), "row 1 has 2 values, more than the 1"),
     ]:
         batches = opened(source, columns=["cut"], forms={"cut": form})

@@ -304,7 +304,7 @@ def test_the_engine_is_told_the_forms():
     }
     assert wanted(wishes, {"f": Categories(["x"])}).forms == {
         "a": ("pad", 0, 8, "left", "error", None, None),
-        "b": ("dense", None, None),
+        "b": ("dense", None, None, None),
         "c": ("arrow",),
         "d": ("tensor", "f4", "nan"),
         "f": ("tensor", "int32", None),

@@ -6,10 +6,10 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
-use std::{collections::VecDeque, mem, task::Poll, time::Duration};
+use std::{collections::VecDeque, mem, num::NonZero, task::Poll, time::Duration};
 
-use super::{batch::Batch, reader::Pause};
-use crate::{Error, ReaderError};
+use super::batch::Batch;
+use crate::{Error, ReaderError, task::Task};
 
 /// How long a drop waits for the source to be released. A chunk usually takes less; a socket without data, or a lock
 /// that the caller holds, may take forever.
@@ -46,7 +46,7 @@ impl Ahead {
     /// Starts a thread that keeps `most` batches ready, until `source` ends or fails. The thread does not panic.
     pub(super) fn start(
         most: usize,
-        mut source: impl FnMut(&mut Pause<'_>) -> Result<Option<Batch>, Error> + Send + 'static,
+        mut source: impl FnMut() -> Result<Option<Batch>, Error> + Send + 'static,
     ) -> Result<Self, Error> {
         let queue = Arc::new(Queue { state: Mutex::default(), changed: Condvar::new(), most });
         let ours = Arc::clone(&queue);
@@ -54,20 +54,23 @@ impl Ahead {
             let queue = ours;
             let _end = End(&queue);
             queue.lock().thread = Some(thread::current().id());
-            let mut go_on = || match queue.is_stopped() {
+            let asked = Arc::clone(&queue);
+            let check = Box::new(move || match asked.is_stopped() {
                 true => Err(Error::Reader(ReaderError::new("stopped"))),
                 false => Ok(()),
-            };
-            while queue.wants_more() {
-                let Some(made) = source(&mut go_on).transpose() else { break };
-                let is_last = made.is_err();
-                queue.put(made);
-                if is_last {
-                    break;
+            });
+            Task { check, threads: NonZero::new(1) }.run(|| {
+                while queue.wants_more() {
+                    let Some(made) = source().transpose() else { break };
+                    let is_last = made.is_err();
+                    queue.put(made);
+                    if is_last {
+                        break;
+                    }
                 }
-            }
-            // The source is dropped before the end is announced.
-            drop(source);
+                // The source is dropped before the end is announced.
+                drop(source);
+            });
         };
         // The stack size of Python's own threads, because the source may be Python code.
         let thread = thread::Builder::new().name("arrow_dlpack".to_owned()).stack_size(8 << 20);

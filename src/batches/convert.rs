@@ -25,7 +25,7 @@ pub(super) struct Converter {
     pub(super) is_table: bool,
     pub(super) has_label: bool,
     pub(super) as_matrix: bool,
-    /// Of dense lists in a matrix: the length of all rows so far.
+    /// Of dense lists: the length of all rows.
     pub(super) lengths: Vec<OnceLock<usize>>,
     /// The options of a matrix.
     pub(super) matrix: ExportOptions,
@@ -61,6 +61,20 @@ impl ColumnForm {
             form => form,
         };
         Self { form, options: options.with_order(order) }
+    }
+
+    /// The length of all rows, of dense lists: the one that was asked for, or none yet.
+    pub(super) fn length(&self, field: &Field) -> Result<OnceLock<usize>, Error> {
+        let Form::Dense(Some(expected)) = self.form else { return Ok(OnceLock::new()) };
+        let refused = match field.data_type() {
+            DataType::FixedSizeList(_, size) => match usize::try_from(*size).unwrap_or(0) {
+                length if length == expected => return Ok(OnceLock::from(expected)),
+                length => Error::UnevenRows { row: 0, length, expected },
+            },
+            other if is_of_lists(other) => return Ok(OnceLock::from(expected)),
+            _ => Error::InvalidOptions("the length of Dense is for columns of lists"),
+        };
+        Err(Error::in_column(field.name(), refused))
     }
 }
 
@@ -99,12 +113,12 @@ impl Converter {
         let (mut refusals, mut planned) = (Refusals::default(), Vec::with_capacity(fields.len()));
         let mut matrix = None;
         if self.as_matrix {
-            matrix = refusals.note_all(self.matrix(&pieces, width));
+            matrix = refusals.note_all(self.matrix(&pieces, width))?;
         }
         for index in if self.as_matrix { width } else { 0 }..fields.len() {
             let column = self.column(&pieces, index);
             planned.extend(match self.is_table {
-                true => refusals.note(fields[index].name(), column),
+                true => refusals.note(fields[index].name(), column)?,
                 false => Some(column?),
             });
         }
@@ -138,7 +152,9 @@ impl Converter {
             Form::Pad(pad) => {
                 Planned::Padded(export::prepare_padded(source, pad, options)?.into(), field)
             }
-            Form::Auto | Form::Tensor | Form::Dense => Planned::Tensor(self.tensor(source, index)?),
+            Form::Auto | Form::Tensor | Form::Dense(_) => {
+                Planned::Tensor(self.tensor(source, index)?)
+            }
         })
     }
 
@@ -146,7 +162,7 @@ impl Converter {
     fn tensor(&self, source: Source<'_>, index: usize) -> Result<PlannedTensor, Error> {
         let ColumnForm { form, options } = &self.forms[index];
         let prepared = match form {
-            Form::Dense => export::prepare(source, options)?,
+            Form::Dense(_) => export::prepare_dense(source, options, &self.lengths[index])?,
             _ => export::prepare_by_type(source, options)?,
         };
         let (field, meaning) = match &self.coded[index] {
@@ -162,8 +178,7 @@ impl Converter {
             let arrays = chunks::column(pieces, 0);
             return self.tensor(Source::Chunks(&arrays, &self.schema.fields()[0]), 0);
         }
-        let is_dense = |index: usize| self.forms[index].form == Form::Dense;
-        let prepared = if (0..width).any(is_dense) {
+        let prepared = if (0..width).any(|index| self.is_dense(index)) {
             let read = || {
                 let pieces = pieces.iter().map(|piece| self.with_one_length(piece, width));
                 pieces.collect::<Result<Vec<_>, Error>>()
@@ -172,6 +187,9 @@ impl Converter {
             if pieces.iter().any(|piece| piece.schema_ref() != pieces[0].schema_ref()) {
                 // The length was not known before the first row that is valid.
                 pieces = read()?;
+            }
+            if pieces.iter().any(|piece| piece.num_rows() > 0) {
+                self.check_lengths(width)?;
             }
             export::prepare((&pieces[..], &*pieces[0].schema()), options)
         } else if self.has_label {
@@ -187,12 +205,30 @@ impl Converter {
         Ok(PlannedTensor { prepared: prepared?, field: None, meaning: None })
     }
 
+    /// Whether a column is of lists that are to be dense.
+    fn is_dense(&self, index: usize) -> bool {
+        let data_type = self.schema.fields()[index].data_type();
+        matches!(self.forms[index].form, Form::Dense(_)) && is_of_lists(data_type)
+    }
+
+    /// An error for the first column of dense lists whose length is not known after some rows.
+    fn check_lengths(&self, width: usize) -> Result<(), Error> {
+        let is_unknown =
+            |&index: &usize| self.is_dense(index) && self.lengths[index].get().is_none();
+        match (0..width).find(is_unknown) {
+            Some(index) => {
+                Err(Error::in_column(self.schema.fields()[index].name(), Error::NO_LENGTH))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The features of a piece, with fixed-size lists in place of lists that are to be dense.
     fn with_one_length(&self, piece: &RecordBatch, width: usize) -> Result<RecordBatch, Error> {
         let (mut fields, mut columns) = (Vec::with_capacity(width), Vec::with_capacity(width));
         for (index, field) in self.schema.fields().iter().take(width).enumerate() {
             let column = piece.column(index);
-            if self.forms[index].form != Form::Dense || !is_of_lists(column.data_type()) {
+            if !self.is_dense(index) {
                 fields.push(Field::clone(field).with_nullable(true));
                 columns.push(Arc::clone(column));
                 continue;

@@ -43,7 +43,7 @@ mod options;
 mod reader;
 mod shuffle;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::{fmt, iter::FusedIterator, num::NonZero, slice};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
@@ -57,8 +57,8 @@ pub(crate) use ahead::Queue;
 pub use batch::{Batch, BatchColumn, BatchTensor, Features};
 use convert::{ColumnForm, Converter};
 pub use options::{BatchOptions, ColumnOptions, Form, Shard, Shuffle};
+pub(crate) use reader::BatchChunks;
 use reader::Reader;
-pub(crate) use reader::{BatchChunks, Pause};
 pub(crate) use shuffle::{Resume, resume, rows_at};
 
 /// An iterator over batches of tensors, for one pass.
@@ -158,11 +158,13 @@ impl Batches {
         }
         let width = columns.len() - usize::from(options.label.is_some());
         let (mut fields, mut coded, mut forms) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lengths = Vec::new();
         for (index, &at) in columns.iter().enumerate() {
             let field = &schema.fields()[at];
             possible::check(field.data_type())?;
             let own = options.of_column(field.name());
             let form = ColumnForm::new(own, field, &export, index < width, is_table);
+            lengths.push(form.length(field)?);
             // Codes refer to one dictionary of the stream, and are int32.
             let codes = match options.export.physical && form.form != Form::Arrow {
                 true => Coded::new(field)?.map(Arc::new),
@@ -179,7 +181,7 @@ impl Batches {
             is_table,
             has_label: options.label.is_some(),
             as_matrix: options.matrix,
-            lengths: vec![OnceLock::new(); columns.len()],
+            lengths,
             matrix: export,
             forms,
         };
@@ -194,7 +196,7 @@ impl Batches {
     /// Makes this many batches ahead, on a thread.
     pub(crate) fn read_ahead(&mut self, most: usize) -> Result<(), Error> {
         let State::Here(mut pipeline) = std::mem::take(&mut self.state) else { return Ok(()) };
-        self.state = State::Ahead(Ahead::start(most, move |pause| pipeline.next(pause))?);
+        self.state = State::Ahead(Ahead::start(most, move || pipeline.next())?);
         Ok(())
     }
 
@@ -240,7 +242,7 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match &mut self.state {
-            State::Here(pipeline) => pipeline.next(&mut || Ok(())),
+            State::Here(pipeline) => pipeline.next(),
             State::Ahead(ahead) => ahead.next(),
             State::Over => return None,
         };
@@ -261,15 +263,15 @@ impl fmt::Debug for Batches {
 
 impl Pipeline {
     /// The next batch, `None` at the end. An error or a panic ends the iteration.
-    pub(crate) fn next(&mut self, pause: &mut Pause<'_>) -> Result<Option<Batch>, Error> {
+    pub(crate) fn next(&mut self) -> Result<Option<Batch>, Error> {
         let next = || {
             while self.skip > 0 {
                 self.skip -= 1;
-                if self.reader.next(pause)?.is_none() {
+                if self.reader.next()?.is_none() {
                     return Ok(None);
                 }
             }
-            let pieces = self.reader.next(pause)?;
+            let pieces = self.reader.next()?;
             pieces.map(|pieces| self.converter.batch(pieces)).transpose()
         };
         fenced(next).unwrap_or_else(|panic| Err(Error::Panicked(panic)))

@@ -97,8 +97,9 @@ pub enum Form {
     Ragged,
     /// Padded rows and their lengths, as of [`export::padded`](crate::export::padded).
     Pad(PadOptions),
-    /// A tensor with an axis of the values of lists, which have one length.
-    Dense,
+    /// A tensor with an axis of the values of lists, which have this length; `None` for that of the first row that is
+    /// valid. A row of another length is an error, in whatever batch it is.
+    Dense(Option<usize>),
     /// An Arrow array, of any type.
     Arrow,
 }
@@ -246,7 +247,10 @@ impl BatchOptions {
             Self { matrix: true, column_options, label, .. }
                 if column_options.iter().any(|(name, own)| {
                     Some(name) != label.as_ref()
-                        && *own != ColumnOptions::default().with_form(Form::Dense)
+                        && !matches!(
+                            own,
+                            ColumnOptions { form: Form::Dense(_), dtype: None, nulls: None }
+                        )
                 }) =>
             {
                 "the columns of a matrix have no dtypes of their own, and of the forms only the dense one"

@@ -11,13 +11,10 @@ use arrow_schema::{Field, Schema, SchemaRef};
 use super::options::{BatchOptions, Shard, Shuffle};
 use super::{joined::joined, shuffle::Pool};
 use crate::chunks::{Coded, checked};
-use crate::{CopyPolicy, CopyReason, Error};
+use crate::{CopyPolicy, CopyReason, Error, task};
 
 /// The source of chunks, with the bytes that were moved to align each.
 pub(crate) type BatchChunks = Box<dyn Iterator<Item = Result<(RecordBatch, usize), Error>> + Send>;
-
-/// Called between the steps of a long operation; an error ends it.
-pub(crate) type Pause<'a> = dyn FnMut() -> Result<(), Error> + 'a;
 
 pub(super) struct Reader {
     chunks: BatchChunks,
@@ -69,16 +66,13 @@ impl Reader {
 
     /// The slices of the next batch, `None` at the end.
     ///
-    /// An error of the source is returned after all rows before it, and ends the iteration. An error of `pause`,
-    /// which is called between the steps, is returned at once.
-    pub(super) fn next(
-        &mut self,
-        pause: &mut Pause<'_>,
-    ) -> Result<Option<Vec<RecordBatch>>, Error> {
+    /// An error of the source is returned after all rows before it, and ends the iteration. One of [`task::check`] is
+    /// returned at once.
+    pub(super) fn next(&mut self) -> Result<Option<Vec<RecordBatch>>, Error> {
         let next = match self.pool.take() {
-            None => self.block(self.options.batch_size, pause)?,
+            None => self.block(self.options.batch_size)?,
             Some(mut pool) => {
-                let drawn = self.drawn(&mut pool, pause);
+                let drawn = self.drawn(&mut pool);
                 self.pool = Some(pool);
                 drawn?
             }
@@ -91,13 +85,9 @@ impl Reader {
         }
     }
 
-    fn drawn(
-        &mut self,
-        pool: &mut Pool,
-        pause: &mut Pause<'_>,
-    ) -> Result<Option<Vec<RecordBatch>>, Error> {
+    fn drawn(&mut self, pool: &mut Pool) -> Result<Option<Vec<RecordBatch>>, Error> {
         if let Some(state) = self.options.resume.take() {
-            let rows = self.block(Some(state.rows), pause)?.unwrap_or_default();
+            let rows = self.block(Some(state.rows))?.unwrap_or_default();
             if rows_of(&rows) < state.rows {
                 return Err(Error::InvalidOptions("the source lacks rows of the shuffle's state"));
             }
@@ -111,7 +101,7 @@ impl Reader {
         while wanted >= size {
             // Without shards, all wanted blocks are read as one.
             let rows = if self.options.shard.count == 1 { wanted / size * size } else { size };
-            let block = self.block(Some(rows), pause)?.unwrap_or_default();
+            let block = self.block(Some(rows))?.unwrap_or_default();
             is_over = rows_of(&block) < rows;
             wanted -= rows_of(&block);
             pieces.extend(block)?;
@@ -124,16 +114,12 @@ impl Reader {
     }
 
     /// The slices of the next block of this shard, of this many rows or of one chunk.
-    fn block(
-        &mut self,
-        size: Option<usize>,
-        pause: &mut Pause<'_>,
-    ) -> Result<Option<Vec<RecordBatch>>, Error> {
+    fn block(&mut self, size: Option<usize>) -> Result<Option<Vec<RecordBatch>>, Error> {
         let Shard { index, count } = self.options.shard;
         loop {
             let wanted = size.unwrap_or(1);
             while self.rows < wanted && self.end.is_none() {
-                pause()?;
+                task::check()?;
                 self.end = match self.pull() {
                     Ok(true) => None,
                     Ok(false) => Some(Ok(())),

@@ -1,7 +1,7 @@
 //! The range of each row among all values: offsets, offsets and sizes, or byte views. Other code may still write to
 //! their memory.
 
-use std::{mem, ops::Range};
+use std::{iter, mem, ops::Range};
 
 use arrow_array::types::{self, ByteArrayType};
 use arrow_array::{
@@ -12,7 +12,8 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{DataType, FieldRef};
 
-use crate::{Error, OffsetsProblem, ffi::DLDataType, memory};
+use crate::memory::{self, Fresh};
+use crate::{Error, OffsetsProblem, ffi::DLDataType, task};
 
 /// Offsets or sizes of 32 or 64 bits.
 pub(crate) struct Numbers {
@@ -52,8 +53,8 @@ impl Numbers {
     }
 
     fn copied(&self) -> Result<Self, Error> {
-        memory::probe_alloc(self.bytes.len())?;
-        Ok(Self { bytes: Buffer::from_slice_ref(&self.bytes), ..*self })
+        let bytes = Fresh::copied(iter::once(self.bytes.as_slice()))?.into_buffer();
+        Ok(Self { bytes, ..*self })
     }
 }
 
@@ -234,7 +235,15 @@ fn check_rising(offsets: &Numbers) -> Result<(), Error> {
 }
 
 fn rising<O: OffsetSizeTrait + Into<i64>>(offsets: &[O]) -> Result<(), Error> {
-    if offsets.first().is_none_or(|first| *first >= O::zero()) && offsets.is_sorted() {
+    const BLOCK: usize = 1 << 20;
+    let mut before = O::zero();
+    let mut rises = true;
+    for block in offsets.chunks(BLOCK) {
+        task::check()?;
+        rises &= block[0] >= before && block.is_sorted();
+        before = block[block.len() - 1];
+    }
+    if rises {
         return Ok(());
     }
     let previous = |index: usize| index.checked_sub(1).map_or(O::zero(), |before| offsets[before]);

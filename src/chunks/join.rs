@@ -22,8 +22,8 @@ use arrow_schema::{ArrowError, DataType, Fields};
 
 use super::bounds::{Bounds, Items};
 use super::{checked::checked, coded::of_one_dictionary, dictionary::most, settled, size};
-use crate::Error;
 use crate::memory::{self, Fresh};
+use crate::{Error, task};
 
 /// Offsets, whose sums may wrap where other code writes to them.
 trait Offset: OffsetSizeTrait + ArrowNativeTypeOp {}
@@ -128,6 +128,7 @@ fn offsets<'a, O: Offset>(
                 ranges.push(0..0);
                 continue;
             };
+            task::check()?;
             let start = offsets.len() - 1;
             let base = offsets[start];
             let by = base.sub_wrapping(first);
@@ -151,11 +152,7 @@ fn not_of_rows() -> Error {
 
 /// All bytes in new memory.
 fn together(parts: &[Buffer]) -> Result<Buffer, ArrowError> {
-    let nbytes = parts.iter().map(Buffer::len).fold(0, usize::saturating_add);
-    let all = Fresh::build::<u8>(nbytes, |all| {
-        parts.iter().for_each(|part| all.extend_from_slice(part));
-    });
-    Ok(all?.into_buffer())
+    Ok(Fresh::copied(parts.iter().map(Buffer::as_slice))?.into_buffer())
 }
 
 fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError> {
@@ -251,6 +248,7 @@ fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let mut all = MutableArrayData::with_capacities(data.iter().collect(), false, rows);
     for (index, data) in data.iter().enumerate() {
         all.try_extend(index, 0, data.len())?;
+        task::check()?;
     }
     Ok(make_array(all.freeze()))
 }

@@ -5,7 +5,7 @@
 //! codes, run ends and type ids without another check, and Rust relies on texts being UTF-8. So code that
 //! indexes by them uses a copy ([`addresses`]), and code that reads texts copies those too ([`everything`]).
 
-use std::{ops::Range, sync::Arc};
+use std::{iter, ops::Range, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, make_array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
@@ -13,7 +13,8 @@ use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{ArrowError, DataType, UnionMode};
 
 use super::{checked::checked, size::item_width};
-use crate::{Error, memory};
+use crate::Error;
+use crate::memory::{self, Fresh};
 
 type Settled<T> = Result<T, ArrowError>;
 
@@ -234,6 +235,5 @@ fn section(buffer: &Buffer, start: usize, len: usize) -> Settled<Buffer> {
 }
 
 fn whole(buffer: &Buffer) -> Settled<Buffer> {
-    memory::probe_alloc(buffer.len())?;
-    Ok(Buffer::from_slice_ref(buffer.as_slice()))
+    Ok(Fresh::copied(iter::once(buffer.as_slice()))?.into_buffer())
 }

@@ -600,6 +600,12 @@ impl Error {
     }
 
     /// The error, wrapped with the name of its column.
+    /// Of lists that are to be dense, and of which all rows so far are null.
+    pub(crate) const NO_LENGTH: Self = Self::InvalidOptions(
+        "the length of its rows is not known, because all of them so far are null: pass it, as Dense(384) for rows of \
+         384 values",
+    );
+
     pub(crate) fn in_column(name: &str, error: Self) -> Self {
         match error {
             // It is of no column: it interrupted the conversion.

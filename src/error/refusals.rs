@@ -8,18 +8,31 @@ pub(crate) struct Refusals(Vec<Error>);
 
 impl Refusals {
     /// The result of a column; keeps its error.
-    pub(crate) fn note<T>(&mut self, name: &str, result: Result<T, Error>) -> Option<T> {
+    ///
+    /// # Errors
+    ///
+    /// That of [`task::check`](crate::task::check), which is of no column.
+    pub(crate) fn note<T>(
+        &mut self,
+        name: &str,
+        result: Result<T, Error>,
+    ) -> Result<Option<T>, Error> {
         self.note_all(result.map_err(|error| Error::in_column(name, error)))
     }
 
     /// The result of several columns; keeps their errors, which have the columns' names.
-    pub(crate) fn note_all<T>(&mut self, result: Result<T, Error>) -> Option<T> {
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::note`].
+    pub(crate) fn note_all<T>(&mut self, result: Result<T, Error>) -> Result<Option<T>, Error> {
         match result {
-            Ok(made) => return Some(made),
+            Ok(made) => return Ok(Some(made)),
+            Err(error @ Error::Reader(_)) => return Err(error),
             Err(Error::Columns { errors }) => self.0.extend(errors),
             Err(error) => self.0.push(error),
         }
-        None
+        Ok(None)
     }
 
     /// One error for all columns, if any was refused.

@@ -1,6 +1,7 @@
 //! One column: plans a tensor of its chunks, and then builds it.
 
 use arrow_array::ArrayRef;
+use arrow_buffer::Buffer;
 
 use super::dense::{CellBuffer, Dense};
 use super::survey::{Planned, Survey, extent};
@@ -18,6 +19,8 @@ pub(super) struct Column {
     pub(super) is_many: bool,
     /// Whether the chunks have different dictionaries.
     of_several: bool,
+    /// Whether the only chunk is memory of its own, into which what is planned was put together.
+    is_gathered: bool,
     pub(super) rows: i64,
     pub(super) axes: Axes,
 }
@@ -69,7 +72,8 @@ impl Column {
     /// A column, still without its chunks.
     pub(super) fn planned(planned: Planned) -> Self {
         let Planned { plan, target, is_many, of_several, rows } = planned;
-        Self { plan, target, chunks: Vec::new(), is_many, of_several, rows, axes: Axes::Rows }
+        let (chunks, is_gathered) = (Vec::new(), false);
+        Self { plan, target, chunks, is_many, of_several, is_gathered, rows, axes: Axes::Rows }
     }
 
     /// [`Self::new`] for the validity of the chunks.
@@ -81,7 +85,8 @@ impl Column {
         let (rows, is_many) = (rows(&chunks)?, chunks.len() > 1);
         let plan = Self::mask_plan(chunks.iter().map(Dense::len).sum(), copy)?;
         let target = Target::mask(threads);
-        Ok(Self { plan, target, chunks, is_many, of_several: false, rows, axes: Axes::Rows })
+        let (of_several, is_gathered) = (false, false);
+        Ok(Self { plan, target, chunks, is_many, of_several, is_gathered, rows, axes: Axes::Rows })
     }
 
     /// The validity of a column that was planned, still without its chunks, in place of its values.
@@ -114,6 +119,15 @@ impl Column {
         Ok(self)
     }
 
+    /// [`Self::with_chunks`] for bytes that have been put together in memory of their own.
+    pub(super) fn with_gathered(self, bytes: Buffer) -> Result<Self, Error> {
+        let chunks = vec![Dense::bytes(bytes)];
+        match rows(&chunks)? == self.rows {
+            true => Ok(Self { chunks, is_gathered: true, ..self }),
+            false => Err(Error::offsets_changed()),
+        }
+    }
+
     pub(super) fn shape(&self) -> Vec<i64> {
         self.axes.shape(self.chunks[0].shape(self.rows))
     }
@@ -132,7 +146,7 @@ impl Column {
 
     fn made(self) -> Result<ManagedTensor, Error> {
         let shape = self.shape();
-        let Self { plan, target, mut chunks, rows, axes, .. } = self;
+        let Self { plan, target, mut chunks, rows, axes, is_gathered, .. } = self;
         let strides = axes.strides(chunks[0].strides(rows));
         let (dtype, flags) = (target.dtype, target.flags());
         let copied = flags.union(DLPackFlags::IS_COPIED);
@@ -140,11 +154,12 @@ impl Column {
             let buffer = match &chunks[0].storage {
                 CellBuffer::Words(buffer) => buffer.clone(),
                 // Only without cells: booleans and decimals with cells are copied.
-                CellBuffer::Bits(_) | CellBuffer::Decimals(..) => arrow_buffer::Buffer::default(),
+                CellBuffer::Bits(_) | CellBuffer::Decimals(..) => Buffer::default(),
             };
             return ManagedTensor::from_shared(buffer, dtype, flags, &shape, &strides);
         }
-        if let Some(memory) = claim(&plan, &mut chunks[0].storage) {
+        let is_made = is_gathered && chunks[0].dtype == dtype;
+        if let Some(memory) = claim(is_made || plan.is_just_requested(), &mut chunks[0].storage) {
             return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
         }
         let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
@@ -159,11 +174,11 @@ fn rows(chunks: &[Dense]) -> Result<i64, Error> {
     extent(chunks.iter().try_fold(0_usize, |rows, chunk| rows.checked_add(chunk.rows)))
 }
 
-/// The buffer itself, if the plan's only reason for a copy is that one was requested and the buffer has no other
-/// owner: this is so for randomly drawn rows, once their batches have been dropped.
-pub(super) fn claim(plan: &Plan, storage: &mut CellBuffer) -> Option<Fresh> {
+/// The buffer itself, if it has all that the plan asks for and no other owner: this is so for randomly drawn rows, once
+/// their batches have been dropped.
+pub(super) fn claim(is_made: bool, storage: &mut CellBuffer) -> Option<Fresh> {
     let CellBuffer::Words(buffer) = storage else { return None };
-    if !plan.is_just_requested() {
+    if !is_made {
         return None;
     }
     match memory::claim(std::mem::take(buffer)) {

@@ -1,11 +1,15 @@
 //! A column of lists whose rows have one length: a tensor with an axis of their values.
 
+use std::sync::OnceLock;
+
 use arrow_array::ArrayRef;
 
 use super::options::{ExportOptions, NullPolicy};
 use super::ragged::{Lists, Rows};
 use super::{column::Axes, padded::Frame, source::Source};
-use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout};
+use crate::{
+    CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout, task::Steps,
+};
 
 /// A planned tensor of lists of one length, or the planned validity of their values.
 pub(super) struct Even {
@@ -18,21 +22,42 @@ pub(super) struct Even {
 }
 
 impl Even {
-    pub(super) fn new(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
-        Self::plan(source, options, false)
+    /// `known` is the length of rows that were read before, if it is set, and is set to that of these.
+    pub(super) fn new(
+        source: Source<'_>,
+        options: &ExportOptions,
+        known: Option<&OnceLock<usize>>,
+    ) -> Result<Self, Error> {
+        Self::plan(source, options, false, known)
     }
 
     /// [`Self::new`] for the validity of the values, at all levels.
-    pub(super) fn mask(source: Source<'_>, options: &ExportOptions) -> Result<Self, Error> {
+    pub(super) fn mask(
+        source: Source<'_>,
+        options: &ExportOptions,
+        known: Option<&OnceLock<usize>>,
+    ) -> Result<Self, Error> {
         // The dtype says how decimals are read.
         let dtype = options.dtype.filter(|dtype| dtype.is_float());
         let options = options.clone().with_nulls(NullPolicy::Masked).with_dtype(dtype);
-        Self::plan(source, &options, true)
+        Self::plan(source, &options, true, known)
     }
 
-    fn plan(source: Source<'_>, options: &ExportOptions, is_mask: bool) -> Result<Self, Error> {
+    fn plan(
+        source: Source<'_>,
+        options: &ExportOptions,
+        is_mask: bool,
+        known: Option<&OnceLock<usize>>,
+    ) -> Result<Self, Error> {
         let rows = Lists::read(source, options, |_| false)?;
-        let length = length_of(&rows)?;
+        let found = length_of(&rows, known.and_then(OnceLock::get).copied())?;
+        let length = match (found, known) {
+            (Some(found), Some(known)) => *known.get_or_init(|| found),
+            (None, Some(_)) if Lists::lengths(&rows).next().is_some() => {
+                return Err(Error::NO_LENGTH);
+            }
+            (found, _) => found.unwrap_or(0),
+        };
         let is_padded = length > 0 && rows.iter().any(|rows| rows.null_count() > 0);
         // What is padded is copied then, and a mask shows no values.
         let inner = if is_padded { CopyPolicy::IfNeeded } else { options.copy };
@@ -71,7 +96,7 @@ impl Even {
             return values.run();
         };
         let (rows, values) = self.lists.settled()?;
-        if length_of(&rows)? != self.length {
+        if length_of(&rows, None)?.is_some_and(|length| length != self.length) {
             return Err(Error::offsets_changed());
         }
         let (values, dictionary) = values.run()?;
@@ -79,13 +104,14 @@ impl Even {
     }
 }
 
-/// The length of all valid rows, 0 if there are none.
-fn length_of(chunks: &[Rows]) -> Result<usize, Error> {
-    let (mut found, mut first) = (None, 0);
+/// The length of all valid rows, which is the known one, if it is known; otherwise `None` if there are none.
+fn length_of(chunks: &[Rows], known: Option<usize>) -> Result<Option<usize>, Error> {
+    let (mut found, mut first, mut steps) = (known, 0, Steps::default());
     for rows in chunks {
         let mut count = 0;
         for (at, length) in rows.lengths().enumerate() {
             count = at + 1;
+            steps.done(size_of::<i64>())?;
             if rows.is_null(at) {
                 continue;
             }
@@ -96,7 +122,7 @@ fn length_of(chunks: &[Rows]) -> Result<usize, Error> {
         }
         first += count;
     }
-    Ok(found.unwrap_or(0))
+    Ok(found)
 }
 
 /// A mask shows the nulls in the rows too.

@@ -78,14 +78,14 @@ impl Matrix {
                 }
                 _ => Ok(dtype),
             };
-            common = refusals.note(field.name(), joined).or(common);
+            common = refusals.note(field.name(), joined)?.or(common);
         }
         refusals.finish()?;
         let target = Target::new(common.ok_or(Error::NoColumns)?, options)?;
         let mut refusals = Refusals::default();
         for (field, chunks) in schema.fields().iter().zip(columns.iter()) {
             for chunk in chunks {
-                match refusals.note(field.name(), target.reasons(chunk)) {
+                match refusals.note(field.name(), target.reasons(chunk))? {
                     Some(more) => merge(&mut reasons, more),
                     None => break,
                 }
@@ -157,7 +157,7 @@ impl Matrix {
         }
         let copied = flags.union(DLPackFlags::IS_COPIED);
         if columns.len() == 1 && (order == Order::RowMajor || columns.widths == [1]) {
-            if let Some(memory) = claim(&plan, &mut columns.chunks[0].storage) {
+            if let Some(memory) = claim(plan.is_just_requested(), &mut columns.chunks[0].storage) {
                 return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
             }
         }
@@ -233,7 +233,7 @@ fn columns(
     let mut refusals = Refusals::default();
     let mut of_several = Vec::new();
     for (index, field) in schema.fields().iter().enumerate() {
-        if refusals.note(field.name(), column(index, field)) == Some(true) {
+        if refusals.note(field.name(), column(index, field))? == Some(true) {
             of_several.push(index);
         }
     }

@@ -30,6 +30,7 @@
 
 mod codes;
 mod column;
+mod columns;
 mod dense;
 mod even;
 mod into_tensor;
@@ -51,11 +52,12 @@ use arrow_schema::{Field, FieldRef};
 
 use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
+pub use columns::{PreparedColumns, prepare_columns};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
-pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
-pub(crate) use prepare::{prepare_by_type, share};
+pub use prepare::{Exported, Prepared, prepare};
+pub(crate) use prepare::{prepare_by_type, prepare_dense, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 pub(crate) use refusal::{is_list, is_ragged, nulls, way_out};

@@ -7,7 +7,8 @@ use super::ragged::{Lists, Rows};
 use super::{column::Column, source::Source, survey::extent};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
-use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar, layout, memory::Fresh};
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
+use crate::{layout, memory::Fresh, task::Steps};
 
 /// How rows are padded. Options added later will default to the present behaviour.
 ///
@@ -89,16 +90,18 @@ impl PadOptions {
 
     /// The length of the padded rows.
     fn width(&self, rows: &[Rows]) -> Result<usize, Error> {
-        let Some(most) = self.max_length else {
-            return Ok(Lists::lengths(rows).max().unwrap_or(0));
-        };
-        if self.longer == Longer::Error {
-            let longer = Lists::lengths(rows).enumerate().find(|&(_, length)| length > most);
-            if let Some((row, length)) = longer {
+        if let (Some(most), Longer::Cut) = (self.max_length, self.longer) {
+            return Ok(most);
+        }
+        let (mut longest, mut steps) = (0, Steps::default());
+        for (row, length) in Lists::lengths(rows).enumerate() {
+            longest = longest.max(length);
+            if let Some(most) = self.max_length.filter(|&most| length > most) {
                 return Err(Error::RowTooLong { row, length, most });
             }
+            steps.done(size_of::<i64>())?;
         }
-        Ok(most)
+        Ok(self.max_length.unwrap_or(longest))
     }
 }
 
@@ -232,8 +235,13 @@ impl PreparedPadded {
         let values = frame.run(&values, Lists::lengths(&rows))?;
         let (count, copied) = (frame.shape[0], DLPackFlags::IS_COPIED);
         let kept = Lists::lengths(&rows).map(|length| length.min(width));
-        let lengths = Fresh::build::<i64>(frame.padding.rows, |out| {
-            out.extend(kept.map(|length| i64::try_from(length).unwrap_or(i64::MAX)));
+        let mut steps = Steps::default();
+        let lengths = Fresh::try_build::<i64>(frame.padding.rows, |out| {
+            for length in kept {
+                out.push(i64::try_from(length).unwrap_or(i64::MAX));
+                steps.done(size_of::<i64>())?;
+            }
+            Ok(())
         })?;
         let dtype = DLDataType::INT64;
         let lengths = ManagedTensor::from_fresh(lengths, 0, dtype, copied, &[count], &[1])?;

@@ -1,17 +1,16 @@
 //! Plans a conversion, which runs later.
 
-use std::{borrow::Cow, sync::Arc};
+use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{Field, FieldRef};
+use arrow_schema::Field;
 
 use super::column::{Axes, Column};
 use super::options::{ExportOptions, NullPolicy};
-use super::source::{Source, check_columns, check_type, empty};
+use super::source::{Source, check_type, empty};
 use super::{dense::Dense, even::Even, matrix::Matrix, primitive, refusal, row};
-use crate::{
-    CopyReason, Error, ManagedTensor, Plan, chunks::column, error::Refusals, ffi::DLDataType,
-};
+use crate::{CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType};
 
 /// A planned conversion that has not run yet.
 ///
@@ -110,6 +109,27 @@ pub(crate) fn prepare_by_type<'a>(
     prepare(source, options)
 }
 
+/// [`prepare`] of lists whose rows have the length of those that were read before, if it is set, or set it. Another column
+/// is prepared as it is.
+pub(crate) fn prepare_dense(
+    source: Source<'_>,
+    options: &ExportOptions,
+    length: &OnceLock<usize>,
+) -> Result<Prepared, Error> {
+    if !is_lists(source) {
+        return prepare(source, options);
+    }
+    let values = Kind::Even(Even::new(source, options, Some(length))?.into());
+    let mask = match options.nulls {
+        NullPolicy::Masked => {
+            let mask = Even::mask(source, options, Some(length))?;
+            Some(Kind::Even(mask.into()).into())
+        }
+        _ => None,
+    };
+    Ok(Prepared { values, mask })
+}
+
 impl Prepared {
     /// What [`run`](Self::run) will copy, and why.
     pub fn plan(&self) -> Plan {
@@ -180,79 +200,6 @@ impl Kind {
     }
 }
 
-/// A planned conversion of a table's columns to one tensor each.
-#[must_use]
-pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
-
-/// Plans what [`columns`](super::columns) does, as [`prepare`] does for one tensor.
-///
-/// ```
-/// use std::sync::Arc;
-/// use arrow_array::{ArrayRef, BooleanArray, Float32Array, RecordBatch};
-/// use arrow_dlpack::{ExportOptions, export};
-///
-/// let x: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5]));
-/// let y: ArrayRef = Arc::new(BooleanArray::from(vec![true, false]));
-/// let batch = RecordBatch::try_from_iter([("x", x), ("y", y)])?;
-/// let options = ExportOptions::default();
-/// let prepared = export::prepare_columns(&batch, &options)?;
-/// assert_eq!(prepared.plan().to_string(), "copies 2 bytes: Arrow stores booleans as bits");
-/// assert_eq!(prepared.run()?.len(), 2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-///
-/// # Errors
-///
-/// As [`columns`](super::columns), except `ValueDoesNotFit` and `OutOfMemory`.
-pub fn prepare_columns<'a>(
-    source: impl Into<Source<'a>>,
-    options: &ExportOptions,
-) -> Result<PreparedColumns, Error> {
-    let source = source.into();
-    let Source::Table(batches, schema) = source else {
-        let field = source.field().into_owned();
-        let prepared = prepare(source, options);
-        let prepared = prepared.map_err(|error| Error::in_column(field.name(), error))?;
-        return Ok(PreparedColumns(vec![(Arc::new(field), prepared)]));
-    };
-    let count = check_columns(batches, schema)?;
-    let (mut columns, mut refusals) = (Vec::with_capacity(count), Refusals::default());
-    for (index, field) in schema.fields().iter().enumerate() {
-        let prepared = prepare_by_type((&*column(batches, index), &**field), options);
-        let prepared = refusals.note(field.name(), prepared);
-        columns.extend(prepared.map(|prepared| (Arc::clone(field), prepared)));
-    }
-    refusals.finish()?;
-    Ok(PreparedColumns(columns))
-}
-
-impl PreparedColumns {
-    /// What [`run`](Self::run) will copy, column by column.
-    pub fn plan(&self) -> Plan {
-        let steps = self.0.iter().flat_map(|(_, prepared)| prepared.plan().steps);
-        Plan { steps: steps.collect() }
-    }
-
-    /// Bytes that the plan copies.
-    pub(crate) fn bytes_copied(&self) -> usize {
-        let bytes = self.0.iter().map(|(_, prepared)| prepared.bytes_copied());
-        bytes.fold(0, usize::saturating_add)
-    }
-
-    /// Runs the plan: returns a tensor for each column, with its field.
-    ///
-    /// # Errors
-    ///
-    /// As [`Prepared::run`], wrapped in `Column`.
-    pub fn run(self) -> Result<Vec<(FieldRef, Exported)>, Error> {
-        let made = |(field, prepared): (FieldRef, Prepared)| match prepared.run() {
-            Ok(made) => Ok((field, made)),
-            Err(error) => Err(Error::in_column(field.name(), error)),
-        };
-        self.0.into_iter().map(made).collect()
-    }
-}
-
 /// Plans [`tensor`](super::tensor).
 pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
     if let Some(shared) = share(source, options) {
@@ -262,7 +209,7 @@ pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<K
         Source::Table(batches, schema) => {
             Kind::Matrix(Matrix::new(batches, schema, options)?.into())
         }
-        _ if is_lists(source) => Kind::Even(Even::new(source, options)?.into()),
+        _ if is_lists(source) => Kind::Even(Even::new(source, options, None)?.into()),
         _ => {
             let chunks = chunks(source, options)?;
             let many = CopyReason::Chunks(chunks.len());
@@ -277,7 +224,7 @@ pub(super) fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kin
         Source::Table(batches, schema) => {
             Kind::Matrix(Matrix::mask(batches, schema, options)?.into())
         }
-        _ if is_lists(source) => Kind::Even(Even::mask(source, options)?.into()),
+        _ if is_lists(source) => Kind::Even(Even::mask(source, options, None)?.into()),
         _ => {
             let chunks = chunks(source, options)?;
             let column = Column::mask(chunks, options.copy, options.threads)?;

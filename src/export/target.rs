@@ -50,8 +50,8 @@ impl Target {
         }
         match &chunk.storage {
             CellBuffer::Bits(_) => reasons.push(CopyReason::Bits),
-            CellBuffer::Words(bytes) if from == DLDataType::BOOL && !kernels::are_bools(bytes) => {
-                reasons.push(CopyReason::BoolBytes);
+            CellBuffer::Words(bytes) if from == DLDataType::BOOL => {
+                reasons.extend((!kernels::are_bools(bytes)?).then_some(CopyReason::BoolBytes));
             }
             CellBuffer::Decimals(..) => reasons.push(CopyReason::Decimals(to)),
             CellBuffer::Words(_) => {}

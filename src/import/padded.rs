@@ -7,7 +7,7 @@ use super::{options::ImportOptions, ragged::ragged};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Padding};
 use crate::memory::{self, Fresh};
-use crate::{CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, layout};
+use crate::{CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, layout, task::Steps};
 
 /// Makes lists of a tensor (rows, length, ...), whose rows are padded on the right, and a tensor of the rows' lengths.
 ///
@@ -104,13 +104,15 @@ fn read_lengths(lengths: &ManagedTensor, rows: i64, width: i64) -> Result<Vec<us
 /// The offset at which each row begins, and the sum of all lengths.
 fn offsets(lengths: &[usize], sum: i64) -> Result<ManagedTensor, Error> {
     fn build<O: arrow_array::OffsetSizeTrait>(lengths: &[usize]) -> Result<Fresh, Error> {
-        Fresh::build::<O>(lengths.len() + 1, |out| {
-            let mut end = 0;
+        Fresh::try_build::<O>(lengths.len() + 1, |out| {
+            let (mut end, mut steps) = (0, Steps::default());
             out.push(O::usize_as(end));
-            out.extend(lengths.iter().map(|length| {
+            for length in lengths {
                 end += length;
-                O::usize_as(end)
-            }));
+                out.push(O::usize_as(end));
+                steps.done(size_of::<O>())?;
+            }
+            Ok(())
         })
     }
     let (memory, dtype) = match i32::try_from(sum) {

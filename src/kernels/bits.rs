@@ -5,12 +5,23 @@ use arrow_buffer::{BooleanBuffer, bit_chunk_iterator::BitChunks};
 use super::gather::{Walk, append_run, readable};
 use super::{bytes::array, fill::masks, lanes::Lanes};
 use crate::memory::{Fresh, Unwritten};
-use crate::{Error, ManagedTensor};
+use crate::{Error, ManagedTensor, task::Steps};
 
 /// Whether every byte is 0 or 1, as DLPack consumers expect without a guarantee.
-pub(crate) fn are_bools(bytes: &[u8]) -> bool {
+///
+/// # Errors
+///
+/// Those of [`task::check`](crate::task::check).
+pub(crate) fn are_bools(bytes: &[u8]) -> Result<bool, Error> {
+    let mut steps = Steps::default();
     // No branch per byte, but an early end after a block with another byte.
-    bytes.chunks(4096).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) <= 1)
+    for block in bytes.chunks(4096) {
+        steps.done(block.len())?;
+        if block.iter().fold(0, |all, byte| all | byte) > 1 {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Writes 1 for each byte that is not 0.
@@ -58,16 +69,19 @@ static SPREAD: [[u8; 8]; 256] = masks::<1, 8, 256>(1);
 ///
 /// # Errors
 ///
-/// `UnreadableDevice`, `OutOfMemory`.
+/// `UnreadableDevice`, `OutOfMemory`; those of [`task::check`](crate::task::check).
 pub(crate) fn pack_bools(tensor: &ManagedTensor) -> Result<BooleanBuffer, Error> {
     const STAGE: usize = 4096;
 
     let (bytes, origin) = readable(tensor)?;
     let len = tensor.nbytes();
     let packed = Fresh::try_build::<u8>(len.div_ceil(8), |out| {
+        let mut steps = Steps::default();
         if tensor.is_contiguous() {
-            append_packed(out, bytes);
-            return Ok(());
+            return bytes.chunks(1 << 20).try_for_each(|block| {
+                append_packed(out, block);
+                steps.done(block.len())
+            });
         }
         // Gathers strided bytes to a small buffer first, which is then packed.
         let mut stage: Vec<u8> = Vec::with_capacity(STAGE);
@@ -79,6 +93,7 @@ pub(crate) fn pack_bools(tensor: &ManagedTensor) -> Result<BooleanBuffer, Error>
                 if stage.len() == STAGE {
                     append_packed(out, &stage);
                     stage.clear();
+                    steps.done(STAGE)?;
                 }
             }
             Ok(())

@@ -87,8 +87,9 @@ pub(crate) fn interleave<'a>(
     let tile = (TILE / row.max(1)).next_multiple_of(64).clamp(64, 4096);
     let staged = (STAGE / row.max(1)).next_multiple_of(16).clamp(64, tile).min(rows.max(1));
     let layout = Layout { rows, row, step: tile };
+    let is_cast = !readers().iter().all(ColumnReader::is_verbatim);
     fill_rows(layout, threads, || {
-        let scratch = memory::zeros(product(tile.min(rows), row)?)?;
+        let scratch = memory::zeros(if is_cast { product(tile.min(rows), row)? } else { 0 })?;
         let stage = memory::zeros(product(staged, row)?)?;
         let spare = Vec::with_capacity(columns.len());
         Ok(Rows { columns: readers(), scratch, stage, spare, tile, size, dtype })
@@ -98,7 +99,7 @@ pub(crate) fn interleave<'a>(
 /// Writes rows tile by tile.
 struct Rows<'a> {
     columns: Vec<ColumnReader<'a>>,
-    /// Memory for a tile.
+    /// Memory for a tile, unless all columns are read where they are.
     scratch: Vec<u8>,
     stage: Vec<u8>,
     /// Memory for the items of each column.
@@ -117,8 +118,9 @@ impl Fill for Rows<'_> {
         for start in rows.clone().step_by(*tile) {
             let rows = (*tile).min(rows.end - start);
             let mut items = emptied(mem::take(spare));
-            let scratch = scratch.chunks_exact_mut(rows * *size);
-            for (index, (column, scratch)) in columns.iter_mut().zip(scratch).enumerate() {
+            let mut scratch = scratch.chunks_exact_mut(rows * *size);
+            for (index, column) in columns.iter_mut().enumerate() {
+                let scratch = scratch.next().unwrap_or_default();
                 let read = column.read(rows, scratch, *size);
                 items.push(read.map_err(|(misfit, first)| misfit.at(first, index, *dtype))?);
             }
@@ -212,6 +214,11 @@ pub(super) struct ColumnReader<'a> {
 impl<'a> ColumnReader<'a> {
     fn new(chunks: &'a [Chunk<'a>]) -> Self {
         Self { chunks, at: 0, first: 0 }
+    }
+
+    /// Whether all rows can be read where they are.
+    fn is_verbatim(&self) -> bool {
+        matches!(self.chunks, [chunk] if chunk.verbatim(0, 0).is_some() && !chunk.has_fill())
     }
 
     /// Goes on to a row behind those that were read.

@@ -1,5 +1,7 @@
 //! Copies the elements of any strided tensor into contiguous memory.
 
+use std::iter;
+
 use super::transpose::{BETWEEN_CHECKS, Tiles};
 use super::{bytes::array, strided::strided};
 use crate::{Error, ManagedTensor, layout, memory::Fresh, task};
@@ -19,7 +21,7 @@ pub(crate) fn gather(tensor: &ManagedTensor) -> Result<Fresh, Error> {
     }
     let Some(itemsize) = tensor.itemsize() else {
         return match tensor.row_major_obstacle() {
-            None => Fresh::build::<u8>(bytes.len(), |out| out.extend_from_slice(bytes)),
+            None => Fresh::copied(iter::once(bytes)),
             Some(_) => Err(Error::PackedStrides { dtype: tensor.dtype() }),
         };
     };

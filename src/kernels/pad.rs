@@ -1,6 +1,6 @@
 //! Rows of different lengths as rows of one length, and back.
 
-use crate::{Error, memory::Fresh};
+use crate::{Error, memory::Fresh, task::Steps};
 
 use super::fill::FillBytes;
 
@@ -41,7 +41,8 @@ impl Padding {
     ///
     /// # Errors
     ///
-    /// `Overflow`, `OutOfMemory`; `InvalidArray` if there are fewer values than the rows have.
+    /// `Overflow`, `OutOfMemory`; `InvalidArray` if there are fewer values than the rows have; those of
+    /// [`task::check`](crate::task::check).
     pub(crate) fn pad(
         &self,
         mut values: &[u8],
@@ -51,6 +52,7 @@ impl Padding {
         let mut block = [0; BLOCK];
         let item = &self.fill[..self.cell.min(self.fill.len())];
         block.chunks_exact_mut(item.len().max(1)).for_each(|cell| cell.copy_from_slice(item));
+        let mut steps = Steps::default();
         Fresh::try_build::<u8>(self.nbytes()?, |out| {
             for length in lengths.take(self.rows) {
                 let own = length.checked_mul(self.value);
@@ -60,11 +62,12 @@ impl Padding {
                 values = rest;
                 let kept = &own[..own.len().min(row)];
                 if self.is_left {
-                    repeat(out, &block, row - kept.len());
+                    repeat(out, &block, row - kept.len(), &mut steps)?;
                 }
                 out.extend_from_slice(kept);
+                steps.done(kept.len())?;
                 if !self.is_left {
-                    repeat(out, &block, row - kept.len());
+                    repeat(out, &block, row - kept.len(), &mut steps)?;
                 }
             }
             Ok(())
@@ -75,24 +78,35 @@ impl Padding {
     ///
     /// # Errors
     ///
-    /// `OutOfMemory`; `InvalidArray` if a length exceeds the width.
+    /// `OutOfMemory`; `InvalidArray` if a length exceeds the width; those of [`task::check`](crate::task::check).
     pub(crate) fn unpad(&self, padded: &[u8], lengths: &[usize]) -> Result<Fresh, Error> {
         let row = self.row()?;
         let sum = lengths.iter().fold(0_usize, |sum, &length| sum.saturating_add(length));
+        let mut steps = Steps::default();
         Fresh::try_build::<u8>(sum.saturating_mul(self.value), |out| {
             for (index, length) in lengths.iter().enumerate() {
                 let own = padded.get(index * row..).and_then(|row| row.get(..length * self.value));
-                out.extend_from_slice(own.ok_or_else(Error::offsets_changed)?);
+                let own = own.ok_or_else(Error::offsets_changed)?;
+                out.extend_from_slice(own);
+                steps.done(own.len().max(size_of::<usize>()))?;
             }
             Ok(())
         })
     }
 }
 
-fn repeat(out: &mut Vec<u8>, block: &[u8; BLOCK], mut nbytes: usize) {
+/// Appends so many bytes of padding.
+fn repeat(
+    out: &mut Vec<u8>,
+    block: &[u8; BLOCK],
+    mut nbytes: usize,
+    steps: &mut Steps,
+) -> Result<(), Error> {
     while nbytes > 0 {
         let some = nbytes.min(BLOCK);
         out.extend_from_slice(&block[..some]);
+        steps.done(some)?;
         nbytes -= some;
     }
+    Ok(())
 }

@@ -3,7 +3,7 @@
 use arrow_buffer::{ArrowNativeType, Buffer};
 
 use super::{huge, unwritten::Unwritten, zeroed::zeroed};
-use crate::Error;
+use crate::{Error, task::Steps};
 
 /// A buffer of Rust's allocator with one owner, which may therefore write to it.
 pub(crate) struct Fresh(Buffer);
@@ -60,6 +60,25 @@ impl Fresh {
         let start = values.len();
         Unwritten::append(&mut values, nbytes, fill)?;
         Ok(Self::of(values, start, nbytes))
+    }
+
+    /// A copy of these bytes, one part behind the other.
+    ///
+    /// # Errors
+    ///
+    /// `OutOfMemory`; those of [`task::check`](crate::task::check).
+    pub(crate) fn copied<'a>(parts: impl Iterator<Item = &'a [u8]> + Clone) -> Result<Self, Error> {
+        const BLOCK: usize = 1 << 20;
+        let nbytes = parts.clone().map(<[u8]>::len).fold(0, usize::saturating_add);
+        let mut steps = Steps::default();
+        Self::in_parts(nbytes, |mut out| {
+            for block in parts.flat_map(|part| part.chunks(BLOCK)) {
+                out.extend_from_slice(block);
+                steps.done(block.len())?;
+            }
+            out.finish();
+            Ok(())
+        })
     }
 
     /// As [`Self::try_build`], for a `fill` that writes in any order, to memory that is 0.

@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::types::{PyIterator, PyTuple};
 use pyo3::{intern, prelude::*};
 
-use super::{array::PyArray, imported::Imported, source, stream};
+use super::{array::PyArray, imported::Imported, run::unlocked, source, stream};
 use crate::{Error, ReaderError, batches::rows_at, pending::PendingException};
 
 /// Chunks in order, each with the number of bytes that were moved to align it.
@@ -121,6 +121,7 @@ pub(super) fn _take(table: &Bound<'_, PyAny>, positions: &Bound<'_, PyAny>) -> P
         return Err(PyValueError::new_err("a position is null"));
     }
     let Imported { chunks, field, .. } = source::import(table, None)?;
-    let rows = py.detach(|| rows_at(&chunks, positions))?;
+    let nbytes = positions.len().saturating_mul(64);
+    let rows = unlocked(py, nbytes, || rows_at(&chunks, positions))?;
     Ok(PyArray::try_new(rows, field)?)
 }

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::{mem, process};
+use std::{mem, num::NonZero, process};
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
@@ -18,11 +18,11 @@ use super::forms::{FormsArg, into_python};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
 use super::{
     array::PyArray, batch_source::chunks_of, interrupt::Interrupt, names::refuse_twice,
-    request::CopyArg, table, tensor::PyTensor,
+    request::CopyArg, run::unlocked, table, tensor::PyTensor,
 };
 use crate::batches::{BatchOptions, Batches, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
-use crate::{Error, ManagedTensor, ReaderError, pending::PendingException};
+use crate::{Error, ManagedTensor, ReaderError, pending::PendingException, task::Task};
 
 /// A [`Resume`].
 type ResumeArg = (usize, usize, u64);
@@ -37,7 +37,7 @@ pub(super) struct PyBatches {
     /// Streams do not survive a fork, nor do threads.
     process: u32,
     /// Whether a thread that reads them should stop.
-    is_stopped: AtomicBool,
+    is_stopped: Arc<AtomicBool>,
     progress: Option<Py<PyAny>>,
     /// The dictionary columns.
     coded: Vec<Arc<Coded>>,
@@ -70,13 +70,14 @@ impl PyBatches {
         }
         let next = match &mut batches.state {
             State::Here(pipeline) => py.detach(|| {
-                let mut interrupt = Interrupt::new();
-                let mut pause = || match self.is_stopped.load(Ordering::Relaxed) {
+                let (mut interrupt, is_stopped) = (Interrupt::new(), Arc::clone(&self.is_stopped));
+                let mut asked = move || match is_stopped.load(Ordering::Relaxed) {
                     true => Err(ahead::ending()),
                     false => interrupt.step(),
                 };
-                let stopped = |error| Error::Reader(ReaderError::new(error));
-                let next = pipeline.next(&mut || pause().map_err(stopped));
+                let stopped = |error| Error::Reader(ReaderError::urgent(error));
+                let check = Box::new(move || asked().map_err(stopped));
+                let next = Task { check, threads: NonZero::new(1) }.run(|| pipeline.next());
                 pace.iter_mut().for_each(Pace::made);
                 next.map_err(|error| refused(error, &self.own_nulls))
             }),
@@ -266,7 +267,7 @@ pub(super) fn _open_batches(
     Ok(PyBatches {
         open: Mutex::new(Open { batches, pace }),
         process: process::id(),
-        is_stopped: AtomicBool::new(false),
+        is_stopped: Arc::default(),
         progress,
         coded,
         own_nulls: own_nulls(&options),
@@ -284,8 +285,8 @@ pub(super) fn _resume_shuffle(
     shuffle: (usize, u64),
     batches: usize,
 ) -> PyResult<Option<(PyTensor, usize, ResumeArg)>> {
-    let found = py
-        .detach(|| resume(rows, batch_size.max(1), shuffle, batches))
+    let nbytes = rows.saturating_mul(size_of::<u64>());
+    let found = unlocked(py, nbytes, || resume(rows, batch_size.max(1), shuffle, batches))
         .map_err(|error| refused(error, &[]))?;
     let Some((positions, read, Resume { rows, left, random })) = found else { return Ok(None) };
     let count = [i64::try_from(rows).map_err(|_| Error::Overflow("number of rows"))?];

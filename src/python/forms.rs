@@ -49,7 +49,10 @@ fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
             (Form::Pad(pad.with_side(side).with_longer(longer)), (dtype, nulls))
         }
         "arrow" if rest.is_empty() => (Form::Arrow, (None, None)),
-        "dense" => (Form::Dense, rest.extract()?),
+        "dense" => {
+            let (length, dtype, nulls): (Option<LengthArg>, _, _) = rest.extract()?;
+            (Form::Dense(length.map(|length| length.0)), (dtype, nulls))
+        }
         "ragged" => (Form::Ragged, rest.extract()?),
         // The dtype of a column whose form follows from its type.
         "tensor" => (Form::Auto, rest.extract()?),

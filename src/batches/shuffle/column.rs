@@ -13,16 +13,16 @@ use arrow_select::take::take;
 use super::super::joined::as_one;
 use super::items::{Drawn, Items};
 use crate::chunks::{check_taken, checked};
-use crate::{Error, chunks::size::items};
+use crate::{Error, chunks, chunks::size::items, task};
+
+/// Rows between two checks whether to end.
+const BLOCK: usize = 1 << 16;
 
 /// The rows of a column that have not been drawn, and those that have.
 pub(super) enum Column {
     Fixed(Fixed),
-    /// A column whose rows have no fixed width: its rows that were read, and those that were drawn.
-    Other {
-        rows: Option<ArrayRef>,
-        drawn: Option<ArrayRef>,
-    },
+    /// The rows that were read of a column whose rows have no fixed width. They stay in place until a refill.
+    Other(Option<ArrayRef>),
 }
 
 /// A column of numbers or booleans, or of as many of them in each row.
@@ -52,7 +52,7 @@ impl Column {
             _ => None,
         };
         match values_of(data_type) {
-            None => Self::Other { rows: None, drawn: None },
+            None => Self::Other(None),
             Some(values) => {
                 let (data_type, validity) = (data_type.clone(), Validity::new(1));
                 Self::Fixed(Fixed { data_type, values, validity, inner })
@@ -61,19 +61,21 @@ impl Column {
     }
 
     pub(super) fn needs_positions(&self) -> bool {
-        matches!(self, Self::Other { .. })
+        matches!(self, Self::Other(_))
     }
 
     /// Adds chunks; `left` are the positions of the rows that have not been drawn.
     pub(super) fn append(&mut self, chunks: &[ArrayRef], left: &[u64]) -> Result<(), Error> {
         match self {
             Self::Fixed(fixed) => chunks.iter().try_for_each(|chunk| fixed.append(chunk)),
-            Self::Other { rows, .. } => {
-                let old = match rows.take().filter(|_| !left.is_empty()) {
-                    Some(rows) => Some(taken(&rows, &UInt64Array::from(left.to_vec()))?),
-                    None => None,
-                };
-                let all: Vec<_> = old.into_iter().chain(chunks.iter().cloned()).collect();
+            Self::Other(rows) => {
+                let mut all = Vec::new();
+                for left in left.chunks(BLOCK) {
+                    task::check()?;
+                    all.extend(rows.as_ref().map(|rows| taken(rows, left)).transpose()?);
+                }
+                all.extend(chunks.iter().cloned());
+                *rows = None;
                 if !all.is_empty() {
                     let all = as_one(&all)?;
                     check_taken(&all)?;
@@ -84,19 +86,15 @@ impl Column {
         }
     }
 
-    /// Draws rows, by positions among those that are left, or among all of them.
-    pub(super) fn draw(&mut self, draws: &[usize], drawn_rows: &[u64]) -> Result<(), Error> {
+    /// Draws rows, by positions among those that are left.
+    pub(super) fn draw(&mut self, draws: &[usize]) -> Result<(), Error> {
         match self {
             Self::Fixed(Fixed { values, validity, inner, .. }) => {
                 values.draw(draws)?;
                 validity.draw(draws)?;
                 inner.iter_mut().try_for_each(|inner| inner.draw(draws))
             }
-            Self::Other { rows, drawn } => {
-                let which = || UInt64Array::from(drawn_rows.to_vec());
-                *drawn = rows.as_ref().map(|rows| taken(rows, &which())).transpose()?;
-                Ok(())
-            }
+            Self::Other(_) => Ok(()),
         }
     }
 
@@ -104,17 +102,22 @@ impl Column {
     pub(super) fn rest(&self) -> Result<Buffer, Error> {
         match self {
             Self::Fixed(fixed) => fixed.values.rest(),
-            Self::Other { .. } => Ok(Buffer::default()),
+            Self::Other(_) => Ok(Buffer::default()),
         }
     }
 
-    /// Some of the drawn rows.
-    pub(super) fn batch(&self, start: usize, rows: usize) -> Result<ArrayRef, Error> {
+    /// Some of the drawn rows; `drawn` are the positions of all of them.
+    pub(super) fn batch(
+        &self,
+        start: usize,
+        rows: usize,
+        drawn: &[u64],
+    ) -> Result<ArrayRef, Error> {
         match self {
             Self::Fixed(fixed) => fixed.batch(start, rows),
-            Self::Other { drawn, .. } => {
-                let drawn = drawn.as_ref().ok_or(Error::Overflow("number of rows"))?;
-                Ok(drawn.slice(start, rows))
+            Self::Other(all) => {
+                let all = all.as_ref().ok_or(Error::Overflow("number of rows"))?;
+                taken(all, &drawn[start..start + rows])
             }
         }
     }
@@ -215,20 +218,33 @@ impl Validity {
 pub(crate) fn rows_at(chunks: &[ArrayRef], which: &UInt64Array) -> Result<ArrayRef, Error> {
     let rows = as_one(chunks)?;
     check_taken(&rows)?;
-    match which.values().iter().all(|&at| at.as_usize() < rows.len()) {
-        true => taken(&rows, which),
-        false => Err(Error::InvalidOptions("a position is behind the last row")),
+    if which.values().iter().any(|&at| at.as_usize() >= rows.len()) {
+        return Err(Error::InvalidOptions("a position is behind the last row"));
+    }
+    let mut parts = Vec::new();
+    for some in which.values().chunks(16 * BLOCK) {
+        parts.push(taken(&rows, some)?);
+        task::check()?;
+    }
+    match parts.as_slice() {
+        [] => taken(&rows, &[]),
+        [only] => Ok(Arc::clone(only)),
+        parts => chunks::joined(parts),
     }
 }
 
-/// The rows at these positions, none of which is null.
-fn taken(rows: &ArrayRef, which: &UInt64Array) -> Result<ArrayRef, Error> {
+/// The rows at these positions.
+fn taken(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
+    taken_by(rows, &UInt64Array::from(which.to_vec()))
+}
+
+fn taken_by(rows: &ArrayRef, which: &UInt64Array) -> Result<ArrayRef, Error> {
     // arrow-select returns rows without values as no rows, also within structs.
     let valid = |nulls: &NullBuffer| {
         NullBuffer::from_iter(which.values().iter().map(|at| nulls.is_valid(at.as_usize())))
     };
     if let Some(structs) = rows.as_struct_opt() {
-        let columns = structs.columns().iter().map(|column| taken(column, which));
+        let columns = structs.columns().iter().map(|column| taken_by(column, which));
         let columns = columns.collect::<Result<_, _>>()?;
         let (fields, nulls) = (structs.fields().clone(), rows.nulls().map(valid));
         let made = || StructArray::try_new_with_length(fields, columns, nulls, which.len());

@@ -2,7 +2,11 @@
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
+use crate::task::{self, Steps};
 use crate::{Error, memory::Fresh};
+
+/// Items between two checks whether to end: each takes some ten nanoseconds.
+const BLOCK: usize = 1 << 16;
 
 /// The items of the rows of a pool, and of those that were drawn. Their memory is used again for each refill, because the
 /// system takes a quarter of the time of a shuffle to give memory anew.
@@ -69,8 +73,10 @@ impl<T: ArrowNativeType + Send> Drawn for Items<T> {
             if is_aligned { items.clone() } else { Buffer::from_slice_ref(items.as_slice()) };
         let items = items.typed_data::<T>();
         reserve(&mut self.left, items.len())?;
-        self.left.extend_from_slice(items);
-        Ok(())
+        items.chunks(BLOCK).try_for_each(|block| {
+            self.left.extend_from_slice(block);
+            task::check()
+        })
     }
 
     fn draw(&mut self, draws: &[usize]) -> Result<(), Error> {
@@ -78,14 +84,18 @@ impl<T: ArrowNativeType + Send> Drawn for Items<T> {
         self.drawn.clear();
         reserve(&mut self.drawn, draws.len().saturating_mul(each))?;
         if each == 1 {
-            self.drawn.extend(draws.iter().map(|&at| left.swap_remove(at)));
-            return Ok(());
+            return draws.chunks(BLOCK).try_for_each(|some| {
+                self.drawn.extend(some.iter().map(|&at| left.swap_remove(at)));
+                task::check()
+            });
         }
+        let mut steps = Steps::default();
         for at in draws.iter().map(|at| at * each) {
             self.drawn.extend_from_slice(&left[at..at + each]);
             let last = left.len() - each;
             left.copy_within(last.., at);
             left.truncate(last);
+            steps.done(2 * each * size_of::<T>())?;
         }
         Ok(())
     }

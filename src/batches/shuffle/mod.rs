@@ -12,7 +12,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions, cast::AsArray, types::UInt64T
 use arrow_schema::SchemaRef;
 
 use crate::chunks::{self, checked};
-use crate::{Error, memory};
+use crate::{Error, memory, task::Steps};
 use column::Column;
 pub(crate) use column::rows_at;
 use items::{Drawn as _, Items};
@@ -62,7 +62,8 @@ impl Pool {
     pub(super) fn next(&mut self) -> Result<Option<RecordBatch>, Error> {
         let Some(Range { start, end }) = self.advance() else { return Ok(None) };
         let rows = end - start;
-        let columns = self.columns.iter().map(|column| column.batch(start, rows));
+        let columns =
+            self.columns.iter().map(|column| column.batch(start, rows, self.positions.drawn()));
         let columns = columns.collect::<Result<_, _>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::clone(&self.schema);
@@ -87,7 +88,7 @@ impl Pool {
     fn numbers(&self) -> Result<Vec<u64>, Error> {
         let Some(column) = self.columns.first() else { return Ok(Vec::new()) };
         let mut numbers = column.rest()?.typed_data::<u64>().to_vec();
-        let drawn = column.batch(self.returned, self.drawn - self.returned)?;
+        let drawn = column.batch(self.returned, self.drawn - self.returned, &[])?;
         numbers.extend(drawn.as_primitive::<UInt64Type>().values().iter().rev());
         Ok(numbers)
     }
@@ -101,7 +102,12 @@ impl Pool {
         let count = count.min(rows);
         // Rows of size 0 take no memory, but there is a number for each draw.
         memory::probe_alloc(rows.saturating_add(count).saturating_mul(size_of::<u64>()))?;
-        let draws = (0..count).map(|drawn| self.random.below(rows - drawn)).collect();
+        let mut draws = memory::reserved(count)?;
+        let mut steps = Steps::default();
+        for drawn in 0..count {
+            draws.push(self.random.below(rows - drawn));
+            steps.done(size_of::<u64>())?;
+        }
         self.add(more, rows, draws)
     }
 
@@ -116,7 +122,7 @@ impl Pool {
         for (index, column) in self.columns.iter_mut().enumerate() {
             let chunks = chunks::column(more, index);
             column.append(&chunks, left.as_deref().unwrap_or_default())?;
-            column.draw(&draws, self.positions.drawn())?;
+            column.draw(&draws)?;
         }
         (self.rows, self.drawn, self.returned) = (rows - draws.len(), draws.len(), 0);
         Ok(())

@@ -5,7 +5,7 @@ use std::{mem, num::NonZero};
 
 use arrow_array::Array;
 
-use super::rows::{Rows, pieces};
+use super::rows::{Rows, gathered, pieces};
 use crate::export::options::{ExportOptions, NullPolicy, Reading};
 use crate::export::source::{Source, check_type, empty};
 use crate::{
@@ -108,7 +108,10 @@ impl Lists {
     /// The rows, with bounds that no other code can change, and the values of the valid ones.
     pub(in crate::export) fn settled(self) -> Result<(Vec<Rows>, Column), Error> {
         let rows = memory::try_collect(self.rows.into_iter().map(Rows::settled))?;
-        let values = self.values.with_chunks(pieces(&rows, self.reading)?)?;
+        let values = match gathered(&rows)? {
+            Some(bytes) => self.values.with_gathered(bytes)?,
+            None => self.values.with_chunks(pieces(&rows, self.reading)?)?,
+        };
         Ok((rows, values))
     }
 

@@ -6,7 +6,7 @@ use arrow_buffer::Buffer;
 use super::super::column::Column;
 use super::rows::Rows;
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, memory::Fresh};
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, memory::Fresh, task::Steps};
 
 /// The planned offsets.
 pub(super) struct Offsets {
@@ -64,9 +64,9 @@ impl Offsets {
             return ManagedTensor::from_shared(buffer, dtype, flags, &[extent], &[1]);
         }
         let memory = if dtype == DLDataType::INT32 {
-            Fresh::build::<i32>(count, |out| sums(chunks, out))?
+            Fresh::try_build::<i32>(count, |out| sums(chunks, out))?
         } else {
-            Fresh::build::<i64>(count, |out| sums(chunks, out))?
+            Fresh::try_build::<i64>(count, |out| sums(chunks, out))?
         };
         ManagedTensor::from_fresh(memory, 0, dtype, DLPackFlags::IS_COPIED, &[extent], &[1])
     }
@@ -81,20 +81,25 @@ fn own_offsets(chunks: &[Rows]) -> Option<&Buffer> {
 }
 
 /// The start of each row when rows are concatenated, and the end of the last one. `O` is wide enough.
-fn sums<O: OffsetSizeTrait>(chunks: &[Rows], out: &mut Vec<O>) {
-    let mut end = 0;
+fn sums<O: OffsetSizeTrait>(chunks: &[Rows], out: &mut Vec<O>) -> Result<(), Error> {
+    let (mut end, mut steps) = (0, Steps::default());
     out.push(O::zero());
     for rows in chunks {
         let own = rows.bounds.offsets::<O>();
         if let (0, Some((&first, rest))) = (rows.null_count(), own.split_first()) {
             let by = O::usize_as(end) - first;
-            out.extend(rest.iter().map(|&offset| offset + by));
+            for some in rest.chunks(1 << 16) {
+                out.extend(some.iter().map(|&offset| offset + by));
+                steps.done(size_of_val(some))?;
+            }
             end = out.last().map_or(0, |last| last.as_usize());
             continue;
         }
-        out.extend(rows.bounds.lengths(rows.nulls.as_ref()).map(|length| {
+        for length in rows.bounds.lengths(rows.nulls.as_ref()) {
             end += length;
-            O::usize_as(end)
-        }));
+            out.push(O::usize_as(end));
+            steps.done(size_of::<O>())?;
+        }
     }
+    Ok(())
 }

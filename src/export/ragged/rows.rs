@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use crate::chunks::{Bounds, Items, checked, place, validity};
 use crate::{
     Error, OffsetsProblem, export::dense::Dense, export::options::Reading, export::refusal,
-    extension::Extension, ffi::DLDataType,
+    extension::Extension, ffi::DLDataType, memory::Fresh, task::Steps,
 };
 
 /// The rows and values of an array.
@@ -197,9 +197,10 @@ impl Rows {
         if let (Bounds::ByteViews(settled), RowValues::Views(views, blocks)) =
             (&self.bounds, &self.values)
         {
-            let mut has_text = false;
+            let (mut has_text, mut steps) = (false, Steps::default());
             // The view of a null row may be invalid.
             for (row, &view) in settled.iter().enumerate().filter(|&(row, _)| !self.is_null(row)) {
+                steps.done(size_of_val(&view))?;
                 let (block, at) = place(view, row, views, blocks).map_err(Error::BadOffsets)?;
                 if !at.is_empty() {
                     has_text = true;
@@ -225,7 +226,9 @@ impl Rows {
             has_run = true;
             each(Piece::Rows(&span, run.start - all.start..run.end - all.start))
         };
+        let mut steps = Steps::default();
         for row in 0..self.bounds.rows() {
+            steps.done(size_of::<i64>())?;
             let range = self.bounds.range(row);
             if self.is_null(row) {
                 dropped |= !range.is_empty();
@@ -269,6 +272,31 @@ pub(super) fn pieces(rows: &[Rows], reading: Reading) -> Result<Vec<Dense>, Erro
         })?;
     }
     Ok(pieces)
+}
+
+/// The bytes of the valid rows of byte views, one row behind the other; `None` for other rows.
+pub(super) fn gathered(rows: &[Rows]) -> Result<Option<Buffer>, Error> {
+    if !rows.iter().all(|chunk| matches!(chunk.values, RowValues::Views(..))) {
+        return Ok(None);
+    }
+    let nbytes = rows.iter().flat_map(Rows::lengths).fold(0, usize::saturating_add);
+    let mut steps = Steps::default();
+    let bytes = Fresh::try_build::<u8>(nbytes, |out| {
+        for chunk in rows {
+            let (Bounds::ByteViews(settled), RowValues::Views(views, blocks)) =
+                (&chunk.bounds, &chunk.values)
+            else {
+                continue;
+            };
+            for (row, &view) in settled.iter().enumerate().filter(|&(row, _)| !chunk.is_null(row)) {
+                let (block, at) = place(view, row, views, blocks).map_err(Error::BadOffsets)?;
+                steps.done(at.len().max(size_of_val(&view)))?;
+                out.extend_from_slice(&block[at]);
+            }
+        }
+        Ok(())
+    })?;
+    Ok(Some(bytes.into_buffer()))
 }
 
 fn empty() -> Dense {
