@@ -5,8 +5,8 @@ from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
+from ._datasets import Source
 from ._readers import Made, reader_of
-from ._sources import Source
 from ._wishes import Categories
 
 

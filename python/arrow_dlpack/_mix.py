@@ -11,9 +11,9 @@ from random import Random
 from typing import Any, Literal
 
 from . import _sources
+from ._datasets import Dataset, Source
 from ._pieces import Piece, len_of, pieces_of
 from ._readers import Made, reader_of, without_views
-from ._sources import Dataset, Source
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
@@ -60,6 +60,10 @@ class Mix:
             raise ValueError(f"stopping_strategy must be one of {known}: {stopping_strategy!r}")
         object.__setattr__(self, "sources", pairs)
         object.__setattr__(self, "stopping_strategy", stopping_strategy)
+
+    def __getstate__(self) -> dict[str, Any]:
+        sources = tuple((_sources.for_pickle(one), weight) for one, weight in self.sources)
+        return {**self.__dict__, "sources": sources}
 
 
 def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:

@@ -57,14 +57,14 @@ def delta_table(folder):
     return deltalake.DeltaTable(str(folder / "delta"))
 
 
-def iceberg_scan(folder):
+def iceberg_table(folder):
     (folder / "iceberg").mkdir(exist_ok=True)
     where = {"uri": "sqlite:///:memory:", "warehouse": f"file://{folder}/iceberg"}
     catalog = SqlCatalog("test", **where)
     catalog.create_namespace("db")
     table = catalog.create_table("db.rows", schema=TABLE.schema)
     table.append(TABLE)  # of several appends a scan has the last one first
-    return table.scan()
+    return table
 
 
 def cursor(folder):
@@ -113,7 +113,8 @@ SOURCES = {
     "datasets, streamed": (streamed, False, True),
     "lance": (lance_dataset, True, True),
     "deltalake": (delta_table, True, True),
-    "iceberg": (iceberg_scan, False, True),
+    "iceberg": (iceberg_table, True, True),
+    "iceberg scan": (lambda folder: iceberg_table(folder).scan(), True, True),
     "adbc": (cursor, False, False),
 }
 
@@ -196,7 +197,16 @@ def test_row_groups_of_a_sorted_file_are_shuffled(folder):
 
 
 @pytest.mark.parametrize(
-    "name", ["folder", "pyarrow dataset", "datasets", "lance", "polars LazyFrame"]
+    "name",
+    [
+        "folder",
+        "pyarrow dataset",
+        "datasets",
+        "lance",
+        "polars LazyFrame",
+        "iceberg",
+        "iceberg scan",
+    ],
 )
 def test_spawned_workers_open_them(name, folder):
     dataset = BatchDataset(SOURCES[name][0](folder), columns=["y"], batch_size=64)
