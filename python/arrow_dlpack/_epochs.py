@@ -16,7 +16,7 @@ from ._frameworks import Framework
 from ._mix import Mix, source_of
 from ._settings import Settings, seed_of
 from ._shares import Share, Uneven, resolved, share_of
-from ._sources import for_pickle
+from ._sources import check, for_pickle
 from ._wishes import integer
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -42,6 +42,8 @@ class Epochs(Generic[Batch_co]):
         progress: bool,
     ) -> None:
         resolved(rank, world_size)
+        if isinstance(source, type) or not (callable(source) or isinstance(source, Mix)):
+            check(source, "a Loader")
         self._data, self._settings = source, settings
         self._framework, self._writable, self._transform = framework, writable, transform
         self._rank, self._world_size, self._uneven = rank, world_size, uneven

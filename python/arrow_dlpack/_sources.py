@@ -5,7 +5,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from importlib import import_module
 from itertools import chain
@@ -16,7 +16,7 @@ from ._datasets import Dataset, Source
 from ._iceberg import Iceberg, portable
 from ._readers import Made, reader_of
 
-__all__ = ["Dataset", "Source", "for_pickle", "source_of"]
+__all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
 
 #: Formats of pyarrow.dataset by the ends of names; Parquet for others.
 _FORMATS = {".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".csv": "csv", ".csv.gz": "csv"}
@@ -176,6 +176,39 @@ def source_of(data: Any) -> Source:
         if tells(data):
             return opens(data)
     return _of_stream(data)
+
+
+def check(data: Any, who: str) -> None:
+    """Refuses what is no source, before anyone reads it."""
+    is_class = isinstance(data, type)
+    if any(tells(data) for tells, _ in TABLE) != is_class:
+        return
+    got = "None" if data is None else type(data).__name__
+    got = f"the class {data.__name__}: pass an object of it" if is_class else got + _way_out(data)
+    raise TypeError(
+        f"{who} takes a path, a table, a frame, a dataset, the result of a query, or a list or an "
+        f"iterator of batches, got {got}"
+    )
+
+
+def _way_out(data: Any) -> str:
+    """How to make a source of it."""
+    if isinstance(data, (list, tuple)) and not all(isinstance(row, Mapping) for row in data):
+        is_path = isinstance(data[0], (str, os.PathLike))
+        one_tells = _is_path if is_path else _is_arrow
+        at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
+        return f", whose item {at} is no {'path' if is_path else 'table'}: {other!r:.50}"
+    ways = [
+        (data is None, "is there a return missing?"),
+        (isinstance(data, bytes), "os.fsdecode(x) makes a path of it"),
+        (isinstance(data, list), "pyarrow.Table.from_pylist(x) makes a table of rows"),
+        (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
+        (
+            hasattr(data, "__dlpack__") or hasattr(data, "__array__"),
+            'arrow_dlpack.record_batch({"x": x}) makes a table of it',
+        ),
+    ]
+    return next((f": {way}" for is_it, way in ways if is_it), "")
 
 
 def for_pickle(data: Any) -> Any:

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Loader, iter_batches
+from arrow_dlpack import Loader, Mix, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
@@ -224,10 +224,35 @@ def test_what_is_not_there_is_named(tmp_path):
         iter(Loader(TABLE, columns=["z"]))
 
 
+NO_SOURCES = {
+    "5": (5, "int$"),
+    "none": (None, "None: is there a return missing"),
+    "a module": (pq, "module$"),
+    "an array": (np.ones(3), r"ndarray: arrow_dlpack.record_batch\(\{.x.: x\}\) makes a table"),
+    "a dict": ({"y": [1]}, r"dict: pyarrow.table\(x\) makes a table of columns"),
+    "rows": ([{"y": 1}], r"list: pyarrow.Table.from_pylist\(x\) makes a table"),
+    "bytes": (b"rows.parquet", r"bytes: os.fsdecode\(x\) makes a path"),
+    "a path and a number": (["a", 1], "list, whose item 1 is no path: 1$"),
+    "a table and a number": ([TABLE, 1], "list, whose item 1 is no table: 1$"),
+    "a class": (pa.Table, "the class Table: pass an object of it"),
+}
+
+
+@pytest.mark.parametrize("name", NO_SOURCES)
+def test_what_is_no_source_is_refused_at_once(name):
+    source, words = NO_SOURCES[name]
+    takes = (
+        "takes a path, a table, a frame, a dataset, the result of a query, or a list or an itera"
+    )
+    for who, make in ("Loader", Loader), ("Mix", lambda source: Mix([(source, 1)])):
+        with pytest.raises(TypeError, match=f"^a {who} {takes}.*, got .*{words}"):
+            make(source)
+
+
 @pytest.mark.parametrize(
     "source",
-    [(x for x in [1]), [pa.array([1])], ["a", 1], iter(["a"])],
-    ids=["a generator", "arrays", "a name", "names"],
+    [(x for x in [1]), [pa.array([1])], iter(["a"])],
+    ids=["a generator", "arrays", "names"],
 )
 def test_what_is_no_batch_is_named(source):
     with pytest.raises((TypeError, FileNotFoundError), match="table or|expected an Arrow"):
