@@ -18,8 +18,15 @@ from ._readers import Made, reader_of
 
 __all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
 
-#: Formats of pyarrow.dataset by the ends of names; Parquet for others.
-_FORMATS = {".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".csv": "csv", ".csv.gz": "csv"}
+#: Formats of pyarrow.dataset by the ends of names; Parquet where no name tells.
+_FORMATS = {
+    ".parquet": "parquet",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+}
 _READ_ONCE = ("__next__", "read_next_batch", "get_next")
 
 
@@ -38,30 +45,57 @@ def _of_paths(source: Any) -> Source:
     several = [source] if isinstance(source, (str, os.PathLike)) else source
     names = [os.fspath(name) for name in several]
     files: list[str] = []
-    system: Any = None
+    systems: list[Any] = []
     for name in names:
         find: Callable[[str], Sequence[str]] = glob
-        place = name
+        place, system, exists = name, None, os.path.exists
         if "://" in name:
             system, place = import_module("fsspec.core").url_to_fs(name)
-            find = system.glob
-        found = sorted(find(place)) if has_magic(place) else [place]
-        if not found:
-            raise FileNotFoundError(f"no file is called {name}")
+            find, exists = system.glob, system.exists
+        # A file may be called like a pattern.
+        found = [place] if not has_magic(place) or exists(place) else _shown(find(place))
+        if not (found and name):
+            raise FileNotFoundError(f"no file is called {name or repr(name)}")
         files += found
+        systems.append(system)
+    if any(system != systems[0] for system in systems):
+        other = next(at for at, system in enumerate(systems) if system != systems[0])
+        raise ValueError(
+            f"one Loader reads from one file system: {names[0]} is in another one than "
+            f"{names[other]}, and a Mix takes both"
+        )
     one = files[0] if len(files) == 1 else None
     dataset = import_module("pyarrow.dataset").dataset
-    options = {"format": _format(files[0], system), "partitioning": "hive", "filesystem": system}
-    return Dataset(dataset(files if one is None else one, **options))
+    options = {"format": _format(files, systems[0]), "partitioning": "hive"}
+    return Dataset(dataset(files if one is None else one, filesystem=systems[0], **options))
 
 
-def _format(name: str, system: Any) -> str:
-    """By the end of the name; that of the first file, if it is a folder."""
-    if system is None and os.path.isdir(name):
-        name = next((file for _, _, files in sorted(os.walk(name)) for file in sorted(files)), "")
-    elif system is not None and system.isdir(name):
-        name = next(iter(sorted(system.find(name))), "")
-    return next((form for end, form in _FORMATS.items() if name.endswith(end)), "parquet")
+def _shown(names: Iterable[str]) -> list[str]:
+    """In their order, but for those that jobs leave beside their files, such as _SUCCESS."""
+    return sorted(name for name in names if not os.path.basename(name).startswith(("_", ".")))
+
+
+def _format(names: Sequence[str], system: Any) -> str:
+    """By the ends of the names of all files, those in folders too."""
+    files: list[str] = []
+    for name in names:
+        if system is None and os.path.isdir(name):
+            files += _shown(os.path.join(at, file) for at, _, own in os.walk(name) for file in own)
+        elif system is not None and system.isdir(name):
+            files += _shown(system.find(name))
+        else:
+            files.append(name)
+    found: dict[str, str] = {}
+    for file in files:
+        end = next((end for end in _FORMATS if file.lower().endswith(end)), None)
+        if end is not None:
+            found.setdefault(_FORMATS[end], file)
+    if len(found) > 1:
+        raise ValueError(
+            f"files of one format are read together, and there are {' and '.join(found.values())}: "
+            "a Mix takes both"
+        )
+    return next(iter(found), "parquet")
 
 
 def _of_stream(source: Any) -> Source:
@@ -105,7 +139,17 @@ def _of_hugging_face(dataset: Any) -> Source:
             f'dataset["{next(iter(dataset), "train")}"]'
         )
 
+    form = getattr(dataset, "format", {})
+    if form.get("type") == "custom":
+        raise TypeError(
+            "this Dataset has a transform, which makes Python's objects and no Arrow data: pass "
+            "dataset.with_format(None), and transform= to the Loader"
+        )
+    own = form.get("columns", [])
+
     def read(columns: Sequence[str] | None) -> Any:
+        if columns is None and 0 < len(own) < len(dataset.column_names):
+            columns = own
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
         return _together(some.with_format("arrow").iter(batch_size=1000))
 

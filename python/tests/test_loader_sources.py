@@ -224,6 +224,46 @@ def test_what_is_not_there_is_named(tmp_path):
         iter(Loader(TABLE, columns=["z"]))
 
 
+@pytest.mark.parametrize("form", ["folder", "pattern", "URL"])
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_what_jobs_leave_beside_their_files_is_not_read(form, kind, folder, tmp_path):
+    place = tmp_path / "job"
+    place.mkdir()
+    rows = (folder / kind / f"0.{kind}").read_bytes()
+    for name, data in ("_SUCCESS", b""), (".crc", b"?"), ("_log", b"?"), (f"p.{kind}", rows):
+        (place / name).write_bytes(data)
+    source = {"folder": place, "pattern": f"{place}/*", "URL": f"file://{place}"}[form]
+    assert y_of(Loader(source, columns=["y"], batch_size=ROWS)) == [list(range(125))]
+
+
+def test_a_file_may_be_called_like_a_pattern(folder, tmp_path):
+    for name in "a[1].parquet", "b*.parquet":
+        (tmp_path / name).write_bytes((folder / "parquet/0.parquet").read_bytes())
+        for source in tmp_path / name, [str(tmp_path / name)], f"file://{tmp_path / name}":
+            assert len(Loader(source, batch_size=125)) == 1
+
+
+def test_files_that_are_not_read_together_are_named(folder):
+    parquet, arrow = folder / "parquet" / "0.parquet", folder / "arrow" / "0.arrow"
+    for source in [parquet, arrow], str(folder):
+        with pytest.raises(ValueError, match=r"files of one format .*\.(arrow|csv|parquet): a Mix"):
+            iter(Loader(source))
+    with pytest.raises(ValueError, match=r"from one file system: memory:.*/0.parquet.*a Mix takes"):
+        iter(Loader([in_memory(folder), parquet]))
+    mix = Mix([(parquet, 1), (arrow, 1)])
+    assert sum(map(len, y_of(Loader(mix, columns=["y"], batch_size=50)))) == 250
+    with pytest.raises(FileNotFoundError, match="no file is called ''"):
+        iter(Loader(""))
+
+
+def test_formats_of_hugging_face_are_honoured():
+    rows = datasets.Dataset(TABLE)
+    (batch,) = Loader(rows.with_format("torch", columns=["y", "x"]), batch_size=ROWS)
+    assert sorted(batch) == ["x", "y"]
+    with pytest.raises(TypeError, match="has a transform.*with_format.None., and transform= to"):
+        iter(Loader(rows.with_transform(lambda row: row), columns=["y"]))
+
+
 NO_SOURCES = {
     "5": (5, "int$"),
     "none": (None, "None: is there a return missing"),
