@@ -110,6 +110,11 @@ def _of_cursor(cursor: Any) -> Source:
     return Source(lambda columns: cursor.fetch_record_batch(), once=True)
 
 
+def _of_duckdb(connection: Any) -> Source:
+    """The result of a connection's last query."""
+    return Source(lambda columns: connection.to_arrow_reader(), once=True)
+
+
 def _of_parquet_file(file: Any) -> Source:
     def read(columns: Sequence[str] | None) -> Any:
         of = import_module("pyarrow").RecordBatchReader.from_batches
@@ -199,7 +204,8 @@ TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
     (_has("with_format", "select_columns"), _of_hugging_face),  # datasets, of both kinds
     (_has("to_pyarrow_dataset"), lambda table: Dataset(table.to_pyarrow_dataset())),  # Delta Lake
     (_is_arrow, _of_stream),  # tables, readers, frames, results of queries
-    (_has("fetch_record_batch"), _of_cursor),  # ADBC, connections of DuckDB
+    (_has("fetch_record_batch"), _of_cursor),  # ADBC
+    (_has("to_arrow_reader", "execute"), _of_duckdb),  # its connections; relations are above
     (_has("scanner"), Dataset),  # pyarrow, Lance
     (
         _has("to_reader"),

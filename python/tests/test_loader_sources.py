@@ -109,6 +109,11 @@ SOURCES = {
         False,
         True,
     ),
+    "duckdb connection": (
+        lambda folder: duckdb.connect().execute(f"from '{folder}/parquet/*.parquet' order by y"),
+        False,
+        False,
+    ),
     "datasets": (lambda folder: datasets.Dataset(TABLE), True, True),
     "datasets, streamed": (streamed, False, True),
     "lance": (lance_dataset, True, True),
