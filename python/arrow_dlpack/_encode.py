@@ -1,13 +1,19 @@
 """`Categories`: values as codes, before the engine sees them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from math import nan
 from typing import Any
 
+from ._datasets import Source
 from ._readers import Made, reader_of
-from ._sources import Source
-from ._wishes import Categories
+from ._wishes import Categories, is_nan
+
+#: Rows of one call of pyarrow's, which Ctrl-C does not end: some milliseconds. A multiple of 8.
+_ROWS = 1 << 16
+_REFUSALS = (TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 def scanned(
@@ -22,13 +28,38 @@ def scanned(
             "Categories without words reads the source before the first epoch, and this one can be "
             "read only once: pass the words, or a function of (index, count) that opens it"
         )
-    found: dict[str, set[Any]] = {name: set() for name in missing}
+    found = {name: _Distinct() for name in missing}
     for batch in reader_of(source.read(missing, where)):
         for name in missing:
-            words = _plain(_column(batch, name)).unique().to_pylist()
-            found[name].update(word for word in words if word is not None)
-    words = {name: replace(categories[name], words=sorted(found[name])) for name in missing}
+            with _for_column(name, batch.schema.field(name).type):
+                for values, _ in _parts(_column(batch, name), _ROWS):
+                    found[name].add(values)
+    words = {name: replace(categories[name], words=found[name].words()) for name in missing}
     return {**categories, **words}
+
+
+class _Distinct:
+    """The distinct values of a column that is read part by part."""
+
+    def __init__(self) -> None:
+        self._parts: list[Any] = []
+        self._known = self._rows = 0
+
+    def add(self, values: Any) -> None:
+        """Memory and time go by the distinct ones: they are put together when they have doubled."""
+        self._parts.append(values.unique())
+        self._rows += len(self._parts[-1])
+        if self._rows > 2 * max(self._known, _ROWS):
+            self._parts = [import_module("pyarrow").concat_arrays(self._parts).unique()]
+            self._known = self._rows = len(self._parts[0])
+
+    def words(self) -> list[Any]:
+        """In their order; NaN is the last one, as NumPy has it."""
+        # One NaN is no other, but the object is itself.
+        words = {
+            nan if is_nan(word) else word for part in self._parts for word in part.to_pylist()
+        } - {None}
+        return sorted(words - {nan}) + [nan] * len(words & {nan})
 
 
 def encoded(stream: Any, categories: Mapping[str, Categories]) -> Any:
@@ -38,40 +69,158 @@ def encoded(stream: Any, categories: Mapping[str, Categories]) -> Any:
     pa = import_module("pyarrow")
     reader = reader_of(stream)
     schema = reader.schema
-    known = {}
+    coders = {}
     for name, wish in categories.items():
         field = _field(schema, name)
         codes = pa.field(name, pa.type_for_alias(wish.dtype), True)
         schema = schema.set(schema.get_field_index(name), codes)
-        known[name] = pa.array(wish.words, _plain_type(field.type))
+        coders[name] = _Coder(name, wish, field.type)
 
     def batches() -> Iterator[Any]:
         for batch in reader:
             columns = batch.columns
-            for name, wish in categories.items():
+            for name, coder in coders.items():
                 at = schema.get_field_index(name)
-                codes = _codes(name, columns[at], known[name], wish.unknown)
-                columns[at] = codes.cast(schema.field(at).type)
+                columns[at] = coder.codes(columns[at])
             yield pa.record_batch(columns, schema=schema)
 
     return Made(schema, batches())
 
 
-def _codes(name: str, column: Any, known: Any, unknown: int | None) -> Any:
-    pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
-    values = _plain(column)
-    codes = compute.index_in(values, value_set=known)
-    if codes.null_count == values.null_count:
-        return codes
-    is_unknown = compute.and_(codes.is_null(), values.is_valid())
-    if unknown is None:
-        words = values.filter(is_unknown).unique().to_pylist()
-        more = f" and {len(words) - 1} more" if len(words) > 1 else ""
-        raise ValueError(
-            f'column "{name}" has {words[0]!r}{more}, which is not among its {len(known)} '
-            "categories: Categories(words, unknown=-1) gives others a code"
-        )
-    return compute.if_else(is_unknown, pa.scalar(unknown, pa.int32()), codes)
+class _Coder:
+    """The codes of one column, by the words that a value may be."""
+
+    def __init__(self, name: str, wish: Categories, kind: Any) -> None:
+        pa, self._index_in = import_module("pyarrow"), import_module("pyarrow.compute").index_in
+        self._name, self._unknown = name, wish.unknown
+        self._type = pa.type_for_alias(wish.dtype)
+        words = tuple(wish.words or ())
+        with _for_column(name, kind):
+            self._known = _plain(_held(name, words, kind))
+            first = self._index_in(self._known, value_set=self._known).to_pylist()
+        for code, other in enumerate(first):
+            if code != other:
+                raise ValueError(
+                    f'column "{name}" is {kind}, in which the words {words[other]!r} and '
+                    f"{words[code]!r} of its Categories are one value"
+                )
+        # Each call makes a table of all words.
+        self._rows = max(_ROWS, len(words) // 8 * 8)
+
+    def codes(self, column: Any) -> Any:
+        """An array of them, null where the column is."""
+        pa = import_module("pyarrow")
+        size, rows = self._type.bit_width // 8, len(column)
+        # A call that puts the codes of all parts together could not be interrupted either.
+        values, valid = pa.allocate_buffer(rows * size), pa.allocate_buffer((rows + 7) // 8)
+        whole, is_valid = memoryview(values).cast("B"), memoryview(valid).cast("B")
+        at, nulls = 0, 0
+        for distinct, positions in _parts(column, self._rows):
+            some = self._codes(distinct)
+            some = (some if positions is None else some.take(positions)).cast(self._type)
+            bits, end = _bits(some), at + len(some)
+            own = memoryview(some.buffers()[1]).cast("B")
+            whole[at * size : end * size] = own[: len(some) * size]
+            is_valid[at // 8 : at // 8 + len(bits)] = bits
+            at, nulls = end, nulls + some.null_count
+        return pa.Array.from_buffers(self._type, rows, [valid if nulls else None, values], nulls)
+
+    def _codes(self, values: Any) -> Any:
+        pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+        codes = self._index_in(values, value_set=self._known)
+        if codes.null_count == values.null_count:
+            return codes
+        is_unknown = compute.and_(codes.is_null(), values.is_valid())
+        if self._unknown is None:
+            words = values.filter(is_unknown).unique().to_pylist()
+            more = f" and {len(words) - 1} more" if len(words) > 1 else ""
+            raise ValueError(
+                f'column "{self._name}" has {words[0]!r}{more}, which is not among its '
+                f"{len(self._known)} categories: Categories(words, unknown=-1) gives others a code"
+            )
+        return compute.if_else(is_unknown, pa.scalar(self._unknown, pa.int32()), codes)
+
+
+def _bits(codes: Any) -> memoryview:
+    """Where an array is valid, a bit each. It has been made anew, and begins where they do."""
+    size, bits = (len(codes) + 7) // 8, codes.buffers()[0]
+    return memoryview(b"\xff" * size if bits is None else bits).cast("B")[:size]
+
+
+def _parts(column: Any, rows: int) -> Iterator[tuple[Any, Any]]:
+    """So many rows after the others, as values, and for each row where its value is; None: there.
+
+    Of a dictionary the values are those that the rows have, each once.
+    """
+    is_dictionary = import_module("pyarrow").types.is_dictionary(column.type)
+    words = _plain(column.dictionary) if is_dictionary else None
+    for start in range(0, len(column), rows):
+        part = column.slice(start, rows)
+        if words is None:
+            yield _plain(part), None
+        else:
+            used = part.indices.dictionary_encode()
+            yield words.take(used.dictionary), used.indices
+
+
+@contextmanager
+def _for_column(name: str, kind: Any) -> Iterator[None]:
+    """Tells which column has values that pyarrow has no kernel for."""
+    try:
+        yield
+    except NotImplementedError as error:
+        raise TypeError(
+            f'column "{name}" is {kind}, and Categories takes texts, binaries, numbers, booleans, '
+            "decimals, dates, times, and dictionaries of them"
+        ) from error
+
+
+def _held(name: str, words: Sequence[Any], kind: Any) -> Any:
+    """The words as values of the column; those that it cannot hold are told."""
+    pa = import_module("pyarrow")
+    plain = _plain_type(kind)
+    held = []
+    for start in range(0, len(words), _ROWS):
+        some = words[start : start + _ROWS]
+        try:
+            held.append(pa.array(some, plain))
+            wrong = _changed(some, held[-1])
+        except _REFUSALS:
+            wrong = next(((word, None) for word in some if not _fits(word, plain)), None)
+        if wrong is not None:
+            raise ValueError(
+                f'column "{name}" is {kind}, which cannot hold the word {wrong[0]!r} of its '
+                "Categories"
+            )
+    return pa.concat_arrays(held) if held else pa.array([], plain)
+
+
+def _fits(word: Any, kind: Any) -> bool:
+    try:
+        import_module("pyarrow").array([word], kind)
+    except _REFUSALS:
+        return False
+    return True
+
+
+def _changed(words: Sequence[Any], held: Any) -> tuple[Any, Any] | None:
+    """The first word of which the column would hold another value; floats are rounded."""
+    types, kind = import_module("pyarrow").types, held.type
+    is_text = types.is_string(kind) or types.is_large_string(kind)
+    is_near = is_text or types.is_floating(kind) or _is_binary(kind)
+    if is_near and held.null_count == 0:
+        return None
+    try:
+        pairs = zip(words, held.to_pylist(), strict=True)
+        return next((pair for pair in pairs if pair[1] is None or pair[0] != pair[1]), None)
+    except ValueError:  # nanoseconds, for which Python has no type
+        return None
+
+
+def _is_binary(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    is_any = types.is_binary(kind) or types.is_large_binary(kind)
+    return bool(is_any or types.is_fixed_size_binary(kind))
 
 
 def _field(schema: Any, name: str) -> Any:
@@ -97,9 +246,14 @@ def _plain_type(kind: Any) -> Any:
 
 
 def _plain(column: Any) -> Any:
-    pa = import_module("pyarrow")
+    """Values that equal each other where Python's do: one zero, and one NaN."""
+    pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
     if pa.types.is_dictionary(column.type):
         # pyarrow has no kernel that takes views.
         words = _plain(column.dictionary)
         column = pa.DictionaryArray.from_arrays(column.indices, words).dictionary_decode()
-    return column.cast(_plain_type(column.type))
+    column = column.cast(_plain_type(column.type))
+    if not pa.types.is_floating(column.type):
+        return column
+    column = column.cast(pa.float32()) if pa.types.is_float16(column.type) else column
+    return compute.if_else(compute.is_nan(column), nan, compute.add(column, 0.0)).cast(column.type)

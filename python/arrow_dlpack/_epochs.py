@@ -9,13 +9,14 @@ from random import SystemRandom
 from typing import Any, Generic, Literal, TypeVar
 
 from . import _frameworks
+from ._datasets import Source, has_no_columns
 from ._encode import scanned
 from ._epoch import Epoch, Position, total_of
 from ._frameworks import Framework
 from ._mix import Mix, source_of
 from ._settings import Settings, seed_of
 from ._shares import Share, Uneven, resolved, share_of
-from ._sources import Source, has_no_columns
+from ._sources import check, for_pickle
 from ._wishes import integer
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -41,6 +42,8 @@ class Epochs(Generic[Batch_co]):
         progress: bool,
     ) -> None:
         resolved(rank, world_size)
+        if isinstance(source, type) or not (callable(source) or isinstance(source, Mix)):
+            check(source, "a Loader")
         self._data, self._settings = source, settings
         self._framework, self._writable, self._transform = framework, writable, transform
         self._rank, self._world_size, self._uneven = rank, world_size, uneven
@@ -152,9 +155,10 @@ class Epochs(Generic[Batch_co]):
         return import_module("arrow_dlpack.torch").data_loader(self, num_workers, options)
 
     def __getstate__(self) -> dict[str, Any]:
-        if type(self._data).__name__ not in _BY_VALUE:
+        data = for_pickle(self._data)
+        if type(data).__name__ not in _BY_VALUE:
             try:
-                pickle.dumps(self._data)
+                pickle.dumps(data)
             except Exception as error:
                 raise TypeError(
                     f"the source of this Loader, a {type(self._data).__name__}, cannot be pickled, "
@@ -163,7 +167,7 @@ class Epochs(Generic[Batch_co]):
                 ) from error
         rank, world_size = self._ranks() if self._rank == "auto" else (self._rank, self._world_size)
         state = {"_rank": rank, "_world_size": world_size, "_source": None}
-        return {**self.__dict__, **state, "_position": None, "_elsewhere": 0}
+        return {**self.__dict__, **state, "_data": data, "_position": None, "_elsewhere": 0}
 
     def _advance(self) -> None:
         """Counts an epoch that other processes made of copies of this loader."""

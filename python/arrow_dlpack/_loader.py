@@ -52,7 +52,7 @@ class Loader(Epochs[Batch_co]):
     source: a path, a URL that fsspec knows, a pattern or a list of them (Parquet, Arrow IPC, CSV);
     a dataset, scanner, ParquetFile, table or reader of pyarrow; a frame or LazyFrame of polars; a
     relation of DuckDB; a Dataset or IterableDataset of Hugging Face; a Lance dataset, a Delta Lake
-    table, an Iceberg scan, an ADBC cursor; a list or an iterator of batches; any object with
+    table, an Iceberg table or scan, an ADBC cursor; a list or iterator of batches; any object with
     __arrow_c_stream__; a `Mix` of several of them. Or a function that is called with (index, count)
     and opens part index of count; it returns None for a part without rows. A source that can be
     read only once, such as a reader, has one epoch.

@@ -11,9 +11,9 @@ from random import Random
 from typing import Any, Literal
 
 from . import _sources
+from ._datasets import Dataset, Source
 from ._pieces import Piece, len_of, pieces_of
 from ._readers import Made, reader_of, without_views
-from ._sources import Dataset, Source
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
@@ -52,14 +52,18 @@ class Mix:
         ] = "all_exhausted_without_replacement",
     ) -> None:
         pairs = _pairs(sources)
+        _check_weights([weight for _, weight in pairs])
         for source, _ in pairs:
             _check_source(source)
-        _check_weights([weight for _, weight in pairs])
         if stopping_strategy not in _STOPPING:
             known = ", ".join(map(repr, _STOPPING))
             raise ValueError(f"stopping_strategy must be one of {known}: {stopping_strategy!r}")
         object.__setattr__(self, "sources", pairs)
         object.__setattr__(self, "stopping_strategy", stopping_strategy)
+
+    def __getstate__(self) -> dict[str, Any]:
+        sources = tuple((_sources.for_pickle(one), weight) for one, weight in self.sources)
+        return {**self.__dict__, "sources": sources}
 
 
 def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:
@@ -82,8 +86,10 @@ def _check_source(source: Any) -> None:
         raise TypeError("a Mix takes no other Mix: put its sources into this one, with weights")
     if isinstance(source, import_module("arrow_dlpack._loader").Loader):
         raise TypeError("a Mix takes no Loader: pass what it reads, and the Mix to one Loader")
-    if callable(source) and not hasattr(type(source), "__arrow_c_stream__"):
+    is_class = isinstance(source, type)
+    if callable(source) and not (is_class or hasattr(type(source), "__arrow_c_stream__")):
         raise TypeError(f"a Mix takes no functions, got {_kind(source)}: pass what it returns")
+    _sources.check(source, "a Mix")
 
 
 def _kind(value: Any) -> str:

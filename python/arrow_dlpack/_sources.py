@@ -5,151 +5,29 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
-import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from glob import glob, has_magic
 from importlib import import_module
 from itertools import chain
 from typing import Any
 
 from . import _core
-from ._pieces import Piece, cut, len_of, pieces_of, rows_at, rows_of
-from ._readers import Made, heads, reached, reader_of, without_views
+from ._datasets import Dataset, Source
+from ._iceberg import Iceberg, portable
+from ._readers import Made, reader_of
 
-#: Columns that pyarrow's scanners have beside those of a dataset's schema.
-_OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
-#: Formats of pyarrow.dataset by the ends of names; Parquet for others.
-_FORMATS = {".arrow": "ipc", ".feather": "ipc", ".ipc": "ipc", ".csv": "csv", ".csv.gz": "csv"}
+__all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
+
+#: Formats of pyarrow.dataset by the ends of names; Parquet where no name tells.
+_FORMATS = {
+    ".parquet": "parquet",
+    ".arrow": "ipc",
+    ".feather": "ipc",
+    ".ipc": "ipc",
+    ".csv": "csv",
+    ".csv.gz": "csv",
+}
 _READ_ONCE = ("__next__", "read_next_batch", "get_next")
-
-
-class Source:
-    """Something with rows, read from the first to the last one."""
-
-    def __init__(
-        self,
-        open_columns: Callable[[Sequence[str] | None], Any],
-        rows: int | None = None,
-        once: bool = False,
-        names: Callable[[], Sequence[str] | None] = lambda: None,
-    ) -> None:
-        self._open, self._rows, self.once, self._names = open_columns, rows, once, names
-        self._counted: dict[str, int] = {}
-
-    def rows(self, where: Any = None) -> int | None:
-        """How many rows it has; those of a filter are counted once."""
-        if where is None or self._rows is None or self.once:
-            return self._rows if where is None else None
-        if self._counted.get(str(where)) is None:
-            batches = without_views(reader_of(self._open(None)))
-            scanner = import_module("pyarrow.dataset").Scanner
-            rows = scanner.from_batches(batches, filter=where).count_rows()
-            self._counted[str(where)] = rows
-        return self._counted[str(where)]
-
-    def read(self, columns: Sequence[str] | None, where: Any = None) -> Any:
-        """Arrow data with at least these columns; `where` is a filter of pyarrow's."""
-        if where is None:
-            return reached(self._open(heads(columns, self._names)), columns)
-        batches = without_views(reader_of(self._open(None)))
-        names = heads(columns, lambda: batches.schema.names)
-        scanner = import_module("pyarrow.dataset").Scanner
-        some = scanner.from_batches(batches, filter=where, columns=names)
-        return reached(some.to_reader(), columns)
-
-    def pieces(self) -> list[Piece] | None:
-        """Its row groups, if it can read each of them alone."""
-        return None
-
-
-class Dataset(Source):
-    """A dataset of pyarrow, or of another library that has its `scanner`."""
-
-    def __init__(self, dataset: Any) -> None:
-        super().__init__(lambda columns: None)
-        self._dataset = dataset
-        self._pieces: list[Piece] | None = None
-
-    def rows(self, where: Any = None) -> int | None:
-        if not hasattr(self._dataset, "count_rows"):
-            return None
-        count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
-        return count
-
-    def read(self, columns: Sequence[str] | None, where: Any = None) -> Any:
-        if has_no_columns(self._dataset):
-            raise ValueError("the dataset has no columns: was it made of no files?")
-        options = {} if where is None else {"filter": where}
-        wanted = _of_dataset(self._dataset, columns)
-        scanner = self._dataset.scanner(columns=wanted, **options)
-        return reached(scanner.to_reader() if hasattr(scanner, "to_reader") else scanner, columns)
-
-    def pieces(self) -> list[Piece] | None:
-        if self._pieces is None and type(self._dataset).__name__ == "FileSystemDataset":
-            try:
-                fragments = list(self._dataset.get_fragments())
-            except ValueError:  # it has a filter of its own
-                return None
-            if all(hasattr(fragment, "row_groups") for fragment in fragments):
-                self._pieces = [
-                    Piece(fragment.subset(row_group_ids=[group.id]), 0, group.num_rows)
-                    for fragment in fragments
-                    for group in fragment.row_groups
-                ]
-        return self._pieces
-
-    def shuffled(self, pieces: list[Piece], seed: int) -> list[Piece]:
-        """The pieces in an order that is drawn."""
-        shuffled = list(pieces)
-        random.Random(seed).shuffle(shuffled)
-        return shuffled
-
-    def read_pieces(
-        self, columns: Sequence[str] | None, pieces: Sequence[Piece], where: Any = None
-    ) -> Any:
-        """Arrow data of these pieces, in this order; a filter is for whole row groups."""
-        pa, ours = import_module("pyarrow"), self._dataset
-        groups = [piece.group for piece in pieces]
-        make = import_module("pyarrow.dataset").FileSystemDataset
-        some = make(groups, ours.schema, ours.format, getattr(ours, "filesystem", None))
-        reader = Dataset(some).read(columns, where)
-        if where is not None:
-            return reader
-        cuts = [(piece.start, piece.stop, rows_of(piece)) for piece in pieces]
-        if all(start == 0 and stop == rows for start, stop, rows in cuts):
-            return reader
-        return pa.RecordBatchReader.from_batches(reader.schema, cut(reader, cuts))
-
-    def read_resumed(
-        self,
-        columns: Sequence[str] | None,
-        pieces: Sequence[Piece],
-        positions: Any,
-        read: int,
-    ) -> Any:
-        """The rows of the pieces at some positions, in their order, and then all from `read` on."""
-        total = sum(map(len_of, pieces))
-        rest = self.read_pieces(columns, list(pieces_of(pieces, read, total)))
-        pool = rows_at(positions, pieces, lambda one: self.read_pieces(columns, [one]).read_all())
-        batches = chain([] if pool is None else pool.to_batches(), rest)
-        return import_module("pyarrow").RecordBatchReader.from_batches(rest.schema, batches)
-
-
-def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:
-    """The columns that are to be read, None for all."""
-    if columns is None:
-        return None
-    names: Any = getattr(getattr(dataset, "schema", None), "names", None)
-    wanted = heads(list(dict.fromkeys(columns)), lambda: names)
-    if names is not None and wanted is not None:
-        _core._check_names(names, [name for name in wanted if name not in _OF_FILES])
-    return wanted
-
-
-def has_no_columns(source: Any) -> bool:
-    """Whether it is a dataset of pyarrow's that was made of nothing."""
-    has_scanner = hasattr(source, "scanner")
-    return has_scanner and getattr(getattr(source, "schema", None), "names", None) == []
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
@@ -167,30 +45,57 @@ def _of_paths(source: Any) -> Source:
     several = [source] if isinstance(source, (str, os.PathLike)) else source
     names = [os.fspath(name) for name in several]
     files: list[str] = []
-    system: Any = None
+    systems: list[Any] = []
     for name in names:
         find: Callable[[str], Sequence[str]] = glob
-        place = name
+        place, system, exists = name, None, os.path.exists
         if "://" in name:
             system, place = import_module("fsspec.core").url_to_fs(name)
-            find = system.glob
-        found = sorted(find(place)) if has_magic(place) else [place]
-        if not found:
-            raise FileNotFoundError(f"no file is called {name}")
+            find, exists = system.glob, system.exists
+        # A file may be called like a pattern.
+        found = [place] if not has_magic(place) or exists(place) else _shown(find(place))
+        if not (found and name):
+            raise FileNotFoundError(f"no file is called {name or repr(name)}")
         files += found
+        systems.append(system)
+    if any(system != systems[0] for system in systems):
+        other = next(at for at, system in enumerate(systems) if system != systems[0])
+        raise ValueError(
+            f"one Loader reads from one file system: {names[0]} is in another one than "
+            f"{names[other]}, and a Mix takes both"
+        )
     one = files[0] if len(files) == 1 else None
     dataset = import_module("pyarrow.dataset").dataset
-    options = {"format": _format(files[0], system), "partitioning": "hive", "filesystem": system}
-    return Dataset(dataset(files if one is None else one, **options))
+    options = {"format": _format(files, systems[0]), "partitioning": "hive"}
+    return Dataset(dataset(files if one is None else one, filesystem=systems[0], **options))
 
 
-def _format(name: str, system: Any) -> str:
-    """By the end of the name; that of the first file, if it is a folder."""
-    if system is None and os.path.isdir(name):
-        name = next((file for _, _, files in sorted(os.walk(name)) for file in sorted(files)), "")
-    elif system is not None and system.isdir(name):
-        name = next(iter(sorted(system.find(name))), "")
-    return next((form for end, form in _FORMATS.items() if name.endswith(end)), "parquet")
+def _shown(names: Iterable[str]) -> list[str]:
+    """In their order, but for those that jobs leave beside their files, such as _SUCCESS."""
+    return sorted(name for name in names if not os.path.basename(name).startswith(("_", ".")))
+
+
+def _format(names: Sequence[str], system: Any) -> str:
+    """By the ends of the names of all files, those in folders too."""
+    files: list[str] = []
+    for name in names:
+        if system is None and os.path.isdir(name):
+            files += _shown(os.path.join(at, file) for at, _, own in os.walk(name) for file in own)
+        elif system is not None and system.isdir(name):
+            files += _shown(system.find(name))
+        else:
+            files.append(name)
+    found: dict[str, str] = {}
+    for file in files:
+        end = next((end for end in _FORMATS if file.lower().endswith(end)), None)
+        if end is not None:
+            found.setdefault(_FORMATS[end], file)
+    if len(found) > 1:
+        raise ValueError(
+            f"files of one format are read together, and there are {' and '.join(found.values())}: "
+            "a Mix takes both"
+        )
+    return next(iter(found), "parquet")
 
 
 def _of_stream(source: Any) -> Source:
@@ -203,6 +108,11 @@ def _of_stream(source: Any) -> Source:
 
 def _of_cursor(cursor: Any) -> Source:
     return Source(lambda columns: cursor.fetch_record_batch(), once=True)
+
+
+def _of_duckdb(connection: Any) -> Source:
+    """The result of a connection's last query."""
+    return Source(lambda columns: connection.to_arrow_reader(), once=True)
 
 
 def _of_parquet_file(file: Any) -> Source:
@@ -234,7 +144,17 @@ def _of_hugging_face(dataset: Any) -> Source:
             f'dataset["{next(iter(dataset), "train")}"]'
         )
 
+    form = getattr(dataset, "format", {})
+    if form.get("type") == "custom":
+        raise TypeError(
+            "this Dataset has a transform, which makes Python's objects and no Arrow data: pass "
+            "dataset.with_format(None), and transform= to the Loader"
+        )
+    own = form.get("columns", [])
+
     def read(columns: Sequence[str] | None) -> Any:
+        if columns is None and 0 < len(own) < len(dataset.column_names):
+            columns = own
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
         return _together(some.with_format("arrow").iter(batch_size=1000))
 
@@ -275,18 +195,24 @@ def _is_arrow(source: Any) -> bool:
     return hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
 
 
+_is_scan = _has("plan_files", "to_arrow_batch_reader")
+_is_iceberg = _has("scan", "metadata_location")
+
 #: What tells a kind of source, and what opens it; the first row that fits counts.
 TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
     (_is_path, _of_paths),
     (_has("with_format", "select_columns"), _of_hugging_face),  # datasets, of both kinds
     (_has("to_pyarrow_dataset"), lambda table: Dataset(table.to_pyarrow_dataset())),  # Delta Lake
     (_is_arrow, _of_stream),  # tables, readers, frames, results of queries
-    (_has("fetch_record_batch"), _of_cursor),  # ADBC, connections of DuckDB
+    (_has("fetch_record_batch"), _of_cursor),  # ADBC
+    (_has("to_arrow_reader", "execute"), _of_duckdb),  # its connections; relations are above
     (_has("scanner"), Dataset),  # pyarrow, Lance
     (
         _has("to_reader"),
         lambda scanner: Source(lambda _: scanner.to_reader()),
     ),  # pyarrow's scanners
+    (_is_scan, Iceberg),
+    (_is_iceberg, lambda table: Iceberg(table.scan())),
     (_has("to_arrow_batch_reader"), lambda scan: Source(lambda _: scan.to_arrow_batch_reader())),
     (_has("iter_batches", "schema_arrow"), _of_parquet_file),
     (_has("collect_batches", "collect_schema"), _of_lazy_frame),
@@ -300,6 +226,44 @@ def source_of(data: Any) -> Source:
         if tells(data):
             return opens(data)
     return _of_stream(data)
+
+
+def check(data: Any, who: str) -> None:
+    """Refuses what is no source, before anyone reads it."""
+    is_class = isinstance(data, type)
+    if any(tells(data) for tells, _ in TABLE) != is_class:
+        return
+    got = "None" if data is None else type(data).__name__
+    got = f"the class {data.__name__}: pass an object of it" if is_class else got + _way_out(data)
+    raise TypeError(
+        f"{who} takes a path, a table, a frame, a dataset, the result of a query, or a list or an "
+        f"iterator of batches, got {got}"
+    )
+
+
+def _way_out(data: Any) -> str:
+    """How to make a source of it."""
+    if isinstance(data, (list, tuple)) and not all(isinstance(row, Mapping) for row in data):
+        is_path = isinstance(data[0], (str, os.PathLike))
+        one_tells = _is_path if is_path else _is_arrow
+        at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
+        return f", whose item {at} is no {'path' if is_path else 'table'}: {other!r:.50}"
+    ways = [
+        (data is None, "is there a return missing?"),
+        (isinstance(data, bytes), "os.fsdecode(x) makes a path of it"),
+        (isinstance(data, list), "pyarrow.Table.from_pylist(x) makes a table of rows"),
+        (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
+        (
+            hasattr(data, "__dlpack__") or hasattr(data, "__array__"),
+            'arrow_dlpack.record_batch({"x": x}) makes a table of it',
+        ),
+    ]
+    return next((f": {way}" for is_it, way in ways if is_it), "")
+
+
+def for_pickle(data: Any) -> Any:
+    """What stands for a source in another process."""
+    return portable(data) if _is_scan(data) or _is_iceberg(data) else data
 
 
 def is_read_once(source: Any) -> bool:

@@ -1,8 +1,10 @@
 """What a column, or the size of a batch, may be asked to become: arguments of ``Loader``."""
 
+import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 from .typing import Dtype, Nulls
@@ -82,8 +84,9 @@ class Categories:
     """Texts, dictionaries or other values as codes: the position of each in `words`.
 
     words: in the order of their codes; None to read the column once before the first epoch, and to
-    number its values in sorted order. The same words give the same codes in all processes, and
-    ``loader.categories`` has those that were read, for another loader.
+    number its values in sorted order, NaN last. The same words give the same codes in all
+    processes, and ``loader.categories`` has those that were read, for another loader. Both zeros
+    have one code, and so have all NaNs. A word that the column cannot hold is an error.
     unknown: the code of a value that is not among the words; None refuses it. It may be the code
     of a word that is there for them: ``Categories(["<unk>", "cat", "dog"], unknown=0)``.
     nulls: what becomes of nulls: a code, "mask", or "error" to refuse them. None: as in Loader,
@@ -105,7 +108,7 @@ class Categories:
     ) -> None:
         if isinstance(words, str):
             raise TypeError(f"words must be a list of words, got {words!r}")
-        known = None if words is None else tuple(words)
+        known = None if words is None else tuple(map(_word, words))
         if known is not None and (None in known or len(set(known)) < len(known)):
             raise ValueError(
                 "words must differ, and a null is none: nulls= says what becomes of it"
@@ -159,6 +162,19 @@ class ByTokens:
 
     def __post_init__(self) -> None:
         integer("budget", self.budget, 1)
+
+
+def _word(word: Any) -> Any:
+    """A word of pyarrow's as Python has it, and one NaN, which would not equal another."""
+    word = word.as_py() if hasattr(word, "as_py") else word
+    if not isinstance(word, Hashable):
+        raise TypeError(f"words must be texts, numbers or other single values, got {word!r}")
+    return math.nan if is_nan(word) else word
+
+
+def is_nan(word: Any) -> bool:
+    """Whether it is a number, and not even itself."""
+    return isinstance(word, Real) and bool(word != word)  # noqa: PLR0124
 
 
 Wish: TypeAlias = Pad | Dense | AsArrow | Cast | Categories

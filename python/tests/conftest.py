@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 # Before anyone imports them. 64-bit numbers are half of what we test; tensorflow is talkative;
@@ -43,10 +44,24 @@ class LeftOut(ModuleType):
         return self  # in a table at the head of a module
 
 
+class Submodules:
+    """Finds every module of a library that was left out: ``import library.part``."""
+
+    def find_spec(self, name, path=None, target=None):
+        is_of_one = name.partition(".")[0] in LEFT_OUT
+        return ModuleSpec(name, self, is_package=True) if is_of_one else None
+
+    def create_module(self, spec):
+        return LeftOut(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
 # Libraries that are not installed, by commas; without this a test that needs one fails. Processes
 # that tests start have it too, if they import this file.
 LEFT_OUT = [name for name in os.environ.get("LEFT_OUT", "").split(",") if name]
-sys.modules.update((name, LeftOut(name)) for name in LEFT_OUT)
+sys.meta_path.insert(0, Submodules())
 
 
 def environment(*folders):

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Loader, iter_batches
+from arrow_dlpack import Loader, Mix, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
@@ -57,14 +57,14 @@ def delta_table(folder):
     return deltalake.DeltaTable(str(folder / "delta"))
 
 
-def iceberg_scan(folder):
+def iceberg_table(folder):
     (folder / "iceberg").mkdir(exist_ok=True)
     where = {"uri": "sqlite:///:memory:", "warehouse": f"file://{folder}/iceberg"}
     catalog = SqlCatalog("test", **where)
     catalog.create_namespace("db")
     table = catalog.create_table("db.rows", schema=TABLE.schema)
     table.append(TABLE)  # of several appends a scan has the last one first
-    return table.scan()
+    return table
 
 
 def cursor(folder):
@@ -109,11 +109,17 @@ SOURCES = {
         False,
         True,
     ),
+    "duckdb connection": (
+        lambda folder: duckdb.connect().execute(f"from '{folder}/parquet/*.parquet' order by y"),
+        False,
+        False,
+    ),
     "datasets": (lambda folder: datasets.Dataset(TABLE), True, True),
     "datasets, streamed": (streamed, False, True),
     "lance": (lance_dataset, True, True),
     "deltalake": (delta_table, True, True),
-    "iceberg": (iceberg_scan, False, True),
+    "iceberg": (iceberg_table, True, True),
+    "iceberg scan": (lambda folder: iceberg_table(folder).scan(), True, True),
     "adbc": (cursor, False, False),
 }
 
@@ -196,7 +202,16 @@ def test_row_groups_of_a_sorted_file_are_shuffled(folder):
 
 
 @pytest.mark.parametrize(
-    "name", ["folder", "pyarrow dataset", "datasets", "lance", "polars LazyFrame"]
+    "name",
+    [
+        "folder",
+        "pyarrow dataset",
+        "datasets",
+        "lance",
+        "polars LazyFrame",
+        "iceberg",
+        "iceberg scan",
+    ],
 )
 def test_spawned_workers_open_them(name, folder):
     dataset = BatchDataset(SOURCES[name][0](folder), columns=["y"], batch_size=64)
@@ -214,10 +229,75 @@ def test_what_is_not_there_is_named(tmp_path):
         iter(Loader(TABLE, columns=["z"]))
 
 
+@pytest.mark.parametrize("form", ["folder", "pattern", "URL"])
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_what_jobs_leave_beside_their_files_is_not_read(form, kind, folder, tmp_path):
+    place = tmp_path / "job"
+    place.mkdir()
+    rows = (folder / kind / f"0.{kind}").read_bytes()
+    for name, data in ("_SUCCESS", b""), (".crc", b"?"), ("_log", b"?"), (f"p.{kind}", rows):
+        (place / name).write_bytes(data)
+    source = {"folder": place, "pattern": f"{place}/*", "URL": f"file://{place}"}[form]
+    assert y_of(Loader(source, columns=["y"], batch_size=ROWS)) == [list(range(125))]
+
+
+def test_a_file_may_be_called_like_a_pattern(folder, tmp_path):
+    for name in "a[1].parquet", "b*.parquet":
+        (tmp_path / name).write_bytes((folder / "parquet/0.parquet").read_bytes())
+        for source in tmp_path / name, [str(tmp_path / name)], f"file://{tmp_path / name}":
+            assert len(Loader(source, batch_size=125)) == 1
+
+
+def test_files_that_are_not_read_together_are_named(folder):
+    parquet, arrow = folder / "parquet" / "0.parquet", folder / "arrow" / "0.arrow"
+    for source in [parquet, arrow], str(folder):
+        with pytest.raises(ValueError, match=r"files of one format .*\.(arrow|csv|parquet): a Mix"):
+            iter(Loader(source))
+    with pytest.raises(ValueError, match=r"from one file system: memory:.*/0.parquet.*a Mix takes"):
+        iter(Loader([in_memory(folder), parquet]))
+    mix = Mix([(parquet, 1), (arrow, 1)])
+    assert sum(map(len, y_of(Loader(mix, columns=["y"], batch_size=50)))) == 250
+    with pytest.raises(FileNotFoundError, match="no file is called ''"):
+        iter(Loader(""))
+
+
+def test_formats_of_hugging_face_are_honoured():
+    rows = datasets.Dataset(TABLE)
+    (batch,) = Loader(rows.with_format("torch", columns=["y", "x"]), batch_size=ROWS)
+    assert sorted(batch) == ["x", "y"]
+    with pytest.raises(TypeError, match="has a transform.*with_format.None., and transform= to"):
+        iter(Loader(rows.with_transform(lambda row: row), columns=["y"]))
+
+
+NO_SOURCES = {
+    "5": (5, "int$"),
+    "none": (None, "None: is there a return missing"),
+    "a module": (pq, "module$"),
+    "an array": (np.ones(3), r"ndarray: arrow_dlpack.record_batch\(\{.x.: x\}\) makes a table"),
+    "a dict": ({"y": [1]}, r"dict: pyarrow.table\(x\) makes a table of columns"),
+    "rows": ([{"y": 1}], r"list: pyarrow.Table.from_pylist\(x\) makes a table"),
+    "bytes": (b"rows.parquet", r"bytes: os.fsdecode\(x\) makes a path"),
+    "a path and a number": (["a", 1], "list, whose item 1 is no path: 1$"),
+    "a table and a number": ([TABLE, 1], "list, whose item 1 is no table: 1$"),
+    "a class": (pa.Table, "the class Table: pass an object of it"),
+}
+
+
+@pytest.mark.parametrize("name", NO_SOURCES)
+def test_what_is_no_source_is_refused_at_once(name):
+    source, words = NO_SOURCES[name]
+    takes = (
+        "takes a path, a table, a frame, a dataset, the result of a query, or a list or an itera"
+    )
+    for who, make in ("Loader", Loader), ("Mix", lambda source: Mix([(source, 1)])):
+        with pytest.raises(TypeError, match=f"^a {who} {takes}.*, got .*{words}"):
+            make(source)
+
+
 @pytest.mark.parametrize(
     "source",
-    [(x for x in [1]), [pa.array([1])], ["a", 1], iter(["a"])],
-    ids=["a generator", "arrays", "a name", "names"],
+    [(x for x in [1]), [pa.array([1])], iter(["a"])],
+    ids=["a generator", "arrays", "names"],
 )
 def test_what_is_no_batch_is_named(source):
     with pytest.raises((TypeError, FileNotFoundError), match="table or|expected an Arrow"):

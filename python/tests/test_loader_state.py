@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import ByLength, Loader
-from arrow_dlpack._sources import Dataset
+from arrow_dlpack._datasets import Dataset
 from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE
 from test_loader import CONTEXT

@@ -1,0 +1,188 @@
+"""`Categories` of values of any type: a code means one thing, and Ctrl-C ends a scan."""
+
+import datetime
+import decimal
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_dlpack import Categories, Loader
+
+OTHER_NAN = np.frombuffer(b"\x01\0\0\0\0\0\xf8\xff")[0]
+DAY, NOON = datetime.date(2020, 5, 1), datetime.datetime(2020, 5, 1, 12)
+UTC = datetime.UTC
+ZONED = pa.timestamp("us", "Europe/Berlin")
+
+
+def codes_of(column, words=None, **options):
+    wish = Categories(words, **options)
+    loader = Loader(pa.table({"w": column}), columns={"w": wish}, nulls=-9, batch_size=10**6)
+    (batch,) = loader
+    return np.asarray(batch["w"]).tolist()
+
+
+def floats(kind):
+    values = [0.0, -0.0, math.nan, -math.nan, OTHER_NAN, None, 1.5]
+    if kind == "float16":
+        values = [None if value is None else np.float16(value) for value in values]
+    return pa.array(values, kind)
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("form", ["plain", "dictionary"])
+def test_both_zeros_have_one_code_and_so_have_all_nans(kind, form):
+    column = floats(kind)
+    column = column if form == "plain" else pa.chunked_array([column]).dictionary_encode()
+    assert codes_of(column) == [0, 0, 2, 2, 2, -9, 1]
+    assert codes_of(column, [OTHER_NAN, -0.0, 1.5]) == [1, 1, 0, 0, 0, -9, 2]
+    loader = Loader(pa.table({"w": column}), columns={"w": Categories()})
+    assert loader.categories["w"][:2] == (0.0, 1.5)
+    assert math.isnan(loader.categories["w"][2])
+    for twice in [0.0, -0.0], [math.nan, OTHER_NAN]:
+        with pytest.raises(ValueError, match="words must differ"):
+            Categories(twice)
+
+
+def test_one_nan_is_told_in_many_chunks():
+    column = pa.chunked_array([floats("float64")] * 3)
+    assert codes_of(column) == [0, 0, 2, 2, 2, -9, 1] * 3
+
+
+VALUES = {
+    "bools": ([True, False], pa.bool_()),
+    "binaries": ([b"b", b"a"], pa.binary()),
+    "fixed binaries": ([b"b", b"a"], pa.binary(1)),
+    "decimals": ([decimal.Decimal("1.50"), decimal.Decimal(-1)], pa.decimal128(5, 2)),
+    "dates": ([DAY, datetime.date(2019, 1, 1)], pa.date32()),
+    "times": ([datetime.time(5), datetime.time(1)], pa.time64("us")),
+    "durations": ([datetime.timedelta(2), datetime.timedelta(1)], pa.duration("s")),
+    "timestamps": ([NOON, datetime.datetime(2019, 1, 1)], pa.timestamp("ms")),
+    "zoned": ([NOON.replace(tzinfo=UTC), datetime.datetime(2019, 1, 1, tzinfo=UTC)], ZONED),
+    "nanoseconds": (list(np.array(["2020-01-01T01", "2019-01-01"], "M8[ns]")), pa.timestamp("ns")),
+    "NumPy's integers": (list(np.array([7, 3], "u1")), pa.int64()),
+    "NumPy's floats": (list(np.array([0.7, 0.3], "f4")), pa.float32()),
+    "NumPy's texts": (np.array(["b", "a"]), pa.string_view()),
+    "pyarrow's scalars": (pa.array(["b", "a"], pa.large_string()), pa.large_string()),
+    "dictionary": (["b", "a"], pa.dictionary(pa.int8(), pa.string())),
+}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_of_any_type_have_the_codes_of_their_words(name):
+    words, kind = VALUES[name]
+    column = pa.array([*words, None, words[0]], kind)
+    assert codes_of(column, words) == [0, 1, -9, 0]
+    assert codes_of(column) == [1, 0, -9, 1]
+    assert codes_of(column, words[1:], unknown=5) == [5, 0, -9, 5]
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        (1.5, pa.int64()),
+        ("1", pa.int64()),
+        (True, pa.int64()),
+        (300, pa.uint8()),
+        (2**70, pa.int64()),
+        (math.nan, pa.int64()),
+        (1, pa.string()),
+        (1, pa.bool_()),
+        (b"long", pa.binary(2)),
+        (decimal.Decimal("1.55"), pa.decimal128(5, 1)),
+        (1.5, pa.decimal128(5, 1)),
+        (NOON, pa.date32()),
+        (5, pa.timestamp("s")),
+        (NOON.replace(microsecond=7), pa.timestamp("ms")),
+        (NOON, ZONED),
+        (NOON.replace(tzinfo=UTC), pa.timestamp("us")),
+        ((1, 2), pa.list_(pa.int64())),
+    ],
+    ids=str,
+)
+def test_a_word_that_the_column_cannot_hold_is_named(word, kind):
+    """pyarrow would cut some of them, such as 1.5 to 1, and a moment to its date."""
+    with pytest.raises(ValueError) as raised:  # noqa: PT011
+        codes_of(pa.array([None], kind), [word])
+    assert str(raised.value) == (
+        f'column "w" is {kind}, which cannot hold the word {word!r} of its Categories'
+    )
+
+
+def test_words_that_are_one_value_of_the_column_are_named():
+    for words, kind in ([0.1, np.float32(0.1)], pa.float32()), (["a", b"a"], pa.string()):
+        with pytest.raises(ValueError, match="in which the words .* and .* are one value"):
+            codes_of(pa.array([None], kind), words)
+    with pytest.raises(TypeError, match=r"words must be texts, .*, got \[1\]"):
+        Categories([[1]])
+
+
+@pytest.mark.parametrize("words", [None, ["a"]])
+def test_a_column_without_single_values_is_named(words):
+    column = pa.array([{"a": 1}])
+    with pytest.raises(
+        (TypeError, ValueError), match=r'column "w" is struct<a: int64>, (and|which)'
+    ):
+        codes_of(column, words)
+
+
+def test_words_of_a_dictionary_that_no_row_has_are_not_missed():
+    column = pa.DictionaryArray.from_arrays(pa.array([1, None, 1]), pa.array(["x", "a"]))
+    assert codes_of(column, ["a"]) == [0, -9, 0]
+    assert codes_of(column) == [0, -9, 0]
+
+
+@pytest.mark.parametrize("form", ["texts", "dictionary", "floats"])
+def test_a_long_column_has_the_codes_of_its_rows(form):
+    """Of a chunk of many rows some are encoded at a time."""
+    numbers = np.random.default_rng(0).integers(0, 90_000, 300_001)
+    column = pa.array(numbers, mask=numbers % 7 == 0)[3:]
+    column = column.cast("float64" if form == "floats" else "string")
+    column = column.dictionary_encode() if form == "dictionary" else column
+    loader = Loader(pa.table({"w": column}), columns={"w": Categories()}, nulls=-9)
+    words = loader.categories["w"]
+    assert len(words) == len(set(words)) == len(set(numbers[3:][numbers[3:] % 7 != 0]))
+    (batch,) = loader
+    found = [None if code == -9 else words[code] for code in np.asarray(batch["w"]).tolist()]
+    assert found == column.to_pylist()
+
+
+LONG = {
+    "a scan": "lambda: Loader(table, columns={'w': Categories()}).categories",
+    "codes": "lambda: list(Loader(table, columns={'w': Categories(range(50))}))",
+    "a scan of a dictionary": "lambda: Loader(table, columns={'d': Categories()}).categories",
+    "codes of a dictionary": "lambda: list(Loader(table, columns={'d': Categories(range(50))}))",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "kill"), reason="sends a signal")
+@pytest.mark.parametrize("work", LONG.values(), ids=LONG)
+def test_ctrl_c_ends_a_long_chunk(work):
+    """Within 0.2 s; here in a second, because the machine may have other work."""
+    code = (
+        "import os, signal, sys, threading, time\n"
+        "import numpy as np, pyarrow as pa\n"
+        "from arrow_dlpack import Categories, Loader\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "numbers = np.tile(np.arange(50, dtype='int32'), 2_000_000)\n"
+        "plain = pa.array(numbers)\n"
+        "coded = pa.DictionaryArray.from_arrays(plain, pa.array(range(50)))\n"
+        "table = pa.table({'w': plain, 'd': coded})\n"
+        f"work = {work}\n"
+        "def interrupt():\n"
+        "    time.sleep(0.05)\n"
+        "    sent.append(time.perf_counter())\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "sent = []\n"
+        "threading.Thread(target=interrupt).start()\n"
+        "try:\n"
+        "    work()\n"
+        "except KeyboardInterrupt:\n"
+        "    print(time.perf_counter() - sent[0])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout, done.stderr
+    assert float(done.stdout) < 1
