@@ -1,6 +1,6 @@
 //! What a long conversion asks its caller between two blocks: whether to end early, and how many threads it may use.
 
-use std::{cell::Cell, num::NonZero, sync::OnceLock, thread};
+use std::{cell::Cell, env, num::NonZero, sync::OnceLock, thread};
 
 use crate::Error;
 
@@ -70,14 +70,40 @@ pub(crate) fn threads() -> NonZero<usize> {
     threads.unwrap_or_else(of_the_machine)
 }
 
-/// The number of threads that the machine runs at once. Asking reads the limits of control groups, which takes 34 µs: an
-/// eighth of the conversion of 8 MB.
+/// The number of threads that the machine runs at once, or that `OMP_NUM_THREADS` allows, as PyTorch, OpenBLAS and pyarrow
+/// have it: torchrun sets it to 1 for each of its processes. Asking the machine reads the limits of control groups, which
+/// takes 34 µs: an eighth of the conversion of 8 MB.
 fn of_the_machine() -> NonZero<usize> {
     static FOUND: OnceLock<NonZero<usize>> = OnceLock::new();
-    *FOUND.get_or_init(|| thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN))
+    *FOUND.get_or_init(|| {
+        let most = thread::available_parallelism().unwrap_or(NonZero::<usize>::MIN);
+        env::var("OMP_NUM_THREADS")
+            .ok()
+            .and_then(|asked| allowed(&asked))
+            .map_or(most, |asked| most.min(asked))
+    })
+}
+
+/// The number in `OMP_NUM_THREADS`, of which a list has one for each level of nesting; `None` for what is no number.
+fn allowed(asked: &str) -> Option<NonZero<usize>> {
+    asked.split(',').next()?.trim().parse().ok()
 }
 
 /// Puts a task in place of the one before. A thread that is ending has none.
 fn put(task: Option<Task>) -> Option<Task> {
     TASK.try_with(|current| current.replace(task)).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_number_of_omp_num_threads_counts() {
+        let number = |asked| allowed(asked).map(NonZero::get);
+        assert_eq!(
+            [number("3"), number(" 2 ,1"), number("0"), number(""), number("many")],
+            [Some(3), Some(2), None, None, None]
+        );
+    }
 }

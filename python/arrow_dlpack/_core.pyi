@@ -458,7 +458,8 @@ def to_tensor(
     max_length: with pad, the length of all rows, of which longer ones lose their last values; None for that of
     the longest row.
     threads: how many threads may share the work of a copy, which pays from a few megabytes on; None for as many as
-    the machine runs at once, and one in a process that multiprocessing has started, such as a DataLoader's worker.
+    the machine runs at once, or as OMP_NUM_THREADS allows, and one in a process that multiprocessing has started,
+    such as a DataLoader's worker.
     framework: "torch", "jax", "numpy", or a function that takes a Tensor and returns another library's, for such tensors
     in place of Tensor.
     writable: True copies, so that the tensors may be written to. False shares the source's memory where it can; do not

@@ -19,6 +19,8 @@ use crate::{
 pub(super) struct Converter {
     /// The columns that are read; the label is the last one.
     pub(super) schema: SchemaRef,
+    /// These without the label.
+    pub(super) features: SchemaRef,
     /// The dictionaries of the coded columns.
     pub(super) coded: Vec<Option<Arc<Coded>>>,
     /// Whether errors name the columns.
@@ -193,12 +195,14 @@ impl Converter {
             }
             export::prepare((&pieces[..], &*pieces[0].schema()), options)
         } else if self.has_label {
-            let features: Vec<usize> = (0..width).collect();
-            let (pieces, schema) = checked(|| {
-                let pieces = pieces.iter().map(|piece| piece.project(&features));
-                Ok((pieces.collect::<Result<Vec<_>, _>>()?, self.schema.project(&features)?))
-            })?;
-            export::prepare((&pieces[..], &schema), options)
+            let features = |piece: &RecordBatch| {
+                let (schema, columns) =
+                    (Arc::clone(&self.features), piece.columns()[..width].to_vec());
+                let rows = RecordBatchOptions::new().with_row_count(Some(piece.num_rows()));
+                RecordBatch::try_new_with_options(schema, columns, &rows)
+            };
+            let pieces = checked(|| pieces.iter().map(features).collect::<Result<Vec<_>, _>>())?;
+            export::prepare((&pieces[..], &*self.features), options)
         } else {
             export::prepare((pieces, &*self.schema), options)
         };

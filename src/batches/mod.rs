@@ -176,6 +176,7 @@ impl Batches {
         }
         let schema = Arc::new(Schema::new(fields));
         let converter = Converter {
+            features: Schema::new(schema.fields()[..width].to_vec()).into(),
             schema: Arc::clone(&schema),
             coded: coded.clone(),
             is_table,

@@ -34,7 +34,8 @@ pub struct ExportOptions {
     /// Memory order of a table's matrix.
     pub order: Order,
     /// How many threads may share the work where more than one pays, which is from a few megabytes on; `None` for as
-    /// many as the machine runs at once ([`std::thread::available_parallelism`]).
+    /// many as the machine runs at once ([`std::thread::available_parallelism`]), or as the environment variable
+    /// `OMP_NUM_THREADS` allows, if these are fewer.
     pub threads: Option<NonZero<usize>>,
 }
 
