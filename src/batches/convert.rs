@@ -17,13 +17,14 @@ use crate::{
 
 /// The conversion of rows to a batch.
 pub(super) struct Converter {
-    /// The columns that are read; the label is the last one.
+    /// The columns that are read; the labels are the last ones.
     pub(super) schema: SchemaRef,
     /// The dictionaries of the coded columns.
     pub(super) coded: Vec<Option<Arc<Coded>>>,
     /// Whether errors name the columns.
     pub(super) is_table: bool,
-    pub(super) has_label: bool,
+    /// How many labels there are.
+    pub(super) labels: usize,
     pub(super) as_matrix: bool,
     /// Of dense lists in a matrix: the length of all rows so far.
     pub(super) lengths: Vec<OnceLock<usize>>,
@@ -95,7 +96,7 @@ impl Converter {
     pub(super) fn batch(&self, pieces: Vec<RecordBatch>) -> Result<Batch, Error> {
         let rows = pieces.iter().map(RecordBatch::num_rows).sum();
         let fields = self.schema.fields();
-        let width = fields.len() - usize::from(self.has_label);
+        let width = fields.len() - self.labels;
         let (mut refusals, mut planned) = (Refusals::default(), Vec::with_capacity(fields.len()));
         let mut matrix = None;
         if self.as_matrix {
@@ -116,9 +117,9 @@ impl Converter {
         for planned in planned {
             made.push(planned.make(self.is_table)?);
         }
-        let label = if self.has_label { made.pop() } else { None };
+        let labels = made.split_off(made.len() - self.labels);
         let features = matrix.map_or(Features::Columns(made), Features::Matrix);
-        Ok(Batch { features, label, rows })
+        Ok(Batch { features, labels, rows })
     }
 
     fn column(&self, pieces: &[RecordBatch], index: usize) -> Result<Planned, Error> {
@@ -174,7 +175,7 @@ impl Converter {
                 pieces = read()?;
             }
             export::prepare((&pieces[..], &*pieces[0].schema()), options)
-        } else if self.has_label {
+        } else if self.labels > 0 {
             let features: Vec<usize> = (0..width).collect();
             let (pieces, schema) = checked(|| {
                 let pieces = pieces.iter().map(|piece| piece.project(&features));
