@@ -196,6 +196,21 @@ fn a_label_keeps_its_type_where_nulls_become_nan() {
 }
 
 #[test]
+fn several_labels_come_in_their_order_and_each_keeps_its_type() {
+    let nan = ExportOptions::default().with_nulls(NullPolicy::Nan);
+    let options = BatchOptions::default().with_export(nan).with_label("pair").with_label("x");
+    let batch = open(&options.clone().with_columns(["x"])).unwrap().next().unwrap().unwrap();
+    let Features::Columns(features) = &batch.features else { panic!("columns") };
+    assert!(features.is_empty());
+    let names = batch.labels.iter().map(|label| label.field().unwrap().name().as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["pair", "x"]);
+    assert_eq!(batch.labels[1].tensor().unwrap().values.dtype(), DLDataType::INT64);
+    assert!(matches!(batch.label(), Some(BatchColumn::Ragged(..))));
+    let twice = open(&options.with_label("pair")).unwrap_err();
+    assert_eq!(twice, Error::InvalidOptions("a label is named twice"));
+}
+
+#[test]
 fn rows_are_handed_on_without_a_copy_where_they_are_of_one_chunk() {
     let options = BatchOptions::default()
         .with_columns(["name"])

@@ -252,6 +252,11 @@ impl BatchOptions {
             {
                 "the columns of a matrix have no dtypes of their own, and of the forms only the dense one"
             }
+            Self { labels, .. }
+                if (1..labels.len()).any(|at| labels[..at].contains(&labels[at])) =>
+            {
+                "a label is named twice"
+            }
             _ if index >= count => "the index of a shard is below the count of shards",
             _ => return Ok(()),
         }))
