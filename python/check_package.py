@@ -29,7 +29,6 @@ EXPECTED = [
     "_frameworks.py",
     "_html.py",
     "_loader.py",
-    "_one_pass.py",
     "_options.py",
     "_pieces.py",
     "_settings.py",

@@ -384,7 +384,7 @@ fn the_label_is_none_of_the_features_and_columns_come_in_their_order() {
     };
     let one = |options: &BatchOptions| open(vec![batch.clone()], options).next().unwrap().unwrap();
     let label = |batch: &Batch| {
-        batch.label.as_ref().unwrap().tensor().unwrap().values.as_slice::<i64>().unwrap().to_vec()
+        batch.label().unwrap().tensor().unwrap().values.as_slice::<i64>().unwrap().to_vec()
     };
     let all = one(&options);
     assert_eq!((names(&all), label(&all)), (vec!["a".into(), "b".into(), "d".into()], vec![7, 8]));
@@ -413,7 +413,7 @@ fn an_index_of_pandas_is_no_feature_unless_it_is_asked_for() {
     let one = |options: &BatchOptions| open(vec![batch.clone()], options).next().unwrap().unwrap();
     assert!(one(&BatchOptions::default()).column("day").is_none());
     assert!(one(&BatchOptions::default().with_columns(["day"])).column("day").is_some());
-    assert!(one(&BatchOptions::default().with_label("day")).label.is_some());
+    assert!(one(&BatchOptions::default().with_label("day")).label().is_some());
 }
 
 #[test]
@@ -517,7 +517,7 @@ fn nulls_are_refused_filled_or_masked() {
         .map(|batch| {
             (
                 is_valid(batch.tensor("x").unwrap()),
-                is_valid(batch.label.as_ref().unwrap().tensor().unwrap()),
+                is_valid(batch.label().unwrap().tensor().unwrap()),
             )
         })
         .collect();

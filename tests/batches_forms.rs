@@ -120,7 +120,7 @@ fn a_padded_column_has_a_width_and_a_dtype_of_its_own_and_so_has_the_label() {
     assert_eq!(padded.lengths.as_slice::<i64>(), Some(&[0, 1, 2, 2][..]));
     assert_eq!(field.name(), "tokens");
     assert_eq!(batch.tensor("x").unwrap().values.dtype(), DLDataType::INT32);
-    let Some(BatchColumn::Ragged(label, _)) = &batch.label else { panic!("ragged") };
+    let Some(BatchColumn::Ragged(label, _)) = batch.label() else { panic!("ragged") };
     assert_eq!(label.values.dtype(), DLDataType::INT64);
 
     let matrix = BatchOptions::default()
@@ -130,7 +130,7 @@ fn a_padded_column_has_a_width_and_a_dtype_of_its_own_and_so_has_the_label() {
         .with_column("tokens", of(Form::Pad(pad)));
     let batch = open(&matrix).unwrap().next().unwrap().unwrap();
     assert!(matches!(&batch.features, Features::Matrix(_)));
-    assert!(matches!(&batch.label, Some(BatchColumn::Padded(..))));
+    assert!(matches!(batch.label(), Some(BatchColumn::Padded(..))));
     let error = open(&matrix.with_column("x", of(Form::Tensor))).unwrap_err();
     assert!(matches!(error, Error::InvalidOptions(_)), "{error}");
 }
@@ -186,13 +186,28 @@ fn a_label_keeps_its_type_where_nulls_become_nan() {
         open(&options.with_columns(["x", "pair"])).unwrap().next().unwrap().unwrap()
     };
     let batch = label_of("x", None);
-    assert_eq!(batch.label.unwrap().tensor().unwrap().values.dtype(), DLDataType::INT64);
+    assert_eq!(batch.label().unwrap().tensor().unwrap().values.dtype(), DLDataType::INT64);
     let batch = label_of("x", Some(NullPolicy::Nan));
-    assert_eq!(batch.label.unwrap().tensor().unwrap().values.dtype(), DLDataType::FLOAT64);
+    assert_eq!(batch.label().unwrap().tensor().unwrap().values.dtype(), DLDataType::FLOAT64);
     let batch = label_of("pair", None);
-    let Some(BatchColumn::Ragged(label, _)) = &batch.label else { panic!("ragged") };
+    let Some(BatchColumn::Ragged(label, _)) = batch.label() else { panic!("ragged") };
     assert_eq!(label.values.dtype(), DLDataType::INT64);
     assert_eq!(batch.tensor("x").unwrap().values.dtype(), DLDataType::FLOAT64);
+}
+
+#[test]
+fn several_labels_come_in_their_order_and_each_keeps_its_type() {
+    let nan = ExportOptions::default().with_nulls(NullPolicy::Nan);
+    let options = BatchOptions::default().with_export(nan).with_label("pair").with_label("x");
+    let batch = open(&options.clone().with_columns(["x"])).unwrap().next().unwrap().unwrap();
+    let Features::Columns(features) = &batch.features else { panic!("columns") };
+    assert!(features.is_empty());
+    let names = batch.labels.iter().map(|label| label.field().unwrap().name().as_str());
+    assert_eq!(names.collect::<Vec<_>>(), ["pair", "x"]);
+    assert_eq!(batch.labels[1].tensor().unwrap().values.dtype(), DLDataType::INT64);
+    assert!(matches!(batch.label(), Some(BatchColumn::Ragged(..))));
+    let twice = open(&options.with_label("pair")).unwrap_err();
+    assert_eq!(twice, Error::InvalidOptions("a label is named twice"));
 }
 
 #[test]

@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any
 from ._batches import iter_batches
 from ._core import (
     Array,
-    Batches,
     Field,
     MaskedPadded,
     MaskedRagged,
@@ -50,6 +49,7 @@ from ._core import (
 from .udf import tensor_udf
 
 if TYPE_CHECKING:
+    from ._epoch import Batches
     from ._loader import Loader
     from ._mix import Mix
     from ._wishes import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
@@ -90,7 +90,7 @@ __all__ = [
 ]
 
 #: Names whose modules are imported when they are used, because they take as long as all the others.
-_LATER = {"Loader": "._loader", "Mix": "._mix"} | dict.fromkeys(
+_LATER = {"Batches": "._epoch", "Loader": "._loader", "Mix": "._mix"} | dict.fromkeys(
     ["AsArrow", "ByLength", "ByTokens", "Cast", "Categories", "Dense", "Pad"], "._wishes"
 )
 

@@ -6,8 +6,11 @@ Those that no Python code touches are made ahead by a thread of Rust, which need
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from queue import Empty, Full, Queue
 from typing import Any
+
+from ._core import _BusyError
 
 #: Seconds between looks at whether the other side is still there.
 _A_WHILE = 0.05
@@ -39,7 +42,7 @@ class Ahead(Iterator[Any]):
                 "them"
             )
         if threading.current_thread() is self._thread:
-            raise ValueError("a function cannot wait for its own batches")
+            raise _BusyError("a function cannot wait for its own batches")
         while not self._stop.is_set():
             try:
                 is_batch, made = self._queue.get(timeout=_A_WHILE)
@@ -56,18 +59,22 @@ class Ahead(Iterator[Any]):
 
     def close(self) -> None:
         """Stops the thread and waits until it has stopped."""
-        self._ask_to_stop()
-        # A forked process has the thread's object, but not the thread.
-        is_here = self._process == os.getpid()
-        if is_here and threading.current_thread() is not self._thread:
-            self._thread.join()
+        self._end(None)
 
     def __del__(self) -> None:
-        self._ask_to_stop()
+        # Whoever lets go of it may hold a lock that the thread waits for.
+        self._end(1)
 
-    def _ask_to_stop(self) -> None:
+    def _end(self, seconds: float | None) -> None:
         self._stop.set()
         self._stop_source()
+        # A forked process has the thread's object, but not the thread.
+        if self._process != os.getpid() or threading.current_thread() is self._thread:
+            return
+        with suppress(Empty):  # room for a batch that waits for it
+            while True:
+                self._queue.get_nowait()
+        self._thread.join(seconds)
 
 
 def _make(

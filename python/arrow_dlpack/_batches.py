@@ -1,14 +1,13 @@
-"""``iter_batches``: what needs no speed of it."""
+"""``iter_batches``: one pass of a `Loader`."""
 
 import atexit
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from . import _core
-from ._core import Batches, Tensor
-from ._options import Options
+from ._core import Tensor
 from .typing import (
     Dtype,
     Nulls,
@@ -19,7 +18,12 @@ from .typing import (
 )
 
 if TYPE_CHECKING:
-    from ._wishes import Columns
+    from ._epoch import Batches
+    from ._frameworks import Framework
+    from ._loader import AnyOptions, LoaderOptions
+    from ._mix import Mix
+    from ._shares import Uneven
+    from ._wishes import ByLength, ByTokens, Columns
 
 # A thread that reads ahead may need the interpreter for its source: it ends before that does.
 atexit.register(_core._stop_batches)
@@ -34,201 +38,169 @@ Source: TypeAlias = (
     | Sequence[Path]
     | Sequence[Arrow]
     | Iterator[Arrow]
+    | Callable[[int, int], Any]
 )
+Other = TypeVar("Other")
 
 #: Values, and where they are valid.
 Masked: TypeAlias = tuple[Tensor, Tensor]
 
 
-class BatchOptions(Options, total=False):
-    """What decides nothing about what is in a batch."""
-
-    batch_size: int | None
-    shard: tuple[int, int]
-    progress: bool
-
-
-class IterOptions(BatchOptions, total=False):
-    """Columns without wishes."""
-
-    columns: Sequence[str] | None
-
-
-class WishOptions(BatchOptions, total=False):
-    """Columns that may have wishes."""
-
-    columns: "Columns | None"
-
-
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
     format: Literal["dict"] = ...,
     label: None = ...,
     nulls: Nulls = ...,
-    **options: Unpack[IterOptions],
-) -> Batches[dict[str, Tensor]]: ...
+    **options: Unpack["LoaderOptions"],
+) -> "Batches[dict[str, Tensor]]": ...
 
 
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
     format: Literal["dict"] = ...,
     label: str,
     nulls: Nulls = ...,
-    **options: Unpack[IterOptions],
-) -> Batches[tuple[dict[str, Tensor], Tensor]]: ...
+    **options: Unpack["LoaderOptions"],
+) -> "Batches[tuple[dict[str, Tensor], Tensor]]": ...
 
 
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
     format: Literal["matrix"],
     label: None = ...,
     nulls: Nulls = ...,
-    **options: Unpack[IterOptions],
-) -> Batches[Tensor]: ...
+    **options: Unpack["LoaderOptions"],
+) -> "Batches[Tensor]": ...
 
 
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
     format: Literal["matrix"],
     label: str,
     nulls: Nulls = ...,
-    **options: Unpack[IterOptions],
-) -> Batches[tuple[Tensor, Tensor]]: ...
+    **options: Unpack["LoaderOptions"],
+) -> "Batches[tuple[Tensor, Tensor]]": ...
 
 
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
     format: Literal["dict"] = ...,
     label: None = ...,
     nulls: Literal["mask"],
-    **options: Unpack[IterOptions],
-) -> Batches[dict[str, Masked]]: ...
+    **options: Unpack["LoaderOptions"],
+) -> "Batches[dict[str, Masked]]": ...
 
 
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
     format: Literal["dict"] = ...,
     label: str,
     nulls: Literal["mask"],
-    **options: Unpack[IterOptions],
-) -> Batches[tuple[dict[str, Masked], Masked]]: ...
+    **options: Unpack["LoaderOptions"],
+) -> "Batches[tuple[dict[str, Masked], Masked]]": ...
 
 
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
     format: Literal["matrix"],
     label: None = ...,
     nulls: Literal["mask"],
-    **options: Unpack[IterOptions],
-) -> Batches[Masked]: ...
+    **options: Unpack["LoaderOptions"],
+) -> "Batches[Masked]": ...
 
 
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
     format: Literal["matrix"],
     label: str,
     nulls: Literal["mask"],
-    **options: Unpack[IterOptions],
-) -> Batches[tuple[Masked, Masked]]: ...
+    **options: Unpack["LoaderOptions"],
+) -> "Batches[tuple[Masked, Masked]]": ...
 
 
 @overload
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
+    transform: Callable[[Any], Other],
     format: Literal["dict", "matrix"] = ...,
-    label: str | None = ...,
+    label: "str | Columns | None" = ...,
     nulls: Nulls | Literal["mask"] = ...,
-    **options: Unpack[WishOptions],
-) -> Batches[Any]: ...
+    **options: Unpack["AnyOptions"],
+) -> "Batches[Other]": ...
+
+
+@overload
+def iter_batches(
+    source: "Source | Mix",
+    /,
+    *,
+    transform: None = ...,
+    format: Literal["dict", "matrix"] = ...,
+    label: "str | Columns | None" = ...,
+    nulls: Nulls | Literal["mask"] = ...,
+    **options: Unpack["AnyOptions"],
+) -> "Batches[Any]": ...
 
 
 def iter_batches(
-    source: Source,
+    source: "Source | Mix",
     /,
     *,
-    batch_size: int | None = None,
+    batch_size: "int | ByLength | ByTokens | None" = None,
     columns: "Columns | None" = None,
-    dtype: Dtype | None = None,
+    label: "str | Columns | None" = None,
     format: Literal["dict", "matrix"] = "dict",
-    label: str | None = None,
+    dtype: Dtype | None = None,
     nulls: Nulls | Literal["mask"] = "error",
     filter: Any = None,
-    drop_last: bool = False,
+    framework: "Framework | None" = None,
+    writable: bool | None = None,
     shuffle: int | None = None,
     seed: int | None = None,
+    drop_last: bool = False,
     prefetch: int = 0,
+    rank: int | Literal["auto"] | None = None,
+    world_size: int | None = None,
+    uneven: "Uneven" = None,
+    transform: Callable[[Any], Any] | None = None,
     progress: bool = False,
     physical: bool = False,
-    shard: tuple[int, int] = (0, 1),
     copy: bool | None = None,
-) -> Batches[Any]:
-    """A stream of Arrow data as tensors, batch by batch; memory does not grow with the stream.
+) -> "Batches[Any]":
+    """Batches of tensors of a source, in one pass: ``iter(Loader(source, ...))``.
 
-    One pass over the rows of a source; `Loader` makes epochs, ranks and PyTorch's tensors of them.
+    The sources and keywords are those of `Loader`, which describes them. Memory does not grow with
+    the source. Without a seed each call shuffles in another order. For epochs, for the number of
+    batches, and to go on after an interruption, keep the `Loader` itself.
 
-    source: any object with __arrow_c_stream__ (tables, readers, query results), a dataset or
-    scanner of pyarrow, a path, or any other source of `Loader` except a function. Of files only the
-    columns that are asked for are read.
-    batch_size: rows of a batch, of which the last may have fewer; None for the batches of the
-    source. Rows within one chunk of the source are shared, those across an edge copied once.
-    columns: names, in the order of the result, or a dict of names and what becomes of each, as in
-    `Loader`; None for all but an index of pandas's. Other columns may have any type.
-    dtype: of all features, as in to_tensor. The label keeps its own.
-    format: "dict" for a dict of Tensors, "matrix" for one Tensor (rows, columns). In a matrix a
-    column of fixed-size lists, or of lists that are Dense(), is as many columns as a list has
-    values.
-    label: the column to predict. It is none of the features, and each batch is a pair
-    (features, label).
-    nulls: as in to_tensor. With "mask" each tensor becomes a pair (values, mask).
-    filter: an expression of pyarrow; rows for which it does not hold are left out.
-    drop_last: True to leave out a last batch of fewer rows.
-    shuffle: rows are drawn at random from a buffer of at least so many; it needs batch_size. The
-    buffer holds up to twice as many, and both its old and its new rows while it is filled up. Drawn
-    rows are copies, which may be written to.
-    seed: the same seed gives the same order, whatever the chunks of the source; with None each
-    call has another order. For epochs that differ and can be repeated there is `Loader`.
-    prefetch: how many batches a thread makes ahead; it needs no GIL unless the source does. It
-    starts when the loop is seen to take time between batches.
-    progress: True for a bar of rows, by tqdm.
-    physical: as in to_tensor. Codes of dictionaries are int32, and a code stands for one value in
-    all batches: Tensor.dictionary only grows at its end, and Batches.dictionaries has it by the
-    name of the column, for matrices too. Sources that are opened apart each have their own codes.
-    shard: (index, count) for every count-th batch from that index on: of several readers of the
-    same source, each has its part.
-    copy: as in to_tensor, for each batch: None shares the source's memory where it can, True gives
-    each tensor memory of its own, to write to, and False raises BufferError for a batch that would
-    take a copy.
-
-    An error in the source comes when all rows before it have been handed out; one in a batch comes
-    in its place. Either is the end. close() or a with block stops the reader early, and waits
-    until the source is released, so that a connection takes its next statement; letting go of the
-    iterator does so too, but waits a second at most.
+    rank=index, world_size=count and uneven="allow" give one of several readers its part. In a
+    worker of PyTorch's DataLoader the batches are the worker's part, as with `Loader`.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> table = pa.table({"x": [1, 2, 3, 4, 5], "y": [0.5, 1.5, 2.5, 3.5, 4.5], "z": range(5)})
@@ -240,23 +212,27 @@ def iter_batches(
     <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [2, 3]
     """
     # Imported when it is needed: with its imports it takes as long as the package.
-    one_pass = import_module("._one_pass", __package__)
-    batches: Batches[Any] = one_pass.opened(
+    loader = import_module("._loader", __package__).Loader(
         source,
         batch_size=batch_size,
         columns=columns,
-        dtype=dtype,
-        format=format,
         label=label,
+        format=format,
+        dtype=dtype,
         nulls=nulls,
         filter=filter,
-        drop_last=drop_last,
+        framework=framework,
+        writable=writable,
         shuffle=shuffle,
         seed=seed,
+        drop_last=drop_last,
         prefetch=prefetch,
+        rank=rank,
+        world_size=world_size,
+        uneven=uneven,
+        transform=transform,
         progress=progress,
         physical=physical,
-        shard=shard,
         copy=copy,
     )
-    return batches
+    return iter(loader)  # type: ignore[no-any-return]

@@ -1,6 +1,5 @@
 from collections.abc import Iterator, Mapping, Sequence
-from types import GenericAlias, TracebackType
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeVar, final, overload
+from typing import Any, ClassVar, Literal, NamedTuple, final, overload
 
 from typing_extensions import Buffer, CapsuleType, disjoint_base
 
@@ -19,7 +18,6 @@ from .typing import (
 
 __all__ = [
     "Array",
-    "Batches",
     "Field",
     "MaskedPadded",
     "MaskedRagged",
@@ -29,6 +27,8 @@ __all__ = [
     "Step",
     "Tensor",
     "UnsupportedError",
+    "_Batches",
+    "_BusyError",
     "__version__",
     "_check_names",
     "_dtype_name",
@@ -755,7 +755,7 @@ def _open_batches(
     /,
     *,
     columns: Sequence[str] | None,
-    label: str | None,
+    labels: Sequence[str],
     as_matrix: bool,
     dtype: Dtype | None,
     nulls: Nulls | Literal["mask"],
@@ -771,7 +771,7 @@ def _open_batches(
     resume: tuple[int, int, int] | None = None,
     forms: Mapping[str, tuple[Any, ...]] | None = None,
     at_once: bool = False,
-) -> Batches[Any]: ...
+) -> _Batches: ...
 def _resume_shuffle(
     rows: int, batch_size: int, shuffle: tuple[int, int], batches: int
 ) -> tuple[Tensor, int, tuple[int, int, int]] | None: ...
@@ -779,28 +779,18 @@ def _stop_batches() -> None: ...
 def _take(table: Any, positions: Any) -> Array: ...
 def _check_names(names: list[str], wanted: list[str], /) -> None: ...
 
-_Batch_co = TypeVar("_Batch_co", covariant=True)
+class _BusyError(ValueError): ...
 
 @final
-class Batches(Iterator[_Batch_co]):
-    """An iterator over batches, from iter_batches. It is read once.
+class _Batches(Iterator[Any]):
+    """The engine's batches. They are read once.
 
-    close(), or leaving a with block, stops the reader, and returns when the source has been released. Dropping
-    the iterator waits at most a second."""
-    @classmethod
-    def __class_getitem__(cls, key: Any) -> GenericAlias: ...
+    close() stops the reader, and returns when the source has been released. Dropping them waits at most a second."""
     @property
     def dictionaries(self) -> dict[str, Array]:
         """The dictionary of each dictionary column, by the column's name: an Array of all values read so far. Later
         values are appended."""
-    def __next__(self) -> _Batch_co: ...
-    def __enter__(self) -> Self: ...
-    def __exit__(
-        self,
-        _type: type[BaseException] | None = None,
-        _value: BaseException | None = None,
-        _traceback: TracebackType | None = None,
-    ) -> None: ...
+    def __next__(self) -> Any: ...
     def close(self) -> None:
         """Stops the reader and releases the source; there are no more batches."""
     def _stop(self) -> None: ...

@@ -1,14 +1,15 @@
-"""One epoch of a `Loader`: which rows this process reads, and the batches made of them."""
+"""One pass over a source: which rows this process reads, and the batches made of them."""
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 
 from . import _core
 from ._ahead import Ahead
 from ._buckets import Bucketed
-from ._core import Array, Batches
+from ._core import Array
 from ._encode import encoded
 from ._mix import Mixed
 from ._pieces import Piece, len_of, pieces_of
@@ -146,11 +147,13 @@ def total_of(source: Source, settings: Settings) -> int | None:
     return None if rows is None else settings.batches_of(rows)
 
 
-class Epoch(Iterator[Batch_co], Generic[Batch_co]):
-    """The batches of one epoch, from ``iter(loader)``. They are read once.
+class Batches(Iterator[Batch_co], Generic[Batch_co]):
+    """The batches of one pass, from `iter_batches` or ``iter(loader)``. They are read once.
 
-    close(), or leaving a with block, stops the reader, and returns when the source has been
-    released. Dropping the iterator waits at most a second.
+    An error in the source comes when all rows before it have been handed out; one in a batch comes
+    in its place. Either is the end. close(), or leaving a with block, stops the reader, and returns
+    when the source has been released, so that a connection takes its next statement. Dropping the
+    iterator does so too, but waits at most a second.
     """
 
     def __init__(
@@ -166,23 +169,24 @@ class Epoch(Iterator[Batch_co], Generic[Batch_co]):
     ) -> None:
         self._position = position
         self._is_read = False
-        self._engine: Batches[Any] | None = None
+        self._engine: _core._Batches | None = None
         self._ahead: Ahead | None = None
+        self._work: Callable[[Any], Any] | None = None
         self._batches: Iterator[Any] = iter(())
         if source is None:
             return
         read = reading(source, settings, uneven, position)
         seed = seed_of(position.seed or 0, position.part[0])
-        total = source.rows() if progress and position.share.count == 1 else None
+        is_whole = position.share.count == 1 and settings.filter is None
 
-        def opened(stream: Any, shard: tuple[int, int], **options: Any) -> Batches[Any]:
+        def opened(stream: Any, shard: tuple[int, int], **options: Any) -> _core._Batches:
             stream = encoded(stream, settings.wanted.categories)
             return settings.open(stream, seed=seed, shard=shard, **options)
 
         def again() -> Iterator[Any]:
             for number in read.again:
                 stream = source.read(settings.read, settings.filter)
-                with opened(stream, (number, position.share.count), prefetch=0) as more:
+                with closing(opened(stream, (number, position.share.count), prefetch=0)) as more:
                     yield from islice(more, 1)
 
         ahead = settings.prefetch if work is not None and in_thread else 0
@@ -191,48 +195,68 @@ class Epoch(Iterator[Batch_co], Generic[Batch_co]):
             read.stream,
             read.shard,
             prefetch=0 if ahead else settings.prefetch,
-            progress=bar_of(total) if progress else None,
+            progress=bar_of(source.rows() if is_whole else None) if progress else None,
             skip=first,
             resume=read.resume,
         )
-        most = None if read.most is None else read.most - first
-        batches = chain(islice(self._engine, most), islice(again(), read.skipped - first, None))
+        self._batches = self._engine
+        if read.most is not None:
+            some = islice(self._engine, read.most - first)
+            self._batches = chain(some, islice(again(), read.skipped - first, None))
         if ahead and work is not None:
-            self._ahead = Ahead(batches, work, ahead, self._engine._stop)
-        self._batches = self._ahead or (batches if work is None else map(work, batches))
+            self._batches = self._ahead = Ahead(self._batches, work, ahead, self._engine._stop)
+        else:
+            self._work = work
 
     def __next__(self) -> Batch_co:
         if self._is_read:
             raise ValueError("these batches are being read already")
+        # No call in between, after which another thread might run.
         self._is_read = True
         try:
             batch: Batch_co = next(self._batches)
+            if self._work is not None:
+                batch = self._work(batch)
+            self._position.batch += 1
+            return batch
+        except _core._BusyError as refusal:
+            # Of who must not wait here: the batches continue for who may.
+            raise ValueError(*refusal.args) from None
         except BaseException as error:
             self._position.is_over = isinstance(error, StopIteration)
             self.close()
             raise
         finally:
             self._is_read = False
-        self._position.batch += 1
-        return batch
 
     @property
     def dictionaries(self) -> dict[str, Array]:
-        """The dictionary of each dictionary column, by its name, as `Batches.dictionaries`."""
+        """The dictionary of each dictionary column, by the column's name: all values read so far.
+
+        Later values are appended.
+        """
         return {} if self._engine is None else self._engine.dictionaries
 
     def close(self) -> None:
         """Stops the reader and releases the source; there are no more batches."""
-        # The loader stays where it is.
-        self._position = Position(0)
         if self._ahead is not None:
             self._ahead.close()
-        self._batches = iter(())
         if self._engine is not None:
-            self._engine.close()
+            try:
+                self._engine.close()
+            except _core._BusyError as refusal:
+                raise ValueError(*refusal.args) from None
+        # The loader stays where it is.
+        self._position = Position(0)
+        self._batches = iter(())
 
-    def __enter__(self) -> "Epoch[Batch_co]":
+    def __enter__(self) -> "Batches[Batch_co]":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "batches are read once, where they were opened: hand the Loader to the other process"
+        )

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 from . import _frameworks
 from ._datasets import Source, has_no_columns
 from ._encode import scanned
-from ._epoch import Epoch, Position, total_of
+from ._epoch import Batches, Position, total_of
 from ._frameworks import Framework
 from ._mix import Mix, source_of
 from ._settings import Settings, seed_of
@@ -42,6 +42,10 @@ class Epochs(Generic[Batch_co]):
         progress: bool,
     ) -> None:
         resolved(rank, world_size)
+        if isinstance(source, Epochs):
+            raise TypeError(
+                "a Loader is no source of batches to make: loop over it, or pass its source"
+            )
         if isinstance(source, type) or not (callable(source) or isinstance(source, Mix)):
             check(source, "a Loader")
         self._data, self._settings = source, settings
@@ -56,10 +60,10 @@ class Epochs(Generic[Batch_co]):
         #: Epochs that workers of Loader.torch make now.
         self._elsewhere = 0
 
-    def __iter__(self) -> Epoch[Batch_co]:
+    def __iter__(self) -> Batches[Batch_co]:
         return self._iterate(self._framework)
 
-    def _iterate(self, framework: Framework | None) -> Epoch[Any]:
+    def _iterate(self, framework: Framework | None) -> Batches[Any]:
         """The next epoch, with tensors of this framework."""
         share = share_of(*self._ranks())
         settings = self._numbered()
@@ -67,7 +71,7 @@ class Epochs(Generic[Batch_co]):
         if source is not None and source.once:
             self._was_read = True
         position = self._position = self._start(share, framework)
-        return Epoch(
+        return Batches(
             source=source,
             settings=settings.written(_frameworks.is_writable(framework, self._writable)),
             uneven=self._uneven,
@@ -148,9 +152,11 @@ class Epochs(Generic[Batch_co]):
     def torch(self, num_workers: int = 0, **options: Any) -> Any:
         """PyTorch's DataLoader of these batches, by ``batch_size=None``.
 
-        Each epoch of it has the number of this loader, also where workers start anew. The options
-        are those of DataLoader. Workers are spawned unless multiprocessing_context says otherwise:
-        the libraries that read files have threads, and do not survive a fork.
+        They have PyTorch's tensors, unless ``framework=`` says otherwise: what it made, and what a
+        transform made of it, stays as it is. Each epoch of the DataLoader has the number of this
+        loader, also where workers start anew. The options are those of DataLoader. Workers are
+        spawned unless multiprocessing_context says otherwise: the libraries that read files have
+        threads, and do not survive a fork.
         """
         return import_module("arrow_dlpack.torch").data_loader(self, num_workers, options)
 
@@ -253,27 +259,21 @@ class Epochs(Generic[Batch_co]):
 
     def _work(self, framework: Framework | None) -> Callable[[Any], Any] | None:
         """What Python does with each of the engine's batches, if anything."""
-        labels = self._settings.wanted.labels
-        labels = labels if len(labels) > 1 else []
         take = None if framework is None else _frameworks.taker(framework)
         transform = self._transform
-
-        def transformed(batch: Any) -> Any:
-            try:
-                return None if transform is None else transform(batch)
-            except StopIteration as error:
-                # Or it would end the epoch.
-                raise RuntimeError("transform raised StopIteration") from error
-
-        if not labels and take is None:
-            return None if transform is None else transformed
+        if take is None and transform is None:
+            return None
 
         def work(batch: Any) -> Any:
-            if labels:
-                batch = batch, {name: batch.pop(name) for name in labels}
-            if take is not None:
-                batch = _frameworks.mapped(batch, take)
-            return batch if transform is None else transformed(batch)
+            who = "framework"
+            try:
+                if take is not None:
+                    batch = _frameworks.mapped(batch, take)
+                who = "transform"
+                return batch if transform is None else transform(batch)
+            except StopIteration as error:
+                # Or it would end the epoch.
+                raise RuntimeError(f"{who} raised StopIteration") from error
 
         return work
 

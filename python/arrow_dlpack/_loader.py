@@ -56,28 +56,41 @@ class Loader(Epochs[Batch_co]):
     __arrow_c_stream__; a `Mix` of several of them. Or a function that is called with (index, count)
     and opens part index of count; it returns None for a part without rows. A source that can be
     read only once, such as a reader, has one epoch.
-    batch_size, columns, dtype, format, label, nulls, drop_last, physical, copy: as in iter_batches.
-    batch_size may be `ByLength` or `ByTokens`, for batches of rows of similar lengths.
-    columns: the names of the columns to read, or a dict from them to what each becomes: `Pad`,
+    batch_size: rows of a batch, of which the last may have fewer; None for the batches of the
+    source. Rows within one chunk of the source are shared, those across an edge copied once.
+    `ByLength` or `ByTokens` for batches of rows of similar lengths.
+    columns: names, in the order of the result, or a dict from them to what each becomes: `Pad`,
     `Dense`, `AsArrow`, `Cast`, `Categories`, or None for the default: of numbers, booleans and
     fixed-size lists a tensor, of lists `Ragged`, and texts, binaries and other types are refused.
-    "a.b" is field b of the structs of column a, if no column has that name; it is null where the
-    struct is. label may be such a dict too, or several names: then the label is a dict. With
-    nulls="nan" integers become floats, except a single label and codes; Cast keeps the dtype of a
-    column.
-    filter: an expression of pyarrow; row groups of Parquet without such rows are not read.
+    None for all columns but an index of pandas's. Of files only these columns are read. "a.b" is
+    field b of the structs of column a, if no column has that name; it is null where the struct is.
+    label: the column to predict, or several, or a dict as for columns. Labels are none of the
+    features, and each batch is a pair (features, label); of several labels the second is a dict.
+    format: "dict" for a dict of tensors, "matrix" for one tensor (rows, columns). In a matrix a
+    column of fixed-size lists, or of lists that are Dense(), is as many columns as a list has
+    values.
+    dtype: of all features, as in to_tensor. Labels keep their own, unless `Cast` says otherwise.
+    nulls: as in to_tensor. With "mask" each tensor becomes a pair (values, mask). With "nan"
+    integers become floats, except labels and codes, whose nulls are refused. `Cast` and
+    `Categories` say it for one column.
+    filter: an expression of pyarrow; rows for which it does not hold are left out, and row groups
+    of Parquet without other rows are not read.
     framework: "torch", "jax", "numpy", or a function that takes a `Tensor` and returns another
     library's. None for `Tensor`.
     writable: True copies, so that the tensors may be written to. False shares the source's memory
     where it can; do not write to such tensors. None copies for PyTorch, for JAX and for a function,
     and shares for NumPy and without framework.
-    shuffle: the number of rows of the buffer that rows are drawn from at random; it needs
-    batch_size. The row groups of Parquet files are read in random order too.
+    shuffle: rows are drawn at random from a buffer of at least so many; it needs batch_size. The
+    buffer holds up to twice as many, and both its old and its new rows while it is filled up. Drawn
+    rows are copies, which may be written to. The row groups of Parquet files are read in random
+    order too.
     seed: the order of an epoch follows from the seed and the number of the epoch: epochs differ,
     and a second run has the same ones. With None the order is another one in each run; with
     framework="torch" PyTorch's generator decides, which torch.manual_seed sets.
-    prefetch: how many batches a thread makes ahead. It starts when the loop is seen to take time
-    between batches, because it would slow down a loop that only takes them; with transform at once.
+    drop_last: True to leave out a last batch of fewer rows.
+    prefetch: how many batches a thread makes ahead; it needs no GIL unless the source does. It
+    starts when the loop is seen to take time between batches, because it would slow down a loop
+    that only takes them; with transform at once.
     rank, world_size: the share of process rank of world_size; rank="auto" asks torch.distributed,
     and torchrun's variables. The workers of PyTorch's DataLoader divide the share of their rank.
     Parquet files are divided by rows: a process reads only the row groups that have its rows. Of
@@ -87,6 +100,12 @@ class Loader(Epochs[Batch_co]):
     transform: a function that is called with each batch where it is made, in the thread of prefetch
     or in the worker; its result is the batch.
     progress: True for a bar of rows, by tqdm.
+    physical: as in to_tensor. Codes of dictionaries are int32, and a code stands for one value in
+    all batches: Tensor.dictionary only grows at its end, and `Batches.dictionaries` has it by the
+    name of the column, for matrices too. Sources that are opened apart each have their own codes.
+    copy: as in to_tensor, for each batch: None shares the source's memory where it can, True gives
+    each tensor memory of its own, to write to, and False raises BufferError for a batch that would
+    take a copy.
 
     >>> import arrow_dlpack, pyarrow as pa
     >>> table = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0]})

@@ -1,4 +1,4 @@
-"""What ``iter_batches`` and ``Loader`` tell the engine: their arguments, judged once."""
+"""What a `Loader` tells the engine: its arguments, judged once."""
 
 import random
 from dataclasses import dataclass, replace
@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import Any, Literal
 
 from . import _core, _frameworks
-from ._core import Batches
 from ._readers import Made, reached
 from ._wishes import ByLength, ByTokens, Columns, Wanted, integer, wanted
 from .typing import Dtype, Nulls
@@ -50,7 +49,8 @@ class Settings:
 
     def written(self, writable: bool) -> "Settings":
         """With memory of their own for all tensors, if they are to be writable."""
-        return replace(self, copy=_frameworks.copying(writable, self.copy))
+        copy = _frameworks.copying(writable, self.copy)
+        return self if copy is self.copy else replace(self, copy=copy)
 
     def open(
         self,
@@ -62,7 +62,7 @@ class Settings:
         progress: Any = None,
         skip: int = 0,
         resume: tuple[int, int, int] | None = None,
-    ) -> Batches[Any]:
+    ) -> _core._Batches:
         """The engine's batches of Arrow data whose categories are codes already."""
         if self.wanted.columns is None:
             stream = reached(stream, self.wanted.labels, keeps_others=True)
@@ -71,14 +71,11 @@ class Settings:
         for name, wish in self.wanted.categories.items() if self.nulls == "nan" else ():
             if name in forms and wish.nulls is None:
                 forms[name] = "tensor", wish.dtype, "error"
-        one = labels[0] if len(labels) == 1 else None
-        if names is not None and len(labels) > 1:
-            names = list(dict.fromkeys([*names, *labels]))
         rows = self.rows
         return _core._open_batches(
             (stream.schema, stream) if isinstance(stream, Made) else stream,
             columns=names,
-            label=one,
+            labels=labels,
             as_matrix=self.matrix,
             dtype=self.dtype,
             nulls=self.nulls,
@@ -119,10 +116,6 @@ def checked(
     if format not in ("dict", "matrix"):
         raise ValueError(f'format must be "dict" or "matrix", got {format!r}')
     what = wanted(columns, label)
-    if len(what.labels) > 1 and (format != "dict" or dtype is not None):
-        raise TypeError(
-            'several labels are for format="dict", without a dtype= of all columns: Cast is for one'
-        )
     if batch_size is None and shuffle is not None:
         needs = "drop_last and shuffle need" if drop_last else "shuffle needs"
         raise TypeError(f"{needs} a batch_size")

@@ -218,6 +218,9 @@ def wanted(columns: Columns | None, label: str | Columns | None) -> Wanted:
     names, wishes = _names("columns", columns) if columns is not None else (None, {})
     several = [label] if isinstance(label, str) else [] if label is None else label
     labels, of_labels = _names("label", several)
+    for at, name in enumerate(labels):
+        if name in labels[:at]:
+            raise KeyError(f'label= names "{name}" twice')
     return Wanted(names, labels, wishes | of_labels)
 
 

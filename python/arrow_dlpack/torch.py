@@ -242,7 +242,8 @@ def data_loader(loader: Epochs[Any], num_workers: int, options: dict[str, Any]) 
         loader._numbered()  # or each worker would read the words again
         options = {"multiprocessing_context": "spawn"} | options
     dataset = BatchDataset(loader)
-    options |= {"batch_size": None, "collate_fn": _converted}
+    is_torchs = loader._framework is None or loader._framework == "torch"
+    options |= {"batch_size": None, "collate_fn": _converted if is_torchs else _as_made}
     return EpochLoader(dataset, num_workers=num_workers, **options)
 
 
@@ -253,6 +254,10 @@ def _converted(batch: Any) -> Any:
     if type(batch) is dict:
         return {name: _converted(part) for name, part in batch.items()}
     return default_convert(batch)
+
+
+def _as_made(batch: Any) -> Any:
+    return batch
 
 
 def _is_collated(frame: FrameType | None) -> bool:

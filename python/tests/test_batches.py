@@ -258,10 +258,15 @@ WRONG = [
     ({"prefetch": -1}, ValueError, "prefetch must be an integer of at least 0"),
     ({"prefetch": None}, TypeError, "prefetch must be an integer of at least 0"),
     ({"format": "list"}, ValueError, 'format must be "dict" or "matrix", got \'list\''),
-    ({"label": 3}, TypeError, "label must be the name of a column, got 3"),
-    ({"shard": (1, 1)}, ValueError, "index < count, got (1, 1)"),
-    ({"shard": (0, 0)}, ValueError, "index < count"),
-    ({"shard": (-1, 2)}, ValueError, "each of shard must be an integer of at least 0"),
+    ({"label": 3}, TypeError, "label must be the name of a column, or several, got 3"),
+    ({"shard": (0, 2)}, TypeError, "iter_batches() got an unexpected keyword argument 'shard'"),
+    ({"rank": 1, "world_size": 1}, ValueError, "rank must be below world_size, got 1 of 1"),
+    ({"rank": 0, "world_size": 0}, ValueError, "world_size must be an integer of at least 1"),
+    ({"rank": -1, "world_size": 2}, ValueError, "rank must be an integer of at least 0"),
+    ({"rank": 0}, TypeError, "rank and world_size belong together"),
+    ({"uneven": "shard"}, ValueError, 'uneven must be "drop", "repeat" or "allow"'),
+    ({"framework": "keras"}, ValueError, 'framework must be "torch", "jax", "numpy"'),
+    ({"label": ["x", "x"]}, KeyError, 'label= names "x" twice'),
     ({"columns": "x"}, TypeError, "columns must be a list of names"),
     ({"nulls": "none"}, ValueError, 'nulls must be "error", "nan", "mask" or a number'),
     ({"dtype": "float33"}, ValueError, "float33"),
@@ -309,12 +314,13 @@ def test_what_is_no_source_is_refused(source):
     count=st.integers(1, 4),
     shuffled=st.booleans(),
 )
-def test_shards_have_each_row_once_in_batches_of_exactly_so_many(rows, ends, size, count, shuffled):
-    options = {"shuffle": 10, "seed": 3} if shuffled else {}
+def test_ranks_have_each_row_once_in_batches_of_exactly_so_many(rows, ends, size, count, shuffled):
+    options = {"world_size": count, "uneven": "allow"}
+    options |= {"shuffle": 10, "seed": 3} if shuffled else {}
     found = []
     for index in range(count):
         source = in_chunks(pa.table({"x": np.arange(rows)}), ends)
-        batches = iter_batches(source, batch_size=size, shard=(index, count), **options)
+        batches = iter_batches(source, batch_size=size, rank=index, **options)
         found.append([batch["x"] for batch in rows_of(batches)])
     everything = [batch for part in found for batch in part]
     assert sorted(row for batch in everything for row in batch) == list(range(rows))

@@ -1,5 +1,7 @@
 """The forms that columns have in batches."""
 
+from contextlib import closing
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import strategies as st
 
 def opened(source, **options):
     defaults = {
-        "columns": None, "label": None, "as_matrix": False, "dtype": None, "nulls": "error",
+        "columns": None, "labels": [], "as_matrix": False, "dtype": None, "nulls": "error",
         "copy": None, "physical": False, "batch_size": None, "drop_last": False, "shuffle": None,
         "shard": (0, 1), "prefetch": 0, "progress": None,
     }  # fmt: skip
@@ -80,7 +82,7 @@ def test_every_form_has_each_row_once(lengths, chunk, size, buffer, prefetch):
     shuffle = None if buffer is None else (buffer, 7)
     source = rows_table(lengths, chunk)
     options = {"batch_size": size, "shuffle": shuffle, "prefetch": prefetch, "forms": FORMS}
-    with opened(source, **options) as batches:
+    with closing(opened(source, **options)) as batches:
         found = [row for batch in batches for row in check(batch, lengths)]
     assert (found if shuffle is None else sorted(found)) == list(range(len(lengths)))
 
@@ -88,7 +90,7 @@ def test_every_form_has_each_row_once(lengths, chunk, size, buffer, prefetch):
 def test_a_label_has_a_form_beside_a_matrix_too():
     source = rows_table([0, 1, 2], 2)
     forms = {"tokens": ("pad", 0, 4, "right", "cut", None, None)}
-    options = {"columns": ["x"], "label": "tokens", "as_matrix": True, "forms": forms}
+    options = {"columns": ["x"], "labels": ["tokens"], "as_matrix": True, "forms": forms}
     ((features, label),) = opened(source, batch_size=3, **options)
     assert features.tolist() == [[0], [1], [2]]
     assert isinstance(label, Padded)

@@ -101,12 +101,13 @@ def test_words_of_parquet_files_read_as_dictionaries(tmp_path):
     expected = list(enumerate(words))
     for how in READ.values():
         assert sorted(rows(source, **how)) == expected
-    # Shards of one source have one meaning, each of which reads all of it.
-    shards = [rows(source, shard=(index, 3)) for index in range(3)]
-    assert sorted(row for shard in shards for row in shard) == expected
+    # Ranks of one source have one meaning, each of which reads all of it.
+    every = [{"rank": rank, "world_size": 3, "uneven": "allow"} for rank in range(3)]
+    ranks = [rows(source, **options) for options in every]
+    assert sorted(row for rank in ranks for row in rank) == expected
     codes = {}
-    for index in range(3):
-        for batch in iter_batches(source, batch_size=5, physical=True, shard=(index, 3)):
+    for options in every:
+        for batch in iter_batches(source, batch_size=5, physical=True, **options):
             dictionary = pa.array(batch["word"].dictionary).to_pylist()
             for code, word in enumerate(dictionary):
                 assert codes.setdefault(code, word) == word

@@ -226,8 +226,6 @@ def test_several_labels_are_a_dict():
             assert labels["z"].tolist() == [0, 1, 2, 3]
     features, label = next(iter(Loader(table, columns=["x"], label=["y"])))
     assert isinstance(label, Tensor)
-    with pytest.raises(TypeError, match='several labels are for format="dict"'):
-        Loader(table, label=["y", "z"], format="matrix")
 
 
 def test_dictionaries_are_those_of_the_epoch():
@@ -267,6 +265,26 @@ def test_loader_torch_is_the_data_loader(workers):
     batches = again.torch(num_workers=workers, **context)
     assert [[label.tolist() for _, label in batches] for _ in range(2)] == epochs
     assert len(batches) == 16
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize(
+    ("framework", "kind"),
+    [("numpy", np.ndarray), (np.asarray, np.ndarray), ("torch", torch.Tensor)],
+)
+def test_loader_torch_leaves_what_the_framework_made(workers, framework, kind):
+    loader = Loader(TABLE, batch_size=500, label="y", framework=framework, writable=False)
+    context = {"multiprocessing_context": CONTEXT} if workers else {}
+    for features, label in loader.torch(num_workers=workers, **context):
+        assert {type(part) for part in [*features.values(), label]} == {kind}
+
+
+def test_loader_torch_leaves_jaxs_arrays_and_what_a_transform_made_of_them():
+    jaxs = Loader(SMALL, batch_size=4, framework="jax")
+    assert isinstance(next(iter(jaxs.torch()))["y"], jax.Array)
+    named = Loader(SMALL, batch_size=4, framework="numpy", transform=lambda batch: [batch["y"], 1])
+    first = next(iter(named.torch()))
+    assert (type(first), type(first[0]), first[1]) == (list, np.ndarray, 1)
 
 
 def test_pairs_stay_tuples():
@@ -347,6 +365,9 @@ def test_a_transform_cannot_end_an_epoch_or_wait_for_it(prefetch):
     options = {"batch_size": 3, "prefetch": prefetch}
     ends = Loader(TABLE, transform=lambda batch: next(iter([])), **options)
     with pytest.raises(RuntimeError, match="transform raised StopIteration"):
+        list(ends)
+    ends = Loader(TABLE, framework=lambda tensor: next(iter([])), **options)
+    with pytest.raises(RuntimeError, match="framework raised StopIteration"):
         list(ends)
     epochs, is_there = [], threading.Event()
     waits = Loader(TABLE, transform=lambda _: is_there.wait() and next(epochs[0]), **options)

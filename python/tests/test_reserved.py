@@ -128,8 +128,8 @@ refused(lambda: _core._unpickle_array(state, (0, None, [], [])))
     assert "more than 1048576 fields" in said
 
 
-@pytest.mark.parametrize("shard", [(0, 1), (1, 2)])
-def test_a_shuffle_of_small_batches_takes_what_its_rows_take(shard):
+@pytest.mark.parametrize(("rank", "ranks"), [(0, 1), (1, 2)])
+def test_a_shuffle_of_small_batches_takes_what_its_rows_take(rank, ranks):
     """Not a slice of fifty columns for each batch of one row."""
     said = said_by(f"""
 table = pa.table({{f"c{{index}}": np.zeros(100_000, "int8") for index in range(50)}})
@@ -138,7 +138,8 @@ def peak():
     lines = open("/proc/self/status").read().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
 before = peak()
-batches = ad.iter_batches(table, batch_size=1, shuffle=100_000, shard={shard})
+options = {{"rank": {rank}, "world_size": {ranks}, "uneven": "allow"}}
+batches = ad.iter_batches(table, batch_size=1, shuffle=100_000, **options)
 assert next(batches)["c0"].shape == (1,)
 print(peak() - before)
 """)

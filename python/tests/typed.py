@@ -79,6 +79,15 @@ def batches_are_what_was_asked_for(
         assert_type(masked, dict[str, tuple[Tensor, Tensor]])
         assert_type((values, mask), tuple[Tensor, Tensor])
     assert_type(iter_batches(table, format=form, label=name), Batches[Any])
+    assert_type(iter_batches(table, framework="torch"), Batches[Any])
+    assert_type(
+        iter_batches(table, framework=None, rank=0, world_size=2, uneven="allow"),
+        Batches[dict[str, Tensor]],
+    )
+    assert_type(iter_batches(table, transform=len, framework="numpy"), Batches[int])
+    assert_type(iter_batches(table, label=["y", "z"], batch_size=ByLength(8, "x")), Batches[Any])
+    assert_type(iter_batches(Mix({"a": 1.0}), columns={"x": Pad(0)}), Batches[Any])
+    assert_type(iter(Loader(table, format="matrix")), Batches[Tensor])
     assert_type(
         BatchDataset(table, label="y"), BatchDataset[tuple[dict[str, torch.Tensor], torch.Tensor]]
     )
@@ -112,6 +121,7 @@ asdlpack(b"", copy=1)  # type: ignore[arg-type]
 iter_batches([1, 2])  # type: ignore[arg-type]
 iter_batches(Array(b""), format="list")  # type: ignore[arg-type, call-overload]
 iter_batches(Array(b""), size=3)  # type: ignore[arg-type, call-overload]
+iter_batches("", shard=(0, 2))  # type: ignore[call-overload]
 Loader("", local_shuffle_buffer_size=3)  # type: ignore[call-overload]
 Loader("", uneven="pad")  # type: ignore[call-overload]
 Loader("", columns={"x": "pad"})  # type: ignore[dict-item]

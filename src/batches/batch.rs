@@ -12,8 +12,8 @@ use crate::{Error, ManagedTensor, chunks::Meaning};
 pub struct Batch {
     /// The input of a model.
     pub features: Features,
-    /// The column to predict, if [`label`](super::BatchOptions::label) names it.
-    pub label: Option<BatchColumn>,
+    /// The columns to predict, which [`labels`](super::BatchOptions::labels) names, in its order.
+    pub labels: Vec<BatchColumn>,
     /// Number of rows.
     pub rows: usize,
 }
@@ -79,6 +79,12 @@ impl Batch {
             Features::Columns(columns) => columns.iter().find(is_it),
             Features::Matrix(_) => None,
         }
+    }
+
+    /// The label, or the first of several.
+    #[must_use]
+    pub fn label(&self) -> Option<&BatchColumn> {
+        self.labels.first()
     }
 
     /// A [`column`](Self::column) that is a tensor; otherwise `None`.

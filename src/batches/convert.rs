@@ -17,7 +17,7 @@ use crate::{
 
 /// The conversion of rows to a batch.
 pub(super) struct Converter {
-    /// The columns that are read; the label is the last one.
+    /// The columns that are read; the labels are the last ones.
     pub(super) schema: SchemaRef,
     /// These without the label.
     pub(super) features: SchemaRef,
@@ -25,7 +25,8 @@ pub(super) struct Converter {
     pub(super) coded: Vec<Option<Arc<Coded>>>,
     /// Whether errors name the columns.
     pub(super) is_table: bool,
-    pub(super) has_label: bool,
+    /// How many labels there are.
+    pub(super) labels: usize,
     pub(super) as_matrix: bool,
     /// Of dense lists: the length of all rows.
     pub(super) lengths: Vec<OnceLock<usize>>,
@@ -111,7 +112,7 @@ impl Converter {
     pub(super) fn batch(&self, pieces: Vec<RecordBatch>) -> Result<Batch, Error> {
         let rows = pieces.iter().map(RecordBatch::num_rows).sum();
         let fields = self.schema.fields();
-        let width = fields.len() - usize::from(self.has_label);
+        let width = fields.len() - self.labels;
         let (mut refusals, mut planned) = (Refusals::default(), Vec::with_capacity(fields.len()));
         let mut matrix = None;
         if self.as_matrix {
@@ -132,9 +133,9 @@ impl Converter {
         for planned in planned {
             made.push(planned.make(self.is_table)?);
         }
-        let label = if self.has_label { made.pop() } else { None };
+        let labels = made.split_off(made.len() - self.labels);
         let features = matrix.map_or(Features::Columns(made), Features::Matrix);
-        Ok(Batch { features, label, rows })
+        Ok(Batch { features, labels, rows })
     }
 
     fn column(&self, pieces: &[RecordBatch], index: usize) -> Result<Planned, Error> {
@@ -194,7 +195,7 @@ impl Converter {
                 self.check_lengths(width)?;
             }
             export::prepare((&pieces[..], &*pieces[0].schema()), options)
-        } else if self.has_label {
+        } else if self.labels > 0 {
             let features = |piece: &RecordBatch| {
                 let (schema, columns) =
                     (Arc::clone(&self.features), piece.columns()[..width].to_vec());

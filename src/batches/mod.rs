@@ -25,7 +25,7 @@
 //! let mut labels = Vec::new();
 //! for batch in Batches::try_new(reader, &options)? {
 //!     let batch = batch?;
-//!     let (features, label) = (batch.matrix().unwrap(), batch.label.as_ref().unwrap());
+//!     let (features, label) = (batch.matrix().unwrap(), batch.label().unwrap());
 //!     assert_eq!(features.values.shape(), [2, 2]);
 //!     let label = label.tensor().unwrap();
 //!     labels.extend_from_slice(label.values.as_slice::<i64>().unwrap());
@@ -156,7 +156,7 @@ impl Batches {
             // Drawn rows are copies without other holders, which are handed out writable.
             export.copy = CopyPolicy::Always;
         }
-        let width = columns.len() - usize::from(options.label.is_some());
+        let width = columns.len() - options.labels.len();
         let (mut fields, mut coded, mut forms) = (Vec::new(), Vec::new(), Vec::new());
         let mut lengths = Vec::new();
         for (index, &at) in columns.iter().enumerate() {
@@ -180,7 +180,7 @@ impl Batches {
             schema: Arc::clone(&schema),
             coded: coded.clone(),
             is_table,
-            has_label: options.label.is_some(),
+            labels: options.labels.len(),
             as_matrix: options.matrix,
             lengths,
             matrix: export,

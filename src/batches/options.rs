@@ -23,7 +23,7 @@ use crate::{
 ///     .with_export(ExportOptions::default().with_dtype(DLDataType::FLOAT32))
 ///     .with_shuffle(Shuffle { rows: 10_000, seed: 42 })
 ///     .with_prefetch(2);
-/// assert_eq!(options.label.as_deref(), Some("price"));
+/// assert_eq!(options.labels, ["price"]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
@@ -33,20 +33,21 @@ pub struct BatchOptions {
     pub batch_size: Option<usize>,
     /// Whether to drop a last batch of fewer rows.
     pub drop_last: bool,
-    /// Names of the features, in the order of the result; `None` for all columns except the label and [the index of
+    /// Names of the features, in the order of the result; `None` for all columns except the labels and [the index of
     /// pandas](crate::pandas::index_columns).
     pub columns: Option<Vec<String>>,
-    /// The column to predict. It is never among the features, even if `columns` names it, and need not be named there.
-    pub label: Option<String>,
+    /// The columns to predict. They are never among the features, even if `columns` names them, and need not be named
+    /// there.
+    pub labels: Vec<String>,
     /// Whether the features are one matrix (rows, columns) rather than one tensor per column. Columns of several values
     /// a row, such as fixed-size lists, and lists with [`Form::Dense`], are as many columns of it.
     pub matrix: bool,
-    /// How columns become tensors. `dtype` and `order` apply to the features only, and so does NaN for nulls unless the
+    /// How columns become tensors. `dtype` and `order` apply to the features only, and so does NaN for nulls unless a
     /// label's values are floats: nulls of another label are an error, and its type stays.
     ///
     /// With `physical`, dictionary codes are int32, and a code refers to the same value in all batches.
     pub export: ExportOptions,
-    /// What some columns become, the label too, by their names. The columns of a matrix have
+    /// What some columns become, labels too, by their names. The columns of a matrix have
     /// no form, but for lists that are [`Form::Dense`].
     pub column_options: Vec<(String, ColumnOptions)>,
     /// Whether to draw rows at random, and how.
@@ -175,10 +176,10 @@ impl BatchOptions {
         self
     }
 
-    /// Sets [`label`](Self::label).
+    /// Adds a column to [`labels`](Self::labels).
     #[must_use]
     pub fn with_label(mut self, name: impl Into<String>) -> Self {
-        self.label = Some(name.into());
+        self.labels.push(name.into());
         self
     }
 
@@ -244,9 +245,9 @@ impl BatchOptions {
             Self { resume: Some(Resume { rows, left, .. }), .. } if left > rows || count > 1 => {
                 "this is no state of a shuffle"
             }
-            Self { matrix: true, column_options, label, .. }
+            Self { matrix: true, column_options, labels, .. }
                 if column_options.iter().any(|(name, own)| {
-                    Some(name) != label.as_ref()
+                    !labels.contains(name)
                         && !matches!(
                             own,
                             ColumnOptions { form: Form::Dense(_), dtype: None, nulls: None }
@@ -255,16 +256,20 @@ impl BatchOptions {
             {
                 "the columns of a matrix have no dtypes of their own, and of the forms only the dense one"
             }
+            Self { labels, .. }
+                if (1..labels.len()).any(|at| labels[..at].contains(&labels[at])) =>
+            {
+                "a label is named twice"
+            }
             _ if index >= count => "the index of a shard is below the count of shards",
             _ => return Ok(()),
         }))
     }
 
-    /// Names of the features, followed by that of the label; `None` for all columns.
+    /// Names of the features, followed by those of the labels; `None` for all columns.
     pub(crate) fn wanted(&self) -> Option<Vec<&str>> {
-        let label = self.label.as_deref();
-        let features = self.columns.as_ref()?.iter().map(String::as_str);
-        Some(features.filter(|&feature| Some(feature) != label).chain(label).collect())
+        let features = self.columns.as_ref()?.iter().filter(|name| !self.labels.contains(name));
+        Some(features.chain(&self.labels).map(String::as_str).collect())
     }
 
     /// The options of a column, those given last.
@@ -273,20 +278,20 @@ impl BatchOptions {
         own.map_or_else(ColumnOptions::default, |(_, options)| *options)
     }
 
-    /// Positions of the features in a table, followed by that of the label.
+    /// Positions of the features in a table, followed by those of the labels.
     pub(super) fn positions(&self, schema: &Schema) -> Result<Vec<usize>, Error> {
-        let label = self.label.as_deref();
         let positions = match self.wanted() {
-            // One error lists all missing names, the label's too.
+            // One error lists all missing names, those of labels too.
             Some(wanted) => names::columns(schema, &wanted)?,
             None => {
                 let mut positions = names::features(schema);
-                positions.retain(|&at| Some(schema.field(at).name().as_str()) != label);
-                positions.extend(names::columns(schema, label.as_slice())?);
+                positions.retain(|&at| !self.labels.contains(schema.field(at).name()));
+                let labels: Vec<&str> = self.labels.iter().map(String::as_str).collect();
+                positions.extend(names::columns(schema, &labels)?);
                 positions
             }
         };
-        let features = &positions[..positions.len() - usize::from(label.is_some())];
+        let features = &positions[..positions.len() - self.labels.len()];
         let name = |at: &usize| schema.field(*at).name();
         let mut names = HashSet::new();
         match features.iter().find(|&at| !names.insert(name(at))) {

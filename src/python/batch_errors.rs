@@ -7,11 +7,11 @@ use super::error::{Asked, reworded};
 use crate::batches::{BatchOptions, Form};
 use crate::{Error, error::Count};
 
-/// The columns whose nulls `nulls=` does not reach: the label, of which "nan" is not, and what has a policy of its own.
+/// The columns whose nulls `nulls=` does not reach: the labels, of which "nan" is not, and what has a policy of its own.
 pub(super) fn own_nulls(options: &BatchOptions) -> Vec<String> {
     let own = options.column_options.iter();
     let own = own.filter(|(_, own)| own.nulls.is_some() && own.form == Form::Auto);
-    own.map(|(name, _)| name).chain(&options.label).cloned().collect()
+    own.map(|(name, _)| name).chain(&options.labels).cloned().collect()
 }
 
 /// Of batches that are being read; `own_nulls` are those of [`own_nulls`].
@@ -25,7 +25,7 @@ pub(super) fn not_opened(error: Error, options: &BatchOptions) -> PyErr {
         Error::NoColumns if options.columns.as_ref().is_some_and(Vec::is_empty) => {
             PyValueError::new_err("columns= is empty: format=\"matrix\" takes at least one column")
         }
-        Error::NoColumns if options.label.is_some() => {
+        Error::NoColumns if !options.labels.is_empty() => {
             PyBufferError::new_err("no features are left beside the label")
         }
         error => refused(error, &[]),

@@ -1,7 +1,7 @@
-//! `Batches`: a stream of Arrow data as tensors of so many rows.
+//! What `Batches` of the Python package reads: a stream of Arrow data as tensors of so many rows.
 //!
-//! `iter_batches` of the Python package checks the arguments and opens one; `crate::batches` cuts, shuffles and
-//! reads ahead. This module adds what Python needs: signals, forks and progress.
+//! `Loader` checks the arguments and opens one; `crate::batches` cuts, shuffles and reads ahead. This module adds what
+//! Python needs: signals, forks and progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -10,7 +10,7 @@ use std::{mem, num::NonZero, process};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::{intern, prelude::*, types::PyDict};
+use pyo3::{create_exception, intern, prelude::*, types::PyDict};
 
 use super::ahead::{self, Pace};
 use super::batch_errors::{not_opened, own_nulls, refused};
@@ -24,14 +24,20 @@ use crate::batches::{BatchOptions, Batches, Resume, Shard, Shuffle, State, resum
 use crate::chunks::{Coded, batch, checked};
 use crate::{Error, ManagedTensor, ReaderError, pending::PendingException, task::Task};
 
+create_exception!(
+    arrow_dlpack._core,
+    BusyError,
+    PyValueError,
+    "Another thread reads these batches, or waits for who asks: they continue for it."
+);
+
 /// A [`Resume`].
 type ResumeArg = (usize, usize, u64);
 
-/// An iterator over batches, from iter_batches. It is read once.
+/// The engine's batches. They are read once.
 ///
-/// close(), or leaving a with block, stops the reader, and returns when the source has been released. Dropping
-/// the iterator waits at most a second.
-#[pyclass(name = "Batches", module = "arrow_dlpack", frozen, generic)]
+/// close() stops the reader, and returns when the source has been released. Dropping them waits at most a second.
+#[pyclass(name = "_Batches", module = "arrow_dlpack._core", frozen)]
 pub(super) struct PyBatches {
     open: Mutex<Open>,
     /// Streams do not survive a fork, nor do threads.
@@ -83,7 +89,7 @@ impl PyBatches {
             }),
             // The batches continue: another thread reads them.
             State::Ahead(made) if made.0.is_own_thread() => {
-                return Err(PyValueError::new_err("a source cannot wait for its own batches"));
+                return Err(BusyError::new_err("a source cannot wait for its own batches"));
             }
             State::Ahead(made) => ahead::next(py, &made.0, &self.own_nulls),
             State::Over => return Ok(None),
@@ -130,21 +136,6 @@ impl PyBatches {
     fn _stop(&self) {
         self.is_stopped.store(true, Ordering::Relaxed);
     }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    #[pyo3(signature = (_type=None, _value=None, _traceback=None))]
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _type: Option<&Bound<'_, PyAny>>,
-        _value: Option<&Bound<'_, PyAny>>,
-        _traceback: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        self.close(py)
-    }
 }
 
 impl PyBatches {
@@ -154,7 +145,7 @@ impl PyBatches {
             Ok(open) => Ok(open),
             Err(TryLockError::Poisoned(open)) => Ok(open.into_inner()),
             Err(TryLockError::WouldBlock) => {
-                Err(PyValueError::new_err("these batches are being read already"))
+                Err(BusyError::new_err("these batches are being read already"))
             }
         }
     }
@@ -195,15 +186,15 @@ impl Drop for PyBatches {
     }
 }
 
-/// Opens batches with arguments that iter_batches has checked. With at_once=True, the thread of prefetch= starts before
+/// Opens batches with arguments that Loader has checked. With at_once=True, the thread of prefetch= starts before
 /// the loop is seen to take time.
 #[pyfunction]
-#[pyo3(signature = (source, /, *, columns, label, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None, forms=None, at_once=false))]
+#[pyo3(signature = (source, /, *, columns, labels, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None, forms=None, at_once=false))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
     columns: Option<ColumnsArg>,
-    label: Option<String>,
+    labels: Vec<String>,
     as_matrix: bool,
     dtype: Option<DtypeArg>,
     nulls: NullsArg,
@@ -229,7 +220,7 @@ pub(super) fn _open_batches(
         .with_skip(skip)
         .with_shard(Shard { index: shard.0, count: shard.1 });
     options.columns = columns.map(|columns| columns.0);
-    options.label = label;
+    options.labels = labels;
     options.resume = resume.map(|(rows, left, random)| Resume { rows, left, random });
     options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
@@ -239,7 +230,7 @@ pub(super) fn _open_batches(
     match (&schema, &wanted) {
         (Some(_), Some(wanted)) if !as_matrix => refuse_twice(wanted)?,
         (Some(_), _) => {}
-        (None, _) if options.columns.is_some() || options.label.is_some() => {
+        (None, _) if options.columns.is_some() || !options.labels.is_empty() => {
             return Err(pointless("columns and label", "are for tables, and this is one column"));
         }
         (None, _) if !as_matrix => {

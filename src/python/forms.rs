@@ -63,24 +63,29 @@ fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
     Ok(options.with_nulls(nulls.map(|nulls| nulls.0)))
 }
 
-/// The features, or with a label a pair of both.
+/// The features, or with labels a pair of both: of a label, or of a dict of several.
 pub(super) fn into_python(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyAny>> {
     let features = match batch.features {
         Features::Matrix(matrix) => tensor(py, matrix)?,
-        Features::Columns(columns) => {
-            let dict = PyDict::new(py);
-            for column in columns {
-                let field = column.field().cloned();
-                let name = field.as_ref().map_or("", |field| field.name());
-                dict.set_item(name, self::column(py, column)?)?;
-            }
-            dict.into_any()
-        }
+        Features::Columns(columns) => dict_of(py, columns)?,
     };
-    match batch.label {
-        None => Ok(features),
-        Some(label) => Ok((features, column(py, label)?).into_pyobject(py)?.into_any()),
+    let mut labels = batch.labels;
+    let label = match labels.len() {
+        0 => return Ok(features),
+        1 => column(py, labels.remove(0))?,
+        _ => dict_of(py, labels)?,
+    };
+    Ok((features, label).into_pyobject(py)?.into_any())
+}
+
+fn dict_of(py: Python<'_>, columns: Vec<BatchColumn>) -> PyResult<Bound<'_, PyAny>> {
+    let dict = PyDict::new(py);
+    for column in columns {
+        let field = column.field().cloned();
+        let name = field.as_ref().map_or("", |field| field.name());
+        dict.set_item(name, self::column(py, column)?)?;
     }
+    Ok(dict.into_any())
 }
 
 fn column(py: Python<'_>, column: BatchColumn) -> PyResult<Bound<'_, PyAny>> {

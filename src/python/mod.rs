@@ -133,6 +133,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rows::register(module)?;
     module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
+    module.add("_BusyError", module.py().get_type::<batches::BusyError>())?;
     module.add_function(wrap_pyfunction!(batch_source::_take, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_resume_shuffle, module)?)?;

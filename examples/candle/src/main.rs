@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         for batch in Batches::try_new(flights()?, &options)? {
             let batch = batch?;
             let features = batch.matrix().ok_or("no matrix")?;
-            let late = batch.label.as_ref().and_then(BatchColumn::tensor).ok_or("no label")?;
+            let late = batch.label().and_then(BatchColumn::tensor).ok_or("no label")?;
             let late = (tensor(&late.values)? / 60.0)?;
             let loss = loss::mse(&network.forward(&tensor(&features.values)?)?, &late)?;
             optimizer.backward_step(&loss)?;
