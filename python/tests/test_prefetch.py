@@ -19,13 +19,21 @@ def as_users_have_it(monkeypatch):
     monkeypatch.setattr(_core, "_open_batches", _core._open_batches.func)
 
 
+def work():
+    end = time.perf_counter() + LONG
+    while time.perf_counter() < end:
+        pass
+
+
 def threads_of(opened, pauses, **options):
     """The threads that make batches of a slow source, with a pause after some of them."""
-    source, found = Source(chunks=BATCHES, before=lambda _: time.sleep(LONG)), []
+    # A processor that slept would be slow at the loop's next step.
+    source, batches = Source(chunks=BATCHES, before=lambda _: work()), []
     for number, batch in enumerate(opened(source, batch_size=10, prefetch=2, **options)):
-        found += np.from_dlpack(batch["x"]).tolist()
+        batches.append(batch)
         if number in pauses:
             time.sleep(LONG)
+    found = [x for batch in batches for x in np.from_dlpack(batch["x"]).tolist()]
     assert sorted(found) == list(range(BATCHES * 10))
     assert options or found == sorted(found)
     assert source.is_released()
