@@ -239,16 +239,19 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
 
     def close(self) -> None:
         """Stops the reader and releases the source; there are no more batches."""
-        if self._ahead is not None:
-            self._ahead.close()
-        if self._engine is not None:
-            try:
+        is_refused = False
+        try:
+            if self._ahead is not None:
+                self._ahead.close()
+            if self._engine is not None:
                 self._engine.close()
-            except _core._BusyError as refusal:
-                raise ValueError(*refusal.args) from None
-        # The loader stays where it is.
-        self._position = Position(0)
-        self._batches = iter(())
+        except _core._BusyError as refusal:
+            is_refused = True
+            raise ValueError(*refusal.args) from None
+        finally:
+            if not is_refused:
+                # The loader stays where it is.
+                self._position, self._batches = Position(0), iter(())
 
     def __enter__(self) -> "Batches[Batch_co]":
         return self
