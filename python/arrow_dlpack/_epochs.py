@@ -187,7 +187,10 @@ class Epochs(Generic[Batch_co]):
         return resolved(self._rank, self._world_size)
 
     def _is_function(self) -> bool:
-        return callable(self._data) and not hasattr(type(self._data), "__arrow_c_stream__")
+        data = self._data
+        # Classes may be called too, and connections of sqlite3.
+        is_other = isinstance(data, type) or hasattr(data, "cursor")
+        return callable(data) and not is_other and not hasattr(type(data), "__arrow_c_stream__")
 
     def _of_data(self) -> Source:
         if self._source is None:

@@ -227,7 +227,10 @@ def wanted(columns: Columns | None, label: str | Columns | None) -> Wanted:
 def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]:
     what = "a list of names" if argument == "columns" else "the name of a column, or several"
     if isinstance(columns, (str, bytes)) or not hasattr(columns, "__getitem__"):
-        raise TypeError(f"{argument} must be {what}, got {columns!r}")
+        raise TypeError(
+            f"{argument} must be {what}, got {columns!r}: names are texts, and pandas' 0 is called "
+            '"0" in Arrow'
+        )
     for name in columns:
         if not isinstance(name, str):
             raise TypeError(
