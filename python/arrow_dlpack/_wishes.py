@@ -43,8 +43,8 @@ class Pad:
 class Dense:
     """Lists whose rows all have one length, as (rows, length); another length is an error.
 
-    length: of all rows; None for that of the first row that is not null. It is needed where all rows
-    of the first batch may be null.
+    length: of all rows; None for that of the first row that is not null. Say it where all rows of
+    the first batch may be null.
     nulls, dtype: as in Loader, of this column; None for those of all columns.
     """
 

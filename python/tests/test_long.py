@@ -114,7 +114,7 @@ LONG = {
     "packed booleans": "lambda: arrow_dlpack.from_dlpack(np.broadcast_to(True, (2000, 10**6)))",
     "a batch": "lambda: next(arrow_dlpack.iter_batches(table, dtype='float16', batch_size=10**9))",
     "a shuffle": "lambda: next(arrow_dlpack.iter_batches(table, batch_size=9, shuffle=10**7))",
-    "a shuffle of lists": "lambda: next(arrow_dlpack.iter_batches(rows, batch_size=9, shuffle=9**7))",
+    "shuffled lists": "lambda: next(arrow_dlpack.iter_batches(rows, batch_size=9, shuffle=9**7))",
 }
 
 
