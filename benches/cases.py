@@ -249,6 +249,17 @@ def _() -> Made:
     }
 
 
+@work("matrix of a polars frame, float64", polars=1.0)
+def _() -> Made:
+    # polars makes it column-major.
+    ours = "arrow_dlpack.to_tensor(frame, framework='torch', threads=1{})"
+    return table(["float64"]), {
+        "ours": ours.format(""),
+        "ours, column-major": ours.format(", order='F'"),
+        "polars": "frame.to_torch()",
+    }
+
+
 @work("tensor to 16 columns", numpy=0.5)
 def _() -> Made:
     matrix = np.arange(ROWS * COLUMNS, dtype="float32").reshape(ROWS, COLUMNS)
