@@ -5,6 +5,7 @@ Those that no Python code touches are made ahead by a thread of Rust, which need
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import Empty, Full, Queue
@@ -29,7 +30,9 @@ class Ahead(Iterator[Any]):
         """`stop` ends the batch that is being made, once the source's current one is there."""
         self._queue: Queue[tuple[bool, Any]] = Queue(most)
         self._stop, self._stop_source = threading.Event(), stop
-        arguments = batches, work, self._queue, self._stop
+        # The thread borrows it for each batch: it may refer to what holds these batches.
+        self._work = work
+        arguments = batches, weakref.ref(work), self._queue, self._stop
         # No daemon: the interpreter waits for it, and it looks whether the interpreter is ending.
         self._thread = threading.Thread(target=_make, args=arguments, name="arrow_dlpack.Loader")
         self._thread.start()
@@ -79,15 +82,20 @@ class Ahead(Iterator[Any]):
 
 def _make(
     batches: Iterator[Any],
-    work: Callable[[Any], Any],
+    held: "weakref.ref[Callable[[Any], Any]]",
     queue: "Queue[tuple[bool, Any]]",
     stop: threading.Event,
 ) -> None:
-    """Makes batches until there are no more, or they are closed."""
+    """Makes batches until there are no more, or they are closed or let go of."""
     end: BaseException | None = None
     try:
         for batch in batches:
-            if not _put(queue, stop, (True, work(batch))):
+            work = held()
+            if work is None:
+                return
+            made = work(batch)
+            del work, batch
+            if not _put(queue, stop, (True, made)):
                 return
     except BaseException as error:
         end = error

@@ -22,9 +22,15 @@ class Bucketed:
     """
 
     def __init__(
-        self, by: ByLength | ByTokens, shuffle: int | None, seed: int, drop_last: bool
+        self,
+        by: ByLength | ByTokens,
+        shuffle: int | None,
+        seed: int,
+        drop_last: bool,
+        width: int | None = None,
     ) -> None:
-        self._by, self._shuffle, self._drop_last = by, shuffle, drop_last
+        """`width` is the length that each row of the column is padded or cut to."""
+        self._by, self._shuffle, self._drop_last, self._width = by, shuffle, drop_last, width
         self._random = random.Random(seed)
 
     def reader(self, stream: Any, world: int, uneven: Uneven) -> Any:
@@ -82,11 +88,14 @@ class Bucketed:
                 yield start, min(start + self._by.batch_size, len(lengths))
             return
         start, budget = 0, self._by.budget
+        if self._width is not None:
+            lengths = [self._width] * len(lengths)
         for at, length in enumerate(lengths):
             if length > budget:
                 raise ValueError(
                     f'a row of "{self._by.column}" has {length} items, and the budget of a batch '
-                    f"is {budget}"
+                    f"is {budget}: raise it, cut longer rows with Pad(max_length=), or leave them "
+                    "out with filter="
                 )
             if (at + 1 - start) * max(length, 1) > budget:
                 yield start, at

@@ -16,7 +16,7 @@ from ._pieces import Piece, len_of, pieces_of
 from ._settings import Settings, bar_of, seed_of
 from ._shares import Share, Uneven
 from ._sources import Dataset, Source
-from ._wishes import ByLength, ByTokens
+from ._wishes import ByLength, ByTokens, Pad
 
 Batch_co = TypeVar("Batch_co", covariant=True)
 
@@ -55,7 +55,9 @@ def reading(source: Source, settings: Settings, uneven: Uneven, position: Positi
     share, columns = position.share, settings.read
     by = settings.batch_size
     if isinstance(by, (ByLength, ByTokens)):
-        bucketed = Bucketed(by, settings.shuffle, position.seed or 0, settings.drop_last)
+        wish = settings.wanted.wishes.get(by.column)
+        width = wish.max_length if isinstance(wish, Pad) else None
+        bucketed = Bucketed(by, settings.shuffle, position.seed or 0, settings.drop_last, width)
         data = source.read(columns, settings.filter)
         stream = bucketed.reader(data, share.world, uneven)
         return Reading(stream, (share.index, share.count), None, position.batch)

@@ -98,8 +98,14 @@ class Epochs(Generic[Batch_co]):
         return Share(*self._ranks()).of_rank(total, self._uneven)
 
     def set_epoch(self, epoch: int) -> None:
-        """The number of the next epoch, from which the order of a seed is drawn."""
-        self._next_epoch, self._resume, self._position = integer("epoch", epoch, 0), None, None
+        """The number of the next epoch, from which the order of a seed is drawn.
+
+        After `load_state_dict`, the epoch of the state goes on where it stood, and any other begins
+        at its start.
+        """
+        self._next_epoch, self._position = integer("epoch", epoch, 0), None
+        if self._resume is not None and self._resume["epoch"] != self._next_epoch:
+            self._resume = None
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
@@ -170,6 +176,14 @@ class Epochs(Generic[Batch_co]):
                     f"the source of this Loader, a {type(self._data).__name__}, cannot be pickled, "
                     "and so not be handed to another process: pass a path, a dataset, or a "
                     "function of (index, count), at the top of a module, that opens it there"
+                ) from error
+        for name, function in (("transform", self._transform), ("framework", self._framework)):
+            try:
+                pickle.dumps(function)
+            except Exception as error:
+                raise TypeError(
+                    f"the {name} of this Loader cannot be pickled, and so not be handed to another "
+                    "process: define it with def, at the top of a module"
                 ) from error
         rank, world_size = self._ranks() if self._rank == "auto" else (self._rank, self._world_size)
         state = {"_rank": rank, "_world_size": world_size, "_source": None}
@@ -257,8 +271,9 @@ class Epochs(Generic[Batch_co]):
         if framework == "torch":
             # The default device may be another one.
             torch = import_module("torch")
-            return int(torch.randint(2**62, (), device="cpu"))
-        return SystemRandom().getrandbits(64)
+            return int(torch.randint(2**53, (), device="cpu"))
+        # Numbers that any reader of JSON holds.
+        return SystemRandom().getrandbits(53)
 
     def _work(self, framework: Framework | None) -> Callable[[Any], Any] | None:
         """What Python does with each of the engine's batches, if anything."""

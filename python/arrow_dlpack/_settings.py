@@ -116,6 +116,13 @@ def checked(
     if format not in ("dict", "matrix"):
         raise ValueError(f'format must be "dict" or "matrix", got {format!r}')
     what = wanted(columns, label)
+    if format == "matrix":
+        what.check_matrix()
+    if type(filter).__module__.partition(".")[0] == "polars":
+        raise TypeError(
+            "filter must be an expression of pyarrow, such as pyarrow.compute.field('x') > 6; of a "
+            "LazyFrame, call its own filter(...) and pass the result"
+        )
     if batch_size is None and shuffle is not None:
         needs = "drop_last and shuffle need" if drop_last else "shuffle needs"
         raise TypeError(f"{needs} a batch_size")
@@ -147,7 +154,7 @@ def checked(
 
 def seed_of(seed: int, index: int) -> int:
     """That of one of several readers, who are to draw differently."""
-    return seed % 2**64 if index == 0 else random.Random(f"{seed}, {index}").getrandbits(64)
+    return seed % 2**64 if index == 0 else random.Random(f"{seed}, {index}").getrandbits(53)
 
 
 def bar_of(rows: int | None) -> Any:

@@ -242,15 +242,19 @@ def check(data: Any, who: str) -> None:
 
 
 def _way_out(data: Any) -> str:
-    """How to make a source of it."""
+    """How to make a source of it: what is known of batches, and of Arrow data in general."""
+    try:
+        _core.Array(data)
+        general = ""
+    except TypeError as error:
+        general = str(error).partition(f", got {type(data).__name__}: ")[2]
     if isinstance(data, (list, tuple)) and not all(isinstance(row, Mapping) for row in data):
         is_path = isinstance(data[0], (str, os.PathLike))
         one_tells = _is_path if is_path else _is_arrow
         at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
-        return f", whose item {at} is no {'path' if is_path else 'table'}: {other!r:.50}"
+        item = f", whose item {at} is no {'path' if is_path else 'table'}: {other!r:.50}"
+        return f"{item}; {general}" if general else item
     ways = [
-        (data is None, "is there a return missing?"),
-        (isinstance(data, bytes), "os.fsdecode(x) makes a path of it"),
         (isinstance(data, list), "pyarrow.Table.from_pylist(x) makes a table of rows"),
         (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
         (
@@ -258,7 +262,8 @@ def _way_out(data: Any) -> str:
             'arrow_dlpack.record_batch({"x": x}) makes a table of it',
         ),
     ]
-    return next((f": {way}" for is_it, way in ways if is_it), "")
+    found = [way for is_it, way in ways if is_it] + [general] * bool(general)
+    return f": {'; '.join(found)}" if found else ""
 
 
 def for_pickle(data: Any) -> Any:

@@ -43,8 +43,8 @@ class Pad:
 class Dense:
     """Lists whose rows all have one length, as (rows, length); another length is an error.
 
-    length: of all rows; None for that of the first row that is not null. Say it where all rows of
-    the first batch may be null.
+    length: of all rows; None for that of the first row. It is needed with nulls=, because null rows
+    get it too.
     nulls, dtype: as in Loader, of this column; None for those of all columns.
     """
 
@@ -205,6 +205,23 @@ class Wanted:
             if name not in self.labels and wish.nulls is None
         }
         return {name: form for name, form in self.forms.items() if name not in no_form}
+
+    def check_matrix(self) -> None:
+        """An error for a feature whose wish a matrix cannot meet."""
+        for name, wish in self.wishes.items():
+            if name in self.labels:
+                continue
+            if isinstance(wish, (AsArrow, Pad)):
+                raise ValueError(
+                    f'column "{name}" cannot be {type(wish).__name__}() in a matrix: leave it out '
+                    'with columns=, or use format="dict"'
+                )
+            own = None if isinstance(wish, Categories) else wish.dtype
+            if isinstance(wish, Cast) or own is not None or wish.nulls is not None:
+                raise ValueError(
+                    f'column "{name}": a matrix has one dtype= and one nulls= for all of its '
+                    'columns: pass them to Loader, or use format="dict"'
+                )
 
     @property
     def categories(self) -> dict[str, Categories]:

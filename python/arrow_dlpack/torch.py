@@ -238,6 +238,8 @@ def data_loader(loader: Epochs[Any], num_workers: int, options: dict[str, Any]) 
     """The DataLoader of ``Loader.torch``."""
     if "batch_size" in options or "collate_fn" in options:
         raise TypeError("the Loader makes the batches: give it the batch_size, and a transform")
+    if wrong := {"shuffle", "sampler", "batch_sampler", "drop_last"} & set(options):
+        raise TypeError(f"the Loader orders the rows: give it shuffle= and drop_last=, not {wrong}")
     if num_workers > 0:
         loader._numbered()  # or each worker would read the words again
         options = {"multiprocessing_context": "spawn"} | options

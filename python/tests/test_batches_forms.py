@@ -124,7 +124,10 @@ def test_what_has_no_form_is_refused_in_words_that_help():
         with pytest.raises(error, match=words):
             opened(source, columns=[name], **options)
     for form, words in [
-        (("dense", None, None, None), r"row 1 of a batch has 2 values.*have 1: .*Pad\(\)"),
+        (
+            ("dense", None, None, None),
+            r"row 1 of a batch has 2 values where 1 are.*Pad\(\)",
+        ),
         (("pad", 0, 1, "right", "error", None, None), "row 1 has 2 values, more than the 1"),
     ]:
         batches = opened(source, columns=["cut"], forms={"cut": form})

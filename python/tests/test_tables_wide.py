@@ -140,7 +140,7 @@ def test_embeddings_and_numbers_are_one_matrix(of, shuffle, label):
 def test_dense_lists_of_a_matrix_may_be_null_and_have_one_length_in_all_batches():
     lists = pa.array([None, [1.0, 2.0], [3.0, None], None], pa.list_(pa.float64()))
     table = pa.table({"e": lists, "x": [0.5, 1.5, 2.5, 3.5]})
-    options = {"format": "matrix", "columns": {"e": Dense(), "x": None}}
+    options = {"format": "matrix", "columns": {"e": Dense(2), "x": None}}
     expected = [[-1, -1, 0.5], [1, 2, 1.5], [3, -1, 2.5], [-1, -1, 3.5]]
     pieces = pa.concat_tables([table.slice(0, 1), table.slice(1)])
     (batch,) = iter_batches(pieces, batch_size=4, nulls=-1, **options)
@@ -151,14 +151,14 @@ def test_dense_lists_of_a_matrix_may_be_null_and_have_one_length_in_all_batches(
         list(iter_batches(table, nulls=-1, copy=False, **options))
     uneven = pa.table({"e": [[1.0, 2.0], [3.0, 4.0], [5.0]], "x": [1.0, 2.0, 3.0]})
     for size in 1, 3:
-        with pytest.raises(BufferError, match='column "e": .*has 1 values?, .* have 2'):
+        with pytest.raises(BufferError, match='column "e": .*has 1 values where 2 are'):
             list(iter_batches(uneven, batch_size=size, **options))
 
 
 def test_other_wishes_of_the_columns_of_a_matrix_are_refused_and_lists_without_one():
     table = pa.table({"e": [[1.0, 2.0]], "x": [0.5]})
     for wish in Pad(0), Cast("float32"):
-        with pytest.raises(ValueError, match="only the dense one"):
+        with pytest.raises(ValueError, match='column "e".*matrix'):
             iter_batches(table, format="matrix", columns={"e": wish, "x": None})
     with pytest.raises(UnsupportedError, match=r'column "e": .*take it as Dense\(\)'):
         iter_batches(table, format="matrix")

@@ -127,7 +127,7 @@ ARROW = {
 #: Sources of batches.
 SOURCES = {
     "a path", "a Path", "paths", "nothing in a list", "a generator", "batches", "tables",
-    "record batches", "arrays", "frames", "polars' frames", "our arrays", "a lazy frame",
+    "record batches", "arrays", "a duckdb connection", "frames", "polars' frames", "our arrays", "a lazy frame",
 }  # fmt: skip
 
 

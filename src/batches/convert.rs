@@ -66,9 +66,17 @@ impl ColumnForm {
         Self { form, options: options.with_order(order) }
     }
 
-    /// The length of all rows, of dense lists: the one that was asked for, or none yet.
+    /// The length of all rows, of dense lists: the one that was asked for, or none yet. It is needed where rows may be
+    /// null, or a batch of such rows alone would have another shape.
     pub(super) fn length(&self, field: &Field) -> Result<OnceLock<usize>, Error> {
-        let Form::Dense(Some(expected)) = self.form else { return Ok(OnceLock::new()) };
+        let Form::Dense(expected) = self.form else { return Ok(OnceLock::new()) };
+        let has_nulls = self.options.nulls != NullPolicy::Refuse;
+        let Some(expected) = expected else {
+            return match has_nulls && is_of_lists(field.data_type()) {
+                true => Err(Error::in_column(field.name(), Error::NO_LENGTH)),
+                false => Ok(OnceLock::new()),
+            };
+        };
         let refused = match field.data_type() {
             DataType::FixedSizeList(_, size) => match usize::try_from(*size).unwrap_or(0) {
                 length if length == expected => return Ok(OnceLock::from(expected)),
@@ -191,9 +199,6 @@ impl Converter {
                 // The length was not known before the first row that is valid.
                 pieces = read()?;
             }
-            if pieces.iter().any(|piece| piece.num_rows() > 0) {
-                self.check_lengths(width)?;
-            }
             export::prepare((&pieces[..], &*pieces[0].schema()), options)
         } else if self.labels > 0 {
             let features = |piece: &RecordBatch| {
@@ -214,18 +219,6 @@ impl Converter {
     fn is_dense(&self, index: usize) -> bool {
         let data_type = self.schema.fields()[index].data_type();
         matches!(self.forms[index].form, Form::Dense(_)) && is_of_lists(data_type)
-    }
-
-    /// An error for the first column of dense lists whose length is not known after some rows.
-    fn check_lengths(&self, width: usize) -> Result<(), Error> {
-        let is_unknown =
-            |&index: &usize| self.is_dense(index) && self.lengths[index].get().is_none();
-        match (0..width).find(is_unknown) {
-            Some(index) => {
-                Err(Error::in_column(self.schema.fields()[index].name(), Error::NO_LENGTH))
-            }
-            None => Ok(()),
-        }
     }
 
     /// The features of a piece, with fixed-size lists in place of lists that are to be dense.

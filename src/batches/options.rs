@@ -98,8 +98,8 @@ pub enum Form {
     Ragged,
     /// Padded rows and their lengths, as of [`export::padded`](crate::export::padded).
     Pad(PadOptions),
-    /// A tensor with an axis of the values of lists, which have this length; `None` for that of the first row that is
-    /// valid. A row of another length is an error, in whatever batch it is.
+    /// A tensor with an axis of the values of lists, which have this length; `None` for that of the first row, if nulls
+    /// are refused. A row of another length is an error, in whatever batch it is.
     Dense(Option<usize>),
     /// An Arrow array, of any type.
     Arrow,

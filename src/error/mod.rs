@@ -191,7 +191,7 @@ pub enum Error {
     },
     /// Rows differ in length, so that they are no axis of a tensor.
     #[error(
-        "row {row} has {length} values, and the rows before it have {expected}: use export::ragged, or \
+        "row {row} has {length} values, and {expected} are expected, as in the rows before it: use export::ragged, or \
          export::padded to pad them"
     )]
     UnevenRows {
@@ -199,7 +199,7 @@ pub enum Error {
         row: usize,
         /// Its length.
         length: usize,
-        /// The length of the rows before it.
+        /// The length of the rows before it, or the one that was asked for.
         expected: usize,
     },
     /// The requested dtype, which is not one of offsets: int32 or int64.
@@ -600,10 +600,9 @@ impl Error {
     }
 
     /// The error, wrapped with the name of its column.
-    /// Of lists that are to be dense, and of which all rows so far are null.
+    /// Of lists that are to be dense in batches, and may be null.
     pub(crate) const NO_LENGTH: Self = Self::InvalidOptions(
-        "the length of its rows is not known, because all of them so far are null: pass it, as Dense(384) for rows of \
-         384 values",
+        "null rows get the length of the others, which a batch may not have: say it, as Dense(384) for rows of 384 values",
     );
 
     pub(crate) fn in_column(name: &str, error: Self) -> Self {

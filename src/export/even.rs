@@ -53,9 +53,6 @@ impl Even {
         let found = length_of(&rows, known.and_then(OnceLock::get).copied())?;
         let length = match (found, known) {
             (Some(found), Some(known)) => *known.get_or_init(|| found),
-            (None, Some(_)) if Lists::lengths(&rows).next().is_some() => {
-                return Err(Error::NO_LENGTH);
-            }
             (found, _) => found.unwrap_or(0),
         };
         let is_padded = length > 0 && rows.iter().any(|rows| rows.null_count() > 0);

@@ -209,8 +209,8 @@ impl Asked {
                 Count(*null_count, "null")
             )),
             (Self::Batches, Error::UnevenRows { row, length, expected }) => Some(format!(
-                "row {row} of a batch has {length} values, and the rows before it have {expected}: leave out \
-                 Dense() for Ragged rows, or use Pad()"
+                "row {row} of a batch has {length} values where {expected} are expected, as the first row or Dense() has \
+                 them: leave out Dense() for Ragged rows, or use Pad()"
             )),
             (Self::Batches, Error::UnsupportedType { .. }) => {
                 Some(format!("{}, or hand it on with AsArrow()", in_python(error.clone())))
