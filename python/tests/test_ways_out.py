@@ -127,7 +127,8 @@ ARROW = {
 #: Sources of batches.
 SOURCES = {
     "a path", "a Path", "paths", "nothing in a list", "a generator", "batches", "tables",
-    "record batches", "arrays", "a duckdb connection", "frames", "polars' frames", "our arrays", "a lazy frame",
+    "record batches", "arrays", "frames", "polars' frames", "our arrays", "a lazy frame",
+    "a duckdb connection",
 }  # fmt: skip
 
 
