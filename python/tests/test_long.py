@@ -136,7 +136,7 @@ def test_ctrl_c_ends_a_long_conversion(work):
         "lists = pa.ListArray.from_arrays(offsets, np.arange(4_000_000))\n"
         "rows = pa.table({'x': pa.chunked_array([lists] * 20)})\n"
         "texts = pa.array(['a text'] * 1_000_000).cast('large_string')\n"
-        "views = pa.chunked_array([texts.cast('string_view')] * 2)\n"
+        "views = pa.chunked_array([texts.cast('string_view')] * 40)\n"
         "bools = pa.ExtensionArray.from_storage(pa.bool8(), pa.array(np.ones(10**7, 'i1')))\n"
         "bool8 = pa.chunked_array([bools] * 200)\n"
         f"work = {work}\n"

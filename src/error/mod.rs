@@ -191,7 +191,7 @@ pub enum Error {
     },
     /// Rows differ in length, so that they are no axis of a tensor.
     #[error(
-        "row {row} has {length} values, and {expected} are expected, as in the rows before it: use export::ragged, or \
+        "row {row} has {length} values, and the rows before it have {expected}: use export::ragged, or \
          export::padded to pad them"
     )]
     UnevenRows {
