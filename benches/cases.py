@@ -5,6 +5,7 @@ its local names: "ours", "limit" and any number of peers. The targets are in the
 many times a contender's time ours may take. README.md tells where they come from.
 """
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,6 +25,7 @@ Made = tuple[Mapping[str, Any], Mapping[str, str]]
 
 ROWS = 1_000_000
 COLUMNS = 16
+CORES = len(os.sched_getaffinity(0))
 VALUES = 10_000_000
 NAMES = [f"column {index}" for index in range(COLUMNS)]
 
@@ -249,15 +251,21 @@ def _() -> Made:
     }
 
 
-@work("matrix of a polars frame, float64", polars=1.0)
-def _() -> Made:
-    # polars makes it column-major.
-    ours = "arrow_dlpack.to_tensor(frame, framework='torch', threads=1{})"
+def of_a_polars_frame(order: str) -> Made:
     return table(["float64"]), {
-        "ours": ours.format(""),
-        "ours, column-major": ours.format(", order='F'"),
+        "ours": f"arrow_dlpack.to_tensor(frame, framework='torch', order='{order}', threads=1)",
         "polars": "frame.to_torch()",
     }
+
+
+@work("polars frame, row-major", polars=1.0)
+def _() -> Made:
+    return of_a_polars_frame("C")
+
+
+@work("polars frame, column-major", polars=1.0)
+def _() -> Made:
+    return of_a_polars_frame("F")
 
 
 @work("tensor to 16 columns", numpy=0.5)
@@ -388,7 +396,7 @@ def _() -> Made:
 @work("threads: matrix", **{"one thread": 1 / 1.6})
 def _() -> Made:
     return table(["float32"]), {
-        "ours": "arrow_dlpack.to_tensor(batch)",
+        "ours": f"arrow_dlpack.to_tensor(batch, threads={CORES})",
         "one thread": "arrow_dlpack.to_tensor(batch, threads=1)",
         "limit": "flat.copy()",
     }
@@ -399,7 +407,7 @@ def _() -> Made:
     # A result of 64 MB.
     numbers = np.arange(ROWS * COLUMNS)
     return {"arrow": pa.array(numbers), "numbers": numbers.astype("float32")}, {
-        "ours": "arrow_dlpack.to_tensor(arrow, dtype='float32')",
+        "ours": f"arrow_dlpack.to_tensor(arrow, dtype='float32', threads={CORES})",
         "one thread": "arrow_dlpack.to_tensor(arrow, dtype='float32', threads=1)",
         "limit": "numbers.copy()",
     }
