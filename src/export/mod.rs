@@ -165,7 +165,7 @@ pub fn tensor<'a>(
     if let Some(shared) = prepare::share(source, options) {
         return shared;
     }
-    Ok(prepare::values_of(source, options)?.run()?.0)
+    Ok(prepare::values_of(source, options, None)?.run()?.0)
 }
 
 /// The validity of the values of [`tensor`]: booleans of the same shape, true for valid values.
@@ -188,7 +188,7 @@ pub fn mask<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    Ok(prepare::mask_of(source.into(), options)?.run()?.0)
+    Ok(prepare::mask_of(source.into(), options, None)?.run()?.0)
 }
 
 /// Reports what [`tensor`] will copy; with [`NullPolicy::Masked`] also what [`mask`] will copy.

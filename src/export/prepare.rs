@@ -86,13 +86,7 @@ pub fn prepare<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
 ) -> Result<Prepared, Error> {
-    let source = source.into();
-    let values = values_of(source, options)?;
-    let mask = match options.nulls {
-        NullPolicy::Masked => Some(Box::new(mask_of(source, options)?)),
-        _ => None,
-    };
-    Ok(Prepared { values, mask })
+    prepared(source.into(), options, None)
 }
 
 /// [`prepare`] of a column of a table: lists are refused, whatever their lengths, because what a column of a table
@@ -116,15 +110,18 @@ pub(crate) fn prepare_dense(
     options: &ExportOptions,
     length: &OnceLock<usize>,
 ) -> Result<Prepared, Error> {
-    if !is_lists(source) {
-        return prepare(source, options);
-    }
-    let values = Kind::Even(Even::new(source, options, Some(length))?.into());
+    prepared(source, options, Some(length))
+}
+
+/// `length` is that of lists which were read before, if any.
+fn prepared(
+    source: Source<'_>,
+    options: &ExportOptions,
+    length: Option<&OnceLock<usize>>,
+) -> Result<Prepared, Error> {
+    let values = values_of(source, options, length)?;
     let mask = match options.nulls {
-        NullPolicy::Masked => {
-            let mask = Even::mask(source, options, Some(length))?;
-            Some(Kind::Even(mask.into()).into())
-        }
+        NullPolicy::Masked => Some(Box::new(mask_of(source, options, length)?)),
         _ => None,
     };
     Ok(Prepared { values, mask })
@@ -201,7 +198,11 @@ impl Kind {
 }
 
 /// Plans [`tensor`](super::tensor).
-pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
+pub(super) fn values_of(
+    source: Source<'_>,
+    options: &ExportOptions,
+    length: Option<&OnceLock<usize>>,
+) -> Result<Kind, Error> {
     if let Some(shared) = share(source, options) {
         return shared.map(Kind::Shared);
     }
@@ -209,7 +210,7 @@ pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<K
         Source::Table(batches, schema) => {
             Kind::Matrix(Matrix::new(batches, schema, options)?.into())
         }
-        _ if is_lists(source) => Kind::Even(Even::new(source, options, None)?.into()),
+        _ if is_lists(source) => Kind::Even(Even::new(source, options, length)?.into()),
         _ => {
             let chunks = chunks(source, options)?;
             let many = CopyReason::Chunks(chunks.len());
@@ -219,12 +220,16 @@ pub(super) fn values_of(source: Source<'_>, options: &ExportOptions) -> Result<K
 }
 
 /// Plans [`mask`](super::mask).
-pub(super) fn mask_of(source: Source<'_>, options: &ExportOptions) -> Result<Kind, Error> {
+pub(super) fn mask_of(
+    source: Source<'_>,
+    options: &ExportOptions,
+    length: Option<&OnceLock<usize>>,
+) -> Result<Kind, Error> {
     Ok(match source {
         Source::Table(batches, schema) => {
             Kind::Matrix(Matrix::mask(batches, schema, options)?.into())
         }
-        _ if is_lists(source) => Kind::Even(Even::mask(source, options, None)?.into()),
+        _ if is_lists(source) => Kind::Even(Even::mask(source, options, length)?.into()),
         _ => {
             let chunks = chunks(source, options)?;
             let column = Column::mask(chunks, options.copy, options.threads)?;
