@@ -5,7 +5,7 @@ use std::{mem, ops::Range};
 use super::convert::{Cells, Chunk, Misfit, item_size};
 use super::fill::FillBytes;
 use super::threads::{Fill, Layout, Threads, fill_rows, product};
-use super::transpose_tile::{LINE, lines, transpose_tile};
+use super::transpose_tile::{DEEP, LINE, append_rows, fills_registers, lines, transpose_tile};
 use crate::memory::{self, Fresh, Grid, Unwritten};
 use crate::{Error, ffi::DLDataType};
 
@@ -13,17 +13,13 @@ use crate::{Error, ffi::DLDataType};
 /// once.
 pub(super) const TILE: usize = 256 << 10;
 
-/// Rows are assembled in the L1 cache and then copied to uninitialised memory. A copy of whole lines does not read
-/// the destination first, which item by item stores do.
-const STAGE: usize = 16 << 10;
+/// Bytes of rows that are assembled in the L2 cache and then copied to uninitialised memory, where they cannot be written
+/// there at once. A copy of whole lines does not read the destination first, which item by item stores do.
+const STAGE: usize = 64 << 10;
 
-/// Rows of at least this many bytes are wide, and are not staged: a strip of columns, one cache line of each row, is
-/// read and written from the first row to the last. This takes half the time: a stage of many columns holds few rows,
-/// so it reads a line or two from each of many pages, and does not fit the L1 cache.
+/// Rows of at least this many bytes are wide: a strip of columns, one cache line of each row, is read, cast, and written
+/// from the first row to the last, since a tile of many columns holds few rows.
 const WIDE: usize = 512;
-
-/// Wide rows that are assembled at once: one cache line of each stays in the L2 cache.
-const DEEP: usize = 1024;
 
 /// Concatenates chunks, as `dtype`. Nulls become `fill`; without one, null cells are unspecified.
 ///
@@ -85,14 +81,12 @@ pub(crate) fn interleave<'a>(
         return fill_rows(layout, threads, || Ok(WideRows { columns: readers(), dtype }));
     }
     let tile = (TILE / row.max(1)).next_multiple_of(64).clamp(64, 4096);
-    let staged = (STAGE / row.max(1)).next_multiple_of(16).clamp(64, tile).min(rows.max(1));
     let layout = Layout { rows, row, step: tile };
     let is_cast = !readers().iter().all(ColumnReader::is_verbatim);
     fill_rows(layout, threads, || {
         let scratch = memory::zeros(if is_cast { product(tile.min(rows), row)? } else { 0 })?;
-        let stage = memory::zeros(product(staged, row)?)?;
         let spare = Vec::with_capacity(columns.len());
-        Ok(Rows { columns: readers(), scratch, stage, spare, tile, size, dtype })
+        Ok(Rows { columns: readers(), scratch, stage: Vec::new(), spare, tile, size, dtype })
     })
 }
 
@@ -101,6 +95,7 @@ struct Rows<'a> {
     columns: Vec<ColumnReader<'a>>,
     /// Memory for a tile, unless all columns are read where they are.
     scratch: Vec<u8>,
+    /// Memory for rows that are not written where they go at once, from when it is needed.
     stage: Vec<u8>,
     /// Memory for the items of each column.
     spare: Vec<&'static [u8]>,
@@ -114,6 +109,8 @@ impl Fill for Rows<'_> {
     fn fill(&mut self, rows: Range<usize>, part: &mut Unwritten<'_>) -> Result<(), Error> {
         let Self { columns, scratch, stage, spare, tile, size, dtype } = self;
         let row = columns.len() * *size;
+        // Past the caches go whole lines only.
+        let is_direct = !part.is_streamed() || row % LINE == 0;
         columns.iter_mut().for_each(|column| column.seek(rows.start));
         for start in rows.clone().step_by(*tile) {
             let rows = (*tile).min(rows.end - start);
@@ -124,15 +121,36 @@ impl Fill for Rows<'_> {
                 let read = column.read(rows, scratch, *size);
                 items.push(read.map_err(|(misfit, first)| misfit.at(first, index, *dtype))?);
             }
-            for start in (0..rows).step_by(stage.len() / row) {
-                let rows = (stage.len() / row).min(rows - start);
-                transpose_tile(&items, start, &mut stage[..rows * row], *size);
-                part.extend_from_slice(&stage[..rows * row]);
+            if is_direct && fills_registers(items.len(), rows, *size) {
+                append_rows(&items, rows, part, *size);
+            } else {
+                append_staged(&items, rows, part, *size, stage)?;
             }
             *spare = emptied(items);
         }
         Ok(())
     }
+}
+
+/// As [`append_rows`], by way of `stage`.
+fn append_staged(
+    items: &[&[u8]],
+    rows: usize,
+    out: &mut Unwritten<'_>,
+    size: usize,
+    stage: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let row = items.len() * size;
+    let most = (STAGE / row).next_multiple_of(16).clamp(64, 4096);
+    if stage.len() < most.min(rows) * row {
+        *stage = memory::zeros(most.min(rows) * row)?;
+    }
+    for start in (0..rows).step_by(most) {
+        let stage = &mut stage[..most.min(rows - start) * row];
+        transpose_tile(items, start, stage, size);
+        out.extend_from_slice(stage);
+    }
+    Ok(())
 }
 
 /// Writes wide rows strip by strip.
@@ -183,7 +201,7 @@ fn append_wide<const N: usize, const K: usize, const G: usize>(
                         *column = read;
                     }
                 }
-                grid.strip::<LINE, K>(first * N, |row| lines::<N, K>(&items, row));
+                grid.strip::<LINE, K>(first * N, |row| lines::<N, K, LINE>(&items, row));
                 if first == last {
                     return Ok::<(), Error>(());
                 }

@@ -1,12 +1,13 @@
-//! Writes rows strip by strip of columns, to uninitialised memory.
+//! Writes rows strip by strip of columns, to uninitialised memory or over what is there.
 //!
 //! Each strip is some columns of all rows. Code that writes wide rows one after the other would read every
-//! column again for each few rows.
+//! column again for each few rows, and more lines of columns at once than the L1 cache has places for.
 //!
 //! G1: the first `done` bytes of each row are written.
+//! G2: `memory` has `rows` rows of `row` bytes.
 #![expect(unsafe_code, reason = "writes to memory, and takes it for written")]
 
-use std::{mem::MaybeUninit, ptr};
+use std::{mem::MaybeUninit, ptr, slice};
 
 use super::streamed::{self, LINE};
 use super::unwritten::Unwritten;
@@ -21,7 +22,15 @@ pub(crate) struct Grid<'a> {
     is_streamed: bool,
 }
 
-impl Grid<'_> {
+impl<'a> Grid<'a> {
+    /// The rows of `row` bytes, which is not 0, that `bytes` holds.
+    pub(crate) fn over(bytes: &'a mut [u8], row: usize) -> Self {
+        let (rows, len) = (bytes.len() / row, bytes.len() / row * row);
+        // SAFETY: these bytes, which are borrowed as long, and a grid only writes bytes that have a value.
+        let memory = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), len) };
+        Self { memory, rows, row, done: 0, is_streamed: false }
+    }
+
     /// Writes `rows` rows of `row` bytes each, neither of them 0.
     ///
     /// # Panics
@@ -61,13 +70,14 @@ impl Grid<'_> {
         lines: impl Fn(usize) -> [[u8; W]; K],
     ) {
         assert!(at <= self.done && at + W <= self.row && K <= self.rows, "no such strip");
+        let memory: *mut u8 = self.memory.as_mut_ptr().cast();
         for first in (0..self.rows).step_by(K) {
             let first = first.min(self.rows - K);
             for (row, line) in (first..).zip(&lines(first)) {
-                let cells = &mut self.memory[row * self.row + at..][..W];
-                let start: *mut u8 = cells.as_mut_ptr().cast();
-                // SAFETY: both have `W` bytes, and these cells are borrowed mutably; what is streamed begins with
-                // a cache line and is one; E1, by `append`, which calls all of this.
+                let start = memory.wrapping_add(row * self.row + at);
+                // SAFETY: by G2 and what was asserted these are `W` bytes of the memory, which is borrowed mutably:
+                // `row` is one of the rows, as there are `K` from `first` on. What is streamed begins with a cache
+                // line and is one; E1, by `append`: the grid of `over` streams nothing.
                 unsafe {
                     if self.is_streamed && W == LINE && start.addr() % LINE == 0 {
                         streamed::line(line.as_ptr().cast(), start.cast());

@@ -121,6 +121,17 @@ fn columns_lie_side_by_side() {
     }
 }
 
+/// Whole lines go past the caches, from where the rows end with a line; other rows are staged.
+#[test]
+#[cfg_attr(miri, ignore = "Miri does not know stores past the caches, and these results are large")]
+fn columns_lie_side_by_side_in_large_results() {
+    let mut random = Random(16);
+    let [_, _, words, pairs, wide, _] = dtypes();
+    for (of, bytes) in [(words, 64), (words, 68), (pairs, 128), (wide, 64)] {
+        side_by_side(&mut random, of, bytes / of.1, (16 << 20) / bytes + 5);
+    }
+}
+
 /// The last strip overlaps the one before, and the last rows of a register overlap the rows before.
 #[test]
 fn columns_lie_side_by_side_in_wide_rows() {
