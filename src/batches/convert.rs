@@ -1,5 +1,6 @@
 //! Converts rows to batches of tensors.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
@@ -8,8 +9,11 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use super::batch::{Batch, BatchColumn, BatchTensor, Features};
 use super::even::{is_of_lists, of_one_length};
 use super::options::{ColumnOptions, Form};
+use super::piece::Piece;
 use crate::chunks::{self, Coded, Meaning, checked};
-use crate::export::{self, Exported, Prepared, PreparedPadded, PreparedRagged, Source};
+use crate::export::{
+    self, Exported, Prepared, PreparedPadded, PreparedRagged, Source, UniformMatrix,
+};
 use crate::{
     CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Order, error::Refusals,
     possible::child_types,
@@ -115,10 +119,17 @@ struct PlannedTensor {
     meaning: Option<Meaning>,
 }
 
+/// A planned matrix of the features.
+enum PlannedMatrix {
+    Tensor(PlannedTensor),
+    /// These rows of a chunk.
+    Rows(UniformMatrix, Range<usize>),
+}
+
 impl Converter {
     /// Converts at least one piece.
-    pub(super) fn batch(&self, pieces: Vec<RecordBatch>) -> Result<Batch, Error> {
-        let rows = pieces.iter().map(RecordBatch::num_rows).sum();
+    pub(super) fn batch(&self, pieces: Vec<Piece>) -> Result<Batch, Error> {
+        let rows = pieces.iter().map(Piece::rows).sum();
         let fields = self.schema.fields();
         let width = fields.len() - self.labels;
         let (mut refusals, mut planned) = (Refusals::default(), Vec::with_capacity(fields.len()));
@@ -146,10 +157,10 @@ impl Converter {
         Ok(Batch { features, labels, rows })
     }
 
-    fn column(&self, pieces: &[RecordBatch], index: usize) -> Result<Planned, Error> {
+    fn column(&self, pieces: &[Piece], index: usize) -> Result<Planned, Error> {
         let read = &self.schema.fields()[index];
         let ColumnForm { form, options } = &self.forms[index];
-        let arrays = chunks::column(pieces, index);
+        let arrays: Vec<_> = pieces.iter().map(|piece| piece.column(index)).collect();
         let source = Source::Chunks(&arrays, read);
         if *form != Form::Arrow && options.physical {
             refuse_codes_in_lists(read.data_type())?;
@@ -183,13 +194,24 @@ impl Converter {
         Ok(PlannedTensor { prepared, field: Some(Arc::clone(field)), meaning })
     }
 
-    fn matrix(&self, pieces: &[RecordBatch], width: usize) -> Result<PlannedTensor, Error> {
+    fn matrix(&self, pieces: &[Piece], width: usize) -> Result<PlannedMatrix, Error> {
         let options = &self.matrix;
         if !self.is_table {
-            let arrays = chunks::column(pieces, 0);
-            return self.tensor(Source::Chunks(&arrays, &self.schema.fields()[0]), 0);
+            let arrays: Vec<_> = pieces.iter().map(|piece| piece.column(0)).collect();
+            let planned = self.tensor(Source::Chunks(&arrays, &self.schema.fields()[0]), 0)?;
+            return Ok(PlannedMatrix::Tensor(planned));
         }
-        let prepared = if (0..width).any(|index| self.is_dense(index)) {
+        let has_lists = (0..width).any(|index| self.is_dense(index));
+        if let ([piece], false) = (pieces, has_lists) {
+            let plan = |chunk: &RecordBatch| {
+                let features = self.features(&[Piece::all(chunk.clone())], width).ok()?;
+                UniformMatrix::new(&features[0], &self.features, options)
+            };
+            if let Some((matrix, rows)) = piece.matrix(plan) {
+                return Ok(PlannedMatrix::Rows(matrix, rows));
+            }
+        }
+        let prepared = if has_lists {
             let read = || {
                 let pieces = pieces.iter().map(|piece| self.with_one_length(piece, width));
                 pieces.collect::<Result<Vec<_>, Error>>()
@@ -200,19 +222,25 @@ impl Converter {
                 pieces = read()?;
             }
             export::prepare((&pieces[..], &*pieces[0].schema()), options)
-        } else if self.labels > 0 {
-            let features = |piece: &RecordBatch| {
-                let (schema, columns) =
-                    (Arc::clone(&self.features), piece.columns()[..width].to_vec());
-                let rows = RecordBatchOptions::new().with_row_count(Some(piece.num_rows()));
-                RecordBatch::try_new_with_options(schema, columns, &rows)
-            };
-            let pieces = checked(|| pieces.iter().map(features).collect::<Result<Vec<_>, _>>())?;
-            export::prepare((&pieces[..], &*self.features), options)
         } else {
-            export::prepare((pieces, &*self.schema), options)
+            export::prepare((&self.features(pieces, width)?[..], &*self.features), options)
         };
-        Ok(PlannedTensor { prepared: prepared?, field: None, meaning: None })
+        let planned = PlannedTensor { prepared: prepared?, field: None, meaning: None };
+        Ok(PlannedMatrix::Tensor(planned))
+    }
+
+    /// The features of the pieces.
+    fn features(&self, pieces: &[Piece], width: usize) -> Result<Vec<RecordBatch>, Error> {
+        if self.labels == 0 {
+            return Ok(pieces.iter().map(Piece::batch).collect());
+        }
+        let features = |piece: &Piece| {
+            let (schema, columns) =
+                (Arc::clone(&self.features), (0..width).map(|index| piece.column(index)).collect());
+            let rows = RecordBatchOptions::new().with_row_count(Some(piece.rows()));
+            RecordBatch::try_new_with_options(schema, columns, &rows)
+        };
+        checked(|| pieces.iter().map(features).collect::<Result<Vec<_>, _>>())
     }
 
     /// Whether a column is of lists that are to be dense.
@@ -222,21 +250,21 @@ impl Converter {
     }
 
     /// The features of a piece, with fixed-size lists in place of lists that are to be dense.
-    fn with_one_length(&self, piece: &RecordBatch, width: usize) -> Result<RecordBatch, Error> {
+    fn with_one_length(&self, piece: &Piece, width: usize) -> Result<RecordBatch, Error> {
         let (mut fields, mut columns) = (Vec::with_capacity(width), Vec::with_capacity(width));
         for (index, field) in self.schema.fields().iter().take(width).enumerate() {
             let column = piece.column(index);
             if !self.is_dense(index) {
                 fields.push(Field::clone(field).with_nullable(true));
-                columns.push(Arc::clone(column));
+                columns.push(column);
                 continue;
             }
-            let made = of_one_length(column, &self.lengths[index], self.matrix.copy);
+            let made = of_one_length(&column, &self.lengths[index], self.matrix.copy);
             let made = made.map_err(|error| Error::in_column(field.name(), error))?;
             fields.push(Field::new(field.name(), made.data_type().clone(), true));
             columns.push(made);
         }
-        let rows = RecordBatchOptions::new().with_row_count(Some(piece.num_rows()));
+        let rows = RecordBatchOptions::new().with_row_count(Some(piece.rows()));
         let schema = Arc::new(Schema::new(fields));
         checked(|| RecordBatch::try_new_with_options(schema, columns, &rows))
     }
@@ -275,6 +303,18 @@ impl Planned {
                     Ok(made) => Ok(BatchColumn::Arrow(made, field)),
                     Err(error) => Err(named(&field, error)),
                 }
+            }
+        }
+    }
+}
+
+impl PlannedMatrix {
+    fn make(self) -> Result<BatchTensor, Error> {
+        match self {
+            Self::Tensor(planned) => planned.make(),
+            Self::Rows(matrix, rows) => {
+                let values = matrix.rows(rows)?;
+                Ok(BatchTensor { values, mask: None, field: None, meaning: None })
             }
         }
     }

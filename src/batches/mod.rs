@@ -40,6 +40,7 @@ mod convert;
 mod even;
 mod joined;
 mod options;
+mod piece;
 mod reader;
 mod shuffle;
 
@@ -57,6 +58,7 @@ pub(crate) use ahead::Queue;
 pub use batch::{Batch, BatchColumn, BatchTensor, Features};
 use convert::{ColumnForm, Converter};
 pub use options::{BatchOptions, ColumnOptions, Form, Shard, Shuffle};
+use piece::Piece;
 pub(crate) use reader::BatchChunks;
 use reader::Reader;
 pub(crate) use shuffle::{Resume, resume, rows_at};
@@ -187,7 +189,7 @@ impl Batches {
             forms,
         };
         // Types that cannot be converted are an error before the first row is read.
-        drop(converter.batch(vec![RecordBatch::new_empty(Arc::clone(&schema))])?);
+        drop(converter.batch(vec![Piece::all(RecordBatch::new_empty(Arc::clone(&schema)))])?);
         let with_codes = coded.iter().flatten().cloned().collect();
         let reader = Reader::new(chunks, columns, coded, &schema, options);
         let pipeline = Pipeline { reader, skip: options.skip, converter };

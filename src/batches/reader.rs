@@ -1,6 +1,6 @@
 //! Reads a source chunk by chunk and cuts it to blocks of a fixed number of rows.
 //!
-//! A block is a list of slices of chunks: one, which shares the chunk's memory, or several, which the conversion
+//! A block is a list of pieces of chunks: one, which shares the chunk's memory, or several, which the conversion
 //! concatenates as it copies.
 
 use std::{collections::VecDeque, mem, sync::Arc};
@@ -9,7 +9,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::options::{BatchOptions, Shard, Shuffle};
-use super::{joined::joined, shuffle::Pool};
+use super::{joined::joined, piece::Piece, shuffle::Pool};
 use crate::chunks::{Coded, checked};
 use crate::{CopyPolicy, CopyReason, Error, task};
 
@@ -27,9 +27,7 @@ pub(super) struct Reader {
     options: BatchOptions,
     pool: Option<Pool>,
     /// Rows that were read, and that no block contains yet.
-    pending: VecDeque<RecordBatch>,
-    /// Rows of the first pending chunk that a block contains.
-    taken: usize,
+    pending: VecDeque<Piece>,
     rows: usize,
     blocks: usize,
     end: Option<Result<(), Error>>,
@@ -57,24 +55,23 @@ impl Reader {
             schema,
             options: options.clone(),
             pending: VecDeque::new(),
-            taken: 0,
             rows: 0,
             blocks: 0,
             end: None,
         }
     }
 
-    /// The slices of the next batch, `None` at the end.
+    /// The pieces of the next batch, `None` at the end.
     ///
     /// An error of the source is returned after all rows before it, and ends the iteration. One of [`task::check`] is
     /// returned at once.
-    pub(super) fn next(&mut self) -> Result<Option<Vec<RecordBatch>>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<Vec<Piece>>, Error> {
         let next = match self.pool.take() {
             None => self.block(self.options.batch_size)?,
             Some(mut pool) => {
                 let drawn = self.drawn(&mut pool);
                 self.pool = Some(pool);
-                drawn?
+                drawn?.map(|batch| vec![Piece::all(batch)])
             }
         };
         let is_left_out =
@@ -85,16 +82,16 @@ impl Reader {
         }
     }
 
-    fn drawn(&mut self, pool: &mut Pool) -> Result<Option<Vec<RecordBatch>>, Error> {
+    fn drawn(&mut self, pool: &mut Pool) -> Result<Option<RecordBatch>, Error> {
         if let Some(state) = self.options.resume.take() {
             let rows = self.block(Some(state.rows))?.unwrap_or_default();
             if rows_of(&rows) < state.rows {
                 return Err(Error::InvalidOptions("the source lacks rows of the shuffle's state"));
             }
-            pool.resume(&rows, state)?;
+            pool.resume(&rows.iter().map(Piece::batch).collect::<Vec<_>>(), state)?;
         }
         if let Some(batch) = pool.next()? {
-            return Ok(Some(vec![batch]));
+            return Ok(Some(batch));
         }
         let size = self.options.batch_size.unwrap_or(1);
         let (mut pieces, mut wanted, mut is_over) = (Pieces::default(), pool.wanted(), false);
@@ -104,17 +101,17 @@ impl Reader {
             let block = self.block(Some(rows))?.unwrap_or_default();
             is_over = rows_of(&block) < rows;
             wanted -= rows_of(&block);
-            pieces.extend(block)?;
+            pieces.extend(&block)?;
             if is_over {
                 break;
             }
         }
         pool.refill(&pieces.into_batches(), is_over)?;
-        Ok(pool.next()?.map(|batch| vec![batch]))
+        pool.next()
     }
 
-    /// The slices of the next block of this shard, of this many rows or of one chunk.
-    fn block(&mut self, size: Option<usize>) -> Result<Option<Vec<RecordBatch>>, Error> {
+    /// The pieces of the next block of this shard, of this many rows or of one chunk.
+    fn block(&mut self, size: Option<usize>) -> Result<Option<Vec<Piece>>, Error> {
         let Shard { index, count } = self.options.shard;
         loop {
             let wanted = size.unwrap_or(1);
@@ -127,7 +124,7 @@ impl Reader {
                     Err(error) => Some(Err(error)),
                 };
             }
-            let whole = self.pending.front().map_or(0, |chunk| chunk.num_rows() - self.taken);
+            let whole = self.pending.front().map_or(0, Piece::rows);
             let rows = size.unwrap_or(whole).min(self.rows);
             if rows == 0 {
                 return Ok(None);
@@ -164,34 +161,28 @@ impl Reader {
         let options = RecordBatchOptions::new().with_row_count(Some(chunk.num_rows()));
         let schema = Arc::clone(&self.schema);
         let read = || RecordBatch::try_new_with_options(schema, columns, &options);
-        self.pending.push_back(checked(read)?);
+        self.pending.push_back(Piece::all(checked(read)?));
         self.rows = rows;
         Ok(true)
     }
 
     /// Takes this many of the pending rows.
-    fn take(&mut self, mut rows: usize) -> Vec<RecordBatch> {
+    fn take(&mut self, mut rows: usize) -> Vec<Piece> {
         self.rows -= rows;
         let mut pieces = Vec::with_capacity(1);
-        while rows > 0 {
-            let Some(chunk) = self.pending.front() else { break };
-            let (from, left) = (self.taken, chunk.num_rows() - self.taken);
-            if rows < left {
-                pieces.push(chunk.slice(from, rows));
-                self.taken += rows;
+        while let Some(first) = self.pending.front_mut().filter(|_| rows > 0) {
+            if rows < first.rows() {
+                pieces.push(first.split_to(rows));
                 break;
             }
-            pieces.extend(self.pending.pop_front().map(|chunk| match from {
-                0 => chunk,
-                _ => chunk.slice(from, left),
-            }));
-            (self.taken, rows) = (0, rows - left);
+            rows -= first.rows();
+            pieces.extend(self.pending.pop_front());
         }
         pieces
     }
 }
 
-/// Slices of chunks for a pool. A slice of a few rows takes less memory than its description, so small slices are
+/// Pieces of chunks for a pool. A slice of a few rows takes less memory than its description, so small slices are
 /// concatenated from time to time.
 #[derive(Default)]
 struct Pieces {
@@ -200,9 +191,9 @@ struct Pieces {
 }
 
 impl Pieces {
-    fn extend(&mut self, pieces: Vec<RecordBatch>) -> Result<(), Error> {
+    fn extend(&mut self, pieces: &[Piece]) -> Result<(), Error> {
         const MANY: usize = 1024;
-        self.small.extend(pieces);
+        self.small.extend(pieces.iter().map(Piece::batch));
         if self.small.len() >= MANY {
             self.together.push(joined(mem::take(&mut self.small))?);
         }
@@ -215,8 +206,8 @@ impl Pieces {
     }
 }
 
-fn rows_of(pieces: &[RecordBatch]) -> usize {
-    pieces.iter().map(RecordBatch::num_rows).sum()
+fn rows_of(pieces: &[Piece]) -> usize {
+    pieces.iter().map(Piece::rows).sum()
 }
 
 fn is_urgent(error: &Error) -> bool {

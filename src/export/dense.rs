@@ -1,5 +1,7 @@
 //! Arrays whose rows all have the same shape, as contiguous cells: one match arm for each family of types.
 
+use std::ops::Range;
+
 use arrow_array::{Array, ArrayRef, FixedSizeListArray, cast::AsArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field};
@@ -282,6 +284,18 @@ impl Dense {
             CellBuffer::Decimals(bytes, decimals) => CellValues::Decimals(bytes, *decimals),
         };
         Cells { values, nulls }
+    }
+
+    /// [`Self::cells`] of these rows, where they have whole bytes and are all valid.
+    pub(super) fn valid_cells(&self, rows: &Range<usize>) -> Option<Cells<'_>> {
+        let row = self.uniform_cells()? * self.width();
+        let bytes = rows.start * row..rows.end * row;
+        let values = match &self.storage {
+            CellBuffer::Words(all) => CellValues::Words { bytes: &all[bytes], dtype: self.dtype },
+            CellBuffer::Decimals(all, decimals) => CellValues::Decimals(&all[bytes], *decimals),
+            CellBuffer::Bits(_) => return None,
+        };
+        Some(Cells { values, nulls: None })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Tables as matrices: each row of the table is a row of the matrix.
 
+use std::{ops::Range, slice, sync::Arc};
+
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::{Field, Fields, Schema};
@@ -185,16 +187,58 @@ impl Matrix {
             }
             Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill, threads),
         };
-        let memory = memory.map_err(|error| match error {
-            // In column-major order the kernel counted rows over all columns.
-            Error::ValueDoesNotFit { value, dtype, column, row } => {
-                let (column, row) = (column + row / rows, row % rows);
-                let name = fields.get(column).map_or("", |field| field.name());
-                Error::in_column(name, Error::ValueDoesNotFit { value, dtype, column, row })
-            }
-            error => error,
-        })?;
+        let memory = memory.map_err(|error| of_column(error, &fields, rows))?;
         ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides)
+    }
+}
+
+/// The error with the name of the column. In column-major order the kernel counted rows over all columns.
+fn of_column(error: Error, fields: &Fields, rows: usize) -> Error {
+    let Error::ValueDoesNotFit { value, dtype, column, row } = error else { return error };
+    let (column, row) = (column + row / rows, row % rows);
+    let name = fields.get(column).map_or("", |field| field.name());
+    Error::in_column(name, Error::ValueDoesNotFit { value, dtype, column, row })
+}
+
+/// A matrix that is a copy, and of which any rows are copied alike: of one chunk without nulls. The rows of a batch take
+/// no plan of their own.
+#[derive(Clone)]
+pub(crate) struct UniformMatrix(Arc<Matrix>);
+
+impl UniformMatrix {
+    /// Plans the matrix of these columns. `None` if it is another one, or cannot be planned.
+    pub(crate) fn new(
+        batch: &RecordBatch,
+        schema: &Schema,
+        options: &ExportOptions,
+    ) -> Option<Self> {
+        if options.nulls == NullPolicy::Masked || options.order != Order::RowMajor {
+            return None;
+        }
+        let matrix = Matrix::new(slice::from_ref(batch), schema, options).ok()?;
+        let has_rows = |chunk: &Dense| chunk.valid_cells(&(0..0)).is_some();
+        let is_uniform = !matrix.plan.is_zero_copy()
+            && matrix.columns.len() > 1
+            && matrix.columns.chunks.iter().all(has_rows);
+        is_uniform.then(|| Self(Arc::new(matrix)))
+    }
+
+    /// These rows.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Matrix::run`].
+    pub(crate) fn rows(&self, rows: Range<usize>) -> Result<ManagedTensor, Error> {
+        let Matrix { target, fields, columns, shape, .. } = &*self.0;
+        let cells = columns.chunks.iter().filter_map(|chunk| chunk.valid_cells(&rows));
+        let cells: Vec<_> = cells.collect();
+        let (chunks, widths) = (cells.chunks_exact(1).collect::<Vec<_>>(), &columns.widths);
+        let (dtype, fill, len) = (target.dtype, target.fill.as_ref(), rows.len());
+        let memory = kernels::side_by_side(&chunks, widths, len, dtype, fill, target.threads)
+            .map_err(|error| of_column(error, fields, len))?;
+        let rows = i64::try_from(len).map_err(|_| Error::Overflow("length"))?;
+        let flags = target.flags().union(DLPackFlags::IS_COPIED);
+        ManagedTensor::from_fresh(memory, 0, dtype, flags, &[rows, shape[1]], &[shape[1], 1])
     }
 }
 

@@ -54,6 +54,7 @@ use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
 pub use columns::{PreparedColumns, prepare_columns};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
+pub(crate) use matrix::UniformMatrix;
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
 pub use prepare::{Exported, Prepared, prepare};
