@@ -16,10 +16,14 @@ use arrow_schema::{DataType, Field};
 
 const ROWS: i32 = 50;
 
+fn half(at: i32) -> f32 {
+    f32::from(i16::try_from(at).expect("rows of the test")) / 2.0
+}
+
 fn column(kind: &str) -> ArrayRef {
     let rows = 0..ROWS;
     match kind {
-        "float32" => Arc::new(Float32Array::from_iter_values(rows.map(|at| at as f32 / 2.0))),
+        "float32" => Arc::new(Float32Array::from_iter_values(rows.map(half))),
         "float64" => Arc::new(Float64Array::from_iter_values(rows.map(|at| f64::from(at) / 4.0))),
         "int32" => Arc::new(Int32Array::from_iter_values(rows.map(|at| 3 * at))),
         // Row 33 does not fit int8.
@@ -27,7 +31,7 @@ fn column(kind: &str) -> ArrayRef {
         "nulls" => Arc::new(rows.map(|at| (at % 40 != 21).then_some(at)).collect::<Int32Array>()),
         "bool" => Arc::new(rows.map(|at| Some(at % 3 == 0)).collect::<BooleanArray>()),
         "triple" => {
-            let values = Float32Array::from_iter_values((0..3 * ROWS).map(|at| at as f32));
+            let values = Float32Array::from_iter_values((0..3 * ROWS).map(half));
             let item = Arc::new(Field::new("item", DataType::Float32, true));
             Arc::new(FixedSizeListArray::new(item, 3, Arc::new(values), None))
         }

@@ -1,19 +1,17 @@
 //! Converts rows to batches of tensors.
 
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::batch::{Batch, BatchColumn, BatchTensor, Features};
+use super::batch::{Batch, Features};
 use super::even::{is_of_lists, of_one_length};
 use super::options::{ColumnOptions, Form};
 use super::piece::Piece;
-use crate::chunks::{self, Coded, Meaning, checked};
-use crate::export::{
-    self, Exported, Prepared, PreparedPadded, PreparedRagged, Source, UniformMatrix,
-};
+use super::planned::{Planned, PlannedMatrix, PlannedTensor};
+use crate::chunks::{Coded, checked};
+use crate::export::{self, Source, UniformMatrix};
 use crate::{
     CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Order, error::Refusals,
     possible::child_types,
@@ -103,27 +101,6 @@ fn is_float(data_type: &DataType) -> bool {
         | DataType::LargeListView(item) => is_float(item.data_type()),
         other => other.is_floating(),
     }
-}
-
-/// A planned column of a batch. It holds only the rows that the result needs.
-enum Planned {
-    Tensor(PlannedTensor),
-    Ragged(Box<PreparedRagged>, FieldRef),
-    Padded(Box<PreparedPadded>, FieldRef),
-    Arrow(Vec<ArrayRef>, FieldRef),
-}
-
-struct PlannedTensor {
-    prepared: Prepared,
-    field: Option<FieldRef>,
-    meaning: Option<Meaning>,
-}
-
-/// A planned matrix of the features.
-enum PlannedMatrix {
-    Tensor(PlannedTensor),
-    /// These rows of a chunk.
-    Rows(UniformMatrix, Range<usize>),
 }
 
 impl Converter {
@@ -267,63 +244,6 @@ impl Converter {
         let rows = RecordBatchOptions::new().with_row_count(Some(piece.rows()));
         let schema = Arc::new(Schema::new(fields));
         checked(|| RecordBatch::try_new_with_options(schema, columns, &rows))
-    }
-}
-
-impl Planned {
-    fn make(self, is_of_table: bool) -> Result<BatchColumn, Error> {
-        let named = |field: &FieldRef, error| match is_of_table {
-            true => Error::in_column(field.name(), error),
-            false => error,
-        };
-        match self {
-            Self::Tensor(PlannedTensor { prepared, field, meaning }) => {
-                match (prepared.run(), field) {
-                    (Ok(Exported { values, mask, .. }), field) => {
-                        Ok(BatchColumn::Tensor(BatchTensor { values, mask, field, meaning }))
-                    }
-                    (Err(error), Some(field)) => Err(named(&field, error)),
-                    (Err(error), None) => Err(error),
-                }
-            }
-            Self::Ragged(prepared, field) => match prepared.run() {
-                Ok(made) => Ok(BatchColumn::Ragged(made.into(), field)),
-                Err(error) => Err(named(&field, error)),
-            },
-            Self::Padded(prepared, field) => match prepared.run() {
-                Ok(made) => Ok(BatchColumn::Padded(made.into(), field)),
-                Err(error) => Err(named(&field, error)),
-            },
-            Self::Arrow(chunks, field) => {
-                let made = match <[ArrayRef; 1]>::try_from(chunks) {
-                    Ok([only]) => Ok(only),
-                    Err(chunks) => chunks::joined(&chunks),
-                };
-                match made {
-                    Ok(made) => Ok(BatchColumn::Arrow(made, field)),
-                    Err(error) => Err(named(&field, error)),
-                }
-            }
-        }
-    }
-}
-
-impl PlannedMatrix {
-    fn make(self) -> Result<BatchTensor, Error> {
-        match self {
-            Self::Tensor(planned) => planned.make(),
-            Self::Rows(matrix, rows) => {
-                let values = matrix.rows(rows)?;
-                Ok(BatchTensor { values, mask: None, field: None, meaning: None })
-            }
-        }
-    }
-}
-
-impl PlannedTensor {
-    fn make(self) -> Result<BatchTensor, Error> {
-        let Exported { values, mask, .. } = self.prepared.run()?;
-        Ok(BatchTensor { values, mask, field: self.field, meaning: self.meaning })
     }
 }
 

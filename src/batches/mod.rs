@@ -41,6 +41,7 @@ mod even;
 mod joined;
 mod options;
 mod piece;
+mod planned;
 mod reader;
 mod shuffle;
 
