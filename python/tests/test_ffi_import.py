@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, explain, to_tensor, to_tensor_dict
+from arrow_dlpack import Array, AsArrow, Loader, explain, to_tensor, to_tensor_dict
 from hostile_trees import Node, Tree, TreeStream
 
 NUMBERS = Node("i", 8, [None, np.arange(8, dtype="int32").tobytes()], name="numbers")
@@ -385,3 +385,40 @@ def test_type_ids_that_change_during_the_import_are_an_error_without_a_panic():
     command = [sys.executable, "-c", DENSE_UNION]
     run = subprocess.run(command, check=False, capture_output=True, text=True)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+def views_with_garbage(kind: pa.DataType, garbage: np.ndarray, null: int) -> pa.Array:
+    words = pa.array(["one", "two", "a text of more than twelve bytes", "four"], kind)
+    views = np.frombuffer(words.buffers()[1], "u1").copy().reshape(-1, 16)
+    views[null] = garbage
+    validity = pa.py_buffer(bytes([0b1111 & ~(1 << null)]))
+    buffers = [validity, pa.py_buffer(views), *words.buffers()[2:]]
+    return pa.Array.from_buffers(kind, 4, buffers)
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()], ids=str)
+@pytest.mark.parametrize("first", [255, 0, 5, 12], ids="length {}".format)
+@pytest.mark.parametrize("null", range(4))
+def test_under_a_null_a_view_may_be_anything(kind, first, null):
+    garbage = np.full(16, 255, "u1")
+    garbage[:4] = np.frombuffer(np.int32(first).tobytes(), "u1") if first < 255 else 255
+    words = views_with_garbage(kind, garbage, null)
+    words.validate(full=True)
+    expected = words.to_pylist()
+    assert pa.array(Array(words)).to_pylist() == expected
+    assert pa.array(Array(words.slice(1))).to_pylist() == expected[1:]
+    nested = pa.StructArray.from_arrays([words], ["x"])
+    assert pa.array(Array(nested)).to_pylist() == [{"x": word} for word in expected]
+    lists = pa.ListArray.from_arrays([0, 3, 4], words)
+    assert pa.array(Array(lists)).to_pylist() == [expected[:3], expected[3:]]
+    [batch] = Loader(pa.table({"x": words}), batch_size=4, columns={"x": AsArrow()})
+    assert pa.array(batch["x"]).to_pylist() == expected
+    assert expected[null] is None
+
+
+def test_a_view_that_is_not_null_points_somewhere():
+    garbage = np.full(16, 255, "u1")
+    words = views_with_garbage(pa.string_view(), garbage, 2)
+    words = pa.Array.from_buffers(words.type, 4, [pa.py_buffer(b"\x0e"), *words.buffers()[1:]])
+    with pytest.raises(ValueError, match="buffer index"):
+        Array(words)

@@ -1,6 +1,6 @@
 //! Stores that go past the caches, for large results.
 //!
-//! Of the time without, a copy of 100 chunks takes 0.55, a matrix of 64 MB 0.7, casts and nulls 0.8 to 0.95.
+//! Of the time without, a copy of 100 chunks takes 0.55, a matrix of 64 MB 0.4, casts and nulls 0.8 to 0.95.
 //!
 //! E1: the function that calls [`line`] calls [`fence`] before it returns.
 #![expect(unsafe_code, reason = "intrinsics, and writes to memory")]

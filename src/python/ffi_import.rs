@@ -16,6 +16,7 @@ use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 use super::arrow_c::ArrowArray;
 use super::ffi_known::{Known, OwnedArray};
 use super::ffi_validate::{Checked, are_texts, check_array, fenced, runs_of};
+use super::ffi_views::views;
 use crate::{import, memory, possible::child_types};
 
 type Made<T = ArrayRef> = Result<T, ArrowError>;
@@ -124,8 +125,11 @@ impl<'a> Part<'a> {
         // Bits begin within a byte, and the ends of runs count from the start of the whole array.
         let is_within = matches!(data_type, DataType::Boolean | DataType::RunEndEncoded(..));
         let offset = if is_within { start } else { 0 };
-        let data = ArrayData::builder(data_type.clone()).offset(offset).len(len).nulls(nulls);
-        let data = data.child_data(children).align_buffers(true);
+        let data = ArrayData::builder(data_type.clone()).offset(offset).len(len);
+        if let (Some(nulls), true) = (&nulls, layout.variadic) {
+            return views(data_type, len, nulls, buffers);
+        }
+        let data = data.nulls(nulls).child_data(children).align_buffers(true);
         if !matches!(data_type, DataType::Union(_, UnionMode::Dense)) {
             return Ok(make_array(data.buffers(buffers).build()?));
         }

@@ -61,6 +61,7 @@ mod fastcall;
 mod ffi_import;
 mod ffi_known;
 mod ffi_validate;
+mod ffi_views;
 mod field;
 mod foreign;
 mod forms;
