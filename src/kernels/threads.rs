@@ -22,7 +22,8 @@ const LARGE: usize = 4 << 20;
 /// Bytes that a thread may need for its stack and its first allocations.
 const HELPER: usize = 16 << 20;
 
-/// A result: so many rows of `row` bytes, which are cut at multiples of `step` rows.
+/// A result: so many rows of `row` bytes, which are cut at multiples of `step` rows. No part has fewer rows than `step`,
+/// but for that of a smaller result.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {
     pub(super) rows: usize,
@@ -135,7 +136,8 @@ impl<'a> Blocks<'a> {
         if next == layout.rows || self.error.is_some() {
             return None;
         }
-        let end = layout.rows.min(next + block);
+        let left = layout.rows - next;
+        let end = if left < block + layout.step { layout.rows } else { next + block };
         self.next = end;
         Some((next..end, self.part.split_to((end - next) * layout.row)))
     }

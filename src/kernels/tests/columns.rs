@@ -148,6 +148,19 @@ fn columns_lie_side_by_side_in_wide_rows() {
     }
 }
 
+/// Where a large result is cut to blocks, the last rows are not so few that they fill no register.
+#[test]
+#[cfg_attr(miri, ignore = "these results are large")]
+fn columns_lie_side_by_side_in_blocks() {
+    let mut random = Random(17);
+    let [bytes, _, words, pairs, ..] = dtypes();
+    for (of, row, rows) in
+        [(words, 520, 8195), (pairs, 520, 8193), (bytes, 520, 8207), (words, 64, 65537)]
+    {
+        side_by_side(&mut random, of, row / of.1, rows);
+    }
+}
+
 fn side_by_side(
     random: &mut Random,
     (dtype, size): (DLDataType, usize),
