@@ -64,7 +64,8 @@ def measured(case: cases.Case) -> dict[str, Any]:
     tell(case.name)
     names, statements = case.make()
     run = {"call": timing.calls, "work": timing.work}[case.kind]
-    times = run(statements, {**cases.LIBRARIES, **names}, SECONDS[case.kind])
+    seconds = case.seconds or SECONDS[case.kind]
+    times = run(statements, {**cases.LIBRARIES, **names}, seconds)
     return report.case(case.name, case.kind, case.targets, times, statements)
 
 
