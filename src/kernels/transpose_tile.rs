@@ -86,8 +86,8 @@ fn transpose_words<const N: usize, const K: usize, const W: usize>(
 }
 
 /// Writes the items of each column from item `start` on as the rows of `grid`: strips of `W` bytes, and of a register,
-/// the last of which overlaps the one before.
-#[inline(always)]
+/// the last of which overlaps the one before. Not inlined: staged rows are written by the same code.
+#[inline(never)]
 fn write_strips<const N: usize, const K: usize, const W: usize>(
     columns: &[&[u8]],
     start: usize,
