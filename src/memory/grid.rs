@@ -25,9 +25,9 @@ pub(crate) struct Grid<'a> {
 impl<'a> Grid<'a> {
     /// The rows of `row` bytes, which is not 0, that `bytes` holds.
     pub(crate) fn over(bytes: &'a mut [u8], row: usize) -> Self {
-        let (rows, len) = (bytes.len() / row, bytes.len() / row * row);
+        let rows = bytes.len() / row;
         // SAFETY: these bytes, which are borrowed as long, and a grid only writes bytes that have a value.
-        let memory = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), len) };
+        let memory = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), rows * row) };
         Self { memory, rows, row, done: 0, is_streamed: false }
     }
 

@@ -122,14 +122,14 @@ impl<'a> Part<'a> {
             let buffers = self.buffers(data_type, &layout, start, len)?;
             (nulls, buffers, self.children(data_type, start, len)?)
         };
-        // Bits begin within a byte, and the ends of runs count from the start of the whole array.
-        let is_within = matches!(data_type, DataType::Boolean | DataType::RunEndEncoded(..));
-        let offset = if is_within { start } else { 0 };
-        let data = ArrayData::builder(data_type.clone()).offset(offset).len(len);
         if let (Some(nulls), true) = (&nulls, layout.variadic) {
             return views(data_type, len, nulls, buffers);
         }
-        let data = data.nulls(nulls).child_data(children).align_buffers(true);
+        // Bits begin within a byte, and the ends of runs count from the start of the whole array.
+        let is_within = matches!(data_type, DataType::Boolean | DataType::RunEndEncoded(..));
+        let offset = if is_within { start } else { 0 };
+        let data = ArrayData::builder(data_type.clone()).offset(offset).len(len).nulls(nulls);
+        let data = data.child_data(children).align_buffers(true);
         if !matches!(data_type, DataType::Union(_, UnionMode::Dense)) {
             return Ok(make_array(data.buffers(buffers).build()?));
         }
