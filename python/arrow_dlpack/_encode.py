@@ -5,11 +5,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from math import nan
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ._datasets import Source
 from ._readers import Made, reader_of
+from ._schema import Query
 from ._wishes import Categories, is_nan
+
+if TYPE_CHECKING:
+    from ._datasets import Source
 
 #: Rows of one call of pyarrow's, which Ctrl-C does not end: some milliseconds. A multiple of 8.
 _ROWS = 1 << 16
@@ -17,7 +20,7 @@ _REFUSALS = (TypeError, ValueError, OverflowError, NotImplementedError)
 
 
 def scanned(
-    source: Source, categories: Mapping[str, Categories], where: Any, is_opened_anew: bool = False
+    source: "Source", categories: Mapping[str, Categories], where: Any, is_opened_anew: bool = False
 ) -> dict[str, Categories]:
     """The same with the words of those who have none, for which the source is read once."""
     missing = [name for name, wish in categories.items() if wish.words is None]
@@ -29,13 +32,26 @@ def scanned(
             "read only once: pass the words, or a function of (index, count) that opens it"
         )
     found = {name: _Distinct() for name in missing}
-    for batch in reader_of(source.read(missing, where)):
+    wishes = {name: replace(categories[name], words=()) for name in missing}
+    for batch in _batches(source, Query(missing, where, wishes)):
         for name in missing:
+            # Parts of a source may lack a column whose wish says what becomes of nulls.
+            if name not in batch.schema.names and categories[name].nulls not in (None, "error"):
+                continue
             with _for_column(name, batch.schema.field(name).type):
                 for values, _ in _parts(_column(batch, name), _ROWS):
                     found[name].add(values)
     words = {name: replace(categories[name], words=found[name].words()) for name in missing}
     return {**categories, **words}
+
+
+def _batches(source: "Source", query: Query) -> Iterator[Any]:
+    """Of all parts of the source, each with its own types."""
+    try:
+        for run in source.runs(query):
+            yield from reader_of(run.open())
+    except ValueError as error:
+        raise source.explained(error, query) from error
 
 
 class _Distinct:
@@ -62,39 +78,76 @@ class _Distinct:
         return sorted(words - {nan}) + [nan] * len(words & {nan})
 
 
-def encoded(stream: Any, categories: Mapping[str, Categories]) -> Any:
+def encoded(stream: Any, categories: Mapping[str, Categories], is_part: bool = False) -> Any:
     """The stream with codes in place of these columns."""
     if not categories:
         return stream
-    pa = import_module("pyarrow")
     reader = reader_of(stream)
-    schema = reader.schema
-    coders = {}
-    for name, wish in categories.items():
-        field = _field(schema, name)
-        codes = pa.field(name, pa.type_for_alias(wish.dtype), True)
-        schema = schema.set(schema.get_field_index(name), codes)
-        coders[name] = _Coder(name, wish, field.type)
+    encoder = Encoder(categories, [reader.schema], is_part)
+    return Made(encoder.schema(reader.schema), map(encoder.batch, reader))
 
-    def batches() -> Iterator[Any]:
-        for batch in reader:
-            columns = batch.columns
-            for name, coder in coders.items():
-                at = schema.get_field_index(name)
-                columns[at] = coder.codes(columns[at])
-            yield pa.record_batch(columns, schema=schema)
 
-    return Made(schema, batches())
+class Encoder:
+    """Codes in place of columns, whose types may differ from batch to batch."""
+
+    def __init__(
+        self, categories: Mapping[str, Categories], schemas: Sequence[Any], is_part: bool = False
+    ) -> None:
+        """schemas: those of all batches; a word that none of the types can hold is refused.
+
+        is_part: other sources have more batches, which may hold it.
+        """
+        self._categories = categories
+        self._coders: dict[tuple[str, Any], _Coder] = {}
+        for name, wish in categories.items():
+            having = [schema for schema in schemas if name in schema.names]
+            if not having and wish.nulls not in (None, "error"):
+                continue
+            kinds = list(dict.fromkeys(_field(of, name).type for of in having or schemas[:1]))
+            is_null = import_module("pyarrow").types.is_null
+            is_only = len(kinds) == 1 and not is_part and not is_null(kinds[0])
+            coders = {kind: _Coder(name, wish, kind, is_only) for kind in kinds}
+            self._coders |= {(name, kind): coder for kind, coder in coders.items()}
+            full = [coder.lost for kind, coder in coders.items() if not is_null(kind)]
+            if not is_part and full and (lost := set.intersection(*full)):
+                word = next(word for word in wish.words or () if word in lost)
+                raise _no_word(name, kinds[0], word)
+
+    def schema(self, schema: Any) -> Any:
+        """The schema of batches of this one."""
+        pa = import_module("pyarrow")
+        for name, wish in self._categories.items():
+            codes = pa.field(name, pa.type_for_alias(wish.dtype), True)
+            at = schema.get_field_index(name)
+            schema = schema if at < 0 else schema.set(at, codes)
+        return schema
+
+    def batch(self, batch: Any) -> Any:
+        """The batch with codes; a column that it lacks is left out."""
+        pa = import_module("pyarrow")
+        columns, schema = batch.columns, batch.schema
+        for name, wish in self._categories.items():
+            at = schema.get_field_index(name)
+            if at >= 0:
+                columns[at] = self._coders[name, schema.field(at).type].codes(columns[at])
+                schema = schema.set(at, pa.field(name, pa.type_for_alias(wish.dtype), True))
+        return pa.record_batch(columns, schema=schema)
 
 
 class _Coder:
     """The codes of one column, by the words that a value may be."""
 
-    def __init__(self, name: str, wish: Categories, kind: Any) -> None:
+    def __init__(self, name: str, wish: Categories, kind: Any, is_only: bool = True) -> None:
+        """is_only: whether all of the source is of this type, which must hold each word then."""
         pa, self._index_in = import_module("pyarrow"), import_module("pyarrow.compute").index_in
         self._name, self._unknown = name, wish.unknown
         self._type = pa.type_for_alias(wish.dtype)
-        words = tuple(wish.words or ())
+        words, plain = tuple(wish.words or ()), _plain_type(kind)
+        #: Words that the type cannot hold.
+        self.lost = set() if is_only else {word for word in words if not _fits(word, plain)}
+        own = [code for code, word in enumerate(words) if word not in self.lost]
+        self._own = pa.array(own, pa.int32()) if self.lost else None
+        words = tuple(words[code] for code in own)
         with _for_column(name, kind):
             self._known = _plain(_held(name, words, kind))
             first = self._index_in(self._known, value_set=self._known).to_pylist()
@@ -128,6 +181,7 @@ class _Coder:
     def _codes(self, values: Any) -> Any:
         pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
         codes = self._index_in(values, value_set=self._known)
+        codes = codes if self._own is None else self._own.take(codes)
         if codes.null_count == values.null_count:
             return codes
         is_unknown = compute.and_(codes.is_null(), values.is_valid())
@@ -188,19 +242,21 @@ def _held(name: str, words: Sequence[Any], kind: Any) -> Any:
         except _REFUSALS:
             wrong = next(((word, None) for word in some if not _fits(word, plain)), None)
         if wrong is not None:
-            raise ValueError(
-                f'column "{name}" is {kind}, which cannot hold the word {wrong[0]!r} of its '
-                "Categories"
-            )
+            raise _no_word(name, kind, wrong[0])
     return pa.concat_arrays(held) if held else pa.array([], plain)
+
+
+def _no_word(name: str, kind: Any, word: Any) -> ValueError:
+    return ValueError(
+        f'column "{name}" is {kind}, which cannot hold the word {word!r} of its Categories'
+    )
 
 
 def _fits(word: Any, kind: Any) -> bool:
     try:
-        import_module("pyarrow").array([word], kind)
+        return _changed([word], import_module("pyarrow").array([word], kind)) is None
     except _REFUSALS:
         return False
-    return True
 
 
 def _changed(words: Sequence[Any], held: Any) -> tuple[Any, Any] | None:

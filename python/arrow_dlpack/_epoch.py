@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -52,13 +53,14 @@ class Reading:
 
 def reading(source: Source, settings: Settings, uneven: Uneven, position: Position) -> Reading:
     """The rows of this share, by row groups where they can be read alone, else by turns."""
-    share, columns = position.share, settings.read
+    share, query = position.share, settings.query
     by = settings.batch_size
     if isinstance(by, (ByLength, ByTokens)):
         wish = settings.wanted.wishes.get(by.column)
         width = wish.max_length if isinstance(wish, Pad) else None
         bucketed = Bucketed(by, settings.shuffle, position.seed or 0, settings.drop_last, width)
-        data = source.read(columns, settings.filter)
+        # Rows are sorted by the lengths of the texts that may become codes.
+        data = source.read(query.uncoded([by.column]))
         stream = bucketed.reader(data, share.world, uneven)
         return Reading(stream, (share.index, share.count), None, position.batch)
     # Codes of dictionaries are numbered from the first row on.
@@ -97,16 +99,16 @@ def _by_groups(
     if settings.shuffle is not None:
         chosen = source.shuffled(chosen, seed)
     if not chosen:
-        return Reading(source.read(settings.read, settings.filter), most=0, again=again)
+        return Reading(source.read(settings.query), most=0, again=again)
     is_resumed = most is not None and 0 < skipped < most
     if settings.shuffle is not None and isinstance(source, Dataset) and most and is_resumed:
         rows = sum(map(len_of, chosen))
         found = _core._resume_shuffle(rows, settings.rows or 1, (settings.shuffle, seed), skipped)
         if found is not None:
             positions, read, state = found
-            stream = source.read_resumed(settings.read, chosen, positions, read)
+            stream = source.read_resumed(settings.query, chosen, positions, read)
             return Reading(stream, most=most - skipped, resume=state)
-    stream = source.read_pieces(settings.read, chosen, settings.filter)
+    stream = source.read_pieces(settings.query, chosen)
     return Reading(stream, most=most, skipped=skipped, again=again)
 
 
@@ -139,7 +141,7 @@ def _by_turns(source: Source, settings: Settings, uneven: Uneven, position: Posi
             )
         numbers, again = _once_and_again(share.turns(total, uneven), total)
         most = len(numbers)
-    stream = source.read(settings.read, settings.filter)
+    stream = source.read(settings.query)
     return Reading(stream, (share.index, share.count), most, position.batch, again)
 
 
@@ -177,17 +179,20 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         self._batches: Iterator[Any] = iter(())
         if source is None:
             return
+        self._explained = partial(source.explained, query=settings.query)
         read = reading(source, settings, uneven, position)
         seed = seed_of(position.seed or 0, position.part[0])
         is_whole = position.share.count == 1 and settings.filter is None
 
         def opened(stream: Any, shard: tuple[int, int], **options: Any) -> _core._Batches:
-            stream = encoded(stream, settings.wanted.categories)
+            by, categories = settings.batch_size, settings.query.categories
+            if isinstance(by, (ByLength, ByTokens)) and by.column in categories:
+                stream = encoded(stream, {by.column: categories[by.column]})
             return settings.open(stream, seed=seed, shard=shard, **options)
 
         def again() -> Iterator[Any]:
             for number in read.again:
-                stream = source.read(settings.read, settings.filter)
+                stream = source.read(settings.query)
                 with closing(opened(stream, (number, position.share.count), prefetch=0)) as more:
                     yield from islice(more, 1)
 
@@ -227,6 +232,10 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         except BaseException as error:
             self._position.is_over = isinstance(error, StopIteration)
             self.close()
+            if isinstance(error, Exception) and not self._position.is_over:
+                told = self._explained(error)
+                if told is not error:
+                    raise told from error
             raise
         finally:
             self._is_read = False

@@ -8,7 +8,7 @@ from importlib import import_module
 from random import SystemRandom
 from typing import Any, Generic, Literal, TypeVar
 
-from . import _frameworks
+from . import _frameworks, _identity
 from ._datasets import Source, has_no_columns
 from ._encode import scanned
 from ._epoch import Batches, Position, total_of
@@ -59,6 +59,9 @@ class Epochs(Generic[Batch_co]):
         self._resume: dict[str, Any] | None = None
         #: Epochs that workers of Loader.torch make now.
         self._elsewhere = 0
+        #: What the current epoch reads, and what a state holds of it, once it has been asked.
+        self._read: Source | None = None
+        self._identity: dict[str, Any] | None = None
 
     def __iter__(self) -> Batches[Batch_co]:
         return self._iterate(self._framework)
@@ -68,10 +71,21 @@ class Epochs(Generic[Batch_co]):
         share = share_of(*self._ranks())
         settings = self._numbered()
         source = self._opened(share)
-        if source is not None and source.once:
-            self._was_read = True
-        position = self._position = self._start(share, framework)
-        return Batches(
+        if self._resume is not None and source is not None:
+            _identity.check(self._resume.get("source"), source.identity(settings.query))
+        before = self._resume, self._next_epoch
+        try:
+            return self._batches(source, settings, share, framework)
+        except BaseException:
+            # What failed to go on can be tried again.
+            self._resume, self._next_epoch = before
+            raise
+
+    def _batches(
+        self, source: Source | None, settings: Settings, share: Share, framework: Framework | None
+    ) -> Batches[Any]:
+        position = self._start(share, framework)
+        batches: Batches[Any] = Batches(
             source=source,
             settings=settings.written(_frameworks.is_writable(framework, self._writable)),
             uneven=self._uneven,
@@ -80,6 +94,12 @@ class Epochs(Generic[Batch_co]):
             in_thread=self._transform is not None,
             progress=self._progress,
         )
+        if source is not None and source.once:
+            self._was_read = True
+        self._position = position
+        if source is not self._read:
+            self._read, self._identity = source, None
+        return batches
 
     def __len__(self) -> int:
         """How many batches a whole epoch of this rank has, with all its workers.
@@ -117,7 +137,12 @@ class Epochs(Generic[Batch_co]):
         return {name: tuple(wish.words or ()) for name, wish in known.items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the current epoch stands: a few numbers, for JSON. Each process has its own."""
+        """Where the current epoch stands, for JSON. Each process has its own.
+
+        It has the number of the batch, what orders the rows, and what tells the data from other
+        data: the types of the columns that are read, the rows where they are known, and a digest of
+        the footers of files, or of some rows of a table.
+        """
         if self._elsewhere:
             raise TypeError(
                 "workers make these batches, and each has a state: wrap this Loader in a "
@@ -135,14 +160,17 @@ class Epochs(Generic[Batch_co]):
             "seed": at.seed,
             "part": list(at.part) if at.batch else None,
             "options": self._fingerprint(),
+            "source": self._of_source(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """The next epoch goes on behind the batch at which `state_dict` was called.
 
-        Its batches are those that would have come, if the source is the same. Of Parquet files only
-        row groups are read again that have rows in the buffer of a shuffle; other sources, and
-        those with a filter or physical=True, are read from the start, without conversions.
+        Its batches are those that would have come. The loop refuses other data, and keeps the
+        state; the same data may be elsewhere, in other chunks, or a frame of another library. Of
+        Parquet files only row groups are read again that have rows in the buffer of a shuffle;
+        other sources, and those with a filter or physical=True, are read from the start, without
+        conversions.
         """
         if not _is_state(state):
             raise ValueError(f"this is no state of a Loader: {state!r}")
@@ -186,7 +214,7 @@ class Epochs(Generic[Batch_co]):
                     "process: define it with def, at the top of a module"
                 ) from error
         rank, world_size = self._ranks() if self._rank == "auto" else (self._rank, self._world_size)
-        state = {"_rank": rank, "_world_size": world_size, "_source": None}
+        state = {"_rank": rank, "_world_size": world_size, "_source": None, "_read": None}
         return {**self.__dict__, **state, "_data": data, "_position": None, "_elsewhere": 0}
 
     def _advance(self) -> None:
@@ -295,6 +323,12 @@ class Epochs(Generic[Batch_co]):
 
         return work
 
+    def _of_source(self) -> dict[str, Any] | None:
+        """What is known of the data of the current epoch; None before the first one."""
+        if self._read is not None and self._identity is None:
+            self._identity = self._read.identity(self._settings.query)
+        return self._identity
+
     def _fingerprint(self) -> dict[str, Any]:
         """What decides which rows are in a batch."""
         settings, data = self._settings, self._data
@@ -328,6 +362,7 @@ def _is_state(state: Any) -> bool:
         and (state.get("seed") is None or is_number(state["seed"], 2**64))
         and (has_part or not batch)
         and isinstance(state.get("options"), Mapping)
+        and isinstance(state.get("source"), Mapping | None)
     )
 
 

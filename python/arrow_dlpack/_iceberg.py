@@ -6,7 +6,9 @@ from typing import Any
 
 from . import _core
 from ._datasets import Source
-from ._readers import Made
+from ._identity import digest_of, of_types
+from ._readers import Made, heads
+from ._schema import Query
 
 
 class Iceberg(Source):
@@ -18,7 +20,9 @@ class Iceberg(Source):
 
     def __init__(self, scan: Any) -> None:
         names = [field.name for field in scan.projection().fields]
-        super().__init__(lambda columns: self._read(self._selected(columns)), names=lambda: names)
+        super().__init__(
+            lambda columns: self._scanned(self._selected(columns)), names=lambda: names
+        )
         self._scan = scan
         self._planned: list[Any] | None = None
 
@@ -39,6 +43,12 @@ class Iceberg(Source):
             self._rows = rows if limit is None else min(rows, limit)
         return super().rows(where)
 
+    def identity(self, query: Query) -> dict[str, Any]:
+        own = self._selected(heads(query.columns, self._names)).projection()
+        schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(own)
+        sizes = [(task.file.record_count, task.file.file_size_in_bytes) for task in self._tasks]
+        return of_types(schema, query.columns) | {"files": digest_of(sizes)}
+
     def _selected(self, columns: Sequence[str] | None) -> Any:
         """The scan of these columns only, of those that it has been told."""
         if columns is None:
@@ -58,7 +68,7 @@ class Iceberg(Source):
         first = self._selected((self._names() or [])[:1])
         return sum(batch.num_rows for batch in _batches(first, task))
 
-    def _read(self, scan: Any) -> Any:
+    def _scanned(self, scan: Any) -> Any:
         schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(scan.projection())
         of = import_module("pyarrow").RecordBatchReader.from_batches
 

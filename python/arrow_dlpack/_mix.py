@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import heapify, heappop, heapreplace
 from importlib import import_module
 from itertools import chain
@@ -13,7 +13,8 @@ from typing import Any, Literal
 from . import _sources
 from ._datasets import Dataset, Source
 from ._pieces import Piece, len_of, pieces_of
-from ._readers import Made, reader_of, without_views
+from ._readers import Made, heads, reader_of, without_views
+from ._schema import Part, Query, Run, common, features_of, fitted
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
@@ -215,8 +216,14 @@ class Mixed(Source):
         lengths = [part.rows(where) for part in self._parts]
         return None if None in lengths else self._turns.total(lengths)
 
-    def read(self, columns: Sequence[str] | None, where: Any = None) -> Any:
-        return self._read([_Opens(part, columns, where) for part in self._parts], columns, None)
+    def read(self, query: Query) -> Any:
+        return self._turned([_Opens(part, _of(part, query)) for part in self._parts], query, None)
+
+    def runs(self, query: Query) -> list[Run]:
+        return [run for part in self._parts for run in part.runs(query)]
+
+    def identity(self, query: Query) -> dict[str, Any]:
+        return {"sources": [part.identity(query) for part in self._parts]}
 
     def pieces(self) -> list[Piece] | None:
         """One, of all rows, if each source has row groups."""
@@ -227,34 +234,32 @@ class Mixed(Source):
         """The same rows; the row groups of each source are read in an order that is drawn."""
         return [Piece(seed, start, stop) for _, start, stop in pieces]
 
-    def read_pieces(
-        self, columns: Sequence[str] | None, pieces: Sequence[Piece], where: Any = None
-    ) -> Any:
+    def read_pieces(self, query: Query, pieces: Sequence[Piece]) -> Any:
         """Of each source the row groups that have rows of these; all of them with a filter."""
-        readers = [self._read_piece(columns, piece, where) for piece in pieces]
+        readers = [self._read_piece(query, piece) for piece in pieces]
         return Made(readers[0].schema, chain.from_iterable(readers))
 
-    def _read_piece(self, columns: Sequence[str] | None, piece: Piece, where: Any) -> Any:
+    def _read_piece(self, query: Query, piece: Piece) -> Any:
         groups = [part.pieces() or [] for part in self._parts]
         bounds = self._turns.bounds([sum(map(len_of, own)) for own in groups])
         first, last = (self._turns.counts(at, bounds) for at in (piece.start, piece.stop))
         opens = []
         for part, own, start, stop in zip(self._parts, groups, first, last, strict=True):
-            some = own if where is not None else list(_round(own, start, stop))
+            some = own if query.where is not None else list(_round(own, start, stop))
             if piece.group is not None:
                 Random(piece.group).shuffle(some)
-            opens.append(_Opens(part, columns, where, some))
-        return self._read(opens, columns, None if where is not None else (piece, bounds))
+            opens.append(_Opens(part, _of(part, query), some))
+        return self._turned(opens, query, None if query.where is not None else (piece, bounds))
 
-    def _read(
+    def _turned(
         self,
         opens: "Sequence[_Opens]",
-        columns: Sequence[str] | None,
+        query: Query,
         span: tuple[Piece, list[int | None]] | None,
     ) -> Any:
         """The rows of some readers, by turns: all of them, or a span of known length."""
         held = [_Held(one, self._repeats and span is None) for one in opens]
-        schema = _common([one.reader.schema for one in held], columns)
+        schema = _common([one.reader.schema for one in held], query, self.way)
         batches = self._blocks(held, schema) if span is None else self._span(held, schema, *span)
         return Made(schema, batches)
 
@@ -293,7 +298,7 @@ class Mixed(Source):
         pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
         tables, due = [], []
         for of, (one, start, stop) in enumerate(zip(held, done, upto, strict=True)):
-            tables.append(one.take(stop - start).select(schema.names).cast(schema))
+            tables.append(fitted(one.take(stop - start), schema))
             rows = pa.array(range(start, stop), pa.float64())
             due.append(pc.divide(pc.add(rows, 0.5), self._turns.weights[of]))
         # The sort is stable, and so rows that are due at once stay in the order of the sources.
@@ -308,15 +313,14 @@ class _Opens:
     """Opens a source, or some of its pieces."""
 
     part: Source
-    columns: Sequence[str] | None
-    where: Any
+    query: Query
     pieces: list[Piece] | None = None
 
     def __call__(self) -> Any:
         if self.pieces and isinstance(self.part, Dataset):
-            opened = self.part.read_pieces(self.columns, self.pieces, self.where)
+            opened = self.part.read_pieces(self.query, self.pieces)
         else:
-            opened = self.part.read(self.columns, self.where)
+            opened = self.part.read(self.query)
         return without_views(reader_of(opened))
 
 
@@ -360,29 +364,27 @@ def _round(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[Piece]:
         start += last - first
 
 
-def _common(schemas: Sequence[Any], columns: Sequence[str] | None) -> Any:
-    """The schema of all sources; texts of both widths go together."""
-    pa = import_module("pyarrow")
-    fields = []
-    for name in schemas[0].names if columns is None else dict.fromkeys(columns):
-        found = [schema.field(name) for schema in schemas if schema.names.count(name) == 1]
-        if len(found) < len(schemas):
-            raise KeyError(f'not each source of the Mix has a column "{name}"')
-        kinds = [_wide(field.type) for field in found]
-        for number, kind in enumerate(kinds):
-            if kind != kinds[0]:
-                raise TypeError(
-                    f'column "{name}" is {found[0].type} in source 0 of the Mix and '
-                    f"{found[number].type} in source {number}: cast one of them"
-                )
-        is_nullable = any(field.nullable for field in found)
-        fields.append(found[0].with_type(kinds[0]).with_nullable(is_nullable))
-    for number, schema in enumerate(schemas):
-        if columns is None and (more := set(schema.names) - {field.name for field in fields}):
-            raise KeyError(f"source {number} of the Mix has more columns than source 0: {more}")
-    return pa.schema(fields, schemas[0].metadata)
+def _of(part: Source, query: Query) -> Query:
+    """What is read of one source, which may lack columns whose wish fills them."""
+    known, columns = part.names(), query.columns
+    if known is not None and columns is not None:
+        heads_of = dict(
+            zip(columns, (heads([name], lambda: known) for name in columns), strict=True)
+        )
+        columns = [
+            name
+            for name in columns
+            if not query.fills(name) or set(heads_of[name] or ()) <= set(known)
+        ]
+    return replace(query, columns=columns, is_part=True)
 
 
-def _wide(kind: Any) -> Any:
+def _common(schemas: Sequence[Any], query: Query, way: str) -> Any:
+    """The schema of all sources, whose categories are codes already."""
     pa = import_module("pyarrow")
-    return {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}.get(kind, kind)
+    parts = [
+        Part(f"source {at} of the Mix", schema, schema.names) for at, schema in enumerate(schemas)
+    ]
+    whole = common(parts, query, way)
+    names = features_of(whole) if query.columns is None else list(dict.fromkeys(query.columns))
+    return pa.schema([whole.field(name) for name in names], whole.metadata)

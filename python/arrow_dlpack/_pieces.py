@@ -6,6 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
+from . import _core
+from ._readers import reader_of
+
 
 class Piece(NamedTuple):
     """Rows of a row group of a Parquet file, from `start` to before `stop`."""
@@ -52,22 +55,35 @@ def pieces_of(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[Piece]
         at += last - first
 
 
-def rows_at(positions: Any, pieces: Sequence[Piece], read: Callable[[Piece], Any]) -> Any:
+def rows_at(positions: Any, pieces: Sequence[Piece], read: Callable[[list[Piece]], Any]) -> Any:
     """A table of the rows at these positions of all pieces, in their order; None if there are none.
 
-    Only pieces that have one of the rows are read.
+    Only pieces that have one of the rows are read, one after the other by one reader, which reads
+    ahead.
     """
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
     positions = pa.array(positions)
     order = pc.sort_indices(positions)
-    rising = positions.take(order)
-    numbers = memoryview(rising.buffers()[1] or b"").cast("Q")[: len(rising)]
-    at, tables = 0, []
+    rising = memoryview(positions.take(order).cast(pa.int64()).buffers()[1] or b"").cast("q")
+    at, numbers, found, before = 0, rising[: len(positions)], [], 0
+    some: list[Piece] = []
     for piece in pieces:
         end = at + len_of(piece)
         first, last = bisect_left(numbers, at), bisect_left(numbers, end)
         if first < last:
-            own = pc.subtract(rising[first:last], pa.scalar(at, pa.uint64()))
-            tables.append(read(piece).take(own))
+            found += [number - at + before for number in numbers[first:last]]
+            some.append(piece)
+            before += len_of(piece)
         at = end
-    return pa.concat_tables(tables).take(pc.sort_indices(order)) if tables else None
+    if not some:
+        return None
+    reader = reader_of(read(some))
+    batches, at = [], 0
+    for batch in reader:
+        first, last = bisect_left(found, at), bisect_left(found, at + len(batch))
+        if first < last:
+            own = pa.array([number - at for number in found[first:last]], pa.uint64())
+            batches.append(pa.record_batch(_core._take(batch, own)))
+        at += len(batch)
+    whole = pa.Table.from_batches(batches, reader.schema)
+    return pa.record_batch(_core._take(whole, pc.sort_indices(order)))

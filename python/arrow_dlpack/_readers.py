@@ -44,10 +44,54 @@ def reader_of(data: Any) -> Any:
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
 
 
-def without_views(reader: Any) -> Any:
-    """Texts and binaries of types that all of pyarrow's kernels take."""
+def without_views(data: Any) -> Any:
+    """A reader, or a table, with texts and binaries of types that all of pyarrow's kernels take."""
     pa = import_module("pyarrow")
-    large = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    schema = schema_without_views(data.schema)
+    if schema.equals(data.schema):
+        return data
+
+    def plain(batch: Any) -> Any:
+        columns = [cast(batch.column(at), field.type) for at, field in enumerate(schema)]
+        return type(batch).from_arrays(columns, schema=schema)
+
+    if isinstance(data, pa.Table):
+        return plain(data)
+    make = Made if isinstance(data, Made) else pa.RecordBatchReader.from_batches
+    return make(schema, map(plain, data))
+
+
+def cast(column: Any, kind: Any) -> Any:
+    """The column as another type that has all of its values."""
+    pa = import_module("pyarrow")
+    if column.type.equals(kind):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([cast(chunk, kind) for chunk in column.chunks], kind)
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind.wrap_array(cast(column.storage, kind.storage_type))
+    if pa.types.is_dictionary(column.type):
+        # pyarrow casts no dictionary of views.
+        words = _WITHOUT_VIEW.get(str(column.type.value_type))
+        if words is not None:
+            plain = column.dictionary.cast(words)
+            column = pa.DictionaryArray.from_arrays(column.indices, plain)
+    return column.cast(kind)
+
+
+#: By the names of views, what pyarrow calls the types that have their values.
+_WITHOUT_VIEW = {"string_view": "large_string", "binary_view": "large_binary"}
+
+
+def without_view(kind: Any) -> Any:
+    """Large texts or binaries in place of views."""
+    name = _WITHOUT_VIEW.get(str(kind))
+    return kind if name is None else import_module("pyarrow").type_for_alias(name)
+
+
+def schema_without_views(schema: Any) -> Any:
+    """The schema with large texts and binaries in place of views."""
+    pa = import_module("pyarrow")
 
     def plain(field: Any) -> Any:
         kind = field.type
@@ -57,13 +101,11 @@ def without_views(reader: Any) -> Any:
             kind = pa.list_(plain(kind.value_field))
         elif pa.types.is_large_list(kind):
             kind = pa.large_list(plain(kind.value_field))
-        return field.with_type(large.get(kind, kind))
+        elif pa.types.is_dictionary(kind):
+            kind = pa.dictionary(kind.index_type, without_view(kind.value_type), kind.ordered)
+        return field.with_type(without_view(kind))
 
-    schema = pa.schema([plain(field) for field in reader.schema], reader.schema.metadata)
-    if schema.equals(reader.schema):
-        return reader
-    whole = pa.RecordBatchReader.from_stream(reader) if isinstance(reader, Made) else reader
-    return whole.cast(schema)
+    return pa.schema([plain(field) for field in schema], schema.metadata)
 
 
 def heads(
@@ -97,12 +139,12 @@ def reached(data: Any, columns: Sequence[str] | None, keeps_others: bool = False
         names = list(dict.fromkeys([*reader.schema.names, *names]))
     if all(name in reader.schema.names for name in names):
         return reader
-    found = [_path(name, reader.schema) for name in names]
+    found = [path_of(name, reader.schema) for name in names]
     schema = pa.schema([field for field, _ in found], reader.schema.metadata)
 
     def batches() -> Iterator[Any]:
         for batch in reader:
-            columns = [_values(batch, path) for _, path in found]
+            columns = [values_at(batch, path) for _, path in found]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return Made(schema, batches())
@@ -115,7 +157,7 @@ def _head(name: str, known: Sequence[str]) -> str:
     return next((part for end in ends if (part := ".".join(parts[:end])) in known), name)
 
 
-def _path(name: str, schema: Any) -> tuple[Any, list[int]]:
+def path_of(name: str, schema: Any) -> tuple[Any, list[int]]:
     """The field at this path, with its name, and its indices from level to level."""
     pa = import_module("pyarrow")
     path: list[int] = []
@@ -141,7 +183,7 @@ def _width(level: Any) -> int:
     return level.num_fields if hasattr(level, "num_fields") else len(level)
 
 
-def _values(batch: Any, path: Sequence[int]) -> Any:
+def values_at(batch: Any, path: Sequence[int]) -> Any:
     column = batch.column(path[0])
     # Nulls of the struct are nulls of its fields.
     of = import_module("pyarrow.compute").struct_field

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from . import _core, _frameworks
 from ._readers import Made, reached
+from ._schema import Query
 from ._wishes import ByLength, ByTokens, Columns, Wanted, integer, wanted
 from .typing import Dtype, Nulls
 
@@ -41,6 +42,12 @@ class Settings:
             return None
         lengths = [of.column] if isinstance(of, (ByLength, ByTokens)) else []
         return list(dict.fromkeys([*columns, *self.wanted.labels, *lengths]))
+
+    @property
+    def query(self) -> Query:
+        """What is read of the source."""
+        what = self.wanted
+        return Query(self.read, self.filter, what.wishes, self.dtype, what.labels)
 
     def batches_of(self, rows: int) -> int:
         """How many batches so many rows are."""

@@ -6,28 +6,18 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from glob import glob, has_magic
 from importlib import import_module
 from itertools import chain
 from typing import Any
 
 from . import _core
-from ._datasets import Dataset, Source
+from ._datasets import Dataset, Files, Several, Source, Stream, is_read_once, rows_of_table
 from ._iceberg import Iceberg, portable
-from ._readers import Made, reader_of
+from ._identity import of_footers, of_rows, of_types
+from ._paths import arrow_system, format_of, found_files
+from ._schema import Query
 
 __all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
-
-#: Formats of pyarrow.dataset by the ends of names; Parquet where no name tells.
-_FORMATS = {
-    ".parquet": "parquet",
-    ".arrow": "ipc",
-    ".feather": "ipc",
-    ".ipc": "ipc",
-    ".csv": "csv",
-    ".csv.gz": "csv",
-}
-_READ_ONCE = ("__next__", "read_next_batch", "get_next")
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
@@ -44,19 +34,13 @@ def _of_paths(source: Any) -> Source:
     """Paths, URLs that fsspec knows, and patterns of both."""
     several = [source] if isinstance(source, (str, os.PathLike)) else source
     names = [os.fspath(name) for name in several]
-    files: list[str] = []
+    places: list[str] = []
     systems: list[Any] = []
     for name in names:
-        find: Callable[[str], Sequence[str]] = glob
-        place, system, exists = name, None, os.path.exists
+        system, place = None, os.path.expanduser(name)
         if "://" in name:
             system, place = import_module("fsspec.core").url_to_fs(name)
-            find, exists = system.glob, system.exists
-        # A file may be called like a pattern.
-        found = [place] if not has_magic(place) or exists(place) else _shown(find(place))
-        if not (found and name):
-            raise FileNotFoundError(f"no file is called {name or repr(name)}")
-        files += found
+        places.append(place)
         systems.append(system)
     if any(system != systems[0] for system in systems):
         other = next(at for at, system in enumerate(systems) if system != systems[0])
@@ -64,46 +48,12 @@ def _of_paths(source: Any) -> Source:
             f"one Loader reads from one file system: {names[0]} is in another one than "
             f"{names[other]}, and a Mix takes both"
         )
-    one = files[0] if len(files) == 1 else None
-    dataset = import_module("pyarrow.dataset").dataset
-    options = {"format": _format(files, systems[0]), "partitioning": "hive"}
-    return Dataset(dataset(files if one is None else one, filesystem=systems[0], **options))
-
-
-def _shown(names: Iterable[str]) -> list[str]:
-    """In their order, but for those that jobs leave beside their files, such as _SUCCESS."""
-    return sorted(name for name in names if not os.path.basename(name).startswith(("_", ".")))
-
-
-def _format(names: Sequence[str], system: Any) -> str:
-    """By the ends of the names of all files, those in folders too."""
-    files: list[str] = []
-    for name in names:
-        if system is None and os.path.isdir(name):
-            files += _shown(os.path.join(at, file) for at, _, own in os.walk(name) for file in own)
-        elif system is not None and system.isdir(name):
-            files += _shown(system.find(name))
-        else:
-            files.append(name)
-    found: dict[str, str] = {}
-    for file in files:
-        end = next((end for end in _FORMATS if file.lower().endswith(end)), None)
-        if end is not None:
-            found.setdefault(_FORMATS[end], file)
-    if len(found) > 1:
-        raise ValueError(
-            f"files of one format are read together, and there are {' and '.join(found.values())}: "
-            "a Mix takes both"
-        )
-    return next(iter(found), "parquet")
+    files = found_files(names, places, systems[0])
+    return Files(files, format_of([path for path, _ in files]), arrow_system(systems[0]))
 
 
 def _of_stream(source: Any) -> Source:
-    rows = getattr(source, "num_rows", getattr(source, "height", None))
-    if type(source).__module__.partition(".")[0] == "pandas":
-        rows = len(source)
-    known = rows if isinstance(rows, int) else None
-    return Source(lambda columns: source, known, is_read_once(source))
+    return Source(lambda columns: source, rows_of_table(source), is_read_once(source))
 
 
 def _of_cursor(cursor: Any) -> Source:
@@ -125,15 +75,19 @@ def _of_parquet_file(file: Any) -> Source:
         batches = file.iter_batches(columns=columns)
         return of(schema, (batch.select(schema.names) for batch in batches))
 
-    return Source(read, file.metadata.num_rows, names=lambda: file.schema_arrow.names)
+    def identity(query: Query) -> dict[str, Any]:
+        return of_types(file.schema_arrow, query.columns) | of_footers([file.metadata])
+
+    rows = file.metadata.num_rows
+    return Source(read, rows, names=lambda: file.schema_arrow.names, identify=identity)
 
 
 def _of_lazy_frame(frame: Any) -> Source:
-    def read(columns: Sequence[str] | None) -> Any:
+    def read(columns: Sequence[str] | None) -> Iterable[Any]:
         some = frame if columns is None else frame.select(list(dict.fromkeys(columns)))
-        return _together(chain([some.head(0).collect()], some.collect_batches()))
+        return chain([some.head(0).collect()], some.collect_batches())
 
-    return Source(read, names=lambda: frame.collect_schema().names())
+    return Stream(read, names=lambda: frame.collect_schema().names())
 
 
 def _of_hugging_face(dataset: Any) -> Source:
@@ -152,42 +106,37 @@ def _of_hugging_face(dataset: Any) -> Source:
         )
     own = form.get("columns", [])
 
-    def read(columns: Sequence[str] | None) -> Any:
+    def read(columns: Sequence[str] | None) -> Iterable[Any]:
         if columns is None and 0 < len(own) < len(dataset.column_names):
             columns = own
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
-        return _together(some.with_format("arrow").iter(batch_size=1000))
+        batches: Iterable[Any] = some.with_format("arrow").iter(batch_size=1000)
+        return batches
 
     rows = getattr(dataset, "num_rows", None)
-    return Source(read, rows, names=lambda: dataset.column_names)
+
+    def identity(query: Query) -> dict[str, Any]:
+        if rows is None:
+            return {}
+        table = dataset.with_format("arrow")
+        return of_rows(rows, lambda at: table[at.to_pylist()], query.columns)
+
+    return Stream(read, rows, names=lambda: dataset.column_names, identify=identity)
 
 
 def _of_batches(batches: Any) -> Source:
     """A list or an iterator of batches, which have one schema."""
-    return Source(lambda columns: _together(batches), once=isinstance(batches, Iterator))
-
-
-def _together(batches: Iterable[Any]) -> Any:
-    """Batches, tables or frames as one stream."""
-    parts = iter(batches)
-    first = next(parts, None)
-    if first is None:
-        raise ValueError("the source has no batches, and so no columns: pass a table without rows")
-    head = reader_of(first)
-
-    def every() -> Iterator[Any]:
-        yield from head
-        for part in parts:
-            yield from reader_of(part).cast(head.schema)
-
-    return Made(head.schema, every())
+    if isinstance(batches, (list, tuple)):
+        return Several(batches)
+    return Stream(lambda columns: batches, once=True)
 
 
 def _is_batches(source: Any) -> bool:
     if isinstance(source, (list, tuple)):
         return all(map(_is_arrow, source))
-    # Files and cursors are iterators too.
-    is_other = _is_arrow(source) or hasattr(source, "read") or hasattr(source, "fetchone")
+    # Files and cursors are iterators too, and so is what pandas.read_csv(chunksize=) returns.
+    is_file = hasattr(source, "read") and not hasattr(source, "get_chunk")
+    is_other = _is_arrow(source) or is_file or hasattr(source, "fetchone")
     return isinstance(source, Iterator) and not is_other
 
 
@@ -269,8 +218,3 @@ def _way_out(data: Any) -> str:
 def for_pickle(data: Any) -> Any:
     """What stands for a source in another process."""
     return portable(data) if _is_scan(data) or _is_iceberg(data) else data
-
-
-def is_read_once(source: Any) -> bool:
-    """Whether its rows can be read but once."""
-    return any(hasattr(type(source), name) for name in _READ_ONCE)

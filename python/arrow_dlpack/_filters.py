@@ -1,0 +1,69 @@
+"""What a filter of pyarrow's needs: the columns that it names, and data whose rows it drops."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from ._readers import Made, reader_of, without_views
+
+
+def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:
+    """A reader of the rows for which the filter holds, with these columns."""
+    batches = without_views(reader_of(data))
+    names = batches.schema.names if columns is None else columns
+    if not isinstance(batches, Made):
+        return _scanner(batches, where, names).to_reader()
+    # As a stream of C's an exception would leave no more than its words.
+    make = import_module("pyarrow").RecordBatchReader.from_batches
+    reader = _scanner(make(batches.schema, batches), where, names).to_reader()
+    return Made(reader.schema, reader)
+
+
+def count(data: Any, where: Any) -> int:
+    """How many rows these are."""
+    rows: int = _scanner(without_views(reader_of(data)), where, []).count_rows()
+    return rows
+
+
+def _scanner(batches: Any, where: Any, columns: Sequence[str]) -> Any:
+    of = import_module("pyarrow.dataset").Scanner.from_batches
+    return of(batches, filter=where, columns=list(columns))
+
+
+def named(where: Any, schema: Any) -> list[str]:
+    """The columns of the schema that the filter names, found by leaving out each of them."""
+    _bind(where, schema)
+    return [name for name in dict.fromkeys(schema.names) if not _binds(where, _less(schema, name))]
+
+
+def names_floats(where: Any, schema: Any) -> bool:
+    """Whether the filter names a column that may have NaN, which statistics of Parquet hide."""
+    pa = import_module("pyarrow")
+    exact = [field for field in schema if not _has_floats(field.type)]
+    return len(exact) < len(schema) and not _binds(where, pa.schema(exact))
+
+
+def _less(schema: Any, name: str) -> Any:
+    for at in reversed(schema.get_all_field_indices(name)):
+        schema = schema.remove(at)
+    return schema
+
+
+def _has_floats(kind: Any) -> bool:
+    return import_module("pyarrow").types.is_floating(kind) or any(
+        _has_floats(kind.field(at).type) for at in range(kind.num_fields)
+    )
+
+
+def _binds(where: Any, schema: Any) -> bool:
+    try:
+        _bind(where, schema)
+    except (KeyError, ValueError):
+        return False
+    return True
+
+
+def _bind(where: Any, schema: Any) -> None:
+    """Fails as a scan would."""
+    of = import_module("pyarrow.dataset").Scanner.from_batches
+    of(iter(()), schema=schema, columns=[], filter=where)

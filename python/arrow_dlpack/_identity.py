@@ -1,0 +1,130 @@
+"""What a state holds of the data that it is of, so that other data is refused.
+
+Each part is compared where both sides have it: a table has a digest of rows, files one of their
+footers. Data that moved, that is in other chunks, or that another library holds is the same.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from ._readers import path_of
+from ._schema import alike, features_of, selected
+
+#: Rows of a table in its digest, at equal steps.
+_ROWS = 16
+
+
+def of_types(schema: Any, columns: Sequence[str] | None) -> dict[str, Any]:
+    """Names and types of the columns that are read."""
+    if schema is None:
+        return {}
+    names = features_of(schema) if columns is None else columns
+    own = selected(schema, names)
+    return {"columns": {field.name: _type_name(field.type) for field in own}}
+
+
+def of_rows(rows: int, take: Callable[[Any], Any], columns: Sequence[str] | None) -> dict[str, Any]:
+    """Of a table or frame: its types, its rows, and a digest of some of them.
+
+    take: returns the rows at some positions.
+    """
+    try:
+        pa = import_module("pyarrow")
+    except ImportError:
+        return {"rows": rows}
+    last = max(rows - 1, 0)
+    at = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
+    some = pa.table(take(pa.array(at, pa.uint64()))).combine_chunks()
+    told = of_types(some.schema, columns)
+    names = list(told["columns"])
+    values = [[_value(value) for value in _column(some, name)] for name in names]
+    return told | {"rows": rows, "sample": digest_of(values)}
+
+
+def digest_of(values: Any) -> str:
+    """Of lists, texts and numbers."""
+    return hashlib.blake2b(repr(values).encode(), digest_size=16).hexdigest()
+
+
+def _column(rows: Any, name: str) -> list[Any]:
+    path = path_of(name, rows.schema)[1]
+    values = rows.column(path[0]).to_pylist()
+    names = name.split(".")[1 - len(path) :] if len(path) > 1 else []
+    return [_within(value, names) for value in values]
+
+
+def _within(value: Any, names: Sequence[str]) -> Any:
+    for name in names:
+        value = None if value is None else value[name]
+    return value
+
+
+def _value(value: Any) -> Any:
+    """The same for one value in any library: pandas has one null for NaN and null."""
+    if value is None or value != value:  # noqa: PLR0124
+        return None
+    if isinstance(value, (list, tuple)):
+        return [_value(item) for item in value]
+    if isinstance(value, Mapping):
+        return sorted((name, _value(item)) for name, item in value.items())
+    return value if isinstance(value, (bool, int, float, bytes)) else str(value)
+
+
+def of_files(fragments: Sequence[Any], system: Any, rows: int | None) -> dict[str, Any]:
+    """Of files: the rows, and a digest of their footers in order; paths move."""
+    if not fragments:
+        return {} if rows is None else {"rows": rows}
+    if not all(hasattr(fragment, "row_groups") for fragment in fragments):
+        infos = system.get_file_info([fragment.path for fragment in fragments])
+        return {"files": digest_of([info.size for info in infos])}
+    return of_footers(fragment.metadata for fragment in fragments)
+
+
+def of_footers(footers: Iterable[Any]) -> dict[str, Any]:
+    """The rows of Parquet files, and a digest of their footers in order."""
+    total, digest = 0, hashlib.blake2b(digest_size=16)
+    for metadata in footers:
+        total += metadata.num_rows
+        sink = import_module("pyarrow").BufferOutputStream()
+        metadata.write_metadata_file(sink)
+        digest.update(sink.getvalue())
+    return {"rows": total, "footers": digest.hexdigest()}
+
+
+def _type_name(kind: Any) -> str:
+    kind = alike(kind)
+    # Libraries count times in other units.
+    return "timestamp" if import_module("pyarrow").types.is_timestamp(kind) else str(kind)
+
+
+def check(saved: Any, ours: Mapping[str, Any], where: str = "the source") -> None:
+    """An error for a state of other data."""
+    if not isinstance(saved, Mapping):
+        return
+    for name in ("columns", "rows", "footers", "files", "sample"):
+        if name in saved and name in ours and saved[name] != ours[name]:
+            raise ValueError(
+                f"the state is of other data: {_difference(name, saved[name], ours[name])} in "
+                f"{where}. Its batches would be others; set_epoch() begins an epoch of this data"
+            )
+    parts, others = saved.get("sources"), ours.get("sources")
+    if isinstance(parts, list) and isinstance(others, list):
+        for at, (one, other) in enumerate(zip(parts, others, strict=False)):
+            check(one, other, f"source {at} of the Mix")
+
+
+def _difference(name: str, saved: Any, ours: Any) -> str:
+    if name == "rows":
+        return f"it had {saved} rows, and there are {ours}"
+    if name == "columns" and isinstance(saved, Mapping):
+        for column in {**saved, **ours}:
+            if saved.get(column) != ours.get(column):
+                one, other = (of.get(column, "missing") for of in (saved, ours))
+                return f'column "{column}" was {one}, and is {other}'
+    return {
+        "footers": "the files had other footers (sizes and statistics of row groups, in order)",
+        "files": "the files had other sizes",
+        "sample": "some rows had other values",
+    }.get(name, "columns were in another order")

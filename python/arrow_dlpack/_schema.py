@@ -1,0 +1,476 @@
+"""One schema for all parts of a source: what a column is where parts differ, and parts cast to it.
+
+A part is a file, a table of a list, or a source of a `Mix`. Values in another encoding are of one
+type; numbers widen where no value changes; everything else is an error that names part and column,
+unless the wish of the column settles what it becomes.
+"""
+
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from . import _core
+from ._readers import cast, path_of, reader_of, without_view
+from ._wishes import AsArrow, Cast, Categories, Dense, Pad, Wish
+from .typing import Dtype
+
+
+@dataclass(frozen=True)
+class Query:
+    """What is read of a source, and what decides the type of each column."""
+
+    #: Names and paths of columns, None for all.
+    columns: Sequence[str] | None = None
+    #: A filter of pyarrow's.
+    where: Any = None
+    wishes: Mapping[str, Wish] = field(default_factory=dict)
+    #: Of all columns but labels and those whose wish says another one.
+    dtype: Dtype | None = None
+    labels: Sequence[str] = ()
+    #: Whether other sources have rows too, whose columns may hold words that this one cannot.
+    is_part: bool = False
+
+    def dtype_of(self, name: str) -> Any:
+        """The Arrow type that the column's numbers become, None if they stay what they are."""
+        wish = self.wishes.get(name)
+        if isinstance(wish, (AsArrow, Categories)):
+            return None
+        own = wish.dtype if isinstance(wish, (Cast, Pad, Dense)) else None
+        dtype = self.dtype if own is None and name not in self.labels else own
+        return None if dtype is None else _number_type(_core._dtype_name(dtype))
+
+    def fills(self, name: str) -> bool:
+        """Whether the column's own wish says what becomes of nulls, and so of a part without it."""
+        wish = self.wishes.get(name)
+        return getattr(wish, "nulls", None) not in (None, "error")
+
+    @property
+    def categories(self) -> dict[str, Categories]:
+        """Columns that are read as codes."""
+        return {name: wish for name, wish in self.wishes.items() if isinstance(wish, Categories)}
+
+    def uncoded(self, names: Collection[str]) -> "Query":
+        """The same, but that these columns are read as they are, if they are categories."""
+        wishes = self.wishes.items()
+        kept = {of: wish for of, wish in wishes if of not in self.categories or of not in names}
+        return replace(self, wishes=kept)
+
+
+@cache
+def _number_type(name: str) -> Any:
+    is_plain = name == "bool" or name.rstrip("0123456789") in ("int", "uint", "float")
+    try:
+        return import_module("pyarrow").type_for_alias(name) if is_plain else None
+    except ValueError:  # float8
+        return None
+
+
+class Part(NamedTuple):
+    """A part of a source, as errors and `common` know it."""
+
+    name: str
+    #: Of the columns that are read.
+    schema: Any
+    #: All of its columns.
+    names: Sequence[str]
+
+
+class Run(NamedTuple):
+    """Parts that follow each other and have one schema."""
+
+    #: The first of them; its schema is None where it is not known before it is read.
+    part: Part
+    open: Callable[[], Any]
+
+
+def features_of(schema: Any) -> list[str]:
+    """The columns that are read where none are named: all but an index of pandas's."""
+    names = list(schema.names)
+    try:
+        levels = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
+        for level in {level for level in levels if isinstance(level, str)} & set(names):
+            del names[len(names) - 1 - names[::-1].index(level)]
+    except (KeyError, TypeError, ValueError):
+        pass
+    return names
+
+
+def selected(schema: Any, columns: Sequence[str] | None) -> Any:
+    """The schema of these columns and paths, less those that it has not."""
+    pa = import_module("pyarrow")
+    if columns is None:
+        return schema
+    found = []
+    for name in dict.fromkeys(columns):
+        try:
+            found.append(path_of(name, schema)[0])
+        except KeyError:
+            continue
+    return pa.schema(found, schema.metadata)
+
+
+def common(parts: Iterable[Part], query: Query, way: str) -> Any:
+    """The schema of all parts.
+
+    way: how a part gets another type, for errors.
+
+    A column has the type of its values in all parts, or else that of its wish, to which `fitted`
+    converts each part. `Categories` have the type that `codes_of` tells, for columns of any type.
+    """
+    pa = import_module("pyarrow")
+    distinct: list[Part] = []
+    for part in parts:
+        if not any(part.schema.equals(known.schema) for known in distinct):
+            distinct.append(part)
+    first = distinct[0].schema
+    if len(distinct) == 1:
+        return first
+    named = query.columns is not None
+    names = list(query.columns or ()) if named else features_of(first)
+    if not named:
+        more = (name for part in distinct for name in features_of(part.schema))
+        names = list(dict.fromkeys([*names, *more]))
+    fields = [_merged_field(name, distinct, query, way) for name in dict.fromkeys(names)]
+    return pa.schema(fields, first.metadata)
+
+
+def _merged_field(name: str, parts: Sequence[Part], query: Query, way: str) -> Any:
+    have, lacks = [], None
+    for part in parts:
+        count = part.schema.names.count(name)
+        if count > 1:
+            raise KeyError(f'{count} columns are called "{name}" in {part.name}')
+        if count:
+            have.append((part.name, part.schema.field(name)))
+        else:
+            lacks = lacks or part
+    if not have:
+        raise KeyError(f'no column "{name}": {parts[0].name} has {list(parts[0].names)}')
+    if lacks is not None and not query.fills(name):
+        raise KeyError(_missing(name, have[0][0], lacks))
+    kind = settled_type(name, have, query, way)
+    is_nullable = lacks is not None or any(own.nullable for _, own in have)
+    return have[0][1].with_type(kind).with_nullable(is_nullable)
+
+
+def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
+    """The type of a column of all parts: pairs of a name and a field."""
+    kind, at = merged_of([own.type for _, own in parts])
+    if kind is not None or isinstance(query.wishes.get(name), Categories):
+        return kind or parts[0][1].type
+    dtype = query.dtype_of(name)
+    if dtype is not None:
+        wished = [_with_numbers(own.type, dtype) for _, own in parts]
+        kind = None if any(one is None for one in wished) else merged_of(wished)[0]
+    if kind is None:
+        part, own = parts[at]
+        others = (pair for pair in parts[:at] if merged(pair[1].type, own.type) is None)
+        other, theirs = next(others, parts[0])
+        raise TypeError(
+            f'column "{name}" is {theirs.type} in {other} and {own.type} in {part}: '
+            + _way_out(name, theirs.type, own.type, way)
+        )
+    return kind
+
+
+def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:
+    """The type of all values; None, and the first type that does not go with those before."""
+    whole = kinds[0]
+    for at, kind in enumerate(kinds):
+        whole = merged(whole, kind)
+        if whole is None:
+            return None, at
+    return whole, 0
+
+
+def _way_out(name: str, one: Any, other: Any, way: str) -> str:
+    pa = import_module("pyarrow")
+    if all(_with_numbers(kind, pa.float64()) is not None for kind in (one, other)):
+        wish = f'{"Dense(dtype=" if is_list(one) else "Cast("}"float64")'
+        return f'columns={{"{name}": {wish}}} or dtype="float64" converts both, and {way}'
+    return way
+
+
+def _missing(name: str, has: str, lacks: Part) -> str:
+    near = [own for own in lacks.names if own.casefold() == name.casefold()]
+    near_by = f', which has "{near[0]}"' if near else ""
+    return (
+        f'column "{name}" is in {has} and not in {lacks.name}{near_by}: columns= leaves it out, '
+        "or its own wish says what stands for it, as "
+        f'columns={{"{name}": Cast("float64", nulls="nan")}} or Categories(words, nulls=-1)'
+    )
+
+
+def merged(one: Any, other: Any) -> Any:
+    """The type of the values of both, None if there is none that has them all unchanged."""
+    types = import_module("pyarrow").types
+    if one.equals(other) or types.is_null(other):
+        return one
+    if types.is_null(one):
+        return other
+    if types.is_dictionary(one) != types.is_dictionary(other):
+        return without_view(merged(_decoded(one), _decoded(other)))
+    rules = (rule for tells, rule in _RULES if tells(one) and tells(other))
+    return next(rules, lambda *_: None)(one, other)
+
+
+def _decoded(kind: Any) -> Any:
+    return kind.value_type if import_module("pyarrow").types.is_dictionary(kind) else kind
+
+
+def _merged_dictionaries(one: Any, other: Any) -> Any:
+    pa = import_module("pyarrow")
+    values = without_view(merged(one.value_type, other.value_type))
+    index = merged(one.index_type, other.index_type) or pa.int64()
+    return values and pa.dictionary(index, values, one.ordered and other.ordered)
+
+
+def _merged_decimals(one: Any, other: Any) -> Any:
+    if one.scale != other.scale:
+        return None
+    widest = max(one, other, key=lambda kind: kind.bit_width)
+    make = getattr(import_module("pyarrow"), f"decimal{widest.bit_width}")
+    return make(max(one.precision, other.precision), one.scale)
+
+
+def _merged_numbers(one: Any, other: Any) -> Any:
+    pa = import_module("pyarrow")
+    types = pa.types
+    wide = max(one, other, key=lambda kind: kind.bit_width)
+    floats = [kind for kind in (one, other) if types.is_floating(kind)]
+    if len(floats) == 1:
+        integer = other if floats[0] is one else one
+        return pa.float64() if integer.bit_width <= 32 else None
+    if floats or types.is_signed_integer(one) == types.is_signed_integer(other):
+        return wide
+    unsigned, signed = (one, other) if types.is_unsigned_integer(one) else (other, one)
+    if unsigned.bit_width == 64:
+        return None
+    return pa.type_for_alias(f"int{max(signed.bit_width, 2 * unsigned.bit_width)}")
+
+
+def _merged_tensors(one: Any, other: Any) -> Any:
+    values = merged(one.value_type, other.value_type)
+    ours, theirs = ((kind.shape, kind.dim_names, kind.permutation) for kind in (one, other))
+    if values is None or ours != theirs:
+        return None
+    return import_module("pyarrow").fixed_shape_tensor(values, *ours)
+
+
+def _merged_structs(one: Any, other: Any) -> Any:
+    names, others = (
+        [kind.field(at).name for at in range(kind.num_fields)] for kind in (one, other)
+    )
+    if sorted(names) != sorted(others) or len(set(names)) < len(names):
+        return None
+    fields = [_merged_items(one.field(name), other.field(name)) for name in names]
+    is_one = all(field is not None for field in fields)
+    return import_module("pyarrow").struct(fields) if is_one else None
+
+
+def _merged_maps(one: Any, other: Any) -> Any:
+    key = _merged_items(one.key_field, other.key_field)
+    item = _merged_items(one.item_field, other.item_field)
+    return key and item and import_module("pyarrow").map_(key, item)
+
+
+def _merged_fixed_lists(one: Any, other: Any) -> Any:
+    items = _merged_items(one.value_field, other.value_field)
+    is_one_size = one.list_size == other.list_size
+    return import_module("pyarrow").list_(items, one.list_size) if items and is_one_size else None
+
+
+def _merged_lists(one: Any, other: Any) -> Any:
+    pa = import_module("pyarrow")
+    items = _merged_items(one.value_field, other.value_field)
+    is_large = pa.types.is_large_list(one) or pa.types.is_large_list(other)
+    return items and (pa.large_list(items) if is_large else pa.list_(items))
+
+
+def _merged_items(one: Any, other: Any) -> Any:
+    kind = merged(one.type, other.type)
+    return kind and one.with_type(kind).with_nullable(one.nullable or other.nullable)
+
+
+def is_list(kind: Any) -> bool:
+    """Whether it is a list with offsets. (pyarrow 26 casts list views to wrong values.)"""
+    types = import_module("pyarrow").types
+    return bool(types.is_list(kind) or types.is_large_list(kind))
+
+
+def _is_number(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    return bool(types.is_integer(kind) or types.is_floating(kind))
+
+
+def _is_text(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def _is_binary(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
+
+
+def _is(name: str) -> Callable[[Any], bool]:
+    return lambda kind: bool(getattr(import_module("pyarrow").types, f"is_{name}")(kind))
+
+
+#: What tells two types of one family, and what merges them.
+_RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
+    (_is("dictionary"), _merged_dictionaries),
+    (_is_text, lambda *_: import_module("pyarrow").large_string()),
+    (_is_binary, lambda *_: import_module("pyarrow").large_binary()),
+    (_is_number, _merged_numbers),
+    (_is("decimal"), _merged_decimals),
+    (_is("struct"), _merged_structs),
+    (_is("map"), _merged_maps),
+    (_is("fixed_size_list"), _merged_fixed_lists),
+    (is_list, _merged_lists),
+    (
+        lambda kind: isinstance(kind, import_module("pyarrow").FixedShapeTensorType),
+        _merged_tensors,
+    ),
+]
+
+
+def _with_numbers(kind: Any, dtype: Any) -> Any:
+    """The type with this one in place of its numbers, which may be in lists; None of others."""
+    pa = import_module("pyarrow")
+    types = pa.types
+    if _is_number(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+        return dtype
+    if types.is_null(kind):
+        return kind
+    if not (is_list(kind) or types.is_fixed_size_list(kind)):
+        return None
+    items = _with_numbers(kind.value_type, dtype)
+    if items is None:
+        return None
+    field = kind.value_field.with_type(items)
+    if types.is_fixed_size_list(kind):
+        return pa.list_(field, kind.list_size)
+    return pa.large_list(field) if types.is_large_list(kind) else pa.list_(field)
+
+
+def is_one_encoding(one: Any, other: Any) -> bool:
+    """Whether types have the same values in another encoding: no number is another one."""
+    is_null = import_module("pyarrow").types.is_null(other)
+    return is_null or (merged(one, other) is not None and alike(one).equals(alike(other)))
+
+
+def alike(kind: Any) -> Any:
+    """One type for all encodings of the same values: large texts and lists, no dictionaries."""
+    pa = import_module("pyarrow")
+    types = pa.types
+    kind = _decoded(kind)
+    if _is_text(kind) or _is_binary(kind):
+        return pa.large_string() if _is_text(kind) else pa.large_binary()
+    if is_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+        return pa.large_list(alike(kind.value_type))
+    if types.is_fixed_size_list(kind):
+        return pa.list_(alike(kind.value_type), kind.list_size)
+    if types.is_struct(kind):
+        fields = [kind.field(at) for at in range(kind.num_fields)]
+        return pa.struct(sorted(((own.name, alike(own.type)) for own in fields), key=itemgetter(0)))
+    return kind
+
+
+def fitted(batch: Any, schema: Any) -> Any:
+    """A batch, or a table, with the columns of the schema, cast to it; nulls for those it lacks."""
+    if batch.schema.equals(schema):
+        return batch
+    pa = import_module("pyarrow")
+    columns = []
+    for own in schema:
+        at = batch.schema.get_field_index(own.name)
+        if at < 0:
+            columns.append(pa.nulls(len(batch), own.type))
+            continue
+        try:
+            columns.append(_cast(batch.column(at), own.type))
+        except ValueError as error:
+            raise ValueError(f'column "{own.name}": {error}') from error
+    return type(batch).from_arrays(columns, schema=schema)
+
+
+def _cast(column: Any, kind: Any) -> Any:
+    """The column as this type, which `common` found for it."""
+    pa = import_module("pyarrow")
+    if column.type.equals(kind):
+        return column
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_cast(chunk, kind) for chunk in column.chunks], kind)
+    return _converted(column, kind) if merged(column.type, kind) is None else cast(column, kind)
+
+
+def _converted(column: Any, kind: Any) -> Any:
+    """Numbers as those of a wish, in lists too: what the engine would make of the column alone."""
+    pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
+    types = pa.types
+    if is_list(kind):
+        lengths = pc.fill_null(pc.list_value_length(column).cast(pa.int64()), 0)
+        ends = pc.cumulative_sum(lengths)
+        offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
+        values = _cast(column.flatten(), kind.value_type)
+        whole = pa.LargeListArray.from_arrays(offsets, values, mask=column.is_null())
+        return whole.cast(kind)
+    if types.is_fixed_size_list(kind):
+        size = kind.list_size
+        values = column.values.slice(column.offset * size, len(column) * size)
+        items = _cast(values, kind.value_type)
+        return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=column.is_null())
+    if not (_is_number(kind) or types.is_boolean(kind)):
+        raise ValueError(f"{column.type} is no {kind}")
+    values, valid = _core.to_tensor(column, dtype=str(_core._dtype_name(_name(kind))), nulls="mask")
+    return pa.array(_core.from_dlpack(values, mask=valid)).cast(kind)
+
+
+def _name(kind: Any) -> str:
+    names = {"halffloat": "float16", "float": "float32", "double": "float64"}
+    return names.get(str(kind), str(kind))
+
+
+def conformed(parts: Iterable[Any], head: Any, names: Sequence[str] | None) -> Iterator[Any]:
+    """The batches of a stream, of which `head` is the first part's schema.
+
+    names: the columns that matter, None for all. A later part of other types is an error.
+    """
+    target = head_of(head, names)
+    for number, part in enumerate(parts):
+        reader = reader_of(part)
+        if number and not reader.schema.equals(target):
+            _check_conforms(reader.schema, target, names is None, number)
+        for batch in reader:
+            yield fitted(batch, target)
+
+
+def head_of(schema: Any, names: Sequence[str] | None) -> Any:
+    """The schema of a stream of which these columns are read."""
+    known = features_of(schema) if names is None else [of for of in names if of in schema.names]
+    if len(set(schema.names)) < len(schema.names) or known == schema.names:
+        return schema
+    return import_module("pyarrow").schema([schema.field(name) for name in known], schema.metadata)
+
+
+def _check_conforms(schema: Any, head: Any, has_all: bool, number: int) -> None:
+    more = set(features_of(schema)) - set(head.names) if has_all else set()
+    for name in [*head.names, *sorted(more)]:
+        counts = [of.names.count(name) for of in (head, schema)]
+        if counts != [1, 1] and counts != [head.names.count(name)] * 2:
+            ours, theirs = ("the first batch", f"batch {number}")[:: 1 if counts[0] else -1]
+            raise KeyError(
+                f'column "{name}" is in {ours} and not in {theirs}, and a stream has one schema: '
+                "give each batch the same columns, or pass a list of them"
+            )
+        one, other = head.field(name).type, schema.field(name).type
+        if not (one.equals(other) or is_one_encoding(one, other)):
+            raise TypeError(
+                f'column "{name}" is {one} in the first batch and {other} in batch {number}, and '
+                "a stream has one schema: cast each batch to it, or pass a list of them"
+            )

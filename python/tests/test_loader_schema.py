@@ -1,0 +1,337 @@
+"""One source has one schema, of all its parts, or an error that names part and column."""
+
+import decimal
+
+import numpy as np
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad
+from arrow_dlpack._schema import merged
+
+
+def plain(value):
+    """A batch as Python's own values."""
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    if hasattr(value, "__arrow_c_array__") and not hasattr(value, "__dlpack__"):
+        return pa.array(value).to_pylist()
+    return value.tolist() if hasattr(value, "tolist") else pa.array(value).to_pylist()
+
+
+def write(folder, tables):
+    for at, table in enumerate(tables):
+        pq.write_table(table, folder / f"{at}.parquet", row_group_size=2)
+    return str(folder)
+
+
+KINDS = {
+    "list": lambda folder, tables: tables,
+    "files": write,
+    "mix": lambda folder, tables: Mix([(table, 1) for table in tables]),
+    "list of frames": lambda folder, tables: [polars.from_arrow(table) for table in tables],
+}
+
+
+@pytest.fixture(params=KINDS)
+def source(request, tmp_path):
+    if request.param == "list of frames":
+        return lambda *columns: [
+            polars.DataFrame({"x": pa.chunked_array([one])}) for one in columns
+        ]
+    return lambda *columns: KINDS[request.param](
+        tmp_path, [pa.table({"x": one}) for one in columns]
+    )
+
+
+def values_of(source, **options):
+    batches = list(Loader(source, framework="numpy", batch_size=100, **options))
+    return [value for batch in batches for value in plain(batch["x"])]
+
+
+WIDER = [
+    (pa.array([0.5], pa.float32()), pa.array([1e300, 16777217]), "float64"),
+    (pa.array([1], pa.int8()), pa.array([2**40], pa.int64()), "int64"),
+    (pa.array([1], pa.uint8()), pa.array([2**30], pa.uint32()), "uint32"),
+    (pa.array([-1], pa.int32()), pa.array([2**32 - 1], pa.uint32()), "int64"),
+    (pa.array([-1], pa.int64()), pa.array([2**32 - 1], pa.uint32()), "int64"),
+    (pa.array([-1], pa.int8()), pa.array([255], pa.uint8()), "int16"),
+    (pa.array([2**31 - 1], pa.int32()), pa.array([0.5], pa.float32()), "float64"),
+    (pa.array([7], pa.uint32()), pa.array([0.5]), "float64"),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "dtype"), WIDER)
+def test_numbers_widen_to_what_has_them_all(source, one, other, dtype):
+    for first, second in ((one, other), (other, one)):
+        loader = Loader(source(first, second), framework="numpy", batch_size=100)
+        (batch,) = loader
+        assert batch["x"].dtype == dtype
+        assert sorted(batch["x"].tolist()) == sorted(first.to_pylist() + second.to_pylist())
+
+
+DIFFER = {
+    "bool, int": (pa.array([True]), pa.array([7])),
+    "int64, float": (pa.array([2**60 + 1]), pa.array([0.5])),
+    "uint64, int8": (pa.array([2**63], pa.uint64()), pa.array([-1], pa.int8())),
+    "scales": (
+        pa.array([decimal.Decimal("1.5")], pa.decimal128(5, 1)),
+        pa.array([decimal.Decimal("1.234")], pa.decimal128(5, 3)),
+    ),
+    "date, time": (pa.array([0], pa.date32()), pa.array([43_200_000], pa.timestamp("ms"))),
+    "units": (pa.array([1], pa.timestamp("us")), pa.array([1], pa.timestamp("ms"))),
+    "zones": (pa.array([1], pa.timestamp("s", "UTC")), pa.array([1], pa.timestamp("s"))),
+    "text, int": (pa.array(["1"]), pa.array([1])),
+    "fixed sizes": (
+        pa.array([[1.0, 2.0]], pa.list_(pa.float64(), 2)),
+        pa.array([[1.0, 2.0, 3.0]], pa.list_(pa.float64(), 3)),
+    ),
+    "bool, int in lists": (pa.array([[True]]), pa.array([[7]])),
+    "text, binary": (pa.array(["a"]), pa.array([b"a"])),
+}
+
+
+@pytest.mark.parametrize("name", DIFFER)
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+def test_other_types_are_refused_by_part_and_column(name, kind, tmp_path):
+    tables = [pa.table({"x": column, "y": [1]}) for column in DIFFER[name]]
+    source = KINDS[kind](tmp_path, tables)
+    parts = {"list": "part 1", "files": "1.parquet", "mix": "source 1"}[kind]
+    if kind == "files":
+        tables = [pq.read_table(tmp_path / f"{at}.parquet") for at in range(2)]
+    one, other = (str(table["x"].type) for table in tables)
+    for options in {}, {"shuffle": 10, "seed": 1}, {"rank": 0, "world_size": 2, "uneven": "allow"}:
+        with pytest.raises(TypeError) as raised:
+            list(Loader(source, batch_size=1, columns={"x": AsArrow()}, **options))
+        for told in ('column "x"', parts, one, other):
+            assert told in str(raised.value)
+    # A column that is not read does not matter.
+    assert len(list(Loader(source, columns=["y"], batch_size=1))) == 2
+
+
+def test_the_ways_out_of_an_error_work(tmp_path):
+    tables = [pa.table({"x": [1]}), pa.table({"x": [0.5]})]
+    for kind in "list", "files", "mix":
+        source = KINDS[kind](tmp_path, tables)
+        with pytest.raises(TypeError, match=r'Cast\("float64"\)\} or dtype="float64"'):
+            list(Loader(source))
+        assert values_of(source, columns={"x": Cast("float64")}) == [1.0, 0.5]
+        assert values_of(source, dtype="float64") == [1.0, 0.5]
+    paths = [str(tmp_path / f"{at}.parquet") for at in range(2)]
+    schema = pa.schema([("x", pa.float64())])
+    assert values_of(ds.dataset(paths, schema=schema)) == [1.0, 0.5]
+    assert values_of([pa.table(table).cast(schema) for table in tables]) == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+@pytest.mark.parametrize("options", [{}, {"shuffle": 8, "seed": 2}])
+def test_a_wish_settles_the_type(kind, options, tmp_path):
+    """Each part is converted by the wish: values are those of the part alone."""
+    columns = [
+        pa.array([True, None]),
+        pa.array([2**60 + 1, 3]),
+        pa.array([0.1, None]),
+        pa.array([decimal.Decimal("1.234")], pa.decimal128(5, 3)),
+    ]
+    source = KINDS[kind](tmp_path, [pa.table({"x": column}) for column in columns])
+    for dtype in "float32", "float64":
+        wish = Cast(dtype, nulls=-1)
+        expected = np.array([1, -1, 2**60 + 1, 3, 0.1, -1, 1.234], dtype).tolist()
+        found = values_of(source, columns={"x": wish}, **options)
+        assert sorted(found) == sorted(expected)
+        assert sorted(values_of(source, dtype=dtype, nulls=-1, **options)) == sorted(expected)
+    # A label has its own dtype.
+    with pytest.raises(TypeError, match='column "x"'):
+        list(Loader(source, columns=[], label="x", dtype="float32"))
+    with pytest.raises(ValueError, match=r"0\.1.*does not fit int64"):
+        values_of(source, columns={"x": Cast("int64", nulls=0)})
+
+
+def test_lists_are_converted_by_a_wish(source):
+    one = pa.array([[1, 2**60], None, [3]])
+    other = pa.array([[0.5], []], pa.large_list(pa.float64()))
+    wish = {"x": Pad(0, dtype="float64", max_length=2)}
+    (batch,) = Loader(source(one.drop_null(), other), columns=wish, framework="numpy", batch_size=9)
+    assert sorted(batch["x"].values.tolist()) == [[0, 0], [0.5, 0], [1, 2**60], [3, 0]]
+    pairs = (
+        pa.array([[1, 2]], pa.list_(pa.int64(), 2)),
+        pa.array([[0.5, 1]], pa.list_(pa.float64(), 2)),
+    )
+    (batch,) = Loader(source(*pairs), dtype="float32", framework="numpy", batch_size=9)
+    assert batch["x"].tolist() == [[1, 2], [0.5, 1]]
+
+
+ENCODINGS = [
+    pa.array(["a", None]),
+    pa.array(["b"], pa.large_string()),
+    pa.array(["c"], pa.string_view()),
+    pa.array(["d"]).dictionary_encode(),
+    pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array(["e"], pa.large_string())),
+    pa.nulls(1),
+]
+
+
+@pytest.mark.parametrize("first", range(len(ENCODINGS)))
+def test_texts_in_any_encoding_are_one_type(first, source):
+    columns = ENCODINGS[first:] + ENCODINGS[:first]
+    expected = [text for column in columns for text in column.to_pylist()]
+    sort = {"key": str}
+    found = values_of(source(*columns), columns={"x": AsArrow()})
+    assert sorted(found, **sort) == sorted(expected, **sort)
+    codes = values_of(source(*columns), columns={"x": Categories.scan(nulls=-1)})
+    assert sorted(codes) == [-1, -1, 0, 1, 2, 3, 4]
+    where = pc.field("x") != "c"
+    kept = values_of(source(*columns), columns={"x": AsArrow()}, filter=where)
+    assert sorted(kept) == ["a", "b", "d", "e"]
+
+
+def test_nested_fields_are_found_by_name(source):
+    one = pa.array([{"a": 1, "b": "x"}, None], pa.struct([("a", pa.int32()), ("b", pa.string())]))
+    other = pa.array(
+        [{"b": "y", "a": 0.5}], pa.struct([("b", pa.large_string()), ("a", pa.float64())])
+    )
+    expected = [{"a": 1, "b": "x"}, None, {"a": 0.5, "b": "y"}]
+    found = values_of(source(one, other), columns={"x": AsArrow()})
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    found = list(Loader(source(one, other), columns=["x.a"], nulls="nan", batch_size=9))
+    assert np.nansum(np.asarray(found[0]["x.a"])) == 1.5
+    lacks = pa.array([{"b": "y"}])
+    with pytest.raises(TypeError, match='column "x"'):
+        values_of(source(one, lacks), columns={"x": AsArrow()})
+
+
+def test_unread_fields_of_a_struct_do_not_matter(source):
+    one, other = pa.array([{"a": 1, "b": "x"}]), pa.array([{"a": 2, "b": True}])
+    if isinstance(source(one, one), Mix | list | str):
+        (batch,) = Loader(source(one, other), columns=["x.a"], framework="numpy", batch_size=9)
+        assert sorted(batch["x.a"].tolist()) == [1, 2]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+def test_a_missing_column_is_refused_unless_its_own_wish_fills_it(kind, tmp_path):
+    tables = [pa.table({"x": [1.0], "Age": [3]}), pa.table({"x": [2.0], "age": [4]})]
+    source = KINDS[kind](tmp_path, tables)
+    for columns in None, ["x", "Age"], ["x", "age"]:
+        with pytest.raises(KeyError, match=r'column "[Aa]ge" is in .* and not in .*which has "'):
+            list(Loader(source, columns=columns, nulls="nan"))
+    columns = {"x": None, "Age": Cast("float64", nulls="nan"), "age": Cast("int64", nulls=0)}
+    batches = list(Loader(source, columns=columns, framework="numpy", batch_size=9))
+    order = np.argsort(batches[0]["x"])
+    assert np.array_equal(batches[0]["Age"][order], [3, np.nan], equal_nan=True)
+    assert batches[0]["age"][order].tolist() == [0, 4]
+    words = {"x": None, "Age": Categories([3], nulls=-1)}
+    (batch,) = Loader(source, columns=words, framework="numpy", batch_size=9)
+    assert sorted(batch["Age"].tolist()) == [-1, 0]
+    scan = {"x": None, "Age": Categories.scan(nulls=-1)}
+    (batch,) = Loader(source, columns=scan, framework="numpy", batch_size=9)
+    assert sorted(batch["Age"].tolist()) == [-1, 0]
+    with pytest.raises(KeyError, match="nothing"):
+        list(Loader(source, columns={"nothing": Cast("float64", nulls=0)}))
+
+
+def test_columns_are_found_by_name_in_any_order(tmp_path):
+    tables = [pa.table({"x": [1], "y": [2]}), pa.table({"y": [4], "x": [3]})]
+    for kind in "list", "files", "mix":
+        (matrix,) = Loader(
+            KINDS[kind](tmp_path, tables), format="matrix", framework="numpy", batch_size=9
+        )
+        assert matrix.tolist() == [[1, 2], [3, 4]]
+
+
+def test_an_index_of_pandas_is_no_column_of_a_part():
+    frame = pandas.DataFrame({"x": [1.0, 2.0, 3.0]})
+    parts = [frame, frame[frame.x > 1], frame.set_index(pandas.Index(list("abc"), name="k"))]
+    for source in parts, iter(parts):
+        (matrix,) = Loader(source, format="matrix", framework="numpy", batch_size=9)
+        assert matrix.ravel().tolist() == [1, 2, 3, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "kind"),
+    [
+        ([1], [0.5], TypeError),
+        (pa.array([0.5], pa.float32()), [1e300], TypeError),
+        ([True], [7], TypeError),
+        (pa.array([1], pa.int32()), [2**40], TypeError),
+    ],
+)
+def test_a_later_batch_of_a_stream_may_have_no_other_type(first, later, kind):
+    parts = [pa.table({"x": first, "y": [1]}), pa.table({"x": later, "y": [1]})]
+    for options in {"columns": ["x"]}, {"columns": ["y"], "filter": pc.field("x").is_valid()}, {}:
+        with pytest.raises(kind, match='column "x" is .* in the first batch and .* in batch 1'):
+            list(Loader(iter(parts), batch_size=1, nulls="nan", **options))
+    assert len(list(Loader(iter(parts), columns=["y"], batch_size=1))) == 2
+    with pytest.raises(KeyError, match='column "x" is in the first batch and not in batch 1'):
+        list(Loader(iter([parts[0], parts[0].drop(["x"])]), batch_size=1))
+
+
+def test_a_later_batch_of_a_stream_may_have_another_encoding():
+    parts = (pa.table({"x": column}) for column in ENCODINGS)
+    assert values_of(parts, columns={"x": AsArrow()}) == ["a", None, "b", "c", "d", "e", None]
+
+
+def test_frames_of_read_csv_in_chunks_have_one_schema(tmp_path):
+    file = tmp_path / "x.csv"
+    file.write_text("x\n1\n2\n3\n0.5\n")
+    with pytest.raises(TypeError, match='column "x" is int64 in the first batch and double in b'):
+        list(Loader(pandas.read_csv(file, chunksize=2)))
+    told = pandas.read_csv(file, chunksize=2, dtype={"x": "float64"})
+    assert values_of(told) == [1, 2, 3, 0.5]
+
+
+def test_of_csv_the_first_blocks_decide_and_a_later_value_is_told(tmp_path):
+    (tmp_path / "a.csv").write_text("x,y\n1,1\n")
+    (tmp_path / "b.csv").write_text("x,y\n0.5,1\n")
+    with pytest.raises(TypeError, match=r'column "x" is int64 in .*a\.csv and double in .*b\.csv'):
+        list(Loader(str(tmp_path)))
+    assert values_of(str(tmp_path), columns=["x"], dtype="float64") == [1, 0.5]
+    rows = 200_000
+    lines = "".join(f"{at},{'abc' if at == rows - 10 else at}\n" for at in range(rows))
+    (tmp_path / "b.csv").write_text("x,y\n" + lines)
+    for options in {}, {"shuffle": 10}, {"columns": ["y"]}, {"prefetch": 2}:
+        with pytest.raises(ValueError, match=r'b\.csv.*"y".*line 1999\d\d.*abc') as raised:
+            list(Loader(str(tmp_path), batch_size=1000, **options))
+        assert "a.csv" not in str(raised.value)
+
+
+def test_the_schema_of_a_dataset_is_the_users_word(tmp_path):
+    write(tmp_path, [pa.table({"x": [1]}), pa.table({"x": [0.5], "y": [1]})])
+    dataset = ds.dataset(tmp_path, schema=pa.schema([("x", pa.float32()), ("z", pa.int8())]))
+    (batch,) = Loader(dataset, nulls="nan", framework="numpy", batch_size=9)
+    assert batch["x"].dtype == "float32"
+    assert batch["x"].tolist() == [1, 0.5]
+    assert np.isnan(batch["z"]).all()
+
+
+def test_types_merge_in_either_order():
+    kinds = [pa.int8(), pa.int64(), pa.uint16(), pa.float32(), pa.string(), pa.large_string()]
+    kinds += [pa.list_(pa.int8()), pa.large_list(pa.float16()), pa.null(), pa.bool_()]
+    for one in kinds:
+        for other in kinds:
+            assert merged(one, other) == merged(other, one)
+            assert merged(one, one) == one
+
+
+def test_tensors_of_one_shape_widen(source):
+    def tensors(kind):
+        of = pa.fixed_shape_tensor(kind, [2, 1])
+        return pa.ExtensionArray.from_storage(of, pa.array([[1, 2]], of.storage_type))
+
+    (batch,) = Loader(
+        [pa.table({"x": tensors(pa.int8())}), pa.table({"x": tensors(pa.float32())})],
+        framework="numpy",
+        batch_size=9,
+    )
+    assert batch["x"].tolist() == [[[1], [2]], [[1], [2]]]
+
+
+def test_parts_of_a_dense_column_are_converted():
+    lists = [pa.table({"x": [[1, 2]]}), pa.table({"x": [[0.5, 1.0]]})]
+    assert values_of(lists, columns={"x": Dense(dtype="float32")}) == [[1, 2], [0.5, 1]]
