@@ -237,7 +237,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """The number of the next epoch, as `Loader.set_epoch`."""
+        """The number of the next epoch, as `Loader.set_epoch`; for workers that persist too."""
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -245,7 +245,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next epoch goes on there, as `Loader.load_state_dict`."""
+        """The next epoch goes on there, as `Loader.load_state_dict`; in persistent workers too."""
         self.loader.load_state_dict(state)
 
 
