@@ -2,11 +2,12 @@
 
 import pickle
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from random import SystemRandom
 from typing import Any, Generic, Literal, TypeVar
+from weakref import WeakSet
 
 from . import _frameworks, _identity
 from ._datasets import Source, has_no_columns
@@ -62,6 +63,8 @@ class Epochs(Generic[Batch_co]):
         #: What the current epoch reads, and what a state holds of it, once it has been asked.
         self._read: Source | None = None
         self._identity: dict[str, Any] | None = None
+        #: What tells workers that persist, of each BatchDataset of this loader.
+        self._listeners: Iterable[Any] = ()
 
     def __iter__(self) -> Batches[Batch_co]:
         return self._iterate(self._framework)
@@ -121,11 +124,14 @@ class Epochs(Generic[Batch_co]):
         """The number of the next epoch, from which the order of a seed is drawn.
 
         After `load_state_dict`, the epoch of the state goes on where it stood, and any other begins
-        at its start.
+        at its start. Workers that persist learn it too; batches that they make already stay as they
+        are.
         """
         self._next_epoch, self._position = integer("epoch", epoch, 0), None
         if self._resume is not None and self._resume["epoch"] != self._next_epoch:
             self._resume = None
+        for listener in self._listeners:
+            listener.tell(epoch=self._next_epoch)
 
     @property
     def categories(self) -> dict[str, tuple[Any, ...]]:
@@ -182,6 +188,8 @@ class Epochs(Generic[Batch_co]):
                     f"{name}={ours.get(name)!r}: its batches would be others"
                 )
         self._resume = dict(state)
+        for listener in self._listeners:
+            listener.tell(state=self._resume)
 
     def torch(self, num_workers: int = 0, **options: Any) -> Any:
         """PyTorch's DataLoader of these batches, by ``batch_size=None``.
@@ -215,12 +223,29 @@ class Epochs(Generic[Batch_co]):
                 ) from error
         rank, world_size = self._ranks() if self._rank == "auto" else (self._rank, self._world_size)
         state = {"_rank": rank, "_world_size": world_size, "_source": None, "_read": None}
-        return {**self.__dict__, **state, "_data": data, "_position": None, "_elsewhere": 0}
+        own = {"_data": data, "_position": None, "_elsewhere": 0, "_listeners": ()}
+        return {**self.__dict__, **state, **own}
 
-    def _advance(self) -> None:
-        """Counts an epoch that other processes made of copies of this loader."""
-        at = self._next_epoch if self._resume is None else self._resume["epoch"]
-        self._next_epoch, self._resume = at + 1, None
+    def _listen(self, listener: Any) -> None:
+        """Calls its ``tell`` as long as it lives, which copies of this loader do not."""
+        self._listeners = WeakSet([*self._listeners, listener])
+
+    def _upcoming(self) -> int:
+        """The number of the next epoch."""
+        return self._next_epoch if self._resume is None else int(self._resume["epoch"])
+
+    def _advance(self, epoch: int) -> None:
+        """Counts an epoch that copies of this loader make in other processes, or that failed."""
+        self._next_epoch, self._resume = epoch + 1, None
+
+    def _check_part(self, share: Share) -> None:
+        """A state within an epoch is that of one rank and worker."""
+        resume, part = self._resume, (share.index, share.count)
+        if resume is not None and resume["batch"] and tuple(resume["part"]) != part:
+            raise ValueError(
+                f"the state is that of part {resume['part'][0]} of {resume['part'][1]}, and "
+                f"this is part {part[0]} of {part[1]}: each rank and worker has its own"
+            )
 
     def _check_writable(self, framework: Framework) -> None:
         self._settings.written(_frameworks.is_writable(framework, self._writable))
@@ -270,6 +295,7 @@ class Epochs(Generic[Batch_co]):
 
     def _start(self, share: Share, framework: Framework | None) -> Position:
         """Where the next epoch starts: behind what has been handed out, if it is resumed."""
+        self._check_part(share)
         resume, self._resume = self._resume, None
         part = share.index, share.count
         reads = Share() if self._is_function() else share
@@ -277,11 +303,6 @@ class Epochs(Generic[Batch_co]):
             epoch, batch, seed = self._next_epoch, 0, None
         else:
             epoch, batch, seed = resume["epoch"], resume["batch"], resume["seed"]
-            if batch and tuple(resume["part"]) != part:
-                raise ValueError(
-                    f"the state is that of part {resume['part'][0]} of {resume['part'][1]}, and "
-                    f"this is part {part[0]} of {part[1]}: each rank and worker has its own"
-                )
         self._next_epoch = epoch + 1
         if seed is None and self._settings.shuffle is not None:
             seed = self._drawn(epoch, share, framework)

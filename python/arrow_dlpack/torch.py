@@ -12,15 +12,28 @@ torch.Size([1, 1]) tensor([0])
 """
 
 import inspect
+import os
+import pickle
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from multiprocessing.context import get_spawning_popen
 from types import FrameType
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
+from weakref import WeakSet
 
 import torch
-from torch.utils.data import DataLoader, IterableDataset, default_collate, default_convert
+from torch.utils.data import (
+    DataLoader,
+    IterableDataset,
+    default_collate,
+    default_convert,
+    get_worker_info,
+)
 
 from ._epochs import Epochs
 from ._loader import Loader, SharedOptions
+from ._shares import Share, share_of
 from ._wishes import Columns
 from .typing import Nulls
 
@@ -67,6 +80,8 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
     torch.manual_seed makes a run repeat it; call it before the first epoch if the workers are
     persistent. With a seed the order follows from the number of the epoch too. Workers that are
     started again for each epoch learn the number from set_epoch, or from ``Loader.torch``.
+    Persistent ones count epochs themselves, and learn from set_epoch and load_state_dict, called
+    between epochs in the process that has the DataLoader, what the next one is.
     """
 
     @overload
@@ -187,6 +202,12 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         is_loader = isinstance(source, Loader)
         self.loader: Loader[Any] = source if is_loader else Loader(source, **options)
         self.loader._check_writable("torch")
+        self._notice = _Notice()
+        self.loader._listen(self._notice)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self.loader._listen(self._notice)
 
     def __iter__(self) -> Iterator[Batch_co]:
         if _is_collated(inspect.currentframe()):
@@ -195,13 +216,28 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
                 "once more: pass batch_size=None to DataLoader, or use Loader.torch(); on purpose, "
                 "pass a collate_fn of your own"
             )
-        return self.loader._iterate(self.loader._framework or "torch")
+        loader, worker = self.loader, get_worker_info()
+        framework = loader._framework or "torch"
+        if worker is None:
+            return loader._iterate(framework)
+        try:
+            self._notice.heed(loader, worker.num_workers)
+            epoch = loader._upcoming()
+            try:
+                return loader._iterate(framework)
+            except BaseException:
+                # Or the workers would count differently, and draw other orders from there on.
+                loader._advance(epoch)
+                raise
+        except Exception as error:
+            # Here it would end a worker that persists, without a word to the main process.
+            return _failing(error)
 
     def __len__(self) -> int:
         return len(self.loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """The number of the next epoch, as `Loader.set_epoch`."""
+        """The number of the next epoch, as `Loader.set_epoch`; for workers that persist too."""
         self.loader.set_epoch(epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -209,19 +245,146 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         return self.loader.state_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """The next epoch goes on there, as `Loader.load_state_dict`."""
+        """The next epoch goes on there, as `Loader.load_state_dict`; in persistent workers too."""
         self.loader.load_state_dict(state)
 
 
+#: Bytes of what may be told, after compression: a state with the names of some 10,000 columns.
+_ROOM = 2**17
+
+
+class _Notice:
+    """What `set_epoch` and `load_state_dict` tell workers that run already.
+
+    Persistent workers keep the dataset that they were started with, and PyTorch tells them no more
+    than that an epoch begins. So a notice lies in shared memory, which forked and spawned workers
+    have from their start. They look at it where an epoch begins, except for their first one: they
+    started with all that was to be known, and what came since is meant for the next.
+
+    Each process writes to memory of its own, or ranks that are started with one dataset would
+    overwrite each other's notices. So what a process is started with has both: the memory of who
+    started it, to read if it is a worker, and its own, for workers that it may have.
+    """
+
+    def __init__(self, theirs: torch.Tensor | None = None, number: int = 0) -> None:
+        self._theirs = theirs
+        #: Of the last notice: that was written here, or that this worker has heeded.
+        self._number = number
+        self._told: dict[str, tuple[int, Any]] = {}
+        self._has_begun = False
+        self._allocate()
+        _NOTICES.add(self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.own()
+        is_started_with = get_spawning_popen() is not None
+        return _Notice, (self._ours if is_started_with else None, self._number)
+
+    def tell(self, **news: Any) -> None:
+        """``state=`` for `load_state_dict`, or None for no state any more; ``epoch=`` after it."""
+        if get_worker_info() is not None:
+            return  # StatefulDataLoader loads a state in each worker, for itself
+        self.own()
+        self._number += 1
+        if "state" in news:
+            self._told = {}  # it says which epoch is next
+        self._told |= {name: (self._number, what) for name, what in news.items()}
+        text = zlib.compress(pickle.dumps(self._told))
+        if len(text) > _ROOM:
+            too_long = {"state": (self._told["state"][0], len(text))}
+            text = zlib.compress(pickle.dumps(self._told | too_long))
+        # Two places by turns, and the number last: a worker that reads meanwhile gets the old one.
+        header, place = self._ours[:24].view(torch.int64), self._number % 2
+        start = 24 + place * _ROOM
+        self._ours[start : start + len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        header[1 + place] = len(text)
+        header[0] = self._number
+
+    def heed(self, loader: Epochs[Any], workers: int) -> None:
+        """Does in this worker what it was told since its last epoch; what cannot be done, again."""
+        number, told = self._read() if self._has_begun else (self._number, {})
+        self._has_begun = True
+        for name, (since, what) in told.items():
+            if since <= self._number:
+                continue
+            if name == "epoch":
+                loader.set_epoch(what)
+            elif isinstance(what, int):
+                raise ValueError(
+                    f"the state has {what} bytes after compression, and persistent workers that "
+                    f"run can be told {_ROOM}: load it before the first epoch of a new DataLoader"
+                )
+            else:
+                loader._resume = None
+                if what is not None:
+                    loader.load_state_dict(what)
+        if number > self._number:
+            # All of them refuse a state of one of them, or the others would go on without it.
+            _check_state(loader, workers)
+        self._number = number
+        loader._check_part(share_of(*loader._ranks()))
+
+    def own(self) -> None:
+        """Before this process writes, or has workers: memory that it was forked with is another's.
+
+        Not in a worker, which reads it.
+        """
+        if self._pid != os.getpid() and get_worker_info() is None:
+            self._allocate()
+
+    def _allocate(self) -> None:
+        self._pid = os.getpid()
+        self._ours = torch.zeros(24 + 2 * _ROOM, dtype=torch.uint8, device="cpu")
+        with suppress(RuntimeError):
+            self._ours.share_memory_()  # without shared memory there are no workers either
+
+    def _read(self) -> tuple[int, dict[str, tuple[int, Any]]]:
+        memory = self._theirs if self._pid == os.getpid() else self._ours
+        number, *sizes = (0, 0, 0) if memory is None else memory[:24].view(torch.int64).tolist()
+        if memory is None or number <= self._number:
+            return self._number, {}
+        start = 24 + number % 2 * _ROOM
+        text = bytes(memory[start : start + sizes[number % 2]].tolist())
+        told: dict[str, tuple[int, Any]] = pickle.loads(zlib.decompress(text))
+        return number, told
+
+
+_NOTICES: WeakSet[_Notice] = WeakSet()
+
+
+def _before_fork() -> None:
+    for notice in list(_NOTICES):
+        notice.own()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)
+
+
+def _check_state(loader: Epochs[Any], workers: int) -> None:
+    """That a state which is loaded is one for all of so many workers."""
+    for worker in range(workers):
+        loader._check_part(Share(*loader._ranks(), worker, workers))
+
+
+def _failing(error: Exception) -> Iterator[Any]:
+    yield from ()
+    raise error
+
+
 class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
-    """A DataLoader that counts epochs for workers that start anew."""
+    """A DataLoader that counts epochs for its workers."""
 
     def __iter__(self) -> Iterator[Any]:
-        batches: Iterator[Any] = super().__iter__()
         if self.num_workers == 0:
-            return batches
+            return super().__iter__()  # type: ignore[no-any-return]
         loader = self.dataset.loader
-        loader._advance()
+        _check_state(loader, self.num_workers)
+        epoch = loader._upcoming()
+        # Each time: other DataLoaders of this loader count its epochs too.
+        self.dataset._notice.tell(state=loader._resume, epoch=epoch)
+        batches: Iterator[Any] = super().__iter__()
+        loader._advance(epoch)
         return _counted(loader, batches)
 
 

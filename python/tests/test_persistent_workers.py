@@ -1,0 +1,356 @@
+"""Workers that persist do what `set_epoch` and `load_state_dict` say where the DataLoader is."""
+
+import copy
+import functools
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from arrow_dlpack import Loader
+from arrow_dlpack.torch import BatchDataset
+from torch.utils.data import DataLoader
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+TABLE = pa.table({"y": np.arange(100)})
+OPTIONS = {"batch_size": 10, "shuffle": 100, "seed": 1}
+# Quicker than workers that are spawned, which get the dataset in the same way.
+CONTEXT = multiprocessing.get_context("forkserver")
+CONTEXT.set_forkserver_preload(["arrow_dlpack.torch", "pyarrow.dataset", "torch.utils.data"])
+PERSISTENT = {"persistent_workers": True, "multiprocessing_context": CONTEXT}
+
+
+def run(batches):
+    return [tuple(batch["y"].tolist()) for batch in batches]
+
+
+def persistent(dataset, workers=2, context=CONTEXT, of=DataLoader, **options):
+    return of(
+        dataset,
+        batch_size=None,
+        num_workers=workers,
+        persistent_workers=True,
+        multiprocessing_context=context,
+        **options,
+    )
+
+
+def shut_down(batches):
+    """Or PyTorch waits 5 seconds for each worker where an error has made a cycle of references."""
+    batches._iterator._shutdown_workers()
+
+
+@pytest.fixture(scope="module")
+def epochs():
+    """Those of two workers that are started for each."""
+    dataset, found = BatchDataset(TABLE, **OPTIONS), []
+    options = {"num_workers": 2, "multiprocessing_context": CONTEXT}
+    for epoch in range(6):
+        dataset.set_epoch(epoch)
+        found.append(run(DataLoader(dataset, batch_size=None, **options)))
+        assert sorted(sum(found[-1], ())) == list(range(100))
+    assert len(set(map(str, found))) == 6
+    return found
+
+
+def within(epoch=0, count=3):
+    """A state within an epoch, and the batches that follow."""
+    loader = Loader(TABLE, **OPTIONS, framework="torch")
+    loader.set_epoch(epoch)
+    batches = iter(loader)
+    for _ in range(count):
+        next(batches)
+    return loader.state_dict(), run(batches)
+
+
+def test_spawned_workers_of_a_loader_follow_it(epochs):
+    loader = Loader(TABLE, **OPTIONS)
+    batches = loader.torch(num_workers=2, persistent_workers=True, prefetch_factor=3)
+    assert [run(batches) for _ in range(2)] == epochs[:2]
+    loader.set_epoch(0)
+    assert [run(batches) for _ in range(2)] == epochs[:2]
+    loader.load_state_dict({**loader.state_dict(), "epoch": 4})
+    assert run(batches) == epochs[4]
+    assert loader.state_dict()["epoch"] == 5
+    batches.dataset.set_epoch(3)
+    begun = iter(batches)
+    next(begun)
+    loader.set_epoch(2)
+    assert run(begun) == epochs[3][1:]
+    assert [run(batches) for _ in range(2)] == epochs[2:4]
+
+
+@pytest.mark.parametrize("context", ["spawn", CONTEXT])
+def test_workers_of_a_dataset_follow_it(epochs, context):
+    dataset = BatchDataset(TABLE, **OPTIONS)
+    batches = persistent(dataset, context=context)
+    for epoch in 2, 0, 0, 5:
+        dataset.set_epoch(epoch)
+        assert run(batches) == epochs[epoch]
+    dataset.loader.set_epoch(1)  # a loader has workers of all its datasets
+    assert [run(batches) for _ in range(3)] == epochs[1:4]
+    dataset.load_state_dict({**dataset.state_dict(), "epoch": 3})
+    assert [run(batches) for _ in range(2)] == epochs[3:5]
+
+
+def test_forked_workers_follow_too():
+    in_new_process(
+        """
+        def dataset_and_batches(**options):
+            dataset = BatchDataset(table, **OPTIONS)
+            options |= {"num_workers": 2, "multiprocessing_context": "fork"}
+            return dataset, DataLoader(dataset, batch_size=None, **options)
+
+        def epoch(dataset, batches, number):
+            dataset.set_epoch(number)
+            return run(batches)
+
+        whole, ours = dataset_and_batches(), dataset_and_batches(persistent_workers=True)
+        for number in 2, 0, 0, 1:
+            assert epoch(*whole, number) == epoch(*ours, number)
+        """
+    )
+
+
+def test_forked_ranks_tell_their_own_workers_alone():
+    """They have the memory of the process that they were forked off."""
+    in_new_process(
+        """
+        dataset = BatchDataset(table, **OPTIONS)
+        options = {"multiprocessing_context": "fork", "persistent_workers": True, "num_workers": 1}
+        batches = DataLoader(dataset, batch_size=None, **options)
+        first = run(batches)
+        child = os.fork()
+        if child == 0:
+            theirs = DataLoader(dataset, batch_size=None, **options)
+            second = run(theirs)
+            dataset.set_epoch(4)
+            fourth = run(theirs)
+            dataset.set_epoch(0)
+            os._exit(0 if run(theirs) == first == second != fourth else 1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert run(batches) != first, "it was told nothing"
+        dataset.set_epoch(0)
+        assert run(batches) == first
+        """
+    )
+
+
+def rank(which, dataset, found):
+    batches = persistent(dataset, workers=1)
+    for epoch in (0, 1) if which else (0, 4):
+        dataset.set_epoch(epoch)
+        batch = run(batches)
+        found.put((which, epoch, batch))
+
+
+def test_spawned_ranks_tell_their_own_workers_alone():
+    """They are handed one dataset."""
+    dataset, found = BatchDataset(TABLE, **OPTIONS), CONTEXT.Queue()
+    ranks = [CONTEXT.Process(target=rank, args=(which, dataset, found)) for which in range(2)]
+    for process in ranks:
+        process.start()
+    dataset.set_epoch(5)
+    for _ in range(4):
+        _, epoch, batches = found.get(timeout=60)
+        loader = Loader(TABLE, **OPTIONS, framework="torch")
+        loader.set_epoch(epoch)
+        assert batches == run(loader)
+    for process in ranks:
+        process.join()
+
+
+@pytest.mark.parametrize("of", ["loader", "dataset"])
+def test_one_worker_goes_on_within_an_epoch(of):
+    loader = Loader(TABLE, **OPTIONS)
+    dataset = BatchDataset(loader)
+    batches = loader.torch(1, **PERSISTENT) if of == "loader" else persistent(dataset, 1)
+    whole = Loader(TABLE, **OPTIONS, framework="torch")
+    assert [run(batches) for _ in range(2)] == [run(whole) for _ in range(2)]
+    state, rest = within(epoch=4)
+    for told in (loader, dataset) * 2:
+        told.load_state_dict(state)
+        assert run(batches) == rest
+        whole.set_epoch(5)
+        assert run(batches) == run(whole)
+    # The epoch of a state goes on, and any other begins at its start.
+    dataset.load_state_dict(state)
+    dataset.set_epoch(4)
+    assert run(batches) == rest
+    dataset.load_state_dict(state)
+    dataset.set_epoch(5)
+    whole.set_epoch(5)
+    assert run(batches) == run(whole)
+    # It has gone on: the epoch from its start.
+    dataset.set_epoch(4)
+    whole.set_epoch(4)
+    assert run(batches) == run(whole)
+
+
+@pytest.mark.parametrize("is_running", [True, False])
+@pytest.mark.parametrize("of", ["loader", "dataset"])
+def test_a_state_of_one_part_is_refused_by_others_until_another_is_told(epochs, of, is_running):
+    loader = Loader(TABLE, **OPTIONS)
+    batches = loader.torch(2, **PERSISTENT) if of == "loader" else persistent(BatchDataset(loader))
+    if is_running:
+        assert run(batches) == epochs[0]
+    state, _ = within()
+    loader.load_state_dict(state)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="of part 0 of 1, and this is part . of 2"):
+            run(batches)
+        assert loader.state_dict() == state
+    loader.set_epoch(2)
+    assert [run(batches) for _ in range(2)] == epochs[2:4]
+    shut_down(batches)
+
+
+def test_a_rank_and_several_loaders_of_one_dataset():
+    def of(workers, **options):
+        dataset = BatchDataset(TABLE, **OPTIONS, rank=1, world_size=2)
+        return dataset, DataLoader(dataset, batch_size=None, num_workers=workers, **options)
+
+    theirs, whole = of(1, multiprocessing_context=CONTEXT)
+    dataset, first = of(1, **PERSISTENT)
+    second = persistent(dataset, 1, prefetch_factor=1)
+    for epoch in 1, 0, 0:
+        theirs.set_epoch(epoch)
+        dataset.set_epoch(epoch)
+        expected = run(whole)
+        assert len(expected) == 5
+        # At once.
+        pairs = list(zip(first, second, strict=True))
+        assert [run(batches) for batches in zip(*pairs, strict=True)] == [expected] * 2
+
+
+def test_loaders_of_a_loader_count_its_epochs(epochs):
+    loader = Loader(TABLE, **OPTIONS)
+    first, second = (loader.torch(2, **PERSISTENT) for _ in range(2))
+    pairs = [list(zip(first, second, strict=True)) for _ in range(2)]
+    found = [run(batches) for pair in pairs for batches in zip(*pair, strict=True)]
+    assert found == epochs[:4]
+    assert run(first) == epochs[4]
+    assert loader.state_dict()["epoch"] == 5
+
+
+def some(failing, index, count):
+    """The rows, unless a file says that they cannot be opened by this worker."""
+    if failing.exists() and index == 1:
+        raise OSError("the disk is on fire")
+    return TABLE
+
+
+def test_an_epoch_that_one_worker_cannot_open_ends_no_worker(tmp_path):
+    failing = tmp_path / "failing"
+    source = functools.partial(some, failing)
+    batches = persistent(BatchDataset(source, **OPTIONS))
+    expected = [run(batches) for _ in range(3)]
+    batches = persistent(BatchDataset(source, **OPTIONS))
+    assert run(batches) == expected[0]
+    failing.touch()
+    with pytest.raises(OSError, match="the disk is on fire"):
+        run(batches)
+    failing.unlink()
+    assert run(batches) == expected[2]
+    shut_down(batches)
+
+
+def test_torchdatas_loader_saves_and_loads_the_states_of_workers_that_persist(epochs):
+    def stateful():
+        dataset = BatchDataset(TABLE, **OPTIONS)
+        return dataset, persistent(dataset, of=StatefulDataLoader)
+
+    dataset, batches = stateful()
+    assert [run(batches) for _ in range(2)] == epochs[:2]
+    dataset.set_epoch(4)
+    begun = iter(batches)
+    assert run(next(begun) for _ in range(3)) == epochs[4][:3]
+    state = batches.state_dict()
+    assert run(begun) == epochs[4][3:]
+    dataset, resumed = stateful()
+    resumed.load_state_dict(state)
+    assert run(resumed) == epochs[4][3:]
+    assert run(resumed) == epochs[5]
+    dataset.set_epoch(0)
+    assert run(resumed) == epochs[0]
+
+
+def test_a_state_that_has_no_room_is_refused_and_new_workers_take_it():
+    dataset = BatchDataset(TABLE, **OPTIONS)
+    batches = persistent(dataset, 1)
+    assert len(run(batches)) == 10
+    state, rest = within()
+    dataset.load_state_dict({**state, "more": os.urandom(2**18)})
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"persistent workers that run can be told \d+: load"):
+            run(batches)
+    assert run(persistent(dataset, 1)) == rest
+    dataset.load_state_dict({**state, "more": ["names of columns"] * 10_000})
+    assert run(batches) == rest
+    shut_down(batches)
+
+
+def test_copies_are_told_alone():
+    loader = Loader(TABLE, **OPTIONS, framework="torch")
+    dataset = BatchDataset(loader)
+    epochs = [run(loader) for _ in range(2)]
+    copies = [copy.deepcopy(dataset), pickle.loads(pickle.dumps(dataset))]
+    workers = [persistent(one, 1) for one in copies]
+    for one, batches in zip(copies, workers, strict=True):
+        run(batches)
+        one.set_epoch(1)
+        dataset.set_epoch(0)
+        assert run(batches) == epochs[1]
+    assert len(pickle.dumps(dataset)) < 5000
+    assert copy.copy(dataset).loader is loader
+
+
+def test_a_pickled_loader_needs_no_torch():
+    loader = Loader(TABLE, **OPTIONS)
+    dataset = BatchDataset(loader)
+    loader.set_epoch(3)
+    code = f"""
+        import sys
+        sys.modules["torch"] = None
+        import pickle
+        loader = pickle.loads({pickle.dumps(loader)!r})
+        loader.set_epoch(loader.state_dict()["epoch"] - 3)
+        assert len(list(loader)) == 10
+        """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    assert dataset.state_dict()["epoch"] == 3
+
+
+def test_without_shared_memory_there_are_batches_all_the_same(monkeypatch):
+    def refused(self):
+        raise RuntimeError("unable to allocate shared memory(shm)")
+
+    monkeypatch.setattr(torch.Tensor, "share_memory_", refused)
+    dataset = BatchDataset(TABLE, **OPTIONS)
+    first = run(dataset)
+    dataset.set_epoch(0)
+    assert run(dataset) == first
+
+
+def in_new_process(code):
+    """It has no other library's threads, and may be forked."""
+    head = """
+        import os
+        import numpy as np, pyarrow as pa, torch
+        from arrow_dlpack.torch import BatchDataset
+        from torch.utils.data import DataLoader
+        torch.set_num_threads(1)
+        table = pa.table({"y": np.arange(100)})
+        OPTIONS = {"batch_size": 10, "shuffle": 100, "seed": 1}
+
+        def run(batches):
+            return [batch["y"].tolist() for batch in batches]
+        """
+    code = textwrap.dedent(head) + textwrap.dedent(code)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
