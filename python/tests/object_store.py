@@ -5,7 +5,7 @@ As a program it serves until its input ends; its first line of output is its add
 
 import argparse
 import contextlib
-import logging
+import importlib
 import os
 import re
 import subprocess
@@ -15,11 +15,10 @@ import time
 from collections import Counter
 from dataclasses import dataclass
 
+import moto.server
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import WSGIRequestHandler, make_server
 
 BUCKET = "rows"
 KEYS = {"access_key": "test", "secret_key": "test"}
@@ -43,30 +42,17 @@ class Request:
         return self.method == "GET" and self.start <= self.size - TAIL < self.stop
 
 
-class Silent(WSGIRequestHandler):
-    """Writes no line for each request, and keeps connections."""
-
-    protocol_version = "HTTP/1.1"
-    # Without this a small answer waits for the client's acknowledgement, some 40 ms.
-    disable_nagle_algorithm = True
-
-    def log(self, *_):
-        pass
-
-
 class Store:
     """A server in threads of this process; each request waits `delay` seconds for its answer."""
 
     def __init__(self, delay=0.0):
         self.delay = delay
         self.requests = []
+        self.most_at_once, self._at_once = 0, 0
         self._failing = None
         self._lock = threading.Lock()
-        self._moto = DomainDispatcherApplication(create_backend_app)
-        handler = {"request_handler": Silent, "threaded": True}
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        self._server = make_server("127.0.0.1", 0, self._answer, **handler)
-        self._server.daemon_threads = True
+        self._moto = moto.server.DomainDispatcherApplication(moto.server.create_backend_app)
+        self._server = server_of(self._answer)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         self.address = f"127.0.0.1:{self._server.server_port}"
@@ -86,6 +72,7 @@ class Store:
     def forget(self):
         """Counts from here on."""
         self.requests.clear()
+        self.most_at_once = 0
 
     def counted(self, method="GET"):
         """How many requests there were of each object."""
@@ -93,13 +80,19 @@ class Store:
 
     def footers(self):
         """How many requests there were of the end of each object, where a file has its footer."""
-        return Counter(one.key for one in self.requests if one.has_footer)
+        return Counter(
+            one.key for one in self.requests if one.has_footer and one.key.endswith(".parquet")
+        )
 
     def _answer(self, environ, start_response):
         method, key = environ["REQUEST_METHOD"], environ["PATH_INFO"].removeprefix(f"/{BUCKET}/")
         is_refused = method == "GET" and self._refuses(key)
-        if self.delay:
-            time.sleep(self.delay)
+        with self._lock:
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        time.sleep(self.delay)
+        with self._lock:
+            self._at_once -= 1
         if is_refused:
             self.requests.append(Request(method, key))
             start_response("403 Forbidden", [("Content-Length", "0")])
@@ -122,6 +115,24 @@ class Store:
             part, after = self._failing
             self._failing = (part, after - 1)
             return after <= 0
+
+
+def server_of(answer):
+    """A thread for each connection, which is kept."""
+    # Of moto, and so not there where moto was left out.
+    serving = importlib.import_module("werkzeug.serving")
+
+    class Silent(serving.WSGIRequestHandler):
+        protocol_version = "HTTP/1.1"
+        # Or a small answer waits for the client's acknowledgement, some 40 ms.
+        disable_nagle_algorithm = True
+
+        def log(self, *_):
+            pass
+
+    server = serving.make_server("127.0.0.1", 0, answer, request_handler=Silent, threaded=True)
+    server.daemon_threads = True
+    return server
 
 
 def filesystem(address):
