@@ -35,7 +35,7 @@ WORKERS := 2
 PYTEST := $(BIN)/pytest --config-file python/pyproject.toml --numprocesses $(WORKERS) --dist loadfile
 test-python: $(VENV)/.test build
 	$(EXTENSION)
-	LEFT_OUT=paddle,tensorflow,lance,deltalake $(PYTEST) python/tests
+	LEFT_OUT=paddle,tensorflow,lance,deltalake,moto $(PYTEST) python/tests
 
 EXTENSION := . $(BIN)/activate && maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
 
@@ -183,7 +183,7 @@ free-threaded-test: free-threaded $(FREE)/.test
 	PATH="$(abspath $(BIN)):$$PATH" VIRTUAL_ENV=$(abspath $(FREE)/venv) \
 		CARGO_TARGET_DIR=$(abspath target/package-build) \
 		$(FREE)/venv/bin/maturin develop --quiet --uv --manifest-path examples/extension/Cargo.toml
-	PYTHON_GIL=0 LEFT_OUT=adbc_driver_sqlite,datasets,deltalake,duckdb,lance,matplotlib,minarrow,paddle,polars,pyiceberg,tensorflow,torchdata \
+	PYTHON_GIL=0 LEFT_OUT=adbc_driver_sqlite,datasets,deltalake,duckdb,lance,matplotlib,minarrow,moto,paddle,polars,pyiceberg,tensorflow,torchdata \
 		$(FREE)/venv/bin/python -m pytest --config-file python/pyproject.toml python/tests
 
 $(FREE)/.test: python/pyproject.toml python/free_threaded.sh $(VENV)/bin/uv

@@ -105,7 +105,7 @@ def python_tests() -> None:
         *("-m", "pytest", "--config-file", "python/pyproject.toml", "-p", "no:cacheprovider"),
         *(f"python/tests/test_{name}.py" for name in PYTHON_TESTS.split()),
         PYTHONPATH=str(package.parent),
-        LEFT_OUT="paddle,tensorflow,lance,deltalake",
+        LEFT_OUT="paddle,tensorflow,lance,deltalake,moto",
     )
 
 
