@@ -14,7 +14,7 @@ from . import _core, _filters
 from ._encode import Encoder, encoded
 from ._identity import of_files, of_rows, of_types
 from ._pieces import Piece, cut, len_of, pieces_of, rows_at, rows_of
-from ._readers import Made, heads, reached, reader_of, schema_without_views
+from ._readers import Made, heads, reached, reader_of, schema_without_views, without_views
 from ._schema import (
     Part,
     Query,
@@ -236,7 +236,7 @@ class Dataset(Source):
     def rows(self, where: Any = None) -> int | None:
         if not hasattr(self._dataset, "count_rows"):
             return None
-        if where is not None and self._hides_nan(self._dataset.schema, where):
+        if where is not None and self._is_unpruned(self._dataset.schema, where):
             names = _filters.named(where, self._dataset.schema)
             return _filters.count(self._scan(None, None, Query(columns=names)), where)
         count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
@@ -257,14 +257,17 @@ class Dataset(Source):
     def fragments(self) -> list[Any]:
         """Its files, whose footers or first rows have been read; none of another dataset."""
         if self._read_footers is None:
-            try:
-                of_files = type(self._dataset).__name__ == "FileSystemDataset"
-                found = list(self._dataset.get_fragments()) if of_files else []
-            except ValueError:  # it has a filter of its own
-                found = []
+            found = self._own_fragments()
             read_footers(found, getattr(self._dataset, "filesystem", None))
             self._read_footers = found
         return self._read_footers
+
+    def _own_fragments(self) -> list[Any]:
+        try:
+            of_files = type(self._dataset).__name__ == "FileSystemDataset"
+            return list(self._dataset.get_fragments()) if of_files else []
+        except ValueError:  # it has a filter of its own
+            return []
 
     def _scan(self, fragments: Sequence[Any] | None, schema: Any, query: Query) -> Any:
         """A scan of these fragments, or all of them, with this schema, or that of the dataset."""
@@ -272,10 +275,10 @@ class Dataset(Source):
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
-        if where is None or not self._hides_nan(dataset.schema, where):
+        if where is None or not self._is_unpruned(dataset.schema, where):
             options |= {} if where is None else {"filter": where}
             data = dataset.scanner(columns=wanted, **options)
-            data = data.to_reader() if hasattr(data, "to_reader") else data
+            data = without_views(data.to_reader()) if hasattr(data, "to_reader") else data
         else:
             more = _filters.named(where, dataset.schema)
             read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
@@ -291,16 +294,23 @@ class Dataset(Source):
             return whole
         plain = schema_without_views(schema)
         if fragments is None:
-            return whole if plain.equals(whole.schema) else whole.replace_schema(plain)
+            fragments = [] if plain.equals(whole.schema) else self._own_fragments()
+        if not fragments:
+            return whole
         make = import_module("pyarrow.dataset").FileSystemDataset
         return make(list(fragments), plain, whole.format, getattr(whole, "filesystem", None))
 
-    def _hides_nan(self, schema: Any, where: Any) -> bool:
-        """Whether a scan would lose rows: those with NaN, which statistics of Parquet leave out."""
+    def _is_unpruned(self, schema: Any, where: Any) -> bool:
+        """Whether statistics of Parquet would leave out rows that the filter keeps, or fail."""
         dataset = self._dataset
         is_pyarrow = type(dataset).__module__.startswith("pyarrow")
         form = getattr(getattr(dataset, "format", None), "default_extname", "parquet")
-        return is_pyarrow and form == "parquet" and _filters.names_floats(where, schema)
+        known = [dataset.schema, *self._stored()] if is_pyarrow else []
+        return is_pyarrow and form == "parquet" and _filters.has_inexact(where, schema, known)
+
+    def _stored(self) -> list[Any]:
+        """The schemas of its files, as far as they have been read."""
+        return [fragment.physical_schema for fragment in self._read_footers or ()]
 
     def pieces(self) -> list[Piece] | None:
         if self._pieces is None:
@@ -404,6 +414,9 @@ class Files(Dataset):
         fragments = self.fragments()
         first = self._schema(query)[0]
         return of_types(first, query.columns) | of_files(fragments, self._system, None)
+
+    def _stored(self) -> list[Any]:
+        return [schema for _, schema in self._schemas]
 
     def rows(self, where: Any = None) -> int | None:
         fragments = self.fragments()

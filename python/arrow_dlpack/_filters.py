@@ -1,6 +1,6 @@
 """What a filter of pyarrow's needs: the columns that it names, and data whose rows it drops."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -36,11 +36,15 @@ def named(where: Any, schema: Any) -> list[str]:
     return [name for name in dict.fromkeys(schema.names) if not _binds(where, _less(schema, name))]
 
 
-def names_floats(where: Any, schema: Any) -> bool:
-    """Whether the filter names a column that may have NaN, which statistics of Parquet hide."""
-    pa = import_module("pyarrow")
-    exact = [field for field in schema if not _has_floats(field.type)]
-    return len(exact) < len(schema) and not _binds(where, pa.schema(exact))
+def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
+    """Whether the filter names a column whose statistics in Parquet do not tell all of its values.
+
+    stored: the schemas of the files, as far as they are known. Statistics hide NaN, and pyarrow
+    compares those of views with no other text.
+    """
+    inexact = {field.name for own in (schema, *stored) for field in own if _is_inexact(field.type)}
+    exact = [field for field in schema if field.name not in inexact]
+    return len(exact) < len(schema) and not _binds(where, import_module("pyarrow").schema(exact))
 
 
 def _less(schema: Any, name: str) -> Any:
@@ -49,10 +53,11 @@ def _less(schema: Any, name: str) -> Any:
     return schema
 
 
-def _has_floats(kind: Any) -> bool:
-    return import_module("pyarrow").types.is_floating(kind) or any(
-        _has_floats(kind.field(at).type) for at in range(kind.num_fields)
-    )
+def _is_inexact(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    is_view = types.is_string_view(kind) or types.is_binary_view(kind)
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return is_view or types.is_floating(kind) or any(map(_is_inexact, inner))
 
 
 def _binds(where: Any, schema: Any) -> bool:

@@ -1,0 +1,333 @@
+"""Files: keys of folders, footers, filters and NaN, views; and states of other data."""
+
+import json
+import os
+
+import numpy as np
+import pandas
+import polars
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+from arrow_dlpack import AsArrow, Cast, Categories, Loader, Mix, _datasets
+
+
+def rows(source, *names, **options):
+    """The values of the columns, row by row."""
+    batches = Loader(source, columns=list(names), framework="numpy", batch_size=3, **options)
+    return [
+        row
+        for batch in batches
+        for row in zip(*(batch[name].tolist() for name in names), strict=True)
+    ]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for fold in 1, 2:
+        (tmp_path / "data" / f"fold={fold}").mkdir(parents=True)
+        table = pa.table({"x": np.arange(4) + 10 * fold})
+        pq.write_table(table, tmp_path / "data" / f"fold={fold}" / "p.parquet", row_group_size=2)
+    return tmp_path / "data"
+
+
+OF_BOTH = [(10 * fold + at, fold) for fold in (1, 2) for at in range(4)]
+
+
+@pytest.mark.parametrize("options", [{}, {"shuffle": 9, "seed": 1}, {"filter": pc.field("x") > 0}])
+def test_keys_count_below_the_folder_and_from_a_wildcard_on(folder, options):
+    for source in (str(folder), f"{folder}/", f"{folder}/*/p.parquet", f"{folder}/fold=*", folder):
+        assert sorted(rows(source, "x", "fold", **options)) == OF_BOTH
+    (matrix,) = Loader(f"{folder}/fold=*", format="matrix", batch_size=9)
+    assert matrix.shape == (8, 2)
+
+
+def test_keys_of_folders_above_do_not_count(folder):
+    for source in (
+        f"{folder}/fold=1/p.parquet",
+        [f"{folder}/fold=1/p.parquet"],
+        f"{folder}/fold=1",
+        f"{folder}/fold=1/*.parquet",
+    ):
+        (matrix,) = Loader(source, format="matrix", batch_size=9)
+        assert matrix.shape == (4, 1)
+        with pytest.raises(
+            KeyError, match='"fold": .* it is the key of a folder.* pass the folder'
+        ):
+            list(Loader(source, columns=["x", "fold"]))
+    both = [f"{folder}/fold={fold}/p.parquet" for fold in (2, 1)]
+    assert rows(both, "x") == [(20 + at,) for at in range(4)] + [(10 + at,) for at in range(4)]
+    # One file with a key and one without it.
+    with pytest.raises(KeyError, match='column "fold" is in .* and not in'):
+        list(Loader([f"{folder}/fold=*", both[0]], columns=["x", "fold"]))
+    wish = {"x": None, "fold": Cast("int64", nulls=-1)}
+    (batch,) = Loader([f"{folder}/fold=*", both[0]], columns=wish, framework="numpy", batch_size=99)
+    assert batch["fold"].tolist() == [1] * 4 + [2] * 4 + [-1] * 4
+
+
+def test_the_files_own_column_wins(tmp_path):
+    (tmp_path / "label=cat").mkdir()
+    own = pa.table({"label": ["dog", "cat"], "x": [1, 2]})
+    pq.write_table(own, tmp_path / "label=cat" / "p.parquet")
+    words = {"label": Categories(["cat", "dog"])}
+    for options in {}, {"shuffle": 5, "seed": 3}, {"filter": pc.field("label") == "dog"}:
+        found = [
+            code
+            for batch in Loader(str(tmp_path), columns=words, batch_size=9, **options)
+            for code in np.asarray(batch["label"]).tolist()
+        ]
+        assert sorted(found) == ([1] if "filter" in options else [0, 1])
+    # Of another folder's file without it, the key counts.
+    (tmp_path / "label=dog").mkdir()
+    pq.write_table(own.drop(["label"]), tmp_path / "label=dog" / "p.parquet")
+    loader = Loader(str(tmp_path), columns=words, framework="numpy", batch_size=9)
+    assert [batch["label"].tolist() for batch in loader] == [[1, 0, 1, 1]]
+
+
+def test_keys_are_integers_texts_or_null(tmp_path):
+    for name in "k=1", "k=__HIVE_DEFAULT_PARTITION__", "k=-5":
+        (tmp_path / "a" / name).mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1]}), tmp_path / "a" / name / "p.parquet")
+    table = ds.dataset(tmp_path / "a", partitioning="hive").to_table()
+    (batch,) = Loader(str(tmp_path / "a"), columns={"k": AsArrow()}, batch_size=9)
+    assert pa.array(batch["k"]).to_pylist() == table["k"].to_pylist() == [-5, 1, None]
+    for name in "k=1", "k=a%2Fb":
+        (tmp_path / "b" / name).mkdir(parents=True)
+        pq.write_table(pa.table({"x": [1]}), tmp_path / "b" / name / "p.parquet")
+    (batch,) = Loader(str(tmp_path / "b"), columns={"k": AsArrow()}, batch_size=9)
+    assert pa.array(batch["k"]).to_pylist() == ["1", "a/b"]
+
+
+def test_a_dataset_keeps_its_partitioning(folder):
+    dataset = ds.dataset(folder)
+    with pytest.raises(KeyError):
+        list(Loader(dataset, columns=["fold"]))
+    dataset = ds.dataset(folder, partitioning="hive")
+    assert sorted(rows(dataset, "x", "fold", shuffle=5, seed=1)) == OF_BOTH
+
+
+NAN = [float("nan"), 1.0, 3.0, None, 12.0]
+FILTERS = [
+    pc.field("x").is_nan(),
+    pc.field("x") != 3,
+    ~(pc.field("x") < 10),
+    pc.field("x").isin([float("nan")]),
+    (pc.field("x") != 1) & (pc.field("y") > 0),
+    pc.field("y") > 1,
+]
+
+
+@pytest.mark.parametrize("where", FILTERS, ids=str)
+def test_a_filter_keeps_of_files_the_rows_that_it_keeps_of_a_table(where, tmp_path):
+    table = pa.table({"x": NAN * 4, "y": range(20)})
+    pq.write_table(table, tmp_path / "p.parquet", row_group_size=2)
+    expected = table.filter(where)["y"].to_pylist()
+    dataset = ds.dataset(tmp_path)
+    for source in table, str(tmp_path), dataset, ds.dataset([dataset, dataset]):
+        for options in {}, {"shuffle": 5, "seed": 1}, {"rank": 0, "world_size": 1}:
+            wanted = expected * 2 if isinstance(source, ds.UnionDataset) else expected
+            found = rows(source, "y", filter=where, **options)
+            assert sorted(y for (y,) in found) == sorted(wanted)
+            loader = Loader(source, columns=["y"], filter=where, batch_size=1)
+            assert len(loader) == len(wanted)
+
+
+def test_row_groups_are_left_out_by_columns_that_are_exact(tmp_path):
+    """The other row groups are overwritten."""
+    file = tmp_path / "p.parquet"
+    pq.write_table(pa.table({"x": [1.0] * 20, "y": range(20)}), file, row_group_size=10)
+    data = bytearray(file.read_bytes())
+    second = pq.ParquetFile(file).metadata.row_group(1).column(0)
+    end = second.dictionary_page_offset or second.data_page_offset
+    data[4:end] = bytes(end - 4)
+    file.write_bytes(data)
+    assert rows(str(file), "y", filter=pc.field("y") >= 10) == [(at,) for at in range(10, 20)]
+
+
+def test_views_in_files_are_filtered_coded_and_resumed(tmp_path):
+    words = [["cat", "dog", "emu"][at % 3] for at in range(60)]
+    structs = [{"t": word} for word in words]
+    whole = {"w": words, "x": list(range(60)), "s": structs}
+    # pyarrow's writer cuts no views into row groups.
+    blocks = [
+        pa.table(polars.DataFrame({name: own[at : at + 7] for name, own in whole.items()}))
+        for at in range(0, 60, 7)
+    ]
+    with pq.ParquetWriter(tmp_path / "p.parquet", blocks[0].schema) as writer:
+        for block in blocks:
+            writer.write_table(block)
+    assert pq.read_schema(tmp_path / "p.parquet").field("w").type == pa.string_view()
+    for source in str(tmp_path / "p.parquet"), ds.dataset(tmp_path):
+        kept = rows(source, "x", filter=pc.field("w") == "dog")
+        assert kept == [(at,) for at in range(1, 60, 3)]
+        options = {
+            "columns": {"w": Categories.scan(), "x": None, "s.t": AsArrow()},
+            "batch_size": 5,
+            "shuffle": 10,
+            "seed": 1,
+            "framework": "numpy",
+        }
+        whole = Loader(source, **options)
+        epoch = iter(whole)
+        for _ in range(4):
+            next(epoch)
+        state = json.loads(json.dumps(whole.state_dict()))
+        rest = [plain(batch) for batch in epoch]
+        resumed = Loader(source, **options)
+        resumed.load_state_dict(state)
+        assert [plain(batch) for batch in resumed] == rest
+        assert all(
+            words[x] == word
+            for batch in rest
+            for x, word in zip(batch["x"], batch["s.t"], strict=True)
+        )
+
+
+def plain(batch):
+    values = {name: getattr(part, "tolist", lambda: None)() for name, part in batch.items()}
+    return {
+        name: pa.array(batch[name]).to_pylist() if v is None else v for name, v in values.items()
+    }
+
+
+def test_footers_are_read_once(folder, monkeypatch):
+    read = []
+    original = _datasets._read_footer
+    monkeypatch.setattr(
+        _datasets, "_read_footer", lambda one: (read.append(one.path), original(one))[1]
+    )
+    loader = Loader(
+        str(folder), columns=["x"], batch_size=2, shuffle=4, seed=1, rank=0, world_size=2
+    )
+    for _ in range(3):
+        epoch = iter(loader)
+        next(epoch)
+        state = loader.state_dict()
+        list(epoch)
+        loader.load_state_dict(state)
+        list(loader)
+        len(loader)
+    assert sorted(read) == sorted(f"{folder}/fold={fold}/p.parquet" for fold in (1, 2))
+
+
+def parquet(table, folder, name="p", **options):
+    os.makedirs(folder, exist_ok=True)
+    pq.write_table(table, f"{folder}/{name}.parquet", **options)
+    return str(folder)
+
+
+TABLE = pa.table(
+    {
+        "x": np.arange(100.0),
+        "w": [f"w{at}" for at in range(100)],
+        "l": [[at, at + 1] for at in range(100)],
+    }
+)
+SAME = {
+    "table": lambda folder: TABLE,
+    "chunks": lambda folder: pa.concat_tables([TABLE.slice(0, 7), TABLE.slice(7)]),
+    "list": lambda folder: [TABLE.slice(0, 7), TABLE.slice(7)],
+    "pandas": lambda folder: TABLE.to_pandas(),
+    "polars": lambda folder: polars.from_arrow(TABLE),
+    "reader": lambda folder: TABLE.to_reader(),
+    "files": lambda folder: parquet(TABLE, folder / "a", row_group_size=100),
+    "moved": lambda folder: parquet(TABLE, folder / "b", "other", row_group_size=100),
+    "dataset": lambda folder: ds.dataset(parquet(TABLE, folder / "c", row_group_size=100)),
+    "ParquetFile": lambda folder: pq.ParquetFile(
+        parquet(TABLE, folder / "d", row_group_size=100) + "/p.parquet"
+    ),
+    "feather": lambda folder: feather(TABLE, folder),
+}
+OPTIONS = {"columns": ["x"], "batch_size": 10, "framework": "numpy"}
+
+
+def feather(table, folder):
+    pa.feather.write_feather(table, str(folder / "f.arrow"))
+    return str(folder / "f.arrow")
+
+
+@pytest.mark.parametrize("of", SAME)
+@pytest.mark.parametrize("then", SAME)
+def test_the_same_data_goes_on(of, then, tmp_path):
+    loader = Loader(SAME[of](tmp_path), **OPTIONS)
+    epoch = iter(loader)
+    for _ in range(3):
+        next(epoch)
+    state = json.loads(json.dumps(loader.state_dict()))
+    resumed = Loader(SAME[then](tmp_path), **OPTIONS)
+    resumed.load_state_dict(state)
+    assert next(iter(resumed))["x"].tolist() == list(range(30, 40))
+
+
+OTHER = {
+    "shorter": lambda folder: TABLE.slice(0, 50),
+    "longer": lambda folder: pa.concat_tables([TABLE, TABLE]),
+    "another": lambda folder: TABLE.set_column(0, "x", [np.arange(100.0) + 7]),
+    "reversed": lambda folder: TABLE.take(list(range(99, -1, -1))),
+    "another type": lambda folder: TABLE.set_column(0, "x", [np.arange(100)]),
+}
+
+
+@pytest.mark.parametrize("name", OTHER)
+@pytest.mark.parametrize(
+    "kind", ["table", "list", "pandas", "polars", "files", "dataset", "mix", "ParquetFile"]
+)
+def test_other_data_is_refused_and_the_state_kept(name, kind, tmp_path):
+    make = {
+        "table": lambda table, at: table,
+        "list": lambda table, at: [table.slice(0, 9), table.slice(9)],
+        "pandas": lambda table, at: table.to_pandas(),
+        "polars": lambda table, at: polars.from_arrow(table),
+        "files": lambda table, at: parquet(table, tmp_path / at, row_group_size=20),
+        "dataset": lambda table, at: ds.dataset(parquet(table, tmp_path / at)),
+        "mix": lambda table, at: Mix([(table, 1), (TABLE, 1)]),
+        "ParquetFile": lambda table, at: pq.ParquetFile(
+            parquet(table, tmp_path / at, row_group_size=20) + "/p.parquet"
+        ),
+    }[kind]
+    loader = Loader(make(TABLE, "same"), **OPTIONS)
+    epoch = iter(loader)
+    for _ in range(3):
+        next(epoch)
+    state = loader.state_dict()
+    resumed = Loader(make(OTHER[name](tmp_path), "other"), **OPTIONS)
+    resumed.load_state_dict(state)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="the state is of other data"):
+            list(resumed)
+        assert resumed.state_dict() == state
+    resumed.set_epoch(0)
+    epoch.close()
+
+
+def test_a_state_of_a_function_is_of_its_part(tmp_path):
+    def source(index, count):
+        return TABLE.slice(index * 50, 50)
+
+    loader = Loader(source, **OPTIONS)
+    epoch = iter(loader)
+    next(epoch)
+    state = loader.state_dict()
+    epoch.close()
+    other = Loader(lambda index, count: TABLE.slice(0, 40), **OPTIONS)
+    other.load_state_dict(state)
+    with pytest.raises(ValueError, match="it had 50 rows, and there are 40"):
+        list(other)
+
+
+def test_a_state_of_another_part_stays(tmp_path):
+    loader = Loader(TABLE, **OPTIONS)
+    epoch = iter(loader)
+    next(epoch)
+    state = loader.state_dict()
+    epoch.close()
+    resumed = Loader(TABLE, **OPTIONS, rank=1, world_size=2)
+    resumed.load_state_dict(state)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="each rank and worker has its own"):
+            iter(resumed)
+    assert resumed.state_dict() == state
+    assert pandas.Series(state["source"]["columns"]).tolist() == ["double"]
