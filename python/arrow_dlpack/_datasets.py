@@ -3,16 +3,16 @@
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import Any
 
 from . import _core, _filters
 from ._encode import Encoder, encoded
 from ._identity import of_files, of_rows, of_types
+from ._parallel import side_by_side
 from ._pieces import Piece, cut, len_of, pieces_of, rows_at, rows_of
 from ._readers import Made, heads, reached, reader_of, schema_without_views, without_views
 from ._schema import (
@@ -162,6 +162,8 @@ class Several(Source):
             )
         if self._schemas is None:
             self._schemas = [self._schema(at) for at in range(len(self._parts))]
+        if query.where is not None:
+            self._check_filter(query, [(f"part {at}", of) for at, of in enumerate(self._schemas)])
         runs: list[list[int]] = []
         for at, schema in enumerate(self._schemas):
             if runs and schema.equals(self._schemas[runs[-1][0]]):
@@ -170,6 +172,15 @@ class Several(Source):
                 runs.append([at])
         is_one = len(runs) == 1
         return [self._run(query, numbers, is_one) for numbers in runs]
+
+    def _check_filter(self, query: Query, parts: Sequence[tuple[str, Any]]) -> None:
+        """All parts have the columns that the filter names."""
+        pa = import_module("pyarrow")
+        if all(schema.equals(parts[0][1]) for _, schema in parts):
+            return
+        fields = {field.name: field for _, schema in parts[::-1] for field in schema}
+        whole = schema_without_views(pa.schema(fields.values()))
+        check_filter(parts, query, _filters.named(query.where, whole), self.way)
 
     def _run(self, query: Query, numbers: Sequence[int], is_one: bool) -> Run:
         """Parts of one schema; what they lack of the columns is for others to say."""
@@ -201,6 +212,23 @@ class Several(Source):
         return of_rows(
             self._rows, lambda at: _core._take(reader_of(self.read(plain)), at), query.columns
         )
+
+
+def check_filter(
+    parts: Sequence[tuple[str, Any]], query: Query, named: Sequence[str], way: str
+) -> None:
+    """An error for columns of a filter that a part lacks, or has with other values.
+
+    A column whose wish settles its type is filtered with the types of each part.
+    """
+    for name in named:
+        own = replace(query, columns=[name], where=None)
+        settled = own.dtype_of(name) is not None or name in own.categories
+        asked = own if settled and name in (query.columns or [name]) else Query(columns=[name])
+        parts_of = [Part(part, selected(schema, [name]), schema.names) for part, schema in parts]
+        if lacks := next((part for part in parts_of if name not in part.names), None):
+            raise KeyError(f'filter= names column "{name}", which {lacks.name} has not')
+        common(parts_of, asked, way)
 
 
 _READ_ONCE = ("__next__", "read_next_batch", "get_next")
@@ -236,8 +264,9 @@ class Dataset(Source):
     def rows(self, where: Any = None) -> int | None:
         if not hasattr(self._dataset, "count_rows"):
             return None
-        if where is not None and self._is_unpruned(self._dataset.schema, where):
-            names = _filters.named(where, self._dataset.schema)
+        plain = schema_without_views(self._dataset.schema) if where is not None else None
+        if where is not None and self._is_unpruned(plain, where):
+            names = _filters.named(where, plain)
             return _filters.count(self._scan(None, None, Query(columns=names)), where)
         count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
         return count
@@ -275,12 +304,13 @@ class Dataset(Source):
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
-        if where is None or not self._is_unpruned(dataset.schema, where):
+        plain = schema_without_views(dataset.schema) if where is not None else None
+        if where is None or not self._is_unpruned(plain, where):
             options |= {} if where is None else {"filter": where}
             data = dataset.scanner(columns=wanted, **options)
             data = without_views(data.to_reader()) if hasattr(data, "to_reader") else data
         else:
-            more = _filters.named(where, dataset.schema)
+            more = _filters.named(where, plain)
             read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
             data = dataset.scanner(columns=read, **options).to_reader()
             data = _filters.filtered(data, where, wanted)
@@ -350,10 +380,39 @@ class Dataset(Source):
         return Made(rest.schema, chain([] if pool is None else reader_of(pool), rest))
 
     def identity(self, query: Query) -> dict[str, Any]:
+        if children := getattr(self._dataset, "children", None):
+            return {"sources": [Dataset(child).identity(query) for child in children]}
         schema = getattr(self._dataset, "schema", None)
         rows = None if self.fragments() else self.rows()
+        if type(self._dataset).__name__ == "InMemoryDataset" and rows is not None:
+            take = self._dataset.take
+            return of_rows(rows, lambda at: take(at.cast("int64")), query.columns)
         system = getattr(self._dataset, "filesystem", None)
         return of_types(schema, query.columns) | of_files(self.fragments(), system, rows)
+
+    def explained(self, error: Exception, query: Query) -> Exception:
+        """With the file that fails when it is read again, if the error names none."""
+        if not _is_of_reading(error) or type(self._dataset).__name__ != "FileSystemDataset":
+            return error
+        fragments = self._read_footers or self._own_fragments()
+        if any(fragment.path in str(error) for fragment in fragments):
+            return error
+        system = getattr(self._dataset, "filesystem", None)
+        found = side_by_side(partial(self._failure, query), fragments, system)
+        failures = (pair for pair in found if pair is not None)
+        return next((_naming(fragment, own, error) for fragment, own in failures), error)
+
+    def _failure(self, query: Query, fragment: Any) -> tuple[Any, Exception] | None:
+        is_csv = self._dataset.format.default_extname == "csv"
+        try:
+            for run in self._runs(query, [fragment]):
+                batches = iter(reader_of(run.open()))
+                # Of CSV a value fails, of other formats the file.
+                for _ in batches if is_csv else islice(batches, 1):
+                    pass
+        except (OSError, ValueError) as error:
+            return fragment, error
+        return None
 
 
 class Files(Dataset):
@@ -475,14 +534,7 @@ class Files(Dataset):
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
         own = [name for name in wanted if not self._field(name)[1]]
-        for name in own:
-            if name not in read:
-                parts = [
-                    Part(path, selected(schema, [name]), schema.names)
-                    for path, schema in self._schemas
-                    if name in schema.names
-                ]
-                common(parts, Query(columns=[name]), self.way)
+        check_filter(self._schemas, query, named, self.way)
         fields = [self._field(name)[0] for name in wanted]
         return pa.schema(fields, self._schemas[0][1].metadata), own
 
@@ -504,32 +556,25 @@ class Files(Dataset):
                 f'on: pass the folder that has "{name}=..." in it'
             )
 
-    def explained(self, error: Exception, query: Query) -> Exception:
-        """With the file, which errors of CSV do not tell."""
-        if self._read_footers is None or self._format.default_extname != "csv":
-            return error
-        for path, fragment in zip(self._files, self.fragments(), strict=True):
-            try:
-                for run in self._runs(query, [fragment]):
-                    for _ in reader_of(run.open()):
-                        pass
-            except ValueError as found:
-                return type(error)(f"{path[0]}: {_with_name(str(found), fragment)}")
-        return error
+
+def _is_of_reading(error: Exception) -> bool:
+    """Whether it comes from the data, rather than from what is made of it."""
+    of_pyarrow = type(error).__module__.startswith("pyarrow")
+    return of_pyarrow or isinstance(error, OSError) or str(error).startswith("the Arrow stream")
 
 
-def _with_name(text: str, fragment: Any) -> str:
-    """An error of pyarrow's about CSV, with the column's name in place of its number."""
+def _naming(fragment: Any, found: Exception, error: Exception) -> Exception:
+    """An error of a file's that names it, and of CSV the column by its name."""
+    text = str(found).splitlines()[0] if str(found) else type(found).__name__
     number = re.search(r"In CSV column #(\d+): Row #(\d+)", text)
-    if number is None:
-        return text
-    name = fragment.physical_schema.names[int(number[1])]
-    told = f'In CSV column "{name}": line {number[2]}'
-    return (
-        text.replace(number[0], told)
-        + "; the type is that of the first block of each file: "
-        + "pyarrow.dataset.dataset(paths, format='csv', schema=...) says another one"
-    )
+    if number is not None:
+        name = fragment.physical_schema.names[int(number[1])]
+        text = text.replace(number[0], f'column "{name}", line {number[2]}') + (
+            "; a file's first block decides its types: pyarrow.dataset.dataset(paths, "
+            'format="csv", schema=...) says others'
+        )
+    kind = type(error) if isinstance(error, OSError) else ValueError
+    return kind(f"{fragment.path}: {text}")
 
 
 def features_of_all(schemas: Sequence[tuple[str, Any]]) -> list[str]:
@@ -548,29 +593,21 @@ def _told(keys: dict[str, Any]) -> Any:
 
 
 def read_footers(fragments: Sequence[Any], system: Any) -> None:
-    """Reads the footers, or the types, of files side by side; pyarrow keeps them in the fragments.
-
-    Over a network all wait for answers; a local disk answers at once, and more threads only get
-    into each other's way.
-    """
-    is_local = getattr(system, "type_name", None) == "local"
-    most = min(len(fragments), min(4, import_module("pyarrow").cpu_count()) if is_local else 32)
-    if most < 2:
-        list(map(_read_footer, fragments))
-        return
-    with ThreadPoolExecutor(most) as pool:
-        try:
-            list(pool.map(_read_footer, fragments))
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    """Reads the footers, or the types, of files; pyarrow keeps them in the fragments."""
+    side_by_side(_read_footer, fragments, system)
 
 
 def _read_footer(fragment: Any) -> None:
-    if hasattr(fragment, "ensure_complete_metadata"):
-        fragment.ensure_complete_metadata()
-    else:
-        _ = fragment.physical_schema
+    try:
+        if hasattr(fragment, "ensure_complete_metadata"):
+            fragment.ensure_complete_metadata()
+        else:
+            _ = fragment.physical_schema
+    except OSError as error:
+        if fragment.path in str(error):
+            raise
+        # Errors of fsspec's file systems may tell no file.
+        raise type(error)(f"{fragment.path}: {error}") from error
 
 
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:

@@ -42,14 +42,22 @@ def found_files(
             own = _below(place, system) if kind == "directory" else [place]
             found += [(path, _keys(path, place) if path != place else {}) for path in own]
             continue
-        matches = _shown(glob(place) if system is None else system.glob(place))
+        base = _before_wildcard(place)
+        told = place.split("/")
+        matches = sorted(
+            match
+            for match in (glob(place, recursive=True) if system is None else system.glob(place))
+            if not any(_is_hidden(part) and part not in told for part in match.split("/"))
+        )
         if not matches:
             raise FileNotFoundError(f"no file is called {name}")
-        base = _before_wildcard(place)
         of_matches = _kinds(matches, system)
+        # "**" matches a folder, and what is in it.
+        below: dict[str, None] = {}
         for match in matches:
-            below = _below(match, system) if of_matches[match] == "directory" else [match]
-            found += [(path, _keys(path, base)) for path in below]
+            is_folder = of_matches[match] == "directory"
+            below |= dict.fromkeys(_below(match, system) if is_folder else [match])
+        found += [(path, _keys(path, base)) for path in below]
     return _typed(found)
 
 

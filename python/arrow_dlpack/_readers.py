@@ -101,6 +101,10 @@ def schema_without_views(schema: Any) -> Any:
             kind = pa.list_(plain(kind.value_field))
         elif pa.types.is_large_list(kind):
             kind = pa.large_list(plain(kind.value_field))
+        elif pa.types.is_fixed_size_list(kind):
+            kind = pa.list_(plain(kind.value_field), kind.list_size)
+        elif pa.types.is_map(kind):
+            kind = pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
         elif pa.types.is_dictionary(kind):
             kind = pa.dictionary(kind.index_type, without_view(kind.value_type), kind.ordered)
         return field.with_type(without_view(kind))
