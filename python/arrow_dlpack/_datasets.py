@@ -142,7 +142,11 @@ class Stream(Source):
         first = reader_of(first)
         names = heads(query.columns, lambda: first.schema.names)
         if names is not None and query.where is not None:
-            names = list(dict.fromkeys([*names, *_filters.named(query.where, first.schema)]))
+            names = list(
+                dict.fromkeys(
+                    [*names, *_filters.named(query.where, schema_without_views(first.schema))]
+                )
+            )
         schema = head_of(first.schema, names)
         return Made(schema, conformed(chain([first], parts), schema, names))
 
@@ -512,6 +516,8 @@ class Files(Dataset):
         ]
         mine = pa.schema(fields, schema.metadata)
         part = Part(fragments[0].path, selected(mine, query.columns), theirs.names)
+        if query.columns is not None:
+            query = replace(query, columns=part.schema.names)
         return Run(part, lambda: self._scan(fragments, mine, query))
 
     def _schema(self, query: Query) -> tuple[Any, list[str]]:
@@ -523,13 +529,19 @@ class Files(Dataset):
         if len(self._schemas) == 1:
             return self._schemas[0][1], []
         names = heads(query.columns, lambda: known)
+        for path, schema in self._schemas:
+            if twice := next((name for name in names or () if schema.names.count(name) > 1), None):
+                raise KeyError(
+                    f'{schema.names.count(twice)} columns of {path} are called "{twice}"'
+                )
         _core._check_names(known, names or [])
         parts = [
             Part(path, selected(schema, query.columns), schema.names)
             for path, schema in self._schemas
         ]
         common(parts, query, self.way)
-        whole = pa.schema([self._field(name)[0] for name in known], self._schemas[0][1].metadata)
+        plain = [name for name in known if all(of.names.count(name) < 2 for _, of in self._schemas)]
+        whole = pa.schema([self._field(name)[0] for name in plain], self._schemas[0][1].metadata)
         named = [] if query.where is None else _filters.named(query.where, whole)
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
@@ -540,7 +552,9 @@ class Files(Dataset):
 
     def _field(self, name: str) -> tuple[Any, bool]:
         """The column as all files have it, and whether there is a type for all of them."""
-        having = [schema.field(name) for _, schema in self._schemas if name in schema.names]
+        having = [
+            schema.field(name) for _, schema in self._schemas if schema.names.count(name) == 1
+        ]
         kind, _ = merged_of([field.type for field in having])
         is_nullable = len(having) < len(self._schemas) or any(field.nullable for field in having)
         field = having[0] if kind is None else having[0].with_type(kind)
@@ -618,6 +632,8 @@ def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None
     wanted = heads(list(dict.fromkeys(columns)), lambda: names)
     if names is not None and wanted is not None:
         _core._check_names(names, [name for name in wanted if name not in _OF_FILES])
+        # Of batches without columns nothing tells how many rows they have.
+        return wanted or names[:1]
     return wanted
 
 

@@ -129,7 +129,11 @@ class Encoder:
         for name, wish in self._categories.items():
             at = schema.get_field_index(name)
             if at >= 0:
-                columns[at] = self._coders[name, schema.field(at).type].codes(columns[at])
+                kind = schema.field(at).type
+                # A filter makes other texts of views.
+                if (name, kind) not in self._coders:
+                    self._coders[name, kind] = _Coder(name, wish, kind, False)
+                columns[at] = self._coders[name, kind].codes(columns[at])
                 schema = schema.set(at, pa.field(name, pa.type_for_alias(wish.dtype), True))
         return pa.record_batch(columns, schema=schema)
 

@@ -49,13 +49,17 @@ class AnyOptions(SharedOptions, total=False):
 class Loader(Epochs[Batch_co]):
     """Batches of tensors of a source: each ``for`` loop over it is an epoch.
 
-    source: a path, a URL that fsspec knows, a pattern or a list of them (Parquet, Arrow IPC, CSV);
+    source: a path, a URL that fsspec knows, a pattern or a list of them (Parquet, Arrow IPC, CSV),
+    with keys of the folders below, such as fold=3, as columns;
     a dataset, scanner, ParquetFile, table or reader of pyarrow; a frame or LazyFrame of polars; a
     relation of DuckDB; a Dataset or IterableDataset of Hugging Face; a Lance dataset, a Delta Lake
     table, an Iceberg table or scan, an ADBC cursor; a list or iterator of batches; any object with
     __arrow_c_stream__; a `Mix` of several of them. Or a function that is called with (index, count)
     and opens part index of count; it returns None for a part without rows. A source that can be
-    read only once, such as a reader, has one epoch.
+    read only once, such as a reader, has one epoch. Parts of a source have one schema: numbers
+    widen, texts may have any encoding, and other types are refused, unless the column's wish or
+    dtype= settles what it becomes. A column that a part lacks is refused, unless its own wish has
+    nulls=.
     batch_size: rows of a batch, of which the last may have fewer; None for the batches of the
     source. Rows within one chunk of the source are shared, those across an edge copied once.
     `ByLength` or `ByTokens` for batches of rows of similar lengths.
@@ -74,7 +78,7 @@ class Loader(Epochs[Batch_co]):
     integers become floats, except labels and codes, whose nulls are refused. `Cast` and
     `Categories` say it for one column.
     filter: an expression of pyarrow; rows for which it does not hold are left out, and row groups
-    of Parquet without other rows are not read.
+    of Parquet without other rows are not read, unless it names a column of floats or of views.
     framework: "torch", "jax", "numpy", or a function that takes a `Tensor` and returns another
     library's. None for `Tensor`.
     writable: True copies, so that the tensors may be written to. False shares the source's memory

@@ -28,7 +28,7 @@ class Mix:
     """Several sources of a `Loader` as one: of each stretch of rows each has its share, by weight.
 
     sources: a dict of paths and their weights, or (source, weight) pairs, of whatever a Loader
-    takes but functions. They have columns of the same names and types; codes of `Categories` are
+    takes but functions. They have one schema, as all parts of a source; codes of `Categories` are
     those of all of them.
     stopping_strategy: in the words of Hugging Face's interleave_datasets.
     "all_exhausted_without_replacement" has each row once: where a source ends, the others go on by
@@ -225,6 +225,10 @@ class Mixed(Source):
     def identity(self, query: Query) -> dict[str, Any]:
         return {"sources": [part.identity(query) for part in self._parts]}
 
+    def explained(self, error: Exception, query: Query) -> Exception:
+        told = (part.explained(error, query) for part in self._parts)
+        return next((one for one in told if one is not error), error)
+
     def pieces(self) -> list[Piece] | None:
         """One, of all rows, if each source has row groups."""
         rows = self.rows() if all(part.pieces() for part in self._parts) else None
@@ -387,4 +391,6 @@ def _common(schemas: Sequence[Any], query: Query, way: str) -> Any:
     ]
     whole = common(parts, query, way)
     names = features_of(whole) if query.columns is None else list(dict.fromkeys(query.columns))
+    if twice := next((name for name in names if whole.names.count(name) != 1), None):
+        raise KeyError(f'{whole.names.count(twice)} columns of the Mix are called "{twice}"')
     return pa.schema([whole.field(name) for name in names], whole.metadata)

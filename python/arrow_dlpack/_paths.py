@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from importlib import import_module
 from pathlib import Path
@@ -47,7 +48,7 @@ def found_files(
         matches = sorted(
             match
             for match in (glob(place, recursive=True) if system is None else system.glob(place))
-            if not any(_is_hidden(part) and part not in told for part in match.split("/"))
+            if not any(_is_hidden(part) and not _is_told(part, told) for part in match.split("/"))
         )
         if not matches:
             raise FileNotFoundError(f"no file is called {name}")
@@ -106,6 +107,11 @@ def _below(folder: str, system: Any) -> list[str]:
 
 def _is_hidden(path: str) -> bool:
     return any(part.startswith(("_", ".")) for part in path.split("/"))
+
+
+def _is_told(part: str, told: Sequence[str]) -> bool:
+    """Whether a pattern asks for hidden names, and for this one."""
+    return any(_is_hidden(own) and fnmatchcase(part, own) for own in told)
 
 
 def _before_wildcard(pattern: str) -> str:

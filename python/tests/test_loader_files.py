@@ -8,6 +8,7 @@ import pandas
 import polars
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -331,3 +332,40 @@ def test_a_state_of_another_part_stays(tmp_path):
             iter(resumed)
     assert resumed.state_dict() == state
     assert pandas.Series(state["source"]["columns"]).tolist() == ["double"]
+
+
+def test_files_without_statistics_have_a_digest_too(tmp_path):
+    def write(name, start, kind):
+        table = pa.table({"x": range(start, start + 10)})
+        path = str(tmp_path / f"{name}.{kind}")
+        if kind == "csv":
+            pa.csv.write_csv(table, path)
+        else:
+            pa.feather.write_feather(table, path, compression="uncompressed")
+        return path
+
+    for kind in "arrow", "csv":
+        paths = [write(name, start, kind) for name, start in [("a", 10), ("b", 10), ("c", 50)]]
+        form = "ipc" if kind == "arrow" else kind
+        for make in str, lambda path, form=form: ds.dataset(path, format=form):
+            loader = Loader(make(paths[0]), batch_size=2)
+            epoch = iter(loader)
+            next(epoch)
+            state = loader.state_dict()
+            epoch.close()
+            moved, other = (Loader(make(path), batch_size=2) for path in paths[1:])
+            moved.load_state_dict(state)
+            assert len(list(moved)) == 4
+            other.load_state_dict(state)
+            with pytest.raises(ValueError, match="the state is of other data: the files"):
+                list(other)
+
+
+def test_a_pattern_matches_no_hidden_files_and_each_file_once(tmp_path):
+    for folder in "a", "a/b", "_temporary", ".git":
+        parquet(pa.table({"x": [len(folder)]}), tmp_path / folder)
+    for pattern in "*/*.parquet", "**/*.parquet", "**", "*":
+        found = rows(str(tmp_path / pattern), "x")
+        assert sorted(found) == ([(1,)] if pattern == "*/*.parquet" else [(1,), (3,)])
+    assert rows(str(tmp_path / "_temporary" / "*.parquet"), "x") == [(10,)]
+    assert rows(str(tmp_path / "_tempo*" / "*.parquet"), "x") == [(10,)]

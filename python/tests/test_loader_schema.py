@@ -335,3 +335,68 @@ def test_tensors_of_one_shape_widen(source):
 def test_parts_of_a_dense_column_are_converted():
     lists = [pa.table({"x": [[1, 2]]}), pa.table({"x": [[0.5, 1.0]]})]
     assert values_of(lists, columns={"x": Dense(dtype="float32")}) == [[1, 2], [0.5, 1]]
+
+
+VIEWS = [
+    pa.table({"x": pa.array([1, 2], pa.int8()), "s": pa.array(["a", "b"], pa.string_view())}),
+    pa.table({"x": [3, 4], "s": pa.array(["a", "c"], pa.string_view())}),
+    pa.table({"x": [5], "s": pa.array(["c"])}),
+]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix", "stream"])
+def test_views_of_parts_are_filtered_and_coded(kind, tmp_path):
+    tables = VIEWS[1:] if kind == "stream" else VIEWS
+    make = KINDS.get(kind, lambda folder, tables: iter(tables))
+    columns = {"x": None, "s": Categories(["a", "b", "c"])}
+    for where, kept in (pc.field("x") > 3, [4, 5]), (pc.field("s") == "c", [4, 5]):
+        source = make(tmp_path, tables)
+        batches = list(
+            Loader(source, columns=columns, filter=where, framework="numpy", batch_size=9)
+        )
+        assert sorted(x for batch in batches for x in batch["x"].tolist()) == kept
+        assert {code for batch in batches for code in batch["s"].tolist()} == {2}
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "stream"])
+def test_a_filter_names_no_column_that_a_part_lacks(kind, tmp_path):
+    tables = [pa.table({"x": [1, 2], "y": [1, 1]}), pa.table({"x": [3, 4]})]
+    source = KINDS.get(kind, lambda folder, tables: iter(tables))(tmp_path, tables)
+    with pytest.raises(KeyError, match='column "y"'):
+        list(Loader(source, columns=["x"], filter=pc.field("y") == 1))
+    unmerged = [tables[0], pa.table({"x": [3], "y": ["a"]})]
+    source = KINDS.get(kind, lambda folder, tables: iter(tables))(tmp_path, unmerged)
+    with pytest.raises(TypeError, match='column "y" is int64'):
+        list(Loader(source, columns=["x"], filter=pc.field("y") == 1))
+
+
+@pytest.mark.parametrize("kind", ["list", "files"])
+def test_a_field_that_a_part_lacks_is_filled_by_its_own_wish(kind, tmp_path):
+    tables = [pa.table({"m": [{"s": 1, "u": "a"}]}), pa.table({"m": [{"u": "b"}]})]
+    source = KINDS[kind](tmp_path, tables)
+    with pytest.raises(KeyError, match=r'"m\.s"'):
+        list(Loader(source, columns=["m.s"], nulls=0))
+    wish = {"m.s": Cast("float64", nulls=-1)}
+    (batch,) = Loader(source, columns=wish, framework="numpy", batch_size=9)
+    assert batch["m.s"].tolist() == [1, -1]
+
+
+def test_columns_of_one_name_that_nobody_reads_do_not_matter(tmp_path):
+    def table(kind):
+        columns = [pa.array([1]), pa.array([1], kind), pa.array([7])]
+        return pa.Table.from_arrays(columns, names=["x", "x", "y"])
+
+    for kind in "list", "files", "mix":
+        source = KINDS[kind](tmp_path, [table(pa.int64()), table(pa.int8())])
+        batches = list(Loader(source, columns=["y"], framework="numpy", batch_size=9))
+        assert [batch["y"].tolist() for batch in batches] == [[7, 7]]
+        with pytest.raises(KeyError, match='"x"'):
+            list(Loader(source, columns=["x"], batch_size=9))
+
+
+def test_csv_in_a_mix_names_the_file(tmp_path):
+    lines = "".join(f"{at}\n" for at in range(300_000))
+    (tmp_path / "late.csv").write_text("x\n" + lines + "bad\n")
+    mix = Mix([(str(tmp_path / "late.csv"), 1), (pa.table({"x": [1]}), 1)])
+    with pytest.raises(ValueError, match=r'late\.csv.*"x".*line 300002.*bad'):
+        list(Loader(mix, batch_size=10_000))
