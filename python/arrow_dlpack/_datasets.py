@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _core, _filters
 from ._encode import Encoder, encoded
-from ._identity import of_files, of_rows, of_types
+from ._identity import digest_of, of_files, of_rows, of_types, read_by
 from ._parallel import side_by_side
 from ._pieces import Piece, cut, len_of, pieces_of, rows_at, rows_of
 from ._readers import Made, heads, reached, reader_of, schema_without_views, without_views
@@ -24,6 +24,7 @@ from ._schema import (
     features_of,
     fitted,
     head_of,
+    is_same,
     merged_of,
     selected,
 )
@@ -92,9 +93,7 @@ class Source:
             return self._identify(query)
         if self.once or self._rows is None:
             return {}
-        return of_rows(
-            self._rows, lambda at: _core._take(self._open(query.columns), at), query.columns
-        )
+        return of_rows(self._rows, lambda at: _core._take(self._open(None), at), query)
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """An error of reading, which tells where it is."""
@@ -170,7 +169,7 @@ class Several(Source):
             self._check_filter(query, [(f"part {at}", of) for at, of in enumerate(self._schemas)])
         runs: list[list[int]] = []
         for at, schema in enumerate(self._schemas):
-            if runs and schema.equals(self._schemas[runs[-1][0]]):
+            if runs and is_same(schema, self._schemas[runs[-1][0]]):
                 runs[-1].append(at)
             else:
                 runs.append([at])
@@ -212,10 +211,11 @@ class Several(Source):
     def identity(self, query: Query) -> dict[str, Any]:
         if self._rows is None:
             return {}
-        plain = replace(query.uncoded(query.columns or ()), where=None)
-        return of_rows(
-            self._rows, lambda at: _core._take(reader_of(self.read(plain)), at), query.columns
-        )
+        self.runs(query)
+        named = read_by((self._schemas or [])[0], query)
+        columns = None if query.columns is None else named
+        plain = replace(query.uncoded(named), columns=columns, where=None)
+        return of_rows(self._rows, lambda at: _core._take(reader_of(self.read(plain)), at), query)
 
 
 def check_filter(
@@ -390,9 +390,9 @@ class Dataset(Source):
         rows = None if self.fragments() else self.rows()
         if type(self._dataset).__name__ == "InMemoryDataset" and rows is not None:
             take = self._dataset.take
-            return of_rows(rows, lambda at: take(at.cast("int64")), query.columns)
+            return of_rows(rows, lambda at: take(at.cast("int64")), query)
         system = getattr(self._dataset, "filesystem", None)
-        return of_types(schema, query.columns) | of_files(self.fragments(), system, rows)
+        return of_types(schema, query) | of_files(self.fragments(), system, rows)
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """With the file that fails when it is read again, if the error names none."""
@@ -464,7 +464,7 @@ class Files(Dataset):
         for name, key in keys.items():
             schema = schema.append(import_module("pyarrow").field(name, key.type))
         for number, (_, known) in enumerate(self._schemas):
-            if schema.equals(known):
+            if is_same(schema, known):
                 return number
         self._schemas.append((path, schema))
         return len(self._schemas) - 1
@@ -475,8 +475,13 @@ class Files(Dataset):
 
     def identity(self, query: Query) -> dict[str, Any]:
         fragments = self.fragments()
-        first = self._schema(query)[0]
-        return of_types(first, query.columns) | of_files(fragments, self._system, None)
+        told = of_types(self._schema(query)[0], query)
+        keys = [
+            [(name, str(key)) for name, key in own.items() if name in told["columns"]]
+            for _, own in self._files
+        ]
+        of_keys = {"keys": digest_of(keys)} if any(keys) else {}
+        return told | of_keys | of_files(fragments, self._system, None)
 
     def _stored(self) -> list[Any]:
         return [schema for _, schema in self._schemas]

@@ -1,6 +1,6 @@
 """One pass over a source: which rows this process reads, and the batches made of them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -33,6 +33,9 @@ class Position:
     #: The number of the rank and worker, and how many there are.
     part: tuple[int, int] = (0, 1)
     is_over: bool = False
+    #: The state that the epoch went on from, and whether an error ended it before another batch.
+    resumed: Mapping[str, Any] | None = None
+    has_failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -230,9 +233,11 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             # Of who must not wait here: the batches continue for who may.
             raise ValueError(*refusal.args) from None
         except BaseException as error:
-            self._position.is_over = isinstance(error, StopIteration)
+            position = self._position
+            position.is_over = isinstance(error, StopIteration)
+            position.has_failed = not position.is_over
             self.close()
-            if isinstance(error, Exception) and not self._position.is_over:
+            if isinstance(error, Exception) and position.has_failed:
                 told = self._explained(error)
                 if told is not error:
                     raise told from error

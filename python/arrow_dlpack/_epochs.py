@@ -74,6 +74,7 @@ class Epochs(Generic[Batch_co]):
         share = share_of(*self._ranks())
         settings = self._numbered()
         source = self._opened(share)
+        self._try_again()
         if self._resume is not None and source is not None:
             _identity.check(self._resume.get("source"), source.identity(settings.query))
         before = self._resume, self._next_epoch
@@ -83,6 +84,14 @@ class Epochs(Generic[Batch_co]):
             # What failed to go on can be tried again.
             self._resume, self._next_epoch = before
             raise
+
+    def _try_again(self) -> None:
+        """Takes the state again from which the last epoch failed to go on."""
+        at = self._position
+        if self._resume is not None or at is None or at.resumed is None or not at.has_failed:
+            return
+        if at.batch == at.resumed["batch"]:
+            self._resume = dict(at.resumed)
 
     def _batches(
         self, source: Source | None, settings: Settings, share: Share, framework: Framework | None
@@ -306,7 +315,7 @@ class Epochs(Generic[Batch_co]):
         self._next_epoch = epoch + 1
         if seed is None and self._settings.shuffle is not None:
             seed = self._drawn(epoch, share, framework)
-        return Position(epoch, batch, seed, reads, part)
+        return Position(epoch, batch, seed, reads, part, resumed=resume)
 
     def _drawn(self, epoch: int, share: Share, framework: Framework | None) -> int:
         """The seed of an epoch, the same for all shares where one is given."""

@@ -47,7 +47,7 @@ class Iceberg(Source):
         own = self._selected(heads(query.columns, self._names)).projection()
         schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(own)
         sizes = [(task.file.record_count, task.file.file_size_in_bytes) for task in self._tasks]
-        return of_types(schema, query.columns) | {"files": digest_of(sizes)}
+        return of_types(schema, query) | {"files": digest_of(sizes)}
 
     def _selected(self, columns: Sequence[str] | None) -> Any:
         """The scan of these columns only, of those that it has been told."""

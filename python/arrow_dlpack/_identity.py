@@ -10,9 +10,10 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from . import _filters
 from ._parallel import side_by_side
-from ._readers import path_of
-from ._schema import alike, features_of, selected
+from ._readers import path_of, schema_without_views
+from ._schema import Query, alike, features_of, selected
 
 #: Bytes of a file in its digest, four times.
 _BYTES = 1 << 16
@@ -20,16 +21,23 @@ _BYTES = 1 << 16
 _ROWS = 16
 
 
-def of_types(schema: Any, columns: Sequence[str] | None) -> dict[str, Any]:
+def read_by(schema: Any, query: Query) -> list[str]:
+    """The columns that are read, for a filter too."""
+    names = features_of(schema) if query.columns is None else list(query.columns)
+    if query.where is not None:
+        names += _filters.named(query.where, schema_without_views(schema))
+    return list(dict.fromkeys(names))
+
+
+def of_types(schema: Any, query: Query) -> dict[str, Any]:
     """Names and types of the columns that are read."""
     if schema is None:
         return {}
-    names = features_of(schema) if columns is None else columns
-    own = selected(schema, names)
+    own = selected(schema, read_by(schema, query))
     return {"columns": {field.name: _type_name(field.type) for field in own}}
 
 
-def of_rows(rows: int, take: Callable[[Any], Any], columns: Sequence[str] | None) -> dict[str, Any]:
+def of_rows(rows: int, take: Callable[[Any], Any], query: Query) -> dict[str, Any]:
     """Of a table or frame: its types, its rows, and a digest of some of them.
 
     take: returns the rows at some positions.
@@ -41,9 +49,8 @@ def of_rows(rows: int, take: Callable[[Any], Any], columns: Sequence[str] | None
     last = max(rows - 1, 0)
     at = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
     some = pa.table(take(pa.array(at, pa.uint64()))).combine_chunks()
-    told = of_types(some.schema, columns)
-    names = list(told["columns"])
-    values = [[_value(value) for value in _column(some, name)] for name in names]
+    told = of_types(some.schema, query)
+    values = [[_value(value) for value in _column(some, name)] for name in told["columns"]]
     return told | {"rows": rows, "sample": digest_of(values)}
 
 
@@ -121,11 +128,12 @@ def check(saved: Any, ours: Mapping[str, Any], where: str = "the source") -> Non
     """An error for a state of other data."""
     if not isinstance(saved, Mapping):
         return
-    for name in ("columns", "rows", "footers", "files", "sample"):
+    for name in ("columns", "rows", "keys", "footers", "files", "sample"):
         if name in saved and name in ours and saved[name] != ours[name]:
             raise ValueError(
                 f"the state is of other data: {_difference(name, saved[name], ours[name])} in "
-                f"{where}. Its batches would be others; set_epoch() begins an epoch of this data"
+                f"{where}. Its batches would be others: load no state, or begin another epoch "
+                "by set_epoch()"
             )
     parts, others = saved.get("sources"), ours.get("sources")
     if isinstance(parts, list) and isinstance(others, list):
@@ -142,6 +150,7 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
                 one, other = (of.get(column, "missing") for of in (saved, ours))
                 return f'column "{column}" was {one}, and is {other}'
     return {
+        "keys": "folders had other keys",
         "footers": "the files had other footers (sizes and statistics of row groups, in order)",
         "files": "the files had other sizes or bytes",
         "sample": "some rows had other values",

@@ -99,6 +99,13 @@ def features_of(schema: Any) -> list[str]:
     return names
 
 
+def is_same(one: Any, other: Any) -> bool:
+    """Whether schemas have equal fields, of which the same ones are an index of pandas's."""
+    if one.equals(other, check_metadata=True):
+        return True
+    return bool(one.equals(other)) and features_of(one) == features_of(other)
+
+
 def selected(schema: Any, columns: Sequence[str] | None) -> Any:
     """The schema of these columns and paths, less those that it has not."""
     pa = import_module("pyarrow")
@@ -124,16 +131,16 @@ def common(parts: Iterable[Part], query: Query, way: str) -> Any:
     pa = import_module("pyarrow")
     distinct: list[Part] = []
     for part in parts:
-        if not any(part.schema.equals(known.schema) for known in distinct):
+        if not any(is_same(part.schema, known.schema) for known in distinct):
             distinct.append(part)
     first = distinct[0].schema
     if len(distinct) == 1:
         return first
-    named = query.columns is not None
-    names = list(query.columns or ()) if named else features_of(first)
-    if not named:
-        more = (name for part in distinct for name in features_of(part.schema))
-        names = list(dict.fromkeys([*names, *more]))
+    names = list(query.columns or ())
+    if query.columns is None:
+        # The index of one part is no column, though another part has one of its name.
+        distinct = [part._replace(schema=head_of(part.schema, None)) for part in distinct]
+        names = [name for part in distinct for name in part.schema.names]
     fields = [_merged_field(name, distinct, query, way) for name in dict.fromkeys(names)]
     return pa.schema(fields, first.metadata)
 

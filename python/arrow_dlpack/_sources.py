@@ -76,7 +76,7 @@ def _of_parquet_file(file: Any) -> Source:
         return of(schema, (batch.select(schema.names) for batch in batches))
 
     def identity(query: Query) -> dict[str, Any]:
-        return of_types(file.schema_arrow, query.columns) | of_footers([file.metadata])
+        return of_types(file.schema_arrow, query) | of_footers([file.metadata])
 
     rows = file.metadata.num_rows
     return Source(read, rows, names=lambda: file.schema_arrow.names, identify=identity)
@@ -119,7 +119,7 @@ def _of_hugging_face(dataset: Any) -> Source:
         if rows is None:
             return {}
         table = dataset.with_format("arrow")
-        return of_rows(rows, lambda at: table[at.to_pylist()], query.columns)
+        return of_rows(rows, lambda at: table[at.to_pylist()], query)
 
     return Stream(read, rows, names=lambda: dataset.column_names, identify=identity)
 

@@ -369,3 +369,55 @@ def test_a_pattern_matches_no_hidden_files_and_each_file_once(tmp_path):
         assert sorted(found) == ([(1,)] if pattern == "*/*.parquet" else [(1,), (3,)])
     assert rows(str(tmp_path / "_temporary" / "*.parquet"), "x") == [(10,)]
     assert rows(str(tmp_path / "_tempo*" / "*.parquet"), "x") == [(10,)]
+
+
+def test_a_resume_that_fails_while_reading_is_tried_again(tmp_path):
+    folder = parquet(TABLE, tmp_path / "data", row_group_size=10)
+    fails = []
+
+    def fail_once(batch):
+        if fails:
+            raise OSError(fails.pop())
+        return batch["x"].tolist()
+
+    for options in {}, {"shuffle": 20, "seed": 1}:
+        loader = Loader(folder, **OPTIONS, transform=fail_once, **options)
+        epoch = iter(loader)
+        for _ in range(3):
+            next(epoch)
+        state = loader.state_dict()
+        rest = list(epoch)
+        resumed = Loader(folder, **OPTIONS, transform=fail_once, **options)
+        resumed.load_state_dict(state)
+        fails.append("gone for a moment")
+        with pytest.raises(OSError, match="gone"):
+            list(resumed)
+        assert resumed.state_dict() == state
+        assert list(resumed) == rest
+        assert resumed.state_dict()["epoch"] == state["epoch"] + 1
+
+
+def test_keys_and_columns_of_a_filter_tell_data_apart(tmp_path):
+    def state_of(source, **options):
+        loader = Loader(source, batch_size=1, **options)
+        epoch = iter(loader)
+        next(epoch)
+        state = loader.state_dict()
+        epoch.close()
+        return state
+
+    for keys in [(1, 2), (8, 9)]:
+        for key in keys:
+            parquet(pa.table({"x": [1, 2]}), tmp_path / str(keys[0]) / f"k={key}")
+    state = state_of(str(tmp_path / "1"), columns=["x", "k"])
+    other = Loader(str(tmp_path / "8"), batch_size=1, columns=["x", "k"])
+    other.load_state_dict(state)
+    with pytest.raises(ValueError, match="other keys"):
+        list(other)
+    options = {"columns": ["x"], "filter": pc.field("z") == 1}
+    tables = [pa.table({"x": [1, 2, 3], "z": z}) for z in ([1, 1, 1], [2, 1, 1])]
+    for make in (lambda table: table), (lambda table: [table.slice(0, 1), table.slice(1)]):
+        other = Loader(make(tables[1]), batch_size=1, **options)
+        other.load_state_dict(state_of(make(tables[0]), **options))
+        with pytest.raises(ValueError, match="other values"):
+            list(other)

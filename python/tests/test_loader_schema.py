@@ -400,3 +400,11 @@ def test_csv_in_a_mix_names_the_file(tmp_path):
     mix = Mix([(str(tmp_path / "late.csv"), 1), (pa.table({"x": [1]}), 1)])
     with pytest.raises(ValueError, match=r'late\.csv.*"x".*line 300002.*bad'):
         list(Loader(mix, batch_size=10_000))
+
+
+def test_an_index_of_one_part_is_no_column_of_another():
+    indexed = pandas.DataFrame({"x": [1, 2]}, index=pandas.Index([5, 6], name="id"))
+    parts = [indexed, indexed.reset_index()[["x", "id"]]]
+    for source in parts, parts[::-1]:
+        with pytest.raises(KeyError, match='column "id" is in part . and not in part'):
+            list(Loader(source, batch_size=9))
