@@ -1,8 +1,8 @@
-"""Sources of rows, and datasets of files, whose row groups are read alone."""
+"""Datasets of files, whose row groups are read alone."""
 
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -10,8 +10,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 
 from . import _core, _filters
-from ._encode import Encoder, encoded
-from ._identity import digest_of, of_files, of_rows, of_types, read_by
+from ._identity import digest_of, of_files, of_rows, of_types
 from ._parallel import side_by_side
 from ._pieces import Piece, cut, len_of, pieces_of, rows_at, rows_of
 from ._readers import Made, heads, reached, reader_of, schema_without_views, without_views
@@ -20,240 +19,15 @@ from ._schema import (
     Query,
     Run,
     common,
-    conformed,
     features_of,
-    fitted,
-    head_of,
     is_same,
     merged_of,
     selected,
 )
+from ._source import Source, check_filter, joined
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
-
-
-class Source:
-    """Something with rows, read from the first to the last one."""
-
-    #: How one of its parts gets another type, for errors.
-    way = "pyarrow.table(x).cast(schema) casts one of them"
-
-    def __init__(
-        self,
-        open_columns: Callable[[Sequence[str] | None], Any],
-        rows: int | None = None,
-        once: bool = False,
-        names: Callable[[], Sequence[str] | None] = lambda: None,
-        identify: Callable[[Query], dict[str, Any]] | None = None,
-    ) -> None:
-        """identify: tells what a state holds of data of which rows are not to be read for it."""
-        self._open, self._rows, self.once, self._names = open_columns, rows, once, names
-        self._identify = identify
-        self._counted: dict[str, int] = {}
-
-    def rows(self, where: Any = None) -> int | None:
-        """How many rows it has; those of a filter are counted once."""
-        if where is None or self._rows is None or self.once:
-            return self._rows if where is None else None
-        if self._counted.get(str(where)) is None:
-            runs = self.runs(Query(where=where))
-            self._counted[str(where)] = sum(len(batch) for run in runs for batch in run.open())
-        return self._counted[str(where)]
-
-    def read(self, query: Query) -> Any:
-        """Arrow data with at least these columns, and codes in place of categories."""
-        return joined(self.runs(query), query, self.way)
-
-    def runs(self, query: Query) -> list[Run]:
-        """Its parts, each with the types that it has itself."""
-        return [Run(Part("the source", None, []), lambda: self._read(query, query.columns))]
-
-    def _read(self, query: Query, columns: Sequence[str] | None) -> Any:
-        if query.where is None:
-            return reached(self._data(query, heads(columns, self._names)), columns)
-        data = reader_of(self._data(query, None))
-        wanted = heads(columns, lambda: data.schema.names)
-        return reached(_filters.filtered(data, query.where, wanted), columns)
-
-    def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
-        return self._open(columns)
-
-    def names(self) -> Sequence[str] | None:
-        """All of its columns, if they are known before it is read."""
-        return self._names()
-
-    def pieces(self) -> list[Piece] | None:
-        """Its row groups, if it can read each of them alone."""
-        return None
-
-    def identity(self, query: Query) -> dict[str, Any]:
-        """What a state holds of the data: what is known without reading all of it."""
-        if self._identify is not None:
-            return self._identify(query)
-        if self.once or self._rows is None:
-            return {}
-        return of_rows(self._rows, lambda at: _core._take(self._open(None), at), query)
-
-    def explained(self, error: Exception, query: Query) -> Exception:
-        """An error of reading, which tells where it is."""
-        return error
-
-
-def joined(runs: Sequence[Run], query: Query, way: str) -> Any:
-    """The runs one after the other, with one schema, and codes in place of categories."""
-    categories = query.categories
-    if len(runs) == 1:
-        return encoded(runs[0].open(), categories, query.is_part)
-    parts = [run.part for run in runs]
-    encoder = Encoder(categories, [part.schema for part in parts], query.is_part)
-    target = encoder.schema(common(parts, query, way))
-
-    def batches() -> Iterator[Any]:
-        for run in runs:
-            for batch in reader_of(run.open()):
-                yield fitted(encoder.batch(batch), target)
-
-    return Made(target, batches())
-
-
-class Stream(Source):
-    """An iterator of batches, tables or frames, of which the first one decides the types."""
-
-    def __init__(
-        self,
-        parts: Callable[[Sequence[str] | None], Iterable[Any]],
-        rows: int | None = None,
-        once: bool = False,
-        names: Callable[[], Sequence[str] | None] = lambda: None,
-        identify: Callable[[Query], dict[str, Any]] = lambda query: {},
-    ) -> None:
-        super().__init__(lambda columns: None, rows, once, names, identify)
-        self._parts = parts
-
-    def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
-        parts = iter(self._parts(columns))
-        first = next(parts, None)
-        if first is None:
-            raise ValueError(
-                "the source has no batches, and so no columns: pass a table without rows"
-            )
-        first = reader_of(first)
-        names = heads(query.columns, lambda: first.schema.names)
-        if names is not None and query.where is not None:
-            names = list(
-                dict.fromkeys(
-                    [*names, *_filters.named(query.where, schema_without_views(first.schema))]
-                )
-            )
-        schema = head_of(first.schema, names)
-        return Made(schema, conformed(chain([first], parts), schema, names))
-
-
-class Several(Source):
-    """A list of batches, tables or frames, whose types are known before they are read."""
-
-    def __init__(self, parts: Sequence[Any]) -> None:
-        super().__init__(lambda columns: None, _rows_of_all(parts))
-        self._parts = list(parts)
-        self._schemas: list[Any] | None = None
-
-    def runs(self, query: Query) -> list[Run]:
-        if not self._parts:
-            raise ValueError(
-                "the source has no batches, and so no columns: pass a table without rows"
-            )
-        if self._schemas is None:
-            self._schemas = [self._schema(at) for at in range(len(self._parts))]
-        if query.where is not None:
-            self._check_filter(query, [(f"part {at}", of) for at, of in enumerate(self._schemas)])
-        runs: list[list[int]] = []
-        for at, schema in enumerate(self._schemas):
-            if runs and is_same(schema, self._schemas[runs[-1][0]]):
-                runs[-1].append(at)
-            else:
-                runs.append([at])
-        is_one = len(runs) == 1
-        return [self._run(query, numbers, is_one) for numbers in runs]
-
-    def _check_filter(self, query: Query, parts: Sequence[tuple[str, Any]]) -> None:
-        """All parts have the columns that the filter names."""
-        pa = import_module("pyarrow")
-        if all(schema.equals(parts[0][1]) for _, schema in parts):
-            return
-        fields = {field.name: field for _, schema in parts[::-1] for field in schema}
-        whole = schema_without_views(pa.schema(fields.values()))
-        check_filter(parts, query, _filters.named(query.where, whole), self.way)
-
-    def _run(self, query: Query, numbers: Sequence[int], is_one: bool) -> Run:
-        """Parts of one schema; what they lack of the columns is for others to say."""
-        schema = (self._schemas or [])[numbers[0]]
-        own = selected(schema, query.columns)
-        columns = query.columns if is_one or query.columns is None else own.names
-
-        def data(_: Sequence[str] | None) -> Any:
-            return Made(schema, (batch for at in numbers for batch in reader_of(self._parts[at])))
-
-        some = Source(data, names=lambda: schema.names)
-        part = Part(f"part {numbers[0]}", own, schema.names)
-        return Run(part, lambda: some._read(query, columns))
-
-    def _schema(self, at: int) -> Any:
-        pa, part = import_module("pyarrow"), self._parts[at]
-        known = getattr(part, "schema", None)
-        if isinstance(known, pa.Schema):
-            return known
-        reader = reader_of(part)
-        if is_read_once(part):
-            self._parts[at] = reader
-        return reader.schema
-
-    def identity(self, query: Query) -> dict[str, Any]:
-        if self._rows is None:
-            return {}
-        self.runs(query)
-        named = read_by((self._schemas or [])[0], query)
-        columns = None if query.columns is None else named
-        plain = replace(query.uncoded(named), columns=columns, where=None)
-        return of_rows(self._rows, lambda at: _core._take(reader_of(self.read(plain)), at), query)
-
-
-def check_filter(
-    parts: Sequence[tuple[str, Any]], query: Query, named: Sequence[str], way: str
-) -> None:
-    """An error for columns of a filter that a part lacks, or has with other values.
-
-    A column whose wish settles its type is filtered with the types of each part.
-    """
-    for name in named:
-        own = replace(query, columns=[name], where=None)
-        settled = own.dtype_of(name) is not None or name in own.categories
-        asked = own if settled and name in (query.columns or [name]) else Query(columns=[name])
-        parts_of = [Part(part, selected(schema, [name]), schema.names) for part, schema in parts]
-        if lacks := next((part for part in parts_of if name not in part.names), None):
-            raise KeyError(f'filter= names column "{name}", which {lacks.name} has not')
-        common(parts_of, asked, way)
-
-
-_READ_ONCE = ("__next__", "read_next_batch", "get_next")
-
-
-def is_read_once(source: Any) -> bool:
-    """Whether its rows can be read but once."""
-    return any(hasattr(type(source), name) for name in _READ_ONCE)
-
-
-def rows_of_table(source: Any) -> int | None:
-    """How many rows a table or a frame has, if it tells."""
-    rows = getattr(source, "num_rows", getattr(source, "height", None))
-    if type(source).__module__.partition(".")[0] == "pandas":
-        rows = len(source)
-    return rows if isinstance(rows, int) else None
-
-
-def _rows_of_all(parts: Sequence[Any]) -> int | None:
-    rows = [None if is_read_once(part) else rows_of_table(part) for part in parts]
-    return None if None in rows else sum(number for number in rows if number is not None)
 
 
 class Dataset(Source):

@@ -12,7 +12,7 @@ from ._schema import Query
 from ._wishes import Categories, is_nan
 
 if TYPE_CHECKING:
-    from ._datasets import Source
+    from ._source import Source
 
 #: Rows of one call of pyarrow's, which Ctrl-C does not end: some milliseconds. A multiple of 8.
 _ROWS = 1 << 16

@@ -10,13 +10,14 @@ from typing import Any, Generic, Literal, TypeVar
 from weakref import WeakSet
 
 from . import _frameworks, _identity
-from ._datasets import Source, has_no_columns
+from ._datasets import has_no_columns
 from ._encode import scanned
 from ._epoch import Batches, Position, total_of
 from ._frameworks import Framework
 from ._mix import Mix, source_of
 from ._settings import Settings, seed_of
 from ._shares import Share, Uneven, resolved, share_of
+from ._source import Source
 from ._sources import check, for_pickle
 from ._wishes import integer
 

@@ -5,10 +5,10 @@ from importlib import import_module
 from typing import Any
 
 from . import _core
-from ._datasets import Source
 from ._identity import digest_of, of_types
 from ._readers import Made, heads
 from ._schema import Query
+from ._source import Source
 
 
 class Iceberg(Source):

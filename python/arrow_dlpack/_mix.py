@@ -11,10 +11,11 @@ from random import Random
 from typing import Any, Literal
 
 from . import _sources
-from ._datasets import Dataset, Source
+from ._datasets import Dataset
 from ._pieces import Piece, len_of, pieces_of
 from ._readers import Made, heads, reader_of, without_views
 from ._schema import Part, Query, Run, common, features_of, fitted
+from ._source import Source
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.

@@ -11,11 +11,12 @@ from itertools import chain
 from typing import Any
 
 from . import _core
-from ._datasets import Dataset, Files, Several, Source, Stream, is_read_once, rows_of_table
+from ._datasets import Dataset, Files
 from ._iceberg import Iceberg, portable
 from ._identity import of_footers, of_rows, of_types
 from ._paths import arrow_system, format_of, found_files
 from ._schema import Query
+from ._source import Several, Source, Stream, is_read_once, rows_of_table
 
 __all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
 
