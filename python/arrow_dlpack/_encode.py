@@ -7,8 +7,8 @@ from importlib import import_module
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from ._readers import Made, reader_of
-from ._schema import Query
+from ._readers import Made, cast, reader_of
+from ._schema import Query, common, is_one_encoding, merged_of
 from ._wishes import Categories, is_nan
 
 if TYPE_CHECKING:
@@ -41,14 +41,25 @@ def scanned(
             with _for_column(name, batch.schema.field(name).type):
                 for values, _ in _parts(_column(batch, name), _ROWS):
                     found[name].add(values)
-    words = {name: replace(categories[name], words=found[name].words()) for name in missing}
+    words = {}
+    for name in missing:
+        try:
+            words[name] = replace(categories[name], words=found[name].words())
+        except TypeError as error:
+            raise TypeError(
+                f'column "{name}" has values of types that have no order in different parts of the '
+                f"source ({error}): Categories([...]) says their order"
+            ) from error
     return {**categories, **words}
 
 
 def _batches(source: "Source", query: Query) -> Iterator[Any]:
     """Of all parts of the source, each with its own types."""
     try:
-        for run in source.runs(query):
+        runs = source.runs(query)
+        if len(runs) > 1 and all(run.part.schema is not None for run in runs):
+            common([run.part for run in runs], query, source.way)  # refuses what a part lacks
+        for run in runs:
             yield from reader_of(run.open())
     except ValueError as error:
         raise source.explained(error, query) from error
@@ -99,12 +110,16 @@ class Encoder:
         """
         self._categories = categories
         self._coders: dict[tuple[str, Any], _Coder] = {}
+        #: The types of columns whose values are of one in all parts.
+        self._merged: dict[str, Any] = {}
         for name, wish in categories.items():
             having = [schema for schema in schemas if name in schema.names]
             if not having and wish.nulls not in (None, "error"):
                 continue
             kinds = list(dict.fromkeys(_field(of, name).type for of in having or schemas[:1]))
             is_null = import_module("pyarrow").types.is_null
+            if (whole := merged_of(kinds)[0]) is not None:
+                self._merged[name], kinds = whole, [whole]
             is_only = len(kinds) == 1 and not is_part and not is_null(kinds[0])
             coders = {kind: _Coder(name, wish, kind, is_only) for kind in kinds}
             self._coders |= {(name, kind): coder for kind, coder in coders.items()}
@@ -130,6 +145,9 @@ class Encoder:
             at = schema.get_field_index(name)
             if at >= 0:
                 kind = schema.field(at).type
+                whole = self._merged.get(name, kind)
+                if kind != whole and not is_one_encoding(kind, whole):
+                    columns[at], kind = cast(columns[at], whole), whole
                 # A filter makes other texts of views.
                 if (name, kind) not in self._coders:
                     self._coders[name, kind] = _Coder(name, wish, kind, False)

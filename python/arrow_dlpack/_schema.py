@@ -465,6 +465,18 @@ def head_of(schema: Any, names: Sequence[str] | None) -> Any:
     return import_module("pyarrow").schema([schema.field(name) for name in known], schema.metadata)
 
 
+def with_wide_codes(schema: Any) -> Any:
+    """The schema with dictionaries whose codes have room for those of later batches."""
+    pa = import_module("pyarrow")
+    wide = []
+    for own in schema:
+        kind = own.type
+        if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
+            kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
+        wide.append(own.with_type(kind))
+    return pa.schema(wide, schema.metadata)
+
+
 def _check_conforms(schema: Any, head: Any, has_all: bool, number: int) -> None:
     more = set(features_of(schema)) - set(head.names) if has_all else set()
     for name in [*head.names, *sorted(more)]:

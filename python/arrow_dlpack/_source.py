@@ -11,7 +11,18 @@ from ._encode import Encoder, encoded
 from ._identity import of_rows, read_by
 from ._pieces import Piece
 from ._readers import Made, heads, reached, reader_of, schema_without_views
-from ._schema import Part, Query, Run, common, conformed, fitted, head_of, is_same, selected
+from ._schema import (
+    Part,
+    Query,
+    Run,
+    common,
+    conformed,
+    fitted,
+    head_of,
+    is_same,
+    selected,
+    with_wide_codes,
+)
 
 
 class Source:
@@ -127,7 +138,7 @@ class Stream(Source):
                     [*names, *_filters.named(query.where, schema_without_views(first.schema))]
                 )
             )
-        schema = head_of(first.schema, names)
+        schema = with_wide_codes(head_of(first.schema, names))
         return Made(schema, conformed(chain([first], parts), schema, names))
 
 

@@ -408,3 +408,29 @@ def test_an_index_of_one_part_is_no_column_of_another():
     for source in parts, parts[::-1]:
         with pytest.raises(KeyError, match='column "id" is in part . and not in part'):
             list(Loader(source, batch_size=9))
+
+
+def test_codes_of_later_batches_may_be_wider():
+    def frame(values, index):
+        words = pa.array(values).dictionary_encode()
+        return pa.table({"x": words.cast(pa.dictionary(index, pa.string()))})
+
+    parts = [frame(["a", "b"], pa.int8()), frame([str(at) for at in range(200)], pa.uint8())]
+    (codes,) = Loader(iter(parts), physical=True, framework="numpy", batch_size=999)
+    assert codes["x"].tolist() == list(range(202))
+
+
+def test_words_of_parts_of_other_types(tmp_path):
+    parts = [pa.table({"x": pa.array([0.1], pa.float32())}), pa.table({"x": [0.1]})]
+    for kind in "list", "files":
+        source = KINDS[kind](tmp_path, parts)
+        assert values_of(source, columns={"x": Categories.scan()}) == [1, 0]
+    for kind in "list", "files", "mix":
+        (tmp_path / kind).mkdir()
+        lacks = KINDS[kind](tmp_path / kind, [parts[0], pa.table({"y": [1]})])
+        with pytest.raises(KeyError, match='column "x" is in .* and not in'):
+            list(Loader(lacks, columns={"x": Categories.scan()}))
+    texts = [pa.table({"x": [1]}), pa.table({"x": ["1"]})]
+    with pytest.raises(TypeError, match='column "x" has values of types that have no order'):
+        list(Loader(texts, columns={"x": Categories.scan()}))
+    assert values_of(texts, columns={"x": Categories(["1", 1])}) == [1, 0]
