@@ -36,7 +36,9 @@ def scanned(
     for batch in _batches(source, Query(missing, where, wishes)):
         for name in missing:
             # Parts of a source may lack a column whose wish says what becomes of nulls.
-            if name not in batch.schema.names and categories[name].nulls not in (None, "error"):
+            if name not in batch.schema.names:
+                if categories[name].nulls in (None, "error"):
+                    raise KeyError(f'no column "{name}" in a part that has {batch.schema.names}')
                 continue
             with _for_column(name, batch.schema.field(name).type):
                 for values, _ in _parts(_column(batch, name), _ROWS):

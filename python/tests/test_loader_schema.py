@@ -428,7 +428,7 @@ def test_words_of_parts_of_other_types(tmp_path):
     for kind in "list", "files", "mix":
         (tmp_path / kind).mkdir()
         lacks = KINDS[kind](tmp_path / kind, [parts[0], pa.table({"y": [1]})])
-        with pytest.raises(KeyError, match='column "x" is in .* and not in'):
+        with pytest.raises(KeyError, match='column "x" (is in .* and not )?in'):
             list(Loader(lacks, columns={"x": Categories.scan()}))
     texts = [pa.table({"x": [1]}), pa.table({"x": ["1"]})]
     with pytest.raises(TypeError, match='column "x" has values of types that have no order'):
