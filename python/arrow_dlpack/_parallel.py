@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 
@@ -16,9 +17,13 @@ def side_by_side(work: Callable[[Any], Any], items: Sequence[Any], system: Any) 
     most = min(len(items), min(4, import_module("pyarrow").cpu_count()) if is_local else 32)
     if most < 2:
         return list(map(work, items))
+    # A task costs as much as opening a small file.
+    some = max(len(items) // (16 * most), 1)
+    blocks = [items[start : start + some] for start in range(0, len(items), some)]
     with ThreadPoolExecutor(most) as pool:
         try:
-            return list(pool.map(work, items))
+            done = pool.map(lambda block: list(map(work, block)), blocks)
+            return list(chain.from_iterable(done))
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
