@@ -14,7 +14,7 @@ from typing import Any
 from . import _core
 from ._datasets import Dataset, Source
 from ._iceberg import Iceberg, portable
-from ._readers import Made, reader_of
+from ._readers import Made, reader_of, recorded
 
 __all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
 
@@ -27,7 +27,6 @@ _FORMATS = {
     ".csv": "csv",
     ".csv.gz": "csv",
 }
-_READ_ONCE = ("__next__", "read_next_batch", "get_next")
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
@@ -99,11 +98,15 @@ def _format(names: Sequence[str], system: Any) -> str:
 
 
 def _of_stream(source: Any) -> Source:
+    return Source(lambda columns: source, _rows_of(source), _core._is_read_once(source))
+
+
+def _rows_of(source: Any) -> int | None:
+    """How many rows a table or a frame has; None for what does not tell."""
     rows = getattr(source, "num_rows", getattr(source, "height", None))
     if type(source).__module__.partition(".")[0] == "pandas":
         rows = len(source)
-    known = rows if isinstance(rows, int) else None
-    return Source(lambda columns: source, known, is_read_once(source))
+    return rows if isinstance(rows, int) else None
 
 
 def _of_cursor(cursor: Any) -> Source:
@@ -169,10 +172,15 @@ def _of_batches(batches: Any) -> Source:
 
 def _together(batches: Iterable[Any]) -> Any:
     """Batches, tables or frames as one stream."""
+    reading = _core._Reading(batches)
     parts = iter(batches)
     first = next(parts, None)
     if first is None:
+        reading.end()
         raise ValueError("the source has no batches, and so no columns: pass a table without rows")
+    # It is gone, also if nobody reads on.
+    rows = _rows_of(first)
+    reading.took(1 if rows is None else rows)
     head = reader_of(first)
 
     def every() -> Iterator[Any]:
@@ -180,7 +188,7 @@ def _together(batches: Iterable[Any]) -> Any:
         for part in parts:
             yield from reader_of(part).cast(head.schema)
 
-    return Made(head.schema, every())
+    return Made(head.schema, recorded(reading, every()))
 
 
 def _is_batches(source: Any) -> bool:
@@ -269,8 +277,3 @@ def _way_out(data: Any) -> str:
 def for_pickle(data: Any) -> Any:
     """What stands for a source in another process."""
     return portable(data) if _is_scan(data) or _is_iceberg(data) else data
-
-
-def is_read_once(source: Any) -> bool:
-    """Whether its rows can be read but once."""
-    return any(hasattr(type(source), name) for name in _READ_ONCE)
