@@ -29,11 +29,14 @@ __all__ = [
     "UnsupportedError",
     "_Batches",
     "_BusyError",
+    "_Reading",
     "__version__",
     "_check_names",
     "_dtype_name",
+    "_is_read_once",
     "_live",
     "_open_batches",
+    "_recorded_stream",
     "_resume_shuffle",
     "_stop_batches",
     "_take",
@@ -775,11 +778,22 @@ def _open_batches(
 def _resume_shuffle(
     rows: int, batch_size: int, shuffle: tuple[int, int], batches: int
 ) -> tuple[Tensor, int, tuple[int, int, int]] | None: ...
+def _is_read_once(source: Any, /) -> bool: ...
+def _recorded_stream(source: Any, /) -> CapsuleType | None: ...
 def _stop_batches() -> None: ...
 def _take(table: Any, positions: Any) -> Array: ...
 def _check_names(names: list[str], wanted: list[str], /) -> None: ...
 
 class _BusyError(ValueError): ...
+
+@final
+class _Reading:
+    """One reading of a source, which says what rows it takes. A source that can be read many times is not recorded."""
+    def __new__(cls, source: Any, /) -> _Reading: ...
+    def took(self, rows: int, /) -> None:
+        """Records rows that have been taken from the source."""
+    def end(self) -> None:
+        """Refuses a source at whose end this reading had no rows, and an earlier one had some."""
 
 @final
 class _Batches(Iterator[Any]):

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
+from . import _core
+
 
 class Made:
     """Batches that Python code makes, whose exceptions the engine gets as it iterates over them.
@@ -32,7 +34,8 @@ def reader_of(data: Any) -> Any:
     pa = import_module("pyarrow")
     try:
         if hasattr(data, "__arrow_c_stream__"):
-            return pa.RecordBatchReader.from_stream(data)
+            is_read_once = _core._is_read_once(data)
+            return pa.RecordBatchReader.from_stream(_Recorded(data) if is_read_once else data)
         batch = pa.record_batch(data)
     except (TypeError, ValueError) as error:
         of = type(data)
@@ -42,6 +45,24 @@ def reader_of(data: Any) -> Any:
             f"{of.__module__}.{of.__qualname__}" + f": {error}" * has_protocol
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+class _Recorded:
+    """Data whose rows count as taken when they are read; what has been read already is refused."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return _core._recorded_stream(self._data)
+
+
+def recorded(reading: _core._Reading, batches: Iterable[Any]) -> Iterator[Any]:
+    """The batches of a source, whose rows count as taken when they are read."""
+    for batch in batches:
+        reading.took(batch.num_rows)
+        yield batch
+    reading.end()
 
 
 def without_views(data: Any) -> Any:

@@ -10,7 +10,7 @@ from . import _core, _filters
 from ._encode import Encoder, encoded
 from ._identity import of_rows, read_by
 from ._pieces import Piece
-from ._readers import Made, heads, reached, reader_of, schema_without_views
+from ._readers import Made, heads, reached, reader_of, recorded, schema_without_views
 from ._schema import (
     Part,
     Query,
@@ -124,12 +124,17 @@ class Stream(Source):
         self._parts = parts
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
-        parts = iter(self._parts(columns))
+        source = self._parts(columns)
+        reading, parts = _core._Reading(source), iter(source)
         first = next(parts, None)
         if first is None:
+            reading.end()
             raise ValueError(
                 "the source has no batches, and so no columns: pass a table without rows"
             )
+        # It is gone, also if nobody reads on.
+        rows = rows_of_table(first)
+        reading.took(1 if rows is None else rows)
         first = reader_of(first)
         names = heads(query.columns, lambda: first.schema.names)
         if names is not None and query.where is not None:
@@ -139,7 +144,7 @@ class Stream(Source):
                 )
             )
         schema = with_wide_codes(head_of(first.schema, names))
-        return Made(schema, conformed(chain([first], parts), schema, names))
+        return Made(schema, recorded(reading, conformed(chain([first], parts), schema, names)))
 
 
 class Several(Source):
@@ -196,7 +201,7 @@ class Several(Source):
         if isinstance(known, pa.Schema):
             return known
         reader = reader_of(part)
-        if is_read_once(part):
+        if _core._is_read_once(part):
             self._parts[at] = reader
         return reader.schema
 
@@ -227,14 +232,6 @@ def check_filter(
         common(parts_of, asked, way)
 
 
-_READ_ONCE = ("__next__", "read_next_batch", "get_next")
-
-
-def is_read_once(source: Any) -> bool:
-    """Whether its rows can be read but once."""
-    return any(hasattr(type(source), name) for name in _READ_ONCE)
-
-
 def rows_of_table(source: Any) -> int | None:
     """How many rows a table or a frame has, if it tells."""
     rows = getattr(source, "num_rows", getattr(source, "height", None))
@@ -244,5 +241,5 @@ def rows_of_table(source: Any) -> int | None:
 
 
 def _rows_of_all(parts: Sequence[Any]) -> int | None:
-    rows = [None if is_read_once(part) else rows_of_table(part) for part in parts]
+    rows = [None if _core._is_read_once(part) else rows_of_table(part) for part in parts]
     return None if None in rows else sum(number for number in rows if number is not None)

@@ -16,7 +16,7 @@ from ._iceberg import Iceberg, portable
 from ._identity import of_footers, of_rows, of_types
 from ._paths import arrow_system, format_of, found_files
 from ._schema import Query
-from ._source import Several, Source, Stream, is_read_once, rows_of_table
+from ._source import Several, Source, Stream, rows_of_table
 
 __all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
 
@@ -54,7 +54,7 @@ def _of_paths(source: Any) -> Source:
 
 
 def _of_stream(source: Any) -> Source:
-    return Source(lambda columns: source, rows_of_table(source), is_read_once(source))
+    return Source(lambda columns: source, rows_of_table(source), _core._is_read_once(source))
 
 
 def _of_cursor(cursor: Any) -> Source:

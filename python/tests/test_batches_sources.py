@@ -120,7 +120,8 @@ def test_a_dataset_is_read_anew_each_time_and_a_reader_once(folder):
         assert len(list(iter_batches(dataset, columns=["x"], batch_size=5000))) == 5
     reader = dataset.scanner(columns=["x"]).to_reader()
     assert len(list(iter_batches(reader, batch_size=5000))) == 5
-    assert list(iter_batches(reader, batch_size=5000)) == []
+    with pytest.raises(ValueError, match="no rows left"):
+        list(iter_batches(reader, batch_size=5000))
 
 
 def test_batches_of_one_chunk_are_the_memory_of_polars():

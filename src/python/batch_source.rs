@@ -36,7 +36,10 @@ pub(super) fn chunks_of(
         let field = Arc::clone(&stream.field);
         let chunks = iter::from_fn(move || {
             let next = stream.next().map_err(|error| failed(stream::raised(error)));
-            next.transpose()
+            match next {
+                Ok(None) => stream.reading.end().err().map(|error| Err(failed(error))),
+                next => next.transpose(),
+            }
         });
         return Ok((Box::new(chunks), field));
     }

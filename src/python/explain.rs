@@ -8,7 +8,7 @@ use super::options::{
 };
 use super::protocols::{is_arrow, is_tensor};
 use super::request::{CopyArg, DeviceArg};
-use super::{array::PyArray, expected::Expected, plan::PyPlan, source, table, table::Data};
+use super::{array::PyArray, expected::Expected, plan::PyPlan, read_once, table, table::Data};
 use crate::{ExportOptions, Order};
 
 /// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None, pad=None, max_length=None)
@@ -63,7 +63,7 @@ pub(super) fn explain(
         if !ragged && offset_type.is_some() {
             return Err(options::pointless("offset_type", "is for ragged=True"));
         }
-        source::refuse_read_once(obj)?;
+        read_once::refuse_read_once(obj)?;
         let options = options::export(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
         table::refuse_none(columns.as_deref())?;

@@ -86,6 +86,8 @@ mod produce;
 mod protocols;
 #[cfg(feature = "pyo3-arrow")]
 mod pyo3_arrow;
+mod read_once;
+mod recorded_stream;
 mod request;
 mod rows;
 mod run;
@@ -134,6 +136,9 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     rows::register(module)?;
     module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
+    module.add_class::<read_once::Reading>()?;
+    module.add_function(wrap_pyfunction!(read_once::_is_read_once, module)?)?;
+    module.add_function(wrap_pyfunction!(recorded_stream::_recorded_stream, module)?)?;
     module.add("_BusyError", module.py().get_type::<batches::BusyError>())?;
     module.add_function(wrap_pyfunction!(batch_source::_take, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;

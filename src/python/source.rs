@@ -11,7 +11,8 @@ use pyo3::{intern, prelude::*};
 use super::arrow_c::{ArrowArray, ArrowArrayStream};
 use super::arrow_capsule::{moved, pointer};
 use super::pick::{field_of, wanted_of};
-use super::protocols::{attribute, class_has, class_is_arrow, methods};
+use super::protocols::{attribute, class_has, methods};
+use super::read_once::Reading;
 use super::request::{described, type_name};
 use super::stream::{Stream, drained};
 use super::{
@@ -19,26 +20,6 @@ use super::{
     interpreter::call, matrix, run::unlocked,
 };
 use crate::{ManagedTensor, kernels::Threads};
-
-/// An error for an object that can be read only once, because `explain` must not consume it.
-///
-/// Each stream of a table starts at its first row; that of a reader continues where the last one stopped. The
-/// interface cannot tell them apart, so an object with a method such as `__next__` counts as a reader. The
-/// method is looked up on the class, unless only the instance has the Arrow methods, as with a proxy.
-pub(super) fn refuse_read_once(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    let class = object.get_type().into_any();
-    let asked = if class_is_arrow(object) { &class } else { object };
-    for next in ["__next__", "read_next_batch", "read_next", "get_next"] {
-        if asked.hasattr(next)? {
-            return Err(PyTypeError::new_err(format!(
-                "{} can be read only once, and to be explained it would have to be read: read it first, into \
-                 a table, such as pyarrow.table(x), and explain that",
-                type_name(object)
-            )));
-        }
-    }
-    Ok(())
-}
 
 /// The object, if it is an `Array` whose class does not override `__arrow_c_array__`. Its array is shared
 /// directly, without a C structure that would have to be made, checked and owned.
@@ -114,9 +95,10 @@ fn import_stream(
     method: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
 ) -> PyResult<Imported> {
+    let reading = Reading::of(object)?;
     let stream = taken_stream(object, method)?;
     // The stream may need the interpreter on another thread.
-    object.py().detach(|| drained(stream, wanted))
+    object.py().detach(|| drained(stream, wanted, reading))
 }
 
 /// The stream of an object that has one, of which only the type has been read; with the columns that
@@ -127,11 +109,15 @@ pub(super) fn open(
 ) -> PyResult<Option<Stream>> {
     let py = object.py();
     let _level = Level::enter(py)?;
-    let Some(method) = attribute(object, intern!(py, "__arrow_c_stream__"))? else {
-        return Ok(None);
-    };
-    let stream = taken_stream(object, &method)?;
-    py.detach(|| Stream::open(stream, wanted)).map(Some)
+    let reading = Reading::of(object)?;
+    let Some(stream) = taken(object)? else { return Ok(None) };
+    py.detach(|| Stream::open(stream, wanted, reading)).map(Some)
+}
+
+/// The stream of an object that has one.
+pub(super) fn taken(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrowArrayStream>> {
+    let method = attribute(object, intern!(object.py(), "__arrow_c_stream__"))?;
+    method.map(|method| taken_stream(object, &method)).transpose()
 }
 
 /// The type of tables of a schema; with the columns that [`import`] selects.

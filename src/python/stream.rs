@@ -15,13 +15,17 @@ use super::ffi_validate::{Checked, fenced};
 use super::pick::{Pick, field_of, wanted_of};
 use super::{
     ffi_import::array_from, ffi_known::Known, gather::Gather, imported::Imported,
-    interrupt::Interrupt,
+    interrupt::Interrupt, read_once::Reading,
 };
 use crate::memory::release_foreign;
 
 /// All arrays of a stream, on a thread that is not attached to Python.
-pub(super) fn drained(stream: ArrowArrayStream, wanted: Option<&[String]>) -> PyResult<Imported> {
-    let mut stream = Stream::open(stream, wanted)?;
+pub(super) fn drained(
+    stream: ArrowArrayStream,
+    wanted: Option<&[String]>,
+    reading: Reading,
+) -> PyResult<Imported> {
+    let mut stream = Stream::open(stream, wanted, reading)?;
     let field = Arc::clone(&stream.field);
     let (mut chunks, mut moved) = (Vec::new(), 0);
     let (mut gather, mut interrupt) = (Gather::new(field.data_type()), Interrupt::new());
@@ -43,6 +47,7 @@ pub(super) fn drained(stream: ArrowArrayStream, wanted: Option<&[String]>) -> Py
     while pull().map_err(raised)? {
         interrupt.step()?;
     }
+    stream.reading.end()?;
     chunks.extend(gather.array().map_err(PyValueError::new_err)?);
     if chunks.is_empty() {
         let empty = fenced(|| Ok(new_empty_array(field.data_type())));
@@ -59,10 +64,16 @@ pub(super) struct Stream {
     pub(super) field: FieldRef,
     pick: Option<Pick>,
     known: Known,
+    /// Which rows have been taken from the object that has the stream.
+    pub(super) reading: Reading,
 }
 
 impl Stream {
-    pub(super) fn open(mut stream: ArrowArrayStream, wanted: Option<&[String]>) -> PyResult<Self> {
+    pub(super) fn open(
+        mut stream: ArrowArrayStream,
+        wanted: Option<&[String]>,
+        reading: Reading,
+    ) -> PyResult<Self> {
         let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
             let what = "the Arrow stream has no get_schema or no get_next";
             return Err(PyValueError::new_err(what));
@@ -75,7 +86,7 @@ impl Stream {
         }
         // SAFETY: the callback filled it.
         let (field, pick) = unsafe { field_of(&raw const schema, wanted) }?;
-        Ok(Self { stream: Some(stream), field, pick, known: Known::default() })
+        Ok(Self { stream: Some(stream), field, pick, known: Known::default(), reading })
     }
 
     /// The next array, and how many bytes of it had to be moved; `None` at the end.
@@ -103,7 +114,11 @@ impl Stream {
         if code != 0 {
             return Err(failure(stream, code));
         }
-        Ok((!chunk.is_released()).then_some(chunk))
+        if chunk.is_released() {
+            return Ok(None);
+        }
+        self.reading.took(chunk.length);
+        Ok(Some(chunk))
     }
 }
 

@@ -84,11 +84,23 @@ impl Pool {
         self.add(rows, count, (left..count).rev().collect())
     }
 
+    /// Leaves out drawn batches, so many at most, and returns how many.
+    fn skip(&mut self, batches: usize) -> usize {
+        let drawn = self.drawn - self.returned;
+        let count = batches.min(drawn.div_ceil(self.size));
+        self.returned =
+            self.drawn.min(self.returned.saturating_add(count.saturating_mul(self.size)));
+        count
+    }
+
     /// The values of the first column, of uint64, in the order of [`Resume`].
     fn numbers(&self) -> Result<Vec<u64>, Error> {
         let Some(column) = self.columns.first() else { return Ok(Vec::new()) };
-        let mut numbers = column.rest()?.typed_data::<u64>().to_vec();
-        let drawn = column.batch(self.returned, self.drawn - self.returned, &[])?;
+        let (left, returned) = (column.rest()?, self.drawn - self.returned);
+        let left = left.typed_data::<u64>();
+        let mut numbers = memory::reserved(left.len().saturating_add(returned))?;
+        numbers.extend_from_slice(left);
+        let drawn = column.batch(self.returned, returned, &[])?;
         numbers.extend(drawn.as_primitive::<UInt64Type>().values().iter().rev());
         Ok(numbers)
     }

@@ -6,7 +6,10 @@ use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::Pool;
-use crate::{Error, chunks::checked};
+use crate::{Error, chunks::checked, memory, task};
+
+/// Rows between two checks whether to end.
+const BLOCK: usize = 1 << 16;
 
 /// The state of a pool, for [`Pool::resume`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,33 +24,57 @@ pub(crate) struct Resume {
 
 /// The positions of a pool's rows in the source, how many rows were read, and the pool's state, after some batches of a
 /// source of so many rows; `None` if there are no more batches.
+///
+/// The numbers may come from a file: any of them end in a result or an error. Memory for the pool is asked for before it is
+/// filled, and a run over many rows asks whether to end.
 pub(crate) fn resume(
     rows: usize,
     size: usize,
     (least, seed): (usize, u64),
     batches: usize,
 ) -> Result<Option<(Vec<u64>, usize, Resume)>, Error> {
+    if batches > rows.div_ceil(size) {
+        return Ok(None);
+    }
     let schema = Arc::new(Schema::new(vec![Field::new("row", DataType::UInt64, false)]));
     let mut pool = Pool::new(least.max(size), size, seed, &schema);
+    if batches > 0 {
+        // For each row of the first refill, which is the largest: its number here and in the pool, its draw, and its
+        // number among those drawn.
+        memory::probe_alloc(pool.wanted().min(rows).saturating_mul(4 * size_of::<u64>()))?;
+    }
     let mut read = 0;
-    for _ in 0..batches {
-        if pool.advance().is_some() {
-            continue;
-        }
+    let mut had = pool.skip(batches);
+    while had < batches {
+        task::check()?;
         let wanted = pool.wanted() / size * size;
         let count = wanted.min(rows - read);
-        let start = u64::try_from(read).map_err(|_| Error::Overflow("number of rows"))?;
-        let numbers = Arc::new(UInt64Array::from_iter_values((start..).take(count)));
+        let numbers = Arc::new(UInt64Array::from(numbers(read, count)?));
         let numbers = checked(|| RecordBatch::try_new(Arc::clone(&schema), vec![numbers]))?;
         pool.refill(&[numbers], count < wanted)?;
         read += count;
-        if pool.advance().is_none() {
-            return Ok(None);
+        match pool.skip(batches - had) {
+            0 => return Ok(None),
+            skipped => had += skipped,
         }
     }
     let positions = pool.numbers()?;
     let state = Resume { rows: positions.len(), left: pool.rows, random: pool.random.0 };
     Ok(Some((positions, read, state)))
+}
+
+/// So many numbers of rows from one on.
+fn numbers(start: usize, count: usize) -> Result<Vec<u64>, Error> {
+    let overflow = |_| Error::Overflow("number of rows");
+    let first = u64::try_from(start).map_err(overflow)?;
+    let end = first.checked_add(u64::try_from(count).map_err(overflow)?);
+    let mut rows = first..end.ok_or(Error::Overflow("number of rows"))?;
+    let mut numbers = memory::reserved(count)?;
+    while !rows.is_empty() {
+        numbers.extend(rows.by_ref().take(BLOCK));
+        task::check()?;
+    }
+    Ok(numbers)
 }
 
 #[cfg(test)]
@@ -56,6 +83,7 @@ mod tests {
 
     use super::*;
     use crate::batches::{BatchOptions, Batches, Shuffle};
+    use crate::task::Task;
 
     fn numbered(rows: impl Iterator<Item = u64>) -> RecordBatch {
         let x: ArrayRef = Arc::new(UInt64Array::from_iter_values(rows));
@@ -94,6 +122,39 @@ mod tests {
             }
             assert_eq!(resume(usize::try_from(rows).unwrap(), size, (least, 5), 99).unwrap(), None);
         }
+    }
+
+    #[test]
+    fn any_numbers_end_in_a_result_or_an_error() {
+        let large = [1 << 33, 1 << 40, 1 << 62, 1 << 63, usize::MAX];
+        for number in large {
+            assert_eq!(resume(100, 7, (20, 5), number).unwrap(), None);
+            assert_eq!(resume(0, number, (number, 5), number).unwrap(), None);
+            assert_eq!(resume(100, number, (20, 5), 2).unwrap(), None);
+            let (positions, read, state) = resume(100, number, (number, 5), 1).unwrap().unwrap();
+            assert_eq!((positions, read, state.left), (vec![], 100, 0));
+            let (positions, read, _) = resume(number, 7, (20, 5), 3).unwrap().unwrap();
+            assert!(positions.len() <= 40 && read <= 80);
+            assert_eq!(resume(number, 7, (number, 5), 0).unwrap().unwrap().1, 0);
+        }
+        for rows in [1 << 60, 1 << 62, 1 << 63, usize::MAX] {
+            for (size, least) in [(7, rows), (rows, 7), (rows, rows), (1, 1 << 60)] {
+                let error = resume(rows, size, (least, 5), 1).unwrap_err();
+                assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_run_asks_whether_to_end() {
+        let mut left = 10;
+        let check = Box::new(move || {
+            left -= 1;
+            if left > 0 { Ok(()) } else { Err(Error::Overflow("patience")) }
+        });
+        let task = Task { check, threads: None };
+        let found = task.run(|| resume(1 << 50, 1, (1, 5), 1 << 49));
+        assert!(matches!(found, Err(Error::Overflow("patience"))));
     }
 
     #[test]
