@@ -46,6 +46,9 @@ class Dataset(Source):
         if where is not None and self._is_unpruned(plain, where):
             names = _filters.named(where, plain)
             return _filters.count(self._scan(None, None, Query(columns=names)), where)
+        fragments = self._read_footers or ()
+        if where is None and fragments and all(hasattr(one, "row_groups") for one in fragments):
+            return sum(int(group.num_rows) for one in fragments for group in one.row_groups)
         count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
         return count
 
@@ -139,7 +142,9 @@ class Dataset(Source):
 
     def read_pieces(self, query: Query, pieces: Sequence[Piece]) -> Any:
         """Arrow data of these pieces, in this order; a filter is for whole row groups."""
-        reader = joined(self._runs(query, [piece.group for piece in pieces]), query, self.way)
+        # Files that are not read now may hold words that these cannot.
+        asked = replace(query, is_part=query.is_part or len(pieces) < len(self.pieces() or ()))
+        reader = joined(self._runs(query, [piece.group for piece in pieces]), asked, self.way)
         if query.where is not None:
             return reader
         cuts = [(piece.start, piece.stop, rows_of(piece)) for piece in pieces]
@@ -203,7 +208,10 @@ class Files(Dataset):
         pa = import_module("pyarrow")
         make = import_module("pyarrow.dataset").FileSystemDataset
         super().__init__(make([], pa.schema([]), form, system))
-        self._files, self._format, self._system = list(files), form, system
+        self._named, self._format, self._system = list(files), form, system
+        #: The same, without keys of columns that a file has itself.
+        self._files = list(files)
+        self._stamped: list[Any] = []
         #: For each file which of the schemas it has, and those with the first file of each.
         self._kinds: list[int] = []
         self._schemas: list[tuple[str, Any]] = []
@@ -217,6 +225,9 @@ class Files(Dataset):
         """The files, with keys of folders as columns, but for those that a file has itself."""
         if not self._files:
             raise ValueError("the dataset has no columns: was it made of no files?")
+        self._files = list(self._named)
+        if self._system.type_name == "local":
+            self._stamped = self._stamps()
         make = partial(self._format.make_fragment, filesystem=self._system)
         found = [make(path, partition_expression=_told(keys)) for path, keys in self._files]
         read_footers(found, self._system)
@@ -242,6 +253,18 @@ class Files(Dataset):
                 return number
         self._schemas.append((path, schema))
         return len(self._schemas) - 1
+
+    def refresh(self) -> None:
+        # Over a network this would take as long as to read them again.
+        if self._read_footers is None or self._system.type_name != "local":
+            return
+        if self._stamps() != self._stamped:
+            self._read_footers = self._pieces = None
+            self._schemas, self._kinds = [], []
+
+    def _stamps(self) -> list[Any]:
+        infos = self._system.get_file_info([path for path, _ in self._named])
+        return [(info.size, info.mtime_ns) for info in infos]
 
     def names(self) -> Sequence[str] | None:
         self.fragments()
@@ -336,6 +359,10 @@ class Files(Dataset):
         ]
         kind, _ = merged_of([field.type for field in having])
         is_nullable = len(having) < len(self._schemas) or any(field.nullable for field in having)
+        if isinstance(kind, import_module("pyarrow").BaseExtensionType) and any(
+            field.type != kind for field in having
+        ):
+            kind = None  # pyarrow casts no extension types
         field = having[0] if kind is None else having[0].with_type(kind)
         return field.with_nullable(is_nullable), kind is not None
 
@@ -364,7 +391,8 @@ def _naming(fragment: Any, found: Exception, error: Exception) -> Exception:
         name = fragment.physical_schema.names[int(number[1])]
         text = text.replace(number[0], f'column "{name}", line {number[2]}') + (
             "; a file's first block decides its types: pyarrow.dataset.dataset(paths, "
-            'format="csv", schema=...) says others'
+            'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
+            "some texts for nulls"
         )
     kind = type(error) if isinstance(error, OSError) else ValueError
     return kind(f"{fragment.path}: {text}")

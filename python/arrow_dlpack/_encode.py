@@ -125,6 +125,9 @@ class Encoder:
             is_only = len(kinds) == 1 and not is_part and not is_null(kinds[0])
             coders = {kind: _Coder(name, wish, kind, is_only) for kind in kinds}
             self._coders |= {(name, kind): coder for kind, coder in coders.items()}
+            for kind, coder in coders.items():
+                if wish.words and len(coder.lost) == len(wish.words) and not is_null(kind):
+                    raise _no_word(name, kind, wish.words[0])
             full = [coder.lost for kind, coder in coders.items() if not is_null(kind)]
             if not is_part and full and (lost := set.intersection(*full)):
                 word = next(word for word in wish.words or () if word in lost)

@@ -76,6 +76,8 @@ class Epochs(Generic[Batch_co]):
         settings = self._numbered()
         source = self._opened(share)
         self._try_again()
+        if source is not None:
+            source.refresh()
         if self._resume is not None and source is not None:
             _identity.check(self._resume.get("source"), source.identity(settings.query))
         before = self._resume, self._next_epoch

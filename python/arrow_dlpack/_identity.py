@@ -50,7 +50,10 @@ def of_rows(rows: int, take: Callable[[Any], Any], query: Query) -> dict[str, An
     at = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
     some = pa.table(take(pa.array(at, pa.uint64()))).combine_chunks()
     told = of_types(some.schema, query)
-    values = [[_value(value) for value in _column(some, name)] for name in told["columns"]]
+    try:
+        values = [[_value(value) for value in _column(some, name)] for name in told["columns"]]
+    except (OverflowError, ValueError):  # dates and times that Python has not
+        return told | {"rows": rows}
     return told | {"rows": rows, "sample": digest_of(values)}
 
 
@@ -90,7 +93,13 @@ def of_files(fragments: Sequence[Any], system: Any, rows: int | None) -> dict[st
     if not all(hasattr(fragment, "row_groups") for fragment in fragments):
         work = partial(_ends_of, system)
         return {"files": digest_of(side_by_side(work, [one.path for one in fragments], system))}
-    return of_footers(fragment.metadata for fragment in fragments)
+    groups = [[group.id for group in fragment.row_groups] for fragment in fragments]
+    told = of_footers(fragment.metadata for fragment in fragments)
+    if [one.metadata.num_row_groups for one in fragments] == list(map(len, groups)):
+        return told
+    # Some row groups of files.
+    rows = sum(group.num_rows for one in fragments for group in one.row_groups)
+    return {"rows": rows, "footers": digest_of([told["footers"], groups])}
 
 
 def _ends_of(system: Any, path: str) -> tuple[int, list[bytes]]:

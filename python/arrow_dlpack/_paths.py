@@ -93,8 +93,12 @@ def _below(folder: str, system: Any) -> list[str]:
     """The files of a folder and of those in it, but for hidden ones."""
 
     def local() -> Iterator[str]:
+        walked = {os.path.realpath(folder)}
         for at, folders, files in os.walk(folder, followlinks=True):
-            folders[:] = _shown(folders)
+            # A link may lead to a folder above.
+            inner = {name: os.path.realpath(os.path.join(at, name)) for name in _shown(folders)}
+            folders[:] = [name for name, real in inner.items() if real not in walked]
+            walked.update(inner.values())
             yield from (os.path.join(at, file) for file in _shown(files))
 
     if system is None:

@@ -90,6 +90,8 @@ def cast(column: Any, kind: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([cast(chunk, kind) for chunk in column.chunks], kind)
     if isinstance(kind, pa.BaseExtensionType):
+        if pa.types.is_null(column.type):
+            return kind.wrap_array(pa.nulls(len(column), kind.storage_type))
         return kind.wrap_array(cast(column.storage, kind.storage_type))
     if pa.types.is_dictionary(column.type):
         # pyarrow casts no dictionary of views.

@@ -62,11 +62,11 @@ class Query:
 
 @cache
 def _number_type(name: str) -> Any:
-    is_plain = name == "bool" or name.rstrip("0123456789") in ("int", "uint", "float")
-    try:
-        return import_module("pyarrow").type_for_alias(name) if is_plain else None
-    except ValueError:  # float8
-        return None
+    pa = import_module("pyarrow")
+    if name == "bool" or name.rstrip("0123456789") in ("int", "uint", "float"):
+        return pa.type_for_alias(name)
+    # Of floats that Arrow has not, such as bfloat16, this is what they are made of.
+    return pa.float64() if "float" in name else None
 
 
 class Part(NamedTuple):
@@ -158,7 +158,7 @@ def _merged_field(name: str, parts: Sequence[Part], query: Query, way: str) -> A
     if not have:
         raise KeyError(f'no column "{name}": {parts[0].name} has {list(parts[0].names)}')
     if lacks is not None and not query.fills(name):
-        raise KeyError(_missing(name, have[0][0], lacks))
+        raise KeyError(_missing(name, have[0][0], lacks, name in query.labels))
     kind = settled_type(name, have, query, way)
     is_nullable = lacks is not None or any(own.nullable for _, own in have)
     return have[0][1].with_type(kind).with_nullable(is_nullable)
@@ -179,36 +179,45 @@ def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way:
         other, theirs = next(others, parts[0])
         raise TypeError(
             f'column "{name}" is {theirs.type} in {other} and {own.type} in {part}: '
-            + _way_out(name, theirs.type, own.type, way)
+            + _way_out(name, theirs.type, own.type, way, name in query.labels)
         )
     return kind
 
 
 def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:
-    """The type of all values; None, and the first type that does not go with those before."""
-    whole = kinds[0]
-    for at, kind in enumerate(kinds):
-        whole = merged(whole, kind)
+    """The type of all values; None, and the first type that does not go with one before."""
+    # Floats first: small integers go with them, and the integers that hold some of these do not.
+    order = sorted(range(len(kinds)), key=lambda at: not _is("floating")(kinds[at]))
+    whole = kinds[order[0]]
+    for at in order:
+        whole = merged(whole, kinds[at])
         if whole is None:
-            return None, at
+            pairs = ((one, two) for two in range(len(kinds)) for one in range(two))
+            wrong = (two for one, two in pairs if merged(kinds[one], kinds[two]) is None)
+            return None, next(wrong, at)
     return whole, 0
 
 
-def _way_out(name: str, one: Any, other: Any, way: str) -> str:
+def _way_out(name: str, one: Any, other: Any, way: str, is_label: bool) -> str:
     pa = import_module("pyarrow")
-    if all(_with_numbers(kind, pa.float64()) is not None for kind in (one, other)):
+    numbers = [_with_numbers(kind, pa.float64()) for kind in (one, other)]
+    if all(kind is not None for kind in numbers) and merged(*numbers) is not None:
         wish = f'{"Dense(dtype=" if is_list(one) else "Cast("}"float64")'
+        if is_label:
+            return f'label={{"{name}": {wish}}} converts both, and {way}'
         return f'columns={{"{name}": {wish}}} or dtype="float64" converts both, and {way}'
     return way
 
 
-def _missing(name: str, has: str, lacks: Part) -> str:
+def _missing(name: str, has: str, lacks: Part, is_label: bool) -> str:
     near = [own for own in lacks.names if own.casefold() == name.casefold()]
     near_by = f', which has "{near[0]}"' if near else ""
+    argument = "label" if is_label else "columns"
+    leaves = "" if is_label else "columns= leaves it out, or "
     return (
-        f'column "{name}" is in {has} and not in {lacks.name}{near_by}: columns= leaves it out, '
-        "or its own wish says what stands for it, as "
-        f'columns={{"{name}": Cast("float64", nulls="nan")}} or Categories(words, nulls=-1)'
+        f'column "{name}" is in {has} and not in {lacks.name}{near_by}: {leaves}its own wish says '
+        f'what stands for it, as {argument}={{"{name}": Cast("float64", nulls="nan")}} or '
+        "Categories(words, nulls=-1)"
     )
 
 
@@ -462,6 +471,8 @@ def head_of(schema: Any, names: Sequence[str] | None) -> Any:
     known = features_of(schema) if names is None else [of for of in names if of in schema.names]
     if len(set(schema.names)) < len(schema.names) or known == schema.names:
         return schema
+    # Of batches without columns nothing tells how many rows they have.
+    known = known or schema.names[:1]
     return import_module("pyarrow").schema([schema.field(name) for name in known], schema.metadata)
 
 

@@ -10,7 +10,7 @@ from . import _core, _filters
 from ._encode import Encoder, encoded
 from ._identity import of_rows, read_by
 from ._pieces import Piece
-from ._readers import Made, heads, reached, reader_of, recorded, schema_without_views
+from ._readers import Made, heads, reached, reader_of, recorded, schema_without_views, without_view
 from ._schema import (
     Part,
     Query,
@@ -20,6 +20,7 @@ from ._schema import (
     fitted,
     head_of,
     is_same,
+    merged_of,
     selected,
     with_wide_codes,
 )
@@ -70,6 +71,9 @@ class Source:
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)
+
+    def refresh(self) -> None:
+        """Forgets what has been read of files that are others by now."""
 
     def names(self) -> Sequence[str] | None:
         """All of its columns, if they are known before it is read."""
@@ -162,8 +166,7 @@ class Several(Source):
             )
         if self._schemas is None:
             self._schemas = [self._schema(at) for at in range(len(self._parts))]
-        if query.where is not None:
-            self._check_filter(query, [(f"part {at}", of) for at, of in enumerate(self._schemas)])
+        seen = self._filter_types(query)
         runs: list[list[int]] = []
         for at, schema in enumerate(self._schemas):
             if runs and is_same(schema, self._schemas[runs[-1][0]]):
@@ -171,25 +174,37 @@ class Several(Source):
             else:
                 runs.append([at])
         is_one = len(runs) == 1
-        return [self._run(query, numbers, is_one) for numbers in runs]
+        return [self._run(query, numbers, is_one, seen) for numbers in runs]
 
-    def _check_filter(self, query: Query, parts: Sequence[tuple[str, Any]]) -> None:
-        """All parts have the columns that the filter names."""
+    def _filter_types(self, query: Query) -> dict[str, Any]:
+        """What a filter sees: the columns that it names, with the types of all parts."""
         pa = import_module("pyarrow")
-        if all(schema.equals(parts[0][1]) for _, schema in parts):
-            return
+        parts = [(f"part {at}", schema) for at, schema in enumerate(self._schemas or [])]
+        if query.where is None or all(is_same(schema, parts[0][1]) for _, schema in parts):
+            return {}
         fields = {field.name: field for _, schema in parts[::-1] for field in schema}
         whole = schema_without_views(pa.schema(fields.values()))
-        check_filter(parts, query, _filters.named(query.where, whole), self.way)
+        named = _filters.named(query.where, whole)
+        check_filter(parts, query, named, self.way)
+        kinds = {name: merged_of([of.field(name).type for _, of in parts])[0] for name in named}
+        return {name: without_view(kind) for name, kind in kinds.items() if kind is not None}
 
-    def _run(self, query: Query, numbers: Sequence[int], is_one: bool) -> Run:
-        """Parts of one schema; what they lack of the columns is for others to say."""
+    def _run(self, query: Query, numbers: Sequence[int], is_one: bool, seen: Any) -> Run:
+        """Parts of one schema; what they lack of the columns is for others to say.
+
+        seen: types of columns that a filter names.
+        """
+        pa = import_module("pyarrow")
         schema = (self._schemas or [])[numbers[0]]
+        if seen:
+            fields = [own.with_type(seen.get(own.name, own.type)) for own in schema]
+            schema = pa.schema(fields, schema.metadata)
         own = selected(schema, query.columns)
         columns = query.columns if is_one or query.columns is None else own.names
 
         def data(_: Sequence[str] | None) -> Any:
-            return Made(schema, (batch for at in numbers for batch in reader_of(self._parts[at])))
+            batches = (batch for at in numbers for batch in reader_of(self._parts[at]))
+            return Made(schema, (fitted(batch, schema) for batch in batches) if seen else batches)
 
         some = Source(data, names=lambda: schema.names)
         part = Part(f"part {numbers[0]}", own, schema.names)
@@ -212,7 +227,11 @@ class Several(Source):
         named = read_by((self._schemas or [])[0], query)
         columns = None if query.columns is None else named
         plain = replace(query.uncoded(named), columns=columns, where=None)
-        return of_rows(self._rows, lambda at: _core._take(reader_of(self.read(plain)), at), query)
+        try:
+            data = reader_of(self.read(plain))
+        except (KeyError, TypeError):  # categories whose parts have no common type
+            return {"rows": self._rows}
+        return of_rows(self._rows, lambda at: _core._take(data, at), query)
 
 
 def check_filter(
@@ -228,7 +247,10 @@ def check_filter(
         asked = own if settled and name in (query.columns or [name]) else Query(columns=[name])
         parts_of = [Part(part, selected(schema, [name]), schema.names) for part, schema in parts]
         if lacks := next((part for part in parts_of if name not in part.names), None):
-            raise KeyError(f'filter= names column "{name}", which {lacks.name} has not')
+            raise KeyError(
+                f'filter= names column "{name}", which {lacks.name} has not: a dataset of a schema '
+                "with it, pyarrow.dataset.dataset(paths, schema=...), has nulls there"
+            )
         common(parts_of, asked, way)
 
 

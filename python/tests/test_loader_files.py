@@ -421,3 +421,20 @@ def test_keys_and_columns_of_a_filter_tell_data_apart(tmp_path):
         other.load_state_dict(state_of(make(tables[0]), **options))
         with pytest.raises(ValueError, match="other values"):
             list(other)
+
+
+def test_a_file_that_was_replaced_is_read_anew(tmp_path):
+    folder = parquet(pa.table({"x": [1, 2, 3]}), tmp_path / "data")
+    for options in {}, {"shuffle": 5, "seed": 1}:
+        loader = Loader(folder, columns=["x"], framework="numpy", batch_size=9, **options)
+        for values in [1, 2, 3], [0.5, 1.5, 2.5], [7]:
+            parquet(pa.table({"x": values}), folder)
+            (batch,) = loader
+            assert sorted(batch["x"].tolist()) == values
+        parquet(pa.table({"x": [1, 2, 3]}), folder)
+
+
+def test_links_to_folders_above_are_followed_once(tmp_path):
+    folder = parquet(pa.table({"x": [1]}), tmp_path / "data" / "inner")
+    os.symlink(tmp_path / "data", f"{folder}/loop")
+    assert rows(str(tmp_path / "data"), "x") == [(1,)]

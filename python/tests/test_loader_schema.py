@@ -434,3 +434,73 @@ def test_words_of_parts_of_other_types(tmp_path):
     with pytest.raises(TypeError, match='column "x" has values of types that have no order'):
         list(Loader(texts, columns={"x": Categories.scan()}))
     assert values_of(texts, columns={"x": Categories(["1", 1])}) == [1, 0]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "list of frames"])
+def test_a_filter_sees_the_type_of_all_parts(kind, tmp_path):
+    one = pa.table(
+        {"i": [0, 1], "x": pa.array([0.1, 0.2], pa.float32()), "a": pa.array([100, 1], pa.int8())}
+    )
+    other = pa.table({"i": [4, 5], "x": [0.1, 0.2], "a": [100, -1]})
+    source = KINDS[kind](tmp_path, [one, other])
+    for where, kept in [
+        (pc.field("x").isin([0.1]), [4]),
+        (pc.add(pc.field("a"), pc.field("a")) > 100, [0, 4]),
+    ]:
+        found = [
+            row
+            for batch in Loader(source, columns=["i"], filter=where, batch_size=9)
+            for row in np.asarray(batch["i"]).tolist()
+        ]
+        assert found == kept
+
+
+def test_types_merge_in_any_order_of_parts():
+    kinds = [pa.int8(), pa.float32(), pa.uint32()]
+    for at in range(3):
+        parts = [pa.table({"x": pa.array([1], kind)}) for kind in kinds[at:] + kinds[:at]]
+        (batch,) = Loader(parts, framework="numpy", batch_size=9)
+        assert batch["x"].dtype == "float64"
+
+
+def test_rows_of_a_source_without_the_columns_are_there():
+    lacks, has = pa.table({"s": ["q"]}), pa.table({"x": [1], "s": ["q"]})
+    wish = {"x": Cast("float32", nulls=-1)}
+    for source in Mix([(iter([lacks]), 1), (has, 1)]), Mix([(lacks, 1), (has, 1)]), [lacks, has]:
+        (batch,) = Loader(source, columns=wish, framework="numpy", batch_size=9)
+        assert sorted(batch["x"].tolist()) == [-1, 1]
+
+
+def test_files_whose_categories_differ_in_type_are_divided_and_resumed(tmp_path):
+    one = pa.table({"i": [0, 1, 2], "x": [0, 1, 2]})
+    other = pa.table({"i": [3, 4, 5], "x": ["a", "b", "c"]})
+    wish = {"i": None, "x": Categories([0, 1, 2, "a", "b", "c"])}
+    options = {"columns": wish, "batch_size": 1, "framework": "numpy"}
+    for source in write(tmp_path, [one, other]), [one, other]:
+        found = []
+        for rank in range(2):
+            loader = Loader(source, rank=rank, world_size=2, uneven="allow", **options)
+            epoch = iter(loader)
+            batches = [next(epoch)]
+            resumed = Loader(source, rank=rank, world_size=2, uneven="allow", **options)
+            resumed.load_state_dict(loader.state_dict())
+            epoch.close()
+            found += [(b["i"].item(), b["x"].item()) for b in [*batches, *resumed]]
+        assert sorted(found) == [(at, at) for at in range(6)]
+
+
+def test_words_that_a_part_cannot_hold_at_all_are_refused():
+    parts = [pa.table({"x": ["1", "2"]}), pa.table({"x": [1, 2]})]
+    with pytest.raises(ValueError, match="column \"x\" is int64, which cannot hold the word '1'"):
+        list(Loader(parts, columns={"x": Categories(["1", "2"], unknown=9)}))
+
+
+def test_the_way_out_for_a_label_is_that_of_labels():
+    parts = [pa.table({"x": [1], "y": [1.5]}), pa.table({"x": [1], "y": [1]})]
+    with pytest.raises(TypeError, match=r'label=\{"y": Cast\("float64"\)\} converts both'):
+        list(Loader(parts, label="y"))
+    assert len(list(Loader(parts, label={"y": Cast("float64")}))) == 2
+    with pytest.raises(
+        KeyError, match=r'own wish .* label=\{"y": Cast\("float64", nulls="nan"\)\}'
+    ):
+        list(Loader([parts[0], parts[1].drop(["y"])], label="y"))
