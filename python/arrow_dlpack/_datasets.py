@@ -24,7 +24,7 @@ from ._schema import (
     merged_of,
     selected,
 )
-from ._source import Source, check_filter, joined
+from ._source import Source, check_filter, joined, whole_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
@@ -51,6 +51,9 @@ class Dataset(Source):
             return sum(int(group.num_rows) for one in fragments for group in one.row_groups)
         count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
         return count
+
+    def schema(self) -> Any:
+        return getattr(self._dataset, "schema", None)
 
     def names(self) -> Sequence[str] | None:
         names: Sequence[str] | None = getattr(getattr(self._dataset, "schema", None), "names", None)
@@ -253,6 +256,10 @@ class Files(Dataset):
                 return number
         self._schemas.append((path, schema))
         return len(self._schemas) - 1
+
+    def schema(self) -> Any:
+        self.fragments()
+        return whole_of([schema for _, schema in self._schemas])
 
     def refresh(self) -> None:
         # Over a network this would take as long as to read them again.

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heapreplace
 from importlib import import_module
 from itertools import chain
@@ -10,12 +10,13 @@ from math import frexp, inf, isfinite, ldexp
 from random import Random
 from typing import Any, Literal
 
-from . import _sources
+from . import _filters, _sources
 from ._datasets import Dataset
+from ._encode import encoded
 from ._pieces import Piece, len_of, pieces_of
 from ._readers import Made, heads, reader_of, without_views
 from ._schema import Part, Query, Run, common, features_of, fitted
-from ._source import Source
+from ._source import Source, seen_by
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
@@ -214,11 +215,24 @@ class Mixed(Source):
             raise TypeError('"all_exhausted" begins again with a source, and one is read only once')
 
     def rows(self, where: Any = None) -> int | None:
+        if seen := self._seen(Query(where=where)):
+            opens = [_Opens(part, Query(where=where), seen=seen) for part in self._parts]
+            return self._turns.total([sum(map(len, one())) for one in opens])
         lengths = [part.rows(where) for part in self._parts]
         return None if None in lengths else self._turns.total(lengths)
 
     def read(self, query: Query) -> Any:
-        return self._turned([_Opens(part, _of(part, query)) for part in self._parts], query, None)
+        seen = self._seen(query)
+        opens = [_Opens(part, _of(part, query), seen=seen) for part in self._parts]
+        return self._turned(opens, query, None)
+
+    def _seen(self, query: Query) -> dict[str, Any]:
+        """What a filter sees of sources that differ: the types of all of them."""
+        schemas = [part.schema() for part in self._parts] if query.where is not None else [None]
+        if any(schema is None for schema in schemas):
+            return {}
+        parts = [(f"source {at} of the Mix", schema) for at, schema in enumerate(schemas)]
+        return seen_by(parts, query, self.way)
 
     def runs(self, query: Query) -> list[Run]:
         return [run for part in self._parts for run in part.runs(query)]
@@ -248,12 +262,12 @@ class Mixed(Source):
         groups = [part.pieces() or [] for part in self._parts]
         bounds = self._turns.bounds([sum(map(len_of, own)) for own in groups])
         first, last = (self._turns.counts(at, bounds) for at in (piece.start, piece.stop))
-        opens = []
+        opens, seen = [], self._seen(query)
         for part, own, start, stop in zip(self._parts, groups, first, last, strict=True):
             some = own if query.where is not None else list(_round(own, start, stop))
             if piece.group is not None:
                 Random(piece.group).shuffle(some)
-            opens.append(_Opens(part, _of(part, query), some))
+            opens.append(_Opens(part, _of(part, query), some, seen))
         return self._turned(opens, query, None if query.where is not None else (piece, bounds))
 
     def _turned(
@@ -320,13 +334,28 @@ class _Opens:
     part: Source
     query: Query
     pieces: list[Piece] | None = None
+    #: Types of columns that the filter names, where sources differ in them.
+    seen: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> Any:
+        query = self.query
+        if self.seen:
+            read = None if query.columns is None else [*query.columns, *self.seen]
+            whole = replace(query.uncoded(self.seen), columns=read, where=None)
+            data = reader_of(self._opened(whole))
+            fields = [own.with_type(self.seen.get(own.name, own.type)) for own in data.schema]
+            schema = import_module("pyarrow").schema(fields, data.schema.metadata)
+            batches = (fitted(batch, schema) for batch in data)
+            kept = _filters.filtered(Made(schema, batches), query.where, query.columns)
+            coded = query.categories.items()
+            named = {name: wish for name, wish in coded if name in self.seen}
+            return without_views(reader_of(encoded(kept, named, is_part=True)))
+        return without_views(reader_of(self._opened(query)))
+
+    def _opened(self, query: Query) -> Any:
         if self.pieces and isinstance(self.part, Dataset):
-            opened = self.part.read_pieces(self.query, self.pieces)
-        else:
-            opened = self.part.read(self.query)
-        return without_views(reader_of(opened))
+            return self.part.read_pieces(query, self.pieces)
+        return self.part.read(query)
 
 
 class _Held:

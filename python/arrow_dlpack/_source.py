@@ -72,6 +72,10 @@ class Source:
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)
 
+    def schema(self) -> Any:
+        """All of its columns as a filter sees them, None if that is not known before it is read."""
+        return None if self.once else reader_of(self._open(None)).schema
+
     def refresh(self) -> None:
         """Forgets what has been read of files that are others by now."""
 
@@ -127,6 +131,9 @@ class Stream(Source):
         super().__init__(lambda columns: None, rows, once, names, identify)
         self._parts = parts
 
+    def schema(self) -> Any:
+        return None
+
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         source = self._parts(columns)
         reading, parts = _core._Reading(source), iter(source)
@@ -159,6 +166,10 @@ class Several(Source):
         self._parts = list(parts)
         self._schemas: list[Any] | None = None
 
+    def schema(self) -> Any:
+        self.runs(Query())
+        return whole_of(self._schemas or [])
+
     def runs(self, query: Query) -> list[Run]:
         if not self._parts:
             raise ValueError(
@@ -166,7 +177,8 @@ class Several(Source):
             )
         if self._schemas is None:
             self._schemas = [self._schema(at) for at in range(len(self._parts))]
-        seen = self._filter_types(query)
+        parts = [(f"part {at}", schema) for at, schema in enumerate(self._schemas)]
+        seen = seen_by(parts, query, self.way)
         runs: list[list[int]] = []
         for at, schema in enumerate(self._schemas):
             if runs and is_same(schema, self._schemas[runs[-1][0]]):
@@ -175,19 +187,6 @@ class Several(Source):
                 runs.append([at])
         is_one = len(runs) == 1
         return [self._run(query, numbers, is_one, seen) for numbers in runs]
-
-    def _filter_types(self, query: Query) -> dict[str, Any]:
-        """What a filter sees: the columns that it names, with the types of all parts."""
-        pa = import_module("pyarrow")
-        parts = [(f"part {at}", schema) for at, schema in enumerate(self._schemas or [])]
-        if query.where is None or all(is_same(schema, parts[0][1]) for _, schema in parts):
-            return {}
-        fields = {field.name: field for _, schema in parts[::-1] for field in schema}
-        whole = schema_without_views(pa.schema(fields.values()))
-        named = _filters.named(query.where, whole)
-        check_filter(parts, query, named, self.way)
-        kinds = {name: merged_of([of.field(name).type for _, of in parts])[0] for name in named}
-        return {name: without_view(kind) for name, kind in kinds.items() if kind is not None}
 
     def _run(self, query: Query, numbers: Sequence[int], is_one: bool, seen: Any) -> Run:
         """Parts of one schema; what they lack of the columns is for others to say.
@@ -232,6 +231,28 @@ class Several(Source):
         except (KeyError, TypeError):  # categories whose parts have no common type
             return {"rows": self._rows}
         return of_rows(self._rows, lambda at: _core._take(data, at), query)
+
+
+def whole_of(schemas: Sequence[Any]) -> Any:
+    """All columns of all parts, with the type of all where there is one."""
+    pa = import_module("pyarrow")
+    found: dict[str, list[Any]] = {}
+    for schema in schemas:
+        for field in schema:
+            found.setdefault(field.name, []).append(field)
+    kinds = {name: merged_of([field.type for field in own])[0] for name, own in found.items()}
+    return pa.schema([own[0].with_type(kinds[name] or own[0].type) for name, own in found.items()])
+
+
+def seen_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> dict[str, Any]:
+    """The columns that a filter names, with the types of all parts, if the parts differ."""
+    if query.where is None or all(is_same(schema, parts[0][1]) for _, schema in parts):
+        return {}
+    whole = schema_without_views(whole_of([schema for _, schema in parts]))
+    named = _filters.named(query.where, whole)
+    check_filter(parts, query, named, way)
+    kinds = {name: merged_of([of.field(name).type for _, of in parts])[0] for name in named}
+    return {name: without_view(kind) for name, kind in kinds.items() if kind is not None}
 
 
 def check_filter(
