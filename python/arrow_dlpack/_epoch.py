@@ -180,6 +180,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         self._ahead: Ahead | None = None
         self._work: Callable[[Any], Any] | None = None
         self._batches: Iterator[Any] = iter(())
+        self._explained: Callable[[Exception], Exception] | None = None
         if source is None:
             return
         self._explained = partial(source.explained, query=settings.query)
@@ -236,14 +237,18 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             position = self._position
             position.is_over = isinstance(error, StopIteration)
             position.has_failed = not position.is_over
+            told = self._told(error) if position.has_failed else error
             self.close()
-            if isinstance(error, Exception) and position.has_failed:
-                told = self._explained(error)
-                if told is not error:
-                    raise told from error
+            if told is not error:
+                raise told from error
             raise
         finally:
             self._is_read = False
+
+    def _told(self, error: BaseException) -> BaseException:
+        """The error, which may tell more; what explains it holds the source, and is let go of."""
+        explained, self._explained = self._explained, None
+        return error if explained is None or not isinstance(error, Exception) else explained(error)
 
     @property
     def dictionaries(self) -> dict[str, Array]:
@@ -267,7 +272,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         finally:
             if not is_refused:
                 # The loader stays where it is.
-                self._position, self._batches = Position(0), iter(())
+                self._position, self._batches, self._explained = Position(0), iter(()), None
 
     def __enter__(self) -> "Batches[Batch_co]":
         return self
