@@ -8,7 +8,6 @@ unless the wish of the column settles what it becomes.
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from importlib import import_module
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -60,7 +59,6 @@ class Query:
         return replace(self, wishes=kept)
 
 
-@cache
 def _number_type(name: str) -> Any:
     pa = import_module("pyarrow")
     if name == "bool" or name.rstrip("0123456789") in ("int", "uint", "float"):
