@@ -100,6 +100,7 @@ class Epochs(Generic[Batch_co]):
         self, source: Source | None, settings: Settings, share: Share, framework: Framework | None
     ) -> Batches[Any]:
         position = self._start(share, framework)
+        settings = replace(settings, is_part=self._is_function() and share.count > 1)
         batches: Batches[Any] = Batches(
             source=source,
             settings=settings.written(_frameworks.is_writable(framework, self._writable)),

@@ -28,6 +28,8 @@ class Settings:
     prefetch: int
     physical: bool
     copy: bool | None
+    #: Whether other parts of a function have rows too, of other types perhaps.
+    is_part: bool = False
 
     @property
     def rows(self) -> int | None:
@@ -47,7 +49,9 @@ class Settings:
     def query(self) -> Query:
         """What is read of the source."""
         what = self.wanted
-        return Query(self.read, self.filter, what.wishes, self.dtype, what.labels)
+        return Query(
+            self.read, self.filter, what.wishes, self.dtype, what.labels, is_part=self.is_part
+        )
 
     def batches_of(self, rows: int) -> int:
         """How many batches so many rows are."""

@@ -510,3 +510,20 @@ def test_the_way_out_for_a_label_is_that_of_labels():
         KeyError, match=r'own wish .* label=\{"y": Cast\("float64", nulls="nan"\)\}'
     ):
         list(Loader([parts[0], parts[1].drop(["y"])], label="y"))
+
+
+def test_words_of_all_parts_of_a_function_are_known_to_each():
+    parts = [pa.table({"x": [1, 1]}), pa.table({"x": [1.5, 1.5]})]
+    found = []
+    for rank in range(2):
+        loader = Loader(
+            lambda index, count: parts[index::count],
+            columns={"x": Categories.scan()},
+            rank=rank,
+            world_size=2,
+            uneven="allow",
+            framework="numpy",
+            batch_size=9,
+        )
+        found += [batch["x"].tolist() for batch in loader]
+    assert found == [[0, 0], [1, 1]]
