@@ -67,6 +67,9 @@ class Dataset(Source):
         part = Part("the dataset", None, [])
         return [Run(part, lambda: self._scan(fragments, None, query))]
 
+    def _whole(self, query: Query) -> Any:
+        """The schema of all files, if some convert columns from types of their own."""
+
     def fragments(self) -> list[Any]:
         """Its files, whose footers or first rows have been read; none of another dataset."""
         if self._read_footers is None:
@@ -147,7 +150,8 @@ class Dataset(Source):
         """Arrow data of these pieces, in this order; a filter is for whole row groups."""
         # Files that are not read now may hold words that these cannot.
         asked = replace(query, is_part=query.is_part or len(pieces) < len(self.pieces() or ()))
-        reader = joined(self._runs(query, [piece.group for piece in pieces]), asked, self.way)
+        runs = self._runs(query, [piece.group for piece in pieces])
+        reader = joined(runs, asked, self.way, self._whole(query))
         if query.where is not None:
             return reader
         cuts = [(piece.start, piece.stop, rows_of(piece)) for piece in pieces]
@@ -329,6 +333,15 @@ class Files(Dataset):
             query = replace(query, columns=part.schema.names)
         return Run(part, lambda: self._scan(fragments, mine, query))
 
+    def _parts_of(self, query: Query) -> list[Part]:
+        return [
+            Part(path, selected(schema, query.columns), schema.names)
+            for path, schema in self._schemas
+        ]
+
+    def _whole(self, query: Query) -> Any:
+        return common(self._parts_of(query), query, self.way) if self._schema(query)[1] else None
+
     def _schema(self, query: Query) -> tuple[Any, list[str]]:
         """The columns that are read, and those that each file converts from its own type."""
         pa = import_module("pyarrow")
@@ -344,11 +357,7 @@ class Files(Dataset):
                     f'{schema.names.count(twice)} columns of {path} are called "{twice}"'
                 )
         _core._check_names(known, names or [])
-        parts = [
-            Part(path, selected(schema, query.columns), schema.names)
-            for path, schema in self._schemas
-        ]
-        common(parts, query, self.way)
+        common(self._parts_of(query), query, self.way)
         plain = [name for name in known if all(of.names.count(name) < 2 for _, of in self._schemas)]
         whole = pa.schema([self._field(name)[0] for name in plain], self._schemas[0][1].metadata)
         named = [] if query.where is None else _filters.named(query.where, whole)

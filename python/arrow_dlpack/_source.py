@@ -100,14 +100,17 @@ class Source:
         return error
 
 
-def joined(runs: Sequence[Run], query: Query, way: str) -> Any:
-    """The runs one after the other, with one schema, and codes in place of categories."""
+def joined(runs: Sequence[Run], query: Query, way: str, whole: Any = None) -> Any:
+    """The runs one after the other, with one schema, and codes in place of categories.
+
+    whole: the schema, where runs that are not read decide it too.
+    """
     categories = query.categories
-    if len(runs) == 1:
+    if len(runs) == 1 and whole is None:
         return encoded(runs[0].open(), categories, query.is_part)
     parts = [run.part for run in runs]
     encoder = Encoder(categories, [part.schema for part in parts], query.is_part)
-    target = encoder.schema(common(parts, query, way))
+    target = encoder.schema(common(parts, query, way) if whole is None else whole)
 
     def batches() -> Iterator[Any]:
         for run in runs:

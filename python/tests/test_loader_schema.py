@@ -379,6 +379,10 @@ def test_a_field_that_a_part_lacks_is_filled_by_its_own_wish(kind, tmp_path):
     wish = {"m.s": Cast("float64", nulls=-1)}
     (batch,) = Loader(source, columns=wish, framework="numpy", batch_size=9)
     assert batch["m.s"].tolist() == [1, -1]
+    options = {"columns": wish, "framework": "numpy", "batch_size": 1}
+    for rank in range(2):
+        (batch,) = Loader(source, rank=rank, world_size=2, **options)
+        assert batch["m.s"].tolist() == [[1], [-1]][rank]
 
 
 def test_columns_of_one_name_that_nobody_reads_do_not_matter(tmp_path):
