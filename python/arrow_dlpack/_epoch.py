@@ -237,18 +237,26 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             position = self._position
             position.is_over = isinstance(error, StopIteration)
             position.has_failed = not position.is_over
-            told = self._told(error) if position.has_failed else error
-            self.close()
-            if told is not error:
-                raise told from error
+            # No local keeps the error, whose traceback has this frame: both would keep the source.
+            self._close_and_raise(error)
             raise
         finally:
             self._is_read = False
 
-    def _told(self, error: BaseException) -> BaseException:
-        """The error, which may tell more; what explains it holds the source, and is let go of."""
+    def _close_and_raise(self, error: BaseException) -> None:
+        """Raises another error, if one tells more than this."""
         explained, self._explained = self._explained, None
-        return error if explained is None or not isinstance(error, Exception) else explained(error)
+        if explained is None or not isinstance(error, Exception) or not self._position.has_failed:
+            self.close()
+            return
+        told = explained(error)
+        del explained
+        self.close()
+        try:
+            if told is not error:
+                raise told from error
+        finally:
+            del told
 
     @property
     def dictionaries(self) -> dict[str, Array]:
