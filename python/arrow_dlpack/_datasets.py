@@ -12,7 +12,7 @@ from typing import Any
 from . import _core, _filters
 from ._identity import digest_of, of_files, of_rows, of_types
 from ._parallel import side_by_side
-from ._pieces import Piece, cut, len_of, pieces_of, rows_at, rows_of
+from ._pieces import Piece, are_parquet, cut, len_of, pieces_of, rows_at, rows_of
 from ._readers import Made, heads, reached, reader_of, schema_without_views, without_views
 from ._schema import (
     Part,
@@ -47,8 +47,8 @@ class Dataset(Source):
             names = _filters.named(where, plain)
             return _filters.count(self._scan(None, None, Query(columns=names)), where)
         fragments = self._read_footers or ()
-        if where is None and fragments and all(hasattr(one, "row_groups") for one in fragments):
-            return sum(int(group.num_rows) for one in fragments for group in one.row_groups)
+        if where is None and fragments and are_parquet(fragments):
+            return sum(map(rows_of, fragments))
         count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
         return count
 
@@ -82,7 +82,7 @@ class Dataset(Source):
         try:
             of_files = type(self._dataset).__name__ == "FileSystemDataset"
             return list(self._dataset.get_fragments()) if of_files else []
-        except ValueError:  # it has a filter of its own
+        except ValueError:  # the dataset has a filter
             return []
 
     def _scan(self, fragments: Sequence[Any] | None, schema: Any, query: Query) -> Any:
@@ -132,7 +132,7 @@ class Dataset(Source):
     def pieces(self) -> list[Piece] | None:
         if self._pieces is None:
             fragments = self.fragments()
-            if fragments and all(hasattr(fragment, "row_groups") for fragment in fragments):
+            if fragments and are_parquet(fragments):
                 self._pieces = [
                     Piece(fragment.subset(row_group_ids=[group.id]), 0, group.num_rows)
                     for fragment in fragments
@@ -154,7 +154,7 @@ class Dataset(Source):
         reader = joined(runs, asked, self.way, self._whole(query))
         if query.where is not None:
             return reader
-        cuts = [(piece.start, piece.stop, rows_of(piece)) for piece in pieces]
+        cuts = [(piece.start, piece.stop, rows_of(piece.group)) for piece in pieces]
         if all(start == 0 and stop == rows for start, stop, rows in cuts):
             return reader
         return Made(reader.schema, cut(reader, cuts))
@@ -297,9 +297,8 @@ class Files(Dataset):
     def rows(self, where: Any = None) -> int | None:
         fragments = self.fragments()
         if where is not None:
-            query = Query(columns=[], where=where)
-            return sum(len(batch) for run in self.runs(query) for batch in reader_of(run.open()))
-        if all(hasattr(fragment, "row_groups") for fragment in fragments):
+            return self._count(Query(columns=[], where=where))
+        if are_parquet(fragments):
             return sum(int(fragment.metadata.num_rows) for fragment in fragments)
         return sum(int(fragment.count_rows()) for fragment in fragments)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._readers import Made, cast, reader_of
 from ._schema import Query, common, is_one_encoding, merged_of
-from ._wishes import Categories, is_nan
+from ._wishes import Categories, fills_nulls, is_nan
 
 if TYPE_CHECKING:
     from ._source import Source
@@ -37,7 +37,7 @@ def scanned(
         for name in missing:
             # Parts of a source may lack a column whose wish says what becomes of nulls.
             if name not in batch.schema.names:
-                if categories[name].nulls in (None, "error"):
+                if not fills_nulls(categories[name]):
                     raise KeyError(f'no column "{name}" in a part that has {batch.schema.names}')
                 continue
             with _for_column(name, batch.schema.field(name).type):
@@ -116,7 +116,7 @@ class Encoder:
         self._merged: dict[str, Any] = {}
         for name, wish in categories.items():
             having = [schema for schema in schemas if name in schema.names]
-            if not having and wish.nulls not in (None, "error"):
+            if not having and fills_nulls(wish):
                 continue
             kinds = list(dict.fromkeys(_field(of, name).type for of in having or schemas[:1]))
             is_null = import_module("pyarrow").types.is_null
@@ -137,19 +137,18 @@ class Encoder:
         """The schema of batches of this one."""
         pa = import_module("pyarrow")
         for name, wish in self._categories.items():
-            codes = pa.field(name, pa.type_for_alias(wish.dtype), True)
             at = schema.get_field_index(name)
-            schema = schema if at < 0 else schema.set(at, codes)
+            if at >= 0:
+                schema = schema.set(at, pa.field(name, pa.type_for_alias(wish.dtype), True))
         return schema
 
     def batch(self, batch: Any) -> Any:
         """The batch with codes; a column that it lacks is left out."""
-        pa = import_module("pyarrow")
-        columns, schema = batch.columns, batch.schema
+        columns = batch.columns
         for name, wish in self._categories.items():
-            at = schema.get_field_index(name)
+            at = batch.schema.get_field_index(name)
             if at >= 0:
-                kind = schema.field(at).type
+                kind = columns[at].type
                 whole = self._merged.get(name, kind)
                 if kind != whole and not is_one_encoding(kind, whole):
                     columns[at], kind = cast(columns[at], whole), whole
@@ -157,8 +156,7 @@ class Encoder:
                 if (name, kind) not in self._coders:
                     self._coders[name, kind] = _Coder(name, wish, kind, False)
                 columns[at] = self._coders[name, kind].codes(columns[at])
-                schema = schema.set(at, pa.field(name, pa.type_for_alias(wish.dtype), True))
-        return pa.record_batch(columns, schema=schema)
+        return import_module("pyarrow").record_batch(columns, schema=self.schema(batch.schema))
 
 
 class _Coder:

@@ -12,7 +12,8 @@ from typing import Any
 
 from . import _filters
 from ._parallel import side_by_side
-from ._readers import path_of, schema_without_views
+from ._pieces import are_parquet, rows_of
+from ._readers import reached, schema_without_views
 from ._schema import Query, alike, features_of, selected
 
 #: Bytes of a file in its digest, four times.
@@ -50,8 +51,10 @@ def of_rows(rows: int, take: Callable[[Any], Any], query: Query) -> dict[str, An
     at = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
     some = pa.table(take(pa.array(at, pa.uint64()))).combine_chunks()
     told = of_types(some.schema, query)
+    names = list(told["columns"])
+    picked = pa.table(reached(some, names))
     try:
-        values = [[_value(value) for value in _column(some, name)] for name in told["columns"]]
+        values = [[_value(value) for value in picked.column(name).to_pylist()] for name in names]
     except (OverflowError, ValueError):  # dates and times that Python has not
         return told | {"rows": rows}
     return told | {"rows": rows, "sample": digest_of(values)}
@@ -60,19 +63,6 @@ def of_rows(rows: int, take: Callable[[Any], Any], query: Query) -> dict[str, An
 def digest_of(values: Any) -> str:
     """Of lists, texts and numbers."""
     return hashlib.blake2b(repr(values).encode(), digest_size=16).hexdigest()
-
-
-def _column(rows: Any, name: str) -> list[Any]:
-    path = path_of(name, rows.schema)[1]
-    values = rows.column(path[0]).to_pylist()
-    names = name.split(".")[1 - len(path) :] if len(path) > 1 else []
-    return [_within(value, names) for value in values]
-
-
-def _within(value: Any, names: Sequence[str]) -> Any:
-    for name in names:
-        value = None if value is None else value[name]
-    return value
 
 
 def _value(value: Any) -> Any:
@@ -90,7 +80,7 @@ def of_files(fragments: Sequence[Any], system: Any, rows: int | None) -> dict[st
     """Of files: the rows, and a digest of their footers in order; paths move."""
     if not fragments:
         return {} if rows is None else {"rows": rows}
-    if not all(hasattr(fragment, "row_groups") for fragment in fragments):
+    if not are_parquet(fragments):
         work = partial(_ends_of, system)
         return {"files": digest_of(side_by_side(work, [one.path for one in fragments], system))}
     groups = [[group.id for group in fragment.row_groups] for fragment in fragments]
@@ -98,8 +88,7 @@ def of_files(fragments: Sequence[Any], system: Any, rows: int | None) -> dict[st
     if [one.metadata.num_row_groups for one in fragments] == list(map(len, groups)):
         return told
     # Some row groups of files.
-    rows = sum(group.num_rows for one in fragments for group in one.row_groups)
-    return {"rows": rows, "footers": digest_of([told["footers"], groups])}
+    return {"rows": sum(map(rows_of, fragments)), "footers": digest_of([told["footers"], groups])}
 
 
 def _ends_of(system: Any, path: str) -> tuple[int, list[bytes]]:

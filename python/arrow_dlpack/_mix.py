@@ -15,7 +15,7 @@ from ._datasets import Dataset
 from ._encode import encoded
 from ._pieces import Piece, len_of, pieces_of
 from ._readers import Made, heads, reader_of, without_views
-from ._schema import Part, Query, Run, common, features_of, fitted
+from ._schema import Part, Query, Run, common, features_of, fitted, with_types
 from ._source import Source, seen_by
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
@@ -343,8 +343,7 @@ class _Opens:
             read = None if query.columns is None else [*query.columns, *self.seen]
             whole = replace(query.uncoded(self.seen), columns=read, where=None)
             data = reader_of(self._opened(whole))
-            fields = [own.with_type(self.seen.get(own.name, own.type)) for own in data.schema]
-            schema = import_module("pyarrow").schema(fields, data.schema.metadata)
+            schema = with_types(data.schema, self.seen)
             batches = (fitted(batch, schema) for batch in data)
             kept = _filters.filtered(Made(schema, batches), query.where, query.columns)
             coded = query.categories.items()

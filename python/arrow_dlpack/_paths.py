@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
+
+from ._parallel import side_by_side
 
 #: Formats of pyarrow.dataset by the ends of names; Parquet where no name tells.
 _FORMATS = {
@@ -64,10 +64,10 @@ def found_files(
 
 def _kinds(places: Sequence[str], system: Any) -> dict[str, str]:
     """Which are files, directories or missing, asked for side by side over a network."""
-    if system is None or len(places) < 2:
-        return {place: _kind(place, system) for place in places}
-    with ThreadPoolExecutor(min(len(places), 32)) as pool:
-        return dict(zip(places, pool.map(lambda place: _kind(place, system), places), strict=True))
+    if system is None:
+        return {place: _kind(place, None) for place in places}
+    kinds = side_by_side(lambda place: _kind(place, system), places, system)
+    return dict(zip(places, kinds, strict=True))
 
 
 def _kind(place: str, system: Any) -> str:
@@ -86,7 +86,7 @@ def _exists(place: str, system: Any) -> bool:
 
 def _shown(names: Iterable[str]) -> list[str]:
     """In their order, but for those that jobs leave beside their files, such as _SUCCESS."""
-    return sorted(name for name in names if not os.path.basename(name).startswith(("_", ".")))
+    return sorted(name for name in names if not _is_hidden(name))
 
 
 def _below(folder: str, system: Any) -> list[str]:
@@ -119,7 +119,7 @@ def _is_told(part: str, told: Sequence[str]) -> bool:
 
 
 def _before_wildcard(pattern: str) -> str:
-    parts = Path(pattern).parts if "\\" in pattern else pattern.split("/")
+    parts = pattern.split("/")
     first = next(at for at, part in enumerate(parts) if has_magic(part))
     return "/".join(parts[:first])
 

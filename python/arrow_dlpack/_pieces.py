@@ -23,9 +23,14 @@ def len_of(piece: Piece) -> int:
     return piece.stop - piece.start
 
 
-def rows_of(piece: Piece) -> int:
-    """Rows of the whole row group."""
-    return sum(group.num_rows for group in piece.group.row_groups)
+def rows_of(fragment: Any) -> int:
+    """Rows of the row groups of a fragment."""
+    return sum(int(group.num_rows) for group in fragment.row_groups)
+
+
+def are_parquet(fragments: Iterable[Any]) -> bool:
+    """Whether all of them have row groups."""
+    return all(hasattr(fragment, "row_groups") for fragment in fragments)
 
 
 def cut(batches: Iterable[Any], cuts: Sequence[tuple[int, int, int]]) -> Iterator[Any]:

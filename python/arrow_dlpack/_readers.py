@@ -171,7 +171,7 @@ def reached(data: Any, columns: Sequence[str] | None, keeps_others: bool = False
 
     def batches() -> Iterator[Any]:
         for batch in reader:
-            columns = [values_at(batch, path) for _, path in found]
+            columns = [_values(batch, path) for _, path in found]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return Made(schema, batches())
@@ -210,7 +210,7 @@ def _width(level: Any) -> int:
     return level.num_fields if hasattr(level, "num_fields") else len(level)
 
 
-def values_at(batch: Any, path: Sequence[int]) -> Any:
+def _values(batch: Any, path: Sequence[int]) -> Any:
     column = batch.column(path[0])
     # Nulls of the struct are nulls of its fields.
     of = import_module("pyarrow.compute").struct_field

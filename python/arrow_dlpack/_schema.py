@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from . import _core
 from ._readers import cast, path_of, reader_of, without_view
-from ._wishes import AsArrow, Cast, Categories, Dense, Pad, Wish
+from ._wishes import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
 from .typing import Dtype
 
 
@@ -44,8 +44,7 @@ class Query:
 
     def fills(self, name: str) -> bool:
         """Whether the column's own wish says what becomes of nulls, and so of a part without it."""
-        wish = self.wishes.get(name)
-        return getattr(wish, "nulls", None) not in (None, "error")
+        return fills_nulls(self.wishes.get(name))
 
     @property
     def categories(self) -> dict[str, Categories]:
@@ -124,7 +123,8 @@ def common(parts: Iterable[Part], query: Query, way: str) -> Any:
     way: how a part gets another type, for errors.
 
     A column has the type of its values in all parts, or else that of its wish, to which `fitted`
-    converts each part. `Categories` have the type that `codes_of` tells, for columns of any type.
+    converts each part. `Categories` may be of any types, of which this has one: `Encoder` makes
+    codes of each.
     """
     pa = import_module("pyarrow")
     distinct: list[Part] = []
@@ -415,12 +415,12 @@ def fitted(batch: Any, schema: Any) -> Any:
 
 def _cast(column: Any, kind: Any) -> Any:
     """The column as this type, which `common` found for it."""
+    if merged(column.type, kind) is not None:
+        return cast(column, kind)
     pa = import_module("pyarrow")
-    if column.type.equals(kind):
-        return column
-    if isinstance(column, pa.ChunkedArray):
-        return pa.chunked_array([_cast(chunk, kind) for chunk in column.chunks], kind)
-    return _converted(column, kind) if merged(column.type, kind) is None else cast(column, kind)
+    if not isinstance(column, pa.ChunkedArray):
+        return _converted(column, kind)
+    return pa.chunked_array([_converted(chunk, kind) for chunk in column.chunks], kind)
 
 
 def _converted(column: Any, kind: Any) -> Any:
@@ -441,12 +441,12 @@ def _converted(column: Any, kind: Any) -> Any:
         return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=column.is_null())
     if not (_is_number(kind) or types.is_boolean(kind)):
         raise ValueError(f"{column.type} is no {kind}")
-    values, valid = _core.to_tensor(column, dtype=str(_core._dtype_name(_name(kind))), nulls="mask")
+    values, valid = _core.to_tensor(column, dtype=_dtype_of(kind), nulls="mask")
     return pa.array(_core.from_dlpack(values, mask=valid)).cast(kind)
 
 
-def _name(kind: Any) -> str:
-    names = {"halffloat": "float16", "float": "float32", "double": "float64"}
+def _dtype_of(kind: Any) -> Dtype:
+    names: dict[str, Dtype] = {"halffloat": "float16", "float": "float32", "double": "float64"}
     return names.get(str(kind), str(kind))
 
 
@@ -474,8 +474,14 @@ def head_of(schema: Any, names: Sequence[str] | None) -> Any:
     return import_module("pyarrow").schema([schema.field(name) for name in known], schema.metadata)
 
 
+def with_types(schema: Any, kinds: Mapping[str, Any]) -> Any:
+    """The schema with other types of some columns."""
+    fields = [own.with_type(kinds.get(own.name, own.type)) for own in schema]
+    return import_module("pyarrow").schema(fields, schema.metadata)
+
+
 def with_wide_codes(schema: Any) -> Any:
-    """The schema with dictionaries whose codes have room for those of later batches."""
+    """The schema with dictionaries whose codes are wide enough for those of later batches."""
     pa = import_module("pyarrow")
     wide = []
     for own in schema:

@@ -22,6 +22,7 @@ from ._schema import (
     is_same,
     merged_of,
     selected,
+    with_types,
     with_wide_codes,
 )
 
@@ -50,9 +51,11 @@ class Source:
         if where is None or self._rows is None or self.once:
             return self._rows if where is None else None
         if self._counted.get(str(where)) is None:
-            runs = self.runs(Query(where=where))
-            self._counted[str(where)] = sum(len(batch) for run in runs for batch in run.open())
+            self._counted[str(where)] = self._count(Query(where=where))
         return self._counted[str(where)]
+
+    def _count(self, query: Query) -> int:
+        return sum(len(batch) for run in self.runs(query) for batch in reader_of(run.open()))
 
     def read(self, query: Query) -> Any:
         """Arrow data with at least these columns, and codes in place of categories."""
@@ -146,7 +149,7 @@ class Stream(Source):
             raise ValueError(
                 "the source has no batches, and so no columns: pass a table without rows"
             )
-        # It is gone, also if nobody reads on.
+        # It is gone from the iterator, even if its rows are not read.
         rows = rows_of_table(first)
         reading.took(1 if rows is None else rows)
         first = reader_of(first)
@@ -196,11 +199,7 @@ class Several(Source):
 
         seen: types of columns that a filter names.
         """
-        pa = import_module("pyarrow")
-        schema = (self._schemas or [])[numbers[0]]
-        if seen:
-            fields = [own.with_type(seen.get(own.name, own.type)) for own in schema]
-            schema = pa.schema(fields, schema.metadata)
+        schema = with_types((self._schemas or [])[numbers[0]], seen)
         own = selected(schema, query.columns)
         columns = query.columns if is_one or query.columns is None else own.names
 

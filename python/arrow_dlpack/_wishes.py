@@ -184,6 +184,11 @@ Columns: TypeAlias = Sequence[str] | Mapping[str, Wish | None]
 Form: TypeAlias = tuple[Any, ...]
 
 
+def fills_nulls(wish: Wish | None) -> bool:
+    """Whether a column's wish says itself what becomes of nulls."""
+    return getattr(wish, "nulls", None) not in (None, "error")
+
+
 @dataclass(frozen=True)
 class Wanted:
     """The columns and labels of a batch, and what each becomes."""
