@@ -240,6 +240,10 @@ class Mixed(Source):
     def identity(self, query: Query) -> dict[str, Any]:
         return {"sources": [part.identity(query) for part in self._parts]}
 
+    def refresh(self) -> None:
+        for part in self._parts:
+            part.refresh()
+
     def explained(self, error: Exception, query: Query) -> Exception:
         told = (part.explained(error, query) for part in self._parts)
         return next((one for one in told if one is not error), error)

@@ -434,6 +434,15 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path):
         parquet(pa.table({"x": [1, 2, 3]}), folder)
 
 
+def test_a_file_of_a_mix_that_was_replaced_is_read_anew(tmp_path):
+    folder = parquet(pa.table({"x": [1, 2, 3]}), tmp_path / "data")
+    loader = Loader(Mix([(folder, 1)]), columns=["x"], framework="numpy", batch_size=9)
+    for values in [1, 2, 3], [0.5, 1.5, 2.5], [7]:
+        parquet(pa.table({"x": values}), folder)
+        (batch,) = loader
+        assert batch["x"].tolist() == values
+
+
 def test_links_to_folders_above_are_followed_once(tmp_path):
     folder = parquet(pa.table({"x": [1]}), tmp_path / "data" / "inner")
     os.symlink(tmp_path / "data", f"{folder}/loop")
