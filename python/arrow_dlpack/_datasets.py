@@ -307,7 +307,7 @@ class Files(Dataset):
 
     def _runs(self, query: Query, fragments: Sequence[Any] | None) -> list[Run]:
         fragments = self.fragments() if fragments is None else fragments
-        schema, own = self._schema(query)
+        schema, own, _ = self._schema(query)
         if not own:
             part = Part(fragments[0].path, schema, schema.names)
             return [Run(part, lambda: self._scan(fragments, schema, query))]
@@ -332,23 +332,19 @@ class Files(Dataset):
             query = replace(query, columns=part.schema.names)
         return Run(part, lambda: self._scan(fragments, mine, query))
 
-    def _parts_of(self, query: Query) -> list[Part]:
-        return [
-            Part(path, selected(schema, query.columns), schema.names)
-            for path, schema in self._schemas
-        ]
-
     def _whole(self, query: Query) -> Any:
-        return common(self._parts_of(query), query, self.way) if self._schema(query)[1] else None
+        return self._schema(query)[2]
 
-    def _schema(self, query: Query) -> tuple[Any, list[str]]:
-        """The columns that are read, and those that each file converts from its own type."""
+    def _schema(self, query: Query) -> tuple[Any, list[str], Any]:
+        """The columns that are read, those that each file converts from its own type, and what
+        they become; None where there are none of these.
+        """
         pa = import_module("pyarrow")
         known = list(self.names() or ())
         for name in query.columns or ():
             self._check_key(name, known)
         if len(self._schemas) == 1:
-            return self._schemas[0][1], []
+            return self._schemas[0][1], [], None
         names = heads(query.columns, lambda: known)
         for path, schema in self._schemas:
             if twice := next((name for name in names or () if schema.names.count(name) > 1), None):
@@ -356,16 +352,22 @@ class Files(Dataset):
                     f'{schema.names.count(twice)} columns of {path} are called "{twice}"'
                 )
         _core._check_names(known, names or [])
-        common(self._parts_of(query), query, self.way)
-        plain = [name for name in known if all(of.names.count(name) < 2 for _, of in self._schemas)]
-        whole = pa.schema([self._field(name)[0] for name in plain], self._schemas[0][1].metadata)
-        named = [] if query.where is None else _filters.named(query.where, whole)
+        parts = [
+            Part(path, selected(schema, query.columns), schema.names)
+            for path, schema in self._schemas
+        ]
+        whole = common(parts, query, self.way)
+        named: list[str] = []
+        if query.where is not None:
+            once = (of for of in known if all(own.names.count(of) < 2 for _, own in self._schemas))
+            named = _filters.named(query.where, pa.schema([self._field(name)[0] for name in once]))
+            check_filter(self._schemas, query, named, self.way)
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
-        own = [name for name in wanted if not self._field(name)[1]]
-        check_filter(self._schemas, query, named, self.way)
-        fields = [self._field(name)[0] for name in wanted]
-        return pa.schema(fields, self._schemas[0][1].metadata), own
+        found = {name: self._field(name) for name in wanted}
+        own = [name for name, (_, is_merged) in found.items() if not is_merged]
+        schema = pa.schema([field for field, _ in found.values()], self._schemas[0][1].metadata)
+        return schema, own, whole if own else None
 
     def _field(self, name: str) -> tuple[Any, bool]:
         """The column as all files have it, and whether there is a type for all of them."""
