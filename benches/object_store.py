@@ -2,7 +2,7 @@
 
 First files in an object store whose every answer comes late, then 10,000 small ones on this
 machine. The contenders take turns, each with a new Loader and a new dataset; the medians are
-printed. The store is moto's, of the group `heavy`, in a process of its own.
+printed. The store is moto's, of the group `heavy`, in another process.
 """
 
 import argparse
@@ -145,7 +145,7 @@ def local(against: str | None, rounds: int) -> None:
         if against is not None:
             contenders["Loader of the other package"] = process("plain", against)
             contenders["shuffled, the other package"] = process("shuffled", against)
-        title = f"{LOCAL_FILES} local files of {LOCAL_EACH} rows, each time in a process of its own"
+        title = f"{LOCAL_FILES} local files of {LOCAL_EACH} rows, each time in a new process"
         show(title, in_turn(contenders, rounds))
 
 

@@ -250,7 +250,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
 
 
 #: Bytes of what may be told, after compression: a state with the names of some 10,000 columns.
-_ROOM = 2**17
+_LIMIT = 2**17
 
 
 class _Notice:
@@ -261,7 +261,7 @@ class _Notice:
     have from their start. They look at it where an epoch begins, except for their first one: they
     started with all that was to be known, and what came since is meant for the next.
 
-    Each process writes to memory of its own, or ranks that are started with one dataset would
+    Each process writes to its own memory, or ranks that are started with one dataset would
     overwrite each other's notices. So what a process is started with has both: the memory of who
     started it, to read if it is a worker, and its own, for workers that it may have.
     """
@@ -290,12 +290,12 @@ class _Notice:
             self._told = {}  # it says which epoch is next
         self._told |= {name: (self._number, what) for name, what in news.items()}
         text = zlib.compress(pickle.dumps(self._told))
-        if len(text) > _ROOM:
+        if len(text) > _LIMIT:
             too_long = {"state": (self._told["state"][0], len(text))}
             text = zlib.compress(pickle.dumps(self._told | too_long))
         # Two places by turns, and the number last: a worker that reads meanwhile gets the old one.
         header, place = self._ours[:24].view(torch.int64), self._number % 2
-        start = 24 + place * _ROOM
+        start = 24 + place * _LIMIT
         self._ours[start : start + len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         header[1 + place] = len(text)
         header[0] = self._number
@@ -312,7 +312,7 @@ class _Notice:
             elif isinstance(what, int):
                 raise ValueError(
                     f"the state has {what} bytes after compression, and persistent workers that "
-                    f"run can be told {_ROOM}: load it before the first epoch of a new DataLoader"
+                    f"run can be told {_LIMIT}: load it before the first epoch of a new DataLoader"
                 )
             else:
                 loader._resume = None
@@ -334,7 +334,7 @@ class _Notice:
 
     def _allocate(self) -> None:
         self._pid = os.getpid()
-        self._ours = torch.zeros(24 + 2 * _ROOM, dtype=torch.uint8, device="cpu")
+        self._ours = torch.zeros(24 + 2 * _LIMIT, dtype=torch.uint8, device="cpu")
         with suppress(RuntimeError):
             self._ours.share_memory_()  # without shared memory there are no workers either
 
@@ -343,7 +343,7 @@ class _Notice:
         number, *sizes = (0, 0, 0) if memory is None else memory[:24].view(torch.int64).tolist()
         if memory is None or number <= self._number:
             return self._number, {}
-        start = 24 + number % 2 * _ROOM
+        start = 24 + number % 2 * _LIMIT
         text = bytes(memory[start : start + sizes[number % 2]].tolist())
         told: dict[str, tuple[int, Any]] = pickle.loads(zlib.decompress(text))
         return number, told
@@ -362,7 +362,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _check_state(loader: Epochs[Any], workers: int) -> None:
-    """That a state which is loaded is one for all of so many workers."""
+    """Refuses a loaded state that is not for all of the workers."""
     for worker in range(workers):
         loader._check_part(Share(*loader._ranks(), worker, workers))
 

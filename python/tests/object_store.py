@@ -159,7 +159,7 @@ def variables(address):
 
 
 def put(system, key, rows, groups=2):
-    """Writes a Parquet file of so many row groups, and returns its path for pyarrow."""
+    """Writes a Parquet file of `groups` row groups, and returns its path for pyarrow."""
     sink = pa.BufferOutputStream()
     pq.write_table(rows, sink, row_group_size=-(-len(rows) // groups))
     path = f"{BUCKET}/{key}"
@@ -169,7 +169,7 @@ def put(system, key, rows, groups=2):
 
 
 def fill(system, rows, files, folder="many"):
-    """Writes the rows in so many files, in their order, and returns the paths."""
+    """Writes the rows in several files, in their order, and returns the paths."""
     system.create_dir(BUCKET)
     each = len(rows) // files
     return [

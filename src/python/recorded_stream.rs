@@ -49,7 +49,7 @@ fn recorded(stream: ArrowArrayStream, reading: Reading) -> ArrowArrayStream {
 
 /// # Safety
 ///
-/// `stream` is one that [`recorded`] made, is not released, and nobody else uses it during `'a`.
+/// `stream` is one that [`recorded`] made, is not released, and is not used elsewhere during `'a`.
 unsafe fn inner<'a>(stream: *mut ArrowArrayStream) -> &'a mut Recorded {
     // SAFETY: the caller's promise; `private_data` is the box of `recorded`, which `release` alone takes back.
     unsafe { &mut *(*stream).private_data.cast::<Recorded>() }

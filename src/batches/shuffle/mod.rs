@@ -84,7 +84,7 @@ impl Pool {
         self.add(rows, count, (left..count).rev().collect())
     }
 
-    /// Leaves out drawn batches, so many at most, and returns how many.
+    /// Leaves out at most this number of drawn batches, and returns how many.
     fn skip(&mut self, batches: usize) -> usize {
         let drawn = self.drawn - self.returned;
         let count = batches.min(drawn.div_ceil(self.size));

@@ -63,7 +63,7 @@ pub(crate) fn resume(
     Ok(Some((positions, read, state)))
 }
 
-/// So many numbers of rows from one on.
+/// The numbers of `count` rows from `start` on.
 fn numbers(start: usize, count: usize) -> Result<Vec<u64>, Error> {
     let overflow = |_| Error::Overflow("number of rows");
     let first = u64::try_from(start).map_err(overflow)?;
