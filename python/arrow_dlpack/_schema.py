@@ -5,7 +5,6 @@ type; numbers widen where no value changes; everything else is an error that nam
 unless the wish of the column settles what it becomes.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -86,14 +85,9 @@ class Run(NamedTuple):
 
 def features_of(schema: Any) -> list[str]:
     """The columns that are read where none are named: all but an index of pandas's."""
-    names = list(schema.names)
-    try:
-        levels = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))["index_columns"]
-        for level in {level for level in levels if isinstance(level, str)} & set(names):
-            del names[len(names) - 1 - names[::-1].index(level)]
-    except (KeyError, TypeError, ValueError):
-        pass
-    return names
+    metadata = (schema.metadata or {}).get(b"pandas", b"")
+    index = _core._index_columns(schema.names, metadata)
+    return [name for at, name in enumerate(schema.names) if at not in index]
 
 
 def is_same(one: Any, other: Any) -> bool:

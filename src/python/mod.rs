@@ -145,6 +145,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batches::_resume_shuffle, module)?)?;
     module.add_function(wrap_pyfunction!(ahead::_stop_batches, module)?)?;
     module.add_function(wrap_pyfunction!(names::_check_names, module)?)?;
+    module.add_function(wrap_pyfunction!(names::_index_columns, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;
     module.add_function(wrap_pyfunction!(functions::_live, module)?)?;

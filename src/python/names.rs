@@ -5,7 +5,7 @@ use std::{collections::HashSet, str};
 use pyo3::{exceptions::PyKeyError, prelude::*};
 
 use super::options::ColumnsArg;
-use crate::{error::Names, names};
+use crate::{error::Names, names, pandas};
 
 /// An error if a name is repeated, for callers that identify columns by name.
 pub(super) fn refuse_twice(wanted: &[String]) -> PyResult<()> {
@@ -25,4 +25,13 @@ pub(super) fn _check_names(names: Vec<String>, wanted: ColumnsArg) -> PyResult<(
     let wanted: Vec<&str> = wanted.0.iter().map(String::as_str).collect();
     names::positions(&among, &wanted).map(drop)?;
     Ok(())
+}
+
+/// Positions of the columns of these names that pandas's metadata marks as an index.
+#[pyfunction]
+#[pyo3(signature = (names, metadata, /))]
+#[expect(clippy::needless_pass_by_value, reason = "arguments")]
+pub(super) fn _index_columns(names: Vec<String>, metadata: &[u8]) -> Vec<usize> {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    str::from_utf8(metadata).map_or_else(|_| Vec::new(), |text| pandas::positions(&names, text))
 }
