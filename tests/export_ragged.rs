@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int8Type, Int32Type};
-use arrow_array::{Array, ArrayRef, DictionaryArray, ListArray, RecordBatch};
+use arrow_array::types::{Float64Type, Int8Type, Int32Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, FixedSizeListArray, ListArray, RecordBatch};
 use arrow_buffer::OffsetBuffer;
-use arrow_dlpack::export::{self, Source};
+use arrow_dlpack::export::{self, PadOptions, Source};
+use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy};
 use arrow_schema::Field;
 
@@ -74,4 +75,25 @@ fn one_row_is_ragged_too_and_a_table_is_not() {
     let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
     let refused = export::ragged(&batch, &ExportOptions::default(), None).unwrap_err();
     assert!(matches!(refused, Error::UnsupportedType { .. }), "{refused}");
+}
+
+#[test]
+fn a_value_that_does_not_fit_is_named_by_its_row() {
+    let rows = [Some(vec![Some(1.0)]), None, Some(vec![]), Some(vec![Some(2.0), Some(1e300)])];
+    let lists = ListArray::from_iter_primitive::<Float64Type, _, _>(rows);
+    let options = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    let masked = options.clone().with_nulls(NullPolicy::Masked);
+    let pad = PadOptions::default();
+    let even = FixedSizeListArray::from_iter_primitive::<Float64Type, _, _>(
+        [Some(vec![Some(1.0), Some(2.0)]), Some(vec![Some(3.0), Some(1e300)])],
+        2,
+    );
+    for (found, expected) in [
+        (export::ragged(&lists, &masked, None).map(drop), 3),
+        (export::padded(&lists, &pad, &masked).map(drop), 3),
+        (export::tensor(&even, &options).map(drop), 1),
+    ] {
+        let Err(Error::ValueDoesNotFit { value, row, .. }) = found else { panic!("{found:?}") };
+        assert_eq!((&*value, row), ("1e300", expected));
+    }
 }

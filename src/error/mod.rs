@@ -400,7 +400,8 @@ pub enum Error {
     /// The legacy ABI has no flag for padded elements, of this type.
     #[error("the legacy ABI has no flag for padded {0} elements: use into_raw")]
     LegacyCannotPad(DLDataType),
-    /// A value changes in the requested dtype. Conversions to integers must be exact.
+    /// A value changes in the requested dtype. Conversions to integers must be exact, and those to floats must not make
+    /// a finite value infinite.
     #[error(
         "value {value} in row {row} does not fit {dtype}: ask for a dtype that holds every value"
     )]
@@ -411,7 +412,7 @@ pub enum Error {
         dtype: DLDataType,
         /// Index of the column, from 0; 0 for a single column.
         column: usize,
-        /// Index of the row, from 0 over all chunks; for rows of several values, index of the value.
+        /// Index of the row, from 0 over all chunks.
         row: usize,
     },
     /// The array is inconsistent, or an arrow-rs kernel refuses it: the problem.
@@ -589,6 +590,14 @@ impl From<Error> for ArrowError {
 }
 
 impl Error {
+    /// The error of a cell that does not fit, with the row of this cell in place of its index.
+    pub(crate) fn in_row(mut self, row_of: impl FnOnce(usize) -> usize) -> Self {
+        if let Self::ValueDoesNotFit { row, .. } = &mut self {
+            *row = row_of(*row);
+        }
+        self
+    }
+
     /// A closure that makes the error for a quantity that overflows.
     pub(crate) fn overflow(quantity: &'static str) -> impl FnOnce() -> Self {
         move || Self::Overflow(quantity)

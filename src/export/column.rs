@@ -55,6 +55,14 @@ impl Axes {
         }
         strides
     }
+
+    /// Values that the first axis has for each row of the source.
+    fn values_in_a_row(self) -> usize {
+        match self {
+            Self::Rows | Self::Row => 1,
+            Self::Lists([_, length]) => usize::try_from(length).unwrap_or(1),
+        }
+    }
 }
 
 impl Column {
@@ -128,6 +136,11 @@ impl Column {
         }
     }
 
+    /// Whether the values become another dtype: only then some may not fit, and only then no memory is taken over.
+    pub(super) fn is_cast(&self) -> bool {
+        self.chunks.iter().any(|chunk| chunk.dtype != self.target.dtype)
+    }
+
     pub(super) fn shape(&self) -> Vec<i64> {
         self.axes.shape(self.chunks[0].shape(self.rows))
     }
@@ -165,7 +178,9 @@ impl Column {
         let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
         let cells = chunks.iter().zip(&validities);
         let cells = memory::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
-        let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref(), target.threads)?;
+        let in_a_row = chunks[0].cells_in_a_row().saturating_mul(axes.values_in_a_row());
+        let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref(), target.threads)
+            .map_err(|error| error.in_row(|cell| cell / in_a_row.max(1)))?;
         ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides)
     }
 }

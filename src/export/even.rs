@@ -96,7 +96,7 @@ impl Even {
         if length_of(&rows, None)?.is_some_and(|length| length != self.length) {
             return Err(Error::offsets_changed());
         }
-        let (values, dictionary) = values.run()?;
+        let (values, dictionary) = values.run().map_err(|error| Lists::in_row(&rows, error))?;
         Ok((frame.run(&values, Lists::lengths(&rows))?, dictionary))
     }
 }

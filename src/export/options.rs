@@ -29,7 +29,7 @@ pub struct ExportOptions {
     /// float.
     pub physical: bool,
     /// The dtype of the result, by default that of the values. Conversions to integers must be exact; conversions to
-    /// floats round, once, to the nearest.
+    /// floats round, once, to the nearest, and a finite value that would become infinite is refused.
     pub dtype: Option<DLDataType>,
     /// Memory order of a table's matrix.
     pub order: Order,

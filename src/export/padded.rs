@@ -231,7 +231,7 @@ impl PreparedPadded {
             return Err(Error::offsets_changed());
         }
         let mask = mask.map(|copy| Lists::mask(&rows, copy)?.run()).transpose()?;
-        let (values, dictionary) = values.run()?;
+        let (values, dictionary) = values.run().map_err(|error| Lists::in_row(&rows, error))?;
         let values = frame.run(&values, Lists::lengths(&rows))?;
         let (count, copied) = (frame.shape[0], DLPackFlags::IS_COPIED);
         let kept = Lists::lengths(&rows).map(|length| length.min(width));

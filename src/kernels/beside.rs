@@ -81,9 +81,9 @@ impl Rows<'_> {
             for start in (0..width).step_by(TILE / size) {
                 let cells = (TILE / size).min(width - start);
                 let read = column.read(cells, &mut self.scratch, size);
-                out.extend_from_slice(
-                    read.map_err(|(misfit, first)| in_row(misfit.at(first, index, dtype), width))?,
-                );
+                out.extend_from_slice(read.map_err(|(misfit, first)| {
+                    misfit.at(first, index, dtype).in_row(|cell| cell / width)
+                })?);
             }
         }
         Ok(())
@@ -99,8 +99,9 @@ impl Rows<'_> {
             let place;
             (place, scratch) = mem::take(&mut scratch).split_at_mut(rows * width * size);
             let read = column.read(rows * width, place, size);
-            let read =
-                read.map_err(|(misfit, first)| in_row(misfit.at(first, index, dtype), width))?;
+            let read = read.map_err(|(misfit, first)| {
+                misfit.at(first, index, dtype).in_row(|cell| cell / width)
+            })?;
             if width != 1 {
                 parts.push((read, width * size));
                 continue;
@@ -121,16 +122,6 @@ impl Rows<'_> {
             }
         }
         Ok(())
-    }
-}
-
-/// The error of a cell, with the number of its row.
-fn in_row(error: Error, width: usize) -> Error {
-    match error {
-        Error::ValueDoesNotFit { value, dtype, column, row } => {
-            Error::ValueDoesNotFit { value, dtype, column, row: row / width }
-        }
-        error => error,
     }
 }
 
@@ -163,8 +154,9 @@ pub(crate) fn one_behind_the_other<'a>(
                 task::check()?;
                 let here = tile.min(rows - start);
                 let read = column.read(here * width, &mut scratch, size);
-                let read =
-                    read.map_err(|(misfit, first)| in_row(misfit.at(first, index, dtype), width))?;
+                let read = read.map_err(|(misfit, first)| {
+                    misfit.at(first, index, dtype).in_row(|cell| cell / width)
+                })?;
                 for cell in 0..width {
                     let to = &mut all[(out + cell * rows + start) * size..][..here * size];
                     let from = read.chunks_exact(size).skip(cell).step_by(width);

@@ -44,8 +44,9 @@ pub(super) fn from_dlpack(
 /// dtype: of the result; by default that of the values. A name, NumPy's code such as "f4", or a dtype of NumPy,
 /// PyTorch, JAX, Arrow, polars or Python (float is "float64"). A table takes the smallest that all its columns go
 /// into, as pyarrow's RecordBatch.to_tensor does: int64 with float64 becomes float64, and is rounded above 2**53.
-/// Floats are rounded to a smaller dtype, and become inf if they are too large for it, as by NumPy's astype; an
-/// integer that does not fit the dtype is an error, and so is a float with a fraction if the dtype is an integer.
+/// Floats are rounded to a smaller dtype. A finite value that would become infinite in it is an error: 65519.9 goes
+/// into float16, 65520 does not. So is an integer that does not fit the dtype, and a float with a fraction if the
+/// dtype is an integer. Infinite values stay.
 /// Decimals become numbers, each the nearest to it, if the dtype is a float, and are refused without one.
 /// nulls: "error"; a number that replaces them, and that the dtype has to hold, whether there are nulls or not;
 /// "nan", for which integers become floats; or "mask" for a pair (values, mask), where the mask is True where a

@@ -139,6 +139,17 @@ impl Lists {
         rows.iter().flat_map(Rows::lengths)
     }
 
+    /// The error of a value that does not fit, with its row.
+    pub(in crate::export) fn in_row(rows: &[Rows], error: Error) -> Error {
+        error.in_row(|value| {
+            let ends = Self::lengths(rows).scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            });
+            ends.take_while(|&end| end <= value).count()
+        })
+    }
+
     /// The validity of the rows.
     pub(in crate::export) fn mask(rows: &[Rows], copy: CopyPolicy) -> Result<Column, Error> {
         let masks = rows.iter().map(|rows| Dense::of_rows(rows.bounds.rows(), rows.nulls.as_ref()));

@@ -97,9 +97,9 @@ impl PreparedRagged {
         };
         let mask = self.mask.map(|copy| Lists::mask(&rows, copy)?.run()).transpose()?;
         let offsets = self.offsets.run(&rows)?;
-        // A copy of values that have no other holder takes them over.
-        drop(rows);
-        let (values, dictionary) = values.run()?;
+        // A copy of values that have no other holder takes them over, unless it casts them.
+        let rows = if values.is_cast() { rows } else { Vec::new() };
+        let (values, dictionary) = values.run().map_err(|error| Lists::in_row(&rows, error))?;
         Ok(Ragged { values, offsets, mask: mask.map(|(mask, _)| mask), dictionary })
     }
 }
