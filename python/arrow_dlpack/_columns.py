@@ -7,6 +7,7 @@ import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.compute as pc  # type: ignore[import-untyped]
 
 from ._core import Tensor, to_tensor
+from ._frameworks import mapped, taker
 
 if TYPE_CHECKING:
     from .udf import Input, TensorUdf
@@ -56,7 +57,7 @@ def result(udf: "TensorUdf", rows: Any, output: Any) -> Any:
     """What the function returns for some rows, as a column, if it is what was declared."""
     arguments = [udf.state.get()] if udf.state else []
     for input in udf.inputs:
-        made = tuple(map(udf.framework, tensors(udf, input, rows)))
+        made = mapped(tensors(udf, input, rows), taker(udf.framework), input.name)
         arguments.append(made if udf.nulls == "mask" else made[0])
     returned = udf.function(*arguments)
     try:

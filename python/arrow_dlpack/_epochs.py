@@ -340,7 +340,7 @@ class Epochs(Generic[Batch_co]):
     def _work(self, framework: Framework | None) -> Callable[[Any], Any] | None:
         """What Python does with each of the engine's batches, if anything."""
         take = None if framework is None else _frameworks.taker(framework)
-        transform = self._transform
+        transform, labels = self._transform, self._settings.wanted.labels
         if take is None and transform is None:
             return None
 
@@ -348,7 +348,7 @@ class Epochs(Generic[Batch_co]):
             who = "framework"
             try:
                 if take is not None:
-                    batch = _frameworks.mapped(batch, take)
+                    batch = _frameworks.taken(batch, take, labels)
                 who = "transform"
                 return batch if transform is None else transform(batch)
             except StopIteration as error:

@@ -1,6 +1,6 @@
 """Results and batches as tensors of a framework."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -11,6 +11,12 @@ Framework: TypeAlias = Literal["torch", "jax", "numpy"] | Callable[[Tensor], Any
 
 #: Where the function is that takes a tensor over.
 _FROM_DLPACK = {"torch": "torch", "jax": "jax.dlpack", "numpy": "numpy"}
+
+#: The frameworks that are called by name.
+NAMES = tuple(_FROM_DLPACK)
+
+#: Dtypes of which JAX makes narrower ones, unless `jax_enable_x64` is set.
+_WIDE = ("int64", "uint64", "float64", "complex128")
 
 
 def check(framework: Framework | None) -> None:
@@ -47,16 +53,72 @@ def taker(framework: Framework) -> Callable[[Tensor], Any]:
     """What makes the framework's tensor of ours."""
     if not isinstance(framework, str):
         return framework
+    if framework == "jax":
+        return to_jax
     return import_module(_FROM_DLPACK[framework]).from_dlpack  # type: ignore[no-any-return]
 
 
-def mapped(batch: Any, take: Callable[[Tensor], Any]) -> Any:
-    """The same structure of other tensors; Arrow arrays stay as they are."""
+def mapped(batch: Any, take: Callable[[Tensor], Any], column: str | None = None) -> Any:
+    """The same structure of other tensors; Arrow arrays stay as they are.
+
+    A plain tuple is a tensor and the mask of its values.
+    """
     if isinstance(batch, Tensor):
-        return take(batch)
+        return to_jax(batch, None, column) if take is to_jax else take(batch)
     if isinstance(batch, dict):
-        return {name: mapped(part, take) for name, part in batch.items()}
+        return {name: mapped(part, take, name) for name, part in batch.items()}
     if not isinstance(batch, tuple):
         return batch
-    parts = [mapped(part, take) for part in batch]
-    return batch._make(parts) if hasattr(batch, "_make") else tuple(parts)
+    if hasattr(batch, "_make"):
+        return batch._make([mapped(part, take, column) for part in batch])
+    if take is to_jax and len(batch) == 2:
+        return to_jax(*batch, column), to_jax(batch[1])
+    return tuple(mapped(part, take, column) for part in batch)
+
+
+def taken(batch: Any, take: Callable[[Tensor], Any], labels: Sequence[str]) -> Any:
+    """`mapped` for a batch of a loop: with labels it is a pair, features and labels."""
+    if not labels:
+        return mapped(batch, take)
+    features, label = batch
+    return mapped(features, take), mapped(label, take, labels[0])
+
+
+def to_jax(tensor: Tensor, mask: Tensor | None = None, column: str | None = None) -> Any:
+    """The `jax.Array` of a tensor, whose values it has: JAX itself wraps what does not fit.
+
+    mask: which values count.
+    """
+    check_jax(tensor, mask, column)
+    return import_module("jax.dlpack").from_dlpack(tensor)
+
+
+def check_jax(tensor: Tensor, mask: Tensor | None = None, column: str | None = None) -> None:
+    """An error if JAX would make other values of some: wrapped integers, or infinity."""
+    if tensor.dtype not in _WIDE:
+        return
+    narrow = import_module("jax").dtypes.canonicalize_dtype(tensor.dtype)
+    if narrow == tensor.dtype:
+        return
+    np = import_module("numpy")
+    values = np.asarray(tensor)
+    if narrow.kind in "iu":
+        ends = np.iinfo(narrow)
+        if values.size == 0 or (ends.min <= values.min() and values.max() <= ends.max):
+            return
+        wrong = (values < ends.min) | (values > ends.max)
+    else:
+        with np.errstate(over="ignore"):
+            wrong = np.isinf(values.astype(narrow)) & ~np.isinf(values)
+    if mask is not None:
+        valid = np.asarray(mask)
+        wrong = wrong & valid.reshape(valid.shape + (1,) * (values.ndim - valid.ndim))
+    if not wrong.any():
+        return
+    at = np.unravel_index(wrong.argmax(), wrong.shape)
+    where = "" if column is None else f'column "{column}": '
+    row = f" in row {at[0]}" if at else ""
+    raise ValueError(
+        f"{where}value {values[at]}{row} does not fit {narrow}, which JAX makes of "
+        f'{tensor.dtype}: jax.config.update("jax_enable_x64", True) lets it keep them'
+    )

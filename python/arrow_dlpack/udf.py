@@ -17,23 +17,19 @@
 
 # ruff: noqa: PLC0415 (only queries need pyarrow and the engines)
 
-import importlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, final
 
-from ._core import Tensor, _dtype_name
+from . import _frameworks
+from ._core import _dtype_name
+from ._frameworks import Framework
 from .typing import Dtype, Nulls
 
 __all__ = ["Framework", "Input", "Output", "TensorUdf", "tensor_udf"]
 
-#: What makes the tensors that a function gets: one of these, or any ``from_dlpack``.
-Framework: TypeAlias = Literal["numpy", "torch", "jax"] | Callable[[Tensor], Any]
-
 #: What becomes of rows with nulls: they do not reach the function, or as in `to_tensor`.
 RowNulls: TypeAlias = Nulls | Literal["propagate", "mask"]
-
-_MODULES = {"numpy": "numpy", "torch": "torch", "jax": "jax.numpy"}
 
 #: The elements that columns have, and what DuckDB calls them.
 _DUCKDB = {
@@ -202,7 +198,10 @@ class TensorUdf:
         where = f"{name}: its output"
         dtype, shape = _element(output.dtype, where), _extents(output.shape, where)
         self.output = output._replace(dtype=dtype, shape=shape)
-        self.framework = _from_dlpack(framework, name)
+        if not callable(framework) and framework not in _frameworks.NAMES:
+            known = ", ".join(_frameworks.NAMES)
+            raise ValueError(f"{name}: no framework {framework!r}, but {known}, or any from_dlpack")
+        self.framework = framework
         self.nulls = nulls
         self.state = _Once(state) if state else None
         self.batch_rows = batch_rows
@@ -275,15 +274,6 @@ class TensorUdf:
             null_handling="special",
             side_effects=self.volatile,
         )
-
-
-def _from_dlpack(framework: Framework, where: str) -> Callable[[Tensor], Any]:
-    if callable(framework):
-        return framework
-    if framework not in _MODULES:
-        known = ", ".join(_MODULES)
-        raise ValueError(f"{where}: no framework {framework!r}, but {known}, or any from_dlpack")
-    return lambda tensor: importlib.import_module(_MODULES[framework]).from_dlpack(tensor)
 
 
 class _Once:

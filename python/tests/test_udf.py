@@ -487,7 +487,7 @@ def test_a_function_in_expressions_of_datafusion():
         (lambda: summing(X, output=Output("int3")), "total: its output: columns have elements of"),
         (
             lambda: summing(X, framework="pandas"),
-            "total: no framework 'pandas', but numpy, torch, jax",
+            "total: no framework 'pandas', but torch, jax, numpy",
         ),
     ],
 )

@@ -36,6 +36,6 @@ impl<'py> Taker<'py> {
     }
 }
 
-fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+pub(super) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "arrow_dlpack._frameworks"))
 }

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyBufferError, PyImportError, PyValueError};
 use pyo3::types::{PyMemoryView, PyString};
 use pyo3::{intern, prelude::*};
 
-use super::{error::unsupported, run::unlocked, tensor::PyTensor};
+use super::{error::unsupported, framework, run::unlocked, tensor::PyTensor};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::{Error, ManagedTensor, kernels, layout};
 
@@ -118,6 +118,7 @@ pub(super) fn jax_array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'p
     if !tensor.get().tensor.device().is_host_readable() {
         return jax.call_method1("from_dlpack", (tensor,));
     }
+    framework::module(tensor.py())?.call_method1("check_jax", (tensor,))?;
     jax.call_method1("asarray", (array(tensor, false, None, None)?,))
 }
 
