@@ -167,6 +167,7 @@ fn memory_may_run_along_any_axis_for_any_length() {
         (vec![19, 300], vec![1, 19]),
         (vec![300, 19], vec![1, 300]),
         (vec![2, 300], vec![1, 2]),
+        (vec![2, 7, 130], vec![910, 1, 7]),
         (vec![19, 300], vec![1, 23]),
         (vec![19, 300], vec![1, -19]),
         (vec![19, 300], vec![1, 0]),
