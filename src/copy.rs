@@ -43,6 +43,10 @@ pub enum CopyReason {
         /// Its row-major stride.
         expected: i64,
     },
+    /// The axes of each row are contiguous, but in another order than row-major. A type with a permutation, as
+    /// [`Representation::Permuted`](crate::Representation::Permuted) makes one, would keep that order.
+    #[error("the axes of its rows lie in another order than row-major")]
+    Permuted,
     /// The address is not aligned as Arrow needs.
     #[error("the data is not aligned to {align} bytes")]
     Misaligned {

@@ -396,6 +396,7 @@ fn tensor_to_arrow() {
             "bool8" => Representation::Bool8,
             "opaque" => Representation::Opaque,
             "fixed_size_list" => Representation::FixedSizeList,
+            "permuted" => Representation::Permuted,
             // Names are Python's.
             _ => continue,
         };

@@ -388,6 +388,7 @@ fn representations(field: Option<&FieldRef>) -> Vec<Representation> {
         Representation::Bool8,
         Representation::Opaque,
         Representation::FixedSizeList,
+        Representation::Permuted,
     ];
     all.extend(field.cloned().map(Representation::Field));
     all

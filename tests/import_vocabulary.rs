@@ -158,7 +158,8 @@ fn plain(dtype: DLDataType, elements: &[u8]) -> Vec<u8> {
 }
 
 fn representations(dtype: DLDataType) -> Vec<Representation> {
-    let mut all = vec![Representation::Canonical, Representation::FixedSizeList];
+    let mut all =
+        vec![Representation::Canonical, Representation::Permuted, Representation::FixedSizeList];
     match (dtype.code.0, dtype.bits) {
         (6, _) => all.push(Representation::Bool8),
         (0..=2, 8..) => {}
@@ -247,6 +248,7 @@ fn every_element_is_where_it_was_and_the_plan_is_kept() {
 
 #[test]
 fn what_can_stay_where_it_is_does() {
+    let permuted = ImportOptions::default().with_representation(Representation::Permuted);
     let f4 = DLDataType::FLOAT32;
     for (shape, strides, permutation) in [
         (vec![], vec![], None),
@@ -259,12 +261,25 @@ fn what_can_stay_where_it_is_does() {
         (vec![2, 1, 1, 4], vec![4, -1, i64::MIN, 1], None),
     ] {
         let producer = Producer::bytes(f4, &[7; 48 * 4], &shape, &strides);
-        let (found, field) = imported(&producer, &ImportOptions::default());
-        let (tensor, watch) = producer.tensor(Abi::Versioned);
-        let plan = import::explain(&tensor.unwrap(), &ImportOptions::default()).unwrap();
-        assert!(plan.is_zero_copy(), "{shape:?} {strides:?}: {plan}");
-        watch.released_once();
+        let plan = |options| {
+            let (tensor, watch) = producer.clone().tensor(Abi::Versioned);
+            let plan = import::explain(&tensor.unwrap(), options).unwrap();
+            watch.released_once();
+            plan
+        };
+        let (found, field) = imported(&producer, &permuted);
+        assert!(plan(&permuted).is_zero_copy(), "{shape:?} {strides:?}");
         assert_eq!(found.shape.len(), shape.len().max(1));
+
+        // Without the wish the type has no permutation, and the values are the same.
+        let natural = ImportOptions::default();
+        let (copied, plain) = imported(&producer, &natural);
+        assert_eq!((&copied.shape, &copied.bytes), (&found.shape, &found.bytes));
+        assert!(!plain.extension_type_metadata().unwrap_or("").contains("perm"));
+        let reasons: Vec<CopyReason> =
+            plan(&natural).steps.into_iter().flat_map(|step| step.reasons).collect();
+        let copies = permutation.map(|_| CopyReason::Permuted);
+        assert_eq!(reasons, copies.into_iter().collect::<Vec<_>>());
         match permutation {
             Some(axes) => {
                 let metadata = field.extension_type_metadata().unwrap();
@@ -272,6 +287,39 @@ fn what_can_stay_where_it_is_does() {
             }
             None => assert!(!field.extension_type_metadata().unwrap_or("").contains("perm")),
         }
+    }
+}
+
+#[test]
+fn a_forbidden_copy_of_permuted_rows_names_the_representation_that_shares_them() {
+    let never = ImportOptions::default().with_copy(CopyPolicy::Never);
+    for (dtype, representation) in [
+        (DLDataType::FLOAT32, Representation::Canonical),
+        (dtype(5, 64, 1), Representation::Canonical),
+        (DLDataType::BOOL, Representation::Bool8),
+        (dtype(4, 16, 1), Representation::Opaque),
+    ] {
+        let images = Producer::bytes(dtype, &[1; 24 * 8], &[2, 3, 4], &[12, 1, 3]);
+        let options = never.clone().with_representation(representation);
+        let forbidden = |error: &Error| {
+            assert!(
+                matches!(error, Error::CopyForbidden { reason: CopyReason::Permuted, .. }),
+                "{error}"
+            );
+            assert!(error.to_string().ends_with(
+                "; Representation::Permuted, or a field with a permutation, keeps that order"
+            ));
+        };
+        let (tensor, watch) = images.clone().tensor(Abi::Versioned);
+        forbidden(&from_dlpack(tensor.unwrap(), &options).unwrap_err());
+        watch.released_once();
+        let (tensor, watch) = images.tensor(Abi::Versioned);
+        let columns = vec![("image".to_owned(), tensor.unwrap())];
+        match import::record_batch(columns, &options).unwrap_err() {
+            Error::Column { error, .. } => forbidden(&error),
+            other => panic!("{other}"),
+        }
+        watch.released_once();
     }
 }
 

@@ -181,6 +181,9 @@ impl Output {
 
     /// Sets the Arrow type of the result. By default it is a plain number for an empty shape, and otherwise an
     /// `arrow.fixed_shape_tensor`, with the extension's metadata on the column.
+    ///
+    /// The type is decided before there is a result, so it is row-major, and results in another order are copied, with
+    /// [`Representation::Permuted`] too. A field with a permutation, as [`Representation::Field`], keeps its own order.
     pub fn representation(mut self, representation: Representation) -> Self {
         self.representation = representation;
         self

@@ -705,6 +705,7 @@ impl<'py> Session<'py> {
                     "'float32'",
                     "'bool'",
                     "'fixed_shape_tensor'",
+                    "'permuted'",
                 ])?,
             },
         };

@@ -309,7 +309,8 @@ fn leaf(data: &arrow_data::ArrayData) -> usize {
 /// One that might do, and some that never will.
 fn representation(u: &mut Unstructured<'_>, tensor: &ManagedTensor) -> Result<Representation> {
     Ok(match u.int_in_range(0..=9)? {
-        0..=3 => Representation::Canonical,
+        0..=2 => Representation::Canonical,
+        3 => Representation::Permuted,
         4 => Representation::Bool8,
         5 => Representation::Opaque,
         6 => Representation::FixedSizeList,

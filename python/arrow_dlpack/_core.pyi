@@ -107,13 +107,15 @@ class Array:
         buffer if not. The producer of a tensor on another device is asked to copy it to the CPU. The producer
         can still write to shared memory; copy=True prevents that.
 
-        A tensor of more than one axis becomes arrow.fixed_shape_tensor, with each row as a value.
+        A tensor of more than one axis becomes arrow.fixed_shape_tensor, row-major, with each row as a value. Rows whose
+        axes lie in another order in memory, such as those of channels-last images, are copied.
 
         device: "cpu" or the standard's (1, 0), which is what None means too: an Arrow array is on the CPU.
         copy: False to fail rather than copy, True to copy always.
         type: which of the Arrow types that can hold the tensor. "bool8" keeps booleans in a byte each,
         zero-copy; "opaque" keeps bfloat16, the floats of 8 bits and less, complex numbers and integers of
-        under 8 bits as they are; "fixed_size_list" makes plain lists of more axes. Any Arrow type or field
+        under 8 bits as they are; "fixed_size_list" makes plain lists of more axes; "permuted" shares rows whose axes lie
+        in another order, by a permutation in the type, which other readers ignore or get wrong. Any Arrow type or field
         that holds the same bytes is taken too, such as the field of the array that the tensor came from.
         mask: a tensor of booleans, False where a value is null, as nulls="mask" gives them: one for each row,
         or one for each element, for nulls within the rows. It is copied, to bits. An Arrow array of booleans works
@@ -382,7 +384,7 @@ def from_ragged(
     """Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
 
     type: an Arrow type of the rows, such as pa.list_(pa.int64()), or pa.string() for values of uint8. Or "bool8",
-    "opaque" or "fixed_size_list", as in Array.from_dlpack, for the items of the lists. None for lists of what
+    "opaque", "fixed_size_list" or "permuted", as in Array.from_dlpack, for the items of the lists. None for lists of what
     Array.from_dlpack makes of the values.
     copy: as in Array.from_dlpack. Offsets and texts are copied and then checked, because the producer could
     change them after the check; they are not copied if the producer flags them as a copy.

@@ -135,6 +135,8 @@ Device: TypeAlias = str | tuple[int, int] | TorchDevice | JaxDevice
 
 #: Which of the Arrow types that can hold a tensor it becomes: a name, or any Arrow type or field.
 ArrowType: TypeAlias = (
-    Literal["bool", "bool8", "float32", "opaque", "fixed_size_list", "fixed_shape_tensor"]
+    Literal[
+        "bool", "bool8", "float32", "opaque", "fixed_size_list", "fixed_shape_tensor", "permuted"
+    ]
     | SupportsArrowSchema
 )

@@ -136,20 +136,24 @@ def boolean_cases() -> list[dict]:
 
 def shape_cases() -> list[dict]:
     cube, permuted = (2, 3, 4), tensor([4, 3], permutation=[1, 0])
-    swapped = {"strides": (12, 1, 3), "count": 24, "physical": (0, 2, 1)}
+    swapped = {"strides": (12, 1, 3), "count": 24}
+    channels_last = {"strides": (12, 1, 4, 2), "count": 24}
     return [
         back("float32", (2, 3), tensor([3]), copied=0),
         back("float32", cube, tensor([3, 4]), copied=0),
-        back("float32", cube, permuted, copied=0, **swapped),
+        back("float32", cube, tensor([3, 4]), copied=96, **swapped),
+        back("float32", cube, permuted, copied=0, physical=(0, 2, 1), type="permuted", **swapped),
+        back("int16", (2, 2, 3, 2), tensor([2, 3, 2], pa.int16()), copied=48, **channels_last),
         back(
             "int16",
             (2, 2, 3, 2),
             tensor([3, 2, 2], pa.int16(), permutation=[2, 0, 1]),
             copied=0,
-            strides=(12, 1, 4, 2),
-            count=24,
             physical=(0, 2, 3, 1),
+            type="permuted",
+            **channels_last,
         ),
+        refused("float32", "buffer", "another order", (2, 2, 2), (4, 1, 2), copy=False),
         back("float32", (0, 3), tensor([3]), copied=0),
         back("float32", (2, 0), tensor([0]), copied=0),
         # Rows that do not lie one behind the other.

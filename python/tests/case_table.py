@@ -80,6 +80,7 @@ TENSORS = [
     ("integers, float16, float32, float64", NUMBERS, 1, True),
     ("the same strided, reversed or broadcast", NUMBERS, 1, False),
     ("of more axes", NUMBERS, 2, True),
+    ("of more axes in another order in memory", NUMBERS, 2, False),
     ("bool", ["bool"], 1, True),
     ("bfloat16, float8, float6, float4", FLOATS_BELOW, 1, True),
     ("int4, uint4, int2, uint2", INTS_BELOW, 1, True),

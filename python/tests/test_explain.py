@@ -163,7 +163,14 @@ IMPORTS = {
     "a number": case(lambda: np.array(1.5)),
     "axes": case(lambda: np.zeros((3, 4, 5))),
     "axes as lists": case(lambda: np.zeros((3, 4, 5)), type="fixed_size_list"),
-    "axes in another order": case(lambda: np.zeros((3, 4, 5)).transpose(0, 2, 1)),
+    "axes in another order": case(
+        lambda: np.zeros((3, 4, 5)).transpose(0, 2, 1),
+        "the axes of its rows lie in another order than row-major",
+    ),
+    "axes in another order that the type has": case(
+        lambda: np.zeros((3, 4, 5)).transpose(0, 2, 1), type="permuted"
+    ),
+    "no axes to permute": case(lambda: np.arange(3), type="permuted"),
     "axes in another order as lists": case(
         lambda: np.zeros((3, 4, 5)).transpose(0, 2, 1),
         "stride of axis 2 is 5 elements where contiguous data has 1",

@@ -36,6 +36,7 @@ TAKERS = {
     "without a copy": lambda x: from_dlpack(x, copy=False),
     "on the CPU": lambda x: from_dlpack(x, device="cpu"),
     "as lists": lambda x: from_dlpack(x, type="fixed_size_list"),
+    "as permuted": lambda x: from_dlpack(x, type="permuted"),
     "as opaque": lambda x: from_dlpack(x, type="opaque"),
     "explain": explain,
     "asdlpack": asdlpack,

@@ -59,10 +59,14 @@ def test_rows_of_more_axes_are_null_or_their_items():
 
 
 def test_a_mask_goes_the_way_of_a_permutation():
-    """The rows' axes stay where they are in memory, and the mask's follow them."""
+    """Its axes follow those of the rows, which stay where they are. A copy's are in order."""
     values = np.arange(12).reshape(2, 2, 3).transpose(0, 2, 1)
     mask = values % 5 != 0
-    array = pa.array(from_dlpack(values, mask=mask))
+    plain = pa.array(from_dlpack(values, mask=mask))
+    assert plain.type == pa.fixed_shape_tensor(pa.int64(), [3, 2])
+    rows = [[None, 3, 1, 4, 2, None], [6, 9, 7, None, 8, 11]]
+    assert plain.storage.to_pylist() == rows
+    array = pa.array(from_dlpack(values, mask=mask, type="permuted"))
     assert array.type.permutation == [1, 0]
     assert array.storage.to_pylist() == [
         [None, 1, 2, 3, 4, None],

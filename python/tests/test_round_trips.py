@@ -179,13 +179,14 @@ def expected_back(array):
 @example(np.zeros((0, 3)))
 @example(np.broadcast_to(np.float32(1), (3, 2)))
 def test_tensors_return_with_their_shape_and_values(array):
-    dense = is_dense(array)
+    contiguous = array.flags.c_contiguous
     plan = explain(array)
-    assert plan.zero_copy == (array.size == 0 or (dense and array.dtype.kind != "b"))
+    assert plan.zero_copy == (array.size == 0 or (contiguous and array.dtype.kind != "b"))
     nbytes = -(-array.size // 8) if array.dtype.kind == "b" else array.nbytes
     assert plan.bytes_copied == (0 if plan.zero_copy else nbytes)
 
     arrow = from_dlpack(array)
+    assert not getattr(pa.array(arrow).type, "permutation", None)
     back = np.from_dlpack(to_tensor(arrow))
     expected = expected_back(array)
     assert (back.shape, back.dtype) == (expected.shape, expected.dtype)
@@ -208,7 +209,7 @@ def test_tensors_return_with_their_shape_and_values(array):
 
 
 @settings(max_examples=200)
-@given(numpy_arrays(), st.sampled_from(["bool8", "opaque", "fixed_size_list"]))
+@given(numpy_arrays(), st.sampled_from(["bool8", "opaque", "fixed_size_list", "permuted"]))
 def test_tensors_return_from_whatever_represents_them(array, representation):
     kind = array.dtype.kind
     if (representation == "bool8" and kind != "b") or (representation == "opaque" and kind != "c"):
@@ -218,10 +219,8 @@ def test_tensors_return_from_whatever_represents_them(array, representation):
     plan = explain(array, type=representation)
     arrow = from_dlpack(array, type=representation)
     pa.array(arrow).validate(full=True)
-    # Plain lists have their axes in order.
-    contiguous = (
-        array.flags.c_contiguous if representation == "fixed_size_list" else is_dense(array)
-    )
+    # All other types have their axes in order.
+    contiguous = is_dense(array) if representation == "permuted" else array.flags.c_contiguous
     keeps = contiguous and not (kind == "b" and representation != "bool8")
     assert plan.zero_copy == (array.size == 0 or keeps)
     assert plan.bytes_copied in ({0} if plan.zero_copy else {array.nbytes, -(-array.size // 8)})
@@ -240,9 +239,13 @@ def test_axes_in_any_order_stay_where_they_are_if_rows_do(dtype, order, seed):
     memory = np.arange(math.prod(shape)).astype(dtype).reshape([shape[axis] for axis in order])
     array = memory.transpose(np.argsort(order))
     first = next(axis for axis in order if shape[axis] > 1)
-    assert explain(array).zero_copy == (shape[0] == 1 or first == 0)
-    back = np.from_dlpack(to_tensor(from_dlpack(array)))
+    assert explain(array, type="permuted").zero_copy == (shape[0] == 1 or first == 0)
+    column = pa.array(from_dlpack(array, type="permuted"))
+    back = np.from_dlpack(to_tensor(column))
     np.testing.assert_array_equal(back, array)
+    # The type itself may be asked for too.
+    again = pa.array(from_dlpack(back, type=column.type, copy=False))
+    assert again.equals(column)
 
 
 def test_every_dtype_takes_every_row_count_without_memory():

@@ -72,6 +72,7 @@ def test_a_row_is_the_tensor_less_its_first_axis():
         from_dlpack(images),
         from_dlpack(images, type="fixed_size_list"),
         from_dlpack(images.transpose(0, 2, 1)),
+        from_dlpack(images.transpose(0, 2, 1), type="permuted"),
         Array(pa.array(from_dlpack(images))[1:]),
     ):
         whole = np.from_dlpack(to_tensor(source))

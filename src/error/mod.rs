@@ -382,7 +382,13 @@ pub enum Error {
         device: DLDevice,
     },
     /// A copy is needed, and was forbidden.
-    #[error("copying was forbidden, but {reason}: {} would have to be copied", Count(*nbytes, "byte"))]
+    #[error(
+        "copying was forbidden, but {reason}: {} would have to be copied{}",
+        Count(*nbytes, "byte"),
+        if *reason == CopyReason::Permuted {
+            "; Representation::Permuted, or a field with a permutation, keeps that order"
+        } else { "" }
+    )]
     CopyForbidden {
         /// Why the copy is needed.
         reason: CopyReason,

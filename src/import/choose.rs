@@ -16,6 +16,8 @@ pub(super) struct Choice {
     pub(super) field_layout: FieldLayout,
     /// The conversion of the tensor's elements to the stored ones, if there is one.
     pub(super) conversion: Option<Conversion>,
+    /// Whether the rows would be shared if the field had another permutation, which nobody asked for.
+    pub(super) is_permuted: bool,
 }
 
 /// The requested field, or else a nameless nullable one.
@@ -27,7 +29,7 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
         };
         let (field_layout, field) = (FieldLayout::of(field)?, Arc::clone(field));
         let conversion = Conversion::between(form.dtype, &field_layout).filter(|_| is_possible);
-        return Ok(Choice { field, field_layout, conversion });
+        return Ok(Choice { field, field_layout, conversion, is_permuted: false });
     }
     let (item, extension, is_pair) = item(form.dtype, representation)?;
     let element = match item.data_type() {
@@ -41,6 +43,7 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
     let mut extents = form.row_shape().to_vec();
     extents.extend(is_pair.then_some(2));
 
+    let mut is_permuted = false;
     let flat = form.shape.len() < 2 || *representation == Representation::FixedSizeList;
     if flat && extents.len() >= possible::MAX_DEPTH {
         return Err(possible::TOO_DEEP);
@@ -50,7 +53,11 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
         field_layout.extents.clone_from(&extents);
         extents.iter().rev().try_fold(item, |item, &extent| list(item, &[extent]))?
     } else {
-        let permutation = permutation(form, conversion, is_pair);
+        let mut permutation = permutation(form, conversion, is_pair);
+        if *representation != Representation::Permuted {
+            // Many readers ignore a permutation or read it wrongly, so a type has one only on request.
+            is_permuted = permutation.take().is_some();
+        }
         let dimensions = Dimensions { permutation, names: None };
         let list = list(item, &extents)?;
         // `arrow.fixed_shape_tensor` stores the extents in memory order.
@@ -62,7 +69,7 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
         let shape = field_layout.extents.clone();
         Extension::FixedShapeTensor { shape, dimensions }.annotate(list)
     };
-    Ok(Choice { field: Arc::new(field), field_layout, conversion })
+    Ok(Choice { field: Arc::new(field), field_layout, conversion, is_permuted })
 }
 
 /// The nameless field of one element; its extension type; and whether it stores two values for each element.

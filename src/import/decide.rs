@@ -21,6 +21,8 @@ pub(super) struct Fit {
     conversion: Conversion,
     /// The permutation of the tensor's axes to the memory order of the array; `None` if they are in that order.
     axes: Option<Vec<usize>>,
+    /// Whether a permutation in the field's type, which nobody asked for, would take the place of a copy.
+    is_permuted: bool,
     align: usize,
 }
 
@@ -32,7 +34,7 @@ impl Fit {
     /// `CannotBecome`, `TooDeep`, `MalformedExtension`; `Overflow` if there are more values of size 0 than `usize`
     /// can count.
     pub(super) fn new(form: &Form<'_>, choice: Choice) -> Result<(Self, FieldRef), Error> {
-        let Choice { field, field_layout, conversion } = choice;
+        let Choice { field, field_layout, conversion, is_permuted } = choice;
         let Some(conversion) = conversion else {
             // Errors that no option can avoid come first.
             natural(form.dtype)?;
@@ -61,7 +63,7 @@ impl Fit {
             }
             axes
         });
-        Ok((Self { conversion, axes, align: alignment(&element) }, field))
+        Ok((Self { conversion, axes, is_permuted, align: alignment(&element) }, field))
     }
 
     /// Plans the copy that makes the rows of `form` contiguous; `size` is the number of elements.
@@ -89,6 +91,9 @@ impl Fit {
 
     /// Why the elements are not contiguous in the memory order of the array.
     fn obstacle(&self, form: &Form<'_>) -> Option<CopyReason> {
+        if self.is_permuted {
+            return Some(CopyReason::Permuted);
+        }
         let Some(axes) = &self.axes else {
             return layout::row_major_obstacle(form.shape, &form.strides);
         };

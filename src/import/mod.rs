@@ -39,8 +39,8 @@ pub use table::{columns, record_batch};
 /// nameless).
 ///
 /// A 0-D tensor becomes an array of one value, a 1-D tensor a plain array, and a tensor of more axes an
-/// `arrow.fixed_shape_tensor`, with its rows along the first axis. If a permutation of the axes of a row makes it
-/// contiguous, the field has that permutation, and the memory is shared.
+/// `arrow.fixed_shape_tensor`, row-major, with its rows along the first axis. Rows whose axes lie in another order in
+/// memory, such as those of channels-last images, are copied; [`Representation::Permuted`] shares them.
 ///
 /// The array takes over memory that the CPU can read and that is aligned, with contiguous rows: the deleter runs when
 /// the last slice of the array is dropped. Otherwise the values are copied, and the deleter runs at once. Elements

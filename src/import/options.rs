@@ -48,6 +48,10 @@ pub enum Representation {
     /// Dtypes without an Arrow type as `arrow.opaque`, with the same bytes: bfloat16, floats of 8, 6 and 4 bits,
     /// integers of under 8 bits, complex numbers.
     Opaque,
+    /// As [`Self::Canonical`], except for rows whose axes lie in another order in memory than row-major, such as those of
+    /// channels-last images: the type of their `arrow.fixed_shape_tensor` gets the `permutation` that lets the memory be
+    /// shared. Many readers ignore a permutation, or read it wrongly.
+    Permuted,
     /// Axes after the first as nested fixed-size lists, row-major, rather than as `arrow.fixed_shape_tensor`.
     FixedSizeList,
     /// Exactly this field, with its name, nullability and metadata. Its storage must hold the bytes of the tensor, or

@@ -101,7 +101,7 @@ fn column_of(
 /// Lists, texts or binaries from two tensors: row i is values[offsets[i]:offsets[i + 1]].
 ///
 /// type: an Arrow type of the rows, such as pa.list_(pa.int64()), or pa.string() for values of uint8. Or "bool8",
-/// "opaque" or "fixed_size_list", as in Array.from_dlpack, for the items of the lists. None for lists of what
+/// "opaque", "fixed_size_list" or "permuted", as in Array.from_dlpack, for the items of the lists. None for lists of what
 /// Array.from_dlpack makes of the values.
 /// copy: as in Array.from_dlpack. Offsets and texts are copied and then checked, because the producer could
 /// change them after the check; they are not copied if the producer flags them as a copy.

@@ -58,7 +58,7 @@ fn raised(error: &ReaderError) -> PyErr {
 }
 
 /// Hints of Rust's errors, and the hints that replace them in Python.
-const WAYS_OUT: [(&str, &str); 17] = [
+const WAYS_OUT: [(&str, &str); 18] = [
     (
         "choose a fill value, NaN or a mask by ExportOptions::with_nulls",
         "pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged",
@@ -66,6 +66,10 @@ const WAYS_OUT: [(&str, &str); 17] = [
     (
         "choose a fill value or NaN by ExportOptions::with_nulls (a mask is of the rows)",
         "pass a fill value or \"nan\" as nulls= (\"mask\" is of the rows)",
+    ),
+    (
+        "Representation::Permuted, or a field with a permutation, keeps that order",
+        "type=\"permuted\", or a fixed_shape_tensor type with a permutation, keeps that order",
     ),
     ("use ExportOptions::with_physical for its", "pass physical=True to to_tensor for its"),
     (

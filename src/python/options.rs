@@ -134,12 +134,13 @@ impl<'py> FromPyObject<'_, 'py> for TypeArg {
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let must = "type must be \"bool\", \"bool8\", \"float32\", \"opaque\", \"fixed_size_list\", \
-                    \"fixed_shape_tensor\", or an Arrow type or field";
+                    \"fixed_shape_tensor\", \"permuted\", or an Arrow type or field";
         if let Ok(name) = object.extract::<&str>() {
             let (representation, expected) = match name {
                 "bool8" => (Representation::Bool8, None),
                 "opaque" => (Representation::Opaque, None),
                 "fixed_size_list" => (Representation::FixedSizeList, None),
+                "permuted" => (Representation::Permuted, None),
                 "bool" => (Representation::Canonical, Some("bool")),
                 "float32" => (Representation::Canonical, Some("float32")),
                 "fixed_shape_tensor" => (Representation::Canonical, Some("fixed_shape_tensor")),
