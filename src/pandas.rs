@@ -39,15 +39,17 @@ pub fn index_columns(schema: &Schema) -> Vec<usize> {
     positions(&names, metadata)
 }
 
-/// Positions of the index among columns of these names: of equal names the last one, because the index comes last.
+/// Positions of the index among columns of these names: of equal names the last ones, because the index comes last.
+/// Levels may have one name: those that pandas calls 1 and 2 are both called "1" by pyarrow.
 pub(crate) fn positions(names: &[&str], metadata: &str) -> Vec<usize> {
     // A range index is not a column; the metadata describes it by an object.
     let levels = levels(metadata).unwrap_or_default();
-    let levels = levels.iter().filter_map(Value::as_str);
-    let mut found: Vec<usize> =
-        levels.filter_map(|level| names.iter().rposition(|&name| name == level)).collect();
+    let mut found: Vec<usize> = Vec::new();
+    for level in levels.iter().filter_map(Value::as_str) {
+        let is_next = |at: &usize| names[*at] == level && !found.contains(at);
+        found.extend((0..names.len()).rev().find(is_next));
+    }
     found.sort_unstable();
-    found.dedup();
     found
 }
 
@@ -71,6 +73,7 @@ mod tests {
             (r#"["b"]"#, &[2]),
             (r#"["day", "a"]"#, &[0, 3]),
             (r#"["a", "a", "gone"]"#, &[0]),
+            (r#"["day", "day", "day"]"#, &[1, 3]),
             (&format!("[{range}]"), &[]),
         ] {
             let metadata =

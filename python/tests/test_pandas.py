@@ -169,3 +169,18 @@ def test_of_two_columns_of_one_name_the_index_is_the_last():
     )
     assert np.from_dlpack(to_tensor(table)).tolist() == [[1, 2]]
     assert list(to_tensor_dict(table)) == ["a", "b"]
+
+
+@pytest.mark.filterwarnings("ignore:The DataFrame has non-str index name")
+def test_levels_of_one_name_are_all_an_index():
+    """pandas' 1 and 2 are both "1" in pyarrow's metadata."""
+    made = FRAME.assign(k=[2, 1, 1, 7, 7], l=1).groupby(["k", "l"]).sum().rename_axis([1, 2])
+    pivoted = pd.DataFrame({1: [1, 1], 2: [1, 2], "x": [3.0, 4]}).pivot_table(index=[1, 2])
+    for frame, names in (made, ["a", "b"]), (pivoted, ["x"]):
+        assert list(to_tensor_dict(frame)) == names
+        assert to_tensor(frame).shape == (len(frame), len(names))
+        for source in frame, [frame, frame], iter([frame]):
+            assert list(next(iter(iter_batches(source, batch_size=2)))) == names
+        # Asked for, they would be ambiguous.
+        with pytest.raises(KeyError, match='2 columns are called "1"'):
+            to_tensor(frame, columns=["1"])
