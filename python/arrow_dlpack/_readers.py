@@ -32,6 +32,8 @@ def reader_of(data: Any) -> Any:
     if isinstance(data, Made):
         return data
     pa = import_module("pyarrow")
+    if type(data).__module__.partition(".")[0] == "polars":
+        data = _for_pyarrow(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             is_read_once = _core._is_read_once(data)
@@ -45,6 +47,20 @@ def reader_of(data: Any) -> Any:
             f"{of.__module__}.{of.__qualname__}" + f": {error}" * has_protocol
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def _for_pyarrow(frame: Any) -> Any:
+    """A frame of polars with types that pyarrow reads: integers of 128 bits become decimals."""
+    pl, wide = import_module("polars"), []
+    for name, dtype in getattr(frame, "schema", {}).items():
+        if dtype == pl.Object:
+            raise TypeError(
+                f"column \"{name}\" has Python's objects (polars' Object), of which Arrow data "
+                f'would have the addresses: frame.drop("{name}") leaves it out'
+            )
+        if str(dtype) in ("Int128", "UInt128"):
+            wide.append(name)
+    return frame.with_columns(pl.col(wide).cast(pl.Decimal(38, 0))) if wide else frame
 
 
 class _Recorded:

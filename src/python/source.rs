@@ -3,13 +3,14 @@
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 #![expect(unsafe_code, reason = "reads schemas where they are")]
 
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
 use super::arrow_c::{ArrowArray, ArrowArrayStream};
 use super::arrow_capsule::{moved, pointer};
+use super::error::unsupported;
 use super::pick::{field_of, wanted_of};
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
@@ -98,7 +99,40 @@ fn import_stream(
     let reading = Reading::of(object)?;
     let stream = taken_stream(object, method)?;
     // The stream may need the interpreter on another thread.
-    object.py().detach(|| drained(stream, wanted, reading))
+    let imported = object.py().detach(|| drained(stream, wanted, reading))?;
+    refuse_objects(object, &imported.field)?;
+    Ok(imported)
+}
+
+/// Refuses columns of polars' type `Object`, as which it exports the addresses of Python's objects.
+fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
+    let is_suspect = |field: &Field| *field.data_type() == DataType::FixedSizeBinary(8);
+    let suspect: Vec<&str> = match field.data_type() {
+        DataType::Struct(fields) => {
+            fields.iter().filter(|of| is_suspect(of)).map(|of| &**of.name()).collect()
+        }
+        _ if is_suspect(field) => vec![field.name()],
+        _ => return Ok(()),
+    };
+    let py = object.py();
+    for name in suspect {
+        let dtype = match object.getattr_opt(intern!(py, "dtype"))? {
+            Some(dtype) => dtype,
+            None => match object.getattr_opt(intern!(py, "schema"))? {
+                Some(schema) => schema.get_item(name)?,
+                None => continue,
+            },
+        };
+        let module = dtype.getattr_opt(intern!(py, "__module__"))?;
+        let is_polars = module.is_some_and(|name| name.to_string().starts_with("polars."));
+        if is_polars && dtype.str()?.to_string_lossy() == "Object" {
+            return Err(unsupported(format!(
+                "column \"{name}\" has Python's objects (polars' Object), of which Arrow data would have the \
+                 addresses: leave it out, or make numbers of them"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The stream of an object that has one, of which only the type has been read; with the columns that
@@ -111,7 +145,9 @@ pub(super) fn open(
     let _level = Level::enter(py)?;
     let reading = Reading::of(object)?;
     let Some(stream) = taken(object)? else { return Ok(None) };
-    py.detach(|| Stream::open(stream, wanted, reading)).map(Some)
+    let stream = py.detach(|| Stream::open(stream, wanted, reading))?;
+    refuse_objects(object, &stream.field)?;
+    Ok(Some(stream))
 }
 
 /// The stream of an object that has one.

@@ -119,6 +119,12 @@ pub(in crate::python) unsafe fn check_node<'a>(
         Some(left) if below <= left => *fields = left,
         _ => return Err(format!("the Arrow type has more than {MAX_FIELDS} fields")),
     }
+    if let Some(own) = format.strip_prefix("_pl") {
+        return Err(format!(
+            "column \"{name}\" is of a type of polars' own, {own}, which Arrow has not: cast it, as \
+             frame.cast({{\"{name}\": polars.Int64}}) does, or leave it out"
+        ));
+    }
     if format.starts_with("w:-") || format.starts_with("+w:-") {
         return Err("the Arrow schema has a negative size".to_owned());
     }
