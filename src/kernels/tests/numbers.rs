@@ -275,7 +275,7 @@ fn what_is_infinite_stays_so_and_hides_nothing() {
         (3.39e38, BFLOAT16, true),
         (-3.5e38, BFLOAT16, false),
     ] {
-        let mut values = vec![f64::INFINITY, f64::NEG_INFINITY, f64::NAN, value, 1.0];
+        let mut values = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, value, 1.0];
         let bytes = values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>();
         let found = concatenate(&[words(&bytes, DLDataType::FLOAT64, None)], dtype, None);
         match found {
