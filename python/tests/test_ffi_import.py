@@ -3,6 +3,8 @@
 import gc
 import subprocess
 import sys
+import threading
+from ctypes import c_int32
 from dataclasses import replace
 
 import numpy as np
@@ -422,3 +424,109 @@ def test_a_view_that_is_not_null_points_somewhere():
     words = pa.Array.from_buffers(words.type, 4, [pa.py_buffer(b"\x0e"), *words.buffers()[1:]])
     with pytest.raises(ValueError, match="buffer index"):
         Array(words)
+
+
+ITEM = Node("i", 0, [None, None], name="item")
+ENTRIES = Node(
+    "+s",
+    0,
+    [None],
+    children=[Node("u", 0, [None] * 3, name="key", flags=0), replace(ITEM, name="value")],
+    name="entries",
+    flags=0,
+)
+#: Arrays without rows, whose buffers are at no address.
+EMPTY = {
+    "list": Node("+l", 0, [None] * 2, children=[ITEM]),
+    "large list": Node("+L", 0, [None] * 2, children=[ITEM]),
+    "map": Node("+m", 0, [None] * 2, children=[ENTRIES]),
+    "list view": Node("+vl", 0, [None] * 3, children=[ITEM]),
+    "large list view": Node("+vL", 0, [None] * 3, children=[ITEM]),
+    "fixed-size list": Node("+w:3", 0, [None], children=[ITEM]),
+    "text": Node("u", 0, [None] * 3),
+    "large binary": Node("Z", 0, [None] * 3),
+    "text view": Node("vu", 0, [None] * 5),
+    "boolean": Node("b", 0, [None] * 2),
+    "number": Node("g", 0, [None] * 2),
+    "time": Node("tsu:UTC", 0, [None] * 2),
+    "fixed-size binary": Node("w:5", 0, [None] * 2),
+    "codes": Node("c", 0, [None] * 2, dictionary=Node("u", 0, [None] * 3)),
+    "dense union": Node("+ud:0", 0, [None] * 2, children=[ITEM]),
+    "sparse union": Node("+us:0", 0, [None], children=[ITEM]),
+    "runs": Node("+r", 0, [], children=[replace(ITEM, name="run_ends", flags=0), ITEM]),
+}
+
+
+def astray(array):
+    """All buffers, and those below, at an address that is not mapped."""
+    for index in range(array.n_buffers):
+        array.buffers[index] = 64
+    below = [array.children[index][0] for index in range(array.n_children)]
+    for child in [*below, *([array.dictionary[0]] if array.dictionary else [])]:
+        astray(child)
+
+
+@pytest.mark.parametrize("is_astray", [False, True])
+@pytest.mark.parametrize("within", ["alone", "a struct", "a list", "a stream"])
+@pytest.mark.parametrize("offset", [0, 3])
+@pytest.mark.parametrize("kind", EMPTY)
+def test_of_an_array_without_rows_no_buffer_is_looked_at(kind, offset, within, is_astray):
+    empty = replace(EMPTY[kind], offset=offset)
+    if kind in ("fixed-size list", "sparse union") and offset:
+        pytest.skip("parallel children are as long as the end of their parent")
+    trees = {
+        "alone": lambda: Tree(empty),
+        "a struct": lambda: Tree(struct(empty, length=0)),
+        "a list": lambda: Tree(Node("+l", 2, [None, bytes(12)], children=[empty])),
+        "a stream": lambda: TreeStream(empty, [empty, empty]),
+    }
+    tree = trees[within]()
+    if is_astray:
+        of = tree.array if within != "a stream" else tree.chunks[0].array
+        astray(of if within in ("alone", "a stream") else of.children[0][0])
+    array = Array(tree)
+    assert len(array) == (2 if within == "a list" else 0)
+    expected = [[], []] if within == "a list" else []
+    assert pa.array(array).to_pylist() == expected
+    del array
+
+
+@pytest.mark.parametrize("kind", ["text", "text view"])
+def test_a_size_that_another_thread_changes_is_read_once(kind):
+    """What was checked is what is used: never a buffer of -1 bytes."""
+    sizes = np.array([0, 8], "int32") if kind == "text" else np.array([20])
+    source = (
+        pa.array(["abcdefgh"])
+        if kind == "text"
+        else pa.array(["abcdefghijklmnopqrst"]).cast(pa.string_view())
+    )
+    buffers = [buffer and buffer.to_pybytes() for buffer in source.buffers()]
+    node = Node("u" if kind == "text" else "vu", 1, [None, *buffers[1:]])
+    if kind != "text":
+        node.buffers.append(sizes.tobytes())
+    trees = [Tree(node) for _ in range(300)]
+    place = 1 if kind == "text" else 3
+    said = [
+        c_int32.from_address(tree.array.buffers[place] + 4 * (kind == "text")) for tree in trees
+    ]
+    is_done = threading.Event()
+
+    def change():
+        while not is_done.is_set():
+            for size in said:
+                size.value = -1
+                size.value = sizes[-1]
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        for tree in trees:
+            try:
+                shown = repr(Array(tree))
+            except ValueError as error:
+                assert "malformed" in str(error) or "a buffer of" in str(error)  # noqa: PT017
+            else:
+                assert "1 value" in shown
+    finally:
+        is_done.set()
+        thread.join()

@@ -9,7 +9,7 @@
 use std::{ptr::NonNull, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, OffsetSizeTrait, StructArray, make_array, new_empty_array};
-use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::{ArrayData, BufferSpec, DataTypeLayout, layout};
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
@@ -157,6 +157,10 @@ impl<'a> Part<'a> {
         let items = len + usize::from(matches!(data_type, List(_) | LargeList(_) | Map(..)));
         let before = usize::from(layout.can_contain_null_mask);
         let fixed = layout.buffers.iter().enumerate().map(|(index, buffer)| {
+            if len == 0 {
+                // Not even the one offset that lists without rows should have.
+                return or_empty(None, 0);
+            }
             let (from, len) = match *buffer {
                 BufferSpec::FixedWidth { byte_width, .. } => {
                     (start * byte_width, items * byte_width)
@@ -174,7 +178,7 @@ impl<'a> Part<'a> {
                 // SAFETY: the caller's promise: the last buffer has the sizes of the variadic ones.
                 let buffer = unsafe {
                     let sizes = self.array.buffers.add(variadic.end - 1).read().cast::<i64>();
-                    let size = sizes.add(index - variadic.start).read().as_usize();
+                    let size = byte_count(sizes.add(index - variadic.start).read())?;
                     or_empty(self.buffer(index, size), size)?
                 };
                 buffers.push(buffer);
@@ -256,11 +260,11 @@ impl<'a> Part<'a> {
         len: usize,
     ) -> Made {
         let (start, end) = (self.array.offset() + from, self.array.offset() + self.array.len());
-        // SAFETY: the caller's promise; it has been checked that the offsets are there and aligned, and that the last is
-        // not negative, which says how many bytes there are.
+        // SAFETY: the caller's promise; it has been checked that the offsets are there and aligned. The last one, which is
+        // read once, says how many bytes there are.
         let (nulls, offsets, values) = unsafe {
             let offsets = or_empty(self.buffer(1, (end + 1) * size_of::<O>()), 1)?;
-            let last = offsets.typed_data::<O>()[end].as_usize();
+            let last = byte_count(offsets.typed_data::<O>()[end].to_i64().unwrap_or(-1))?;
             (self.nulls(from, len), offsets, or_empty(self.buffer(2, last), last)?)
         };
         let data = ArrayData::builder(data_type.clone()).offset(start).len(len).nulls(nulls);
@@ -327,6 +331,12 @@ impl<'a> Part<'a> {
             Some(Buffer::from_custom_allocation(NonNull::new(start)?, len, owner))
         }
     }
+}
+
+/// How many bytes a buffer has, by an array's own word: an offset, or a size.
+fn byte_count(said: i64) -> Made<usize> {
+    let within = usize::try_from(said).ok().filter(|&count| isize::try_from(count).is_ok());
+    within.ok_or_else(|| ArrowError::CDataInterface(format!("a buffer of {said} bytes")))
 }
 
 /// The buffer of so many bytes; an empty one, if it needs none, because the pointer may be anything then.
