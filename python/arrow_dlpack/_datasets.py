@@ -170,15 +170,21 @@ class Dataset(Source):
         return Made(rest.schema, chain([] if pool is None else reader_of(pool), rest))
 
     def identity(self, query: Query) -> dict[str, Any]:
-        if children := getattr(self._dataset, "children", None):
-            return {"sources": [Dataset(child).identity(query) for child in children]}
-        schema = getattr(self._dataset, "schema", None)
-        rows = None if self.fragments() else self.rows()
-        if type(self._dataset).__name__ == "InMemoryDataset" and rows is not None:
-            take = self._dataset.take
-            return of_rows(rows, lambda at: take(at.cast("int64")), query)
-        system = getattr(self._dataset, "filesystem", None)
-        return of_types(schema, query) | of_files(self.fragments(), system, rows)
+        dataset, parts = self._dataset, self.fragments()
+        told = of_types(getattr(dataset, "schema", None), query)
+        try:
+            # Those of a union are the files, or tables, of all of its datasets.
+            is_pyarrow = type(dataset).__module__.startswith("pyarrow")
+            parts = parts or (list(dataset.get_fragments()) if is_pyarrow else [])
+        except ValueError:  # the dataset has a filter
+            parts = []
+        if parts and all(hasattr(part, "path") for part in parts):
+            read_footers(parts, parts[0].filesystem)
+            return told | of_files(parts)
+        rows = self.rows()
+        if parts and rows is not None:
+            return of_rows(rows, lambda at: dataset.take(at.cast("int64")), query)
+        return told if rows is None else told | {"rows": rows}
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """With the file that fails when it is read again, if the error names none."""
@@ -289,7 +295,7 @@ class Files(Dataset):
             for _, own in self._files
         ]
         of_keys = {"keys": digest_of(keys)} if any(keys) else {}
-        return told | of_keys | of_files(fragments, self._system, None)
+        return told | of_keys | of_files(fragments)
 
     def _stored(self) -> list[Any]:
         return [schema for _, schema in self._schemas]

@@ -6,7 +6,6 @@ footers. Data that moved, that is in other chunks, or that another library holds
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -76,13 +75,10 @@ def _value(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, bytes)) else str(value)
 
 
-def of_files(fragments: Sequence[Any], system: Any, rows: int | None) -> dict[str, Any]:
+def of_files(fragments: Sequence[Any]) -> dict[str, Any]:
     """Of files: the rows, and a digest of their footers in order; paths move."""
-    if not fragments:
-        return {} if rows is None else {"rows": rows}
     if not are_parquet(fragments):
-        work = partial(_ends_of, system)
-        return {"files": digest_of(side_by_side(work, [one.path for one in fragments], system))}
+        return {"files": digest_of(side_by_side(_ends_of, fragments, fragments[0].filesystem))}
     groups = [[group.id for group in fragment.row_groups] for fragment in fragments]
     told = of_footers(fragment.metadata for fragment in fragments)
     if [one.metadata.num_row_groups for one in fragments] == list(map(len, groups)):
@@ -91,9 +87,9 @@ def of_files(fragments: Sequence[Any], system: Any, rows: int | None) -> dict[st
     return {"rows": sum(map(rows_of, fragments)), "footers": digest_of([told["footers"], groups])}
 
 
-def _ends_of(system: Any, path: str) -> tuple[int, list[bytes]]:
+def _ends_of(fragment: Any) -> tuple[int, list[bytes]]:
     """Of a file without statistics: its size, and bytes at equal steps."""
-    with system.open_input_file(path) as file:
+    with fragment.filesystem.open_input_file(fragment.path) as file:
         size = file.size()
         steps = {max(size - _BYTES, 0) * step // 3 for step in range(4)}
         return size, [file.read_at(_BYTES, start) for start in sorted(steps)]

@@ -304,6 +304,43 @@ def test_other_data_is_refused_and_the_state_kept(name, kind, tmp_path):
     epoch.close()
 
 
+@pytest.mark.parametrize("of", ["files", "tables", "both"])
+def test_a_union_of_other_datasets_is_other_data(of, tmp_path):
+    tables = {
+        name: pa.table({"x": range(start, start + 10)}) for name, start in zip("abc", (0, 10, 20))
+    }
+
+    def one(name, at):
+        is_file = of == "files" or (of == "both" and at == 0)
+        return ds.dataset(parquet(tables[name], tmp_path / name) if is_file else tables[name])
+
+    def union(names):
+        return ds.dataset([one(name, at) for at, name in enumerate(names)])
+
+    options = {"batch_size": 4, "framework": "numpy"}
+
+    def resumed(source, state):
+        loader = Loader(source, **options)
+        loader.load_state_dict(state)
+        return [row for batch in loader for row in batch["x"].tolist()]
+
+    loader = Loader(union("ab"), **options)
+    epoch = iter(loader)
+    next(epoch)
+    state = loader.state_dict()
+    epoch.close()
+    assert resumed(union("ab"), state) == list(range(4, 20))
+    for other in "a", "abc", "ac", "ba":
+        with pytest.raises(ValueError, match="the state is of other data"):
+            resumed(union(other), state)
+    with pytest.raises(ValueError, match="it had 20 rows, and there are 10"):
+        resumed(one("c", 0), state)
+    if of == "files":
+        assert resumed([str(tmp_path / name) for name in "ab"], state) == list(range(4, 20))
+        with pytest.raises(ValueError, match="other footers"):
+            resumed([str(tmp_path / name) for name in "bc"], state)
+
+
 def test_a_state_of_a_function_is_of_its_part(tmp_path):
     def source(index, count):
         return TABLE.slice(index * 50, 50)
