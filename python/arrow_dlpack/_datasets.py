@@ -120,14 +120,23 @@ class Dataset(Source):
     def _is_unpruned(self, schema: Any, where: Any) -> bool:
         """Whether statistics of Parquet would leave out rows that the filter keeps, or fail."""
         dataset = self._dataset
-        is_pyarrow = type(dataset).__module__.startswith("pyarrow")
         form = getattr(getattr(dataset, "format", None), "default_extname", "parquet")
-        known = [dataset.schema, *self._stored()] if is_pyarrow else []
-        return is_pyarrow and form == "parquet" and _filters.has_inexact(where, schema, known)
+        if form != "parquet" or not type(dataset).__module__.startswith("pyarrow"):
+            return False
+        if _filters.has_inexact(where, schema, [dataset.schema]):
+            return True
+        # Files may have views, or floats, that become the texts of the schema.
+        is_exact = _filters.is_exact(where, schema)
+        return not is_exact and _filters.has_inexact(where, schema, self._stored(where))
 
-    def _stored(self) -> list[Any]:
-        """The schemas of its files, as far as they have been read."""
-        return [fragment.physical_schema for fragment in self._read_footers or ()]
+    def _stored(self, where: Any) -> list[Any]:
+        """The schemas of the files of which the filter may keep rows."""
+        try:
+            found = self._read_footers or list(self._dataset.get_fragments(where))
+        except ValueError:  # the dataset has a filter
+            return []
+        read_footers(found, getattr(next(iter(found), None), "filesystem", None))
+        return [fragment.physical_schema for fragment in found]
 
     def pieces(self) -> list[Piece] | None:
         if self._pieces is None:
@@ -297,7 +306,7 @@ class Files(Dataset):
         of_keys = {"keys": digest_of(keys)} if any(keys) else {}
         return told | of_keys | of_files(fragments)
 
-    def _stored(self) -> list[Any]:
+    def _stored(self, where: Any) -> list[Any]:
         return [schema for _, schema in self._schemas]
 
     def rows(self, where: Any = None) -> int | None:

@@ -39,12 +39,20 @@ def named(where: Any, schema: Any) -> list[str]:
 def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
     """Whether the filter names a column whose statistics in Parquet do not tell all of its values.
 
-    stored: the schemas of the files, as far as they are known. Statistics hide NaN, and pyarrow
-    compares those of views with no other text.
+    stored: the schemas that the column has. Statistics hide NaN, and pyarrow compares those of
+    views with no other text.
     """
-    inexact = {field.name for own in (schema, *stored) for field in own if _is_inexact(field.type)}
+    inexact = {field.name for own in stored for field in own if _is_inexact(field.type)}
     exact = [field for field in schema if field.name not in inexact]
     return len(exact) < len(schema) and not _binds(where, import_module("pyarrow").schema(exact))
+
+
+def is_exact(where: Any, schema: Any) -> bool:
+    """Whether all columns that the filter names are exact in files too: no NaN becomes a date."""
+    types = import_module("pyarrow").types
+    tells = types.is_integer, types.is_temporal, types.is_decimal
+    exact = [field for field in schema if any(one(field.type) for one in tells)]
+    return _binds(where, import_module("pyarrow").schema(exact))
 
 
 def _less(schema: Any, name: str) -> Any:

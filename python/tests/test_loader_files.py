@@ -35,6 +35,11 @@ def folder(tmp_path):
     return tmp_path / "data"
 
 
+def write(folder, tables):
+    for at, table in enumerate(tables):
+        pq.write_table(table, folder / f"{at}.parquet")
+
+
 OF_BOTH = [(10 * fold + at, fold) for fold in (1, 2) for at in range(4)]
 
 
@@ -187,6 +192,32 @@ def test_views_in_files_are_filtered_coded_and_resumed(tmp_path):
         )
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.binary()], ids=str)
+def test_views_in_files_of_a_dataset_without_views_are_filtered(kind, tmp_path):
+    views = pa.table({"x": [2, 3], "w": pa.array(["b", "c"]).cast(pa.string_view())})
+    schema = pa.schema([("x", pa.int64()), ("w", kind)])
+    write(tmp_path, [pa.table({"x": [0, 1], "w": ["a", "b"]}), views])
+
+    def dataset():
+        return ds.dataset(tmp_path, schema=schema)
+
+    word = pa.scalar("b").cast(kind)
+    for where in pc.field("w") == word, pc.field("w").isin([word]):
+        for options in {}, {"shuffle": 9, "seed": 1}, {"rank": 0, "world_size": 1}:
+            assert sorted(rows(dataset(), "x", filter=where, **options)) == [(1,), (2,)]
+        assert len(Loader(dataset(), batch_size=1, columns=["x"], filter=where)) == 2
+        assert rows(Mix([(dataset(), 1)]), "x", filter=where) == [(1,), (2,)]
+        assert rows(ds.dataset([dataset()]), "x", filter=where) == [(1,), (2,)]
+        coded = Loader(dataset(), columns={"w": Categories.scan()}, filter=where)
+        assert coded.categories == {"w": (word.as_py(),)}
+
+
+def test_floats_that_a_datasets_schema_makes_texts_are_filtered_with_nan(tmp_path):
+    write(tmp_path, [pa.table({"x": [0, 1], "f": [float("nan"), 5.0]})])
+    source = ds.dataset(tmp_path, schema=pa.schema([("x", pa.int64()), ("f", pa.string())]))
+    assert rows(source, "x", filter=pc.field("f") != "5") == [(0,)]
+
+
 def plain(batch):
     values = {name: getattr(part, "tolist", lambda: None)() for name, part in batch.items()}
     return {
@@ -306,9 +337,7 @@ def test_other_data_is_refused_and_the_state_kept(name, kind, tmp_path):
 
 @pytest.mark.parametrize("of", ["files", "tables", "both"])
 def test_a_union_of_other_datasets_is_other_data(of, tmp_path):
-    tables = {
-        name: pa.table({"x": range(start, start + 10)}) for name, start in zip("abc", (0, 10, 20))
-    }
+    tables = {name: pa.table({"x": range(10 * at, 10 * at + 10)}) for at, name in enumerate("abc")}
 
     def one(name, at):
         is_file = of == "files" or (of == "both" and at == 0)
