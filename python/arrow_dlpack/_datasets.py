@@ -101,7 +101,7 @@ class Dataset(Source):
             read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
             data = dataset.scanner(columns=read, **options).to_reader()
             data = _filters.filtered(data, where, wanted)
-        return reached(data, columns)
+        return reached(data, columns, query.may_lack)
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""

@@ -14,7 +14,7 @@ from . import _filters, _sources
 from ._datasets import Dataset
 from ._encode import encoded
 from ._pieces import Piece, len_of, pieces_of
-from ._readers import Made, heads, reader_of, without_views
+from ._readers import Made, heads, present, reader_of, without_views
 from ._schema import Part, Query, Run, common, features_of, fitted, with_types
 from ._source import Source, seen_by
 
@@ -235,7 +235,7 @@ class Mixed(Source):
         return seen_by(parts, query, self.way)
 
     def runs(self, query: Query) -> list[Run]:
-        return [run for part in self._parts for run in part.runs(query)]
+        return [run for part in self._parts for run in part.runs(_of(part, query))]
 
     def identity(self, query: Query) -> dict[str, Any]:
         return {"sources": [part.identity(query) for part in self._parts]}
@@ -349,7 +349,8 @@ class _Opens:
             data = reader_of(self._opened(whole))
             schema = with_types(data.schema, self.seen)
             batches = (fitted(batch, schema) for batch in data)
-            kept = _filters.filtered(Made(schema, batches), query.where, query.columns)
+            wanted = present(query.columns, schema, query.may_lack)
+            kept = _filters.filtered(Made(schema, batches), query.where, wanted)
             coded = query.categories.items()
             named = {name: wish for name, wish in coded if name in self.seen}
             return without_views(reader_of(encoded(kept, named, is_part=True)))
@@ -405,14 +406,11 @@ def _of(part: Source, query: Query) -> Query:
     """What is read of one source, which may lack columns whose wish fills them."""
     known, columns = part.names(), query.columns
     if known is not None and columns is not None:
-        heads_of = dict(
-            zip(columns, (heads([name], lambda: known) for name in columns), strict=True)
-        )
-        columns = [
-            name
-            for name in columns
-            if not query.fills(name) or set(heads_of[name] or ()) <= set(known)
-        ]
+
+        def has(name: str) -> bool:
+            return set(heads([name], lambda: known) or ()) <= set(known)
+
+        columns = [name for name in columns if not query.fills(name) or has(name)]
     return replace(query, columns=columns, is_part=True)
 
 

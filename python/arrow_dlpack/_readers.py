@@ -165,7 +165,12 @@ def heads(
     return None if known is None else list(dict.fromkeys(_head(name, known) for name in columns))
 
 
-def reached(data: Any, columns: Sequence[str] | None, keeps_others: bool = False) -> Any:
+def reached(
+    data: Any,
+    columns: Sequence[str] | None,
+    may_lack: Callable[[str], bool] = lambda name: False,
+    keeps_others: bool = False,
+) -> Any:
     """The data with fields of structs as columns, where `columns` has their paths.
 
     A field is null where its struct is. Other columns than these are left out.
@@ -177,7 +182,7 @@ def reached(data: Any, columns: Sequence[str] | None, keeps_others: bool = False
     except ImportError:
         return data
     reader = reader_of(data)
-    names = list(dict.fromkeys(columns or ()))
+    names = list(dict.fromkeys(present(columns, reader.schema, may_lack) or ()))
     if keeps_others:
         names = list(dict.fromkeys([*reader.schema.names, *names]))
     if all(name in reader.schema.names for name in names):
@@ -191,6 +196,26 @@ def reached(data: Any, columns: Sequence[str] | None, keeps_others: bool = False
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return Made(schema, batches())
+
+
+def present(
+    columns: Sequence[str] | None, schema: Any, may_lack: Callable[[str], bool]
+) -> list[str] | None:
+    """The columns and paths, less those that the data may lack, and does."""
+    if columns is None:
+        return None
+    return [name for name in columns if not may_lack(name) or not _lacks(schema, name)]
+
+
+def _lacks(level: Any, name: str) -> bool:
+    """Whether there is nothing at this path."""
+    known = [level.field(at).name for at in range(_width(level))]
+    head = _head(name, known)
+    if head == name or head not in known:
+        return head not in known
+    inner = level.field(known.index(head)).type
+    is_struct = import_module("pyarrow").types.is_struct(inner)
+    return is_struct and _lacks(inner, name.removeprefix(head + "."))
 
 
 def _head(name: str, known: Sequence[str]) -> str:

@@ -45,6 +45,10 @@ class Query:
         """Whether the column's own wish says what becomes of nulls, and so of a part without it."""
         return fills_nulls(self.wishes.get(name))
 
+    def may_lack(self, name: str) -> bool:
+        """Whether this part may be without the column, since others may have it."""
+        return self.is_part and self.fills(name)
+
     @property
     def categories(self) -> dict[str, Categories]:
         """Columns that are read as codes."""
@@ -141,8 +145,8 @@ def _merged_field(name: str, parts: Sequence[Part], query: Query, way: str) -> A
     have, lacks = [], None
     for part in parts:
         count = part.schema.names.count(name)
-        if count > 1:
-            raise KeyError(f'{count} columns are called "{name}" in {part.name}')
+        if max(count, part.names.count(name)) > 1:
+            raise KeyError(f'{part.names.count(name)} columns are called "{name}" in {part.name}')
         if count:
             have.append((part.name, part.schema.field(name)))
         else:

@@ -10,7 +10,16 @@ from . import _core, _filters
 from ._encode import Encoder, encoded
 from ._identity import of_rows, read_by
 from ._pieces import Piece
-from ._readers import Made, heads, reached, reader_of, recorded, schema_without_views, without_view
+from ._readers import (
+    Made,
+    heads,
+    present,
+    reached,
+    reader_of,
+    recorded,
+    schema_without_views,
+    without_view,
+)
 from ._schema import (
     Part,
     Query,
@@ -67,10 +76,17 @@ class Source:
 
     def _read(self, query: Query, columns: Sequence[str] | None) -> Any:
         if query.where is None:
-            return reached(self._data(query, heads(columns, self._names)), columns)
+            data = self._data(query, self._wanted(columns))
+            return data if columns is None else reached(data, columns, query.may_lack)
         data = reader_of(self._data(query, None))
+        columns = present(columns, data.schema, query.may_lack)
         wanted = heads(columns, lambda: data.schema.names)
         return reached(_filters.filtered(data, query.where, wanted), columns)
+
+    def _wanted(self, columns: Sequence[str] | None) -> list[str] | None:
+        """The columns that are opened, at least one: others do not tell how many rows they have."""
+        wanted = heads(columns, self._names)
+        return wanted or list(self._names() or [])[:1] or None
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)

@@ -2,6 +2,8 @@
 
 import decimal
 
+import datasets
+import duckdb
 import numpy as np
 import pandas
 import polars
@@ -473,12 +475,57 @@ def test_types_merge_in_any_order_of_parts():
         assert batch["x"].dtype == "float64"
 
 
-def test_rows_of_a_source_without_the_columns_are_there():
-    lacks, has = pa.table({"s": ["q"]}), pa.table({"x": [1], "s": ["q"]})
-    wish = {"x": Cast("float32", nulls=-1)}
-    for source in Mix([(iter([lacks]), 1), (has, 1)]), Mix([(lacks, 1), (has, 1)]), [lacks, has]:
-        (batch,) = Loader(source, columns=wish, framework="numpy", batch_size=9)
-        assert sorted(batch["x"].tolist()) == [-1, 1]
+def file_of(table, folder):
+    path = folder / f"{len(list(folder.iterdir()))}.parquet"
+    pq.write_table(table, path)
+    return str(path)
+
+
+SOURCES = {
+    "table": lambda table, folder: table,
+    "list": lambda table, folder: [table],
+    "reader": lambda table, folder: table.to_reader(),
+    "generator": lambda table, folder: iter([table]),
+    "relation": lambda table, folder: duckdb.connect().from_arrow(table),
+    "scanner": lambda table, folder: ds.dataset(table).scanner(),
+    "lazy frame": lambda table, folder: polars.from_arrow(table).lazy(),
+    "Hugging Face": lambda table, folder: datasets.Dataset(table),
+    "streamed": lambda table, folder: datasets.Dataset(table).to_iterable_dataset(),
+    "dataset": lambda table, folder: ds.dataset(table),
+    "files": file_of,
+    "dataset of files": lambda table, folder: ds.dataset(file_of(table, folder)),
+    "ParquetFile": lambda table, folder: pq.ParquetFile(file_of(table, folder)),
+}
+
+
+@pytest.mark.parametrize("of", SOURCES)
+def test_a_source_of_a_mix_may_lack_what_its_wish_fills(of, tmp_path):
+    def mixed(*tables):
+        return Mix([(SOURCES[of](table, tmp_path), 1) for table in tables])
+
+    options = {"framework": "numpy", "batch_size": 9}
+    lacks = pa.table({"y": [1.0, 2.0], "m": [{"u": 1}] * 2})
+    has = pa.table({"x": [5.0] * 2, "y": [1.0, 2.0], "m": [{"u": 1, "s": 7.0}] * 2})
+    for wish, fields, value in ("x", ["y"], 5), ("m.s", ["y"], 7), ("m.s", ["y", "m"], 7):
+        columns = {wish: Cast("float64", nulls=-1)}
+        (batch,) = Loader(mixed(lacks.select(fields), has), columns=columns, **options)
+        assert batch[wish].tolist() == [-1, value, -1, value]
+        kept = mixed(lacks.select(fields), has)
+        (batch,) = Loader(kept, columns=columns, filter=pc.field("y") > 1, **options)
+        assert batch[wish].tolist() == [-1, value]
+    words = {"x": Categories.scan(nulls=-1)}
+    if of not in ("reader", "generator"):
+        for where in None, pc.field("y") > 1:
+            loader = Loader(mixed(lacks, has), columns=words, filter=where)
+            assert loader.categories == {"x": (5.0,)}
+
+
+def test_a_column_that_a_part_has_twice_is_not_one_that_it_lacks():
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"])
+    wish = {"x": Cast("float64", nulls=-1)}
+    for source in [twice, pa.table({"x": [3]})], Mix([(twice, 1), (pa.table({"x": [3]}), 1)]):
+        with pytest.raises(KeyError, match='2 columns are called "x" in'):
+            list(Loader(source, columns=wish))
 
 
 def test_files_whose_categories_differ_in_type_are_divided_and_resumed(tmp_path):
