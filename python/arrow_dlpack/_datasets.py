@@ -2,7 +2,7 @@
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -15,6 +15,7 @@ from ._parallel import side_by_side
 from ._pieces import Piece, are_parquet, cut, len_of, pieces_of, rows_at, rows_of
 from ._readers import Made, heads, reached, reader_of, schema_without_views, without_views
 from ._schema import (
+    ALL,
     Part,
     Query,
     Run,
@@ -23,8 +24,9 @@ from ._schema import (
     is_same,
     merged_of,
     selected,
+    with_types,
 )
-from ._source import Source, check_filter, joined, whole_of
+from ._source import Source, as_seen, count_of, joined, seen_type, whole_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
@@ -39,9 +41,10 @@ class Dataset(Source):
         self._pieces: list[Piece] | None = None
         self._read_footers: list[Any] | None = None
 
-    def rows(self, where: Any = None) -> int | None:
+    def rows(self, query: Query = ALL) -> int | None:
         if not hasattr(self._dataset, "count_rows"):
             return None
+        where = query.where
         plain = schema_without_views(self._dataset.schema) if where is not None else None
         if where is not None and self._is_unpruned(plain, where):
             names = _filters.named(where, plain)
@@ -85,21 +88,31 @@ class Dataset(Source):
         except ValueError:  # the dataset has a filter
             return []
 
-    def _scan(self, fragments: Sequence[Any] | None, schema: Any, query: Query) -> Any:
-        """A scan of these fragments, or all of them, with this schema, or that of the dataset."""
+    def _scan(
+        self,
+        fragments: Sequence[Any] | None,
+        schema: Any,
+        query: Query,
+        seen: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """A scan of these fragments, or all of them, with this schema, or that of the dataset.
+
+        seen: types of columns that the filter names, if they are others than those of the schema.
+        """
         dataset, where, columns = self._part(fragments, schema), query.where, query.columns
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
-        plain = schema_without_views(dataset.schema) if where is not None else None
-        if where is None or not self._is_unpruned(plain, where):
+        plain = None if where is None else schema_without_views(dataset.schema)
+        if where is None or not (seen or self._is_unpruned(plain, where)):
             options |= {} if where is None else {"filter": where}
             data = dataset.scanner(columns=wanted, **options)
             data = without_views(data.to_reader()) if hasattr(data, "to_reader") else data
         else:
-            more = _filters.named(where, plain)
+            more = _filters.named(where, with_types(plain, seen or {}))
             read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
             data = dataset.scanner(columns=read, **options).to_reader()
+            data = as_seen(data, seen) if seen else data
             data = _filters.filtered(data, where, wanted)
         return reached(data, columns, query.may_lack)
 
@@ -309,10 +322,10 @@ class Files(Dataset):
     def _stored(self, where: Any) -> list[Any]:
         return [schema for _, schema in self._schemas]
 
-    def rows(self, where: Any = None) -> int | None:
+    def rows(self, query: Query = ALL) -> int | None:
         fragments = self.fragments()
-        if where is not None:
-            return self._count(Query(columns=[], where=where))
+        if query.where is not None:
+            return count_of(self.runs(query.counted))
         if are_parquet(fragments):
             return sum(int(fragment.metadata.num_rows) for fragment in fragments)
         return sum(int(fragment.count_rows()) for fragment in fragments)
@@ -333,7 +346,7 @@ class Files(Dataset):
         return runs
 
     def _run(
-        self, query: Query, fragments: list[Any], schema: Any, own: Sequence[str], theirs: Any
+        self, query: Query, fragments: list[Any], schema: Any, own: Mapping[str, Any], theirs: Any
     ) -> Run:
         """Fragments of one schema, whose own types some columns keep."""
         pa = import_module("pyarrow")
@@ -345,21 +358,22 @@ class Files(Dataset):
         part = Part(fragments[0].path, selected(mine, query.columns), theirs.names)
         if query.columns is not None:
             query = replace(query, columns=part.schema.names)
-        return Run(part, lambda: self._scan(fragments, mine, query))
+        seen = {name: kind for name, kind in own.items() if kind is not None}
+        return Run(part, lambda: self._scan(fragments, mine, query, seen))
 
     def _whole(self, query: Query) -> Any:
         return self._schema(query)[2]
 
-    def _schema(self, query: Query) -> tuple[Any, list[str], Any]:
-        """The columns that are read, those that each file converts from its own type, and what
-        they become; None where there are none of these.
+    def _schema(self, query: Query) -> tuple[Any, dict[str, Any], Any]:
+        """The columns that are read, those that each file converts from its own type, with what a
+        filter sees of them, and what they become; None where there are none of these.
         """
         pa = import_module("pyarrow")
         known = list(self.names() or ())
         for name in query.columns or ():
             self._check_key(name, known)
         if len(self._schemas) == 1:
-            return self._schemas[0][1], [], None
+            return self._schemas[0][1], {}, None
         names = heads(query.columns, lambda: known)
         for path, schema in self._schemas:
             if twice := next((name for name in names or () if schema.names.count(name) > 1), None):
@@ -376,11 +390,11 @@ class Files(Dataset):
         if query.where is not None:
             once = (of for of in known if all(own.names.count(of) < 2 for _, own in self._schemas))
             named = _filters.named(query.where, pa.schema([self._field(name)[0] for name in once]))
-            check_filter(self._schemas, query, named, self.way)
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
         found = {name: self._field(name) for name in wanted}
-        own = [name for name, (_, is_merged) in found.items() if not is_merged]
+        seen = {name: seen_type(name, self._schemas, query, self.way) for name in named}
+        own = {name: seen.get(name) for name, (_, is_merged) in found.items() if not is_merged}
         schema = pa.schema([field for field, _ in found.values()], self._schemas[0][1].metadata)
         return schema, own, whole if own else None
 

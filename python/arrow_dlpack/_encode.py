@@ -19,10 +19,9 @@ _ROWS = 1 << 16
 _REFUSALS = (TypeError, ValueError, OverflowError, NotImplementedError)
 
 
-def scanned(
-    source: "Source", categories: Mapping[str, Categories], where: Any, is_opened_anew: bool = False
-) -> dict[str, Categories]:
-    """The same with the words of those who have none, for which the source is read once."""
+def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dict[str, Categories]:
+    """The categories, with the words of those who have none, for which the source is read once."""
+    categories = query.categories
     missing = [name for name, wish in categories.items() if wish.words is None]
     if not missing:
         return dict(categories)
@@ -32,8 +31,9 @@ def scanned(
             "read only once: pass the words, or a function of (index, count) that opens it"
         )
     found = {name: _Distinct() for name in missing}
-    wishes = {name: replace(categories[name], words=()) for name in missing}
-    for batch in _batches(source, Query(missing, where, wishes)):
+    wordless = {name: replace(categories[name], words=()) for name in missing}
+    read = replace(query, columns=missing, wishes={**query.wishes, **wordless})
+    for batch in _batches(source, read):
         for name in missing:
             # Parts of a source may lack a column whose wish says what becomes of nulls.
             if name not in batch.schema.names:

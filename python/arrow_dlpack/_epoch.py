@@ -150,7 +150,7 @@ def _by_turns(source: Source, settings: Settings, uneven: Uneven, position: Posi
 
 def total_of(source: Source, settings: Settings) -> int | None:
     """How many batches all shares make together, if that is known."""
-    rows = None if settings.rows is None else source.rows(settings.filter)
+    rows = None if settings.rows is None else source.rows(settings.query)
     return None if rows is None else settings.batches_of(rows)
 
 

@@ -301,7 +301,7 @@ class Epochs(Generic[Batch_co]):
         categories = settings.wanted.categories
         if any(wish.words is None for wish in categories.values()):
             source = source_of(_part(self._data, 0, 1)) if is_function else self._of_data()
-            known = scanned(source, categories, settings.filter, is_function)
+            known = scanned(source, settings.query, is_function)
             what = replace(settings.wanted, wishes=settings.wanted.wishes | known)
             settings = self._settings = replace(settings, wanted=what)
         return settings

@@ -7,7 +7,7 @@ from typing import Any
 from . import _core
 from ._identity import digest_of, of_types
 from ._readers import Made, heads
-from ._schema import Query
+from ._schema import ALL, Query
 from ._source import Source
 
 
@@ -35,13 +35,13 @@ class Iceberg(Source):
                 self._planned.sort(key=lambda task: str(task.file.file_path))
         return self._planned
 
-    def rows(self, where: Any = None) -> int | None:
+    def rows(self, query: Query = ALL) -> int | None:
         """From the manifests; files that have deleted rows, or others than its own, are read."""
         if self._rows is None:
             rows = sum(map(self._rows_of, self._tasks))
             limit = self._scan.limit
             self._rows = rows if limit is None else min(rows, limit)
-        return super().rows(where)
+        return super().rows(query)
 
     def identity(self, query: Query) -> dict[str, Any]:
         own = self._selected(heads(query.columns, self._names)).projection()

@@ -12,11 +12,10 @@ from typing import Any, Literal
 
 from . import _filters, _sources
 from ._datasets import Dataset
-from ._encode import encoded
 from ._pieces import Piece, len_of, pieces_of
 from ._readers import Made, heads, present, reader_of, without_views
-from ._schema import Part, Query, Run, common, features_of, fitted, with_types
-from ._source import Source, seen_by
+from ._schema import ALL, Part, Query, Run, common, features_of, fitted, with_types
+from ._source import Source, as_seen, count_of, joined, seen_by
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
@@ -214,11 +213,13 @@ class Mixed(Source):
         if self.once and self._repeats:
             raise TypeError('"all_exhausted" begins again with a source, and one is read only once')
 
-    def rows(self, where: Any = None) -> int | None:
-        if seen := self._seen(Query(where=where)):
-            opens = [_Opens(part, Query(where=where), seen=seen) for part in self._parts]
-            return self._turns.total([sum(map(len, one())) for one in opens])
-        lengths = [part.rows(where) for part in self._parts]
+    def rows(self, query: Query = ALL) -> int | None:
+        if query.where is not None and self.once:
+            return None
+        if seen := self._seen(query):
+            opens = [_Opens(part, query.counted, seen=seen) for part in self._parts]
+            return self._turns.total([count_of(one.runs()) for one in opens])
+        lengths = [part.rows(query) for part in self._parts]
         return None if None in lengths else self._turns.total(lengths)
 
     def read(self, query: Query) -> Any:
@@ -235,7 +236,9 @@ class Mixed(Source):
         return seen_by(parts, query, self.way)
 
     def runs(self, query: Query) -> list[Run]:
-        return [run for part in self._parts for run in part.runs(_of(part, query))]
+        seen = self._seen(query)
+        opens = [_Opens(part, _of(part, query), seen=seen) for part in self._parts]
+        return [run for one in opens for run in one.runs()]
 
     def identity(self, query: Query) -> dict[str, Any]:
         return {"sources": [part.identity(query) for part in self._parts]}
@@ -342,24 +345,36 @@ class _Opens:
     seen: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self) -> Any:
-        query = self.query
+        if self.seen:
+            data = joined(self.runs(), self.query, self.part.way)
+        elif self.pieces and isinstance(self.part, Dataset):
+            data = self.part.read_pieces(self.query, self.pieces)
+        else:
+            data = self.part.read(self.query)
+        return without_views(reader_of(data))
+
+    def runs(self) -> list[Run]:
+        """The parts of the source, or of its pieces, less the rows that a filter leaves out."""
+        query, part = self.query, self.part
         if self.seen:
             read = None if query.columns is None else [*query.columns, *self.seen]
-            whole = replace(query.uncoded(self.seen), columns=read, where=None)
-            data = reader_of(self._opened(whole))
-            schema = with_types(data.schema, self.seen)
-            batches = (fitted(batch, schema) for batch in data)
-            wanted = present(query.columns, schema, query.may_lack)
-            kept = _filters.filtered(Made(schema, batches), query.where, wanted)
-            coded = query.categories.items()
-            named = {name: wish for name, wish in coded if name in self.seen}
-            return without_views(reader_of(encoded(kept, named, is_part=True)))
-        return without_views(reader_of(self._opened(query)))
+            query = replace(query, columns=read, where=None)
+        if self.pieces and isinstance(part, Dataset):
+            runs = part._runs(query, [piece.group for piece in self.pieces])
+        else:
+            runs = part.runs(query)
+        return list(map(self._kept, runs)) if self.seen else runs
 
-    def _opened(self, query: Query) -> Any:
-        if self.pieces and isinstance(self.part, Dataset):
-            return self.part.read_pieces(query, self.pieces)
-        return self.part.read(query)
+    def _kept(self, run: Run) -> Run:
+        """The rows that the filter keeps, which sees columns with the types of all sources."""
+
+        def opened() -> Any:
+            data = as_seen(reader_of(run.open()), self.seen)
+            wanted = present(self.query.columns, data.schema, self.query.may_lack)
+            return _filters.filtered(data, self.query.where, wanted)
+
+        schema = None if run.part.schema is None else with_types(run.part.schema, self.seen)
+        return Run(run.part._replace(schema=schema), opened)
 
 
 class _Held:

@@ -26,9 +26,11 @@ class Query:
     #: A filter of pyarrow's.
     where: Any = None
     wishes: Mapping[str, Wish] = field(default_factory=dict)
-    #: Of all columns but labels and those whose wish says another one.
+    #: Of all features but those whose wish says another one.
     dtype: Dtype | None = None
     labels: Sequence[str] = ()
+    #: None for all columns but labels.
+    features: Sequence[str] | None = None
     #: Whether other sources have rows too, whose columns may hold words that this one cannot.
     is_part: bool = False
 
@@ -38,7 +40,8 @@ class Query:
         if isinstance(wish, (AsArrow, Categories)):
             return None
         own = wish.dtype if isinstance(wish, (Cast, Pad, Dense)) else None
-        dtype = self.dtype if own is None and name not in self.labels else own
+        is_feature = name not in self.labels and (self.features is None or name in self.features)
+        dtype = self.dtype if own is None and is_feature else own
         return None if dtype is None else _number_type(_core._dtype_name(dtype))
 
     def fills(self, name: str) -> bool:
@@ -59,6 +62,15 @@ class Query:
         wishes = self.wishes.items()
         kept = {of: wish for of, wish in wishes if of not in self.categories or of not in names}
         return replace(self, wishes=kept)
+
+    @property
+    def counted(self) -> "Query":
+        """What is read to count the rows."""
+        return replace(self.uncoded(self.categories), columns=[])
+
+
+#: All columns of all rows, as they are.
+ALL = Query()
 
 
 def _number_type(name: str) -> Any:

@@ -50,7 +50,13 @@ class Settings:
         """What is read of the source."""
         what = self.wanted
         return Query(
-            self.read, self.filter, what.wishes, self.dtype, what.labels, is_part=self.is_part
+            columns=self.read,
+            where=self.filter,
+            wishes=what.wishes,
+            dtype=self.dtype,
+            labels=what.labels,
+            features=what.columns,
+            is_part=self.is_part,
         )
 
     def batches_of(self, rows: int) -> int:

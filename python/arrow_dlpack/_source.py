@@ -1,6 +1,6 @@
 """What is read: a stream of Arrow data, an iterator of batches, or a list of tables."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain
@@ -21,6 +21,7 @@ from ._readers import (
     without_view,
 )
 from ._schema import (
+    ALL,
     Part,
     Query,
     Run,
@@ -31,9 +32,11 @@ from ._schema import (
     is_same,
     merged_of,
     selected,
+    settled_type,
     with_types,
     with_wide_codes,
 )
+from ._wishes import Cast
 
 
 class Source:
@@ -55,16 +58,14 @@ class Source:
         self._identify = identify
         self._counted: dict[str, int] = {}
 
-    def rows(self, where: Any = None) -> int | None:
+    def rows(self, query: Query = ALL) -> int | None:
         """How many rows it has; those of a filter are counted once."""
+        where = query.where
         if where is None or self._rows is None or self.once:
             return self._rows if where is None else None
         if self._counted.get(str(where)) is None:
-            self._counted[str(where)] = self._count(Query(where=where))
+            self._counted[str(where)] = count_of(self.runs(query.counted))
         return self._counted[str(where)]
-
-    def _count(self, query: Query) -> int:
-        return sum(len(batch) for run in self.runs(query) for batch in reader_of(run.open()))
 
     def read(self, query: Query) -> Any:
         """Arrow data with at least these columns, and codes in place of categories."""
@@ -117,6 +118,11 @@ class Source:
     def explained(self, error: Exception, query: Query) -> Exception:
         """An error of reading, which tells where it is."""
         return error
+
+
+def count_of(runs: Iterable[Run]) -> int:
+    """How many rows these have."""
+    return sum(len(batch) for run in runs for batch in reader_of(run.open()))
 
 
 def joined(runs: Sequence[Run], query: Query, way: str, whole: Any = None) -> Any:
@@ -215,13 +221,15 @@ class Several(Source):
 
         seen: types of columns that a filter names.
         """
-        schema = with_types((self._schemas or [])[numbers[0]], seen)
+        plain = (self._schemas or [])[numbers[0]]
+        schema = with_types(plain, seen)
         own = selected(schema, query.columns)
         columns = query.columns if is_one or query.columns is None else own.names
 
         def data(_: Sequence[str] | None) -> Any:
-            batches = (batch for at in numbers for batch in reader_of(self._parts[at]))
-            return Made(schema, (fitted(batch, schema) for batch in batches) if seen else batches)
+            parts = [self._parts[at] for at in numbers]
+            whole = Made(plain, (batch for part in parts for batch in reader_of(part)))
+            return as_seen(whole, seen) if seen else whole
 
         some = Source(data, names=lambda: schema.names)
         part = Part(f"part {numbers[0]}", own, schema.names)
@@ -268,29 +276,35 @@ def seen_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> dict[st
         return {}
     whole = schema_without_views(whole_of([schema for _, schema in parts]))
     named = _filters.named(query.where, whole)
-    check_filter(parts, query, named, way)
-    kinds = {name: merged_of([of.field(name).type for _, of in parts])[0] for name in named}
-    return {name: without_view(kind) for name, kind in kinds.items() if kind is not None}
+    return {name: seen_type(name, parts, query, way) for name in named}
 
 
-def check_filter(
-    parts: Sequence[tuple[str, Any]], query: Query, named: Sequence[str], way: str
-) -> None:
-    """An error for columns of a filter that a part lacks, or has with other values.
+def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
+    """What a filter sees of a column: the type of all parts, or float64 if its wish says a float.
 
-    A column whose wish settles its type is filtered with the types of each part.
+    With the type of each part, whether a row is kept would depend on the part that it is in.
     """
-    for name in named:
-        own = replace(query, columns=[name], where=None)
-        settled = own.dtype_of(name) is not None or name in own.categories
-        asked = own if settled and name in (query.columns or [name]) else Query(columns=[name])
-        parts_of = [Part(part, selected(schema, [name]), schema.names) for part, schema in parts]
-        if lacks := next((part for part in parts_of if name not in part.names), None):
-            raise KeyError(
-                f'filter= names column "{name}", which {lacks.name} has not: a dataset of a schema '
-                "with it, pyarrow.dataset.dataset(paths, schema=...), has nulls there"
-            )
-        common(parts_of, asked, way)
+    if lacks := next((part for part, schema in parts if name not in schema.names), None):
+        raise KeyError(
+            f'filter= names column "{name}", which {lacks} has not: a dataset of a schema '
+            "with it, pyarrow.dataset.dataset(paths, schema=...), has nulls there"
+        )
+    fields = [(part, schema.field(name)) for part, schema in parts]
+    if name in query.categories and merged_of([field.type for _, field in fields])[0] is None:
+        raise TypeError(
+            f'filter= names column "{name}", of which Categories makes codes of any types, and a '
+            f"filter needs one: {way}"
+        )
+    dtype = query.dtype_of(name)
+    is_float = dtype is not None and import_module("pyarrow").types.is_floating(dtype)
+    wishes = {name: Cast("float64")} if is_float else {}
+    return without_view(settled_type(name, fields, Query(wishes=wishes, labels=query.labels), way))
+
+
+def as_seen(data: Any, kinds: Mapping[str, Any]) -> Any:
+    """The data with these types of columns that a filter names."""
+    schema = with_types(data.schema, kinds)
+    return Made(schema, (fitted(batch, schema) for batch in data))
 
 
 def rows_of_table(source: Any) -> int | None:

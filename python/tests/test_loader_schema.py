@@ -467,6 +467,57 @@ def test_a_filter_sees_the_type_of_all_parts(kind, tmp_path):
         assert len(Loader(source, columns=["i"], filter=where, batch_size=1)) == len(kept)
 
 
+@pytest.mark.parametrize("kind", ["list", "files", "csv", "mix", "mix of files"])
+def test_a_filter_sees_floats_where_the_wish_says_so(kind, tmp_path):
+    """Whether a row is kept does not depend on the types of the part that it is in."""
+    parts = [pa.table({"i": [0, 1], "x": [1, 5]}), pa.table({"i": [2, 3], "x": [0.1, 3.0]})]
+
+    def source():
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        if kind == "csv":
+            for at, part in enumerate(parts):
+                pa.csv.write_csv(part, folder / f"{at}.csv")
+            return str(folder)
+        if kind == "mix of files":
+            return Mix([(write(folder, parts), 1), (parts[1], 1)])
+        return KINDS[kind](folder, parts)
+
+    again = [2, 3] if kind == "mix of files" else []
+    more = [{}, {"shuffle": 9, "seed": 1}, {"rank": 0, "world_size": 1, "uneven": "drop"}]
+    for where, kept in [
+        (pc.divide(pc.field("x"), 2) > 0, sorted([0, 1, 2, 3, *again])),
+        (pc.field("x").isin([0.1]), [2, *again[:1]]),
+    ]:
+        for wish in {"columns": {"i": None, "x": Cast("float32")}}, {"dtype": "float32"}:
+            for options in more:
+                loader = Loader(source(), filter=where, batch_size=1, **wish, **options)
+                assert sorted(batch["i"].item() for batch in loader) == kept
+                assert len(loader) == len(kept)
+    for where in pc.field("x") > 0, pc.field("x").is_valid():
+        for wish in {"i": None, "x": Cast("int64")}, {"i": None}, {"x": Categories.scan()}:
+            with pytest.raises(TypeError, match='column "x"'):
+                list(Loader(source(), columns=wish, filter=where))
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix", "mix of files"])
+def test_words_are_read_of_the_rows_that_a_filter_keeps_of_all_parts(kind, tmp_path):
+    parts = [pa.table({"x": [1, 5], "c": ["a", "b"]}), pa.table({"x": [1.5, 0.1], "c": ["c", "d"]})]
+    if kind == "mix of files":
+        source = Mix([(write(tmp_path, parts), 1), (parts[1], 1)])
+    else:
+        source = KINDS[kind](tmp_path, parts)
+    where = pc.divide(pc.field("x"), 2) > 0.3
+    for options in (
+        {"columns": {"x": Cast("float32"), "c": Categories.scan()}},
+        {"columns": ["x"], "label": {"c": Categories.scan()}, "dtype": "float32"},
+        {"label": {"c": Categories.scan()}, "dtype": "float32"},
+    ):
+        loader = Loader(source, filter=where, batch_size=1, **options)
+        assert loader.categories == {"c": ("a", "b", "c")}
+        assert len(list(loader)) == len(loader)
+
+
 def test_types_merge_in_any_order_of_parts():
     kinds = [pa.int8(), pa.float32(), pa.uint32()]
     for at in range(3):
