@@ -49,9 +49,8 @@ class Dataset(Source):
         if where is not None and self._is_unpruned(plain, where):
             names = _filters.named(where, plain)
             return _filters.count(self._scan(None, None, Query(columns=names)), where)
-        fragments = self._read_footers or ()
-        if where is None and fragments and are_parquet(fragments):
-            return sum(map(rows_of, fragments))
+        if where is None and (parts := self._parts()) and are_parquet(parts):
+            return sum(map(rows_of, parts))
         count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
         return count
 
@@ -192,21 +191,27 @@ class Dataset(Source):
         return Made(rest.schema, chain([] if pool is None else reader_of(pool), rest))
 
     def identity(self, query: Query) -> dict[str, Any]:
-        dataset, parts = self._dataset, self.fragments()
-        told = of_types(getattr(dataset, "schema", None), query)
-        try:
-            # Those of a union are the files, or tables, of all of its datasets.
-            is_pyarrow = type(dataset).__module__.startswith("pyarrow")
-            parts = parts or (list(dataset.get_fragments()) if is_pyarrow else [])
-        except ValueError:  # the dataset has a filter
-            parts = []
+        parts = self._parts()
+        told = of_types(getattr(self._dataset, "schema", None), query)
         if parts and all(hasattr(part, "path") for part in parts):
-            read_footers(parts, parts[0].filesystem)
             return told | of_files(parts)
-        rows = self.rows()
-        if parts and rows is not None:
-            return of_rows(rows, lambda at: dataset.take(at.cast("int64")), query)
+        rows, take = self.rows(), getattr(self._dataset, "take", None)
+        if parts and take is not None and rows is not None:
+            return of_rows(rows, lambda at: [take(at.cast("int64"))], query)
         return told if rows is None else told | {"rows": rows}
+
+    def _parts(self) -> list[Any]:
+        """Its files, whose footers have been read, or the files and tables of a union."""
+        fragments = self.fragments()
+        if fragments or not type(self._dataset).__module__.startswith("pyarrow"):
+            return fragments
+        try:
+            fragments = list(self._dataset.get_fragments())
+        except ValueError:  # the dataset has a filter
+            return []
+        systems = (getattr(part, "filesystem", None) for part in fragments)
+        read_footers(fragments, next(systems, None))
+        return fragments
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """With the file that fails when it is read again, if the error names none."""

@@ -79,7 +79,8 @@ class Epochs(Generic[Batch_co]):
         if source is not None:
             source.refresh()
         if self._resume is not None and source is not None:
-            _identity.check(self._resume.get("source"), source.identity(settings.query))
+            ours = source.identity(settings.query)
+            _identity.check(self._resume.get("source"), ours, settings.matrix)
         before = self._resume, self._next_epoch
         try:
             return self._batches(source, settings, share, framework)

@@ -34,13 +34,18 @@ def of_types(schema: Any, query: Query) -> dict[str, Any]:
     if schema is None:
         return {}
     own = selected(schema, read_by(schema, query))
-    return {"columns": {field.name: _type_name(field.type) for field in own}}
+    columns = {field.name: _type_name(field.type) for field in own}
+    # Not every writer of a state keeps the order of a mapping.
+    return {"columns": columns, "order": digest_of(list(columns))}
 
 
-def of_rows(rows: int, take: Callable[[Any], Any], query: Query) -> dict[str, Any]:
+def of_rows(
+    rows: int, take: Callable[[Any], Sequence[Any]], query: Query, schema: Any = None
+) -> dict[str, Any]:
     """Of a table or frame: its types, its rows, and a digest of some of them.
 
-    take: returns the rows at some positions.
+    take: returns the rows at some positions, in tables that follow each other.
+    schema: that of all of them, None for that of the first one.
     """
     try:
         pa = import_module("pyarrow")
@@ -48,15 +53,24 @@ def of_rows(rows: int, take: Callable[[Any], Any], query: Query) -> dict[str, An
         return {"rows": rows}
     last = max(rows - 1, 0)
     at = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
-    some = pa.table(take(pa.array(at, pa.uint64()))).combine_chunks()
-    told = of_types(some.schema, query)
-    names = list(told["columns"])
-    picked = pa.table(reached(some, names))
+    some = [pa.table(one).combine_chunks() for one in take(pa.array(at, pa.uint64()))]
+    told = of_types(some[0].schema if schema is None else schema, query)
+    # Columns by their names: whether their order matters is for others to say.
+    names = sorted(told["columns"])
     try:
-        values = [[_value(value) for value in picked.column(name).to_pylist()] for name in names]
+        found = [row for one in some for row in _picked(one, names)]
+        values = [[_value(row.get(name)) for row in found] for name in names]
     except (OverflowError, ValueError):  # dates and times that Python has not
         return told | {"rows": rows}
     return told | {"rows": rows, "sample": digest_of(values)}
+
+
+def _picked(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
+    """The rows, with those of these columns that the table has."""
+    found = import_module("pyarrow").table(reached(table, names, lambda name: True))
+    known = [name for name in names if found.schema.names.count(name) == 1]
+    rows: list[dict[str, Any]] = found.select(known).to_pylist()
+    return rows
 
 
 def digest_of(values: Any) -> str:
@@ -72,6 +86,8 @@ def _value(value: Any) -> Any:
         return [_value(item) for item in value]
     if isinstance(value, Mapping):
         return sorted((name, _value(item)) for name, item in value.items())
+    if isinstance(value, float) and value.is_integer():
+        return int(value)  # parts of one source may have either
     return value if isinstance(value, (bool, int, float, bytes)) else str(value)
 
 
@@ -118,11 +134,15 @@ def _type_name(kind: Any) -> str:
     return "large_binary" if family == "fixed_size_binary" else family
 
 
-def check(saved: Any, ours: Mapping[str, Any], where: str = "the source") -> None:
-    """An error for a state of other data."""
+def check(saved: Any, ours: Mapping[str, Any], is_ordered: bool, where: str = "the source") -> None:
+    """An error for a state of other data.
+
+    is_ordered: whether batches with columns in another order are others.
+    """
     if not isinstance(saved, Mapping):
         return
-    for name in ("columns", "rows", "keys", "footers", "files", "sample"):
+    order = ["order"] if is_ordered else []
+    for name in ("columns", *order, "rows", "keys", "footers", "files", "sample"):
         if name in saved and name in ours and saved[name] != ours[name]:
             raise ValueError(
                 f"the state is of other data: {_difference(name, saved[name], ours[name])} in "
@@ -132,7 +152,7 @@ def check(saved: Any, ours: Mapping[str, Any], where: str = "the source") -> Non
     parts, others = saved.get("sources"), ours.get("sources")
     if isinstance(parts, list) and isinstance(others, list):
         for at, (one, other) in enumerate(zip(parts, others, strict=False)):
-            check(one, other, f"source {at} of the Mix")
+            check(one, other, is_ordered, f"source {at} of the Mix")
 
 
 def _difference(name: str, saved: Any, ours: Any) -> str:
@@ -141,11 +161,12 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
     if name == "columns" and isinstance(saved, Mapping):
         for column in {**saved, **ours}:
             if saved.get(column) != ours.get(column):
-                one, other = (of.get(column, "missing") for of in (saved, ours))
+                one, other = saved.get(column, "not read"), ours.get(column, "not read now")
                 return f'column "{column}" was {one}, and is {other}'
     return {
         "keys": "folders had other keys",
         "footers": "the files had other footers (sizes and statistics of row groups, in order)",
         "files": "the files had other sizes or bytes",
         "sample": "some rows had other values",
-    }.get(name, "columns were in another order")
+        "order": "columns were in another order",
+    }.get(name, "columns were others")

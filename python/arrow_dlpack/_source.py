@@ -1,14 +1,13 @@
 """What is read: a stream of Arrow data, an iterator of batches, or a list of tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from typing import Any
 
 from . import _core, _filters
 from ._encode import Encoder, encoded
-from ._identity import of_rows, read_by
+from ._identity import of_rows
 from ._pieces import Piece
 from ._readers import (
     Made,
@@ -113,7 +112,7 @@ class Source:
             return self._identify(query)
         if self.once or self._rows is None:
             return {}
-        return of_rows(self._rows, lambda at: _core._take(self._open(None), at), query)
+        return of_rows(self._rows, lambda at: [_core._take(self._open(None), at)], query)
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """An error of reading, which tells where it is."""
@@ -195,21 +194,25 @@ class Several(Source):
         self._schemas: list[Any] | None = None
 
     def schema(self) -> Any:
-        self.runs(Query())
-        return whole_of(self._schemas or [])
+        return whole_of(self._known())
 
-    def runs(self, query: Query) -> list[Run]:
+    def _known(self) -> list[Any]:
+        """The schemas of its parts."""
         if not self._parts:
             raise ValueError(
                 "the source has no batches, and so no columns: pass a table without rows"
             )
         if self._schemas is None:
             self._schemas = [self._schema(at) for at in range(len(self._parts))]
-        parts = [(f"part {at}", schema) for at, schema in enumerate(self._schemas)]
+        return self._schemas
+
+    def runs(self, query: Query) -> list[Run]:
+        schemas = self._known()
+        parts = [(f"part {at}", schema) for at, schema in enumerate(schemas)]
         seen = seen_by(parts, query, self.way)
         runs: list[list[int]] = []
-        for at, schema in enumerate(self._schemas):
-            if runs and is_same(schema, self._schemas[runs[-1][0]]):
+        for at, schema in enumerate(schemas):
+            if runs and is_same(schema, schemas[runs[-1][0]]):
                 runs[-1].append(at)
             else:
                 runs.append([at])
@@ -221,7 +224,7 @@ class Several(Source):
 
         seen: types of columns that a filter names.
         """
-        plain = (self._schemas or [])[numbers[0]]
+        plain = self._known()[numbers[0]]
         schema = with_types(plain, seen)
         own = selected(schema, query.columns)
         columns = query.columns if is_one or query.columns is None else own.names
@@ -248,15 +251,20 @@ class Several(Source):
     def identity(self, query: Query) -> dict[str, Any]:
         if self._rows is None:
             return {}
-        self.runs(query)
-        named = read_by((self._schemas or [])[0], query)
-        columns = None if query.columns is None else named
-        plain = replace(query.uncoded(named), columns=columns, where=None)
-        try:
-            data = reader_of(self.read(plain))
-        except (KeyError, TypeError):  # categories whose parts have no common type
-            return {"rows": self._rows}
-        return of_rows(self._rows, lambda at: _core._take(data, at), query)
+        schemas = self._known()
+        whole = whole_of(schemas).with_metadata(schemas[0].metadata)
+        return of_rows(self._rows, self._rows_at, query, whole)
+
+    def _rows_at(self, positions: Any) -> list[Any]:
+        """The rows at some positions of all parts, which are not converted for that."""
+        found, start = [], 0
+        for part in self._parts:
+            stop = start + (rows_of_table(part) or 0)
+            own = [at - start for at in positions.to_pylist() if start <= at < stop]
+            if own:
+                found.append(_core._take(part, import_module("pyarrow").array(own, "uint64")))
+            start = stop
+        return found
 
 
 def whole_of(schemas: Sequence[Any]) -> Any:

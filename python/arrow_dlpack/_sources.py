@@ -120,7 +120,7 @@ def _of_hugging_face(dataset: Any) -> Source:
         if rows is None:
             return {}
         table = dataset.with_format("arrow")
-        return of_rows(rows, lambda at: table[at.to_pylist()], query)
+        return of_rows(rows, lambda at: [table[at.to_pylist()]], query)
 
     return Stream(read, rows, names=lambda: dataset.column_names, identify=identity)
 

@@ -370,6 +370,66 @@ def test_a_union_of_other_datasets_is_other_data(of, tmp_path):
             resumed([str(tmp_path / name) for name in "bc"], state)
 
 
+def test_the_order_of_columns_counts_in_a_matrix_alone(tmp_path):
+    table = pa.table({"a": range(4), "b": range(10, 14)})
+    folder = parquet(table, tmp_path / "data")
+    for source, turned in (folder, folder), (table, table.select(["b", "a"])), (folder, table):
+        options = {"batch_size": 2, "framework": "numpy"}
+        loader = Loader(source, columns=["a", "b"], **options)
+        epoch = iter(loader)
+        next(epoch)
+        state = json.loads(json.dumps(loader.state_dict()))
+        rest = [batch["b"].tolist() for batch in epoch]
+        resumed = Loader(turned, columns=["b", "a"], **options)
+        resumed.load_state_dict(state)
+        assert [batch["b"].tolist() for batch in resumed] == rest
+        for columns in ["b", "a"], None:
+            matrix = Loader(table.select(["b", "a"]), columns=columns, format="matrix", **options)
+            matrix.load_state_dict(state)
+            with pytest.raises(ValueError, match="other data: columns were in another order"):
+                list(matrix)
+        more = Loader(turned, columns=["a"], **options)
+        more.load_state_dict(state)
+        with pytest.raises(ValueError, match='column "b" was int64, and is not read now'):
+            list(more)
+
+
+def test_a_state_of_a_list_is_of_its_rows_as_they_are():
+    """A value that the wish cannot take is no matter until a batch has it."""
+    parts = [
+        pa.table({"x": [1.0, 1.5, 2.0], "k": [1, 0, 1]}),
+        pa.table({"x": [1, 2, 3], "k": [1, 1, 1]}),
+    ]
+    options = {
+        "columns": {"x": Cast("int64")}, "filter": pc.field("k") == 1, "batch_size": 1,
+        "framework": "numpy",
+    }  # fmt: skip
+    loader = Loader(parts, **options)
+    epoch = iter(loader)
+    next(epoch)
+    state = json.loads(json.dumps(loader.state_dict()))
+    assert [batch["x"].item() for batch in epoch] == [2, 1, 2, 3]
+    resumed = Loader(parts, **options)
+    resumed.load_state_dict(state)
+    assert [batch["x"].item() for batch in resumed] == [2, 1, 2, 3]
+    for other in [parts[0], parts[1].set_column(0, "x", pa.array([1, 2, 4]))], parts[::-1]:
+        resumed = Loader(other, **options)
+        resumed.load_state_dict(state)
+        with pytest.raises(ValueError, match="the state is of other data"):
+            list(resumed)
+
+
+def test_a_dataset_of_row_groups_has_their_rows(tmp_path):
+    whole = ds.dataset(parquet(pa.table({"x": range(12)}), tmp_path / "a", row_group_size=3))
+    (file,) = whole.get_fragments()
+    for some in file.subset(row_group_ids=[2, 3]), file.subset(filter=pc.field("x") > 5):
+        part = ds.FileSystemDataset([some], whole.schema, whole.format, whole.filesystem)
+        for source, rows in (part, 6), (ds.dataset([part, part]), 12), (Mix([(part, 1)]), 6):
+            loader = Loader(source, batch_size=1)
+            assert len(loader) == rows
+            assert len(list(loader)) == rows
+
+
 def test_a_state_of_a_function_is_of_its_part(tmp_path):
     def source(index, count):
         return TABLE.slice(index * 50, 50)
