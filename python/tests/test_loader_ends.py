@@ -10,7 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from arrow_dlpack import AsArrow, ByLength, ByTokens, Categories, Loader, iter_batches
+from arrow_dlpack import (
+    Array,
+    AsArrow,
+    ByLength,
+    ByTokens,
+    Categories,
+    Loader,
+    iter_batches,
+    to_tensor_dict,
+)
 
 BATCH = pa.record_batch({"x": [1, 2], "t": ["a", "b"]})
 
@@ -58,6 +67,49 @@ def test_of_a_reader_of_pyarrow_an_exception_keeps_its_type_and_message_as_words
     with pytest.raises(ValueError, match="the Arrow stream failed") as raised:
         list(Loader(source, columns=["x"]))
     assert str(raised.value) == "the Arrow stream failed: KeyError: 'k'"
+    assert "in failing" in raised.value.__notes__[0]
+
+
+JAVA = """An error occurred while calling o45.getResult.
+: org.apache.spark.SparkException: Job aborted due to stage failure
+\tat org.apache.spark.api.python.Server.getResult(Server.scala:97)
+\tat java.base/java.lang.Thread.run(Thread.java:840)
+Caused by: java.io.FileNotFoundException: part-0.parquet
+\t... 1 more"""
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda source: to_tensor_dict(source, columns=["x"]),
+        Array,
+        lambda source: list(Loader(source, columns=["x"])),
+        lambda source: list(Loader(source, batch_size=1, columns=["x"], prefetch=1)),
+        lambda source: to_tensor_dict(pa.RecordBatchReader.from_stream(source)),
+    ],
+)
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ValueError("bad row\n  file 1\n  file 2"), "ValueError: bad row\n  file 1\n  file 2"),
+        (MineError("a: b\n\nc: d\n"), "MineError: a: b\n\nc: d"),
+        (ValueError(), "ValueError"),
+        (
+            RuntimeError(JAVA),
+            "RuntimeError: An error occurred while calling o45.getResult.\n: org.apache.spark."
+            "SparkException: Job aborted due to stage failure\nCaused by: java.io."
+            "FileNotFoundException: part-0.parquet",
+        ),
+        (ValueError("x\n" * 500), "ValueError: " + "x\n" * 20 + "..."),
+        (ExceptionGroup("several\nfailed", [KeyError("k")]), "several\nfailed (1 sub-exception)"),
+    ],
+    ids=["lines", "colons", "none", "java", "long", "group"],
+)
+def test_of_a_stream_that_fails_all_lines_of_the_message_are_told(read, error, said):
+    source = pa.RecordBatchReader.from_batches(BATCH.schema, failing(error))
+    with pytest.raises(ValueError, match="the Arrow stream failed") as raised:
+        read(source)
+    assert str(raised.value).split("failed: ", 1)[1].endswith(said)
     assert "in failing" in raised.value.__notes__[0]
 
 

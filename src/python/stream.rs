@@ -134,13 +134,15 @@ impl Drop for Stream {
     }
 }
 
+const FAILED: &str = "the Arrow stream failed: ";
+
 fn failure(stream: &mut ArrowArrayStream, code: i32) -> String {
     // SAFETY: S1; the text is valid until the next call on the stream.
     let message = unsafe {
         let text = stream.get_last_error.map(|get| get(stream)).filter(|text| !text.is_null());
         text.map(|text| CStr::from_ptr(text).to_string_lossy().into_owned())
     };
-    format!("the Arrow stream failed: {} (code {code})", message.as_deref().unwrap_or("no message"))
+    format!("{FAILED}{} (code {code})", message.as_deref().unwrap_or("no message"))
 }
 
 /// The exception for what a stream says of its failure. pyarrow appends the traceback of an exception that Python code
@@ -148,19 +150,57 @@ fn failure(stream: &mut ArrowArrayStream, code: i32) -> String {
 /// have met this code.
 pub(super) fn raised(words: String) -> PyErr {
     const PYTHON: &str = ". Detail: Python exception: ";
-    let Some((_, traceback)) = words.split_once(PYTHON) else {
+    let Some((said, traceback)) = words.split_once(PYTHON) else {
         return PyValueError::new_err(words);
     };
     let first = traceback.split(PYTHON).next().unwrap_or(traceback);
-    let lines = first.lines().rev().map(|line| line.trim_start_matches(". "));
-    let is_last = |line: &&str| !line.is_empty() && !line.starts_with("(code ");
-    let message = lines.clone().map(str::trim).find(is_last).unwrap_or(first);
+    let message = message_of(said, first);
     let is_interrupt = message == "KeyboardInterrupt";
     let of = if is_interrupt { PyKeyboardInterrupt::new_err } else { PyValueError::new_err };
-    let error = of(format!("the Arrow stream failed: {message}"));
+    let error = of(format!("{FAILED}{message}"));
     // Without the note, as where the interpreter is ending, the exception is as good.
     let _noted = Python::try_attach(|py| {
         error.value(py).call_method1(intern!(py, "add_note"), (traceback,)).map(drop)
     });
     error
+}
+
+/// The class and all lines of an exception's message, as pyarrow hands them on: `said` ends with the message, behind the
+/// names of one status or more, and the traceback ends with both. Frames of Java's stack, of which Spark's messages have
+/// dozens, are left to the note.
+fn message_of(said: &str, traceback: &str) -> String {
+    const SHOWN: usize = 20;
+    let status = said.strip_prefix(FAILED).unwrap_or(said);
+    let mut text = status;
+    let class = loop {
+        if text.is_empty() {
+            let is_last = |line: &&str| !line.is_empty() && !line.starts_with("(code ");
+            let last = traceback.lines().rev().map(str::trim).find(is_last);
+            return last.unwrap_or(status).to_owned();
+        }
+        match (class_of(text, traceback), text.split_once(": ")) {
+            (Some(class), _) => break format!("{class}: "),
+            (None, Some((_, rest))) => text = rest,
+            (None, None) => {
+                text = status.split_once(": ").map_or(status, |(_, text)| text);
+                break String::new();
+            }
+        }
+    };
+    let is_frame = |line: &&str| {
+        let line = line.trim_start();
+        (line.starts_with("at ") && line.ends_with(')'))
+            || (line.starts_with("... ") && line.ends_with(" more"))
+    };
+    let mut lines = text.lines().filter(|line| !is_frame(line));
+    let shown: Vec<&str> = lines.by_ref().take(SHOWN).collect();
+    let more = if lines.next().is_some() { "\n..." } else { "" };
+    format!("{class}{}{more}", shown.join("\n"))
+}
+
+/// The name of the class before this message, where a traceback has it.
+fn class_of<'a>(text: &str, traceback: &'a str) -> Option<&'a str> {
+    let before = &traceback[..traceback.rfind(&format!(": {text}\n"))?];
+    let class = before.rsplit('\n').next()?;
+    (!class.is_empty() && !class.contains(char::is_whitespace)).then_some(class)
 }
