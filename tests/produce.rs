@@ -8,7 +8,7 @@ use std::{slice, thread};
 
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{
-    Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array,
+    Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, NullArray,
     PrimitiveArray, StringArray, UInt8Array, new_empty_array, new_null_array,
 };
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
@@ -830,4 +830,26 @@ fn what_is_handed_on_without_elements_has_no_address() {
         watch.released_once();
         assert_eq!((tensor.data.addr(), tensor.byte_offset), (0, 0), "{none:?}");
     }
+}
+
+/// A null has no type of its own, so that a dtype gives it one: a column of nulls of another type becomes the same.
+#[test]
+fn nulls_without_a_type_are_those_of_the_dtype_that_is_asked_for() {
+    let nulls: ArrayRef = Arc::new(NullArray::new(3));
+    let of = |dtype| ExportOptions::default().with_dtype(Some(dtype));
+    let nan = export::tensor(&nulls, &of(DLDataType::FLOAT32).with_nulls(NullPolicy::Nan)).unwrap();
+    assert!(nan.as_slice::<f32>().unwrap().iter().all(|value| value.is_nan()));
+    let filled = of(DLDataType::INT16).with_nulls(NullPolicy::Fill((-1).into()));
+    assert_eq!(export::tensor(&nulls, &filled).unwrap().as_slice::<i16>(), Some(&[-1; 3][..]));
+    let masked = of(DLDataType::BOOL).with_nulls(NullPolicy::Masked);
+    let masked = export::prepare(&nulls, &masked).unwrap().run().unwrap();
+    assert_eq!(masked.values.dtype(), DLDataType::BOOL);
+    assert_eq!(masked.mask.unwrap().as_bool_bytes(), Some(&[0; 3][..]));
+    let error = export::tensor(&nulls, &of(DLDataType::INT64)).unwrap_err();
+    assert_eq!(error, Error::Nulls { data_type: DataType::Null, null_count: 3, len: 3 });
+
+    // They take no memory, however many there are.
+    let many: ArrayRef = Arc::new(NullArray::new(1 << 60));
+    let error = export::tensor(&many, &filled).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
 }

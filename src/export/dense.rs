@@ -9,7 +9,7 @@ use arrow_schema::{DataType, Field};
 use super::{options::Reading, primitive, refusal};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{CellValues, Cells, Decimals};
-use crate::{Error, dtype, extension::Extension, layout, memory};
+use crate::{Error, dtype, extension::Extension, layout, memory, memory::Fresh};
 
 /// An array, or a chunk of one, before nulls and copies are planned.
 #[derive(Clone)]
@@ -96,6 +96,10 @@ impl Dense {
             (DataType::Dictionary(..), Some(dtype)) if reading.physical => {
                 Self::codes(array, dtype)
             }
+            (DataType::Null, _) => match reading.dtype.filter(|dtype| dtype.lanes == 1) {
+                Some(dtype) => Self::nulls(array.len(), dtype),
+                None => Err(refusal::unsupported(data_type)),
+            },
             (_, Some(dtype)) if reading.physical => Ok(Self::words(array, dtype)),
             (_, Some(dtype)) => Err(Error::NotJustNumbers { data_type: data_type.clone(), dtype }),
             _ => Err(refusal::unsupported(data_type)),
@@ -122,6 +126,16 @@ impl Dense {
         dense.put_in_front(shape, order);
         dense.levels.splice(0..0, level(list.nulls(), cells));
         Ok(dense)
+    }
+
+    /// Nulls without a type, as those of a column of this dtype.
+    fn nulls(rows: usize, dtype: DLDataType) -> Result<Self, Error> {
+        let nbytes = rows.saturating_mul(dtype.item_bits(true) / 8);
+        let zeros = Fresh::write::<u8>(nbytes, |_| Ok(()))?.into_buffer();
+        memory::probe_alloc(rows.div_ceil(8))?;
+        let levels = level(Some(&NullBuffer::new_null(rows)), 1).into_iter().collect();
+        let cells = CellBuffer::Words(zeros);
+        Ok(Self { levels, ..Self::of_cells(DataType::Null, rows, cells, dtype) })
     }
 
     /// Elements of a dtype for which Arrow has no type.

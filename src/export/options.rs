@@ -102,7 +102,8 @@ impl ExportOptions {
 
     /// How values with a meaning are read.
     pub(super) fn reading(&self) -> Reading {
-        Reading { physical: self.physical, as_floats: self.dtype.is_some_and(DLDataType::is_float) }
+        let as_floats = self.dtype.is_some_and(DLDataType::is_float);
+        Reading { physical: self.physical, as_floats, dtype: self.dtype }
     }
 
     /// The options for the values of rows whose mask is one of the rows: nulls within the rows are refused then.
@@ -121,6 +122,8 @@ pub(super) struct Reading {
     pub(super) physical: bool,
     /// Whether floats are asked for, which decimals become whether they are `physical` or not.
     pub(super) as_floats: bool,
+    /// What is asked for, which nulls without a type have.
+    pub(super) dtype: Option<DLDataType>,
 }
 
 /// How nulls are exported, at all levels of nested types. Nulls outside of a slice do not count.

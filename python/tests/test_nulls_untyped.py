@@ -1,0 +1,61 @@
+"""Columns of nulls without a type: those of whatever dtype, or wish, is asked for."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_dlpack import Cast, Categories, Loader, Mix, ragged, to_tensor
+
+NOTHING = pa.table({"n": pa.nulls(3), "i": pa.array([None] * 3, pa.int64())})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nulls": "nan", "dtype": "float32"},
+        {"nulls": 0, "dtype": "int64"},
+        {"nulls": "mask", "dtype": "int16"},
+        {"nulls": -1, "dtype": "float64", "copy": True},
+        {"nulls": "nan", "dtype": "float16"},
+    ],
+)
+def test_nulls_without_a_type_are_those_of_the_dtype(options):
+    def values(made):
+        made = made if isinstance(made, tuple) else (made,)
+        return [(str(one.dtype), np.asarray(one).tolist()) for one in made]
+
+    for of in (lambda column: column, lambda column: column.slice(1, 1), lambda column: column[:0]):
+        made = [values(to_tensor(of(NOTHING[name]), **options)) for name in "ni"]
+        if options["nulls"] == "mask":  # values under False are arbitrary
+            made = [[one[0][0], one[1]] for one in made]
+        assert str(made[0]) == str(made[1])
+    matrix = to_tensor(NOTHING, **options)
+    matrix = matrix[0] if isinstance(matrix, tuple) else matrix
+    assert matrix.shape == (3, 2)
+    lists = pa.array([[None, None], []], pa.list_(pa.null()))
+    if options["nulls"] != "mask":
+        assert ragged(lists, **options).values.dtype == options["dtype"]
+
+
+def test_in_loaders_they_are_nulls_of_whatever_is_asked_for():
+    wishes = [
+        Cast("float64", nulls="nan"),
+        Cast("int32", nulls=7),
+        Cast("float32", nulls="mask"),
+        Categories([1, 2], nulls=-1),
+        Categories([1, 2], nulls="mask"),
+        Categories([1], nulls=-1, unknown=0),
+        Categories.scan(nulls=-1),
+    ]
+    for wish in wishes:
+        for more in ({}, {"batch_size": 2}, {"batch_size": 2, "shuffle": 3, "seed": 0}):
+            for source in (NOTHING, [NOTHING, NOTHING], NOTHING.to_reader, Mix([(NOTHING, 1.0)])):
+                data = source if not callable(source) else source()
+                if wish == Categories.scan(nulls=-1) and callable(source):
+                    continue
+                wanted = {"n": wish, "i": wish}
+                for batch in Loader(data, columns=wanted, framework="numpy", **more):
+                    ours, theirs = (
+                        one if isinstance(one, tuple) else (one,) for one in batch.values()
+                    )
+                    assert [str(one) for one in ours[-1:]] == [str(one) for one in theirs[-1:]]
+                    assert ours[0].dtype == theirs[0].dtype
