@@ -74,7 +74,7 @@ fn one_row_is_ragged_too_and_a_table_is_not() {
     let column: ArrayRef = Arc::new(lists.clone());
     let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
     let refused = export::ragged(&batch, &ExportOptions::default(), None).unwrap_err();
-    assert!(matches!(refused, Error::UnsupportedType { .. }), "{refused}");
+    assert!(matches!(refused, Error::NotRagged { .. }), "{refused}");
 }
 
 #[test]

@@ -127,7 +127,7 @@ def test_what_can_be_no_table_is_refused():
         ),
         (BufferError, 'column "b": float64 cannot be', [{"a": row.astype("c8"), "b": row}]),
         (BufferError, "must have 2 dimensions, not 1", [row, ["a"]]),
-        (BufferError, "1 names for 2 columns", [square, ["a"]]),
+        (ValueError, "1 names for 2 columns", [square, ["a"]]),
         (BufferError, 'several columns are named "a"', [square, ["a", "a"]]),
         (TypeError, "expected a dict of tensors", [square]),
         (TypeError, "names are texts, got 1", [{1: row}]),

@@ -14,7 +14,7 @@ pub use problems::{
 };
 pub(crate) use refusals::Refusals;
 pub(crate) use words::{Count, Names};
-use words::{Described, OnePerLine, instead, known, or_floats};
+use words::{Described, OnePerLine, instead, known, of_storage, or_floats};
 
 /// Why a conversion was refused, or a tensor is invalid.
 ///
@@ -73,10 +73,18 @@ pub enum Error {
         /// Advice.
         way_out: &'static str,
     },
+    /// The rows of this Arrow type have one length each, or it has no tensor form at all.
+    #[error("{data_type} is not ragged, as lists, texts and binaries are: {way_out}")]
+    NotRagged {
+        /// The array's type.
+        data_type: DataType,
+        /// Advice.
+        way_out: &'static str,
+    },
     /// This extension type is unknown, and so is the meaning of its storage.
     #[error(
-        "extension type {name:?} (stored as {data_type}) has no tensor form of its own: use \
-         ExportOptions::with_physical for its storage"
+        "extension type {name:?} (stored as {data_type}) has no tensor form of its own: {}",
+        of_storage(data_type)
     )]
     UnsupportedExtension {
         /// The value of `ARROW:extension:name`.
@@ -642,6 +650,7 @@ impl Error {
                     | Self::Nulls { .. }
                     | Self::NullsInRows { .. }
                     | Self::UnsupportedType { .. }
+                    | Self::NotRagged { .. }
                     | Self::UnsupportedExtension { .. }
                     | Self::NotJustNumbers { .. }
                     | Self::MalformedExtension { .. }
@@ -671,6 +680,7 @@ impl Error {
                     | Self::PadDoesNotFit { .. }
                     | Self::RowTooLong { .. }
                     | Self::ValueDoesNotFit { .. }
+                    | Self::NameCount { .. }
                     | Self::NoOffsets(_)
                     | Self::TooManyValues { .. }
                     | Self::InvalidArray(_)

@@ -67,6 +67,24 @@ pub(super) fn or_floats(data_type: &DataType) -> &'static str {
     }
 }
 
+/// Advice for the storage of an extension type.
+pub(super) fn of_storage(data_type: &DataType) -> &'static str {
+    match data_type {
+        DataType::Utf8
+        | DataType::LargeUtf8
+        | DataType::Utf8View
+        | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::BinaryView => {
+            "use export::ragged, with ExportOptions::with_physical, for its storage"
+        }
+        DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => {
+            "convert the children of its storage one by one"
+        }
+        _ => "use ExportOptions::with_physical for its storage",
+    }
+}
+
 /// Advice for an unknown dtype: the name that was probably meant, or the libraries whose names are known.
 pub(super) fn known(name: &str) -> String {
     match DLDataType::named_like(name) {

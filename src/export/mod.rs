@@ -61,6 +61,8 @@ pub use prepare::{Exported, Prepared, prepare};
 pub(crate) use prepare::{prepare_by_type, prepare_dense, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
+#[cfg(feature = "pyo3")]
+pub(crate) use refusal::{FLAT, FLAT_DECIMALS, FLAT_INTEGERS};
 pub(crate) use refusal::{is_list, is_ragged, nulls, way_out};
 pub use source::Source;
 pub(crate) use source::{check_columns, check_type};

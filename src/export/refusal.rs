@@ -3,7 +3,7 @@
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
 
-use crate::Error;
+use crate::{Error, dtype, ffi::DLDataType};
 
 /// The error for a type that cannot be exported.
 pub(super) fn unsupported(data_type: &DataType) -> Error {
@@ -12,9 +12,23 @@ pub(super) fn unsupported(data_type: &DataType) -> Error {
 
 /// The error for `ragged` of a type that has no offsets.
 pub(super) fn not_ragged(data_type: &DataType) -> Error {
-    let way_out = "only lists, texts and binaries are ragged: use export::tensor";
-    Error::UnsupportedType { data_type: data_type.clone(), way_out }
+    let way_out = match data_type {
+        DataType::Dictionary(_, values) if is_ragged(values) => "cast it to its values first",
+        DataType::Decimal128(..) | DataType::Decimal256(..) => FLAT_DECIMALS,
+        DataType::Boolean | DataType::FixedSizeList(..) | DataType::FixedSizeBinary(_) => FLAT,
+        DataType::Null => "cast it to the lists, texts or binaries that you mean",
+        number if DLDataType::from_arrow(number).is_some() => FLAT,
+        number if dtype::physical(number).is_some() => FLAT_INTEGERS,
+        other => way_out(other),
+    };
+    Error::NotRagged { data_type: data_type.clone(), way_out }
 }
+
+/// Advice for types whose rows have one length, and what else their tensors need.
+pub(crate) const FLAT: &str = "use export::tensor";
+pub(crate) const FLAT_INTEGERS: &str =
+    "use export::tensor, with ExportOptions::with_physical for its integers";
+pub(crate) const FLAT_DECIMALS: &str = "use export::tensor, with dtype float64";
 
 /// The error for the values in ragged rows.
 pub(super) fn in_rows(error: Error) -> Error {
@@ -83,7 +97,9 @@ pub(crate) fn way_out(data_type: &DataType) -> &'static str {
         }
         DataType::Struct(_) => "export its fields one by one, or all of them as a RecordBatch",
         DataType::Map(..) | DataType::Union(..) => "convert its children one by one",
-        DataType::Null => "cast it to the type you mean, and fill it",
+        DataType::Null => {
+            "cast it to the type you mean, or ask for a dtype and say what its nulls become by ExportOptions::with_nulls"
+        }
         DataType::Boolean
         | DataType::Timestamp(..)
         | DataType::Date32

@@ -30,6 +30,9 @@ pub(super) fn natural(dtype: DLDataType) -> Result<(DataType, Conversion), Error
 
 fn way_out(dtype: DLDataType) -> &'static str {
     match (dtype.code, dtype.lanes) {
+        (_, 2..) if dtype.bits < 8 => {
+            "several of its elements are in a byte: view it as bytes first, as PyTorch's x.view(torch.uint8) does"
+        }
         (_, 2..) => "view it with its lanes as one more axis first",
         (DLDataTypeCode::FLOAT, _) => "convert it to float32 or float64 first",
         (DLDataTypeCode::INT | DLDataTypeCode::UINT, _) => {

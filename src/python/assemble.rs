@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
+use super::error::{placed, unsupported, unsupported_error};
 use super::options::{ColumnsArg, TypeArg, pointless};
 use super::request::{CopyArg, described, wrong};
-use super::{array::PyArray, consume, error::placed, run::unlocked};
+use super::{array::PyArray, consume, expected::Expected, protocols::is_arrow, run::unlocked};
 use crate::{Error, ImportOptions, ManagedTensor, error::Names, import};
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)
@@ -66,20 +67,61 @@ pub(super) fn record_batch(
         (Ok(_), Some(_)) => {
             return Err(pointless("names", "are for a matrix, and a dict has its own"));
         }
-        (Err(_), None) => {
-            return Err(PyTypeError::new_err(format!(
-                "expected a dict of tensors, or a matrix and names=, got {}",
-                described(data)
-            )));
-        }
+        (Err(_), None) => return Err(not_columns(data)),
     };
     let fields = batch.schema().fields().clone();
     let field = Field::new("", DataType::Struct(fields), false);
     Ok(PyArray::try_new(Arc::new(StructArray::from(batch)), Arc::new(field))?)
 }
 
-/// The values of a column, and the mask of a pair.
+/// The error for what is no dict of tensors.
+fn not_columns(data: &Bound<'_, PyAny>) -> PyErr {
+    let is_list = data.is_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>();
+    let way_out = if is_arrow(data).unwrap_or(false) {
+        Some("it is Arrow data already: pyarrow.table(x) takes a table, and pyarrow.table({\"x\": x}) a column".to_owned())
+    } else if data.hasattr("__dlpack__").unwrap_or(false) {
+        Some("name its columns by names=, or it as one, as {\"x\": x}".to_owned())
+    } else if is_list {
+        Some("name each of them, as {\"x\": x[0]}".to_owned())
+    } else {
+        Expected::Tensor.way_out(data)
+    };
+    let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
+    let got = described(data);
+    PyTypeError::new_err(format!(
+        "expected a dict of tensors, or a matrix and names=, got {got}{way_out}"
+    ))
+}
+
+/// The values of a column, and the mask of a pair; an error for other Arrow data than numbers says which function takes
+/// it.
 fn column_of(
+    column: Bound<'_, PyAny>,
+    copy: Option<bool>,
+) -> PyResult<(ManagedTensor, Option<ManagedTensor>)> {
+    let py = column.py();
+    if let Some(error) = Expected::Tensor.of_rows(&column) {
+        return Err(error);
+    }
+    let is_arrow = is_arrow(&column)?;
+    taken(column, copy).map_err(|error| match is_arrow && error.is_instance_of::<PyTypeError>(py) {
+        true => {
+            let class = error.get_type(py);
+            let ours = unsupported_error(py).is_ok_and(|ours| ours.is(&class));
+            let of = if ours { unsupported } else { PyTypeError::new_err };
+            let refused = of(
+                "it is Arrow data, and no tensor as it is: pyarrow.table(dict) takes it, and tensors beside it as \
+                 from_dlpack(x); of nulls to_tensor(x, nulls=\"mask\") makes a pair"
+                    .to_owned(),
+            );
+            refused.set_cause(py, Some(error));
+            refused
+        }
+        false => error,
+    })
+}
+
+fn taken(
     column: Bound<'_, PyAny>,
     copy: Option<bool>,
 ) -> PyResult<(ManagedTensor, Option<ManagedTensor>)> {

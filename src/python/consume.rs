@@ -8,8 +8,15 @@ use super::interpreter::{call, calling};
 use super::protocols::{attribute, is_arrow};
 use super::request::{self, DlDeviceArg, Request, described, type_name};
 use super::{
-    capsule, error::placed, exchange, expected::Expected, hidden, run::unlocked, table::Data,
-    tensor::PyTensor, vectorcall,
+    capsule,
+    error::placed,
+    exchange,
+    expected::{Expected, of_dtype},
+    hidden,
+    run::unlocked,
+    table::Data,
+    tensor::PyTensor,
+    vectorcall,
 };
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::{Error, ManagedTensor};
@@ -77,17 +84,12 @@ pub(super) fn ask<'py>(x: &Bound<'py, PyAny>, request: Request<'py>) -> PyResult
 #[cold]
 fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = x.py();
-    let kind = |dtype: &Bound<'_, PyAny>| dtype.getattr("kind")?.extract::<String>();
-    let Ok(dtype) = x.getattr("dtype") else { return error };
-    let way_out = match kind(&dtype).as_deref() {
-        Ok("M" | "m") => "; x.view(\"int64\") has its numbers as a tensor",
-        Ok("U" | "S" | "O") => "",
-        _ => return error,
-    };
-    if error.is_instance_of::<PyBufferError>(py) {
-        let note = format!("pyarrow.array(x) makes Arrow data of {dtype}{way_out}");
+    if !error.is_instance_of::<PyBufferError>(py) {
+        return error;
+    }
+    if let Ok(Some(way_out)) = of_dtype(x) {
         // The error itself matters more than its note.
-        let _added = error.value(py).call_method1("add_note", (note,));
+        let _added = error.value(py).call_method1("add_note", (way_out,));
     }
     error
 }

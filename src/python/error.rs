@@ -91,9 +91,16 @@ const WAYS_OUT: [(&str, &str); 18] = [
         "bytes of an element: copy it first",
         "bytes of an element: copy it first, for instance with numpy.ascontiguousarray",
     ),
-    ("are ragged: use export::tensor", "are ragged: use to_tensor"),
     ("flatten one level first", "flatten one level first, as pyarrow.compute.list_flatten does"),
     ("flatten the lists first", "flatten the lists first, as pyarrow.compute.list_flatten does"),
+    (
+        "use export::ragged, with ExportOptions::with_physical, for its storage",
+        "use ragged, with physical=True, for its storage",
+    ),
+    (
+        "or ask for a dtype and say what its nulls become by ExportOptions::with_nulls",
+        "or pass dtype= and nulls=, as dtype=\"float32\" and nulls=\"nan\"",
+    ),
     (
         "use export::ragged, or export::padded to pad them",
         "use ragged, or pass pad= for padded rows",
@@ -141,6 +148,8 @@ pub(super) enum Asked {
     Tensor,
     /// `ragged`.
     Ragged,
+    /// `to_tensor` with `pad=`.
+    Padded,
     /// `Array.row`, and iteration, for this row.
     Row(usize),
     /// `iter_batches`.
@@ -158,7 +167,7 @@ impl Asked {
                 let way_out = self.way_out(&data_type, column.is_some()).unwrap_or(way_out);
                 Error::UnsupportedType { data_type, way_out }
             }
-            error => match self.words(&error) {
+            error => match self.words(&error, column.is_some()) {
                 Some(words) => Error::Worded { words, error: Box::new(error) },
                 None => error,
             },
@@ -172,7 +181,7 @@ impl Asked {
                 "name its fields in columns=, as \"a.b\" is field b of column a, or flatten it first, as pyarrow's \
                  table.flatten() and polars' unnest do",
             ),
-            (Self::Tensor, DataType::Struct(_)) => {
+            (Self::Tensor | Self::Ragged | Self::Padded, DataType::Struct(_)) => {
                 Some("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
             }
             // ragged refuses tables; of a column alone to_tensor sees whether its rows have one length.
@@ -190,6 +199,9 @@ impl Asked {
                 "make codes of it with Categories([...]), hand it on as Arrow data with AsArrow(), or leave it out with \
                  columns=",
             ),
+            (Self::Batches, DataType::Null) => Some(
+                "say what its nulls become, with Cast(\"float32\", nulls=\"nan\") or Categories([...], nulls=-1)",
+            ),
             (Self::Batches, DataType::Decimal128(..) | DataType::Decimal256(..)) => Some(
                 "pass dtype=\"float64\", or Cast(\"float64\") for it alone, as for a label, which dtype= is not of",
             ),
@@ -200,7 +212,57 @@ impl Asked {
         }
     }
 
-    fn words(self, error: &Error) -> Option<String> {
+    /// The hint for a type that is not ragged.
+    fn instead_of_rows(self, data_type: &DataType, way_out: &'static str) -> String {
+        let (simply, and) = match self {
+            Self::Padded => ("leave out pad=", ", and pass"),
+            Self::Batches => ("leave out Pad()", ", and pass"),
+            _ => ("use to_tensor", ", with"),
+        };
+        match way_out {
+            export::FLAT => simply.to_owned(),
+            export::FLAT_INTEGERS => format!("{simply}{and} physical=True for its integers"),
+            export::FLAT_DECIMALS => format!("{simply}{and} dtype=\"float64\""),
+            _ if way_out == export::way_out(data_type) => {
+                self.way_out(data_type, false).unwrap_or(way_out).to_owned()
+            }
+            _ => way_out.to_owned(),
+        }
+    }
+
+    /// The hint for an extension type, which its storage decides.
+    fn of_storage(self, data_type: &DataType, in_table: bool) -> String {
+        let (is_list, is_ragged) = (export::is_list(data_type), export::is_ragged(data_type));
+        let none = match data_type {
+            DataType::Struct(_)
+            | DataType::Map(..)
+            | DataType::Union(..)
+            | DataType::Null
+            | DataType::Interval(_)
+            | DataType::RunEndEncoded(..) => true,
+            _ => false,
+        };
+        match self {
+            _ if none => {
+                let way_out = self.way_out(data_type, in_table);
+                format!("nor has its storage: {}", way_out.unwrap_or(export::way_out(data_type)))
+            }
+            Self::Padded | Self::Ragged if !is_ragged => {
+                let simply = self.instead_of_rows(data_type, export::FLAT);
+                format!("its storage is not ragged: {simply}, with physical=True")
+            }
+            Self::Batches if is_ragged && !is_list => "make codes of it with Categories([...])".to_owned(),
+            Self::Tensor if is_ragged && in_table => {
+                "leave it out with columns=, or pass this column alone to ragged, with physical=True".to_owned()
+            }
+            Self::Tensor if is_ragged && !is_list => {
+                "use ragged, with physical=True, for its storage".to_owned()
+            }
+            _ => "pass physical=True for its storage".to_owned(),
+        }
+    }
+
+    fn words(self, error: &Error, in_table: bool) -> Option<String> {
         match (self, error) {
             (Self::Row(row), Error::Nulls { data_type, .. })
                 if export::is_ragged(data_type) || matches!(data_type, DataType::Struct(_)) =>
@@ -212,6 +274,22 @@ impl Asked {
                  value, \"nan\" or \"mask\", or drop them first",
                 Count(*null_count, "null")
             )),
+            (_, Error::NotRagged { data_type, way_out }) => Some(format!(
+                "{data_type} is not ragged, as lists, texts and binaries are: {}",
+                self.instead_of_rows(data_type, way_out)
+            )),
+            (_, Error::UnsupportedExtension { name, data_type }) => {
+                let way_out = self.of_storage(data_type, in_table);
+                let or_arrow = match self {
+                    Self::Batches if !way_out.contains("physical=True") => {
+                        ", or hand it on with AsArrow()"
+                    }
+                    _ => "",
+                };
+                Some(format!(
+                    "extension type {name:?} (stored as {data_type}) has no tensor form of its own: {way_out}{or_arrow}"
+                ))
+            }
             (Self::Batches, Error::UnevenRows { row, length, expected }) => Some(format!(
                 "row {row} of a batch has {length} values where {expected} are expected, as the first row or Dense() has \
                  them: leave out Dense() for Ragged rows, or use Pad()"
@@ -226,12 +304,7 @@ impl Asked {
                 "{data_type} is not just a number: make codes of it with Categories([...]), hand it on as Arrow \
                  data with AsArrow(), or pass physical=True for its {dtype} values"
             )),
-            (
-                _,
-                Error::Nulls { .. }
-                | Error::UnsupportedExtension { .. }
-                | Error::NotJustNumbers { .. },
-            ) => {
+            (_, Error::Nulls { .. } | Error::NotJustNumbers { .. }) => {
                 let words = in_python(error.clone()).to_string();
                 let words = words.replace(" to to_tensor or ragged", "");
                 Some(words.replace(" to to_tensor for its", " for its"))

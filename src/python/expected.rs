@@ -44,14 +44,31 @@ impl Expected {
                 self.words()
             ));
         }
+        self.but(object, self.way_out(object))
+    }
+
+    /// The error for a named tuple of tensors, in place of a tensor.
+    pub(super) fn of_rows(self, object: &Bound<'_, PyAny>) -> Option<PyErr> {
+        let way_out = of_rows(object).ok().flatten()?;
+        Some(self.but(object, Some(way_out.to_owned())))
+    }
+
+    /// How to make what was expected. An exception from the object's attributes must not replace the error.
+    pub(super) fn way_out(self, object: &Bound<'_, PyAny>) -> Option<String> {
+        if let Ok(Some(way_out)) = of_dtype(object) {
+            return Some(way_out);
+        }
         let way_out = match self {
             Self::Tensor | Self::Any => tensor_of(object),
             Self::Arrow | Self::Either => arrow_of(object, self),
         };
-        // An exception from the object's attributes must not replace this error.
-        let way_out = way_out.ok().flatten().map_or_else(String::new, |way| format!(": {way}"));
-        let expected = self.words();
-        PyTypeError::new_err(format!("expected {expected}, got {}{way_out}", type_name(object)))
+        way_out.ok().flatten().map(str::to_owned)
+    }
+
+    fn but(self, object: &Bound<'_, PyAny>, way_out: Option<String>) -> PyErr {
+        let (expected, got) = (self.words(), type_name(object));
+        let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
+        PyTypeError::new_err(format!("expected {expected}, got {got}{way_out}"))
     }
 }
 
@@ -62,22 +79,94 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     if is_arrow(object)? {
         return Ok(Some("it is Arrow data: use to_tensor, or Array"));
     }
+    if let Some(way_out) = of_rows(object)? {
+        return Ok(Some(way_out));
+    }
+    if is_sequence(object) {
+        return tensor_of_items(object);
+    }
     if object.hasattr("__array_interface__")? || buffer_import::has_buffer(object) {
         return Ok(Some("asdlpack(x) takes its memory as it is"));
     }
     if is_path(object)? {
         return Ok(Some("if it is a path, numpy.load(x) reads such a file"));
     }
-    if object.hasattr("__array__")? || object.hasattr("__index__")? || is_sequence(object) {
+    if object.hasattr("__array__")? || object.hasattr("__index__")? {
         return Ok(Some("numpy.asarray(x) makes one of it"));
     }
     arrow_of(object, Expected::Either)
+}
+
+/// How to make a tensor of a list or tuple, judged by its first item.
+fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
+    let Some(first) = object.try_iter()?.next().transpose()? else {
+        return Ok(Some("numpy.asarray(x) makes one of it"));
+    };
+    Ok(Some(if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
+        "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it"
+    } else if is_arrow(&first)? {
+        return of_arrow(&first).map(Some);
+    } else if is_sequence(&first) || first.hasattr("__dlpack__")? || first.hasattr("__array__")? {
+        "numpy.stack(x) is a tensor of rows of one length, and from_ragged(numpy.concatenate(x), offsets) makes \
+         lists of rows of any length"
+    } else {
+        "numpy.asarray(x) makes one of it"
+    }))
+}
+
+/// The way back from the named tuples of tensors that stand for rows of different lengths.
+fn of_rows(object: &Bound<'_, PyAny>) -> WayOut {
+    if !object.is_instance_of::<PyTuple>() || !object.hasattr("_fields")? {
+        return Ok(None);
+    }
+    Ok(match (object.hasattr("offsets")?, object.hasattr("lengths")?, object.hasattr("mask")?) {
+        (true, _, false) => {
+            Some("from_ragged(*x) makes a column of lists of it, for pyarrow.table")
+        }
+        (true, _, true) => Some(
+            "from_ragged(x.values, x.offsets, mask=x.mask) makes a column of lists of it, for pyarrow.table",
+        ),
+        (_, true, false) => {
+            Some("from_padded(*x) makes a column of lists of it, for pyarrow.table")
+        }
+        (_, true, true) => Some(
+            "from_padded(x.values, x.lengths, mask=x.mask) makes a column of lists of it, for pyarrow.table",
+        ),
+        _ => None,
+    })
+}
+
+/// How to convert an array of NumPy's whose dtype no tensor has.
+pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let Some(dtype) = object.getattr_opt("dtype")? else { return Ok(None) };
+    let Some(kind) = dtype.getattr_opt("kind")? else { return Ok(None) };
+    Ok(match kind.extract::<String>()?.as_str() {
+        "M" | "m" => Some(format!(
+            "pyarrow.array(x) makes Arrow data of {dtype}; x.view(\"int64\") has its numbers as a tensor"
+        )),
+        "U" | "S" | "O" => Some(format!("pyarrow.array(x) makes Arrow data of {dtype}")),
+        "T" => Some("pyarrow.array(x.tolist()) makes Arrow data of texts".to_owned()),
+        "V" if !dtype.getattr("names")?.is_none() => Some(
+            "record_batch({name: x[name] for name in x.dtype.names}) makes a table of its fields"
+                .to_owned(),
+        ),
+        _ if !dtype.getattr("isnative")?.extract::<bool>()? => {
+            Some("x.astype(x.dtype.newbyteorder(\"=\")) has the machine's byte order".to_owned())
+        }
+        "f" if dtype.getattr("itemsize")?.extract::<usize>()? > 8 => {
+            Some("x.astype(\"float64\") is a tensor".to_owned())
+        }
+        _ => None,
+    })
 }
 
 /// How to make Arrow data of it.
 fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
     if object.is_none() {
         return Ok(Some("is there a return missing?"));
+    }
+    if let Some(way_out) = of_rows(object)? {
+        return Ok(Some(way_out));
     }
     let has_dlpack = object.hasattr("__dlpack__")?;
     if expected == Expected::Arrow && has_dlpack {
@@ -171,6 +260,12 @@ fn of_arrow(first: &Bound<'_, PyAny>) -> PyResult<&'static str> {
 
 /// Classes of libraries close to Arrow, recognised by attributes that only they have. The first match counts.
 const LIBRARIES: &[(&[&str], &str)] = &[
+    (
+        &["set_epoch", "state_dict", "categories"],
+        "a Loader makes batches of tensors: loop over it, or pass what it reads",
+    ),
+    (&["dictionaries", "close"], "these are batches of tensors already: loop over them"),
+    (&["sources", "stopping_strategy"], "a Mix is what a Loader reads: loop over Loader(x)"),
     (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),
     (
         &["schema_arrow", "read"],

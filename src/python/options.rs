@@ -106,6 +106,12 @@ fn columns(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let is_sequence = object.hasattr(intern!(object.py(), "__getitem__"))?
         && !object.is_instance_of::<PyString>()
         && !object.is_instance_of::<PyDict>();
+    if let Ok(name) = object.cast::<PyString>() {
+        let name = name.to_string();
+        return Err(PyTypeError::new_err(format!(
+            "{must}, got {name:?}: did you mean [{name:?}]?"
+        )));
+    }
     if !is_sequence {
         return Err(wrong(object, must));
     }

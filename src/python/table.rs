@@ -165,7 +165,7 @@ impl Data {
         if options.order != Order::default() {
             return Err(pointless("order", "is not for pad="));
         }
-        self.rows(py, "pad=", options, |source| export::prepare_padded(source, pad, options))
+        self.rows(py, Asked::Padded, options, |source| export::prepare_padded(source, pad, options))
     }
 
     /// Values and offsets, the mask if one was requested, and the dictionary of the values, to be run.
@@ -176,14 +176,14 @@ impl Data {
         offset_type: Option<DLDataType>,
     ) -> PyResult<PreparedRagged> {
         let prepare = |source: Source<'_>| export::prepare_ragged(source, options, offset_type);
-        self.rows(py, "ragged", options, prepare)
+        self.rows(py, Asked::Ragged, options, prepare)
     }
 
     /// The conversion of the rows of a single column.
     fn rows<P: Send>(
         &self,
         py: Python<'_>,
-        what: &str,
+        asked: Asked,
         options: &ExportOptions,
         prepare: impl FnOnce(Source<'_>) -> Result<P, Error> + Send,
     ) -> PyResult<P> {
@@ -198,13 +198,14 @@ impl Data {
                 let way_out = of_rows.map_or_else(String::new, |field| {
                     format!(": pass table[{}] for one", Names(&[field.name()]))
                 });
+                let what = if matches!(asked, Asked::Padded) { "pad=" } else { "ragged" };
                 let message = format!("{what} takes one column, and this is a table{way_out}");
                 return Err(PyTypeError::new_err(message));
             }
         };
         let source = Source::Chunks(chunks, field);
         let prepared = unlocked(py, source.nbytes(), || prepare(source));
-        Ok(prepared.map_err(|error| Asked::Ragged.rephrase(error))?)
+        Ok(prepared.map_err(|error| asked.rephrase(error))?)
     }
 }
 

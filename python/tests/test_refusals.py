@@ -1,0 +1,250 @@
+"""Refusals whose hint leads somewhere: by the type, and by the function that was called."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from arrow_dlpack import (
+    Array,
+    Dense,
+    Loader,
+    Mix,
+    Pad,
+    Tensor,
+    UnsupportedError,
+    asdlpack,
+    explain,
+    from_dlpack,
+    from_padded,
+    from_ragged,
+    iter_batches,
+    ragged,
+    record_batch,
+    to_tensor,
+    to_tensor_dict,
+)
+
+
+def refusal(kind, call, *arguments, **options):
+    with pytest.raises(kind) as refused:
+        call(*arguments, **options)
+    return str(refused.value)
+
+
+NUMBERS = pa.array([1, 2])
+#: Columns without offsets, what is said in place of them, and the same as an argument of to_tensor.
+FLAT = {
+    "numbers": (NUMBERS, {}),
+    "booleans": (pa.array([True, False]), {}),
+    "fixed-size lists": (pa.array([[1, 2]], pa.list_(pa.int64(), 2)), {}),
+    "fixed-size binaries": (pa.array([b"ab"], pa.binary(2)), {}),
+    "times": (pa.array([1], pa.timestamp("s")), {"physical": True}),
+    "decimals": (pa.array([1], pa.decimal128(5, 2)), {"dtype": "float64"}),
+}
+
+
+def named(options):
+    quoted = ", ".join(f"{name}={value!r}".replace("'", '"') for name, value in options.items())
+    return quoted
+
+
+@pytest.mark.parametrize("name", FLAT)
+def test_what_is_not_ragged_is_refused_with_the_call_that_takes_it(name):
+    column, options = FLAT[name]
+    for call in (ragged, lambda x: explain(x, ragged=True)):
+        words = refusal(UnsupportedError, call, column)
+        assert (
+            "is not ragged, as lists, texts and binaries are: use to_tensor"
+            + ", with " * bool(options)
+            in words
+        )
+        assert named(options) in words
+    for call in (to_tensor, explain):
+        words = refusal(UnsupportedError, call, column, pad=0)
+        assert "leave out pad=" in words
+        assert "to_tensor" not in words
+        assert named(options) in words
+    words = refusal(UnsupportedError, iter_batches, pa.table({"c": column}), columns={"c": Pad(0)})
+    assert "leave out Pad()" in words
+    assert named(options) in words
+    assert to_tensor(column, **options).size > 0
+
+
+def test_of_a_type_without_a_tensor_no_hint_names_a_call_that_refuses_it_too():
+    for column in (
+        pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+        pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+        pa.RunEndEncodedArray.from_arrays([2], [1]),
+        pa.nulls(2),
+        pa.array(["a"]).dictionary_encode(),
+    ):
+        for call in (ragged, lambda x: to_tensor(x, pad=0)):
+            words = refusal(UnsupportedError, call, column)
+            assert "is not ragged" in words
+            assert "to_tensor" not in words
+            assert "pad=" not in words
+
+
+def extension(storage):
+    metadata = {"ARROW:extension:name": "daft.super_extension", "ARROW:extension:metadata": ""}
+    return pa.table([storage], pa.schema([pa.field("c", storage.type, metadata=metadata)]))
+
+
+class Column:
+    """A column alone, with its extension type."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_array__(self, requested_schema=None):
+        column = self.table.column(0).combine_chunks()
+        _, array = column.__arrow_c_array__()
+        return self.table.schema.field(0).__arrow_c_schema__(), array
+
+
+def test_an_extension_type_is_refused_with_what_its_storage_becomes():
+    texts, lists = extension(pa.array(["a", "bc"])), extension(pa.array([[1], [2, 3]]))
+    numbers, structs = extension(NUMBERS), extension(pa.array([{"a": 1}]))
+    own = 'extension type "daft.super_extension" (stored as '
+    words = refusal(UnsupportedError, to_tensor, Column(texts))
+    assert (
+        words == f"{own}Utf8) has no tensor form of its own: "
+        "use ragged, with physical=True, for its storage"
+    )
+    assert ragged(Column(texts), physical=True).values.size == 3
+    for call in (ragged, lambda x: to_tensor(x, pad=0)):
+        assert refusal(UnsupportedError, call, Column(lists)).endswith(
+            "pass physical=True for its storage"
+        )
+        assert call(Column(texts), physical=True) if call is ragged else True
+    assert refusal(UnsupportedError, ragged, Column(numbers)).endswith(
+        "use to_tensor, with physical=True"
+    )
+    assert refusal(UnsupportedError, to_tensor, Column(numbers)).endswith(
+        "pass physical=True for its storage"
+    )
+    assert "ragged, with physical=True" in refusal(UnsupportedError, to_tensor_dict, lists)
+    words = refusal(UnsupportedError, iter_batches, texts)
+    assert "make codes of it with Categories([...]), or hand it on with AsArrow()" in words
+    assert "nor has its storage: " in refusal(UnsupportedError, to_tensor_dict, structs)
+    assert "or hand it on with AsArrow()" in refusal(UnsupportedError, iter_batches, structs)
+
+
+def test_a_table_is_made_of_tensors_and_of_arrow_data_by_pyarrow():
+    rows = ragged(pa.array([[1], [2, 3]]))
+    padded = to_tensor(pa.array([[1], [2, 3]]), pad=0)
+    for data in (rows, {"a": rows}):
+        assert "from_ragged(*x) makes a column of lists" in refusal(TypeError, record_batch, data)
+    for data in (padded, {"a": padded}):
+        assert "from_padded(*x) makes a column of lists" in refusal(TypeError, record_batch, data)
+    for call in (from_dlpack, to_tensor):
+        assert "from_ragged(*x)" in refusal(TypeError, call, rows)
+    masked = ragged(pa.array([[1], None]), nulls="mask")
+    words = refusal(TypeError, record_batch, {"a": masked})
+    assert "from_ragged(x.values, x.offsets, mask=x.mask)" in words
+    assert pa.table({"a": from_ragged(*rows)})["a"].to_pylist() == [[1], [2, 3]]
+    assert pa.table({"a": from_padded(*padded)})["a"].to_pylist() == [[1], [2, 3]]
+
+    lists = from_ragged(*rows)
+    for column in (lists, pa.array(["a"]), pa.array([1, None])):
+        words = refusal(TypeError, record_batch, {"a": column})
+        assert words.startswith('column "a": it is Arrow data')
+        assert "pyarrow.table(dict) takes it" in words
+    assert 'pyarrow.table({"x": x}) a column' in refusal(TypeError, record_batch, lists)
+    assert "pyarrow.table(x) takes a table" in refusal(
+        TypeError, record_batch, pa.table({"a": [1]})
+    )
+    assert 'as {"x": x[0]}' in refusal(TypeError, record_batch, [np.ones(2)])
+
+
+@pytest.mark.parametrize("other", [2, 3])
+def test_what_is_said_of_a_list_of_arrays_does_not_depend_on_their_lengths(other):
+    for column in ([np.arange(2), np.arange(other)], [[1, 2], [1] * other]):
+        for call in (from_dlpack, lambda x: record_batch({"a": x})):
+            words = refusal(TypeError, call, column)
+            assert "numpy.stack(x) is a tensor of rows of one length, and from_ragged(" in words
+    assert "texts are no tensor: pyarrow.array(x)" in refusal(TypeError, record_batch, {"a": ["x"]})
+
+
+NUMPYS = {
+    "times": (
+        np.array(["2020-01-01"], "M8[D]"),
+        "pyarrow.array(x) makes Arrow data of datetime64[D]",
+    ),
+    "spans": (np.array([1], "m8[s]"), 'x.view("int64") has its numbers as a tensor'),
+    "texts": (np.array(["a"]), "pyarrow.array(x) makes Arrow data of <U1"),
+    "bytes": (np.array([b"a"]), "pyarrow.array(x) makes Arrow data of |S1"),
+    "objects": (np.array(["a"], object), "pyarrow.array(x) makes Arrow data of object"),
+    "strings": (np.array(["a"], np.dtypes.StringDType()), "pyarrow.array(x.tolist())"),
+    "fields": (np.zeros(2, "i4,f4"), "record_batch({name: x[name] for name in x.dtype.names})"),
+    "other order": (np.zeros(2, ">i4"), 'x.astype(x.dtype.newbyteorder("="))'),
+    "long double": (np.zeros(2, "g"), 'x.astype("float64") is a tensor'),
+}
+
+
+@pytest.mark.parametrize("name", NUMPYS)
+def test_arrays_of_numpys_own_dtypes_are_refused_with_what_takes_them(name):
+    values, words = NUMPYS[name]
+    for call in (to_tensor, Array, ragged):
+        assert words in refusal(TypeError, call, values)
+    for call in (
+        from_dlpack,
+        asdlpack,
+        Tensor.from_dlpack,
+        explain,
+        lambda x: record_batch({"a": x}),
+    ):
+        with pytest.raises(BufferError) as refused:
+            call(values)
+        assert words in refused.value.__notes__[0]
+
+
+def test_those_ways_lead_there():
+    assert len(pa.array(NUMPYS["times"][0])) == len(pa.array(NUMPYS["texts"][0])) == 1
+    fields, swapped = NUMPYS["fields"][0], NUMPYS["other order"][0]
+    assert len(record_batch({name: fields[name] for name in fields.dtype.names})) == 2
+    assert from_dlpack(swapped.astype(swapped.dtype.newbyteorder("="))).type == "Int32"
+    assert from_dlpack(NUMPYS["long double"][0].astype("float64")).type == "Float64"
+    assert pa.array(NUMPYS["strings"][0].tolist()).to_pylist() == ["a"]
+
+
+def test_elements_that_share_a_byte_are_refused_with_their_bytes():
+    torch = pytest.importorskip("torch")
+    halves = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    for call in (from_dlpack, lambda x: record_batch({"a": x})):
+        assert "x.view(torch.uint8)" in refusal(UnsupportedError, call, halves)
+    assert from_dlpack(halves.view(torch.uint8)).type == "UInt8"
+
+
+def test_a_loader_its_batches_and_a_mix_are_no_data():
+    loader = Loader(pa.table({"x": [1]}))
+    for call in (to_tensor, Array, ragged, from_dlpack, explain, record_batch):
+        assert "a Loader makes batches of tensors: loop over it" in refusal(TypeError, call, loader)
+        assert "loop over Loader(x)" in refusal(TypeError, call, Mix([(pa.table({"x": [1]}), 1)]))
+    with iter(loader) as batches:
+        assert "batches of tensors already: loop over them" in refusal(
+            TypeError, to_tensor, batches
+        )
+
+
+def test_names_that_are_one_text_are_a_list_that_was_meant():
+    table = pa.table({"ab": [1], "a": [2]})
+    for call in (to_tensor, to_tensor_dict, explain):
+        assert 'did you mean ["ab"]?' in refusal(TypeError, call, table, columns="ab")
+    assert 'did you mean ["ab"]?' in refusal(TypeError, record_batch, np.ones((2, 1)), "ab")
+
+
+@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"]])
+def test_another_number_of_names_than_columns_is_a_wrong_value(names):
+    words = refusal(ValueError, record_batch, np.ones((2, 2)), names)
+    assert words == f"there are {len(names)} names for 2 columns"
+
+
+NOTHING = pa.table({"n": pa.nulls(3)})
+
+
+def test_nulls_without_a_type_are_refused_with_what_gives_them_one():
+    assert 'dtype="float32" and nulls="nan"' in refusal(UnsupportedError, to_tensor, NOTHING["n"])
+    assert "3 nulls in 3 values" in refusal(UnsupportedError, to_tensor, NOTHING["n"], dtype="int8")
+    words = refusal(UnsupportedError, iter_batches, NOTHING, columns=["n"])
+    assert 'Cast("float32", nulls="nan") or Categories([...], nulls=-1)' in words
+    assert "Dense" in refusal(ValueError, iter_batches, NOTHING, columns={"n": Dense(3)})
