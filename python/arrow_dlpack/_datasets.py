@@ -12,6 +12,7 @@ from typing import Any
 from . import _core, _filters
 from ._identity import digest_of, of_files, of_rows, of_types
 from ._parallel import side_by_side
+from ._paths import is_told, unread
 from ._pieces import Piece, are_parquet, cut, len_of, pieces_of, rows_at, rows_of
 from ._readers import Made, heads, reached, reader_of, schema_without_views, without_views
 from ._schema import (
@@ -480,6 +481,10 @@ def _read_footer(fragment: Any) -> None:
             raise
         # Errors of fsspec's file systems may tell no file.
         raise type(error)(f"{fragment.path}: {error}") from error
+    except ValueError as error:
+        if is_told(fragment.path):
+            raise
+        raise ValueError(unread(fragment.path)) from error
 
 
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:

@@ -50,7 +50,9 @@ class Loader(Epochs[Batch_co]):
     """Batches of tensors of a source: each ``for`` loop over it is an epoch.
 
     source: a path, a URL that fsspec knows, a pattern or a list of them (Parquet, Arrow IPC, CSV),
-    with keys of the folders below, such as fold=3, as columns;
+    with keys of the folders below, such as fold=3, as columns; names say the format, .parquet,
+    .arrow, .arrows, .feather, .ipc, .csv and .csv.gz, and else how the first file begins; a folder
+    of Hugging Face's save_to_disk;
     a dataset, scanner, ParquetFile, table or reader of pyarrow; a frame or LazyFrame of polars; a
     relation of DuckDB; a Dataset or IterableDataset of Hugging Face; a Lance dataset, a Delta Lake
     table, an Iceberg table or scan, an ADBC cursor; a list or iterator of batches; any object with

@@ -1,7 +1,9 @@
 """Paths, URLs and patterns as files, with the keys of the folders that count for each."""
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from glob import glob, has_magic
 from importlib import import_module
@@ -14,10 +16,21 @@ from ._parallel import side_by_side
 _FORMATS = {
     ".parquet": "parquet",
     ".arrow": "ipc",
+    ".arrows": "ipc",
     ".feather": "ipc",
     ".ipc": "ipc",
     ".csv": "csv",
     ".csv.gz": "csv",
+}
+#: How files with a footer of Arrow IPC begin, and those of the first version of Feather.
+IPC_FILE, FEATHER = b"ARROW1", b"FEA1"
+#: How files begin whose names do not tell; a stream of Arrow IPC begins with the last one.
+_BEGINNINGS = {
+    b"PAR1": "parquet",
+    b"PARE": "parquet",
+    IPC_FILE: "ipc",
+    FEATHER: "ipc",
+    b"\xff\xff\xff\xff": "ipc",
 }
 #: What Hive calls a null, as the value of a key.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -40,7 +53,7 @@ def found_files(
             raise FileNotFoundError(f"no file is called {name or repr(name)}")
         if not is_pattern:
             kind = kinds.get(place) or _kind(place, system)
-            own = _below(place, system) if kind == "directory" else [place]
+            own = _files_of(place, name, system) if kind == "directory" else [place]
             found += [(path, _keys(path, place) if path != place else {}) for path in own]
             continue
         base = _before_wildcard(place)
@@ -57,7 +70,8 @@ def found_files(
         below: dict[str, None] = {}
         for match in matches:
             is_folder = of_matches[match] == "directory"
-            below |= dict.fromkeys(_below(match, system) if is_folder else [match])
+            own = _files_of(match, match, system) if is_folder else [match]
+            below |= dict.fromkeys(own)
         found += [(path, _keys(path, base)) for path in below]
     return _typed(found)
 
@@ -107,6 +121,29 @@ def _below(folder: str, system: Any) -> list[str]:
     base = folder.rstrip("/") + "/"
     inner = (name for name in found if not _is_hidden(name.removeprefix(base)))
     return sorted(inner)
+
+
+def _files_of(folder: str, name: str, system: Any) -> list[str]:
+    """The files of a folder; of one that save_to_disk of Hugging Face made, those with its rows."""
+    files = _below(folder, system)
+    base = folder.rstrip("/")
+    at = {os.path.basename(file): file for file in files if os.path.dirname(file) == base}
+    if "dataset_dict.json" in at:
+        splits = ", ".join(_json(at["dataset_dict.json"], system)["splits"])
+        first = splits.partition(",")[0]
+        raise TypeError(
+            f"{name} is a DatasetDict of several sources ({splits}): pass the folder of one of "
+            f"them, as {name.rstrip('/')}/{first}"
+        )
+    if not {"state.json", "dataset_info.json"} <= set(at):
+        return files
+    listed = _json(at["state.json"], system)["_data_files"]
+    return [f"{os.path.dirname(at['state.json'])}/{file['filename']}" for file in listed]
+
+
+def _json(path: str, system: Any) -> Any:
+    with open(path) if system is None else system.open(path, "r") as file:
+        return json.load(file)
 
 
 def _is_hidden(path: str) -> bool:
@@ -163,13 +200,18 @@ def _are_integers(values: Iterable[str]) -> bool:
     return bool(told) and are_plain and all(-(2**31) <= int(value) < 2**31 for value in told)
 
 
-def format_of(files: Sequence[str]) -> Any:
-    """pyarrow's format of all of these files, by the ends of their names."""
+def format_of(files: Sequence[str], system: Any) -> Any:
+    """pyarrow's format of all of these files, by the ends of names, or how the first one begins."""
     found: dict[str, str] = {}
     for file in files:
-        end = next((end for end in _FORMATS if file.lower().endswith(end)), None)
-        if end is not None:
-            found.setdefault(_FORMATS[end], file)
+        if (form := _told_by_name(file)) is not None:
+            found.setdefault(form, file)
+    if files and not found:
+        begin = _beginning(files[0], system)
+        told = next((form for of, form in _BEGINNINGS.items() if begin.startswith(of)), None)
+        if told is None:
+            raise ValueError(unread(files[0]))
+        found[told] = files[0]
     if len(found) > 1:
         raise ValueError(
             f"files of one format are read together, and there are {' and '.join(found.values())}: "
@@ -182,6 +224,63 @@ def format_of(files: Sequence[str]) -> Any:
         "csv": dataset.CsvFileFormat,
     }
     return formats[next(iter(found), "parquet")]()
+
+
+def _told_by_name(file: str) -> str | None:
+    end = next((end for end in _FORMATS if file.lower().endswith(end)), None)
+    return None if end is None else _FORMATS[end]
+
+
+def is_told(file: str) -> bool:
+    """Whether the name says the format."""
+    return _told_by_name(file) is not None
+
+
+def _beginning(path: str, system: Any) -> bytes:
+    with named(path), system.open_input_stream(path, compression=None) as file:
+        return bytes(file.read(8))
+
+
+def are_ipc_files(paths: Sequence[str], system: Any) -> bool:
+    """Whether these have footers, which pyarrow's datasets need, and are no streams.
+
+    Of files over a network the first one tells for all.
+    """
+    asked = paths if system.type_name == "local" else paths[:1]
+    return all(_beginning(path, system).startswith(IPC_FILE) for path in asked)
+
+
+def unread(path: str) -> str:
+    """The error for a file that is of no format that is read."""
+    end = os.path.splitext(path.lower().removesuffix(".gz"))[1]
+    way = _ELSEWHERE.get(
+        end, "what opens it as a table, or as a dataset of pyarrow, makes a source"
+    )
+    return (
+        f"{path} is none of the files that a Loader reads: Parquet (.parquet), Arrow IPC (.arrow, "
+        f".arrows, .feather, .ipc) and CSV (.csv, .csv.gz); {way}"
+    )
+
+
+#: Ends of names that pyarrow's datasets have formats for.
+_ELSEWHERE = {
+    end: f'pyarrow.dataset.dataset(path, format="{form}") is a source'
+    for end, form in {".json": "json", ".jsonl": "json", ".ndjson": "json", ".orc": "orc"}.items()
+} | dict.fromkeys(
+    (".tsv", ".txt", ".tab"),
+    "pyarrow.dataset.dataset(path, format=pyarrow.dataset.CsvFileFormat(...)) is a source",
+)
+
+
+@contextmanager
+def named(path: str) -> Iterator[None]:
+    """Names the file in errors of reading that do not."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        if path in str(error):
+            raise
+        raise type(error)(f"{path}: {error}") from error
 
 
 def arrow_system(system: Any) -> Any:

@@ -208,7 +208,7 @@ class Several(Source):
 
     def runs(self, query: Query) -> list[Run]:
         schemas = self._known()
-        parts = [(f"part {at}", schema) for at, schema in enumerate(schemas)]
+        parts = [(self._name(at), schema) for at, schema in enumerate(schemas)]
         seen = seen_by(parts, query, self.way)
         runs: list[list[int]] = []
         for at, schema in enumerate(schemas):
@@ -230,13 +230,19 @@ class Several(Source):
         columns = query.columns if is_one or query.columns is None else own.names
 
         def data(_: Sequence[str] | None) -> Any:
-            parts = [self._parts[at] for at in numbers]
-            whole = Made(plain, (batch for part in parts for batch in reader_of(part)))
+            whole = Made(plain, (batch for at in numbers for batch in self._reader(at)))
             return as_seen(whole, seen) if seen else whole
 
         some = Source(data, names=lambda: schema.names)
-        part = Part(f"part {numbers[0]}", own, schema.names)
+        part = Part(self._name(numbers[0]), own, schema.names)
         return Run(part, lambda: some._read(query, columns))
+
+    def _name(self, at: int) -> str:
+        """What errors call a part."""
+        return f"part {at}"
+
+    def _reader(self, at: int) -> Any:
+        return reader_of(self._parts[at])
 
     def _schema(self, at: int) -> Any:
         pa, part = import_module("pyarrow"), self._parts[at]

@@ -14,7 +14,8 @@ from . import _core
 from ._datasets import Dataset, Files
 from ._iceberg import Iceberg, portable
 from ._identity import of_footers, of_rows, of_types
-from ._paths import arrow_system, format_of, found_files
+from ._ipc import IpcFiles
+from ._paths import are_ipc_files, arrow_system, format_of, found_files
 from ._schema import Query
 from ._source import Several, Source, Stream, rows_of_table
 
@@ -50,7 +51,12 @@ def _of_paths(source: Any) -> Source:
             f"{names[other]}, and a Mix takes both"
         )
     files = found_files(names, places, systems[0])
-    return Files(files, format_of([path for path, _ in files]), arrow_system(systems[0]))
+    system = arrow_system(systems[0])
+    paths = [path for path, _ in files]
+    form = format_of(paths, system)
+    if form.default_extname == "arrow" and not are_ipc_files(paths, system):
+        return IpcFiles(files, system)
+    return Files(files, form, system)
 
 
 def _of_stream(source: Any) -> Source:

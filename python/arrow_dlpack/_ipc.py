@@ -1,0 +1,112 @@
+"""Files of Arrow IPC that pyarrow's datasets do not read: streams, and Feather's first version."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from ._identity import of_files, of_types
+from ._paths import FEATHER, IPC_FILE, named
+from ._readers import Made
+from ._schema import Query
+from ._source import Several
+
+
+class IpcFile:
+    """A file of record batches, whose schema is at its beginning."""
+
+    def __init__(self, path: str, keys: Mapping[str, Any], system: Any) -> None:
+        """keys: the values of the keys of folders, columns that the file itself has not."""
+        self.path, self._keys, self._system = path, keys, system
+        self._schema: Any = None
+
+    @property
+    def schema(self) -> Any:
+        """Read once."""
+        if self._schema is None:
+            self._schema = self.open().schema
+        return self._schema
+
+    def open(self) -> Made:
+        """All of its batches."""
+        with named(self.path):
+            reader = self._reader(self._system.open_input_file(self.path))
+        schema = self._whole(reader.schema)
+        return Made(schema, self._batches(reader, schema))
+
+    def rows(self) -> int:
+        """Of a file of this machine, whose values are read for it only if they are compressed."""
+        with named(self.path):
+            reader = self._reader(import_module("pyarrow").memory_map(self.path))
+            return sum(batch.num_rows for batch in reader)
+
+    def _reader(self, file: Any) -> Any:
+        pa = import_module("pyarrow")
+        begin = bytes(file.read(8))
+        file.seek(0)
+        if begin.startswith(FEATHER):
+            return import_module("pyarrow.feather").read_table(file).to_reader()
+        if not begin.startswith(IPC_FILE):
+            return pa.ipc.open_stream(file)
+        whole = pa.ipc.open_file(file)
+        batches = (whole.get_batch(at) for at in range(whole.num_record_batches))
+        return pa.RecordBatchReader.from_batches(whole.schema, batches)
+
+    def _whole(self, schema: Any) -> Any:
+        for name, key in self._keys.items():
+            if name not in schema.names:
+                schema = schema.append(import_module("pyarrow").field(name, key.type))
+        return schema
+
+    def _batches(self, reader: Any, schema: Any) -> Iterator[Any]:
+        pa = import_module("pyarrow")
+        with named(self.path):
+            for batch in reader:
+                columns = batch.columns
+                keys = [self._keys[name] for name in schema.names[len(columns) :]]
+                columns += [pa.repeat(key, len(batch)) for key in keys]
+                yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class IpcFiles(Several):
+    """Files in any format of Arrow IPC, read one after the other."""
+
+    way = "pyarrow.table(x).cast(schema) casts one of them"
+
+    def __init__(self, files: Sequence[tuple[str, Mapping[str, Any]]], system: Any) -> None:
+        self._files, self._system = [IpcFile(path, keys, system) for path, keys in files], system
+        super().__init__(self._files)
+        self._is_local = system.type_name == "local"
+        self._stamped = self._stamps()
+
+    def _name(self, at: int) -> str:
+        return self._files[at].path
+
+    def _reader(self, at: int) -> Any:
+        return self._files[at].open()
+
+    def _schema(self, at: int) -> Any:
+        return self._files[at].schema
+
+    def rows(self, where: Any = None) -> int | None:
+        # Over a network this would take as long as to read them.
+        if self._rows is None and self._is_local:
+            self._rows = sum(file.rows() for file in self._files)
+        return super().rows(where)
+
+    def head(self) -> tuple[Any, bool]:
+        return self._files[0].schema, len(self._files) == 1
+
+    def refresh(self) -> None:
+        if (stamped := self._stamps()) != self._stamped:
+            self._stamped, self._schemas, self._rows, self._counted = stamped, None, None, {}
+            for file in self._files:
+                file._schema = None
+
+    def _stamps(self) -> list[Any]:
+        if not self._is_local:
+            return []
+        infos = self._system.get_file_info([file.path for file in self._files])
+        return [(info.size, info.mtime_ns) for info in infos]
+
+    def identity(self, query: Query) -> dict[str, Any]:
+        return of_types(self.schema(), query) | of_files(self._files, self._system, None)

@@ -1,0 +1,149 @@
+"""Files of Arrow IPC in each format, folders of Hugging Face, and files that are not read."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from arrow_dlpack import Categories, Loader, Mix, iter_batches
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*Feather.*")
+
+TABLE = pa.table({"x": range(10), "y": [str(at % 3) for at in range(10)]})
+
+
+def written(path, table=TABLE, form="stream", rows=4):
+    path.parent.mkdir(exist_ok=True, parents=True)
+    if form == "feather1":
+        pyarrow.feather.write_feather(table, path, version=1)
+        return path
+    opened = {"stream": pa.ipc.new_stream, "file": pa.ipc.new_file}[form]
+    with opened(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=rows)
+    return path
+
+
+def values(loader):
+    return np.concatenate([batch["x"] for batch in loader]).tolist()
+
+
+@pytest.mark.parametrize("form", ["stream", "file", "feather1"])
+@pytest.mark.parametrize("end", [".arrow", ".arrows", ".feather", ".ipc", ".ARROW", ".bin", ""])
+def test_every_format_of_arrow_ipc_is_read_whatever_its_name(tmp_path, form, end):
+    path = written(tmp_path / f"part-0{end}", form=form)
+    loader = Loader(path, columns=["x"], batch_size=4, framework="numpy")
+    assert [values(loader), values(loader), len(loader)] == [list(range(10))] * 2 + [3]
+    kept = Loader(path, columns=["x"], filter=pc.field("y") == "1", batch_size=2, framework="numpy")
+    assert (values(kept), len(kept)) == ([1, 4, 7], 2)
+    shuffled = Loader(path, columns=["x"], batch_size=3, shuffle=10, seed=0, framework="numpy")
+    assert sorted(values(shuffled)) == list(range(10))
+
+
+@pytest.mark.parametrize("forms", [["stream", "file"], ["file", "stream"], ["stream", "stream"]])
+def test_several_files_may_be_of_any_of_them_and_have_one_schema(tmp_path, forms):
+    wide = TABLE.set_column(0, "x", TABLE["x"].cast(pa.int32()))
+    for at, (form, table) in enumerate(zip(forms, [TABLE, wide], strict=True)):
+        written(tmp_path / f"fold={at}" / "a.arrow", table, form)
+    loader = Loader(
+        tmp_path, columns={"x": None, "fold": None, "y": Categories.scan()}, framework="numpy"
+    )
+    assert values(loader) == [*range(10), *range(10)]
+    assert loader.categories == {"y": ("0", "1", "2")}
+    assert np.concatenate([one["fold"] for one in loader]).tolist() == [0] * 10 + [1] * 10
+    assert {one["x"].dtype for one in loader} == {np.dtype("int64")}
+    texts = TABLE.set_column(0, "x", TABLE["x"].cast(pa.string()))
+    written(tmp_path / "fold=2" / "a.arrow", texts, forms[1])
+    with pytest.raises(TypeError, match=r'column "x" is .*int64 in .*fold=0.* and .*fold=2'):
+        list(Loader(tmp_path, columns=["x"]))
+
+
+def test_streams_resume_are_divided_among_ranks_and_mixed(tmp_path):
+    path = written(tmp_path / "a.arrows")
+    loader = Loader(path, columns=["x"], batch_size=3, framework="numpy")
+    next(iter(loader))
+    other = Loader(path, columns=["x"], batch_size=3, framework="numpy")
+    other.load_state_dict(loader.state_dict())
+    assert values(other) == list(range(3, 10))
+    parts = [
+        values(Loader(path, columns=["x"], batch_size=5, rank=at, world_size=2, framework="numpy"))
+        for at in range(2)
+    ]
+    assert parts == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
+    mix = Mix([(path, 0.5), (TABLE, 0.5)])
+    assert sorted(values(Loader(mix, columns=["x"], framework="numpy"))) == sorted([*range(10)] * 2)
+
+
+def test_a_state_of_another_stream_is_refused(tmp_path):
+    loader = Loader(written(tmp_path / "a.arrows"), columns=["x"], batch_size=3)
+    next(iter(loader))
+    other = Loader(written(tmp_path / "b.arrows", TABLE.slice(1)), columns=["x"], batch_size=3)
+    other.load_state_dict(loader.state_dict())
+    with pytest.raises(ValueError, match="the state is of other data"):
+        iter(other)
+
+
+def test_a_stream_that_was_replaced_is_read_anew(tmp_path):
+    path = written(tmp_path / "a.arrows")
+    loader = Loader(path, columns=["x"], batch_size=5, framework="numpy")
+    assert (values(loader), len(loader)) == (list(range(10)), 2)
+    written(path, TABLE.slice(0, 3), "file")
+    assert values(loader) == [0, 1, 2]
+    assert len(loader) == 1
+
+
+def test_a_stream_that_is_broken_is_named(tmp_path):
+    path = written(tmp_path / "a.arrow")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with pytest.raises((OSError, ValueError), match=r"a\.arrow"):
+        list(iter_batches(path, columns=["x"]))
+
+
+def test_folders_of_hugging_face_are_their_rows_in_order(tmp_path):
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset(TABLE)
+    rows.save_to_disk(tmp_path / "one", num_shards=3)
+    loader = Loader(tmp_path / "one", columns=["x"], batch_size=4, framework="numpy")
+    assert (values(loader), len(loader)) == (list(range(10)), 3)
+    datasets.DatasetDict(train=rows, test=rows.select([1])).save_to_disk(tmp_path / "two")
+    with pytest.raises(TypeError, match=r"several sources \(train, test\): pass .*two/train"):
+        list(iter_batches(tmp_path / "two", columns=["x"]))
+    assert values(Loader(tmp_path / "two" / "test", columns=["x"], framework="numpy")) == [1]
+    both = Loader([tmp_path / "two" / "test", tmp_path / "one"], columns=["x"], framework="numpy")
+    assert values(both) == [1, *range(10)]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a.json", 'dataset(path, format="json")'),
+        ("a.jsonl", 'dataset(path, format="json")'),
+        ("a.orc", 'dataset(path, format="orc")'),
+        ("a.tsv", "CsvFileFormat"),
+        ("a.npy", "dataset of pyarrow"),
+        ("a", "dataset of pyarrow"),
+    ],
+)
+def test_a_file_of_another_format_names_those_that_are_read(tmp_path, name, words):
+    (tmp_path / name).write_text("x\n1\n")
+    for source in (tmp_path / name, [tmp_path / name], str(tmp_path / name[0]) + "*"):
+        with pytest.raises(ValueError, match=r"Parquet \(\.parquet\), Arrow IPC") as refused:
+            list(iter_batches(source, columns=["x"]))
+        assert ".arrow, .arrows, .feather, .ipc) and CSV (.csv, .csv.gz)" in str(refused.value)
+        assert name in str(refused.value)
+        assert words in str(refused.value)
+
+
+def test_so_does_one_that_lies_beside_files_that_are_read(tmp_path):
+    pa.parquet.write_table(TABLE, tmp_path / "a.parquet")
+    (tmp_path / "README.md").write_text("rows")
+    with pytest.raises(ValueError, match=r"README\.md is none of the files that a Loader reads"):
+        list(iter_batches(tmp_path, columns=["x"]))
+
+
+@pytest.mark.parametrize("end", [".pq", ".parq", "", ".0"])
+def test_what_begins_as_parquet_is_parquet_whatever_its_name(tmp_path, end):
+    pa.parquet.write_table(TABLE, tmp_path / f"a{end}")
+    loader = Loader(tmp_path / f"a{end}", columns=["x"], framework="numpy")
+    assert values(loader) == list(range(10))
