@@ -306,7 +306,9 @@ def _is_binary(kind: Any) -> bool:
 
 def _field(schema: Any, name: str) -> Any:
     if schema.names.count(name) != 1:
-        raise KeyError(f'{schema.names.count(name)} columns are called "{name}"')
+        count = schema.names.count(name)
+        none = f'no column "{name}" in {schema.names}'
+        raise KeyError(f'{count} columns are called "{name}"' if count else none)
     return schema.field(name)
 
 

@@ -1,15 +1,16 @@
 """Epoch after epoch of a source: where a `Loader` stands, and how it resumes and is pickled."""
 
+import inspect
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from random import SystemRandom
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 from weakref import WeakSet
 
-from . import _frameworks, _identity
+from . import _filters, _frameworks, _identity
 from ._datasets import has_no_columns
 from ._encode import scanned
 from ._epoch import Batches, Position, total_of
@@ -18,7 +19,7 @@ from ._mix import Mix, source_of
 from ._settings import Settings, seed_of
 from ._shares import Share, Uneven, resolved, share_of
 from ._source import Source
-from ._sources import check, for_pickle
+from ._sources import check, for_pickle, takes_texts
 from ._wishes import integer
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -66,6 +67,15 @@ class Epochs(Generic[Batch_co]):
         self._identity: dict[str, Any] | None = None
         #: What tells workers that persist, of each BatchDataset of this loader.
         self._listeners: Iterable[Any] = ()
+        self._check()
+
+    def _check(self) -> None:
+        """What can be told before the source is read."""
+        is_function, data = self._is_function(), self._data
+        if is_function:
+            _check_function(data)
+        parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
+        _filters.check(self._settings.filter, is_function or any(map(takes_texts, parts)))
 
     def __iter__(self) -> Batches[Batch_co]:
         return self._iterate(self._framework)
@@ -124,7 +134,10 @@ class Epochs(Generic[Batch_co]):
         After `load_state_dict` too: ``state_dict()["batch"]`` of them have been handed out.
         """
         if self._settings.rows is None:
-            raise TypeError("how many batches there are is known with a batch_size of so many rows")
+            raise TypeError(
+                "how many batches there are is known with a batch_size of so many rows (a "
+                "DataLoader of PyTorch's is loader.torch(), which does not ask)"
+            )
         source = None if self._is_function() else self._of_data()
         total = None if source is None else total_of(source, self._settings)
         if total is None:
@@ -133,6 +146,13 @@ class Epochs(Generic[Batch_co]):
                 "pass a table, a path or a dataset"
             )
         return Share(*self._ranks()).of_rank(total, self._uneven)
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Refuses, so that PyTorch's own DataLoader, which would ask for rows, names the way."""
+        raise TypeError(
+            "a Loader makes batches itself: loop over it, or use loader.torch(num_workers=...) in "
+            "place of a DataLoader"
+        )
 
     def set_epoch(self, epoch: int) -> None:
         """The number of the next epoch, from which the order of a seed is drawn.
@@ -404,6 +424,22 @@ def _is_state(state: Any) -> bool:
 def _in_worker() -> bool:
     data: Any = sys.modules.get("torch.utils.data")
     return data is not None and data.get_worker_info() is not None
+
+
+def _check_function(source: Callable[..., Any]) -> None:
+    """An error for a function that cannot be called with two arguments."""
+    name = getattr(source, "__qualname__", type(source).__name__)
+    try:
+        signature = inspect.signature(source)
+    except (TypeError, ValueError):  # of some functions that are written in C
+        return
+    try:
+        signature.bind(0, 1)
+    except TypeError:
+        raise TypeError(
+            f"a Loader calls a function with (index, count), to open part index of count, and "
+            f"{name}{signature} takes other arguments: take these two, or pass what it returns"
+        ) from None
 
 
 def _part(source: Callable[[int, int], Any], index: int, count: int) -> Any:

@@ -1,10 +1,47 @@
 """What a filter of pyarrow's needs: the columns that it names, and data whose rows it drops."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from ._readers import Made, reader_of, without_views
+
+
+def check(where: Any, takes_texts: bool) -> None:
+    """An error for what is no expression of pyarrow's.
+
+    takes_texts: whether a library reads the source that has filters of its own, as Lance has.
+    """
+    kind = type(where)
+    is_expression = kind.__name__ == "Expression" and kind.__module__.startswith("pyarrow")
+    if where is None or is_expression or (takes_texts and isinstance(where, str)):
+        return
+    raise TypeError(
+        "filter must be an expression of pyarrow, such as pyarrow.compute.field('x') > 6, got "
+        f"{kind.__name__}{_way_out(where)}"
+    )
+
+
+def _way_out(where: Any) -> str:
+    if isinstance(where, str):
+        found = re.fullmatch(r"\s*(\w+)\s*([!=]=|[<>]=?)\s*(.+?)\s*", where)
+        meant = f"pyarrow.compute.field({found[1]!r}) {found[2]} {found[3]}" if found else ""
+        return f": did you mean {meant}?" if meant else ""
+    is_polars = type(where).__module__.partition(".")[0] == "polars"
+    is_mask = hasattr(where, "__array__") or hasattr(where, "__arrow_c_array__")
+    are_lists = isinstance(where, list) and all(isinstance(one, (list, tuple)) for one in where)
+    ways = [
+        (is_polars, "; of a LazyFrame, call its own filter(...) and pass the result"),
+        (is_mask, ": a mask is of a table, whose own filter(...) takes it: pass the result"),
+        (are_lists, ": pyarrow.parquet.filters_to_expression(x) makes one of such lists"),
+        (
+            isinstance(where, Mapping),
+            ": pyarrow.compute.field(name) == value is one, and & puts several together",
+        ),
+        (callable(where), ": pyarrow.compute.field(name) is a column in it"),
+    ]
+    return next((way for is_it, way in ways if is_it), "")
 
 
 def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:

@@ -438,5 +438,7 @@ def _common(schemas: Sequence[Any], query: Query, way: str) -> Any:
     whole = common(parts, query, way)
     names = features_of(whole) if query.columns is None else list(dict.fromkeys(query.columns))
     if twice := next((name for name in names if whole.names.count(name) != 1), None):
-        raise KeyError(f'{whole.names.count(twice)} columns of the Mix are called "{twice}"')
+        count = whole.names.count(twice)
+        none = f'no column "{twice}": the Mix has {whole.names}'
+        raise KeyError(f'{count} columns of the Mix are called "{twice}"' if count else none)
     return pa.schema([whole.field(name) for name in names], whole.metadata)

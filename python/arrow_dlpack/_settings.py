@@ -135,11 +135,6 @@ def checked(
     what = wanted(columns, label)
     if format == "matrix":
         what.check_matrix()
-    if type(filter).__module__.partition(".")[0] == "polars":
-        raise TypeError(
-            "filter must be an expression of pyarrow, such as pyarrow.compute.field('x') > 6; of a "
-            "LazyFrame, call its own filter(...) and pass the result"
-        )
     if batch_size is None and shuffle is not None:
         needs = "drop_last and shuffle need" if drop_last else "shuffle needs"
         raise TypeError(f"{needs} a batch_size")
@@ -150,7 +145,7 @@ def checked(
     if shuffle is not None:
         if copy is not None and not copy:
             raise BufferError("copying was forbidden, and shuffle copies each row")
-        shuffle = integer("shuffle", shuffle, 1)
+        shuffle = integer("shuffle", shuffle, 1, _SHUFFLE)
     elif seed is not None:
         raise TypeError("seed is for shuffle")
     return Settings(
@@ -163,10 +158,17 @@ def checked(
         drop_last=bool(drop_last),
         shuffle=shuffle,
         seed=None if seed is None else integer("seed", seed, 0),
-        prefetch=integer("prefetch", prefetch, 0),
+        prefetch=integer("prefetch", prefetch, 0, _PREFETCH),
         physical=physical,
         copy=copy,
     )
+
+
+_SHUFFLE = (
+    ": it is how many rows the buffer has that rows are drawn from, and the number of rows of the "
+    "source shuffles all of them; leave it out for the order of the source"
+)
+_PREFETCH = ": it is how many batches are made ahead"
 
 
 def seed_of(seed: int, index: int) -> int:

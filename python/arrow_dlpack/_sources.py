@@ -204,22 +204,48 @@ def _way_out(data: Any) -> str:
         general = ""
     except TypeError as error:
         general = str(error).partition(f", got {type(data).__name__}: ")[2]
+    pairs = [data] if isinstance(data, tuple) else data if isinstance(data, list) else []
+    if pairs and all(map(_is_weighed, pairs)):
+        return ": Mix(x) reads several sources, of (source, weight) pairs"
     if isinstance(data, (list, tuple)) and not all(isinstance(row, Mapping) for row in data):
         is_path = isinstance(data[0], (str, os.PathLike))
         one_tells = _is_path if is_path else _is_arrow
         at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
         item = f", whose item {at} is no {'path' if is_path else 'table'}: {other!r:.50}"
         return f"{item}; {general}" if general else item
+    if isinstance(data, Mapping) and data:
+        if all(map(_is_weight, data.values())):
+            return ": Mix(x) reads several sources by their weights"
+        if any(hasattr(one, "__arrow_c_stream__") and _has_columns(one) for one in data.values()):
+            return f": pass one of these tables, as x[{next(iter(data))!r}], or a Mix of several"
+    is_tensor = general.startswith("it is a tensor already")
     ways = [
-        (isinstance(data, list), "pyarrow.Table.from_pylist(x) makes a table of rows"),
+        (is_tensor, 'arrow_dlpack.record_batch({"x": x}) makes a table of it'),
+        (bool(general), general),
         (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
-        (
-            hasattr(data, "__dlpack__") or hasattr(data, "__array__"),
-            'arrow_dlpack.record_batch({"x": x}) makes a table of it',
-        ),
     ]
-    found = [way for is_it, way in ways if is_it] + [general] * bool(general)
-    return f": {'; '.join(found)}" if found else ""
+    found = next((way for is_it, way in ways if is_it), "")
+    return f": {found}" if found else ""
+
+
+def _is_weighed(pair: Any) -> bool:
+    is_pair = isinstance(pair, tuple) and len(pair) == 2 and _is_weight(pair[1])
+    return is_pair and any(tells(pair[0]) for tells, _ in TABLE)
+
+
+def _is_weight(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _has_columns(data: Any) -> bool:
+    """Whether it is a table, and no column of one."""
+    return any(hasattr(data, name) for name in ("column_names", "columns", "num_columns"))
+
+
+def takes_texts(data: Any) -> bool:
+    """Whether the library that reads it has filters of texts, as Lance has."""
+    own = hasattr(data, "scanner") and not type(data).__module__.startswith("pyarrow")
+    return own and not hasattr(data, "to_pyarrow_dataset")
 
 
 def for_pickle(data: Any) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
+from . import _core
 from .typing import Dtype, Nulls
 
 
@@ -248,6 +249,8 @@ def wanted(columns: Columns | None, label: str | Columns | None) -> Wanted:
 
 def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]:
     what = "a list of names" if argument == "columns" else "the name of a column, or several"
+    if isinstance(columns, str):
+        raise TypeError(f"{argument} must be {what}, got {columns!r}: did you mean [{columns!r}]?")
     if isinstance(columns, (str, bytes)) or not hasattr(columns, "__getitem__"):
         raise TypeError(
             f"{argument} must be {what}, got {columns!r}: names are texts, and pandas' 0 is called "
@@ -264,14 +267,32 @@ def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]
         if wish is not None and not isinstance(wish, Wish):
             raise TypeError(
                 f'column "{name}" may become Pad, Dense, AsArrow, Cast, Categories or None, '
-                f"got {wish!r}"
+                f"got {_shown(wish)}{_meant(wish)}"
             )
     return list(columns), {name: wish for name, wish in wishes.items() if wish is not None}
 
 
-def integer(name: str, value: Any, least: int) -> int:
-    """The number; an error that names the argument if it is none, or too small."""
-    wrong = f"{name} must be an integer of at least {least}, got {value!r}"
+def _shown(wish: Any) -> str:
+    return wish.__name__ if isinstance(wish, type) and issubclass(wish, Wish) else repr(wish)
+
+
+def _meant(wish: Any) -> str:
+    """The wish that was probably meant, as a question."""
+    if isinstance(wish, type) and issubclass(wish, Wish):
+        return f": did you mean {wish.__name__}(...)?"
+    if isinstance(wish, (list, tuple, set, frozenset)):
+        return ": did you mean Categories([...]), of these words?"
+    if isinstance(wish, str) and wish.startswith("categor"):
+        return ": did you mean Categories([...]), or Categories.scan()?"
+    try:
+        return f': did you mean Cast("{_core._dtype_name(wish)}")?'
+    except (TypeError, ValueError):
+        return ""
+
+
+def integer(name: str, value: Any, least: int, meaning: str = "") -> int:
+    """The number; an error that names the argument, and what it means, if it is none."""
+    wrong = f"{name} must be an integer of at least {least}, got {value!r}{meaning}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(wrong)
     number = operator.index(value)

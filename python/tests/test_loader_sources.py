@@ -274,7 +274,7 @@ NO_SOURCES = {
     "none": (None, "None: is there a return missing"),
     "a module": (pq, "module$"),
     "an array": (np.ones(3), r"ndarray: arrow_dlpack.record_batch\(\{.x.: x\}\) makes a table"),
-    "a dict": ({"y": [1]}, r"dict: pyarrow.table\(x\) makes a table of columns"),
+    "a dict": ({"y": [1]}, r"dict: pyarrow.table\(x\) makes a table of it$"),
     "rows": ([{"y": 1}], r"list: pyarrow.Table.from_pylist\(x\) makes a table"),
     "bytes": (b"rows.parquet", "bytes: .*os.fsdecode"),
     "a path and a number": (["a", 1], "list, whose item 1 is no path: 1; "),

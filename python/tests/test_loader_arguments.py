@@ -1,0 +1,96 @@
+"""Arguments of `Loader` and `iter_batches` that are refused with what was probably meant."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from arrow_dlpack import Categories, Loader, iter_batches
+
+TABLE = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0], "s": ["a", "b", "c"]})
+
+
+def test_what_is_no_argument_is_refused_with_what_was_meant():
+    for options, words in [
+        ({"columns": {"x": "float32"}}, 'did you mean Cast("float32")?'),
+        ({"columns": {"x": np.float32}}, 'did you mean Cast("float32")?'),
+        ({"columns": {"x": pa.float32()}}, 'did you mean Cast("float32")?'),
+        ({"columns": {"x": float}}, 'did you mean Cast("float64")?'),
+        ({"columns": {"x": Categories}}, "did you mean Categories(...)?"),
+        ({"columns": {"s": ["a", "b"]}}, "did you mean Categories([...])"),
+        ({"columns": {"s": "category"}}, "or Categories.scan()?"),
+        ({"columns": ["x"], "label": {"y": "int64"}}, 'did you mean Cast("int64")?'),
+        ({"columns": "x"}, "did you mean ['x']?"),
+        ({"batch_size": 2, "shuffle": True}, "the number of rows of the source shuffles all"),
+        ({"batch_size": 2, "prefetch": True}, "how many batches are made ahead"),
+        ({"filter": "y == 1"}, "did you mean pyarrow.compute.field('y') == 1?"),
+        ({"filter": "y >= 1 and x < 2"}, "filter must be an expression of pyarrow"),
+        ({"filter": [("y", "==", 1)]}, "pyarrow.parquet.filters_to_expression(x)"),
+        ({"filter": [[("y", "==", 1)]]}, "pyarrow.parquet.filters_to_expression(x)"),
+        ({"filter": TABLE["y"]}, "whose own filter(...) takes it"),
+        ({"filter": np.array([True])}, "whose own filter(...) takes it"),
+        ({"filter": {"y": 1}}, "pyarrow.compute.field(name) == value"),
+        ({"filter": lambda row: row}, "pyarrow.compute.field(name) is a column"),
+    ]:
+        for make in (Loader, iter_batches):
+            with pytest.raises(TypeError) as refused:
+                make(TABLE, **options)
+            assert words in str(refused.value), options
+    kept = pyarrow.parquet.filters_to_expression([("y", "==", 1)])
+    assert len(list(Loader(TABLE, columns=["x"], filter=kept, batch_size=1))) == 1
+
+
+def no_arguments():
+    return TABLE
+
+
+def one_argument(index):
+    return TABLE
+
+
+def generator():
+    yield TABLE
+
+
+@pytest.mark.parametrize("function", [no_arguments, one_argument, generator, lambda: TABLE])
+def test_a_function_that_cannot_be_called_is_refused_when_the_loader_is_made(function):
+    with pytest.raises(TypeError, match=r"calls a function with \(index, count\)") as refused:
+        Loader(function, columns=["x"])
+    assert function.__qualname__ in str(refused.value)
+    assert "pass what it returns" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ({"x": [1.0]}, "got dict: pyarrow.table(x) makes a table of it"),
+        ({"x": np.ones(2)}, "got dict: record_batch(x) makes a table of tensors"),
+        ([{"x": 1}], "got list: pyarrow.Table.from_pylist(x) makes a table of it"),
+        ({"a": TABLE, "b": TABLE}, "got dict: pass one of these tables, as x['a'], or a Mix"),
+        ({"a.parquet": 0.5}, "got dict: Mix(x) reads several sources"),
+        ([(TABLE, 0.5)], "got list: Mix(x) reads several sources"),
+        ((TABLE, 0.5), "got tuple: Mix(x) reads several sources"),
+        (np.ones(2), 'got ndarray: arrow_dlpack.record_batch({"x": x}) makes a table of it'),
+    ],
+)
+def test_what_is_no_source_is_refused_with_one_way_out(data, words):
+    for make in (Loader, iter_batches):
+        with pytest.raises(TypeError) as refused:
+            make(data)
+        assert str(refused.value).endswith(words) or words in str(refused.value)
+        assert str(refused.value).count("makes a table") <= 1
+
+
+def test_a_loader_has_no_rows_to_ask_for():
+    torch = pytest.importorskip("torch")
+    loader = Loader(TABLE, columns=["x"], batch_size=2)
+    for ask in (
+        lambda: loader[0],
+        lambda: next(iter(torch.utils.data.DataLoader(loader))),
+        lambda: next(iter(torch.utils.data.DataLoader(loader, shuffle=True))),
+    ):
+        with pytest.raises(
+            TypeError, match=r"loop over it, or use loader\.torch\(num_workers=\.\.\.\)"
+        ):
+            ask()
+    with pytest.raises(TypeError, match=r"loader\.torch\(\)"):
+        next(iter(torch.utils.data.DataLoader(Loader(TABLE, columns=["x"]))))
