@@ -212,7 +212,7 @@ def iter_batches(
     <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [2, 3]
     """
     # Imported when it is needed: with its imports it takes as long as the package.
-    loader = import_module("._loader", __package__).Loader(
+    loader = import_module("._loader", __package__).OnePass(
         source,
         batch_size=batch_size,
         columns=columns,

@@ -253,6 +253,8 @@ class Files(Dataset):
         #: The same, without keys of columns that a file has itself.
         self._files = list(files)
         self._stamped: list[Any] = []
+        #: The first file as `head` has read it, and its size and time then.
+        self._first: tuple[list[Any], Any] | None = None
         #: For each file which of the schemas it has, and those with the first file of each.
         self._kinds: list[int] = []
         self._schemas: list[tuple[str, Any]] = []
@@ -271,7 +273,10 @@ class Files(Dataset):
             self._stamped = self._stamps()
         make = partial(self._format.make_fragment, filesystem=self._system)
         found = [make(path, partition_expression=_told(keys)) for path, keys in self._files]
-        read_footers(found, self._system)
+        first, self._first = self._first, None
+        kept = [first[1]] if first is not None and first[0] == self._stamped[:1] else []
+        found[: len(kept)] = kept
+        read_footers(found[len(kept) :], self._system)
         again = []
         for at, (path, keys) in enumerate(self._files):
             schema = found[at].physical_schema
@@ -298,6 +303,24 @@ class Files(Dataset):
     def schema(self) -> Any:
         self.fragments()
         return whole_of([schema for _, schema in self._schemas])
+
+    def head(self) -> tuple[Any, bool] | None:
+        if len(self._named) == 1:
+            return self.schema(), True
+        if not self._named:
+            return None
+        path, keys = self._named[0]
+        stamp = self._stamps()[:1]
+        fragment = self._format.make_fragment(
+            path, filesystem=self._system, partition_expression=_told(keys)
+        )
+        read_footers([fragment], self._system)
+        self._first = stamp, fragment
+        schema = fragment.physical_schema
+        for name, key in keys.items():
+            if name not in schema.names:
+                schema = schema.append(import_module("pyarrow").field(name, key.type))
+        return schema, False
 
     def refresh(self) -> None:
         # Over a network this would take as long as to read them again.

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Generic, NoReturn, TypeVar
@@ -11,7 +11,7 @@ from . import _core
 from ._ahead import Ahead
 from ._buckets import Bucketed
 from ._core import Array
-from ._encode import encoded
+from ._encode import encoded, scanned
 from ._mix import Mixed
 from ._pieces import Piece, len_of, pieces_of
 from ._settings import Settings, bar_of, seed_of
@@ -154,6 +154,27 @@ def total_of(source: Source, settings: Settings) -> int | None:
     return None if rows is None else settings.batches_of(rows)
 
 
+def _opened(settings: Settings, stream: Any, **options: Any) -> _core._Batches:
+    by, categories = settings.batch_size, settings.query.categories
+    if isinstance(by, (ByLength, ByTokens)) and by.column in categories:
+        stream = encoded(stream, {by.column: categories[by.column]})
+    return settings.open(stream, **options)
+
+
+def check(source: Source, settings: Settings) -> None:
+    """The error that an epoch would begin with: for names, dtypes and wishes that do not fit.
+
+    source: one without rows.
+    """
+    # A text is a filter of another library's than the one that reads no rows.
+    where = None if isinstance(settings.filter, str) else settings.filter
+    known = scanned(source, settings.wanted.categories, where)
+    what = replace(settings.wanted, wishes=settings.wanted.wishes | known)
+    settings = replace(settings, wanted=what, filter=where)
+    read = reading(source, settings, "allow", Position(0))
+    _opened(settings, read.stream, prefetch=0).close()
+
+
 class Batches(Iterator[Batch_co], Generic[Batch_co]):
     """The batches of one pass, from `iter_batches` or ``iter(loader)``. They are read once.
 
@@ -189,10 +210,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         is_whole = position.share.count == 1 and settings.filter is None
 
         def opened(stream: Any, shard: tuple[int, int], **options: Any) -> _core._Batches:
-            by, categories = settings.batch_size, settings.query.categories
-            if isinstance(by, (ByLength, ByTokens)) and by.column in categories:
-                stream = encoded(stream, {by.column: categories[by.column]})
-            return settings.open(stream, seed=seed, shard=shard, **options)
+            return _opened(settings, stream, seed=seed, shard=shard, **options)
 
         def again() -> Iterator[Any]:
             for number in read.again:

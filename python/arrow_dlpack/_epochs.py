@@ -10,16 +10,27 @@ from random import SystemRandom
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 from weakref import WeakSet
 
-from . import _filters, _frameworks, _identity
+from . import _core, _filters, _frameworks, _identity
 from ._datasets import has_no_columns
 from ._encode import scanned
 from ._epoch import Batches, Position, total_of
+from ._epoch import check as check_epoch
 from ._frameworks import Framework
-from ._mix import Mix, source_of
+from ._mix import Mix, emptied, source_of
+from ._readers import heads
+from ._repr import of_loader
 from ._settings import Settings, seed_of
 from ._shares import Share, Uneven, resolved, share_of
 from ._source import Source
-from ._sources import check, for_pickle, takes_texts
+from ._sources import (
+    check,
+    dataset_of,
+    for_pickle,
+    is_local,
+    names_of,
+    schema_of,
+    takes_texts,
+)
 from ._wishes import integer
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -30,6 +41,9 @@ _BY_VALUE = {"Table", "RecordBatch", "DataFrame", "LazyFrame", "str", "list", "t
 
 class Epochs(Generic[Batch_co]):
     """What a `Loader` does with its arguments."""
+
+    #: Whether columns are checked when it is made.
+    _is_checked = True
 
     def __init__(
         self,
@@ -67,15 +81,63 @@ class Epochs(Generic[Batch_co]):
         self._identity: dict[str, Any] | None = None
         #: What tells workers that persist, of each BatchDataset of this loader.
         self._listeners: Iterable[Any] = ()
+        #: Of the source, if it costs nothing to ask.
+        self._schema: Any = None
         self._check()
 
     def _check(self) -> None:
-        """What can be told before the source is read."""
+        """What can be told before the source is read, by an epoch of no rows where it can."""
         is_function, data = self._is_function(), self._data
         if is_function:
             _check_function(data)
         parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
         _filters.check(self._settings.filter, is_function or any(map(takes_texts, parts)))
+        if self._is_checked and not is_function:
+            self._check_columns()
+
+    def _check_columns(self) -> None:
+        """Names, dtypes and wishes, as far as the source has a schema that costs nothing to ask.
+
+        Of files of this machine the first footer is read, and kept; those of a network wait for the
+        first epoch, which reads all of them side by side.
+        """
+        data, query = self._data, self._settings.query
+        empty, names = emptied(data), names_of(data)
+        if is_local(data):
+            try:
+                head = self._of_data().head()
+            except FileNotFoundError:  # it may be there where the Loader is handed to
+                return
+            if head is not None and head[1]:
+                empty = dataset_of(head[0])
+            if head is not None and query.columns is not None:
+                known = head[0].names
+                needed = [name for name in query.columns if not query.fills(name)]
+                if not set(heads(needed, lambda: known) or ()) <= set(known):
+                    self._of_data().runs(query)  # has the error, for all files
+        if empty is not None:
+            self._schema = schema_of(empty)
+            writable = _frameworks.is_writable(self._framework, self._writable)
+            check_epoch(source_of(empty), self._settings.written(writable))
+        elif names is not None:
+            _core._check_names(names, heads(query.columns, lambda: names) or [])
+
+    def __repr__(self) -> str:
+        """Its source, its options, and what each column becomes; it reads no data for it."""
+        framework, transform = self._framework, self._transform
+        more = {
+            "framework": framework,
+            "writable": self._writable,
+            "prefetch": self._settings.prefetch or None,
+            "rank": self._rank,
+            "world_size": self._world_size,
+            "uneven": self._uneven,
+            "transform": transform,
+        }
+        try:
+            return of_loader(self._data, self._schema, self._settings, more)
+        except Exception:  # of data whose attributes raise
+            return object.__repr__(self)
 
     def __iter__(self) -> Batches[Batch_co]:
         return self._iterate(self._framework)

@@ -16,7 +16,7 @@ class IpcFile:
 
     def __init__(self, path: str, keys: Mapping[str, Any], system: Any) -> None:
         """keys: the values of the keys of folders, columns that the file itself has not."""
-        self.path, self._keys, self._system = path, keys, system
+        self.path, self._keys, self.filesystem = path, keys, system
         self._schema: Any = None
 
     @property
@@ -29,7 +29,7 @@ class IpcFile:
     def open(self) -> Made:
         """All of its batches."""
         with named(self.path):
-            reader = self._reader(self._system.open_input_file(self.path))
+            reader = self._reader(self.filesystem.open_input_file(self.path))
         schema = self._whole(reader.schema)
         return Made(schema, self._batches(reader, schema))
 
@@ -109,4 +109,4 @@ class IpcFiles(Several):
         return [(info.size, info.mtime_ns) for info in infos]
 
     def identity(self, query: Query) -> dict[str, Any]:
-        return of_types(self.schema(), query) | of_files(self._files, self._system, None)
+        return of_types(self.schema(), query) | of_files(self._files)

@@ -302,3 +302,9 @@ class Loader(Epochs[Batch_co]):
             uneven=uneven,
             progress=progress,
         )
+
+
+class OnePass(Loader[Any]):
+    """The Loader of `iter_batches`, whose one epoch begins at once and checks the columns."""
+
+    _is_checked = False

@@ -14,6 +14,7 @@ from . import _filters, _sources
 from ._datasets import Dataset
 from ._pieces import Piece, len_of, pieces_of
 from ._readers import Made, heads, present, reader_of, without_views
+from ._repr import of_mix
 from ._schema import ALL, Part, Query, Run, common, features_of, fitted, with_types
 from ._source import Source, as_seen, count_of, joined, seen_by
 
@@ -62,6 +63,13 @@ class Mix:
             raise ValueError(f"stopping_strategy must be one of {known}: {stopping_strategy!r}")
         object.__setattr__(self, "sources", pairs)
         object.__setattr__(self, "stopping_strategy", stopping_strategy)
+
+    def __repr__(self) -> str:
+        """Its sources and their weights, without reading them."""
+        try:
+            return of_mix(self)
+        except Exception:  # of data whose attributes raise
+            return object.__repr__(self)
 
     def __getstate__(self) -> dict[str, Any]:
         sources = tuple((_sources.for_pickle(one), weight) for one, weight in self.sources)
@@ -118,6 +126,15 @@ def _number(weight: Any) -> float:
         return float(weight) if isfinite(weight) else inf
     except (OverflowError, TypeError):
         return inf
+
+
+def emptied(data: Any) -> Any:
+    """`_sources.emptied`, of a mix too."""
+    if not isinstance(data, Mix):
+        return _sources.emptied(data)
+    pairs = [(_sources.emptied(one), weight) for one, weight in data.sources]
+    is_known = all(one is not None for one, _ in pairs)
+    return Mix(pairs, data.stopping_strategy) if is_known else None
 
 
 def source_of(data: Any) -> Source:

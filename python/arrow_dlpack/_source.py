@@ -95,6 +95,10 @@ class Source:
         """All of its columns as a filter sees them, None if that is not known before it is read."""
         return None if self.once else reader_of(self._open(None)).schema
 
+    def head(self) -> tuple[Any, bool] | None:
+        """The schema of its first file, which is kept, and whether there is no other."""
+        return None
+
     def refresh(self) -> None:
         """Forgets what has been read of files that are others by now."""
 

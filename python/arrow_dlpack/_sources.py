@@ -16,6 +16,8 @@ from ._iceberg import Iceberg, portable
 from ._identity import of_footers, of_rows, of_types
 from ._ipc import IpcFiles
 from ._paths import are_ipc_files, arrow_system, format_of, found_files
+from ._readers import reader_of
+from ._repr import is_mix
 from ._schema import Query
 from ._source import Several, Source, Stream, rows_of_table
 
@@ -246,6 +248,86 @@ def takes_texts(data: Any) -> bool:
     """Whether the library that reads it has filters of texts, as Lance has."""
     own = hasattr(data, "scanner") and not type(data).__module__.startswith("pyarrow")
     return own and not hasattr(data, "to_pyarrow_dataset")
+
+
+def emptied(data: Any) -> Any:
+    """The same kind of source with these columns and no rows; None where they cost something.
+
+    Nothing is read for it, and no query is run: a Loader is checked with it when it is made.
+    """
+    if isinstance(data, (list, tuple)):
+        parts = [] if _is_path(data) else list(map(emptied, data))
+        return None if not parts or any(part is None for part in parts) else parts
+    library = type(data).__module__.partition(".")[0]
+    if library == "polars" and hasattr(data, "clear") and hasattr(data, "height"):
+        return data.clear()
+    if library == "pandas":
+        # The types of Python's objects are known when they are read.
+        is_known = hasattr(data, "dtypes") and not any(kind == object for kind in data.dtypes)  # noqa: E721
+        return data.iloc[:0] if is_known else None
+    schema = known_schema(data)
+    if schema is None:
+        return None
+    return dataset_of(schema) if hasattr(data, "scanner") else _table_of(schema)
+
+
+def schema_of(empty: Any) -> Any:
+    """That of a source without rows, of several sources the first one's."""
+    while isinstance(empty, list) or is_mix(empty):
+        empty = empty[0] if isinstance(empty, list) else empty.sources[0][0]
+    pa = import_module("pyarrow")
+    known = getattr(empty, "schema", None)
+    return known if isinstance(known, pa.Schema) else reader_of(empty).schema
+
+
+def dataset_of(schema: Any) -> Any:
+    """One without rows."""
+    return import_module("pyarrow.dataset").dataset(_table_of(schema))
+
+
+def _table_of(schema: Any) -> Any:
+    # Not Schema.empty_table, which knows not all types.
+    return import_module("pyarrow").Table.from_batches([], schema)
+
+
+def names_of(data: Any) -> list[str] | None:
+    """The columns of a source whose types are not known before it is read, if it tells them."""
+    library = type(data).__module__.partition(".")[0]
+    if library == "pandas" and hasattr(data, "dtypes") and hasattr(data, "columns"):
+        return list(reader_of(data.iloc[:0]).schema.names)
+    if library in ("duckdb", "_duckdb") and hasattr(data, "columns"):
+        return list(data.columns)
+    return None
+
+
+def is_local(data: Any) -> bool:
+    """Whether it is one path, or several, of this machine."""
+    paths = data if isinstance(data, (list, tuple)) else [data]
+    return _is_path(data) and not any("://" in os.fspath(path) for path in paths)
+
+
+def known_schema(data: Any) -> Any:
+    """pyarrow's schema of a source that tells it without being read, else None."""
+    try:
+        pa = import_module("pyarrow")
+    except ImportError:
+        return None
+    if hasattr(data, "with_format") and hasattr(data, "select_columns"):
+        return _schema_of_hugging_face(data)
+    # What other libraries call a schema may take a query.
+    is_known = type(data).__module__.startswith("pyarrow.") or hasattr(data, "scanner")
+    names = ("schema", "projected_schema", "schema_arrow") if is_known else ()
+    found = (getattr(data, name, None) for name in names)
+    return next((schema for schema in found if isinstance(schema, pa.Schema)), None)
+
+
+def _schema_of_hugging_face(dataset: Any) -> Any:
+    schema = getattr(getattr(dataset, "features", None), "arrow_schema", None)
+    own = getattr(dataset, "format", {}).get("columns") or []
+    if schema is None or not 0 < len(own) < len(schema):
+        return schema
+    # Others may be named.
+    return None
 
 
 def for_pickle(data: Any) -> Any:

@@ -299,7 +299,7 @@ OTHER = {
     "longer": lambda folder: pa.concat_tables([TABLE, TABLE]),
     "another": lambda folder: TABLE.set_column(0, "x", [np.arange(100.0) + 7]),
     "reversed": lambda folder: TABLE.take(list(range(99, -1, -1))),
-    "another type": lambda folder: TABLE.set_column(0, "x", [np.arange(100)]),
+    "another type": lambda folder: TABLE.set_column(0, "x", [np.arange(100, dtype="int32")]),
 }
 
 

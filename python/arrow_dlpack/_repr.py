@@ -1,0 +1,150 @@
+"""What a `Loader` and a `Mix` say of themselves: a line for each thing, and no data is read."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ._readers import path_of
+from ._schema import features_of, is_list
+from ._settings import Settings
+from ._source import rows_of_table
+from ._wishes import Categories, Wish
+
+if TYPE_CHECKING:
+    from ._mix import Mix
+
+#: Columns, sources and words that are shown.
+_COLUMNS, _SOURCES, _WORDS = 30, 10, 3
+
+
+def of_loader(data: Any, schema: Any, settings: Settings, more: Mapping[str, Any]) -> str:
+    """schema: that of the source, if it is known. more: other arguments, without their defaults."""
+    options = {
+        "batch_size": settings.batch_size,
+        "format": "matrix" if settings.matrix else None,
+        "dtype": settings.dtype,
+        "nulls": None if settings.nulls == "error" else settings.nulls,
+        "filter": None if settings.filter is None else str(settings.filter),
+        "shuffle": settings.shuffle,
+        "seed": settings.seed,
+        "drop_last": settings.drop_last or None,
+        "physical": settings.physical or None,
+        **more,
+    }
+    shown = [f"{name}={_plain(value)}" for name, value in options.items() if value is not None]
+    lines = [f"source: {line}" if not at else line for at, line in enumerate(_of_source(data))]
+    lines += [f"options: {', '.join(shown)}"] if shown else []
+    return _lines("Loader", [*lines, *_of_columns(schema, settings)])
+
+
+def of_mix(mix: "Mix") -> str:
+    """Its sources and their weights."""
+    return _lines("Mix", [f"stopping_strategy: {mix.stopping_strategy}", *_of_parts(mix)])
+
+
+def is_mix(data: Any) -> bool:
+    """Whether it is a `Mix`; a frame may have columns of any name."""
+    return type(data).__name__ == "Mix" and type(data).__module__.startswith(f"{__package__}.")
+
+
+def _lines(name: str, lines: Sequence[str]) -> str:
+    return f"<arrow_dlpack.{name}" + "".join(f"\n  {line}" for line in lines) + ">"
+
+
+def _of_source(data: Any) -> Iterator[str]:
+    if is_mix(data):
+        yield f"Mix, {data.stopping_strategy}"
+        yield from (f"  {line}" for line in _of_parts(data))
+    else:
+        yield _of_one(data)
+
+
+def _of_parts(mix: "Mix") -> Iterator[str]:
+    for source, weight in mix.sources[:_SOURCES]:
+        yield f"{weight} of {_of_one(source)}"
+    if len(mix.sources) > _SOURCES:
+        yield f"and {len(mix.sources) - _SOURCES} more"
+
+
+def _of_one(data: Any) -> str:
+    if isinstance(data, (str, os.PathLike)):
+        return _cut(os.fspath(data))
+    if isinstance(data, (list, tuple)) and data:
+        more = f", and {len(data) - 1} more" if len(data) > 1 else ""
+        return _of_one(data[0]) + more
+    kind = type(data)
+    if hasattr(data, "__qualname__"):
+        return f"function {data.__qualname__}"
+    rows = rows_of_table(data)
+    name = f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+    return name if rows is None else f"{name}, {rows} rows"
+
+
+def _of_columns(schema: Any, settings: Settings) -> Iterator[str]:
+    what, names = settings.wanted, settings.wanted.columns
+    if names is None and schema is not None:
+        names = [name for name in features_of(schema) if name not in what.labels]
+    if names is None:
+        yield "columns: all"
+    for name in (names or ())[:_COLUMNS]:
+        if name not in what.labels:
+            yield f"{_cut(name)}{_becomes(name, schema, settings)}"
+    if len(names or ()) > _COLUMNS:
+        yield f"and {len(names or ()) - _COLUMNS} columns more"
+    for name in what.labels:
+        yield f"label {_cut(name)}{_becomes(name, schema, settings)}"
+
+
+def _becomes(name: str, schema: Any, settings: Settings) -> str:
+    """Its type, if that is known, and what it becomes, if that is something else."""
+    kind, wish = None, settings.wanted.wishes.get(name)
+    if schema is not None:
+        try:
+            kind = path_of(name, schema)[0].type
+        except KeyError:
+            kind = None
+    of = "" if kind is None else f": {_cut(str(kind))}"
+    if wish is not None:
+        return f"{of} -> {_of_wish(wish)}"
+    if kind is None:
+        return of
+    types = import_module("pyarrow").types
+    if is_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+        return f"{of} -> {'matrix' if settings.matrix else 'Ragged'}"
+    is_label = name in settings.wanted.labels
+    if settings.dtype is None or is_label:
+        return of
+    return f"{of} -> {_plain(settings.dtype).strip(chr(34))}"
+
+
+def _of_wish(wish: Wish) -> str:
+    """The call that makes it, without what is so by default."""
+    told = []
+    for at, field in enumerate(fields(wish)):
+        value = getattr(wish, field.name)
+        if type(value) is type(field.default) and value == field.default:
+            continue
+        shown = _words(value) if field.name == "words" else _plain(value)
+        told.append(f"{field.name}={shown}" if at else shown)
+    is_scan = isinstance(wish, Categories) and wish.words is None
+    return f"{type(wish).__name__}{'.scan' * is_scan}({', '.join(told)})"
+
+
+def _words(words: Sequence[Any]) -> str:
+    shown = [_plain(word) for word in words[:_WORDS]]
+    more = [f"... {len(words)} words"] if len(words) > _WORDS else []
+    return f"[{', '.join(shown + more)}]"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, str):
+        return '"' + _cut(value) + '"'
+    return _cut(getattr(value, "__name__", None) or repr(value))
+
+
+def _cut(text: str) -> str:
+    """In one line, of a width that one can read."""
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,189 @@
+"""What a `Loader` refuses, and says of itself, when it is made: arguments, names, wishes."""
+
+import gc
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet
+import pytest
+from arrow_dlpack import (
+    ByLength,
+    Cast,
+    Categories,
+    Dense,
+    Loader,
+    Mix,
+    Pad,
+    UnsupportedError,
+)
+
+TABLE = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0], "s": ["a", "b", "c"]})
+
+
+@pytest.fixture(params=["table", "reader", "list", "dataset", "polars", "pandas", "path", "mix"])
+def source(request, tmp_path):
+    path = tmp_path / "a.parquet"
+    pyarrow.parquet.write_table(TABLE, path)
+    return {
+        "table": TABLE,
+        "reader": TABLE.to_reader(),
+        "list": [TABLE, TABLE],
+        "dataset": ds.dataset(path),
+        "polars": pl.from_arrow(TABLE),
+        "pandas": TABLE.to_pandas().astype({"s": "category"}),
+        "path": path,
+        "mix": Mix([(TABLE, 0.5), (path if request.param == "path" else TABLE, 0.5)]),
+    }[request.param]
+
+
+WRONG = [
+    ({"columns": ["z"]}, KeyError, '"z"'),
+    ({"columns": ["x"], "label": "z"}, KeyError, '"z"'),
+    ({"columns": {"s": Cast("float32")}}, UnsupportedError, 'column "s"'),
+    ({"columns": {"x": Dense(3)}}, ValueError, "Dense is for columns of lists"),
+    ({"columns": {"x": Pad(0)}}, UnsupportedError, "leave out Pad()"),
+    ({"columns": {"x": Cast("float99")}}, ValueError, '"float99" is not the name of a dtype'),
+    ({"columns": {"x": Categories(["a"])}}, ValueError, "cannot hold the word 'a'"),
+    ({"columns": ["x"], "dtype": "complex64"}, ValueError, "float64 cannot become complex64"),
+    ({"columns": ["y"], "nulls": 1.5}, ValueError, "nulls cannot be filled with 1.5"),
+    ({"columns": ["x"], "batch_size": ByLength(2, "x")}, TypeError, "ByLength needs a column"),
+    ({"columns": ["x"], "filter": pc.field("z") > 1}, ValueError, "z"),
+    ({"columns": {"z": Categories.scan()}}, KeyError, 'no column "z"'),
+]
+
+
+@pytest.mark.parametrize(("options", "kind", "words"), WRONG)
+def test_a_loader_refuses_what_its_source_has_not_when_it_is_made(source, options, kind, words):
+    with pytest.raises(kind) as refused:
+        Loader(source, **options)
+    assert words in str(refused.value)
+
+
+def test_a_check_takes_no_rows_and_leaves_no_tensor(source):
+    for _ in range(2):
+        assert sum(len(batch["x"]) for batch in Loader(source, columns=["x"])) % 3 == 0
+        if isinstance(source, pa.RecordBatchReader):
+            break
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.RunEndEncodedArray.from_arrays([1, 3], [1, 2]),
+        pa.array([{"a": 1}] * 3),
+        pa.array([[("k", 1)]] * 3, pa.map_(pa.string(), pa.int64())),
+        pa.nulls(3),
+        pa.array(["a", "b", "c"], pa.string_view()),
+        pa.UnionArray.from_sparse(pa.array([0] * 3, pa.int8()), [pa.array([1, 2, 3])]),
+    ],
+)
+def test_other_columns_may_be_of_any_type(column):
+    table = pa.table({"x": [1, 2, 3], "other": column})
+    assert len(list(Loader(table, columns=["x"], batch_size=1))) == 3
+    assert len(list(Loader([table, table], columns=["x"], batch_size=1))) == 6
+
+
+def test_pythons_objects_of_pandas_are_checked_by_name_alone():
+    frame = pd.DataFrame({"x": [1.0], "lists": pd.Series([[1, 2]], dtype=object)})
+    with pytest.raises(KeyError, match='there is no column "z"'):
+        Loader(frame, columns=["z"])
+    (batch,) = Loader(frame, columns=["lists"])
+    assert batch["lists"].values.size == 2
+
+
+def test_of_several_files_a_name_that_the_first_lacks_is_refused(tmp_path):
+    pyarrow.parquet.write_table(TABLE, tmp_path / "a.parquet")
+    pyarrow.parquet.write_table(TABLE.append_column("z", [[1, 2, 3]]), tmp_path / "b.parquet")
+    with pytest.raises(KeyError, match=r'column "z" is in .*b\.parquet and not in .*a\.parquet'):
+        Loader(tmp_path, columns=["z"])
+    with pytest.raises(KeyError, match='there is no column "q"'):
+        Loader(tmp_path, columns=["q"])
+    loader = Loader(tmp_path, columns={"z": Cast("float32", nulls="nan")}, framework="numpy")
+    assert np.isnan(np.concatenate([one["z"] for one in loader])).sum() == 3
+
+
+def test_files_may_come_later_and_change(tmp_path):
+    path = tmp_path / "a.parquet"
+    loader = Loader(path, columns=["x"], framework="numpy")
+    with pytest.raises(FileNotFoundError, match=r"a\.parquet"):
+        iter(loader)
+    for rows in (TABLE, TABLE.slice(1)):
+        pyarrow.parquet.write_table(rows, path)
+        assert sum(len(one["x"]) for one in loader) == len(rows)
+    later = Loader(path, columns=["x"], framework="numpy")
+    pyarrow.parquet.write_table(TABLE.slice(2), path)
+    assert sum(len(one["x"]) for one in later) == 1
+    assert sum(len(one["x"]) for one in pickle.loads(pickle.dumps(later))) == 1
+
+
+class Silent:
+    """A source whose attributes raise."""
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise AssertionError("it was read")
+
+    def __getattr__(self, name):
+        if name in ("num_rows", "height"):
+            raise OSError(name)
+        raise AttributeError(name)
+
+
+def test_a_loader_says_what_its_columns_become():
+    words = [str(at) for at in range(1000)]
+    loader = Loader(
+        TABLE.append_column("l", pa.array([[1], [], [2, 3]])),
+        columns={"x": None, "s": Categories([*"abc", *words], nulls=-1), "l": Pad(0, 8)},
+        label="y",
+        batch_size=2,
+        shuffle=10,
+        seed=0,
+        dtype="float32",
+        framework="numpy",
+    )
+    assert repr(loader).splitlines() == [
+        "<arrow_dlpack.Loader",
+        "  source: pyarrow.Table, 3 rows",
+        '  options: batch_size=2, dtype="float32", shuffle=10, seed=0, framework="numpy"',
+        "  x: double -> float32",
+        '  s: string -> Categories(["a", "b", "c", ... 1003 words], nulls=-1)',
+        "  l: list<item: int64> -> Pad(0, max_length=8)",
+        "  label y: int64>",
+    ]
+    assert "s: string -> Categories.scan()" in repr(Loader(TABLE, columns={"s": Categories.scan()}))
+    assert '\n  x: double -> Cast("float16")>' in repr(
+        Loader(TABLE, columns={"x": Cast("float16")})
+    )
+
+
+def test_so_does_a_mix_and_what_is_not_known_is_left_out(tmp_path):
+    mix = Mix([(TABLE, 0.7), (tmp_path / "a.parquet", 0.3)])
+    assert repr(mix).splitlines() == [
+        "<arrow_dlpack.Mix",
+        "  stopping_strategy: all_exhausted_without_replacement",
+        "  0.7 of pyarrow.Table, 3 rows",
+        f"  0.3 of {tmp_path / 'a.parquet'}>",
+    ]
+    assert "  source: Mix, all_exhausted" in repr(Loader(mix, columns=["x"]))
+    assert repr(Loader(iter([TABLE]))).endswith("list_iterator\n  columns: all>")
+    assert repr(Loader(lambda index, count: TABLE, columns=["x"])).endswith("<lambda>\n  x>")
+    wide = pa.table({f"c{at}": [1] for at in range(100)})
+    assert repr(Loader(wide)).endswith("  and 70 columns more>")
+
+
+def test_it_neither_reads_nor_raises():
+    for source in (Silent(), Mix([(Silent(), 1.0)])):
+        assert repr(Loader(source, columns=["x"])).startswith("<arrow_dlpack.")
+        assert repr(source if isinstance(source, Mix) else 0)
+    reader = TABLE.to_reader()
+    loader = Loader(reader, columns=["x"])
+    assert "x: double" in repr(loader)
+    assert sum(len(batch["x"]) for batch in loader) == 3
+    assert "x: double" in repr(loader)
+    frame = pd.DataFrame({"stopping_strategy": [1], "x": [1.0]})
+    assert "pandas.DataFrame, 1 rows" in repr(Loader(frame))
+    gc.collect()
