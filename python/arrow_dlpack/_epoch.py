@@ -167,10 +167,11 @@ def check(source: Source, settings: Settings) -> None:
     source: one without rows.
     """
     # A text is a filter of another library's than the one that reads no rows.
-    where = None if isinstance(settings.filter, str) else settings.filter
-    known = scanned(source, settings.wanted.categories, where)
+    if isinstance(settings.filter, str):
+        settings = replace(settings, filter=None)
+    known = scanned(source, settings.query)
     what = replace(settings.wanted, wishes=settings.wanted.wishes | known)
-    settings = replace(settings, wanted=what, filter=where)
+    settings = replace(settings, wanted=what)
     read = reading(source, settings, "allow", Position(0))
     _opened(settings, read.stream, prefetch=0).close()
 

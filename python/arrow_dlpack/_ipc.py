@@ -7,7 +7,7 @@ from typing import Any
 from ._identity import of_files, of_types
 from ._paths import FEATHER, IPC_FILE, named
 from ._readers import Made
-from ._schema import Query
+from ._schema import ALL, Query
 from ._source import Several
 
 
@@ -87,11 +87,11 @@ class IpcFiles(Several):
     def _schema(self, at: int) -> Any:
         return self._files[at].schema
 
-    def rows(self, where: Any = None) -> int | None:
+    def rows(self, query: Query = ALL) -> int | None:
         # Over a network this would take as long as to read them.
         if self._rows is None and self._is_local:
             self._rows = sum(file.rows() for file in self._files)
-        return super().rows(where)
+        return super().rows(query)
 
     def head(self) -> tuple[Any, bool]:
         return self._files[0].schema, len(self._files) == 1

@@ -58,7 +58,7 @@ fn raised(error: &ReaderError) -> PyErr {
 }
 
 /// Hints of Rust's errors, and the hints that replace them in Python.
-const WAYS_OUT: [(&str, &str); 18] = [
+const WAYS_OUT: [(&str, &str); 19] = [
     (
         "choose a fill value, NaN or a mask by ExportOptions::with_nulls",
         "pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged",
