@@ -88,6 +88,13 @@ def test_other_columns_may_be_of_any_type(column):
     assert len(list(Loader([table, table], columns=["x"], batch_size=1))) == 6
 
 
+def test_columns_that_nobody_has_named_are_refused_by_the_epoch_alone():
+    loader = Loader(TABLE, batch_size=2)
+    assert (len(loader), "s: string" in repr(loader)) == (2, True)
+    with pytest.raises(UnsupportedError, match='column "s"'):
+        iter(loader)
+
+
 def test_pythons_objects_of_pandas_are_checked_by_name_alone():
     frame = pd.DataFrame({"x": [1.0], "lists": pd.Series([[1, 2]], dtype=object)})
     with pytest.raises(KeyError, match='there is no column "z"'):

@@ -112,7 +112,7 @@ def test_after_any_batch_the_rest_is_the_same(files, form, strategy, shuffle):
         resumed.load_state_dict(json.loads(json.dumps(stopped.state_dict())))
         assert y_of(resumed) == whole[at:]
         next(epoch)
-    other = Loader(mix_of(files, form, strategy, weights=(2, 1)), columns=["y"], batch_size=9)
+    other = Loader(mix_of(files, form, strategy, weights=(2, 1)), batch_size=9)
     with pytest.raises(ValueError, match="the state is of a loader with mix="):
         other.load_state_dict(stopped.state_dict())
 
@@ -213,12 +213,12 @@ def test_what_does_not_go_together_is_named():
         (Mix([(FIRST, 1)]), f"{takes}a Mix$"),
         ([(lambda: FIRST, 1)], "^a Mix takes no functions, got .*<lambda>: pass what it returns$"),
         ([(Mix([(FIRST, 1)]), 1)], "^a Mix takes no other Mix: put its sources into this one"),
-        ([(Loader(FIRST, columns=["y"]), 1)], "^a Mix takes no Loader: pass what it reads"),
+        ([(Loader(FIRST), 1)], "^a Mix takes no Loader: pass what it reads"),
     ]:
         with pytest.raises(TypeError, match=words):
             Mix(wrong)
     with pytest.raises(TypeError, match="begins again with a source"):
-        iter(Loader(Mix([(FIRST.to_reader(), 1)], "all_exhausted"), columns=["y"]))
+        iter(Loader(Mix([(FIRST.to_reader(), 1)], "all_exhausted")))
     once = Loader(Mix([(FIRST.to_reader(), 1), (FIRST, 1)]), columns=["y"], batch_size=60)
     assert list(map(len, y_of(once))) == [60, 60, 60]
     with pytest.raises(TypeError, match="is read once"):

@@ -184,7 +184,7 @@ def test_filters_and_splits_of_hugging_face_are_honoured():
     some = rows.filter(lambda row: row["y"] % 2 == 0).shuffle(seed=1)
     found = [row for batch in y_of(Loader(some, columns=["y"], batch_size=40)) for row in batch]
     assert found == some["y"][:]
-    assert len(Loader(some, columns=["y"], batch_size=40)) == 4
+    assert len(Loader(some, batch_size=40)) == 4
     with pytest.raises(TypeError, match=r'several sources \(train, test\).*dataset\["train"\]'):
         iter(Loader(rows.train_test_split(test_size=50)))
     parts = rows.train_test_split(test_size=50, shuffle=False)
@@ -245,7 +245,7 @@ def test_a_file_may_be_called_like_a_pattern(folder, tmp_path):
     for name in "a[1].parquet", "b*.parquet":
         (tmp_path / name).write_bytes((folder / "parquet/0.parquet").read_bytes())
         for source in tmp_path / name, [str(tmp_path / name)], f"file://{tmp_path / name}":
-            assert len(Loader(source, columns=["y"], batch_size=125)) == 1
+            assert len(Loader(source, batch_size=125)) == 1
 
 
 def test_files_that_are_not_read_together_are_named(folder):

@@ -233,15 +233,15 @@ impl Asked {
     /// The hint for an extension type, which its storage decides.
     fn of_storage(self, data_type: &DataType, in_table: bool) -> String {
         let (is_list, is_ragged) = (export::is_list(data_type), export::is_ragged(data_type));
-        let none = match data_type {
+        let none = matches!(
+            data_type,
             DataType::Struct(_)
-            | DataType::Map(..)
-            | DataType::Union(..)
-            | DataType::Null
-            | DataType::Interval(_)
-            | DataType::RunEndEncoded(..) => true,
-            _ => false,
-        };
+                | DataType::Map(..)
+                | DataType::Union(..)
+                | DataType::Null
+                | DataType::Interval(_)
+                | DataType::RunEndEncoded(..)
+        );
         match self {
             _ if none => {
                 let way_out = self.way_out(data_type, in_table);

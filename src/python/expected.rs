@@ -58,9 +58,10 @@ impl Expected {
         if let Ok(Some(way_out)) = of_dtype(object) {
             return Some(way_out);
         }
-        let way_out = match self {
-            Self::Tensor | Self::Any => tensor_of(object),
-            Self::Arrow | Self::Either => arrow_of(object, self),
+        let way_out = match (self, of_rows(object)) {
+            (_, Ok(Some(way_out))) => Ok(Some(way_out)),
+            (Self::Tensor | Self::Any, _) => tensor_of(object),
+            (Self::Arrow | Self::Either, _) => arrow_of(object, self),
         };
         way_out.ok().flatten().map(str::to_owned)
     }
@@ -78,9 +79,6 @@ type WayOut = PyResult<Option<&'static str>>;
 fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     if is_arrow(object)? {
         return Ok(Some("it is Arrow data: use to_tensor, or Array"));
-    }
-    if let Some(way_out) = of_rows(object)? {
-        return Ok(Some(way_out));
     }
     if is_sequence(object) {
         return tensor_of_items(object);
@@ -164,9 +162,6 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
     if object.is_none() {
         return Ok(Some("is there a return missing?"));
-    }
-    if let Some(way_out) = of_rows(object)? {
-        return Ok(Some(way_out));
     }
     let has_dlpack = object.hasattr("__dlpack__")?;
     if expected == Expected::Arrow && has_dlpack {
