@@ -134,6 +134,10 @@ def _type_name(kind: Any) -> str:
     return "large_binary" if family == "fixed_size_binary" else family
 
 
+class OtherDataError(ValueError):
+    """A state is of other data than the source."""
+
+
 def check(saved: Any, ours: Mapping[str, Any], is_ordered: bool, where: str = "the source") -> None:
     """An error for a state of other data.
 
@@ -144,7 +148,7 @@ def check(saved: Any, ours: Mapping[str, Any], is_ordered: bool, where: str = "t
     order = ["order"] if is_ordered else []
     for name in ("columns", *order, "rows", "keys", "footers", "files", "sample"):
         if name in saved and name in ours and saved[name] != ours[name]:
-            raise ValueError(
+            raise OtherDataError(
                 f"the state is of other data: {_difference(name, saved[name], ours[name])} in "
                 f"{where}. Its batches would be others: load no state, or begin another epoch "
                 "by set_epoch()"

@@ -32,6 +32,7 @@ from torch.utils.data import (
 )
 
 from ._epochs import Epochs
+from ._identity import OtherDataError
 from ._loader import Loader, SharedOptions
 from ._shares import Share, share_of
 from ._wishes import Columns
@@ -225,6 +226,8 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             epoch = loader._upcoming()
             try:
                 return loader._iterate(framework)
+            except OtherDataError:
+                raise  # by all workers, which keep the state
             except BaseException:
                 # Or the workers would count differently, and draw other orders from there on.
                 loader._advance(epoch)
@@ -384,15 +387,26 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         # Each time: other DataLoaders of this loader count its epochs too.
         self.dataset._notice.tell(state=loader._resume, epoch=epoch)
         batches: Iterator[Any] = super().__iter__()
+        state = loader._resume
         loader._advance(epoch)
-        return _counted(loader, batches)
+        return _counted(loader, batches, state)
 
 
-def _counted(loader: Epochs[Any], batches: Iterator[Any]) -> Iterator[Any]:
-    """The batches, while the loader knows that workers make them."""
+def _counted(loader: Epochs[Any], batches: Iterator[Any], state: Any) -> Iterator[Any]:
+    """The batches, while the loader knows that workers make them.
+
+    state: from which they go on. The loader takes it again if none of them comes.
+    """
     loader._elsewhere += 1
+    has_begun = False
     try:
-        yield from batches
+        for batch in batches:
+            has_begun = True
+            yield batch
+    except Exception:
+        if not has_begun and loader._resume is None:
+            loader._resume = state
+        raise
     finally:
         loader._elsewhere -= 1
 

@@ -261,6 +261,34 @@ def test_an_epoch_that_one_worker_cannot_open_ends_no_worker(tmp_path):
     shut_down(batches)
 
 
+@pytest.mark.parametrize(
+    ("of", "is_running"),
+    [("loader", False), ("persistent loader", True), ("dataset", False), ("dataset", True)],
+)
+def test_workers_refuse_a_state_of_other_data_each_time(of, is_running):
+    other = Loader(pa.table({"y": np.arange(101)}), **OPTIONS, framework="torch")
+    other.set_epoch(4)
+    epoch = iter(other)
+    next(epoch)
+    state = other.state_dict()
+    loader = Loader(TABLE, **OPTIONS)
+    options = PERSISTENT if of == "persistent loader" else {"multiprocessing_context": CONTEXT}
+    batches = persistent(BatchDataset(loader), 1) if of == "dataset" else loader.torch(1, **options)
+    whole = Loader(TABLE, **OPTIONS, framework="torch")
+    if is_running:
+        assert run(batches) == run(whole)
+    loader.load_state_dict(state)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="it had 101 rows, and there are 100"):
+            run(batches)
+        assert loader.state_dict() == state
+    loader.set_epoch(2)
+    whole.set_epoch(2)
+    assert [run(batches) for _ in range(2)] == [run(whole) for _ in range(2)]
+    if of != "loader":
+        shut_down(batches)
+
+
 def test_torchdatas_loader_saves_and_loads_the_states_of_workers_that_persist(epochs):
     def stateful():
         dataset = BatchDataset(TABLE, **OPTIONS)
