@@ -1,8 +1,9 @@
 """Datasets of files, whose row groups are read alone."""
 
+import os
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -107,14 +108,17 @@ class Dataset(Source):
         if where is None or not (seen or self._is_unpruned(plain, where)):
             options |= {} if where is None else {"filter": where}
             data = dataset.scanner(columns=wanted, **options)
-            data = without_views(data.to_reader()) if hasattr(data, "to_reader") else data
+            data = without_views(self._reader(data)) if hasattr(data, "to_reader") else data
         else:
             more = _filters.named(where, with_types(plain, seen or {}))
             read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
-            data = dataset.scanner(columns=read, **options).to_reader()
+            data = self._reader(dataset.scanner(columns=read, **options))
             data = as_seen(data, seen) if seen else data
             data = _filters.filtered(data, where, wanted)
         return reached(data, columns, query.may_lack)
+
+    def _reader(self, scanner: Any) -> Any:
+        return scanner.to_reader()
 
     def _part(self, fragments: Sequence[Any] | None, schema: Any) -> Any:
         """The dataset of these fragments; texts are of types that pyarrow's kernels take."""
@@ -252,9 +256,10 @@ class Files(Dataset):
         self._named, self._format, self._system = list(files), form, system
         #: The same, without keys of columns that a file has itself.
         self._files = list(files)
-        self._stamped: list[Any] = []
-        #: The first file as `head` has read it, and its size and time then.
-        self._first: tuple[list[Any], Any] | None = None
+        #: What tells a local file from another one in its place; None of a file that is gone.
+        self._stamped: dict[str, Any] = {}
+        #: The first file as `head` has read it, and what told it from others then.
+        self._first: tuple[Any, Any] | None = None
         #: For each file which of the schemas it has, and those with the first file of each.
         self._kinds: list[int] = []
         self._schemas: list[tuple[str, Any]] = []
@@ -274,7 +279,8 @@ class Files(Dataset):
         make = partial(self._format.make_fragment, filesystem=self._system)
         found = [make(path, partition_expression=_told(keys)) for path, keys in self._files]
         first, self._first = self._first, None
-        kept = [first[1]] if first is not None and first[0] == self._stamped[:1] else []
+        is_same = first is not None and first[0] == self._stamped.get(self._files[0][0])
+        kept = [first[1]] if first is not None and is_same else []
         found[: len(kept)] = kept
         read_footers(found[len(kept) :], self._system)
         again = []
@@ -310,7 +316,7 @@ class Files(Dataset):
         if not self._named:
             return None
         path, keys = self._named[0]
-        stamp = self._stamps()[:1]
+        stamp = _stamp_of(path) if self._system.type_name == "local" else None
         fragment = self._format.make_fragment(
             path, filesystem=self._system, partition_expression=_told(keys)
         )
@@ -330,9 +336,30 @@ class Files(Dataset):
             self._read_footers = self._pieces = None
             self._schemas, self._kinds = [], []
 
-    def _stamps(self) -> list[Any]:
-        infos = self._system.get_file_info([path for path, _ in self._named])
-        return [(info.size, info.mtime_ns) for info in infos]
+    def _stamps(self) -> dict[str, Any]:
+        return {path: _stamp_of(path) for path, _ in self._named}
+
+    def _reader(self, scanner: Any) -> Any:
+        """With a look at the file of each batch: by the footer of another one it has no values."""
+        if not self._stamped or not are_parquet(self.fragments()[:1]):
+            return super()._reader(scanner)
+
+        def batches() -> Iterator[Any]:
+            for batch, fragment in scanner.scan_batches():
+                if self._is_replaced(fragment.path):
+                    raise _replaced(fragment.path)
+                yield batch
+
+        return Made(scanner.projected_schema, batches())
+
+    def _is_replaced(self, path: str) -> bool:
+        stamp = _stamp_of(path)
+        return stamp is not None and stamp != self._stamped.get(path, stamp)
+
+    def explained(self, error: Exception, query: Query) -> Exception:
+        if _is_of_reading(error) and (path := next(filter(self._is_replaced, self._stamped), None)):
+            return _replaced(path)
+        return super().explained(error, query)
 
     def names(self) -> Sequence[str] | None:
         self.fragments()
@@ -456,6 +483,18 @@ def _is_of_reading(error: Exception) -> bool:
     """Whether it comes from the data, rather than from what is made of it."""
     of_pyarrow = type(error).__module__.startswith("pyarrow")
     return of_pyarrow or isinstance(error, OSError) or str(error).startswith("the Arrow stream")
+
+
+def _stamp_of(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
+def _replaced(path: str) -> Exception:
+    return OSError(f"{path} was replaced while an epoch read it: the next one reads it anew")
 
 
 def _naming(fragment: Any, found: Exception, error: Exception) -> Exception:

@@ -560,6 +560,46 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path):
         parquet(pa.table({"x": [1, 2, 3]}), folder)
 
 
+@pytest.mark.parametrize("of", ["files", "mix"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"shuffle": 40, "seed": 1},
+        {"rank": 0, "world_size": 2},
+        {"filter": pc.field("x") >= 0},
+        {"filter": pc.field("f") >= 0},
+        {"columns": {"x": Categories.scan()}},
+    ],
+)
+@pytest.mark.parametrize("is_renamed", [True, False])
+def test_a_file_that_is_replaced_while_an_epoch_reads_it_is_told(of, options, is_renamed, tmp_path):
+    def put(values):
+        table = pa.table({"x": values, "f": np.arange(500.0)})
+        for at in range(40):
+            path = tmp_path / f"{at:02}.parquet"
+            pq.write_table(table, tmp_path / "_new" if is_renamed else path)
+            if is_renamed:
+                (tmp_path / "_new").rename(path)
+
+    put(np.arange(500))
+    source = str(tmp_path) if of == "files" else Mix({str(tmp_path): 1})
+    options = {"columns": ["x"], **options}
+    loader = Loader(source, batch_size=10, framework="numpy", **options)
+    epoch = iter(loader)
+    found = [next(epoch)["x"]]
+    put(np.arange(500) + 0.5)
+    try:
+        found += [batch["x"] for batch in epoch]
+    except OSError as error:
+        assert ".parquet was replaced while an epoch read it" in str(error)  # noqa: PT017
+    else:
+        assert "filter" in options, "which read all of the old files ahead"
+    assert np.concatenate(found).max() < 500
+    if "columns" not in options:
+        assert next(iter(loader))["x"].dtype == "float64"
+
+
 def test_a_file_of_a_mix_that_was_replaced_is_read_anew(tmp_path):
     folder = parquet(pa.table({"x": [1, 2, 3]}), tmp_path / "data")
     loader = Loader(Mix([(folder, 1)]), columns=["x"], framework="numpy", batch_size=9)
