@@ -193,7 +193,8 @@ class Several(Source):
     """A list of batches, tables or frames, whose types are known before they are read."""
 
     def __init__(self, parts: Sequence[Any]) -> None:
-        super().__init__(lambda columns: None, _rows_of_all(parts))
+        is_once = any(map(_core._is_read_once, parts))
+        super().__init__(lambda columns: None, _rows_of_all(parts), is_once)
         self._parts = list(parts)
         self._schemas: list[Any] | None = None
 

@@ -224,8 +224,21 @@ def test_a_generator_without_rows_says_that_it_has_no_batches():
 def test_a_list_of_readers_has_one_epoch():
     loader = Loader([reader(), reader()], batch_size=4)
     assert len(list(loader)) == 5
-    with refused():
+    with pytest.raises(TypeError, match="a reader is read once"):
         list(loader)
+
+
+def test_nobody_looks_ahead_into_readers_of_a_list():
+    where = pc.field("x") > 3
+    for make in (lambda: [reader(), TABLE]), (lambda: Mix([([reader()], 1), (TABLE, 1)])):
+        with pytest.raises(TypeError, match="Categories without words reads the source before"):
+            list(Loader(make(), columns={"x": Categories.scan()}))
+        loader = Loader(make(), batch_size=1, filter=where)
+        with pytest.raises(TypeError, match="does not know how many rows"):
+            len(loader)
+        assert len(list(loader)) == 12
+    with pytest.raises(TypeError, match="begins again with a source"):
+        iter(Loader(Mix([([reader()], 1)], "all_exhausted"), batch_size=1))
 
 
 def test_what_can_be_opened_again_is_read_again():
