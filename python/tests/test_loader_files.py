@@ -590,7 +590,7 @@ def test_a_file_that_is_replaced_while_an_epoch_reads_it_is_told(of, options, is
     found = [next(epoch)["x"]]
     put(np.arange(500) + 0.5)
     try:
-        found += [batch["x"] for batch in epoch]
+        found.extend(batch["x"] for batch in epoch)
     except OSError as error:
         assert ".parquet was replaced while an epoch read it" in str(error)  # noqa: PT017
     else:
