@@ -366,7 +366,7 @@ _RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
 def _with_numbers(kind: Any, dtype: Any) -> Any:
     """The type with this one in place of its numbers, which may be in lists; None of others."""
     pa = import_module("pyarrow")
-    types = pa.types
+    types, kind = pa.types, _decoded(kind)
     if _is_number(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         return dtype
     if types.is_null(kind):
@@ -437,6 +437,8 @@ def _converted(column: Any, kind: Any) -> Any:
     """Numbers as those of a wish, in lists too: what the engine would make of the column alone."""
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
     types = pa.types
+    if types.is_dictionary(column.type):
+        column = column.dictionary_decode()
     if is_list(kind):
         lengths = pc.fill_null(pc.list_value_length(column).cast(pa.int64()), 0)
         ends = pc.cumulative_sum(lengths)

@@ -603,6 +603,14 @@ def test_words_that_a_part_cannot_hold_at_all_are_refused():
         list(Loader(parts, columns={"x": Categories(["1", "2"], unknown=9)}))
 
 
+def test_a_wish_settles_dictionaries_of_numbers_too(source):
+    coded = pa.array([5, 6]).dictionary_encode()
+    for wish in {"columns": {"x": Cast("float64")}}, {"dtype": "float32"}:
+        assert sorted(values_of(source(coded, pa.array([0.5])), **wish)) == [0.5, 5, 6]
+    with pytest.raises(TypeError, match='column "x" is .* and double in'):
+        values_of(source(coded, pa.array([0.5])))
+
+
 def test_the_way_out_for_a_label_is_that_of_labels():
     parts = [pa.table({"x": [1], "y": [1.5]}), pa.table({"x": [1], "y": [1]})]
     with pytest.raises(TypeError, match=r'label=\{"y": Cast\("float64"\)\} converts both'):
