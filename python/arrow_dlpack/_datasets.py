@@ -279,8 +279,8 @@ class Files(Dataset):
         make = partial(self._format.make_fragment, filesystem=self._system)
         found = [make(path, partition_expression=_told(keys)) for path, keys in self._files]
         first, self._first = self._first, None
-        is_same = first is not None and first[0] == self._stamped.get(self._files[0][0])
-        kept = [first[1]] if first is not None and is_same else []
+        is_kept = first is not None and first[0] == self._stamped.get(self._files[0][0])
+        kept = [first[1]] if first is not None and is_kept else []
         found[: len(kept)] = kept
         read_footers(found[len(kept) :], self._system)
         again = []
