@@ -1,8 +1,9 @@
 """What a filter of pyarrow's needs: the columns that it names, and data whose rows it drops."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from threading import RLock
 from typing import Any
 
 from ._readers import Made, reader_of, without_views
@@ -48,12 +49,46 @@ def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:
     """A reader of the rows for which the filter holds, with these columns."""
     batches = without_views(reader_of(data))
     names = batches.schema.names if columns is None else columns
-    if not isinstance(batches, Made):
-        return _scanner(batches, where, names).to_reader()
+    source = _Source(batches)
     # As a stream of C's an exception would leave no more than its words.
     make = import_module("pyarrow").RecordBatchReader.from_batches
-    reader = _scanner(make(batches.schema, batches), where, names).to_reader()
-    return Made(reader.schema, reader)
+    scan = _scanner(make(batches.schema, source), where, names).to_reader()
+    return Made(scan.schema, _Scan(scan, source))
+
+
+class _Source:
+    """The batches of a source, for a scan that reads them ahead in other threads."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches, self._lock = batches, RLock()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        with self._lock:
+            return next(self._batches)
+
+    def release(self) -> None:
+        """Lets go of the source, as soon as its current batch is there."""
+        with self._lock:
+            self._batches = iter(())
+
+
+class _Scan:
+    """The batches of a scan. Who lets go of it lets go of the source, which the scan keeps open."""
+
+    def __init__(self, batches: Any, source: _Source) -> None:
+        self._batches, self._source = batches, source
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._batches)
+
+    def __del__(self) -> None:
+        self._source.release()
 
 
 def count(data: Any, where: Any) -> int:

@@ -6,10 +6,11 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Array, iter_batches
+from arrow_dlpack import Array, Mix, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from torch.utils.data import DataLoader
 
@@ -154,6 +155,29 @@ def test_breaking_gives_duckdb_its_connection_back(opened, prefetch):
         rows = connection.sql("select range as x from range(1000000000)")
         for _ in opened(rows, batch_size=1000, prefetch=prefetch):
             break
+        assert connection.sql("select 42").fetchall() == [(42,)]
+
+
+@pytest.mark.parametrize(
+    "of", [lambda rows: rows, lambda rows: [rows], lambda rows: Mix([(rows, 1)])]
+)
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_so_does_a_loop_with_a_filter(of, prefetch):
+    """Though a scan reads ahead."""
+    connection = duckdb.connect()
+    options = {"batch_size": 10, "filter": pc.field("x") >= 1, "prefetch": prefetch}
+    for end in ["close", "break", "error"] * 7:
+        rows = connection.sql("select range as x from range(500000)")
+        if end == "error":
+            with pytest.raises(ZeroDivisionError):
+                next(iter_batches(of(rows), transform=lambda batch: 1 // 0, **options))
+        else:
+            batches = iter_batches(of(rows), **options)
+            next(batches)
+            if end == "close":
+                batches.close()
+            else:
+                del batches
         assert connection.sql("select 42").fetchall() == [(42,)]
 
 
