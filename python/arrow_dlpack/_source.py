@@ -84,9 +84,12 @@ class Source:
         return reached(_filters.filtered(data, query.where, wanted), columns)
 
     def _wanted(self, columns: Sequence[str] | None) -> list[str] | None:
-        """The columns that are opened, at least one: others do not tell how many rows they have."""
+        """The columns that are opened, None for all."""
         wanted = heads(columns, self._names)
-        return wanted or list(self._names() or [])[:1] or None
+        if wanted is None or wanted:
+            return wanted
+        # Of batches without columns nothing tells how many rows they have.
+        return list(self._names() or [])[:1] or None
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)
