@@ -492,15 +492,17 @@ def with_types(schema: Any, kinds: Mapping[str, Any]) -> Any:
     return import_module("pyarrow").schema(fields, schema.metadata)
 
 
-def with_wide_codes(schema: Any) -> Any:
-    """The schema with dictionaries whose codes are wide enough for those of later batches."""
+def of_stream(schema: Any) -> Any:
+    """The schema of a stream, by that of its first batch: later ones may have nulls, and more words
+    than the codes of a dictionary can tell.
+    """
     pa = import_module("pyarrow")
     wide = []
     for own in schema:
         kind = own.type
         if pa.types.is_dictionary(kind) and kind.index_type.bit_width < 32:
             kind = pa.dictionary(pa.int32(), kind.value_type, kind.ordered)
-        wide.append(own.with_type(kind))
+        wide.append(own.with_type(kind).with_nullable(True))
     return pa.schema(wide, schema.metadata)
 
 

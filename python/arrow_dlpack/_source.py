@@ -30,10 +30,10 @@ from ._schema import (
     head_of,
     is_same,
     merged_of,
+    of_stream,
     selected,
     settled_type,
     with_types,
-    with_wide_codes,
 )
 from ._wishes import Cast
 
@@ -188,7 +188,7 @@ class Stream(Source):
                     [*names, *_filters.named(query.where, schema_without_views(first.schema))]
                 )
             )
-        schema = with_wide_codes(head_of(first.schema, names))
+        schema = of_stream(head_of(first.schema, names))
         return Made(schema, recorded(reading, conformed(chain([first], parts), schema, names)))
 
 

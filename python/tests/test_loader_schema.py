@@ -603,6 +603,18 @@ def test_words_that_a_part_cannot_hold_at_all_are_refused():
         list(Loader(parts, columns={"x": Categories(["1", "2"], unknown=9)}))
 
 
+@pytest.mark.parametrize("where", [None, pc.field("x").is_null() | (pc.field("x") > 0)])
+def test_later_batches_of_a_stream_may_have_nulls(where):
+    parts = [
+        pa.table({"x": [1]}, schema=pa.schema([pa.field("x", pa.int64(), nullable=False)])),
+        pa.table({"x": [2, None]}),
+    ]
+    for source in iter(parts), parts, Mix([(iter(parts), 1)]):
+        assert values_of(source, nulls=-1, filter=where) == [1, 2, -1]
+    with pytest.raises(TypeError, match='column "x": Int64 array has 1 null in'):
+        values_of(iter(parts))
+
+
 def test_a_wish_settles_dictionaries_of_numbers_too(source):
     coded = pa.array([5, 6]).dictionary_encode()
     for wish in {"columns": {"x": Cast("float64")}}, {"dtype": "float32"}:
