@@ -105,7 +105,7 @@ def test_what_is_not_nullable_may_be_null_where_its_struct_is():
             count = validity[0].bit_count()
             assert pa.array(Array(tree)).to_pylist()[count:] == [None] * (8 - count)
         else:
-            with pytest.raises(ValueError, match='"nulls" is not nullable, and has nulls'):
+            with pytest.raises(ValueError, match='nulls for non-nullable .* "nulls"'):
                 Array(tree)
         settle(tree)
 
@@ -489,6 +489,31 @@ def test_of_an_array_without_rows_no_buffer_is_looked_at(kind, offset, within, i
     expected = [[], []] if within == "a list" else []
     assert pa.array(array).to_pylist() == expected
     del array
+
+
+def test_a_null_word_is_a_null_of_a_column_that_has_none():
+    """Codes of a dictionary without nulls, of which one stands for a value that is null."""
+    words = Node("u", 2, [b"\x01", np.array([0, 1, 1], "int32").tobytes(), b"a"], name="words")
+    for codes, valid in ((b"\0\0", True), (b"\0\1", False)):
+        column = Node("c", 2, [None, codes], dictionary=words, name="word", flags=0)
+        tree = Tree(struct(column, length=2))
+        if valid:
+            assert pa.array(Array(tree)).to_pylist() == [{"word": "a"}] * 2
+        else:
+            with pytest.raises(ValueError, match='nulls for non-nullable .* "word"'):
+                Array(tree)
+        settle(tree)
+
+
+def test_offsets_of_a_dense_union_may_be_misaligned():
+    numbers = Node("i", 3, [None, np.array([5, 6, 7], "int32").tobytes()], name="number")
+    offsets = b"\0" + np.array([2, 0], "int32").tobytes()
+    union = Node(
+        "+ud:0", 2, [b"\0\0", offsets], children=[numbers], said_of_array={"buffers": {1: 1}}
+    )
+    tree = Tree(union)
+    assert pa.array(Array(tree)).to_pylist() == [7, 5]
+    settle(tree)
 
 
 @pytest.mark.parametrize("kind", ["text", "text view"])

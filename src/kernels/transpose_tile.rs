@@ -79,7 +79,7 @@ fn transpose_words<const N: usize, const K: usize, const W: usize>(
 ) {
     let row = columns.len() * N;
     if columns.len() >= K && tile.len() >= K * row {
-        write_strips::<N, K, W>(columns, start, &mut Grid::over(tile, row));
+        Grid::over(tile, row, |grid| write_strips::<N, K, W>(columns, start, grid));
     } else {
         transpose_few::<N, K>(columns, start, tile);
     }

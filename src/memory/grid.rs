@@ -5,11 +5,13 @@
 //!
 //! G1: the first `done` bytes of each row are written.
 //! G2: `memory` has `rows` rows of `row` bytes.
+//! G3: each grid has a lifetime that no other grid has, so that none can take another one's place: a grid is lent to a
+//! function that is generic over it, and the lifetime is invariant.
 #![expect(unsafe_code, reason = "writes to memory, and takes it for written")]
 
-use std::{mem::MaybeUninit, ptr, slice};
+use std::{marker::PhantomData, mem::MaybeUninit, ptr, slice};
 
-use super::streamed::{self, LINE};
+use super::streamed::{self, Fence, LINE};
 use super::unwritten::Unwritten;
 
 /// Rows of which some bytes are not written yet.
@@ -20,15 +22,17 @@ pub(crate) struct Grid<'a> {
     row: usize,
     done: usize,
     is_streamed: bool,
+    invariant: PhantomData<fn(&'a ()) -> &'a ()>,
 }
 
-impl<'a> Grid<'a> {
-    /// The rows of `row` bytes, which is not 0, that `bytes` holds.
-    pub(crate) fn over(bytes: &'a mut [u8], row: usize) -> Self {
+impl Grid<'_> {
+    /// Writes over the rows of `row` bytes, which is not 0, that `bytes` holds.
+    pub(crate) fn over(bytes: &mut [u8], row: usize, write: impl FnOnce(&mut Grid<'_>)) {
         let rows = bytes.len() / row;
         // SAFETY: these bytes, which are borrowed as long, and a grid only writes bytes that have a value.
         let memory = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), rows * row) };
-        Self { memory, rows, row, done: 0, is_streamed: false }
+        let (done, is_streamed, invariant) = (0, false, PhantomData);
+        write(&mut Grid { memory, rows, row, done, is_streamed, invariant });
     }
 
     /// Writes `rows` rows of `row` bytes each, neither of them 0.
@@ -42,18 +46,16 @@ impl<'a> Grid<'a> {
         row: usize,
         write: impl FnOnce(&mut Grid<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let is_streamed = out.is_streamed();
-        let memory = &mut out.spare()[..rows * row];
-        let mut grid = Grid { memory, rows, row, done: 0, is_streamed };
-        let written = write(&mut grid);
-        if is_streamed {
-            streamed::fence();
-        }
-        written?;
+        let nbytes = rows.saturating_mul(row);
+        let (done, is_streamed, invariant) = (0, out.is_streamed(), PhantomData);
+        let memory = &mut out.spare()[..nbytes];
+        let fence = is_streamed.then_some(Fence);
+        let mut grid = Grid { memory, rows, row, done, is_streamed, invariant };
+        write(&mut grid)?;
+        drop(fence);
         assert_eq!(grid.done, row, "a strip is missing");
-        // SAFETY: G1, all rows are written. No other grid can have taken this one's place: its lifetime is
-        // unique.
-        unsafe { out.advance(rows * row) };
+        // SAFETY: G1, all rows are written; G3, it is this grid that says so.
+        unsafe { out.advance(nbytes) };
         Ok(())
     }
 

@@ -47,7 +47,7 @@ const VERSIONED: Abi = Abi {
 /// Counts a level of recursion for a producer that calls another producer, until this is dropped. Each level
 /// takes a large part of the C stack, which CPython does not track: its limit of a thousand levels would
 /// overflow the stack.
-pub(super) struct Level<'py>(PhantomData<&'py ()>);
+pub(super) struct Level<'py>(PhantomData<Python<'py>>);
 
 impl<'py> Level<'py> {
     pub(super) fn enter(py: Python<'py>) -> PyResult<Self> {

@@ -92,20 +92,13 @@ impl<'a> Part<'a> {
             // SAFETY: the caller's promise holds for children, which are as long as their parent's end.
             let column =
                 unsafe { self.below(self.array.child(index)).rows(field.data_type(), start, len) }?;
-            let is_hidden = |inner| nulls.as_ref().is_some_and(|outer| outer.contains(inner));
-            if !field.is_nullable() && !column.nulls().is_none_or(is_hidden) {
-                return Err(ArrowError::InvalidArgumentError(format!(
-                    "field {:?} is not nullable, and has nulls",
-                    field.name()
-                )));
+            if !field.is_nullable() && column.is_nullable() {
+                // Nulls of a dictionary's values, or of runs, are looked for row by row.
+                memory::probe_alloc(len.div_ceil(8))?;
             }
             columns.push(column);
         }
-        // SAFETY: a column for each field, of its type and so many rows; what is not nullable has no nulls
-        // but where the struct has.
-        let array =
-            unsafe { StructArray::new_unchecked_with_length(fields.clone(), columns, nulls, len) };
-        Ok(Arc::new(array))
+        Ok(Arc::new(StructArray::try_new_with_length(fields.clone(), columns, nulls, len)?))
     }
 
     /// [`rows`](Self::rows) of any other type. Its children are checked before it is.
@@ -136,9 +129,7 @@ impl<'a> Part<'a> {
         // arrow-rs reads the type ids of dense unions twice, and panics where other code has changed one in between.
         memory::probe_alloc(len)?;
         let ids = Buffer::from_slice_ref(&buffers[0]);
-        let checked = data.buffers(vec![ids, buffers[1].clone()]).build()?;
-        // SAFETY: it has just been checked.
-        Ok(make_array(unsafe { checked.into_builder().buffers(buffers).build_unchecked() }))
+        Ok(make_array(data.buffers(vec![ids, buffers[1].clone()]).build()?))
     }
 
     /// The buffers of rows, cut to them, except for bits; `start` is counted from the start of the buffers.
