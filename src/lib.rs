@@ -56,7 +56,7 @@
 //!
 //! | conversion | the memory belongs to | the tensor is |
 //! | --- | --- | --- |
-//! | share: [`export::tensor`], [`to_dlpack`] | the array's buffer, which the tensor keeps alive | read-only |
+//! | share: [`export::tensor`], [`to_dlpack`], [`ManagedTensor::share`] | the array's buffer, which the tensor keeps alive | read-only |
 //! | copy: [`CopyPolicy::Always`], and where there is no other way | the tensor alone | writable, `IS_COPIED` |
 //! | hand over: [`export::into_tensor`] | the tensor alone; the array is consumed, and comes back if it has another owner | writable |
 //! | [`ManagedTensor::from_vec`], `from_owner` | the `Vec` or owner, which the tensor keeps | writable if the owner is exclusive |
@@ -66,8 +66,9 @@
 //! Safe code writes to a tensor only if the crate knows that no other code has its memory:
 //! [`as_slice_mut`](ManagedTensor::as_slice_mut) returns `None` for a share. The unsafe
 //! [`assume_exclusive`](ManagedTensor::assume_exclusive) is for the others. What another language may do to shared
-//! memory meanwhile, no type can prevent: the contract of [`ManagedTensor::from_raw`] says what a producer promises, and
-//! [`copied`](ManagedTensor::copied) is safe from all of it.
+//! memory meanwhile, no type can prevent: the contract of [`ManagedTensor::from_raw`] says what a producer promises. Once
+//! it is made, a [`copied`](ManagedTensor::copied) tensor is safe from all of it; a producer that writes while it is being
+//! made breaks that promise, and the copy may have parts of values from before and after.
 //!
 //! The **field** of a column carries extension types: [`to_dlpack`] takes one, [`from_dlpack`] returns one, and so do tables.
 //! Fields say that a column is a tensor of a fixed shape, or bfloat16 ([`extension`]).

@@ -252,7 +252,7 @@ fn other_dtypes_are_tensors_but_no_arrays_and_there_is_a_way_out() {
         (dtype(2, 32, 4), "float32x4", "axis"),
         (dtype(0, 8, 2), "int8x2", "axis"),
         (dtype(6, 8, 8), "boolx8", "axis"),
-        (dtype(17, 4, 2), "float4_e2m1fnx2", "axis"),
+        (dtype(17, 4, 2), "float4_e2m1fnx2", "as bytes"),
         (dtype(99, 16, 1), "dtype(99, 16 bits)", "numeric"),
         (dtype(255, 255, 65535), "dtype(255, 255 bits)x65535", "axis"),
     ];

@@ -785,12 +785,24 @@ fn a_share_keeps_the_tensor_alive_and_says_what_is_still_true() {
 }
 
 #[test]
-fn a_share_of_a_writable_tensor_is_writable_but_of_a_copy_no_copy() {
+fn a_share_is_read_only_because_rust_may_have_borrowed_the_memory() {
     let array = Int32Array::from(vec![1, 2]);
     let copy = Arc::new(exported(&array, CopyPolicy::Always).unwrap());
-    assert_eq!(copy.share().flags(), DLPackFlags(0));
-    let exported = Arc::new(export::array(&array).unwrap());
-    assert_eq!(exported.share().flags(), DLPackFlags::READ_ONLY);
+    let borrowed = copy.as_slice::<i32>().unwrap();
+    for share in [copy.share(), Arc::new(copy.share()).share()] {
+        assert_eq!(share.flags(), DLPackFlags::READ_ONLY);
+        let raw = share.into_raw();
+        // SAFETY: the tensor was given up just now.
+        assert_eq!(unsafe { (*raw).flags }, DLPackFlags::READ_ONLY);
+        delete(raw);
+    }
+    assert_eq!(borrowed, [1, 2]);
+    // A writable tensor stays so on its way through the other ABI, which nobody else holds.
+    let (foreign, watch) = Producer::vector(&[1i32]).tensor(Abi::Versioned);
+    let writable = foreign.unwrap();
+    assert!(!writable.is_read_only());
+    delete_legacy(writable.into_raw_legacy().unwrap());
+    watch.released_once();
 }
 
 #[test]

@@ -80,6 +80,8 @@ impl ManagedTensor {
     /// - if a CPU can read the device (see [`is_host_readable`](crate::ffi::DLDevice::is_host_readable)), the memory from the
     ///   lowest to the highest element is readable, in one allocation, and not written to while
     ///   it is being read. A producer that keeps writing to what it shared breaks this promise;
+    /// - without the flag `READ_ONLY`, no code in Rust has borrowed that memory: consumers of the tensor may write to it
+    ///   ([`Self::share`] sets the flag);
     /// - with the flag `IS_COPIED`, no other code reads or writes that memory at all: that is what the
     ///   flag says. Without it nothing is concluded, see [`Self::assume_exclusive`].
     ///
@@ -218,7 +220,8 @@ impl ManagedTensor {
                 self.owner.forget();
                 packed.into_versioned()
             }
-            Abi::Legacy(_) => Arc::new(self).share().into_raw(),
+            // SAFETY: it is owned, so that nobody in Rust has borrowed it.
+            Abi::Legacy(_) => unsafe { Arc::new(self).share_writable() }.into_raw(),
         }
     }
 
@@ -255,7 +258,8 @@ impl ManagedTensor {
                 self.owner.forget();
                 Ok(packed.into_legacy())
             }
-            Abi::Versioned(_) => Arc::new(self).share().into_raw_legacy(),
+            // SAFETY: as in `into_raw`.
+            Abi::Versioned(_) => unsafe { Arc::new(self).share_writable() }.into_raw_legacy(),
         }
     }
 }

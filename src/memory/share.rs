@@ -9,20 +9,28 @@ use super::{ManagedTensor, managed::PADDED, view::Flag};
 use crate::{Error, ffi::DLPackFlags, layout};
 
 impl ManagedTensor {
-    /// Another tensor over the same memory, which keeps this one alive. It has the producer's flags except
-    /// `IS_COPIED`, because the memory has several holders now.
+    /// Another tensor over the same memory, which keeps this one alive. It is read-only, because code in Rust may have
+    /// borrowed the memory, and no `IS_COPIED`, because the memory has several holders now.
     #[must_use]
     pub fn share(self: &Arc<Self>) -> Self {
-        self.share_with(DLPackFlags::default())
+        // SAFETY: it is read-only.
+        unsafe { self.share_with(DLPackFlags::READ_ONLY) }
     }
 
-    /// [`Self::share`], for a consumer that may not write to it.
-    pub(crate) fn share_read_only(self: &Arc<Self>) -> Self {
-        self.share_with(DLPackFlags::READ_ONLY)
+    /// [`Self::share`] that is writable if this tensor is.
+    ///
+    /// # Safety
+    ///
+    /// While code elsewhere may write to the memory, no code in Rust has borrowed it.
+    pub(crate) unsafe fn share_writable(self: &Arc<Self>) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { self.share_with(DLPackFlags::default()) }
     }
 
-    /// [`Self::share`] with these flags too.
-    fn share_with(self: &Arc<Self>, flags: DLPackFlags) -> Self {
+    /// # Safety
+    ///
+    /// The flags say `READ_ONLY`, or that of [`Self::share_writable`].
+    unsafe fn share_with(self: &Arc<Self>, flags: DLPackFlags) -> Self {
         let (shape, strides) = (self.shape(), self.strides());
         let mut description = self.described(shape, &strides);
         description.flags = description.flags.union(flags);
@@ -32,8 +40,8 @@ impl ManagedTensor {
         Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
     }
 
-    /// Whether another tensor or array in Rust may have borrowed the memory. By the producer's promise, a
-    /// tensor that was taken over from C shares its memory with C code only.
+    /// Whether another tensor or array in Rust may have borrowed the memory. By the promise of [`Self::from_raw`], a
+    /// tensor that was taken over from C and is writable shares its memory with other languages only.
     pub(crate) fn has_lookers_on(&self) -> bool {
         !self.exclusive.get() && matches!(self.owner.abi(), Abi::Packed(_))
     }

@@ -52,7 +52,8 @@ impl PyTensor {
         self.tensor.data()
     }
 
-    /// The elements in row-major order, whatever the strides: a copy.
+    /// The elements in row-major order, whatever the strides: a copy. What other threads write meanwhile may be in it in
+    /// part: [`Self::as_cells`] reads each value whole.
     ///
     /// # Errors
     ///
@@ -70,7 +71,8 @@ impl PyTensor {
     }
 
     /// A copy of the tensor in memory with no other owner: every use of it is safe, and
-    /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it without another copy.
+    /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it without another copy. As of [`Self::to_vec`], what
+    /// other threads write meanwhile may be in it in part.
     ///
     /// # Errors
     ///
@@ -125,6 +127,13 @@ impl PyTensor {
         Ok(unsafe { slice::from_raw_parts(first.cast::<ReadOnlyCell<T>>(), len) })
     }
 
+    /// Another tensor over the memory, for a consumer in another language: writable if this one is.
+    pub(super) fn shared(&self) -> ManagedTensor {
+        // SAFETY: by `From` below, a tensor that is not read-only is known to no code in Rust but this object, which lends
+        // its memory as cells, or by `Self::tensor`, whose caller promises that nobody writes meanwhile.
+        unsafe { self.tensor.share_writable() }
+    }
+
     /// The tensor itself, for access without a copy.
     ///
     /// # Safety
@@ -147,7 +156,7 @@ impl From<ManagedTensor> for PyTensor {
         if tensor.is_read_only() || !tensor.has_lookers_on() {
             return Self::received(tensor);
         }
-        Self::received(Arc::new(tensor).share_read_only())
+        Self::received(Arc::new(tensor).share())
     }
 }
 
@@ -156,7 +165,7 @@ impl From<Arc<ManagedTensor>> for PyTensor {
     fn from(tensor: Arc<ManagedTensor>) -> Self {
         match Arc::try_unwrap(tensor) {
             Ok(tensor) => Self::from(tensor),
-            Err(tensor) => Self::received(tensor.share_read_only()),
+            Err(tensor) => Self::received(tensor.share()),
         }
     }
 }

@@ -23,11 +23,11 @@ which gets all the arguments. One that came as a bare capsule has no producer an
 stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
 
     fn share_raw(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
-        self.tensor.device().is_cpu().then(|| self.tensor.share().into_raw_for(newest))
+        self.tensor.device().is_cpu().then(|| self.shared().into_raw_for(newest))
     }
 
     fn share(&self) -> Option<ManagedTensor> {
-        self.tensor.device().is_cpu().then(|| self.tensor.share())
+        self.tensor.device().is_cpu().then(|| self.shared())
     }
 
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -42,7 +42,7 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
                 let max_version = request.max_version;
                 let request = Request { dl_device: None, copy: None, ..request };
                 consume::ask(producer.bind(py), request)?;
-                return capsule::new(py, self.tensor.share(), max_version);
+                return capsule::new(py, self.shared(), max_version);
             }
             return Ok(consume::ask(producer.bind(py), request)?.capsule.into_any());
         }
@@ -76,7 +76,7 @@ impl PyTensor {
         } else {
             request::refuse_other_device(wanted, device)?;
             if copy != Some(true) {
-                return Ok(tensor.share());
+                return Ok(self.shared());
             }
         }
         Ok(unlocked(py, tensor.nbytes(), || tensor.copied())?)

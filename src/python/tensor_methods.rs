@@ -174,7 +174,7 @@ impl PyTensor {
         r#type: Option<TypeArg>,
     ) -> PyResult<PyArray> {
         let copy = copy.map(|copy| copy.0);
-        PyArray::from_tensor(py, self.tensor.share(), None, copy, r#type)
+        PyArray::from_tensor(py, self.shared(), None, copy, r#type)
     }
 
     /// The tensor as a NumPy array, over the same memory where that is possible; NumPy calls this for what
@@ -251,7 +251,7 @@ impl PyTensor {
         py: Python<'py>,
         r#type: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = PyArray::from_tensor(py, self.tensor.share(), None, None, None)?;
+        let array = PyArray::from_tensor(py, self.shared(), None, None, None)?;
         py.import("pyarrow")?.call_method1("array", (array, r#type))
     }
 

@@ -209,7 +209,7 @@ unsafe fn borrowed<'a, 'py>(
 /// synchronisation.
 fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return Ok(tensor.get().tensor.share().into_raw());
+        return Ok(tensor.get().shared().into_raw());
     }
     let Ok(array) = object.cast::<PyArray>() else { return Err(wrong_type(object)) };
     let array = array.get();
@@ -223,11 +223,11 @@ fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned>
 /// A `DLTensor` whose memory, shape and strides belong to the object (X3).
 fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
     let kept = if let Ok(tensor) = object.cast::<PyTensor>() {
-        let PyTensor { tensor, borrowed, .. } = tensor.get();
-        if let Some(description) = tensor.dl_tensor() {
+        let this = tensor.get();
+        if let Some(description) = this.tensor.dl_tensor() {
             return Ok(description);
         }
-        borrowed.get_or_make(|| Ok(tensor.share()))?
+        this.borrowed.get_or_make(|| Ok(this.shared()))?
     } else if let Ok(array) = object.cast::<PyArray>() {
         let PyArray { array, field, borrowed } = array.get();
         let options = ExportOptions::default().with_copy(CopyPolicy::Never);
