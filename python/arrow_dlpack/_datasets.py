@@ -15,7 +15,15 @@ from ._identity import digest_of, of_files, of_rows, of_types
 from ._parallel import side_by_side
 from ._paths import is_told, unread
 from ._pieces import Piece, are_parquet, cut, len_of, pieces_of, rows_at, rows_of
-from ._readers import Made, heads, reached, reader_of, schema_without_views, without_views
+from ._readers import (
+    Made,
+    heads,
+    reached,
+    reader_of,
+    schema_without_views,
+    without_view,
+    without_views,
+)
 from ._schema import (
     ALL,
     Part,
@@ -445,7 +453,8 @@ class Files(Dataset):
         named: list[str] = []
         if query.where is not None:
             once = (of for of in known if all(own.names.count(of) < 2 for _, own in self._schemas))
-            named = _filters.named(query.where, pa.schema([self._field(name)[0] for name in once]))
+            seen_by_it = pa.schema([self._field(name)[0] for name in once])
+            named = _filters.named(query.where, schema_without_views(seen_by_it))
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
         found = {name: self._field(name) for name in wanted}
@@ -461,10 +470,8 @@ class Files(Dataset):
         ]
         kind, _ = merged_of([field.type for field in having])
         is_nullable = len(having) < len(self._schemas) or any(field.nullable for field in having)
-        if isinstance(kind, import_module("pyarrow").BaseExtensionType) and any(
-            field.type != kind for field in having
-        ):
-            kind = None  # pyarrow casts no extension types
+        if any(field.type != kind and _is_never_cast(field.type, kind) for field in having):
+            kind = None
         field = having[0] if kind is None else having[0].with_type(kind)
         return field.with_nullable(is_nullable), kind is not None
 
@@ -483,6 +490,13 @@ def _is_of_reading(error: Exception) -> bool:
     """Whether it comes from the data, rather than from what is made of it."""
     of_pyarrow = type(error).__module__.startswith("pyarrow")
     return of_pyarrow or isinstance(error, OSError) or str(error).startswith("the Arrow stream")
+
+
+def _is_never_cast(one: Any, other: Any) -> bool:
+    """Whether scans of pyarrow cannot make one type of the other, though `fitted` can."""
+    pa = import_module("pyarrow")
+    words = getattr(one, "value_type", None) if pa.types.is_dictionary(one) else None
+    return isinstance(other, pa.BaseExtensionType) or without_view(words) != words
 
 
 def _stamp_of(path: str) -> tuple[int, int] | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.dataset as ds
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import AsArrow, Cast, Categories, Dense, Loader, Mix, Pad
@@ -601,6 +602,26 @@ def test_words_that_a_part_cannot_hold_at_all_are_refused():
     parts = [pa.table({"x": ["1", "2"]}), pa.table({"x": [1, 2]})]
     with pytest.raises(ValueError, match="column \"x\" is int64, which cannot hold the word '1'"):
         list(Loader(parts, columns={"x": Categories(["1", "2"], unknown=9)}))
+
+
+def test_files_may_have_dictionaries_of_views(tmp_path):
+    words = pa.DictionaryArray.from_arrays(
+        pa.array([0, 0], pa.int8()), pa.array(["v"], pa.string_view())
+    )
+    for at, column in enumerate([words, ["a"]]):
+        pa.feather.write_feather(
+            pa.table({"x": column}), str(tmp_path / f"{at}.arrow"), compression="uncompressed"
+        )
+    for options in {}, {"shuffle": 9, "seed": 1}:
+        found = values_of(str(tmp_path), columns={"x": AsArrow()}, **options)
+        assert sorted(found) == ["a", "v", "v"]
+        for where, kept in (pc.field("x") == "v", ["v", "v"]), (pc.field("x") < "b", ["a"]):
+            loader = Loader(
+                str(tmp_path), columns={"x": AsArrow()}, filter=where, batch_size=1, **options
+            )
+            assert len(loader) == len(kept)
+            assert [word for batch in loader for word in plain(batch["x"])] == kept
+    assert values_of(str(tmp_path), columns={"x": Categories.scan()}) == [1, 1, 0]
 
 
 @pytest.mark.parametrize("where", [None, pc.field("x").is_null() | (pc.field("x") > 0)])
