@@ -14,7 +14,7 @@ from . import _core, _filters
 from ._identity import digest_of, of_files, of_rows, of_types
 from ._parallel import side_by_side
 from ._paths import is_told, unread
-from ._pieces import Piece, are_parquet, cut, len_of, pieces_of, rows_at, rows_of
+from ._pieces import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
 from ._readers import (
     Made,
     heads,
@@ -170,7 +170,7 @@ class Dataset(Source):
                 self._pieces = [
                     Piece(fragment.subset(row_group_ids=[group.id]), 0, group.num_rows)
                     for fragment in fragments
-                    for group in fragment.row_groups
+                    for group in groups_of(fragment)
                 ]
         return self._pieces
 
@@ -391,7 +391,7 @@ class Files(Dataset):
         if query.where is not None:
             return count_of(self.runs(query.counted))
         if are_parquet(fragments):
-            return sum(int(fragment.metadata.num_rows) for fragment in fragments)
+            return sum(map(rows_of, fragments))
         return sum(int(fragment.count_rows()) for fragment in fragments)
 
     def runs(self, query: Query) -> list[Run]:

@@ -342,6 +342,10 @@ class Mixed(Source):
         tables, due = [], []
         for of, (one, start, stop) in enumerate(zip(held, done, upto, strict=True)):
             tables.append(fitted(one.take(stop - start), schema))
+            if (lacking := stop - start - len(tables[-1])) > 0:
+                raise ValueError(
+                    f"source {of} of the Mix has {lacking} rows fewer than its row groups claim"
+                )
             rows = pa.array(range(start, stop), pa.float64())
             due.append(pc.divide(pc.add(rows, 0.5), self._turns.weights[of]))
         # The sort is stable, and so rows that are due at once stay in the order of the sources.

@@ -24,8 +24,16 @@ def len_of(piece: Piece) -> int:
 
 
 def rows_of(fragment: Any) -> int:
-    """Rows of the row groups of a fragment."""
-    return sum(int(group.num_rows) for group in fragment.row_groups)
+    """Rows of the row groups of a fragment, which is what is read, whatever the file claims."""
+    return sum(int(group.num_rows) for group in groups_of(fragment))
+
+
+def groups_of(fragment: Any) -> list[Any]:
+    """What is known of the row groups of a fragment."""
+    groups: list[Any] = fragment.row_groups
+    if wrong := next((group for group in groups if group.num_rows < 0), None):
+        raise ValueError(f"{fragment.path}: row group {wrong.id} claims {wrong.num_rows} rows")
+    return groups
 
 
 def are_parquet(fragments: Iterable[Any]) -> bool:

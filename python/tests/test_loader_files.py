@@ -430,6 +430,54 @@ def test_a_dataset_of_row_groups_has_their_rows(tmp_path):
             assert len(list(loader)) == rows
 
 
+def varint(number):
+    """As Parquet's footers have it."""
+    zigzag = (number << 1 ^ number >> 63) & 2**64 - 1
+    groups = [zigzag >> 7 * at & 0x7F for at in range(max(-(-zigzag.bit_length() // 7), 1))]
+    return bytes([*(group | 0x80 for group in groups[:-1]), groups[-1]])
+
+
+def claiming(folder, number, at):
+    """A file of 12,347 rows, of which the file (0) or its row group (2) claims another number."""
+    table = pa.table({"x": pa.array(range(12_347), pa.int32())})
+    options = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    path = parquet(table, folder, store_schema=False, **options) + "/p.parquet"
+    with open(path, "rb") as file:
+        data = file.read()
+    size = int.from_bytes(data[-8:-4], "little")
+    start, footer = data[: -8 - size], data[-8 - size : -8]
+    pieces = footer.split(b"\x16" + varint(12_347))
+    pieces[at : at + 2] = [pieces[at] + b"\x16" + varint(number) + pieces[at + 1]]
+    footer = (b"\x16" + varint(12_347)).join(pieces)
+    with open(path, "wb") as file:
+        file.write(start + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    return str(folder)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"shuffle": 1000, "seed": 1}, {"rank": 0, "world_size": 2, "uneven": "repeat"},
+])  # fmt: skip
+def test_row_groups_have_their_rows_whatever_the_file_claims(options, tmp_path):
+    good = parquet(pa.table({"x": pa.array(range(12_347), pa.int32())}), tmp_path / "good")
+    options = {"batch_size": 100, "framework": "numpy", **options}
+
+    def rows_of(*sources):
+        loader = Loader(Mix([(one, 1) for one in sources]), **options)
+        return sum(len(batch["x"]) for batch in loader)
+
+    whole = rows_of(good, good)
+    assert rows_of(claiming(tmp_path / "file", 2**40, 0), good) == whole
+    if options.keys() & {"rank", "shuffle"}:
+        less = claiming(tmp_path / "none", -1, 2)
+        for read in (lambda: rows_of(less, good)), (lambda: list(Loader(less, **options))):
+            with pytest.raises(ValueError, match="p.parquet: row group 0 claims -1 rows"):
+                read()
+        more = claiming(tmp_path / "more", 20_000, 2)
+        if "shuffle" in options:
+            with pytest.raises(ValueError, match="source 0 of the Mix has .* rows fewer than"):
+                rows_of(more, good)
+
+
 def test_a_state_of_a_function_is_of_its_part(tmp_path):
     def source(index, count):
         return TABLE.slice(index * 50, 50)
