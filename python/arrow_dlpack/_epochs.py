@@ -16,7 +16,7 @@ from ._encode import scanned
 from ._epoch import Batches, Position, total_of
 from ._epoch import check as check_epoch
 from ._frameworks import Framework
-from ._mix import Mix, emptied, source_of
+from ._mix import Mix, Turns, emptied, source_of
 from ._readers import heads
 from ._repr import of_loader
 from ._settings import Settings, seed_of
@@ -456,7 +456,7 @@ class Epochs(Generic[Batch_co]):
         settings, data = self._settings, self._data
         mix = {}
         if isinstance(data, Mix):
-            mix["mix"] = repr([float(weight) for _, weight in data.sources])
+            mix["mix"] = repr(Turns(data).weights)
             mix["stopping_strategy"] = data.stopping_strategy
         return mix | {
             "batch_size": settings.rows or repr(settings.batch_size),

@@ -117,6 +117,16 @@ def test_after_any_batch_the_rest_is_the_same(files, form, strategy, shuffle):
         other.load_state_dict(stopped.state_dict())
 
 
+def test_a_state_is_that_of_weights_of_the_same_turns():
+    tables = [FIRST.select(["y"]), SECOND.select(["y"])]
+    loader = Loader(Mix(list(zip(tables, (3, 1), strict=True))), batch_size=8)
+    epoch = iter(loader)
+    next(epoch)
+    resumed = Loader(Mix(list(zip(tables, (1.5, 0.5), strict=True))), batch_size=8)
+    resumed.load_state_dict(json.loads(json.dumps(loader.state_dict())))
+    assert y_of(resumed) == y_of(epoch)
+
+
 @pytest.mark.parametrize("unit", [5e-324, 1e-9, 1e300])
 def test_weights_of_any_magnitude_are_shares(unit):
     tables = [FIRST.select(["y"]), SECOND.select(["y"])]
