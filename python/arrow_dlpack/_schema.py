@@ -425,8 +425,10 @@ def fitted(batch: Any, schema: Any) -> Any:
 
 def _cast(column: Any, kind: Any) -> Any:
     """The column as this type, which `common` found for it."""
-    if merged(column.type, kind) is not None:
+    whole = merged(column.type, kind)
+    if whole is not None and alike(whole).equals(alike(kind)):
         return cast(column, kind)
+    # pyarrow makes inf of what a narrower float cannot hold.
     pa = import_module("pyarrow")
     if not isinstance(column, pa.ChunkedArray):
         return _converted(column, kind)

@@ -670,3 +670,37 @@ def test_words_of_all_parts_of_a_function_are_known_to_each():
         )
         found += [batch["x"].tolist() for batch in loader]
     assert found == [[0, 0], [1, 1]]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix"])
+@pytest.mark.parametrize(
+    ("parts", "dtype", "found"),
+    [
+        ([[-70000.0], [1]], "float16", None),
+        ([[1e300], [1]], "float32", None),
+        ([[1.5], [2**53 + 1]], "float16", None),
+        ([[[1.0, 1e300]], [[1]]], "float32", None),
+        ([pa.array([2**31 - 1], pa.int32()), [True]], "float32", [2.0**31, 1]),
+        ([pa.array([2**31 - 1], pa.uint32()), [decimal.Decimal("0.5")]], "float32", [2.0**31, 0.5]),
+        ([[0.1], [1]], "float16", [float(np.float16(0.1)), 1]),
+    ],
+)
+def test_a_wish_converts_a_part_as_it_would_alone(parts, dtype, found, kind, tmp_path):
+    """Whatever the other parts are: pyarrow's casts make inf, and refuse integers above 2**24."""
+    tables = [pa.table({"x": part}) for part in parts]
+    is_list = pa.types.is_list(tables[0]["x"].type)
+    columns = {"x": Pad(0, dtype=dtype, max_length=2) if is_list else Cast(dtype)}
+    for at, table in enumerate(tables):
+        pq.write_table(table, tmp_path / f"{at}.parquet")
+    sources = {
+        "list": lambda: tables,
+        "files": lambda: tmp_path,
+        "mix": lambda: Mix([(table, 1) for table in tables]),
+    }
+    loader = Loader(sources[kind](), columns=columns, batch_size=1)
+    if found is None:
+        with pytest.raises(ValueError, match="does not fit"):
+            list(loader)
+    else:
+        values = sorted(batch["x"].tolist()[0] for batch in loader)
+        assert values == sorted(found)
