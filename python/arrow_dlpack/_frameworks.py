@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
-from ._core import Tensor
+from ._core import Ragged, Tensor
 
 #: Whose tensors a batch has: ours, those of a framework, or what a function makes of ours.
 Framework: TypeAlias = Literal["torch", "jax", "numpy"] | Callable[[Tensor], Any]
@@ -69,10 +69,13 @@ def mapped(batch: Any, take: Callable[[Tensor], Any], column: str | None = None)
         return {name: mapped(part, take, name) for name, part in batch.items()}
     if not isinstance(batch, tuple):
         return batch
+    if take is to_jax and isinstance(batch, Ragged):
+        check_jax(batch.values, None, column, batch.offsets)
     if hasattr(batch, "_make"):
         return batch._make([mapped(part, take, column) for part in batch])
     if take is to_jax and len(batch) == 2:
-        return to_jax(*batch, column), to_jax(batch[1])
+        values, valid = batch
+        return to_jax(values, valid, column), to_jax(valid)
     return tuple(mapped(part, take, column) for part in batch)
 
 
@@ -93,8 +96,13 @@ def to_jax(tensor: Tensor, mask: Tensor | None = None, column: str | None = None
     return import_module("jax.dlpack").from_dlpack(tensor)
 
 
-def check_jax(tensor: Tensor, mask: Tensor | None = None, column: str | None = None) -> None:
-    """An error if JAX would make other values of some: wrapped integers, or infinity."""
+def check_jax(
+    tensor: Any, mask: Tensor | None = None, column: str | None = None, offsets: Any = None
+) -> None:
+    """An error if JAX would make other values of some: wrapped integers, or infinity.
+
+    offsets: where rows of different lengths begin, for the error.
+    """
     if tensor.dtype not in _WIDE:
         return
     narrow = import_module("jax").dtypes.canonicalize_dtype(tensor.dtype)
@@ -117,7 +125,10 @@ def check_jax(tensor: Tensor, mask: Tensor | None = None, column: str | None = N
         return
     at = np.unravel_index(wrong.argmax(), wrong.shape)
     where = "" if column is None else f'column "{column}": '
-    row = f" in row {at[0]}" if at else ""
+    first = at[0] if at else None
+    if offsets is not None:
+        first = np.searchsorted(np.asarray(offsets), first, side="right") - 1
+    row = "" if first is None else f" in row {first}"
     raise ValueError(
         f"{where}value {values[at]}{row} does not fit {narrow}, which JAX makes of "
         f'{tensor.dtype}: jax.config.update("jax_enable_x64", True) lets it keep them'

@@ -50,17 +50,35 @@ def reader_of(data: Any) -> Any:
 
 
 def _for_pyarrow(frame: Any) -> Any:
-    """A frame of polars with types that pyarrow reads: integers of 128 bits become decimals."""
-    pl, wide = import_module("polars"), []
+    """A frame of polars with types that pyarrow reads."""
     for name, dtype in getattr(frame, "schema", {}).items():
-        if dtype == pl.Object:
+        if dtype == import_module("polars").Object and len(frame) > 0:
             raise TypeError(
                 f"column \"{name}\" has Python's objects (polars' Object), of which Arrow data "
                 f'would have the addresses: frame.drop("{name}") leaves it out'
             )
-        if str(dtype) in ("Int128", "UInt128"):
-            wide.append(name)
-    return frame.with_columns(pl.col(wide).cast(pl.Decimal(38, 0))) if wide else frame
+    return with_wide_as_decimals(frame)
+
+
+def with_wide_as_decimals(data: Any) -> Any:
+    """The data; in a frame of polars decimals in place of integers of 128 bits."""
+    if type(data).__module__.partition(".")[0] != "polars" or not hasattr(data, "schema"):
+        return data
+    kinds = {name: _of_decimals(kind) for name, kind in data.schema.items() if "128" in str(kind)}
+    return data.cast(kinds) if kinds else data
+
+
+def _of_decimals(kind: Any) -> Any:
+    pl = import_module("polars")
+    if str(kind) in ("Int128", "UInt128"):
+        return pl.Decimal(38, 0)
+    if isinstance(kind, pl.List):
+        return pl.List(_of_decimals(kind.inner))
+    if isinstance(kind, pl.Array):
+        return pl.Array(_of_decimals(kind.inner), kind.size)
+    if isinstance(kind, pl.Struct):
+        return pl.Struct([pl.Field(own.name, _of_decimals(own.dtype)) for own in kind.fields])
+    return kind
 
 
 class _Recorded:

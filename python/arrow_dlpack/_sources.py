@@ -16,7 +16,7 @@ from ._iceberg import Iceberg, portable
 from ._identity import of_footers, of_rows, of_types
 from ._ipc import IpcFiles
 from ._paths import are_ipc_files, arrow_system, format_of, found_files
-from ._readers import reader_of
+from ._readers import reader_of, with_wide_as_decimals
 from ._repr import is_mix
 from ._schema import Query
 from ._source import Several, Source, Stream, rows_of_table
@@ -62,6 +62,7 @@ def _of_paths(source: Any) -> Source:
 
 
 def _of_stream(source: Any) -> Source:
+    source = with_wide_as_decimals(source)
     return Source(lambda columns: source, rows_of_table(source), _core._is_read_once(source))
 
 
@@ -263,7 +264,8 @@ def emptied(data: Any) -> Any:
         return data.clear()
     if library == "pandas":
         # The types of Python's objects are known when they are read.
-        is_known = hasattr(data, "dtypes") and not any(kind == object for kind in data.dtypes)  # noqa: E721
+        is_frame = hasattr(data, "dtypes") and hasattr(data, "columns")
+        is_known = is_frame and not any(kind == object for kind in data.dtypes)  # noqa: E721
         return data.iloc[:0] if is_known else None
     schema = known_schema(data)
     if schema is None:

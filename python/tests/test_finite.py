@@ -44,7 +44,7 @@ def floats(*rows, kind=None):
         (pa.array([65520], pa.uint16()), "float16", "value 65520 in row 0"),
         (pa.array([Decimal(70000)]), "float16", "value 70000.0 in row 0"),
         (pa.array([Decimal("1e39")], pa.decimal256(50)), "float32", "value 1e39 in row 0"),
-        (pa.array([Decimal("7e40")], pa.decimal256(76, -40)), "float32", r"value 7\S*e40 in row 0"),
+        (pa.array([Decimal("7e40")], pa.decimal256(76, -40)), "float32", "value 7e40 in row 0"),
         (pa.chunked_array([[1.0], [2.0, HUGE]]), "float32", SHOWN.format(2)),
         (floats(HUGE, 1, 2, HUGE).slice(1), "float32", SHOWN.format(2)),
         (floats([1, 2], [3, HUGE], kind=pa.list_(pa.float64(), 2)), "float32", SHOWN.format(1)),

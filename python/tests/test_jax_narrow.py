@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_dlpack import (
+    Array,
     Cast,
     Categories,
     Loader,
@@ -53,6 +54,8 @@ def loop(**options):
         (lambda: loop(columns={"t": Pad(0, max_length=2)}), "t"),
         (lambda: list(iter_batches(TABLE, columns=["id"], batch_size=1, framework="jax")), "id"),
         (lambda: jnp.asarray(to_tensor(TABLE["id"])), None),
+        (lambda: jnp.asarray(Array(TABLE["id"])), None),
+        (lambda: jnp.array(Array(TABLE["id"])), None),
     ],
 )
 def test_an_integer_that_jax_would_wrap_is_refused(make, column):
@@ -93,6 +96,13 @@ def test_what_fits_and_what_is_rounded_pass(values, kind):
     made = to_tensor(pa.array(values, kind), framework="jax")
     expected = np.array(values, made.dtype)
     np.testing.assert_array_equal(np.asarray(made), expected)
+
+
+def test_the_row_of_a_list_is_named():
+    rows = pa.array([[1], [], [2, 2**40]])
+    for convert in ragged, lambda rows, **options: to_tensor(rows, pad=0, **options):
+        with pytest.raises(ValueError, match="in row 2 does not fit"):
+            convert(rows, framework="jax")
 
 
 def test_codes_and_complex_numbers():

@@ -255,10 +255,22 @@ impl<'a> Chunk<'a> {
         for (cell, item) in (start..).zip(from.chunks_exact(item_size(self.from))) {
             let null = self.cells.nulls.is_some_and(|nulls| nulls.is_null(cell));
             if !null && !cast(item, out) {
-                return Err(Misfit { cell, value: cast::show(item, self.from) });
+                return Err(Misfit { cell, value: self.shown(cell, item) });
             }
         }
         Ok(())
+    }
+
+    /// A value as errors show it; of a decimal the nearest float64, which is not the one that is cast.
+    fn shown(&self, cell: usize, item: &[u8]) -> String {
+        let mut nearest = [0; size_of::<f64>()];
+        match self.cells.values {
+            CellValues::Decimals(bytes, decimals) => {
+                decimals.write(&bytes[cell * decimals.width..], &mut nearest, false);
+                cast::show(&nearest, self.from)
+            }
+            _ => cast::show(item, self.from),
+        }
     }
 }
 

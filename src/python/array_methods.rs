@@ -272,6 +272,11 @@ impl PyArray {
         values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)
     }
 
+    /// The array as a jax.Array; jax.numpy.asarray calls this.
+    fn __jax_array__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        values::to_jax(&self.__array__(py, None, None)?)
+    }
+
     /// For pickle: the type, and the array's values, without those outside of a slice.
     fn __reduce_ex__<'py>(
         &self,

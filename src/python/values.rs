@@ -114,12 +114,16 @@ fn ml_dtype(py: Python<'_>, dtype: DLDataType) -> PyResult<Bound<'_, PyAny>> {
 
 /// The `jax.Array` of a tensor: made from a NumPy array, or on another device from the tensor itself.
 pub(super) fn jax_array<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    let jax = tensor.py().import("jax.numpy")?;
     if !tensor.get().tensor.device().is_host_readable() {
-        return jax.call_method1("from_dlpack", (tensor,));
+        return tensor.py().import("jax.numpy")?.call_method1("from_dlpack", (tensor,));
     }
-    framework::module(tensor.py())?.call_method1("check_jax", (tensor,))?;
-    jax.call_method1("asarray", (array(tensor, false, None, None)?,))
+    to_jax(&array(tensor, false, None, None)?)
+}
+
+/// The `jax.Array` of one of NumPy's, whose values it has.
+pub(super) fn to_jax<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    framework::module(array.py())?.call_method1("check_jax", (array,))?;
+    array.py().import("jax.numpy")?.call_method1("asarray", (array,))
 }
 
 /// Converts the refusal of `copy=False` to a `ValueError`, which NumPy expects.
