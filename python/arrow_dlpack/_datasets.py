@@ -266,8 +266,6 @@ class Files(Dataset):
         self._files = list(files)
         #: What tells a local file from another one in its place; None of a file that is gone.
         self._stamped: dict[str, Any] = {}
-        #: The first file as `head` has read it, and what told it from others then.
-        self._first: tuple[Any, Any] | None = None
         #: For each file which of the schemas it has, and those with the first file of each.
         self._kinds: list[int] = []
         self._schemas: list[tuple[str, Any]] = []
@@ -286,11 +284,7 @@ class Files(Dataset):
             self._stamped = self._stamps()
         make = partial(self._format.make_fragment, filesystem=self._system)
         found = [make(path, partition_expression=_told(keys)) for path, keys in self._files]
-        first, self._first = self._first, None
-        is_kept = first is not None and first[0] == self._stamped.get(self._files[0][0])
-        kept = [first[1]] if first is not None and is_kept else []
-        found[: len(kept)] = kept
-        read_footers(found[len(kept) :], self._system)
+        read_footers(found, self._system)
         again = []
         for at, (path, keys) in enumerate(self._files):
             schema = found[at].physical_schema
@@ -324,12 +318,10 @@ class Files(Dataset):
         if not self._named:
             return None
         path, keys = self._named[0]
-        stamp = _stamp_of(path) if self._system.type_name == "local" else None
         fragment = self._format.make_fragment(
             path, filesystem=self._system, partition_expression=_told(keys)
         )
         read_footers([fragment], self._system)
-        self._first = stamp, fragment
         schema = fragment.physical_schema
         for name, key in keys.items():
             if name not in schema.names:

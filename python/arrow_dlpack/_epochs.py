@@ -98,15 +98,19 @@ class Epochs(Generic[Batch_co]):
     def _check_columns(self) -> None:
         """Names, dtypes and wishes, as far as the source has a schema that costs nothing to ask.
 
-        Of files of this machine the first footer is read, and kept; those of a network wait for the
-        first epoch, which reads all of them side by side.
+        Of files of this machine the first footer is read; those of a network wait for the first
+        epoch, which reads all of them side by side. It looks for the files anew: there may be more.
         """
         data, query = self._data, self._settings.query
         empty, names = emptied(data), names_of(data)
         if is_local(data):
             try:
-                head = self._of_data().head()
+                files = source_of(data)
             except FileNotFoundError:  # it may be there where the Loader is handed to
+                return
+            try:
+                head = files.head()
+            except (OSError, ValueError):  # or it is not written to its end yet
                 return
             if head is not None and head[1]:
                 empty = dataset_of(head[0])
@@ -114,7 +118,7 @@ class Epochs(Generic[Batch_co]):
                 known = head[0].names
                 needed = [name for name in query.columns if not query.fills(name)]
                 if not set(heads(needed, lambda: known) or ()) <= set(known):
-                    self._of_data().runs(query)  # has the error, for all files
+                    files.runs(query)  # has the error, for all files
         if empty is not None:
             self._schema = schema_of(empty)
             writable = _frameworks.is_writable(self._framework, self._writable)
@@ -129,19 +133,18 @@ class Epochs(Generic[Batch_co]):
 
     def __repr__(self) -> str:
         """Its source, its options, and what each column becomes; it reads no data for it."""
-        framework, transform = self._framework, self._transform
-        more = {
-            "framework": framework,
-            "writable": self._writable,
-            "prefetch": self._settings.prefetch or None,
-            "rank": self._rank,
-            "world_size": self._world_size,
-            "uneven": self._uneven,
-            "transform": transform,
-        }
         try:
+            more = {
+                "framework": self._framework,
+                "writable": self._writable,
+                "prefetch": self._settings.prefetch or None,
+                "rank": self._rank,
+                "world_size": self._world_size,
+                "uneven": self._uneven,
+                "transform": self._transform,
+            }
             return of_loader(self._data, self._schema, self._settings, more)
-        except Exception:  # of data whose attributes raise
+        except Exception:  # of data whose attributes raise, or before there is any
             return object.__repr__(self)
 
     def __iter__(self) -> Batches[Batch_co]:
@@ -206,6 +209,8 @@ class Epochs(Generic[Batch_co]):
                 "DataLoader of PyTorch's is loader.torch(), which does not ask)"
             )
         source = None if self._is_function() else self._of_data()
+        if source is not None:
+            source.refresh()
         total = None if source is None else total_of(source, self._settings)
         if total is None:
             raise TypeError(

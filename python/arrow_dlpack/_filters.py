@@ -26,7 +26,8 @@ def check(where: Any, takes_texts: bool) -> None:
 
 def _way_out(where: Any) -> str:
     if isinstance(where, str):
-        found = re.fullmatch(r"\s*(\w+)\s*([!=]=|[<>]=?)\s*(.+?)\s*", where)
+        value = r"-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\"|True|False"
+        found = re.fullmatch(rf"\s*([^\W\d]\w*)\s*([!=]=|[<>]=?)\s*({value})\s*", where)
         meant = f"pyarrow.compute.field({found[1]!r}) {found[2]} {found[3]}" if found else ""
         return f": did you mean {meant}?" if meant else ""
     is_polars = type(where).__module__.partition(".")[0] == "polars"

@@ -110,8 +110,11 @@ def _check_weights(weights: Sequence[Any]) -> None:
     numbers = [_number(weight) for weight in weights]
     for weight, number in zip(weights, numbers, strict=True):
         if not 0 < number < inf:
+            is_plain = isinstance(weight, (int, float, str)) or weight is None
+            shown = repr(weight) if is_plain else f"a {type(weight).__name__}"
             raise ValueError(
-                f"a weight must be a number above 0 that a float holds, got {weight!r}"
+                f"a weight must be a number above 0 that a float holds, got {shown}: a Mix takes "
+                "pairs of a source and its weight"
             )
     least, most = min(numbers), max(numbers)
     # Not a product, which could overflow.

@@ -1,6 +1,7 @@
 """What a `Loader` and a `Mix` say of themselves: a line for each thing, and no data is read."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib import import_module
@@ -145,6 +146,7 @@ def _plain(value: Any) -> str:
 
 
 def _cut(text: str) -> str:
-    """In one line, of a width that one can read."""
-    text = " ".join(text.split())
+    """In one line, of a width that one can read, without what a terminal would obey, or secrets."""
+    text = re.sub(r"(?<=://)[^/@]*@", "...@", " ".join(text.split()))
+    text = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
     return text if len(text) <= 80 else f"{text[:77]}..."

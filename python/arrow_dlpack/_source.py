@@ -99,7 +99,7 @@ class Source:
         return None if self.once else reader_of(self._open(None)).schema
 
     def head(self) -> tuple[Any, bool] | None:
-        """The schema of its first file, which is kept, and whether there is no other."""
+        """The schema of its first file, and whether there is no other."""
         return None
 
     def refresh(self) -> None:

@@ -120,6 +120,8 @@ def _of_hugging_face(dataset: Any) -> Source:
         if columns is None and 0 < len(own) < len(dataset.column_names):
             columns = own
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
+        if rows == 0:
+            return [some.features.arrow_schema.empty_table()]
         batches: Iterable[Any] = some.with_format("arrow").iter(batch_size=1000)
         return batches
 

@@ -114,7 +114,7 @@ def test_what_has_no_form_is_refused_in_words_that_help():
         ("name", {}, TypeError, r'column "name".*AsArrow\(\)'),
         ("pair", {"as_matrix": True}, TypeError, 'column "pair"'),
         ("x", {"forms": {"pair": ("dense", None, None, None)}}, KeyError, "pair"),
-        ("x", {"forms": {"x": ("ragged", None, None)}}, TypeError, "only lists, texts"),
+        ("x", {"forms": {"x": ("ragged", None, None)}}, TypeError, "is not ragged, as lists"),
         ("x", {"forms": {"x": ("round",)}}, TypeError, "a form must be a tuple"),
         ("x", {"forms": {"x": ()}}, (TypeError, IndexError), None),
         ("x", {"forms": ["x"]}, TypeError, "forms must be a dict"),

@@ -3,13 +3,14 @@
 import gc
 import pickle
 
+import datasets
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
-import pyarrow.parquet
+import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import (
     ByLength,
@@ -28,7 +29,7 @@ TABLE = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0], "s": ["a", "b", "c"]})
 @pytest.fixture(params=["table", "reader", "list", "dataset", "polars", "pandas", "path", "mix"])
 def source(request, tmp_path):
     path = tmp_path / "a.parquet"
-    pyarrow.parquet.write_table(TABLE, path)
+    pq.write_table(TABLE, path)
     return {
         "table": TABLE,
         "reader": TABLE.to_reader(),
@@ -104,8 +105,8 @@ def test_pythons_objects_of_pandas_are_checked_by_name_alone():
 
 
 def test_of_several_files_a_name_that_the_first_lacks_is_refused(tmp_path):
-    pyarrow.parquet.write_table(TABLE, tmp_path / "a.parquet")
-    pyarrow.parquet.write_table(TABLE.append_column("z", [[1, 2, 3]]), tmp_path / "b.parquet")
+    pq.write_table(TABLE, tmp_path / "a.parquet")
+    pq.write_table(TABLE.append_column("z", [[1, 2, 3]]), tmp_path / "b.parquet")
     with pytest.raises(KeyError, match=r'column "z" is in .*b\.parquet and not in .*a\.parquet'):
         Loader(tmp_path, columns=["z"])
     with pytest.raises(KeyError, match='there is no column "q"'):
@@ -120,10 +121,10 @@ def test_files_may_come_later_and_change(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"a\.parquet"):
         iter(loader)
     for rows in (TABLE, TABLE.slice(1)):
-        pyarrow.parquet.write_table(rows, path)
+        pq.write_table(rows, path)
         assert sum(len(one["x"]) for one in loader) == len(rows)
     later = Loader(path, columns=["x"], framework="numpy")
-    pyarrow.parquet.write_table(TABLE.slice(2), path)
+    pq.write_table(TABLE.slice(2), path)
     assert sum(len(one["x"]) for one in later) == 1
     assert sum(len(one["x"]) for one in pickle.loads(pickle.dumps(later))) == 1
 
@@ -194,3 +195,52 @@ def test_it_neither_reads_nor_raises():
     frame = pd.DataFrame({"stopping_strategy": [1], "x": [1.0]})
     assert "pandas.DataFrame, 1 rows" in repr(Loader(frame))
     gc.collect()
+
+
+def test_files_are_looked_for_when_they_are_read(tmp_path):
+    """A check reads what is there; the loop reads what is there by then."""
+    loader = Loader(tmp_path, batch_size=1)
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "0.parquet")
+    assert [batch["x"].tolist() for batch in loader] == [[1], [2]]
+    loader = Loader(tmp_path, columns=["x"], batch_size=1)
+    pq.write_table(pa.table({"x": [3]}), tmp_path / "1.parquet")
+    assert len(loader) == 3
+    assert len(list(loader)) == 3
+    pq.write_table(pa.table({"x": [3, 4, 5]}), tmp_path / "1.parquet")
+    assert len(loader) == 5
+    (tmp_path / "2.parquet").touch()  # not written yet
+    pq.write_table(pa.table({"x": [6]}), tmp_path / "3.parquet")
+    half = Loader(tmp_path / "2.parquet", columns=["x"])
+    pq.write_table(pa.table({"x": [7]}), tmp_path / "2.parquet")
+    assert [batch["x"].tolist() for batch in half] == [[7]]
+
+
+def test_what_is_shown_is_in_no_way_of_a_terminal_or_a_secret():
+    odd = Loader(pa.table({"\x1b[31m\u202e": [1]}))
+    assert repr(odd).endswith("\\x1b[31m\\u202e: int64>")
+    assert "SECRET" not in repr(Loader("s3://KEY:SECRET@bucket/x"))
+    assert "Loader object" in repr(Loader.__new__(Loader))
+    with pytest.raises(ValueError, match="got a Table: a Mix takes pairs"):
+        Mix([(1, TABLE)])
+
+
+@pytest.mark.parametrize("text", ["y == 1 and x > 2", "1 < y", "y != 2026-01-01", "y == x"])
+def test_a_text_is_no_filter_and_a_hint_is_one(text):
+    with pytest.raises(TypeError, match="got str$"):
+        Loader(TABLE, filter=text)
+    with pytest.raises(TypeError, match="did you mean .*field.'y'. == 'a'"):
+        Loader(TABLE, filter="y == 'a'")
+
+
+def test_a_dataset_of_hugging_face_without_rows_has_no_batches():
+    rows = datasets.Dataset(pa.table({"x": [1.0, 2.0]}))
+    none = rows.select([])
+    assert list(Loader(none)) == list(Loader(none, columns=["x"], filter=pc.field("x") > 1)) == []
+    (batch,) = Loader(Mix([(none, 1), (rows, 1)]))
+    assert batch["x"].tolist() == [1, 2]
+
+
+def test_one_column_is_no_table():
+    for source in pa.array([1]), pd.Series([1]), pl.Series([1]):
+        with pytest.raises(TypeError, match="one column: pass pyarrow.table"):
+            list(Loader(source))

@@ -234,7 +234,9 @@ pub(super) fn _open_batches(
             return Err(pointless("columns and label", "are for tables, and this is one column"));
         }
         (None, _) if !as_matrix => {
-            return Err(pointless("format=\"dict\"", "is for tables, and this is one column"));
+            let why = "is for tables, and this is one column: pass pyarrow.table({\"x\": x}), or \
+                       format=\"matrix\"";
+            return Err(pointless("format=\"dict\"", why));
         }
         (None, _) => {}
     }
