@@ -81,6 +81,17 @@ def _of_decimals(kind: Any) -> Any:
     return kind
 
 
+def narrowed(frame: Any, names: Sequence[str]) -> Any:
+    """A frame of pandas without columns that have none of these names, if it has all of them."""
+    # pyarrow's names of columns and levels are these.
+    columns = [str(name) for name in getattr(frame, "columns", ())]
+    levels = {str(name) for name in frame.index.names}
+    if not set(names) <= {*columns, *levels}:
+        return frame
+    some = frame.loc[:, [name in names for name in columns]]
+    return some if levels & set(names) else some.reset_index(drop=True)
+
+
 class _Recorded:
     """Data whose rows count as taken when they are read; what has been read already is refused."""
 

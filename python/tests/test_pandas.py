@@ -184,3 +184,24 @@ def test_levels_of_one_name_are_all_an_index():
         # Asked for, they would be ambiguous.
         with pytest.raises(KeyError, match='2 columns are called "1"'):
             to_tensor(frame, columns=["1"])
+
+
+def test_columns_that_nobody_reads_may_have_any_type():
+    """pandas converts all columns that it is asked for, and the index."""
+    mixed = pd.DataFrame({"n": [1, 2], "note": [1, "a"], "c": [1j, 2j]})
+    sums = pd.DataFrame({"y": [1, 2], "s": ["a", "b"], "v": [1.0, 2.0]}).pivot_table(
+        index="y", columns="s", values="v", margins=True
+    )
+    twice = pd.DataFrame([[1, 2, 3]], columns=["x", "x", "y"])
+    for frame, name in (mixed, "n"), (sums, "a"), (twice, "y"):
+        values = frame[name].to_numpy()
+        for made in (
+            to_tensor(frame, columns=[name], nulls="nan"),
+            to_tensor_dict(frame, columns=[name], nulls="nan")[name],
+            next(iter(iter_batches(frame, columns=[name], batch_size=9, nulls="nan")))[name],
+        ):
+            np.testing.assert_array_equal(np.asarray(made).ravel(), values)
+    named = pd.DataFrame({0: [1, 2]}, index=pd.Index([5, 6], name="k"))
+    assert to_tensor(named, columns=["k", "0"]).tolist() == [[5, 1], [6, 2]]
+    with pytest.raises(KeyError, match='no column "z"'):
+        to_tensor(named, columns=["z"])

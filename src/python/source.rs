@@ -44,6 +44,22 @@ pub(super) fn import(object: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> Py
     }
 }
 
+/// A frame of pandas without the columns that are not wanted: pandas converts all that it has, and fails for one that
+/// Arrow has no type for. Any other object is returned as it is.
+fn narrowed<'py>(
+    object: &Bound<'py, PyAny>,
+    wanted: Option<&[String]>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
+    let Some(wanted) = wanted else { return Ok(object.clone()) };
+    let module = object.get_type().module()?;
+    if module.to_string_lossy().split('.').next() != Some("pandas") {
+        return Ok(object.clone());
+    }
+    let readers = py.import(intern!(py, "arrow_dlpack._readers"))?;
+    readers.call_method1(intern!(py, "narrowed"), (object, wanted))
+}
+
 /// What an object exports.
 pub(super) enum Received<'py> {
     /// The capsules of `__arrow_c_array__`, not imported yet.
@@ -60,7 +76,7 @@ pub(super) fn export<'py>(
     if let Some(array) = ours(object)? {
         return Ok(Received::Imported(array.imported()));
     }
-    let py = object.py();
+    let (py, object) = (object.py(), &narrowed(object, wanted)?);
     let _level = Level::enter(py)?;
     let stream_of = |method: &_| import_stream(object, method, wanted).map(Received::Imported);
     let [array, stream] = methods(py);
@@ -141,7 +157,7 @@ pub(super) fn open(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
 ) -> PyResult<Option<Stream>> {
-    let py = object.py();
+    let (py, object) = (object.py(), &narrowed(object, wanted)?);
     let _level = Level::enter(py)?;
     let reading = Reading::of(object)?;
     let Some(stream) = taken(object)? else { return Ok(None) };
