@@ -84,7 +84,7 @@ const WAYS_OUT: [(&str, &str); 19] = [
     ),
     (
         "ask for a dtype that does, or convert the column by itself",
-        "pass dtype= with one that does, or convert the column in a call for it alone",
+        "pass dtype= with one that does (nulls=\"nan\" makes floats of integers), or convert the column in a call for it alone",
     ),
     ("use into_raw", "ask for max_version=(1, 1) or later"),
     (
