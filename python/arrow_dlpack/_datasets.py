@@ -33,6 +33,7 @@ from ._schema import (
     features_of,
     is_same,
     merged_of,
+    readable,
     selected,
     with_types,
 )
@@ -58,7 +59,8 @@ class Dataset(Source):
         plain = schema_without_views(self._dataset.schema) if where is not None else None
         if where is not None and self._is_unpruned(plain, where):
             names = _filters.named(where, plain)
-            return _filters.count(self._scan(None, None, Query(columns=names)), where)
+            whole = self._scan(None, None, Query(columns=names))
+            return sum(map(len, _filters.filtered(whole, where, [])))
         if where is None and (parts := self._parts()) and are_parquet(parts):
             return sum(map(rows_of, parts))
         count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
@@ -558,13 +560,14 @@ def _read_footer(fragment: Any) -> None:
 def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None:
     """The columns that are to be read, None for all."""
     if columns is None:
-        return None
+        return readable(dataset.schema) if hasattr(dataset, "schema") else None
     names: Any = getattr(getattr(dataset, "schema", None), "names", None)
     wanted = heads(list(dict.fromkeys(columns)), lambda: names)
     if names is not None and wanted is not None:
         _core._check_names(names, [name for name in wanted if name not in _OF_FILES])
         # Of batches without columns nothing tells how many rows they have.
-        return wanted or names[:1]
+        once = (name for name in names if names.count(name) == 1)
+        return wanted or list(islice(once, 1))
     return wanted
 
 

@@ -1,12 +1,13 @@
 """What a filter of pyarrow's needs: the columns that it names, and data whose rows it drops."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
-from threading import RLock
 from typing import Any
 
+from . import _core
 from ._readers import Made, reader_of, without_views
+from ._schema import readable
 
 
 def check(where: Any, takes_texts: bool) -> None:
@@ -47,60 +48,29 @@ def _way_out(where: Any) -> str:
 
 
 def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:
-    """A reader of the rows for which the filter holds, with these columns."""
+    """The rows for which the filter holds, with these columns.
+
+    Batch by batch: a scan of pyarrow's reads ahead in threads of its own, which keep the source
+    open after the end, or the interpreter from ending.
+    """
+    pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")
     batches = without_views(reader_of(data))
-    names = batches.schema.names if columns is None else columns
-    source = _Source(batches)
-    # As a stream of C's an exception would leave no more than its words.
-    make = import_module("pyarrow").RecordBatchReader.from_batches
-    scan = _scanner(make(batches.schema, source), where, names).to_reader()
-    return Made(scan.schema, _Scan(scan, source))
+    schema = batches.schema
+    _bind(where, schema)
+    names = columns if columns is not None else readable(schema) or schema.names
+    _core._check_names(schema.names, list(dict.fromkeys(names)))
+    # Of batches without columns nothing tells how many rows they have.
+    read = set(names) or set(schema.names[:1])
+    at = [number for number, name in enumerate(schema.names) if name in read]
+    holds = acero.Declaration("project", acero.ProjectNodeOptions([where], ["holds"]))
 
+    def kept(batch: Any) -> Any:
+        table = acero.TableSourceNodeOptions(pa.Table.from_batches([batch]))
+        source = acero.Declaration("table_source", table)
+        found = acero.Declaration.from_sequence([source, holds]).to_table(use_threads=False)
+        return batch.select(at).filter(found["holds"].combine_chunks())
 
-class _Source:
-    """The batches of a source, for a scan that reads them ahead in other threads."""
-
-    def __init__(self, batches: Iterator[Any]) -> None:
-        self._batches, self._lock = batches, RLock()
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        with self._lock:
-            return next(self._batches)
-
-    def release(self) -> None:
-        """Lets go of the source, as soon as its current batch is there."""
-        with self._lock:
-            self._batches = iter(())
-
-
-class _Scan:
-    """The batches of a scan. Who lets go of it lets go of the source, which the scan keeps open."""
-
-    def __init__(self, batches: Any, source: _Source) -> None:
-        self._batches, self._source = batches, source
-
-    def __iter__(self) -> Iterator[Any]:
-        return self
-
-    def __next__(self) -> Any:
-        return next(self._batches)
-
-    def __del__(self) -> None:
-        self._source.release()
-
-
-def count(data: Any, where: Any) -> int:
-    """How many rows these are."""
-    rows: int = _scanner(without_views(reader_of(data)), where, []).count_rows()
-    return rows
-
-
-def _scanner(batches: Any, where: Any, columns: Sequence[str]) -> Any:
-    of = import_module("pyarrow.dataset").Scanner.from_batches
-    return of(batches, filter=where, columns=list(columns))
+    return Made(pa.schema(map(schema.field, at), schema.metadata), map(kept, batches))
 
 
 def named(where: Any, schema: Any) -> list[str]:

@@ -106,6 +106,16 @@ def features_of(schema: Any) -> list[str]:
     return [name for at, name in enumerate(schema.names) if at not in index]
 
 
+def readable(schema: Any) -> list[str] | None:
+    """What is read where no columns are named, None for all: less an index of pandas's of which
+    levels have one name, which pyarrow scans for nobody.
+    """
+    if len(set(schema.names)) == len(schema.names):
+        return None
+    features = set(features_of(schema))
+    return [name for name in schema.names if name in features or schema.names.count(name) == 1]
+
+
 def is_same(one: Any, other: Any) -> bool:
     """Whether schemas have equal fields, of which the same ones are an index of pandas's."""
     if one.equals(other, check_metadata=True):
@@ -481,7 +491,8 @@ def conformed(parts: Iterable[Any], head: Any, names: Sequence[str] | None) -> I
 def head_of(schema: Any, names: Sequence[str] | None) -> Any:
     """The schema of a stream of which these columns are read."""
     known = features_of(schema) if names is None else [of for of in names if of in schema.names]
-    if len(set(schema.names)) < len(schema.names) or known == schema.names:
+    is_plain = len(set(schema.names)) == len(schema.names)
+    if known == schema.names or not (is_plain or all(schema.names.count(of) == 1 for of in known)):
         return schema
     # Of batches without columns nothing tells how many rows they have.
     known = known or schema.names[:1]

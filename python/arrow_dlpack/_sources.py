@@ -79,10 +79,11 @@ def _of_parquet_file(file: Any) -> Source:
     def read(columns: Sequence[str] | None) -> Any:
         of = import_module("pyarrow").RecordBatchReader.from_batches
         schema = file.schema_arrow
-        if columns is not None:
-            _core._check_names(schema.names, list(dict.fromkeys(columns)))
-            schema = import_module("pyarrow").schema([schema.field(name) for name in columns])
         batches = file.iter_batches(columns=columns)
+        if columns is None:
+            return of(schema, batches)
+        _core._check_names(schema.names, list(dict.fromkeys(columns)))
+        schema = import_module("pyarrow").schema([schema.field(name) for name in columns])
         return of(schema, (batch.select(schema.names) for batch in batches))
 
     def identity(query: Query) -> dict[str, Any]:

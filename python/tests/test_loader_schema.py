@@ -604,6 +604,16 @@ def test_words_that_a_part_cannot_hold_at_all_are_refused():
         list(Loader(parts, columns={"x": Categories(["1", "2"], unknown=9)}))
 
 
+def test_a_filter_does_not_see_names_that_occur_twice_and_are_not_read(tmp_path):
+    twice = pa.Table.from_arrays(list(map(pa.array, ([1, 1], [2, 2], [5, 6]))), ["z", "z", "x"])
+    pq.write_table(twice, tmp_path / "p.parquet")
+    for source in (
+        twice, [twice, pa.table({"x": [3]})], Mix([(twice, 1)]), iter([twice]), twice.to_reader(),
+        str(tmp_path), pq.ParquetFile(tmp_path / "p.parquet"),
+    ):  # fmt: skip
+        assert values_of(source, columns=["x"], filter=pc.field("x") > 5) == [6]
+
+
 def test_files_may_have_dictionaries_of_views(tmp_path):
     words = pa.DictionaryArray.from_arrays(
         pa.array([0, 0], pa.int8()), pa.array(["v"], pa.string_view())
