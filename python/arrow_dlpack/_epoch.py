@@ -117,7 +117,8 @@ def _by_groups(
 
 def _once_and_again(numbers: range, total: int) -> tuple[range, list[int]]:
     """Numbers below `total`, and the batches that those from it on repeat."""
-    once = sum(number < total for number in numbers)
+    # Counted without a look at each: how many there are, files claim.
+    once = len(range(numbers.start, min(numbers.stop, total), numbers.step))
     return numbers[:once], [number % total for number in numbers[once:]]
 
 

@@ -18,7 +18,7 @@ use super::forms::{FormsArg, into_python};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
 use super::{
     array::PyArray, batch_source::chunks_of, interrupt::Interrupt, names::refuse_twice,
-    request::CopyArg, run::unlocked, table, tensor::PyTensor,
+    request::CopyArg, run::unlocked, sequence::Items, table, tensor::PyTensor,
 };
 use crate::batches::{BatchOptions, Batches, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
@@ -194,7 +194,7 @@ impl Drop for PyBatches {
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
     columns: Option<ColumnsArg>,
-    labels: Vec<String>,
+    labels: Items<String>,
     as_matrix: bool,
     dtype: Option<DtypeArg>,
     nulls: NullsArg,
@@ -220,7 +220,7 @@ pub(super) fn _open_batches(
         .with_skip(skip)
         .with_shard(Shard { index: shard.0, count: shard.1 });
     options.columns = columns.map(|columns| columns.0);
-    options.labels = labels;
+    options.labels = labels.0;
     options.resume = resume.map(|(rows, left, random)| Resume { rows, left, random });
     options.column_options = forms.map(|forms| forms.0).unwrap_or_default();
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();

@@ -5,12 +5,12 @@ use pyo3::types::{PyBool, PyEllipsis, PySlice, PySliceMethods, PyTuple};
 use pyo3::{intern, prelude::*};
 
 use super::request::described;
-use crate::memory::Index;
+use crate::memory::{self, Index};
 
 /// The picks of an index into a tensor of this shape: an integer, a slice, `...`, None, or a tuple of them.
 pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Index>> {
-    let items: Vec<Bound<'_, PyAny>> = match index.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().collect(),
+    let items = match index.cast::<PyTuple>() {
+        Ok(tuple) => memory::collect(tuple.iter())?,
         Err(_) => vec![index.clone()],
     };
     let is_ellipsis = |item: &&Bound<'_, PyAny>| item.is_instance_of::<PyEllipsis>();
@@ -25,7 +25,7 @@ pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Ind
             shape.len()
         )));
     };
-    let (mut picks, mut axes) = (Vec::with_capacity(items.len()), shape.iter());
+    let (mut picks, mut axes) = (memory::reserved(items.len())?, shape.iter());
     for item in &items {
         if item.is_none() {
             picks.push(Index::New);

@@ -91,6 +91,7 @@ mod recorded_stream;
 mod request;
 mod rows;
 mod run;
+mod sequence;
 mod source;
 mod stream;
 mod table;

@@ -4,12 +4,12 @@ use std::num::NonZero;
 
 use arrow_schema::DataType;
 use pyo3::exceptions::{PyTypeError, PyValueError};
-use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyString};
+use pyo3::types::{PyBool, PyCapsule, PyFloat, PyInt, PyString};
 use pyo3::{intern, prelude::*};
 
 pub(super) use super::dtype::DtypeArg;
 use super::request::{CopyArg, argument, described, wrong};
-use super::{arrow_capsule, field::type_name};
+use super::{arrow_capsule, field::type_name, sequence};
 use crate::{
     ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order, Representation, Scalar,
     export::PadOptions, import,
@@ -102,29 +102,19 @@ argument!(ColumnsArg(Vec<String>) = columns);
 /// `columns`: names, in the order of the result.
 fn columns(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let must = "columns must be a list of names";
-    // A str is a sequence of str too, but never meant as one; sets have no order.
-    let is_sequence = object.hasattr(intern!(object.py(), "__getitem__"))?
-        && !object.is_instance_of::<PyString>()
-        && !object.is_instance_of::<PyDict>();
     if let Ok(name) = object.cast::<PyString>() {
         let name = name.to_string();
         return Err(PyTypeError::new_err(format!(
             "{must}, got {name:?}: did you mean [{name:?}]?"
         )));
     }
-    if !is_sequence {
-        return Err(wrong(object, must));
-    }
-    // PyO3's conversion to a vector allocates for as many as `__len__` claims, and panics if that is absurd.
-    let mut names = Vec::new();
-    for name in object.try_iter()? {
-        let name = name?;
-        names.push(name.extract().map_err(|_| {
+    let names = sequence::items(object, |name| {
+        name.extract().map_err(|_| {
             let is_number = name.hasattr(intern!(name.py(), "__index__")).unwrap_or(false);
             wrong(object, if is_number { TEXTS } else { must })
-        })?);
-    }
-    Ok(names)
+        })
+    })?;
+    names.ok_or_else(|| wrong(object, must))
 }
 
 /// `type`: the name of a representation, or any Arrow type, field or schema.

@@ -14,7 +14,9 @@ use pyo3::{exceptions::PyValueError, prelude::*};
 
 use super::buffer_import::{self, ArraySpec};
 use super::ffi_validate::{self, MAX_FIELDS};
-use super::{array::PyArray, arrow_c, arrow_capsule, run::unlocked, tensor::PyTensor};
+use super::{
+    array::PyArray, arrow_c, arrow_capsule, run::unlocked, sequence::Items, tensor::PyTensor,
+};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::possible::{self, child_types};
@@ -68,13 +70,14 @@ pub(super) fn tensor<'py>(
 pub(super) fn _unpickle_tensor(
     dtype: (u8, u8, u16),
     is_padded: bool,
-    shape: Vec<i64>,
+    shape: Items<i64>,
     data: &Bound<'_, PyAny>,
     field: Option<&Bound<'_, PyAny>>,
     dictionary: Option<&Bound<'_, PyArray>>,
 ) -> PyResult<PyTensor> {
     let (code, bits, lanes) = dtype;
     let dtype = DLDataType { code: DLDataTypeCode(code), bits, lanes };
+    let shape = shape.0;
     let strides = layout::row_major(&shape);
     let spec = ArraySpec { device: DLDevice::CPU, dtype, is_padded, shape, strides };
     let tensor = buffer_import::tensor_from_buffer(data, 0, &spec)?;
@@ -171,7 +174,7 @@ pub(super) fn _unpickle_array(
     data: &Bound<'_, PyAny>,
 ) -> PyResult<PyArray> {
     let field = field_of(schema)?;
-    let data = data_of(field.data_type(), data)?;
+    let data = data_of(field.data_type(), data, &mut Buffers::default())?;
     Ok(PyArray::try_new(fenced(|| Ok(make_array(data)))?, field)?)
 }
 
@@ -192,7 +195,7 @@ fn schema_of(
         Option<String>,
         i64,
         HashMap<String, String>,
-        Vec<Bound<'py, PyAny>>,
+        Items<Bound<'py, PyAny>>,
         Option<Bound<'py, PyAny>>,
     );
     if depth > possible::MAX_DEPTH {
@@ -202,7 +205,8 @@ fn schema_of(
     *fields = fields.checked_sub(1).ok_or_else(|| {
         PyValueError::new_err(format!("the Arrow type has more than {MAX_FIELDS} fields"))
     })?;
-    let (format, name, flags, metadata, children, dictionary) = state.extract::<State<'_>>()?;
+    let (format, name, flags, metadata, Items(children), dictionary) =
+        state.extract::<State<'_>>()?;
     let children = children.iter().map(|child| schema_of(child, depth + 1, fields));
     let children = children.collect::<PyResult<Vec<_>>>()?;
     let dictionary = dictionary.map(|values| schema_of(&values, depth + 1, fields)).transpose()?;
@@ -211,10 +215,18 @@ fn schema_of(
     })
 }
 
-fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData> {
+/// The objects with the bytes of an array, and copies of these, by their addresses, which stay theirs while they are held here.
+/// A pickle of a few bytes may name one object many times, of which there is one copy.
+type Buffers<'py> = HashMap<usize, (Bound<'py, PyAny>, Buffer)>;
+
+fn data_of<'py>(
+    data_type: &DataType,
+    state: &Bound<'py, PyAny>,
+    known: &mut Buffers<'py>,
+) -> PyResult<ArrayData> {
     type State<'py> =
-        (usize, Option<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>);
-    let (len, nulls, buffers, children) = state.extract::<State<'_>>()?;
+        (usize, Option<Bound<'py, PyAny>>, Items<Bound<'py, PyAny>>, Items<Bound<'py, PyAny>>);
+    let (len, nulls, Items(buffers), Items(children)) = state.extract::<State<'_>>()?;
     let mut types = child_types(data_type);
     if let DataType::Dictionary(_, values) = data_type {
         types.push((values, 0));
@@ -227,15 +239,16 @@ fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData
     }
     let malformed = |what| PyValueError::new_err(format!("an array of {data_type} has {what}"));
     let children = types.into_iter().zip(&children).map(|((of, needed), child)| {
-        let child = data_of(of, child)?;
+        let child = data_of(of, child, known)?;
         match needed.checked_mul(len) {
             Some(needed) if child.len() >= needed => Ok(child),
             _ => Err(malformed("a child that is too short")),
         }
     });
     let children = children.collect::<PyResult<Vec<_>>>()?;
-    let buffers = buffers.iter().map(buffer_of).collect::<PyResult<Vec<_>>>()?;
-    let nulls = nulls.as_ref().map(buffer_of).transpose()?;
+    let buffers = buffers.into_iter().map(|buffer| buffer_of(buffer, known));
+    let buffers = buffers.collect::<PyResult<Vec<_>>>()?;
+    let nulls = nulls.map(|nulls| buffer_of(nulls, known)).transpose()?;
     if nulls.as_ref().is_some_and(|bits| bits.len() < len.div_ceil(8)) {
         return Err(malformed("fewer bits of validity than values"));
     }
@@ -251,11 +264,18 @@ fn data_of(data_type: &DataType, state: &Bound<'_, PyAny>) -> PyResult<ArrayData
 }
 
 /// The bytes of any object with the buffer protocol, in memory of their own.
-fn buffer_of(object: &Bound<'_, PyAny>) -> PyResult<Buffer> {
-    let tensor = buffer_import::buffer(object)?;
+fn buffer_of<'py>(object: Bound<'py, PyAny>, known: &mut Buffers<'py>) -> PyResult<Buffer> {
+    let address = object.as_ptr().addr();
+    if let Some((_, copy)) = known.get(&address) {
+        return Ok(copy.clone());
+    }
+    let tensor = buffer_import::buffer(&object)?;
     if tensor.dtype().item_bits(true) != 8 {
         return Err(PyValueError::new_err("a buffer of an array is bytes"));
     }
     let copy = unlocked(object.py(), tensor.nbytes(), || tensor.copied())?;
-    memory::adopt(copy).ok_or_else(|| PyValueError::new_err("a buffer is in the CPU's memory"))
+    let copy = memory::adopt(copy);
+    let copy = copy.ok_or_else(|| PyValueError::new_err("a buffer is in the CPU's memory"))?;
+    known.insert(address, (object, copy.clone()));
+    Ok(copy)
 }
