@@ -267,9 +267,10 @@ def emptied(data: Any) -> Any:
         return data.clear()
     if library == "pandas":
         # The types of Python's objects are known when they are read.
-        is_frame = hasattr(data, "dtypes") and hasattr(data, "columns")
-        is_known = is_frame and not any(kind == object for kind in data.dtypes)  # noqa: E721
-        return data.iloc[:0] if is_known else None
+        if not hasattr(data, "dtypes") or not hasattr(data, "columns"):
+            return None
+        kinds = [*data.dtypes, *getattr(data.index, "dtypes", [data.index.dtype])]
+        return None if any(kind == object for kind in kinds) else data.iloc[:0]  # noqa: E721
     schema = known_schema(data)
     if schema is None:
         return None

@@ -13,6 +13,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import (
+    AsArrow,
     ByLength,
     Cast,
     Categories,
@@ -244,3 +245,13 @@ def test_one_column_is_no_table():
     for source in pa.array([1]), pd.Series([1]), pl.Series([1]):
         with pytest.raises(TypeError, match="one column: pass pyarrow.table"):
             list(Loader(source))
+
+
+@pytest.mark.parametrize("index", [[True, False], ["a", "b"], [1, "a"]])
+def test_an_index_of_objects_is_known_when_it_is_read(index):
+    frame = pd.DataFrame({"x": [1.0, 2.0]}, index=pd.Index(index, name="k", dtype=object))
+    (batch,) = Loader(frame, columns=["x"])
+    assert batch["x"].tolist() == [1, 2]
+    if index != [1, "a"]:
+        wishes = {"x": None, "k": AsArrow()}
+        assert len(list(Loader(frame, columns=wishes, filter=pc.field("k") == index[0]))) == 1

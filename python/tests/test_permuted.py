@@ -214,3 +214,16 @@ def test_a_function_of_tensors_returns_row_major_rows():
     column = channels_first(pa.array(from_dlpack(images.transpose(0, 2, 3, 1))))
     assert column.type == pa.fixed_shape_tensor(pa.float32(), [4, 5, 3])
     np.testing.assert_array_equal(column.to_numpy_ndarray(), images)
+
+
+def test_a_request_for_another_order_of_axes_is_refused():
+    """The storage of a permuted column under a row-major type would be other values."""
+    images = channels_last()
+    permuted = pa.array(from_dlpack(images, type="permuted"))
+    row_major = pa.fixed_shape_tensor(pa.float32(), images.shape[1:])
+    assert permuted.type != row_major
+    table = Array(pa.record_batch({"i": permuted}))
+    with pytest.raises(ValueError, match="the axes of its rows lie in another order"):
+        pa.table(table, schema=pa.schema([("i", row_major)]))
+    same = pa.table(table, schema=pa.schema([("i", permuted.type)]))
+    assert np.array_equal(np.asarray(to_tensor(same["i"])), images)

@@ -1,6 +1,7 @@
 """Types of polars that Arrow has not: Python's objects, and integers of 128 bits."""
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from arrow_dlpack import (
@@ -93,3 +94,13 @@ def test_an_unread_column_of_them_is_in_nobodys_way(kind, source):
     for options in {}, {"filter": pc.field("y") > 0}:
         batches = list(Loader(SOURCES[source](frame), columns=["y"], **options))
         assert batches[0]["y"].tolist()[0] == 1.0
+
+
+def test_eight_bytes_of_others_are_eight_bytes():
+    """Only polars' own frames are asked, and only for their dtypes."""
+    table = pa.table({"o": pa.array([b"12345678"], pa.binary(8)), "x": [1.0]})
+    assert to_tensor(table, columns=["o"]).shape == (1, 8)
+    assert to_tensor_dict(table)["o"].shape == (1, 8)
+    assert len(Array(table)) == 1
+    (batch,) = Loader(table.to_reader())
+    assert batch["o"].shape == (1, 8)

@@ -13,6 +13,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 use super::bound::{self, item_of};
 use super::ffi_validate::{Checked, fenced};
 use crate::chunks::{everything, reserve};
+use crate::extension::Extension;
 
 /// The pair of capsules that `__arrow_c_array__` returns.
 pub(super) fn array_capsules<'py>(
@@ -52,6 +53,9 @@ pub(super) fn as_requested(
     if !same_names(stored, wanted) {
         return Err(refuse("its fields have other names".to_owned()));
     }
+    if is_reordered(field, requested) {
+        return Err(refuse("the axes of its rows lie in another order".to_owned()));
+    }
     let there = match stored {
         _ if stored == wanted => Arc::clone(array),
         // There are no values that could change, and arrow has no inverse cast.
@@ -74,6 +78,24 @@ pub(super) fn as_requested(
     }
     let field = Field::new(field.name(), wanted.clone(), field.is_nullable());
     Ok((there, Arc::new(field.with_metadata(metadata))))
+}
+
+/// Whether tensors of a fixed shape, at any level, would have their axes in another order than they lie in.
+fn is_reordered(stored: &Field, wanted: &Field) -> bool {
+    let axes = |field: &Field| match Extension::of(field) {
+        Ok(Some(Extension::FixedShapeTensor { shape, dimensions })) => {
+            Some(dimensions.order(shape.len()))
+        }
+        _ => None,
+    };
+    if let (Some(stored), Some(wanted)) = (axes(stored), axes(wanted)) {
+        return stored != wanted;
+    }
+    let fields = |field: &Field| match field.data_type() {
+        DataType::Struct(fields) => fields.to_vec(),
+        other => item_of(other).cloned().into_iter().collect(),
+    };
+    fields(stored).iter().zip(&fields(wanted)).any(|(stored, wanted)| is_reordered(stored, wanted))
 }
 
 /// The values of an array as another type. A value that the type cannot hold is an error, which says why.

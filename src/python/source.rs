@@ -120,7 +120,8 @@ fn import_stream(
     Ok(imported)
 }
 
-/// Refuses columns of polars' type `Object`, as which it exports the addresses of Python's objects.
+/// Refuses columns of polars' type `Object`, as which it exports the addresses of Python's objects. A type is told from
+/// other bytes by the frame's own word.
 fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
     let is_suspect = |field: &Field| *field.data_type() == DataType::FixedSizeBinary(8);
     let suspect: Vec<&str> = match field.data_type() {
@@ -131,17 +132,18 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
         _ => return Ok(()),
     };
     let py = object.py();
+    let polars = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    let Ok(polars) = polars.get_item(intern!(py, "polars")) else { return Ok(()) };
+    let is_series = object.is_instance(&polars.getattr(intern!(py, "Series"))?)?;
+    if !is_series && !object.is_instance(&polars.getattr(intern!(py, "DataFrame"))?)? {
+        return Ok(());
+    }
     for name in suspect {
-        let dtype = match object.getattr_opt(intern!(py, "dtype"))? {
-            Some(dtype) => dtype,
-            None => match object.getattr_opt(intern!(py, "schema"))? {
-                Some(schema) => schema.get_item(name)?,
-                None => continue,
-            },
+        let dtype = match is_series {
+            true => object.getattr(intern!(py, "dtype"))?,
+            false => object.getattr(intern!(py, "schema"))?.get_item(name)?,
         };
-        let module = dtype.getattr_opt(intern!(py, "__module__"))?;
-        let is_polars = module.is_some_and(|name| name.to_string().starts_with("polars."));
-        if is_polars && dtype.str()?.to_string_lossy() == "Object" {
+        if dtype.eq(polars.getattr(intern!(py, "Object"))?)? {
             return Err(unsupported(format!(
                 "column \"{name}\" has Python's objects (polars' Object), of which Arrow data would have the \
                  addresses: leave it out, or make numbers of them"
