@@ -30,7 +30,7 @@ const SLOTS: usize = 4;
 /// The system fills new pages with zeros, which takes longer than many conversions that then write to them. So
 /// blocks of 3 MiB or more take whole huge pages. Up to four freed ones, 128 MiB in all, are kept for later
 /// results of the same size, and offered to the kernel (`MADV_FREE`), which reclaims them when memory runs
-/// short. Until then they count as memory of this process.
+/// short. Until then they count as memory of this process; they are freed before an allocation fails.
 #[derive(Debug)]
 pub struct RetainingAllocator {
     slots: Slots<SLOTS>,
@@ -43,6 +43,24 @@ impl RetainingAllocator {
         let blocks = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
         let (next, pages) = (AtomicUsize::new(0), AtomicUsize::new(0));
         Self { slots: Slots { blocks, next, pages } }
+    }
+
+    /// The block, or where the system had none, what it has once the kept blocks are freed: under a limit on a process's
+    /// addresses (`ulimit -v`) they count, whoever asks next.
+    fn or_anew(&self, block: *mut u8, again: impl FnOnce() -> *mut u8) -> *mut u8 {
+        match block.is_null() {
+            false => block,
+            true => {
+                self.clear();
+                again()
+            }
+        }
+    }
+
+    #[cold]
+    fn clear(&self) {
+        // SAFETY: K2.
+        self.slots.clear(|block, pages| unsafe { free(block, pages) });
     }
 }
 
@@ -62,8 +80,7 @@ impl Default for RetainingAllocator {
 
 impl Drop for RetainingAllocator {
     fn drop(&mut self) {
-        // SAFETY: K2.
-        self.slots.clear(|block, pages| unsafe { free(block, pages) });
+        self.clear();
     }
 }
 
@@ -80,7 +97,9 @@ unsafe impl GlobalAlloc for RetainingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(large) = large(layout) else {
             // SAFETY: the caller's promise.
-            return unsafe { System.alloc(layout) };
+            let block = unsafe { System.alloc(layout) };
+            // SAFETY: the caller's promise.
+            return self.or_anew(block, || unsafe { System.alloc(layout) });
         };
         let kept = self.slots.take(large.size() / PAGE);
         if !kept.is_null() {
@@ -88,6 +107,8 @@ unsafe impl GlobalAlloc for RetainingAllocator {
         }
         // SAFETY: it is not empty.
         let block = unsafe { System.alloc(large) };
+        // SAFETY: the same.
+        let block = self.or_anew(block, || unsafe { System.alloc(large) });
         if !block.is_null() {
             // SAFETY: just allocated, and with no other owner.
             unsafe { huge::advise_pages(block, large.size()) };
@@ -116,8 +137,12 @@ unsafe impl GlobalAlloc for RetainingAllocator {
         // SAFETY: the caller's promise.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (large(layout), large(wanted)) {
-            // SAFETY: the caller's promise.
-            (None, None) => unsafe { System.realloc(block, layout, size) },
+            (None, None) => {
+                // SAFETY: the caller's promise.
+                let new = unsafe { System.realloc(block, layout, size) };
+                // SAFETY: the caller's promise; a block that did not grow is as it was.
+                self.or_anew(new, || unsafe { System.realloc(block, layout, size) })
+            }
             (Some(had), Some(large)) if had == large => block,
             _ => {
                 // SAFETY: the caller's promise: `size` is not 0.
@@ -223,6 +248,17 @@ mod tests {
             size = next;
         }
         free(&allocator, block, size);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri gives up where an allocator says no")]
+    fn what_is_kept_is_freed_before_the_answer_is_no() {
+        let allocator = RetainingAllocator::new();
+        free(&allocator, alloc(&allocator, LARGE), LARGE);
+        assert!(kept(&allocator) > 0);
+        // SAFETY: it is not empty; no machine has so much memory.
+        assert!(unsafe { allocator.alloc(layout(1 << 60)) }.is_null());
+        assert_eq!(kept(&allocator), 0);
     }
 
     #[test]
