@@ -3,32 +3,37 @@
 use arrow_buffer::{ArrowNativeType, Buffer};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyComplex, PyList};
-use pyo3::{IntoPyObjectExt, prelude::*};
+use pyo3::{IntoPyObjectExt, intern, prelude::*};
 
 use super::run::unlocked;
 use crate::{Error, ManagedTensor, ffi::DLDataTypeCode, kernels, layout, memory};
 
-/// Bytes of an empty Python list, and of the pointer to it.
-const LIST: usize = 64;
-/// Bytes of a Python number, and of the pointer to it.
-const NUMBER: usize = 40;
+/// Bytes of an empty Python list, of its place in a vector and in another list.
+const LIST: usize = 96;
+/// Bytes of a Python number, of its place in a vector and in a list.
+const NUMBER: usize = 48;
+/// Python takes memory for small objects from the system in arenas of so many bytes.
+const ARENA: usize = 1 << 20;
 
 /// Nested lists of the elements; without axes, the one element.
 pub(super) fn lists<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Bound<'py, PyAny>> {
-    let mut level = all(py, tensor)?;
     let shape = tensor.shape();
+    let inner = (1..shape.len()).map(|axes| layout::element_count(&shape[..axes]));
+    let lists = inner.sum::<Result<usize, Error>>()?;
+    probe_objects(py, tensor, lists)?;
+    let mut level = all(py, tensor)?;
     let Some((_, outer)) = shape.split_last().map(|(last, outer)| (last, outer.len())) else {
         return level.pop().ok_or_else(|| PyValueError::new_err("there is no element"));
     };
     for axis in (1..=outer).rev() {
         let count = layout::element_count(&shape[..axis])?;
-        memory::probe_alloc(count.saturating_mul(LIST))?;
         let extent = usize::try_from(shape[axis]).map_err(|_| Error::Overflow("size in bytes"))?;
-        let lists = (0..count).map(|list| {
+        let mut lists = memory::reserved(count)?;
+        for list in 0..count {
             let items = &level[list * extent..(list + 1) * extent];
-            PyList::new(py, items).map(Bound::into_any)
-        });
-        level = lists.collect::<PyResult<_>>()?;
+            lists.push(PyList::new(py, items)?.into_any());
+        }
+        level = lists;
     }
     Ok(PyList::new(py, level)?.into_any())
 }
@@ -64,9 +69,25 @@ pub(super) fn index<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Bo
     one(py, tensor)
 }
 
+/// An error unless Python can allocate the elements and so many lists. PyO3 panics where it cannot.
+///
+/// The system is asked, as Python asks it, because what our allocator keeps would answer for it.
+fn probe_objects(py: Python<'_>, tensor: &ManagedTensor, lists: usize) -> PyResult<()> {
+    let numbers = tensor.size().saturating_mul(NUMBER).saturating_add(tensor.nbytes());
+    let nbytes = numbers.saturating_add(lists.saturating_mul(LIST));
+    if nbytes < ARENA {
+        return Ok(());
+    }
+    // A pool of small objects has a header, and the last one is not full.
+    let asked = nbytes.saturating_add(nbytes / 32).saturating_add(2 * ARENA);
+    let mmap = py.import(intern!(py, "mmap"))?.getattr(intern!(py, "mmap"))?;
+    let found = mmap.call1((-1, asked)).map_err(|_| Error::OutOfMemory { nbytes })?;
+    found.call_method0(intern!(py, "close"))?;
+    Ok(())
+}
+
 /// All elements in row-major order.
 fn all<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    memory::probe_alloc(tensor.size().saturating_mul(NUMBER))?;
     let (dtype, nbytes) = (tensor.dtype(), tensor.nbytes());
     let unsupported = |way_out| Err(Error::UnsupportedDtype { dtype, way_out }.into());
     if dtype.lanes != 1 {
@@ -104,9 +125,13 @@ fn all<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Vec<Bound<'py, 
 
 fn objects<'py, T: IntoPyObjectExt<'py>>(
     py: Python<'py>,
-    values: impl Iterator<Item = T>,
+    values: impl ExactSizeIterator<Item = T>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    values.map(|value| value.into_bound_py_any(py)).collect()
+    let mut objects = memory::reserved(values.len())?;
+    for value in values {
+        objects.push(value.into_bound_py_any(py)?);
+    }
+    Ok(objects)
 }
 
 fn numbers<'py, T: ArrowNativeType + IntoPyObjectExt<'py>>(
