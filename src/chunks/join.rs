@@ -181,8 +181,8 @@ fn views<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let mut base = 0;
     for list in chunks.iter().map(|chunk| chunk.as_list_view::<O>()) {
         // Other code may write to them: each is read once.
-        let own: Vec<_> =
-            list.offsets().iter().copied().zip(list.sizes().iter().copied()).collect();
+        let own =
+            memory::collect(list.offsets().iter().copied().zip(list.sizes().iter().copied()))?;
         let rows = own.iter().filter(|(_, size)| !size.is_zero());
         let ends = rows.map(|(start, size)| {
             (start.as_usize(), start.as_usize().saturating_add(size.as_usize()))

@@ -188,7 +188,7 @@ fn views(
         !nulls.is_some_and(|nulls| nulls.is_null(row))
             && ByteView::from(*view).length > MAX_INLINE_VIEW_LEN
     };
-    let mut views = views.typed_data::<u128>().to_vec();
+    let mut views = memory::collect(views.typed_data::<u128>().iter().copied())?;
     let long = views.iter().enumerate().filter(|(row, view)| is_long(*row, view));
     let needed = long.map(|(_, &view)| ByteView::from(view).length.as_usize());
     let (needed, held) =

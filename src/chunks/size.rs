@@ -190,32 +190,6 @@ fn of_each_code(dictionary: &dyn AnyDictionaryArray) -> Option<Sizes> {
     Sizes::collect(rows, keys.iter().map(|&key| values.of(key)?.checked_add(9)))
 }
 
-/// The bytes that arrow's `take` of so many rows reserves before it reads one: for lists it assumes their mean length.
-pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
-    let mean = |values: &dyn Array| {
-        let items = values.len().checked_div(array.len()).unwrap_or(0).checked_mul(rows)?;
-        of_type(values.data_type(), items)
-    };
-    match array.data_type() {
-        DataType::FixedSizeList(_, size) => {
-            let items = rows.checked_mul(usize::try_from(*size).ok()?)?;
-            let values = of_take(array.as_fixed_size_list().values(), items)?;
-            items.checked_mul(4)?.checked_add(values)
-        }
-        DataType::Struct(_) => {
-            let mut columns = array.as_struct().columns().iter();
-            columns.try_fold(0, |sum: usize, column| sum.checked_add(of_take(column, rows)?))
-        }
-        DataType::Union(fields, _) => fields.iter().try_fold(rows, |sum, (id, _)| {
-            sum.checked_add(of_take(array.as_union().child(id), rows)?)
-        }),
-        _ => match Bounds::of(array) {
-            Some((Bounds::Offsets(_), items)) => items.array().map_or(Some(0), mean),
-            _ => Some(0),
-        },
-    }
-}
-
 /// The lengths of the runs of a run-end encoded array, and their values.
 pub(crate) fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
     fn of<T: RunEndIndexType>(runs: &RunArray<T>) -> Option<(Vec<usize>, ArrayRef)> {
@@ -283,15 +257,6 @@ pub(crate) fn check_appended(chunks: &[ArrayRef], data_type: &DataType) -> Resul
             .try_fold(of_type(data_type, rows)?, |sum, chunk| sum.checked_add(of_rows(chunk)?))
     };
     reserve(written())
-}
-
-/// An error unless the result of a `take` of all rows, in any order, fits memory.
-pub(crate) fn check_taken(array: &dyn Array) -> Result<(), Error> {
-    let taken = || {
-        let written = of_rows(array)?.checked_add(of_take(array, array.len())?)?;
-        written.checked_add(of_type(array.data_type(), array.len())?)
-    };
-    reserve(taken())
 }
 
 /// The bytes of an item, of types whose items all have as many: numbers, times and `FixedSizeBinary`.

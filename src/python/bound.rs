@@ -11,6 +11,7 @@ use arrow_array::{
 use arrow_schema::{DataType, FieldRef, Fields};
 
 use crate::chunks::size::{self, Sizes};
+use crate::chunks::taken;
 use crate::memory;
 
 /// The longest text of a number, a time or an interval: a decimal of 76 digits with 128 zeros behind them is 205
@@ -175,8 +176,9 @@ fn of_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>, to: &DataType) -
     if let Some((to, true)) = list_of(to) {
         return of_cast(values, to.data_type())?.checked_add(compared);
     }
-    let gathered =
-        compared.checked_add(size::of_take(values, items)?)?.checked_add(items.checked_mul(16)?)?;
+    let gathered = compared
+        .checked_add(taken::of_take(values, items)?)?
+        .checked_add(items.checked_mul(16)?)?;
     let cells = match to {
         DataType::FixedSizeList(_, size) => {
             let cells = offsets.len().checked_mul(usize::try_from(*size).ok()?)?;

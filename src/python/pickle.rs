@@ -97,7 +97,7 @@ pub(super) fn array<'py>(
     // Memory that other code may write to is read once. A slice is copied without its offset and the values outside.
     let array = &chunks::addresses(array)?;
     chunks::check_appended(std::slice::from_ref(array), array.data_type())?;
-    let data = fenced(|| {
+    let data = chunks::checked(|| {
         let mut whole = without_offset(&array.to_data())?;
         reset_dictionaries(&mut whole)?;
         Ok(whole)
@@ -122,6 +122,9 @@ fn reset_dictionaries(data: &mut ArrayData) -> Result<bool, ArrowError> {
     let mut children = data.child_data().to_vec();
     for child in &mut children {
         if is_dictionary {
+            // What was asked for before is the codes'.
+            let values = make_array(child.clone());
+            chunks::check_appended(std::slice::from_ref(&values), values.data_type())?;
             *child = without_offset(child)?;
         }
         found |= reset_dictionaries(child)?;

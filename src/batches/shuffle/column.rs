@@ -12,8 +12,8 @@ use arrow_select::take::take;
 
 use super::super::joined::as_one;
 use super::items::{Drawn, Items};
-use crate::chunks::{check_taken, checked};
-use crate::{Error, chunks, chunks::size::items, task};
+use crate::chunks::{check_taken, check_taken_at, checked};
+use crate::{Error, chunks, chunks::size::items, memory, task};
 
 /// Rows between two checks whether to end.
 const BLOCK: usize = 1 << 16;
@@ -72,7 +72,7 @@ impl Column {
                 let mut all = Vec::new();
                 for left in left.chunks(BLOCK) {
                     task::check()?;
-                    all.extend(rows.as_ref().map(|rows| taken(rows, left)).transpose()?);
+                    all.extend(rows.as_ref().map(|rows| asked(rows, left)).transpose()?);
                 }
                 all.extend(chunks.iter().cloned());
                 *rows = None;
@@ -117,7 +117,7 @@ impl Column {
             Self::Fixed(fixed) => fixed.batch(start, rows),
             Self::Other(all) => {
                 let all = all.as_ref().ok_or(Error::Overflow("number of rows"))?;
-                taken(all, &drawn[start..start + rows])
+                asked(all, &drawn[start..start + rows])
             }
         }
     }
@@ -233,9 +233,16 @@ pub(crate) fn rows_at(chunks: &[ArrayRef], which: &UInt64Array) -> Result<ArrayR
     }
 }
 
+/// [`taken`], for which memory is asked anew.
+fn asked(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
+    check_taken_at(rows, which)?;
+    taken(rows, which)
+}
+
 /// The rows at these positions.
 fn taken(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
-    taken_by(rows, &UInt64Array::from(which.to_vec()))
+    let which = memory::collect(which.iter().copied())?;
+    taken_by(rows, &UInt64Array::from(which))
 }
 
 fn taken_by(rows: &ArrayRef, which: &UInt64Array) -> Result<ArrayRef, Error> {

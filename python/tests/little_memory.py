@@ -1,0 +1,162 @@
+"""Conversions in processes that may have a few megabytes more than they have.
+
+python little_memory.py prints a line for each: its name, and how it ended with each number of them.
+"""
+
+import os
+import pickle
+import resource
+import signal
+from contextlib import suppress
+
+import arrow_dlpack as ad
+import numpy as np
+import pyarrow as pa
+from arrow_dlpack import _core
+
+ROWS = 400_000
+#: Megabytes. With less, what is small does not fit either, and ends the process as all Rust does.
+MORE = (2, 6, 10, 16, 24, 40, 64, 512)
+MADE, REFUSED, OTHER = 0, 3, 4
+
+
+def columns():
+    numbers = pa.array(np.arange(ROWS))
+    texts = pa.array([f"text number {number:012d}" for number in range(ROWS)])
+    ends = pa.array(np.arange(0, ROWS + 1, 4, "int32"))
+    ids, half = pa.array(np.arange(ROWS) % 2, "int8"), pa.array(np.arange(ROWS) // 2, "int32")
+    runs = pa.array(np.arange(1, ROWS + 1, dtype="int32"))
+    return {
+        "texts": texts,
+        "large texts": texts.cast("large_string"),
+        "views": texts.cast("string_view"),
+        "lists": pa.ListArray.from_arrays(ends, numbers),
+        "lists of texts": pa.ListArray.from_arrays(ends, texts),
+        "list views": pa.ListViewArray.from_arrays(
+            ends[:-1], pa.array([4] * (ROWS // 4), "int32"), numbers
+        ),
+        "fixed-size lists": pa.FixedSizeListArray.from_arrays(texts, 4),
+        "maps": pa.MapArray.from_arrays(ends, texts, numbers),
+        "structs": pa.StructArray.from_arrays([numbers, texts], ["numbers", "texts"]),
+        "codes": texts.dictionary_encode(),
+        "runs": pa.RunEndEncodedArray.from_arrays(runs, texts),
+        "dense unions": pa.UnionArray.from_dense(ids, half, [numbers, texts]),
+        "sparse unions": pa.UnionArray.from_sparse(ids, [numbers, texts]),
+        "decimals": numbers.cast(pa.decimal128(20)),
+        "bytes": pa.array([b"0123456789abcdef"] * ROWS, pa.binary(16)),
+    }
+
+
+def read(loader):
+    for _ in loader:
+        pass
+
+
+def of_column(name, column):
+    """What reads or makes a whole column, without a tensor."""
+    count = len(column)
+    chunks = pa.chunked_array([column.slice(0, count // 3), column.slice(count // 3)])
+    backwards = pa.array(np.arange(count)[::-1].copy(), "uint64")
+    array = ad.Array(column)
+    pickled = pickle.dumps(array)
+    yield f"chunks of {name}", lambda: ad.Array(chunks)
+    yield f"a copy of {name}", lambda: ad.Array(column, copy=True)
+    yield f"a pickle of {name}", lambda: pickle.dumps(array)
+    yield f"a pickle read of {name}", lambda: pickle.loads(pickled)
+    yield f"a gather of {name}", lambda: _core._take(pa.table({"x": column}), backwards)
+    yield f"a gather of chunks of {name}", lambda: _core._take(pa.table({"x": chunks}), backwards)
+    if "unions" not in name:
+        options = {"batch_size": count // 2, "shuffle": count // 2, "columns": {"x": ad.AsArrow()}}
+        yield f"a shuffle of {name}", lambda: read(ad.Loader(pa.table({"x": chunks}), **options))
+
+
+CASTS = {
+    "texts": pa.string_view(),
+    "views": pa.string(),
+    "codes": pa.string(),
+    "runs": pa.string(),
+    "lists": pa.list_view(pa.int64()),
+    "list views": pa.list_(pa.int64()),
+}
+
+
+def conversions():
+    every = columns()
+    for name, column in every.items():
+        yield from of_column(name, column)
+    for name, wanted in CASTS.items():
+        array = ad.Array(every[name])
+        schema = wanted.__arrow_c_schema__()
+        yield (
+            f"a cast of {name}",
+            lambda array=array, schema=schema: array.__arrow_c_array__(schema),
+        )
+    numbers = np.arange(ROWS, dtype="float64")
+    for name, values in {
+        "floats": numbers,
+        "integers": numbers.astype("int64"),
+        "rows": numbers.reshape(-1, 2, 2),
+        "steps": numbers[::-2],
+        "complex": numbers.astype("complex64"),
+        "halves": numbers[:60_000].astype("float16"),
+    }.items():
+        tensor = ad.asdlpack(values)
+        yield f"a list of {name}", tensor.tolist
+        yield f"a pickle of a tensor of {name}", lambda tensor=tensor: pickle.dumps(tensor, 4)
+    offsets = np.frombuffer(every["texts"].buffers()[1], "int32")
+    texts = np.frombuffer(every["texts"].buffers()[2], "uint8")
+    yield "texts of from_ragged", lambda: ad.from_ragged(texts, offsets, type=pa.string())
+
+
+def limited(more):
+    """Leaves so many bytes that may be allocated. Holds what allocators have not given back."""
+    with suppress(MemoryError):
+        # Freed results that are kept for later ones go where memory runs out.
+        _core._resume_shuffle(1 << 40, 1, (1 << 40, 1), 1 << 39)
+    with open("/proc/self/statm") as statm:
+        had = int(statm.read().split()[0]) * resource.getpagesize()
+    _, most = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (had, most))
+    held, size = [], 64 << 20
+    while size >= 1 << 16:
+        try:
+            held.append(bytearray(size))
+        except MemoryError:
+            size //= 2
+    resource.setrlimit(resource.RLIMIT_AS, (had + more, most))
+    return held
+
+
+def outcome(work, more):
+    """How it ends in a process that may have so many bytes more than this one has."""
+    child = os.fork()
+    if child == 0:
+        code = OTHER
+        try:
+            signal.alarm(100)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # backtraces
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            held = limited(more)
+            work()
+            del held
+            code = MADE
+        except MemoryError:
+            code = REFUSED
+        except ValueError as error:
+            # The word of arrow's interface for casts, of which there is none for want of memory.
+            code = (
+                REFUSED if any(word in str(error) for word in ("fit memory", "allocate")) else OTHER
+            )
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+if __name__ == "__main__":
+    for name, work in conversions():
+        ends = []
+        for more in MORE:
+            ends.append(outcome(work, more << 20))
+            if ends[-1] == MADE and MADE in ends[:-1]:
+                break
+        print(name, *ends, sep="\t", flush=True)
