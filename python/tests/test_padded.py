@@ -105,7 +105,7 @@ def test_a_table_and_numbers_are_not_padded():
     for convert in (lambda: to_tensor(table, pad=0), lambda: ragged(table)):
         with pytest.raises(TypeError, match=r'this is a table: pass table\["x"\]'):
             convert()
-    with pytest.raises(UnsupportedError, match="only lists, texts and binaries"):
+    with pytest.raises(UnsupportedError, match="is not ragged, as lists, texts and binaries are"):
         to_tensor(pa.array([1]), pad=0)
 
 
