@@ -57,7 +57,13 @@ def result(udf: "TensorUdf", rows: Any, output: Any) -> Any:
     """What the function returns for some rows, as a column, if it is what was declared."""
     arguments = [udf.state.get()] if udf.state else []
     for input in udf.inputs:
-        made = mapped(tensors(udf, input, rows), taker(udf.framework), input.name)
+        given = tensors(udf, input, rows)
+        try:
+            made = mapped(given, taker(udf.framework), input.name)
+        except ValueError as error:
+            if udf.framework != "jax":
+                raise
+            raise ValueError(f"{udf.name}: {error}") from error
         arguments.append(made if udf.nulls == "mask" else made[0])
     returned = udf.function(*arguments)
     try:

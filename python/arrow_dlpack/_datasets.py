@@ -256,14 +256,18 @@ class Dataset(Source):
 class Files(Dataset):
     """Files that were named, whose columns have the type that all of their footers allow."""
 
-    way = "pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...)) reads all as that schema"
-
     def __init__(self, files: Sequence[tuple[str, Any]], form: Any, system: Any) -> None:
         """files: paths, and the values of the keys of the folders that count, by their names."""
         pa = import_module("pyarrow")
         make = import_module("pyarrow.dataset").FileSystemDataset
         super().__init__(make([], pa.schema([]), form, system))
         self._named, self._format, self._system = list(files), form, system
+        name = form.default_extname
+        told = "" if name == "parquet" else f', format="{name}"'
+        self.way = (
+            f"pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...){told}) reads all as that "
+            "schema"
+        )
         #: The same, without keys of columns that a file has itself.
         self._files = list(files)
         #: What tells a local file from another one in its place; None of a file that is gone.

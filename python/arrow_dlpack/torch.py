@@ -63,7 +63,7 @@ class AnyDatasetOptions(SharedOptions, total=False):
 class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignore[misc]  # Any to mypy
     """Batches as PyTorch's tensors, for ``DataLoader(dataset, batch_size=None)``.
 
-    source: as in `Loader`, whose options these are, with ``framework="torch"``; or a Loader, alone.
+    source: as in `Loader`, whose options these are, less ``framework=``; or a Loader, alone.
     It is opened anew in each epoch, by the process that reads it. For a bar of progress, wrap the
     DataLoader in tqdm.
 

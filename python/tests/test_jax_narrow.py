@@ -156,7 +156,7 @@ def test_inputs_of_functions():
 
     made = tensor_udf(inputs, framework="jax")(count)
     assert isinstance(made, TensorUdf)
-    with pytest.raises(ValueError, match='column "n": ' + REFUSED):
+    with pytest.raises(ValueError, match='count: column "n": ' + REFUSED):
         made(pa.array([1, BIG]))
     masked = tensor_udf(inputs, framework="jax", nulls="mask")(count)
     masked(under_a_null())

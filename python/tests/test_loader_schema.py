@@ -714,3 +714,25 @@ def test_a_wish_converts_a_part_as_it_would_alone(parts, dtype, found, kind, tmp
     else:
         values = sorted(batch["x"].tolist()[0] for batch in loader)
         assert values == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("form", "told"),
+    [("parquet", ""), ("csv", ', format="csv"'), ("arrow", ', format="arrow"')],
+)
+def test_the_way_out_of_files_has_their_format(form, told, tmp_path):
+    write = {"parquet": pq.write_table, "csv": pyarrow.csv.write_csv}
+    for at, value in enumerate([True, "a"]):
+        table = pa.table({"x": [value]})
+        write.get(form, pyarrow.feather.write_feather)(table, f"{tmp_path}/{at}.{form}")
+    with pytest.raises(TypeError) as refused:
+        list(Loader(tmp_path, columns={"x": AsArrow()}))
+    way = f"pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...){told}) reads all as that"
+    assert way in str(refused.value)
+    if form == "csv":  # whose values become any type
+        paths = [f"{tmp_path}/{at}.csv" for at in (0, 1)]
+        schema = pa.schema([("x", pa.string())])
+        (batch,) = Loader(
+            ds.dataset(paths, schema=schema, format="csv"), columns={"x": AsArrow()}, batch_size=2
+        )
+        assert pa.array(batch["x"]).to_pylist() == ["true", "a"]
