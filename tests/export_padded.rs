@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, FixedSizeListArray, Int32Array, ListArray, ListViewArray,
     RecordBatch, StringArray, StringViewArray,
@@ -313,4 +313,31 @@ fn padded_rows_and_their_lengths_are_lists_again() {
     let mask = export::array(&BooleanArray::from(vec![true])).unwrap();
     let error = import::padded(values(), vector(vec![1, 1], &[2]), Some(mask), &back).unwrap_err();
     assert!(matches!(error, Error::BadMask(_)));
+}
+
+#[test]
+fn a_value_that_is_cut_away_need_not_fit() {
+    let rows = [
+        Some(vec![Some(1.0), Some(1e300)]),
+        None,
+        Some(vec![]),
+        Some(vec![Some(2.0), Some(3.0), Some(-1e300)]),
+    ];
+    let lists = ListArray::from_iter_primitive::<Float64Type, _, _>(rows);
+    let options =
+        ExportOptions::default().with_dtype(DLDataType::FLOAT32).with_nulls(NullPolicy::Masked);
+    let cut = |width: usize| {
+        let pad = PadOptions::default().with_max_length(width);
+        export::padded(&lists, &pad, &options)
+    };
+    let made = cut(1).unwrap();
+    assert_eq!(made.values.as_slice::<f32>(), Some(&[1.0, 0.0, 0.0, 2.0][..]));
+    assert_eq!(made.lengths.as_slice::<i64>(), Some(&[1, 0, 0, 1][..]));
+    for (width, expected) in [(2, 0), (3, 0)] {
+        let Err(Error::ValueDoesNotFit { row, .. }) = cut(width) else { panic!("1e300 is read") };
+        assert_eq!(row, expected);
+    }
+    let pad = PadOptions::default().with_max_length(3);
+    let refused = export::padded(&lists.slice(1, 3), &pad, &options).unwrap_err();
+    assert!(matches!(refused, Error::ValueDoesNotFit { row: 2, .. }), "{refused}");
 }

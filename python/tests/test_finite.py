@@ -155,3 +155,14 @@ def test_numpys_own_casts_keep_numpys_rule():
     with np.errstate(over="ignore"):
         for column in Array(floats(HUGE)), to_tensor(floats(HUGE)):
             assert np.isinf(np.asarray(column, dtype=np.float32)).all()
+
+
+def test_a_value_that_is_cut_away_need_not_fit():
+    rows = pa.array([[1.0, HUGE], [2.0]])
+    made = to_tensor(rows, pad=0, max_length=1, dtype="float32")
+    assert made.values.tolist() == [[1], [2]]
+    wish = {"l": Pad(0, max_length=1, dtype="float32")}
+    (batch,) = Loader(pa.table({"l": rows}), columns=wish, batch_size=2)
+    assert batch["l"].values.tolist() == [[1], [2]]
+    short = to_tensor(pa.array([[1, 300], [2]]), pad=0, max_length=1, dtype="int8")
+    assert short.values.tolist() == [[1], [2]]

@@ -149,6 +149,18 @@ impl Bounds {
         }
     }
 
+    /// The bounds of the first values of each row, at most so many; those of byte views are as they were.
+    pub(crate) fn cut(&self, width: usize) -> Result<Self, Error> {
+        if let Self::ByteViews(views) = self {
+            return Ok(Self::ByteViews(views.clone()));
+        }
+        let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        let ranges = || (0..self.rows()).map(|row| self.range(row));
+        let starts = memory::collect(ranges().map(|range| number(range.start)))?;
+        let sizes = memory::collect(ranges().map(|range| number(range.len().min(width))))?;
+        Ok(Self::Views(Numbers::new::<i64>(&starts.into()), Numbers::new::<i64>(&sizes.into())))
+    }
+
     /// The offsets buffer, if there is one.
     pub(crate) fn buffer(&self) -> Option<&Buffer> {
         match self {

@@ -8,7 +8,7 @@ use super::{column::Column, source::Source, survey::extent};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
-use crate::{layout, memory::Fresh, task::Steps};
+use crate::{layout, memory, memory::Fresh, task::Steps};
 
 /// How rows are padded. Options added later will default to the present behaviour.
 ///
@@ -127,6 +127,8 @@ pub struct PreparedPadded {
     plan: Plan,
     lists: Lists,
     pad: PadOptions,
+    /// Of the values.
+    options: ExportOptions,
     frame: Frame,
     mask: Option<CopyPolicy>,
 }
@@ -190,7 +192,8 @@ pub fn prepare_padded<'a>(
 ) -> Result<PreparedPadded, Error> {
     let rows = Lists::read(source.into(), options, |_| false)?;
     let width = pad.width(&rows)?;
-    let mut lists = Lists::plan(rows, &options.of_rows().with_copy(CopyPolicy::IfNeeded))?;
+    let of_values = options.of_rows().with_copy(CopyPolicy::IfNeeded);
+    let mut lists = Lists::plan(rows, &of_values)?;
     let (dtype, value) = (lists.values.target.dtype, pad.value);
     let fill = value.encode(dtype).ok_or(Error::PadDoesNotFit { value, dtype })?;
     let rows = lists.count();
@@ -208,7 +211,7 @@ pub fn prepare_padded<'a>(
     if let Some(copy) = mask {
         plan = plan.and(Column::mask_plan(rows, copy)?);
     }
-    Ok(PreparedPadded { plan, lists, pad: *pad, frame, mask })
+    Ok(PreparedPadded { plan, lists, pad: *pad, options: of_values, frame, mask })
 }
 
 impl PreparedPadded {
@@ -224,14 +227,26 @@ impl PreparedPadded {
     /// `ValueDoesNotFit`, `TooManyValues`; `BadOffsets` and `InvalidArray` if the offsets were changed since they were
     /// planned; `OutOfMemory`.
     pub fn run(self) -> Result<Padded, Error> {
-        let Self { lists, pad, frame, mask, .. } = self;
+        let Self { lists, pad, options, frame, mask, .. } = self;
         let (rows, values) = lists.settled()?;
         let width = frame.padding.width;
         if pad.width(&rows)? != width {
             return Err(Error::offsets_changed());
         }
         let mask = mask.map(|copy| Lists::mask(&rows, copy)?.run()).transpose()?;
-        let (values, dictionary) = values.run().map_err(|error| Lists::in_row(&rows, error))?;
+        let (rows, (values, dictionary)) = match values.run() {
+            Err(Error::ValueDoesNotFit { .. }) if pad.longer == Longer::Cut => {
+                // It may be one that is cut away, of which nobody asks that it fits.
+                let rows = memory::try_collect(rows.iter().map(|rows| rows.cut(width)))?;
+                let (rows, values) = Lists::plan(rows, &options)?.settled()?;
+                let made = values.run().map_err(|error| Lists::in_row(&rows, error))?;
+                (rows, made)
+            }
+            made => {
+                let made = made.map_err(|error| Lists::in_row(&rows, error))?;
+                (rows, made)
+            }
+        };
         let values = frame.run(&values, Lists::lengths(&rows))?;
         let (count, copied) = (frame.shape[0], DLPackFlags::IS_COPIED);
         let kept = Lists::lengths(&rows).map(|length| length.min(width));

@@ -25,6 +25,7 @@ pub(in crate::export) struct Rows {
     values: RowValues,
 }
 
+#[derive(Clone)]
 enum RowValues {
     List(ArrayRef, FieldRef),
     Bytes(Buffer),
@@ -126,6 +127,13 @@ impl Rows {
         let nulls = checked(|| validity(self.nulls.as_ref()))?;
         let bounds = self.bounds.settled(self.values.len())?;
         Ok(Self { ends: bounds.ends(), bounds, nulls, ..self })
+    }
+
+    /// The same rows, without the values from one on in each; those of byte views are whole.
+    pub(in crate::export) fn cut(&self, width: usize) -> Result<Self, Error> {
+        let bounds = self.bounds.cut(width)?;
+        let (nulls, values) = (self.nulls.clone(), self.values.clone());
+        Ok(Self { ends: bounds.ends(), bounds, nulls, values })
     }
 
     pub(in crate::export) fn null_count(&self) -> usize {
