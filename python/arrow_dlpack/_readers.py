@@ -1,5 +1,6 @@
 """Arrow data of any kind as pyarrow's reader, and columns within structs as columns."""
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
@@ -60,12 +61,25 @@ def _for_pyarrow(frame: Any) -> Any:
     return with_wide_as_decimals(frame)
 
 
-def with_wide_as_decimals(data: Any) -> Any:
-    """The data; in a frame of polars decimals in place of integers of 128 bits."""
+def with_wide_as_decimals(data: Any, columns: Sequence[str] | None = None) -> Any:
+    """The data; in a frame of polars decimals in place of integers of 128 bits.
+
+    columns: those that are read, None for all.
+    """
     if type(data).__module__.partition(".")[0] != "polars" or not hasattr(data, "schema"):
         return data
-    kinds = {name: _of_decimals(kind) for name, kind in data.schema.items() if "128" in str(kind)}
-    return data.cast(kinds) if kinds else data
+    wide = {name: kind for name, kind in data.schema.items() if "128" in str(kind)}
+    if columns is not None:
+        wide = {name: kind for name, kind in wide.items() if name in columns}
+    for name, kind in wide.items():
+        try:
+            data = data.cast({name: _of_decimals(kind)})
+        except import_module("polars").exceptions.PolarsError as error:
+            raise TypeError(
+                f'column "{name}" has integers of 128 bits that are no decimal of 38 digits: '
+                f'frame.drop("{name}") leaves it out'
+            ) from error
+    return data
 
 
 def _of_decimals(kind: Any) -> Any:
@@ -82,12 +96,17 @@ def _of_decimals(kind: Any) -> Any:
 
 
 def narrowed(frame: Any, names: Sequence[str]) -> Any:
-    """A frame of pandas without columns that have none of these names, if it has all of them."""
+    """A copy of a frame of pandas without columns of other names; None of other data, and of frames
+    that lack some of the names.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(frame, pandas.DataFrame):
+        return None
     # pyarrow's names of columns and levels are these.
-    columns = [str(name) for name in getattr(frame, "columns", ())]
-    levels = {str(name) for name in frame.index.names}
+    columns = [str(name) for name in frame.columns]
+    levels = {str(name) for name in frame.index.names if name is not None}
     if not set(names) <= {*columns, *levels}:
-        return frame
+        return None
     some = frame.loc[:, [name in names for name in columns]]
     return some if levels & set(names) else some.reset_index(drop=True)
 

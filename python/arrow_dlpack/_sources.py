@@ -62,8 +62,8 @@ def _of_paths(source: Any) -> Source:
 
 
 def _of_stream(source: Any) -> Source:
-    source = with_wide_as_decimals(source)
-    return Source(lambda columns: source, rows_of_table(source), _core._is_read_once(source))
+    rows, is_once = rows_of_table(source), _core._is_read_once(source)
+    return Source(lambda columns: with_wide_as_decimals(source, columns), rows, is_once)
 
 
 def _of_cursor(cursor: Any) -> Source:
@@ -262,7 +262,7 @@ def emptied(data: Any) -> Any:
     if isinstance(data, (list, tuple)):
         parts = [] if _is_path(data) else list(map(emptied, data))
         return None if not parts or any(part is None for part in parts) else parts
-    library = type(data).__module__.partition(".")[0]
+    library = _library_of(data)
     if library == "polars" and hasattr(data, "clear") and hasattr(data, "height"):
         return data.clear()
     if library == "pandas":
@@ -275,6 +275,13 @@ def emptied(data: Any) -> Any:
     if schema is None:
         return None
     return dataset_of(schema) if hasattr(data, "scanner") else _table_of(schema)
+
+
+def _library_of(data: Any) -> str:
+    """What it is from, also where a user has a class of it."""
+    names = [kind.__module__.partition(".")[0] for kind in type(data).__mro__]
+    known = (name for name in names if name in ("pandas", "polars", "duckdb", "_duckdb"))
+    return next(known, names[0])
 
 
 def schema_of(empty: Any) -> Any:
@@ -298,9 +305,10 @@ def _table_of(schema: Any) -> Any:
 
 def names_of(data: Any) -> list[str] | None:
     """The columns of a source whose types are not known before it is read, if it tells them."""
-    library = type(data).__module__.partition(".")[0]
+    library = _library_of(data)
     if library == "pandas" and hasattr(data, "dtypes") and hasattr(data, "columns"):
-        return list(reader_of(data.iloc[:0]).schema.names)
+        levels = [name for name in data.index.names if name is not None]
+        return [str(name) for name in [*data.columns, *levels]]
     if library in ("duckdb", "_duckdb") and hasattr(data, "columns"):
         return list(data.columns)
     return None

@@ -9,7 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from arrow_dlpack import Array, explain, iter_batches, to_tensor, to_tensor_dict
+from arrow_dlpack import Array, Loader, explain, iter_batches, to_tensor, to_tensor_dict
 from arrow_dlpack.torch import BatchDataset
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, None], "b": [5.0, 6.0, 7.0, 8.0, 9.0]})
@@ -205,3 +205,33 @@ def test_columns_that_nobody_reads_may_have_any_type():
     assert to_tensor(named, columns=["k", "0"]).tolist() == [[5, 1], [6, 2]]
     with pytest.raises(KeyError, match='no column "z"'):
         to_tensor(named, columns=["z"])
+
+
+def test_columns_are_shared_as_without_columns():
+    """Not even a frame that is one block is copied to leave some of its columns out."""
+    frame = pd.DataFrame(np.arange(20.0).reshape(5, 4), columns=list("abcd"))
+    for name, tensor in to_tensor_dict(frame, columns=["a", "b", "d"], copy=False).items():
+        assert np.shares_memory(np.asarray(tensor), frame[name].to_numpy())
+
+
+@pytest.mark.parametrize(
+    "other", [pd.Index([1]), pd.array([1]), pd.MultiIndex.from_tuples([(1, 2)]), pd.Series([1.0])]
+)
+def test_what_is_no_frame_has_no_columns(other):
+    for options in {"columns": ["x"]}, {"columns": ["None"]}:
+        with pytest.raises(TypeError, match="expected an Arrow array or table|this is one column"):
+            to_tensor(other, **options)
+
+
+@pytest.mark.parametrize("other", [[1j], [object()], [2]])
+def test_a_loop_over_some_columns_of_a_frame(other):
+    class Sub(pd.DataFrame):
+        pass
+
+    for make in pd.DataFrame, Sub:
+        frame = make({"x": [1.0]})
+        frame["v"] = other
+        (batch,) = Loader(frame, columns=["x"])
+        assert batch["x"].tolist() == [1]
+    with pytest.raises(KeyError, match='"z"'):
+        list(Loader(frame, columns=["z"]))

@@ -104,3 +104,12 @@ def test_eight_bytes_of_others_are_eight_bytes():
     assert len(Array(table)) == 1
     (batch,) = Loader(table.to_reader())
     assert batch["o"].shape == (1, 8)
+
+
+def test_integers_that_no_decimal_holds_are_in_nobodys_way_but_their_own():
+    frame = pl.DataFrame({"x": [1.0], "v": pl.Series([10**38], dtype=pl.Int128)})
+    (batch,) = Loader(frame, columns=["x"])
+    assert batch["x"].tolist() == [1.0]
+    for source in frame, [frame, frame]:
+        with pytest.raises(TypeError, match=r'column "v" has integers of 128 bits.*frame.drop'):
+            list(Loader(source, columns=["v"], dtype="float64"))

@@ -53,7 +53,8 @@ pub(super) fn as_requested(
     if !same_names(stored, wanted) {
         return Err(refuse("its fields have other names".to_owned()));
     }
-    if is_reordered(field, requested) {
+    // The array itself has its own type, whatever is asked for.
+    if has_reordered(field, requested) {
         return Err(refuse("the axes of its rows lie in another order".to_owned()));
     }
     let there = match stored {
@@ -80,17 +81,20 @@ pub(super) fn as_requested(
     Ok((there, Arc::new(field.with_metadata(metadata))))
 }
 
-/// Whether tensors of a fixed shape, at any level, would have their axes in another order than they lie in.
-fn is_reordered(stored: &Field, wanted: &Field) -> bool {
+/// Whether tensors of a fixed shape, in columns at any level, would have their axes in another order than they lie in.
+fn has_reordered(stored: &Field, wanted: &Field) -> bool {
     let axes = |field: &Field| match Extension::of(field) {
         Ok(Some(Extension::FixedShapeTensor { shape, dimensions })) => {
             Some(dimensions.order(shape.len()))
         }
         _ => None,
     };
-    if let (Some(stored), Some(wanted)) = (axes(stored), axes(wanted)) {
-        return stored != wanted;
-    }
+    let is_reordered = |stored: &Field, wanted: &Field| match (axes(stored), axes(wanted)) {
+        (Some(stored), Some(wanted)) => {
+            stored != wanted && !(stored.is_sorted() && wanted.is_sorted())
+        }
+        _ => has_reordered(stored, wanted),
+    };
     let fields = |field: &Field| match field.data_type() {
         DataType::Struct(fields) => fields.to_vec(),
         other => item_of(other).cloned().into_iter().collect(),

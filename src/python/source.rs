@@ -44,22 +44,6 @@ pub(super) fn import(object: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> Py
     }
 }
 
-/// A frame of pandas without the columns that are not wanted: pandas converts all that it has, and fails for one that
-/// Arrow has no type for. Any other object is returned as it is.
-fn narrowed<'py>(
-    object: &Bound<'py, PyAny>,
-    wanted: Option<&[String]>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let py = object.py();
-    let Some(wanted) = wanted else { return Ok(object.clone()) };
-    let module = object.get_type().module()?;
-    if module.to_string_lossy().split('.').next() != Some("pandas") {
-        return Ok(object.clone());
-    }
-    let readers = py.import(intern!(py, "arrow_dlpack._readers"))?;
-    readers.call_method1(intern!(py, "narrowed"), (object, wanted))
-}
-
 /// What an object exports.
 pub(super) enum Received<'py> {
     /// The capsules of `__arrow_c_array__`, not imported yet.
@@ -76,7 +60,7 @@ pub(super) fn export<'py>(
     if let Some(array) = ours(object)? {
         return Ok(Received::Imported(array.imported()));
     }
-    let (py, object) = (object.py(), &narrowed(object, wanted)?);
+    let py = object.py();
     let _level = Level::enter(py)?;
     let stream_of = |method: &_| import_stream(object, method, wanted).map(Received::Imported);
     let [array, stream] = methods(py);
@@ -113,7 +97,7 @@ fn import_stream(
     wanted: Option<&[String]>,
 ) -> PyResult<Imported> {
     let reading = Reading::of(object)?;
-    let stream = taken_stream(object, method)?;
+    let stream = taken_stream(object, method, wanted)?;
     // The stream may need the interpreter on another thread.
     let imported = object.py().detach(|| drained(stream, wanted, reading))?;
     refuse_objects(object, &imported.field)?;
@@ -159,10 +143,13 @@ pub(super) fn open(
     object: &Bound<'_, PyAny>,
     wanted: Option<&[String]>,
 ) -> PyResult<Option<Stream>> {
-    let (py, object) = (object.py(), &narrowed(object, wanted)?);
+    let py = object.py();
     let _level = Level::enter(py)?;
     let reading = Reading::of(object)?;
-    let Some(stream) = taken(object)? else { return Ok(None) };
+    let Some(method) = attribute(object, intern!(py, "__arrow_c_stream__"))? else {
+        return Ok(None);
+    };
+    let stream = taken_stream(object, &method, wanted)?;
     let stream = py.detach(|| Stream::open(stream, wanted, reading))?;
     refuse_objects(object, &stream.field)?;
     Ok(Some(stream))
@@ -171,7 +158,7 @@ pub(super) fn open(
 /// The stream of an object that has one.
 pub(super) fn taken(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrowArrayStream>> {
     let method = attribute(object, intern!(object.py(), "__arrow_c_stream__"))?;
-    method.map(|method| taken_stream(object, &method)).transpose()
+    method.map(|method| taken_stream(object, &method, None)).transpose()
 }
 
 /// The type of tables of a schema; with the columns that [`import`] selects.
@@ -193,11 +180,21 @@ fn asked<'py>(
     })
 }
 
+/// The stream of an object; if that fails, of a frame of pandas the stream without columns that are not wanted.
 fn taken_stream(
     object: &Bound<'_, PyAny>,
     method: &Bound<'_, PyAny>,
+    wanted: Option<&[String]>,
 ) -> PyResult<ArrowArrayStream> {
-    let capsule = asked(object, method)?.cast_into::<PyCapsule>().map_err(|error| {
+    let answer = match (asked(object, method), wanted) {
+        // pandas converts all columns that it has, and fails for one that Arrow has no type for.
+        (Err(error), Some(wanted)) => match narrowed(object, wanted)? {
+            Some(frame) => frame.call_method0(intern!(object.py(), "__arrow_c_stream__"))?,
+            None => return Err(error),
+        },
+        (answer, _) => answer?,
+    };
+    let capsule = answer.cast_into::<PyCapsule>().map_err(|error| {
         PyTypeError::new_err(format!(
             "{}.__arrow_c_stream__ returned {}, not a capsule",
             type_name(object),
@@ -205,6 +202,17 @@ fn taken_stream(
         ))
     })?;
     moved(&capsule)
+}
+
+/// A frame of pandas without the columns that are not wanted; `None` of anything else.
+fn narrowed<'py>(
+    object: &Bound<'py, PyAny>,
+    wanted: &[String],
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = object.py();
+    let readers = py.import(intern!(py, "arrow_dlpack._readers"))?;
+    let frame = readers.call_method1(intern!(py, "narrowed"), (object, wanted))?;
+    Ok((!frame.is_none()).then_some(frame))
 }
 
 /// A pair of capsules (schema, array).
