@@ -119,11 +119,8 @@ class Epochs(Generic[Batch_co]):
                 needed = [name for name in query.columns if not query.fills(name)]
                 if not set(heads(needed, lambda: known) or ()) <= set(known):
                     files.runs(query)  # has the error, for all files
-        try:
-            self._schema = None if empty is None else schema_of(empty)
-        except (NotImplementedError, TypeError, ValueError):  # of a column that nobody may read
-            empty = None
         if empty is not None:
+            self._schema = schema_of(empty)
             writable = _frameworks.is_writable(self._framework, self._writable)
             try:
                 check_epoch(source_of(empty), self._settings.written(writable))

@@ -68,7 +68,10 @@ def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:
         table = acero.TableSourceNodeOptions(pa.Table.from_batches([batch]))
         source = acero.Declaration("table_source", table)
         found = acero.Declaration.from_sequence([source, holds]).to_table(use_threads=False)
-        return batch.select(at).filter(found["holds"].combine_chunks())
+        mask = found["holds"].combine_chunks()
+        if not pa.types.is_boolean(mask.type):
+            raise TypeError(f"filter must be true or false of each row, and {where} is {mask.type}")
+        return batch.select(at).filter(mask)
 
     return Made(pa.schema(map(schema.field, at), schema.metadata), map(kept, batches))
 

@@ -266,15 +266,24 @@ def emptied(data: Any) -> Any:
     if library == "polars" and hasattr(data, "clear") and hasattr(data, "height"):
         return data.clear()
     if library == "pandas":
-        # The types of Python's objects are known when they are read.
-        if not hasattr(data, "dtypes") or not hasattr(data, "columns"):
-            return None
-        kinds = [*data.dtypes, *getattr(data.index, "dtypes", [data.index.dtype])]
-        return None if any(kind == object for kind in kinds) else data.iloc[:0]  # noqa: E721
+        return _emptied_frame(data)
     schema = known_schema(data)
     if schema is None:
         return None
     return dataset_of(schema) if hasattr(data, "scanner") else _table_of(schema)
+
+
+def _emptied_frame(frame: Any) -> Any:
+    if not hasattr(frame, "dtypes") or not hasattr(frame, "columns"):
+        return None
+    kinds = [*frame.dtypes, *getattr(frame.index, "dtypes", [frame.index.dtype])]
+    # The types of Python's objects are known when they are read.
+    if any(kind == object for kind in kinds):  # noqa: E721
+        return None
+    try:
+        return reader_of(frame.iloc[:0]).read_all()
+    except (NotImplementedError, TypeError, ValueError):  # of a column that nobody may read
+        return None
 
 
 def _library_of(data: Any) -> str:

@@ -255,3 +255,9 @@ def test_an_index_of_objects_is_known_when_it_is_read(index):
     if index != [1, "a"]:
         wishes = {"x": None, "k": AsArrow()}
         assert len(list(Loader(frame, columns=wishes, filter=pc.field("k") == index[0]))) == 1
+
+
+def test_a_filter_is_true_or_false():
+    for source in TABLE, [TABLE, TABLE], iter([TABLE]):
+        with pytest.raises(TypeError, match=r"true or false of each row, and .* is (double|int64)"):
+            list(Loader(source, columns=["x"], filter=pc.field("x") + 1))
