@@ -100,24 +100,25 @@ fn column_of(
     copy: Option<bool>,
 ) -> PyResult<(ManagedTensor, Option<ManagedTensor>)> {
     let py = column.py();
-    if let Some(error) = Expected::Tensor.of_rows(&column) {
-        return Err(error);
-    }
-    let is_arrow = is_arrow(&column)?;
-    taken(column, copy).map_err(|error| match is_arrow && error.is_instance_of::<PyTypeError>(py) {
-        true => {
-            let class = error.get_type(py);
-            let ours = unsupported_error(py).is_ok_and(|ours| ours.is(&class));
-            let of = if ours { unsupported } else { PyTypeError::new_err };
-            let refused = of(
-                "it is Arrow data, and no tensor as it is: pyarrow.table(dict) takes it, and tensors beside it as \
-                 from_dlpack(x); of nulls to_tensor(x, nulls=\"mask\") makes a pair"
-                    .to_owned(),
-            );
-            refused.set_cause(py, Some(error));
-            refused
+    if column.is_instance_of::<PyTuple>() {
+        if let Some(error) = Expected::Tensor.of_rows(&column) {
+            return Err(error);
         }
-        false => error,
+    }
+    taken(column.clone(), copy).map_err(|error| {
+        if !error.is_instance_of::<PyTypeError>(py) || !is_arrow(&column).unwrap_or(false) {
+            return error;
+        }
+        let class = error.get_type(py);
+        let ours = unsupported_error(py).is_ok_and(|ours| ours.is(&class));
+        let of = if ours { unsupported } else { PyTypeError::new_err };
+        let refused = of(
+            "it is Arrow data, and no tensor as it is: pyarrow.table(dict) takes it, and tensors beside it as \
+             from_dlpack(x); of nulls to_tensor(x, nulls=\"mask\") makes a pair"
+                .to_owned(),
+        );
+        refused.set_cause(py, Some(error));
+        refused
     })
 }
 
