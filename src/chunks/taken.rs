@@ -5,7 +5,7 @@ use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
 use super::bounds::{Bounds, Items};
-use super::size::{of_rows, of_type, reserve};
+use super::size::{of_each_row, of_rows, of_type, reserve};
 use crate::Error;
 
 /// Bytes of a batch from which on memory is asked for.
@@ -60,6 +60,13 @@ pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
         DataType::Union(fields, _) => fields.iter().try_fold(rows, |sum, (id, _)| {
             sum.checked_add(of_take(array.as_union().child(id), rows)?)
         }),
+        // Each row may be a run of its own: its value, and its end and index in buffers that double, beside the place of each
+        // row twice.
+        DataType::RunEndEncoded(..) => {
+            let whole = of_each_row(array)?.between(0, array.len())?;
+            let values = whole.checked_div(array.len()).unwrap_or(0).checked_add(1)?;
+            rows.checked_mul(values.checked_add(64)?)
+        }
         _ => match Bounds::of(array) {
             Some((Bounds::Offsets(_), items)) => items.array().map_or(Some(0), mean),
             _ => Some(0),
