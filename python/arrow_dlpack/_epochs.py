@@ -160,7 +160,12 @@ class Epochs(Generic[Batch_co]):
             source.refresh()
         if self._resume is not None and source is not None:
             ours = source.identity(settings.query)
-            _identity.check(self._resume.get("source"), ours, settings.matrix)
+            _identity.check(
+                self._resume.get("source"),
+                ours,
+                is_ordered=settings.matrix,
+                is_divided=settings.shuffle is not None or share.count > 1,
+            )
         before = self._resume, self._next_epoch
         try:
             return self._batches(source, settings, share, framework)

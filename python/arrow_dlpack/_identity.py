@@ -97,10 +97,15 @@ def of_files(fragments: Sequence[Any]) -> dict[str, Any]:
         return {"files": digest_of(side_by_side(_ends_of, fragments, fragments[0].filesystem))}
     groups = [[group.id for group in fragment.row_groups] for fragment in fragments]
     told = of_footers(fragment.metadata for fragment in fragments)
+    sizes = [group.num_rows for fragment in fragments for group in fragment.row_groups]
+    if len(sizes) > 1:
+        # What a shuffle puts in order, and what ranks and workers divide.
+        told["groups"] = digest_of(sizes)
     if [one.metadata.num_row_groups for one in fragments] == list(map(len, groups)):
         return told
     # Some row groups of files.
-    return {"rows": sum(map(rows_of, fragments)), "footers": digest_of([told["footers"], groups])}
+    some = {"rows": sum(map(rows_of, fragments)), "footers": digest_of([told["footers"], groups])}
+    return told | some
 
 
 def _ends_of(fragment: Any) -> tuple[int, list[bytes]]:
@@ -138,10 +143,18 @@ class OtherDataError(ValueError):
     """A state is of other data than the source."""
 
 
-def check(saved: Any, ours: Mapping[str, Any], is_ordered: bool, where: str = "the source") -> None:
+def check(
+    saved: Any,
+    ours: Mapping[str, Any],
+    *,
+    is_ordered: bool,
+    is_divided: bool,
+    where: str = "the source",
+) -> None:
     """An error for a state of other data.
 
     is_ordered: whether batches with columns in another order are others.
+    is_divided: whether row groups are put in order, or divided.
     """
     if not isinstance(saved, Mapping):
         return
@@ -153,10 +166,17 @@ def check(saved: Any, ours: Mapping[str, Any], is_ordered: bool, where: str = "t
                 f"{where}. Its batches would be others: load no state, or begin another epoch "
                 "by set_epoch()"
             )
+    if is_divided and saved.get("groups") != ours.get("groups"):
+        raise OtherDataError(
+            f"the state is of the same rows in other row groups, or in none, than {where} has: a "
+            "shuffle, ranks and workers would make other batches of them. Load the state where "
+            "the data is as it was, or begin another epoch by set_epoch()"
+        )
     parts, others = saved.get("sources"), ours.get("sources")
     if isinstance(parts, list) and isinstance(others, list):
         for at, (one, other) in enumerate(zip(parts, others, strict=False)):
-            check(one, other, is_ordered, f"source {at} of the Mix")
+            name = f"source {at} of the Mix"
+            check(one, other, is_ordered=is_ordered, is_divided=is_divided, where=name)
 
 
 def _difference(name: str, saved: Any, ours: Any) -> str:

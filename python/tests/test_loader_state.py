@@ -167,3 +167,24 @@ def test_workers_have_states_of_their_own(file):
     assert loader.state_dict()["epoch"] == 1
     with pytest.raises(TypeError, match="the Loader makes the batches"):
         loader.torch(batch_size=4)
+
+
+@pytest.mark.parametrize("options", [{"shuffle": 6, "seed": 4}, {"rank": 0, "world_size": 2}, {}])
+def test_row_groups_are_of_a_state_where_they_are_put_in_order_or_divided(options, tmp_path):
+    table = pa.table({"x": list(range(20))})
+    pq.write_table(table, tmp_path / "p.parquet", row_group_size=6)
+    path, options = str(tmp_path / "p.parquet"), options | {"batch_size": 3, "uneven": "allow"}
+    sources = [path, table, table.to_pandas(), pq.ParquetFile(path), [table, table.slice(20)]]
+    for one, other in [(path, source) for source in sources] + [(table, path)]:
+        loader = Loader(one, **options)
+        epoch = iter(loader)
+        first, state = next(epoch), loader.state_dict()
+        rest = [batch["x"].tolist() for batch in epoch]
+        del first
+        again = Loader(other, **options)
+        again.load_state_dict(state)
+        if options.keys() & {"shuffle", "rank"} and (one is path) != (other is path):
+            with pytest.raises(ValueError, match="other row groups, or in none"):
+                list(again)
+        else:
+            assert [batch["x"].tolist() for batch in again] == rest
