@@ -45,16 +45,15 @@ impl RetainingAllocator {
         Self { slots: Slots { blocks, next, pages } }
     }
 
-    /// The block, or where the system had none, what it has once the kept blocks are freed: under a limit on a process's
-    /// addresses (`ulimit -v`) they count, whoever asks next.
-    fn or_anew(&self, block: *mut u8, again: impl FnOnce() -> *mut u8) -> *mut u8 {
-        match block.is_null() {
-            false => block,
-            true => {
-                self.clear();
-                again()
-            }
+    /// What the system answers; if it has no block, what it answers once the kept blocks are freed. Under a limit on a
+    /// process's addresses (`ulimit -v`) these count too.
+    fn asked(&self, ask: impl Fn() -> *mut u8) -> *mut u8 {
+        let block = ask();
+        if !block.is_null() {
+            return block;
         }
+        self.clear();
+        ask()
     }
 
     #[cold]
@@ -97,18 +96,14 @@ unsafe impl GlobalAlloc for RetainingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let Some(large) = large(layout) else {
             // SAFETY: the caller's promise.
-            let block = unsafe { System.alloc(layout) };
-            // SAFETY: the caller's promise.
-            return self.or_anew(block, || unsafe { System.alloc(layout) });
+            return self.asked(|| unsafe { System.alloc(layout) });
         };
         let kept = self.slots.take(large.size() / PAGE);
         if !kept.is_null() {
             return kept;
         }
         // SAFETY: it is not empty.
-        let block = unsafe { System.alloc(large) };
-        // SAFETY: the same.
-        let block = self.or_anew(block, || unsafe { System.alloc(large) });
+        let block = self.asked(|| unsafe { System.alloc(large) });
         if !block.is_null() {
             // SAFETY: just allocated, and with no other owner.
             unsafe { huge::advise_pages(block, large.size()) };
@@ -137,12 +132,8 @@ unsafe impl GlobalAlloc for RetainingAllocator {
         // SAFETY: the caller's promise.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (large(layout), large(wanted)) {
-            (None, None) => {
-                // SAFETY: the caller's promise.
-                let new = unsafe { System.realloc(block, layout, size) };
-                // SAFETY: the caller's promise; a block that did not grow is as it was.
-                self.or_anew(new, || unsafe { System.realloc(block, layout, size) })
-            }
+            // SAFETY: the caller's promise; a block that did not grow is as it was.
+            (None, None) => self.asked(|| unsafe { System.realloc(block, layout, size) }),
             (Some(had), Some(large)) if had == large => block,
             _ => {
                 // SAFETY: the caller's promise: `size` is not 0.
