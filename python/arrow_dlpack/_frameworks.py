@@ -69,10 +69,13 @@ def mapped(batch: Any, take: Callable[[Tensor], Any], column: str | None = None)
         return {name: mapped(part, take, name) for name, part in batch.items()}
     if not isinstance(batch, tuple):
         return batch
-    if take is to_jax and isinstance(batch, Ragged):
-        check_jax(batch.values, None, column, batch.offsets)
     if hasattr(batch, "_make"):
-        return batch._make([mapped(part, take, column) for part in batch])
+        values, *others = batch
+        has_offsets = take is to_jax and isinstance(batch, Ragged)
+        first = (
+            to_jax(values, None, column, *others) if has_offsets else mapped(values, take, column)
+        )
+        return batch._make([first, *(mapped(part, take, column) for part in others)])
     if take is to_jax and len(batch) == 2:
         values, valid = batch
         return to_jax(values, valid, column), to_jax(valid)
@@ -87,12 +90,14 @@ def taken(batch: Any, take: Callable[[Tensor], Any], labels: Sequence[str]) -> A
     return mapped(features, take), mapped(label, take, labels[0])
 
 
-def to_jax(tensor: Tensor, mask: Tensor | None = None, column: str | None = None) -> Any:
+def to_jax(
+    tensor: Tensor, mask: Tensor | None = None, column: str | None = None, offsets: Any = None
+) -> Any:
     """The `jax.Array` of a tensor, whose values it has: JAX itself wraps what does not fit.
 
     mask: which values count.
     """
-    check_jax(tensor, mask, column)
+    check_jax(tensor, mask, column, offsets)
     return import_module("jax.dlpack").from_dlpack(tensor)
 
 
