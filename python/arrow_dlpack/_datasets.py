@@ -35,6 +35,7 @@ from ._schema import (
     merged_of,
     readable,
     selected,
+    with_keys,
     with_types,
 )
 from ._source import Source, as_seen, count_of, joined, seen_type, whole_of
@@ -305,9 +306,7 @@ class Files(Dataset):
 
     def _kind(self, at: int, fragment: Any) -> int:
         path, keys = self._files[at]
-        schema = fragment.physical_schema
-        for name, key in keys.items():
-            schema = schema.append(import_module("pyarrow").field(name, key.type))
+        schema = with_keys(fragment.physical_schema, keys)
         for number, (_, known) in enumerate(self._schemas):
             if is_same(schema, known):
                 return number
@@ -328,11 +327,7 @@ class Files(Dataset):
             path, filesystem=self._system, partition_expression=_told(keys)
         )
         read_footers([fragment], self._system)
-        schema = fragment.physical_schema
-        for name, key in keys.items():
-            if name not in schema.names:
-                schema = schema.append(import_module("pyarrow").field(name, key.type))
-        return schema, False
+        return with_keys(fragment.physical_schema, keys), False
 
     def refresh(self) -> None:
         # Over a network this would take as long as to read them again.

@@ -7,7 +7,7 @@ from typing import Any
 from ._identity import of_files, of_types
 from ._paths import FEATHER, IPC_FILE, named
 from ._readers import Made
-from ._schema import ALL, Query
+from ._schema import ALL, Query, with_keys
 from ._source import Several
 
 
@@ -30,7 +30,7 @@ class IpcFile:
         """All of its batches."""
         with named(self.path):
             reader = self._reader(self.filesystem.open_input_file(self.path))
-        schema = self._whole(reader.schema)
+        schema = with_keys(reader.schema, self._keys)
         return Made(schema, self._batches(reader, schema))
 
     def rows(self) -> int:
@@ -50,12 +50,6 @@ class IpcFile:
         whole = pa.ipc.open_file(file)
         batches = (whole.get_batch(at) for at in range(whole.num_record_batches))
         return pa.RecordBatchReader.from_batches(whole.schema, batches)
-
-    def _whole(self, schema: Any) -> Any:
-        for name, key in self._keys.items():
-            if name not in schema.names:
-                schema = schema.append(import_module("pyarrow").field(name, key.type))
-        return schema
 
     def _batches(self, reader: Any, schema: Any) -> Iterator[Any]:
         pa = import_module("pyarrow")

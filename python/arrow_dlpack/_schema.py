@@ -499,6 +499,14 @@ def head_of(schema: Any, names: Sequence[str] | None) -> Any:
     return import_module("pyarrow").schema([schema.field(name) for name in known], schema.metadata)
 
 
+def with_keys(schema: Any, keys: Mapping[str, Any]) -> Any:
+    """The schema of a file with keys of its folders, less those of columns that it has itself."""
+    for name, key in keys.items():
+        if name not in schema.names:
+            schema = schema.append(import_module("pyarrow").field(name, key.type))
+    return schema
+
+
 def with_types(schema: Any, kinds: Mapping[str, Any]) -> Any:
     """The schema with other types of some columns."""
     fields = [own.with_type(kinds.get(own.name, own.type)) for own in schema]
