@@ -1,6 +1,5 @@
 """Datasets of files, whose row groups are read alone."""
 
-import os
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,7 @@ from typing import Any
 from . import _core, _filters
 from ._identity import digest_of, of_files, of_rows, of_types
 from ._parallel import side_by_side
-from ._paths import is_told, unread
+from ._paths import is_told, stamp_of, unread
 from ._pieces import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
 from ._readers import (
     Made,
@@ -338,7 +337,7 @@ class Files(Dataset):
             self._schemas, self._kinds = [], []
 
     def _stamps(self) -> dict[str, Any]:
-        return {path: _stamp_of(path) for path, _ in self._named}
+        return {path: stamp_of(path) for path, _ in self._named}
 
     def _reader(self, scanner: Any) -> Any:
         """With a look at the file of each batch: by the footer of another one it has no values."""
@@ -354,7 +353,7 @@ class Files(Dataset):
         return Made(scanner.projected_schema, batches())
 
     def _is_replaced(self, path: str) -> bool:
-        stamp = _stamp_of(path)
+        stamp = stamp_of(path)
         return stamp is not None and stamp != self._stamped.get(path, stamp)
 
     def explained(self, error: Exception, query: Query) -> Exception:
@@ -490,14 +489,6 @@ def _is_never_cast(one: Any, other: Any) -> bool:
     pa = import_module("pyarrow")
     words = getattr(one, "value_type", None) if pa.types.is_dictionary(one) else None
     return isinstance(other, pa.BaseExtensionType) or without_view(words) != words
-
-
-def _stamp_of(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_size, found.st_mtime_ns
 
 
 def _replaced(path: str) -> Exception:

@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from ._identity import of_files, of_types
-from ._paths import FEATHER, IPC_FILE, named
+from ._paths import FEATHER, IPC_FILE, named, stamp_of
 from ._readers import Made
 from ._schema import ALL, Query, with_keys
 from ._source import Several
@@ -67,7 +67,7 @@ class IpcFiles(Several):
     way = "pyarrow.table(x).cast(schema) casts one of them"
 
     def __init__(self, files: Sequence[tuple[str, Mapping[str, Any]]], system: Any) -> None:
-        self._files, self._system = [IpcFile(path, keys, system) for path, keys in files], system
+        self._files = [IpcFile(path, keys, system) for path, keys in files]
         super().__init__(self._files)
         self._is_local = system.type_name == "local"
         self._stamped = self._stamps()
@@ -99,8 +99,7 @@ class IpcFiles(Several):
     def _stamps(self) -> list[Any]:
         if not self._is_local:
             return []
-        infos = self._system.get_file_info([file.path for file in self._files])
-        return [(info.size, info.mtime_ns) for info in infos]
+        return [stamp_of(file.path) for file in self._files]
 
     def identity(self, query: Query) -> dict[str, Any]:
         return of_types(self.schema(), query) | of_files(self._files)

@@ -200,6 +200,15 @@ def _are_integers(values: Iterable[str]) -> bool:
     return bool(told) and are_plain and all(-(2**31) <= int(value) < 2**31 for value in told)
 
 
+def stamp_of(path: str) -> tuple[int, int] | None:
+    """What tells a local file from another one in its place; None of a file that is gone."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_size, found.st_mtime_ns
+
+
 def format_of(files: Sequence[str], system: Any) -> Any:
     """pyarrow's format of all of these files, by the ends of names, or how the first one begins."""
     found: dict[str, str] = {}
