@@ -2,9 +2,6 @@
 //! CONTRIBUTING.md describes each file.
 
 mod adopt;
-mod block_cache;
-mod blocks;
-mod counts;
 mod describe;
 mod elements;
 mod fresh;
@@ -13,7 +10,6 @@ mod from_owner;
 mod grid;
 mod huge;
 mod live;
-mod local;
 mod managed;
 mod own;
 mod owner;

@@ -13,11 +13,6 @@ mod memory {
         pub(super) const PAGE: usize = 2 << 20;
     }
 
-    #[path = "../../../src/memory/counts.rs"]
-    mod counts;
-
-    mod test_counts;
-
     mod retaining_allocator {
         #[path = "../../../../src/memory/retaining_allocator/slots.rs"]
         mod slots;

@@ -1,6 +1,6 @@
 //! loom's atomics and locks under the names of `std::sync`.
 
-pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
+pub(crate) use loom::sync::{Mutex, atomic};
 
 use atomic::{AtomicBool, Ordering};
 
