@@ -9,17 +9,30 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
-use super::{arrow_c::Structure, ffi_validate::field_from, request::described};
+use super::{
+    arrow_c::{ArrowSchema, Structure},
+    ffi_validate::field_from,
+    request::described,
+};
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
 pub(super) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {
-    // SAFETY: S1, and the capsule outlives this call.
-    unsafe { field_from(pointer(capsule)?) }.map_err(PyValueError::new_err)
+    // SAFETY: S1, while it is read.
+    read(capsule, |schema| unsafe { field_from(schema) })?.map_err(PyValueError::new_err)
+}
+
+/// Reads the structure in an `arrow_schema` capsule, which keeps it. S1 holds for `read`: the caller's reference keeps the
+/// capsule, and the section other threads from moving the structure out of it, where there is no GIL.
+pub(super) fn read<T>(
+    capsule: &Bound<'_, PyCapsule>,
+    read: impl FnOnce(*const ArrowSchema) -> T,
+) -> PyResult<T> {
+    with_critical_section(capsule, || Ok(read(pointer(capsule)?)))
 }
 
 /// A capsule with one of the interface's names holds a pointer to a structure of that name that meets
-/// S1 for as long as the capsule lives. That much of the interface cannot be checked.
-pub(super) fn pointer<T: Structure>(capsule: &Bound<'_, PyCapsule>) -> PyResult<*mut T> {
+/// S1 for as long as the capsule lives and nobody moves it. That much of the interface cannot be checked.
+fn pointer<T: Structure>(capsule: &Bound<'_, PyCapsule>) -> PyResult<*mut T> {
     let name = T::CAPSULE;
     let pointer = capsule.pointer_checked(Some(name)).map_err(|_| {
         PyTypeError::new_err(format!("expected an {name:?} capsule, got {}", described(capsule)))
@@ -33,11 +46,12 @@ pub(super) fn pointer<T: Structure>(capsule: &Bound<'_, PyCapsule>) -> PyResult<
 
 /// The structure in a capsule, moved out of it.
 pub(super) fn moved<T: Structure>(capsule: &Bound<'_, PyCapsule>) -> PyResult<T> {
-    let structure = pointer::<T>(capsule)?;
-    // SAFETY: S1. A released structure is left behind, as the interface asks; the section keeps other
-    // threads from moving it too, where there is no GIL.
-    let structure =
-        with_critical_section(capsule, || unsafe { ptr::replace(structure, T::released()) });
+    let structure = with_critical_section(capsule, || {
+        let structure = pointer::<T>(capsule)?;
+        // SAFETY: S1, and the capsule's structure is its holder's to move. A released one is left behind, as the
+        // interface asks; the section keeps other threads from moving or reading it, where there is no GIL.
+        PyResult::Ok(unsafe { ptr::replace(structure, T::released()) })
+    })?;
     if structure.is_released() {
         let message = format!("the Arrow {} has been released already", T::WORD);
         return Err(PyValueError::new_err(message));

@@ -9,7 +9,7 @@ use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
 use super::arrow_c::{ArrowArray, ArrowArrayStream};
-use super::arrow_capsule::{moved, pointer};
+use super::arrow_capsule::{moved, read};
 use super::error::unsupported;
 use super::pick::{field_of, wanted_of};
 use super::protocols::{attribute, class_has, methods};
@@ -165,8 +165,9 @@ pub(super) fn taken(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrowArrayStre
 pub(super) fn field(schema: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<FieldRef> {
     let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
     let capsule = capsule.cast_into::<PyCapsule>()?;
-    // SAFETY: S1, and the capsule outlives this call.
-    unsafe { field_of(pointer(&capsule)?, wanted) }.map(|(field, _)| field)
+    // SAFETY: S1, while it is read.
+    let (field, _) = read(&capsule, |schema| unsafe { field_of(schema, wanted) })??;
+    Ok(field)
 }
 
 /// The result of the method. If `object` is a class, the call fails, and the error says what was expected.
@@ -235,8 +236,9 @@ impl<'py> Pair<'py> {
 
     /// The matrix of a table of plain numbers of one type; else the array.
     pub(super) fn matrix(&self, threads: Threads) -> PyResult<Result<ManagedTensor, Imported>> {
-        // SAFETY: S1, and the capsule outlives this call.
-        let Some(columns) = (unsafe { matrix::columns_of(pointer(&self.schema)?) }) else {
+        // SAFETY: S1, while it is read.
+        let columns = read(&self.schema, |schema| unsafe { matrix::columns_of(schema) })?;
+        let Some(columns) = columns else {
             return self.import(None).map(Err);
         };
         let array = moved(&self.array)?;
@@ -258,8 +260,8 @@ impl<'py> Pair<'py> {
         wanted: Option<&[String]>,
         array: impl FnOnce() -> PyResult<ArrowArray>,
     ) -> PyResult<Imported> {
-        // SAFETY: S1, and the capsule outlives this call.
-        let (field, pick) = unsafe { field_of(pointer(&self.schema)?, wanted) }?;
+        // SAFETY: S1, while it is read.
+        let (field, pick) = read(&self.schema, |schema| unsafe { field_of(schema, wanted) })??;
         let array = wanted_of(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
         let work = most_work(&array, field.data_type());
         let import = || array_from(array, field.data_type(), None);

@@ -5,8 +5,14 @@
 //! structure shows by itself. That buffers are as long as the lengths say cannot be checked, and is the
 //! producer's promise.
 //!
-//! **S1** A structure is valid for as long as its owner lives, as the interface says: its texts end
-//! with a NUL, its arrays of pointers have the lengths given, and what they point to meets S1 too.
+//! **S1** A structure is valid for as long as its owner lives and nobody moves it, as the interface says:
+//!
+//! - its texts end with a NUL, its metadata have the lengths that they give, its arrays of pointers those given in it,
+//!   and what these point to meets S1 too;
+//! - of an array with rows, a buffer that is not NULL is readable for as many bytes as the type, the length and the
+//!   offset of the array ask for, or the offsets and sizes in the buffers before it;
+//! - none of that changes. Of the bytes in buffers it is not relied on: other code may write to memory that it shared,
+//!   so that a number that decides on an access is read once, and what was checked is used.
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
 mod array;
