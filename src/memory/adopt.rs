@@ -13,7 +13,7 @@ use super::{ManagedTensor, own, owner::Abi};
 /// A tensor without elements is released at once: its pointer may be NULL or dangling, and Arrow
 /// requires even an empty buffer to be aligned.
 pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
-    if matches!(tensor.owner.abi(), Abi::Fresh(_)) {
+    if matches!(tensor.owner().abi(), Abi::Fresh(_)) {
         return Some(match tensor.into_fresh() {
             // Allocated by Arrow; its only holder may write to it again.
             Ok(memory) if memory.buffer().ptr_offset() == 0 => memory.into_written_buffer(),
@@ -26,7 +26,7 @@ pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
         return Some(Buffer::default());
     }
     let (start, len) = (NonNull::from(bytes).cast(), bytes.len());
-    let owner = Arc::new(tensor.owner);
+    let owner = Arc::new(tensor.into_owner());
     // SAFETY: I2, the span is readable until the deleter runs, and the buffer has the owner.
     Some(unsafe { Buffer::from_custom_allocation(start, len, owner) })
 }

@@ -1,6 +1,7 @@
 //! Memory with one owner.
+#![expect(unsafe_code, reason = "a buffer does not say that it has one holder")]
 
-use arrow_buffer::{ArrowNativeType, Buffer};
+use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
 use super::{huge, unwritten::Unwritten, zeroed::zeroed};
 use crate::{Error, task::Steps};
@@ -108,6 +109,11 @@ impl Fresh {
         Self(Buffer::from_vec(values))
     }
 
+    /// Memory that has no other holder, and came from Rust's allocator.
+    pub(super) fn from_mutable(memory: MutableBuffer) -> Self {
+        Self(memory.into())
+    }
+
     pub(super) fn buffer(&self) -> &Buffer {
         &self.0
     }
@@ -117,8 +123,10 @@ impl Fresh {
         Self(self.0.slice_with_length(start, len))
     }
 
-    /// Memory whose buffer has no other holder.
-    pub(super) fn alone(buffer: Buffer) -> Self {
+    /// # Safety
+    ///
+    /// The buffer has no other holder, and its memory came from Rust's allocator.
+    pub(super) unsafe fn alone(buffer: Buffer) -> Self {
         Self(buffer)
     }
 

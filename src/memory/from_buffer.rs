@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use arrow_buffer::Buffer;
 
-use super::{ManagedTensor, fresh::Fresh, owner::Abi, pack::Description, view::Flag};
+use super::{ManagedTensor, fresh::Fresh, owner::Abi, pack::Description};
 use crate::Error;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
 
@@ -59,25 +59,21 @@ impl ManagedTensor {
         let memory = memory.into_buffer();
         let whole = whole(&memory);
         let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
-        // I3: the memory had no other holder, and its pointer comes from the allocation.
-        // SAFETY: `over` packs the buffer, which was that of a `Fresh`.
-        let owner = unsafe { tensor.owner.known_fresh() };
-        Ok(Self { exclusive: Flag::from(true), owner, view: tensor.view })
+        // SAFETY: `over` packs the buffer, which was that of a `Fresh`, and its pointer comes from the allocation.
+        Ok(unsafe { tensor.known_fresh() })
     }
 
     /// The memory that the tensor spans, if this crate owns it, it has no other owner and is not empty.
     /// Otherwise the tensor back.
     pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
-        let (Abi::Fresh(packed), Some((bytes, _))) = (self.owner.abi(), self.span()) else {
+        let bytes = self.span().map(|(bytes, _)| bytes).filter(|bytes| !bytes.is_empty());
+        let (Abi::Fresh(_), Some(bytes)) = (self.owner().abi(), bytes) else {
             return Err(self);
         };
         let (start, len) = (bytes.as_ptr().addr(), bytes.len());
-        if len == 0 {
-            return Err(self);
-        }
-        self.owner.forget();
-        // SAFETY: I1, and the owner of the block is what `Abi::Fresh` says.
-        let memory = Fresh::alone(unsafe { packed.into_owner::<Buffer>() });
+        let Abi::Fresh(packed) = self.into_owner().into_abi() else { unreachable!("it was one") };
+        // SAFETY: I1, and the owner of the block is the buffer of a `Fresh`, as `Abi::Fresh` says.
+        let memory = unsafe { Fresh::alone(packed.into_owner::<Buffer>()) };
         let before = start - memory.buffer().as_ptr().addr();
         Ok(memory.part(before, len))
     }
@@ -103,7 +99,7 @@ impl ManagedTensor {
         // SAFETY: a buffer keeps its allocation where it is, from its start to at least the buffer's own end;
         // that the elements lie within these bytes is checked next, before any access.
         let tensor = unsafe { Self::pack(buffer, &description) }?;
-        if tensor.view.extends_beyond(origin, len) {
+        if tensor.extends_beyond(origin, len) {
             return Err(Error::Overflow("extent beyond its buffer"));
         }
         Ok(tensor)

@@ -1,13 +1,19 @@
 //! The owning handle, for tensors of both ABIs and those that this crate exports.
-#![expect(unsafe_code, reason = "takes raw pointers over and gives them up")]
+#![expect(
+    unsafe_code,
+    reason = "takes raw pointers over, and promises Rust that foreign memory is readable, or writable"
+)]
 
-use std::{ptr::NonNull, sync::Arc};
+use std::{borrow::Cow, fmt, ptr::NonNull, sync::Arc};
 
-use super::owner::{Abi, Owner};
+use super::owner::{Abi, Outgoing, Owner};
 use super::pack::{self, Description};
 use super::view::{Flag, View};
-use crate::Error;
-use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
+use crate::ffi::{
+    DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
+    DLTensor,
+};
+use crate::{CopyReason, Element, Error, WriteObstacle};
 
 pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 
@@ -51,9 +57,9 @@ pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 // - I3 If `exclusive`, no other code reads or writes the memory of V3 until the deleter is called. Unless
 //   the producer said `READ_ONLY`, `view`'s address is good for writing all of it.
 pub struct ManagedTensor {
-    pub(super) view: View,
-    pub(super) owner: Owner,
-    pub(super) exclusive: Flag,
+    view: View,
+    owner: Owner,
+    exclusive: Flag,
 }
 
 // SAFETY: an owner can be sent; everything else is plain data that does not change.
@@ -122,7 +128,8 @@ impl ManagedTensor {
         tensor: NonNull<DLManagedTensorVersioned>,
         refused: impl FnOnce(Owner),
     ) -> Result<Self, Error> {
-        let owner = Owner::foreign(Abi::Versioned(tensor));
+        // SAFETY: the caller's promise.
+        let owner = unsafe { Owner::versioned(tensor) };
         let raw = tensor.as_ptr();
         // SAFETY: the caller's promise. Only the version is read, and no reference made, before the
         // version is known: a later major version may have another layout.
@@ -131,7 +138,8 @@ impl ManagedTensor {
             refused(owner);
             return Err(Error::UnsupportedVersion { major });
         }
-        let flags = owner.flags();
+        // SAFETY: the version is ours.
+        let flags = unsafe { owner.flags() };
         // SAFETY: the caller's promise, for the layout of version 1; `owner` outlives the view.
         match unsafe { View::read(&raw const (*raw).dl_tensor, flags.contains(PADDED)) } {
             Ok(view) => {
@@ -155,7 +163,8 @@ impl ManagedTensor {
     /// As [`Self::from_raw`].
     pub unsafe fn from_raw_legacy(tensor: *mut DLManagedTensor) -> Result<Self, Error> {
         let tensor = at(tensor)?;
-        let owner = Owner::foreign(Abi::Legacy(tensor));
+        // SAFETY: the caller's promise.
+        let owner = unsafe { Owner::legacy(tensor) };
         // SAFETY: the caller's promise; `owner` outlives the view.
         let view = unsafe { View::read(&raw const (*tensor.as_ptr()).dl_tensor, false) };
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
@@ -200,41 +209,71 @@ impl ManagedTensor {
             (description.data, description.byte_offset) = (std::ptr::null_mut(), 0);
         }
         let packed = pack::pack(|| owner, &description);
-        let owner = Owner::packed(packed);
         let padded = description.flags.contains(PADDED);
         // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.
-        let view = unsafe { View::read(&raw const (*packed.into_versioned()).dl_tensor, padded) };
+        let view = unsafe { View::read(&raw const (*packed.header()).dl_tensor, padded) };
+        let owner = Owner::packed(packed);
         Ok(Self { view: view?, owner, exclusive: Flag::from(false) })
+    }
+
+    /// A tensor that shares its memory.
+    ///
+    /// # Safety
+    ///
+    /// I1 and I2: the view is that of the owner's descriptor.
+    #[inline(always)]
+    pub(super) unsafe fn of(view: View, owner: Owner) -> Self {
+        Self { view, owner, exclusive: Flag::from(false) }
+    }
+
+    /// The same tensor, which [`Self::into_fresh`] may end.
+    ///
+    /// # Safety
+    ///
+    /// It was packed with the `Buffer` of a `Fresh` as its owner, by the pointer of the allocation, and the flags say
+    /// that it may be written to.
+    pub(super) unsafe fn known_fresh(self) -> Self {
+        // SAFETY: the caller's promise; I3, because a `Fresh` has no other holder.
+        Self { owner: unsafe { self.owner.known_fresh() }, exclusive: Flag::from(true), ..self }
+    }
+
+    pub(super) fn descriptor(&self) -> &View {
+        &self.view
+    }
+
+    pub(super) fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    pub(super) fn into_owner(self) -> Owner {
+        self.owner
     }
 
     /// Gives the tensor up as a `DLManagedTensorVersioned`; the holder of the pointer must call its
     /// deleter. A legacy tensor is wrapped in a new one.
     #[must_use = "the tensor leaks unless its deleter is called"]
     pub fn into_raw(self) -> *mut DLManagedTensorVersioned {
-        match self.owner.abi() {
-            Abi::Versioned(tensor) => {
-                self.owner.forget();
-                tensor.as_ptr()
-            }
-            Abi::Packed(packed) | Abi::Fresh(packed) => {
-                self.owner.forget();
-                packed.into_versioned()
-            }
-            // SAFETY: it is owned, so that nobody in Rust has borrowed it.
-            Abi::Legacy(_) => unsafe { Arc::new(self).share_writable() }.into_raw(),
-        }
+        self.into_outgoing(DLPackVersion::CURRENT).into_raw()
     }
 
     /// [`Self::into_raw`] for a consumer that supports versions up to `newest`. The header gets the smaller of
-    /// that version and ours, but at least the one that introduced the dtype and the flags.
-    pub(crate) fn into_raw_for(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
+    /// that version and ours, but at least the one that introduced the dtype and the flags. That of a foreign tensor
+    /// stays as it is: it is its producer's, and minor versions are compatible.
+    pub(crate) fn into_outgoing(self, newest: DLPackVersion) -> Outgoing {
         // 1.1 brought the 8, 6 and 4-bit floats and the padding flag.
-        let minor = u32::from(self.dtype().code.0 > 6 || self.flags().contains(PADDED));
-        let least = DLPackVersion { major: DLPackVersion::CURRENT.major, minor };
-        let raw = self.into_raw();
-        // SAFETY: I1, until the pointer is handed out.
-        unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT).max(least) };
-        raw
+        let least = u32::from(self.dtype().code.0 > 6 || self.flags().contains(PADDED));
+        match self.owner.into_abi() {
+            // SAFETY: I1, and it has just been given up.
+            Abi::Versioned(tensor) => unsafe { Outgoing::new(tensor) },
+            Abi::Packed(packed) | Abi::Fresh(packed) => packed.into_versioned(newest, least),
+            Abi::Legacy(tensor) => {
+                // SAFETY: it has just been given up.
+                let owner = unsafe { Owner::legacy(tensor) };
+                let this = Arc::new(Self { view: self.view, owner, exclusive: self.exclusive });
+                // SAFETY: it is owned, so that nobody in Rust has borrowed its memory.
+                unsafe { this.share_writable() }.into_outgoing(newest)
+            }
+        }
     }
 
     /// Gives the tensor up as a legacy `DLManagedTensor`, which cannot say that it is read-only. A foreign
@@ -249,18 +288,247 @@ impl ManagedTensor {
         if self.dtype().bits < 8 && self.flags().contains(PADDED) {
             return Err(Error::LegacyCannotPad(self.dtype()));
         }
-        match self.owner.abi() {
-            Abi::Legacy(tensor) => {
-                self.owner.forget();
-                Ok(tensor.as_ptr())
+        match self.owner.into_abi() {
+            Abi::Legacy(tensor) => Ok(tensor.as_ptr()),
+            Abi::Packed(packed) | Abi::Fresh(packed) => Ok(packed.into_legacy()),
+            Abi::Versioned(tensor) => {
+                // SAFETY: it has just been given up.
+                let owner = unsafe { Owner::versioned(tensor) };
+                let this = Arc::new(Self { view: self.view, owner, exclusive: self.exclusive });
+                // SAFETY: as in `into_outgoing`.
+                unsafe { this.share_writable() }.into_raw_legacy()
             }
-            Abi::Packed(packed) | Abi::Fresh(packed) => {
-                self.owner.forget();
-                Ok(packed.into_legacy())
-            }
-            // SAFETY: as in `into_raw`.
-            Abi::Versioned(_) => unsafe { Arc::new(self).share_writable() }.into_raw_legacy(),
         }
+    }
+}
+
+impl ManagedTensor {
+    /// Extents, in elements.
+    #[must_use]
+    pub fn shape(&self) -> &[i64] {
+        self.view.shape()
+    }
+
+    /// Strides, in elements; computed if the producer left them out. Those of axes of extent 1 mean
+    /// nothing.
+    #[must_use]
+    pub fn strides(&self) -> Cow<'_, [i64]> {
+        self.view.strides()
+    }
+
+    /// Number of axes.
+    #[must_use]
+    pub fn ndim(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// Number of elements, as NumPy's `size`; [`Self::nbytes`] is their size in bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.view.size()
+    }
+
+    /// Size of the elements in bytes, without the gaps that strides leave.
+    #[must_use]
+    pub fn nbytes(&self) -> usize {
+        self.view.nbytes()
+    }
+
+    /// Bytes from one element to the next, `None` where elements of under 8 bits share one.
+    #[must_use]
+    pub fn itemsize(&self) -> Option<usize> {
+        self.view.itemsize()
+    }
+
+    /// Element type.
+    #[must_use]
+    pub fn dtype(&self) -> DLDataType {
+        self.view.dtype()
+    }
+
+    /// Where the memory is.
+    #[must_use]
+    pub fn device(&self) -> DLDevice {
+        self.view.device()
+    }
+
+    /// The producer's flags. The legacy ABI has none, and counts as `READ_ONLY`, as in NumPy, because
+    /// producers of immutable memory cannot flag it.
+    #[must_use]
+    pub fn flags(&self) -> DLPackFlags {
+        // SAFETY: I2: the version was judged before the view was read.
+        unsafe { self.owner.flags() }
+    }
+
+    /// Whether the producer said that the memory must not be written to.
+    #[must_use]
+    pub fn is_read_only(&self) -> bool {
+        self.flags().contains(DLPackFlags::READ_ONLY)
+    }
+
+    /// Whether other code may be writing to the memory, as far as is known. A read-only tensor may share
+    /// memory with a writable one.
+    pub(crate) fn may_change(&self) -> bool {
+        !self.exclusive.get()
+    }
+
+    /// An error for memory that the CPU cannot read.
+    pub(crate) fn check_readable(&self) -> Result<(), Error> {
+        let device = self.device();
+        if device.is_host_readable() { Ok(()) } else { Err(Error::UnreadableDevice { device }) }
+    }
+
+    /// Whether the elements lie one behind the other in row-major order.
+    #[must_use]
+    pub fn is_contiguous(&self) -> bool {
+        self.view.is_contiguous()
+    }
+
+    /// The address of the first element where the CPU can read the device, and the producer's `data`
+    /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements. It is `*mut` as in the
+    /// header, also if the tensor is read-only: [`Self::as_slice_mut`] checks whether the memory may be written to.
+    #[must_use]
+    pub fn data(&self) -> *mut u8 {
+        self.view.address()
+    }
+
+    /// Distance in bytes from [`Self::data`] to the first element: 0 where the CPU can read.
+    #[must_use]
+    pub fn byte_offset(&self) -> u64 {
+        self.view.byte_offset()
+    }
+
+    pub(crate) fn row_major_obstacle(&self) -> Option<CopyReason> {
+        self.view.row_major_obstacle()
+    }
+
+    /// The tensor as a `DLTensor`, valid for as long as the tensor lives; `None` if the producer left the
+    /// strides out.
+    pub(crate) fn dl_tensor(&self) -> Option<DLTensor> {
+        self.view.dl_tensor()
+    }
+
+    /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
+    pub(crate) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
+        self.view.extends_beyond(origin, len)
+    }
+
+    /// All bytes from the lowest element to the end of the highest, and the position of the first
+    /// element in them; `None` where the CPU cannot read.
+    pub(crate) fn span(&self) -> Option<(&[u8], usize)> {
+        self.view.span()
+    }
+}
+
+impl ManagedTensor {
+    /// The elements, if they are `T`s, aligned, in row-major order, in memory that the CPU can read.
+    ///
+    /// ```
+    /// use arrow_array::Int16Array;
+    /// let tensor = arrow_dlpack::export::array(&Int16Array::from(vec![1, 2, 3]))?;
+    /// assert_eq!(tensor.as_slice::<i16>(), Some(&[1, 2, 3][..]));
+    /// assert_eq!(tensor.as_slice::<u16>(), None);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        let (elements, _) = self.elements().ok()?;
+        self.is_contiguous().then_some(elements)
+    }
+
+    /// As [`Self::as_slice`], to write to, if the tensor is not read-only and its memory has no
+    /// other holder: a copy, memory that was handed over, or what
+    /// [`Self::assume_exclusive`] vouches for.
+    ///
+    /// ```
+    /// use arrow_array::Int16Array;
+    /// let mut tensor = arrow_dlpack::export::array(&Int16Array::from(vec![1, 2, 3]))?;
+    /// assert_eq!(tensor.as_slice_mut::<i16>(), None); // the array has the memory too
+    ///
+    /// let mut copy = tensor.copied()?;
+    /// copy.as_slice_mut::<i16>().unwrap()[0] = 10;
+    /// assert_eq!(copy.as_slice::<i16>(), Some(&[10, 2, 3][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_slice_mut<T: Element>(&mut self) -> Option<&mut [T]> {
+        let contiguous = self.is_contiguous();
+        let (elements, _) = self.elements_mut().ok()?;
+        contiguous.then_some(elements)
+    }
+
+    /// The elements of a tensor of booleans, a byte for each, if they are in row-major order, in memory that the CPU
+    /// can read. Any byte but 0 is true: most producers write 1, but not all.
+    ///
+    /// ```
+    /// use arrow_array::BooleanArray;
+    /// let tensor = arrow_dlpack::export::array(&BooleanArray::from(vec![true, false, true]))?;
+    /// assert_eq!(tensor.as_bool_bytes(), Some(&[1, 0, 1][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn as_bool_bytes(&self) -> Option<&[u8]> {
+        let (bytes, _) = self.span()?;
+        (self.dtype() == DLDataType::BOOL && self.is_contiguous()).then_some(bytes)
+    }
+
+    /// A pointer to the elements, and their number, if they are aligned `T`s in row-major order that the
+    /// CPU can read. It is valid for as long as the tensor lives. Other code may write to them.
+    pub(crate) fn run_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
+        let (lowest, len, _) = self.view.elements()?;
+        match self.row_major_obstacle().filter(|_| !self.is_contiguous()) {
+            Some(reason) => Err(Error::CopyForbidden { reason, nbytes: self.nbytes() }),
+            None => Ok((lowest, len)),
+        }
+    }
+
+    /// Everything from the lowest element to the highest, and the position of the first one in it.
+    pub(crate) fn elements<T: Element>(&self) -> Result<(&[T], usize), Error> {
+        let (lowest, len, origin) = self.view.elements()?;
+        // SAFETY: I2, V3. Any bits are a `T`.
+        Ok((unsafe { std::slice::from_raw_parts(lowest, len) }, origin))
+    }
+
+    /// As [`Self::elements`], of booleans, if every byte is 0 or 1.
+    #[cfg(feature = "ndarray")]
+    pub(crate) fn bools(&self) -> Result<(&[bool], usize), Error> {
+        if self.dtype() != DLDataType::BOOL {
+            return Err(Error::DtypeMismatch { expected: DLDataType::BOOL, found: self.dtype() });
+        }
+        let unreadable = || Error::UnreadableDevice { device: self.device() };
+        let (bytes, origin) = self.view.span().ok_or_else(unreadable)?;
+        if bytes.iter().fold(0, |all, byte| all | byte) > 1 {
+            let (reason, nbytes) = (crate::copy::CopyReason::BoolBytes, self.nbytes());
+            return Err(Error::CopyForbidden { reason, nbytes });
+        }
+        // SAFETY: I2, V3, as in `span`; each of these bytes is 0 or 1.
+        Ok((unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }, origin))
+    }
+
+    /// As [`Self::elements`], to write to.
+    pub(crate) fn elements_mut<T: Element>(&mut self) -> Result<(&mut [T], usize), Error> {
+        let (lowest, len, origin) = self.view.elements()?;
+        if self.is_read_only() {
+            return Err(Error::NotWritable(WriteObstacle::ReadOnly));
+        }
+        if !self.exclusive.get() {
+            return Err(Error::NotWritable(WriteObstacle::Shared));
+        }
+        // SAFETY: I2, V3, and I3: all reads and writes of this memory go through `self`, which is
+        // borrowed mutably for as long as the slice.
+        Ok((unsafe { std::slice::from_raw_parts_mut(lowest, len) }, origin))
+    }
+}
+
+impl fmt::Debug for ManagedTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ManagedTensor")
+            .field("dtype", &self.dtype())
+            .field("shape", &self.shape())
+            .field("strides", &self.strides())
+            .field("device", &self.device())
+            .field("flags", &self.flags())
+            .finish_non_exhaustive()
     }
 }
 
@@ -270,5 +538,55 @@ fn at<T>(tensor: *mut T) -> Result<NonNull<T>, Error> {
         Some(tensor) if tensor.is_aligned() => Ok(tensor),
         Some(tensor) => Err(Error::MisalignedTensor { address: tensor.addr().get() }),
         None => Err(Error::NullTensor),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::ffi::DLTensor;
+
+    /// A producer's header, in memory that nobody may write to.
+    struct Fixed(DLManagedTensorVersioned);
+
+    // SAFETY: nothing changes it.
+    unsafe impl Sync for Fixed {}
+
+    static FIXED: Fixed = Fixed(DLManagedTensorVersioned {
+        version: DLPackVersion::CURRENT,
+        manager_ctx: ptr::null_mut(),
+        deleter: None,
+        flags: DLPackFlags::READ_ONLY,
+        dl_tensor: DLTensor {
+            data: ptr::null_mut(),
+            device: DLDevice::CPU,
+            ndim: 1,
+            dtype: DLDataType::INT8,
+            shape: [0_i64].as_ptr().cast_mut(),
+            strides: ptr::null_mut(),
+            byte_offset: 0,
+        },
+    });
+
+    /// Written to, it ends this process, and Miri says so.
+    #[test]
+    fn foreign_header_is_not_written_to() {
+        let raw = (&raw const FIXED.0).cast_mut();
+        // SAFETY: the tensor is valid for good, and needs no deleter.
+        let tensor = unsafe { ManagedTensor::from_raw(raw) }.expect("a valid tensor");
+        let oldest = DLPackVersion { major: 1, minor: 0 };
+        assert_eq!(tensor.into_outgoing(oldest).into_raw(), raw);
+    }
+
+    #[test]
+    fn outgoing_tensor_that_nobody_takes_is_deleted() {
+        let owner: Arc<[i32]> = Arc::new([1, 2]);
+        let tensor = ManagedTensor::from_owner(Arc::clone(&owner), &[2]).expect("two values");
+        let outgoing = tensor.into_outgoing(DLPackVersion::CURRENT);
+        assert_eq!(Arc::strong_count(&owner), 2);
+        drop(outgoing);
+        assert_eq!(Arc::strong_count(&owner), 1);
     }
 }

@@ -2,8 +2,6 @@
 //! CONTRIBUTING.md describes each file.
 
 mod adopt;
-mod describe;
-mod elements;
 mod fresh;
 mod from_buffer;
 mod from_owner;
@@ -34,7 +32,7 @@ pub(crate) use grid::Grid;
 pub use live::{Live, live};
 pub use managed::ManagedTensor;
 pub(crate) use own::claim;
-pub(crate) use owner::{delete_legacy, delete_versioned};
+pub(crate) use owner::{Outgoing, delete_legacy, delete_versioned};
 pub(crate) use pack::Description;
 pub(crate) use part::Index;
 pub(crate) use probe_alloc::{collect, probe_alloc, reserved, try_collect, zeros};

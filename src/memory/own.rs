@@ -52,7 +52,7 @@ pub(super) fn into_buffer(memory: Fresh) -> Buffer {
 /// and the obstacle.
 pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     match buffer.into_mutable() {
-        Ok(memory) => Ok(Fresh::alone(memory.into())),
+        Ok(memory) => Ok(Fresh::from_mutable(memory)),
         Err(buffer) if buffer.ptr_offset() > 0 => Err((buffer, ExclusiveObstacle::Sliced)),
         Err(buffer) if buffer.strong_count() > 1 => Err((buffer, ExclusiveObstacle::Shared)),
         Err(buffer) => take_back(buffer),
@@ -74,7 +74,7 @@ fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     match Arc::try_unwrap(owner) {
         Ok(mut owner) => {
             owners().remove(&address(owner.memory()));
-            Ok(mem::replace(&mut owner.0, Fresh::alone(Buffer::default())))
+            Ok(mem::replace(&mut owner.0, Fresh::from_vec(Vec::<u8>::new())))
         }
         Err(owner) => Err((buffer_of(owner).slice_with_length(0, len), ExclusiveObstacle::Shared)),
     }

@@ -1,9 +1,13 @@
 //! The owner of a managed tensor, with the only calls of a deleter.
 #![expect(unsafe_code, reason = "reads foreign headers and calls deleters")]
 
-use std::{mem, ptr::NonNull};
+use std::{mem::ManuallyDrop, ptr, ptr::NonNull};
 
-use super::{live, pack::Packed, release::release_imported};
+use super::{
+    live,
+    pack::Packed,
+    release::{release_foreign, release_imported},
+};
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
 /// Calls the deleter when it is dropped.
@@ -14,7 +18,6 @@ unsafe impl Send for Owner {}
 // SAFETY: I1, and a shared owner gives access only to its flags, which do not change.
 unsafe impl Sync for Owner {}
 
-#[derive(Clone, Copy)]
 pub(super) enum Abi {
     Versioned(NonNull<DLManagedTensorVersioned>),
     Legacy(NonNull<DLManagedTensor>),
@@ -24,49 +27,78 @@ pub(super) enum Abi {
 }
 
 impl Owner {
+    /// The owner of a tensor that this crate made; there is one `Packed` for each.
     pub(super) fn packed(packed: Packed) -> Self {
         Self(Abi::Packed(packed))
+    }
+
+    /// The owner of a tensor that came from C.
+    ///
+    /// # Safety
+    ///
+    /// The tensor meets I1, but that its descriptor has not been judged yet, and is the caller's to give up.
+    pub(super) unsafe fn versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
+        live::imported(1);
+        Self(Abi::Versioned(tensor))
+    }
+
+    /// [`Self::versioned`] for the legacy ABI.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::versioned`].
+    pub(super) unsafe fn legacy(tensor: NonNull<DLManagedTensor>) -> Self {
+        live::imported(1);
+        Self(Abi::Legacy(tensor))
     }
 
     /// # Safety
     ///
     /// If it is a packed tensor's, the block's owner is the `Buffer` of a `Fresh`.
     pub(super) unsafe fn known_fresh(self) -> Self {
-        let Abi::Packed(packed) = self.0 else { return self };
-        mem::forget(self);
-        Self(Abi::Fresh(packed))
+        match self.give_up() {
+            Abi::Packed(packed) => Self(Abi::Fresh(packed)),
+            other => Self(other),
+        }
     }
 
-    pub(super) fn abi(&self) -> Abi {
-        self.0
+    pub(super) fn abi(&self) -> &Abi {
+        &self.0
     }
 
-    pub(super) fn foreign(abi: Abi) -> Self {
-        live::imported(1);
-        Self(abi)
-    }
-
-    fn is_foreign(&self) -> bool {
-        !matches!(self.0, Abi::Packed(_) | Abi::Fresh(_))
-    }
-
-    /// Gives up ownership without a call of the deleter.
+    /// Gives up ownership without a call of the deleter, for who has the tensor by another way.
     pub(super) fn forget(self) {
-        if self.is_foreign() {
+        let _ = self.into_abi();
+    }
+
+    /// The tensor, which is the caller's from now on.
+    pub(super) fn into_abi(self) -> Abi {
+        let abi = self.give_up();
+        if matches!(abi, Abi::Versioned(_) | Abi::Legacy(_)) {
             live::imported(-1);
         }
-        mem::forget(self);
+        abi
     }
 
-    /// Must not be called before the version is known.
-    pub(super) fn flags(&self) -> DLPackFlags {
-        let versioned = match self.0 {
+    fn give_up(self) -> Abi {
+        let this = ManuallyDrop::new(self);
+        // SAFETY: the owner is not dropped, so that this is the only one that has it.
+        unsafe { ptr::read(&raw const this.0) }
+    }
+
+    /// The flags of a tensor whose version is known to be ours.
+    ///
+    /// # Safety
+    ///
+    /// A versioned header has the layout of version 1.
+    pub(super) unsafe fn flags(&self) -> DLPackFlags {
+        let versioned = match &self.0 {
             Abi::Versioned(tensor) => tensor.as_ptr(),
-            Abi::Packed(packed) | Abi::Fresh(packed) => packed.into_versioned(),
+            Abi::Packed(packed) | Abi::Fresh(packed) => packed.header(),
             // It has no read-only flag, and JAX's arrays are read-only, so it counts as read-only.
             Abi::Legacy(_) => return DLPackFlags::READ_ONLY,
         };
-        // SAFETY: I1.
+        // SAFETY: I1, and the caller's promise for the layout.
         unsafe { (*versioned).flags }
     }
 }
@@ -74,19 +106,48 @@ impl Owner {
 impl Drop for Owner {
     fn drop(&mut self) {
         match self.0 {
-            // SAFETY: I1.
-            Abi::Packed(packed) | Abi::Fresh(packed) => unsafe {
-                delete_versioned(packed.into_versioned());
+            // SAFETY: I1: the deleter has not been called, and this owner was the only one.
+            Abi::Packed(ref packed) | Abi::Fresh(ref packed) => unsafe {
+                delete_versioned(packed.header());
             },
             Abi::Versioned(tensor) => release_imported(move || {
-                // SAFETY: I1.
+                // SAFETY: I1, as above.
                 unsafe { delete_versioned(tensor.as_ptr()) };
             }),
             Abi::Legacy(tensor) => release_imported(move || {
-                // SAFETY: I1.
+                // SAFETY: I1, as above.
                 unsafe { delete_legacy(tensor.as_ptr()) };
             }),
         }
+    }
+}
+
+/// A tensor on its way to C: its deleter is called unless somebody takes the pointer.
+pub(crate) struct Outgoing(NonNull<DLManagedTensorVersioned>);
+
+impl Outgoing {
+    /// # Safety
+    ///
+    /// The tensor meets I1, and is the caller's to give up.
+    #[inline(always)]
+    pub(super) unsafe fn new(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
+        Self(tensor)
+    }
+
+    /// The consumer's pointer.
+    #[inline(always)]
+    pub(crate) fn into_raw(self) -> *mut DLManagedTensorVersioned {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        let tensor = self.0;
+        release_foreign(move || {
+            // SAFETY: I1, and nobody took it.
+            unsafe { delete_versioned(tensor.as_ptr()) };
+        });
     }
 }
 

@@ -4,7 +4,7 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-use super::{live, release::release};
+use super::{live, owner::Outgoing, release::release};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -99,7 +99,8 @@ unsafe extern "C" fn delete_legacy<O: 'static>(tensor: *mut DLManagedTensor) {
 /// - **P1** It points to a live `Block<O>`, allocated by [`pack`] with `Block::<O>::layout(ndim)`;
 ///   the deleters in it are those for the same `O`.
 /// - **P2** The header is the block's first field, so a pointer to either is a pointer to both.
-#[derive(Clone, Copy)]
+///
+/// There is one for each block: who has it may end the tensor. It leaks if it is dropped.
 pub(super) struct Packed(NonNull<Prefix>);
 
 /// A new block with this description, whose owner is constructed in place, because moving a value that has just
@@ -114,9 +115,7 @@ pub(super) fn pack<O: Send + Sync + 'static>(
     let ndim = shape.len();
     let (layout, arrays_at) = Block::<O>::layout(ndim);
     // SAFETY: the layout is not empty, a block has a header.
-    let Some(start) = NonNull::new(unsafe { alloc(layout) }) else {
-        handle_alloc_error(layout)
-    };
+    let Some(start) = NonNull::new(unsafe { alloc(layout) }) else { handle_alloc_error(layout) };
     let block = start.cast::<Block<O>>();
 
     // SAFETY: the layout reserves `2 * ndim` values from `arrays_at`, aligned for them.
@@ -155,9 +154,22 @@ pub(super) fn pack<O: Send + Sync + 'static>(
 }
 
 impl Packed {
-    /// The header, which is the consumer's pointer.
-    pub(super) fn into_versioned(self) -> *mut DLManagedTensorVersioned {
+    /// The header, which lives until the deleter is called.
+    pub(super) fn header(&self) -> *mut DLManagedTensorVersioned {
         self.0.as_ptr().cast()
+    }
+
+    /// The tensor as it is handed to C. Its header gets the smaller of our version and `newest`, but at least minor
+    /// version `least`.
+    #[inline(always)]
+    pub(super) fn into_versioned(self, newest: DLPackVersion, least: u32) -> Outgoing {
+        let least = DLPackVersion { major: DLPackVersion::CURRENT.major, minor: least };
+        let raw = self.header();
+        // SAFETY: P1, and nobody else has the header yet; the block meets I1.
+        unsafe {
+            (*raw).version = newest.min(DLPackVersion::CURRENT).max(least);
+            Outgoing::new(self.0.cast())
+        }
     }
 
     /// Ends the tensor and returns its owner, without a call of the deleter.
@@ -173,10 +185,9 @@ impl Packed {
     /// Rewrites the header as a legacy one, in place; the pointer is the consumer's.
     pub(super) fn into_legacy(self) -> *mut DLManagedTensor {
         let prefix = self.0.as_ptr();
-        // SAFETY: P1, and the versioned header is still in place. Both headers are plain data.
+        // SAFETY: P1, the versioned header is in place, and nobody else has it. Both headers are plain data.
         unsafe {
-            let DLManagedTensorVersioned { manager_ctx, dl_tensor, .. } =
-                self.into_versioned().read();
+            let DLManagedTensorVersioned { manager_ctx, dl_tensor, .. } = self.header().read();
             let deleter = Some((*prefix).legacy_deleter);
             let legacy = DLManagedTensor { dl_tensor, manager_ctx, deleter };
             (&raw mut (*prefix).header).cast::<DLManagedTensor>().write(legacy);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::owner::{Abi, Owner};
 use super::pack::{self, Description};
-use super::{ManagedTensor, managed::PADDED, view::Flag};
+use super::{ManagedTensor, managed::PADDED};
 use crate::{Error, ffi::DLPackFlags, layout};
 
 impl ManagedTensor {
@@ -36,14 +36,16 @@ impl ManagedTensor {
         description.flags = description.flags.union(flags);
         let packed = pack::pack(|| Arc::clone(self), &description);
         // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
-        let view = unsafe { self.view.over(&raw const (*packed.into_versioned()).dl_tensor) };
-        Self { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
+        unsafe {
+            let view = self.descriptor().over(&raw const (*packed.header()).dl_tensor);
+            Self::of(view, Owner::packed(packed))
+        }
     }
 
     /// Whether another tensor or array in Rust may have borrowed the memory. By the promise of [`Self::from_raw`], a
     /// tensor that was taken over from C and is writable shares its memory with other languages only.
     pub(crate) fn has_lookers_on(&self) -> bool {
-        !self.exclusive.get() && matches!(self.owner.abi(), Abi::Packed(_))
+        self.may_change() && matches!(self.owner().abi(), Abi::Packed(_))
     }
 
     /// The description of another tensor over this one's memory.
@@ -75,7 +77,7 @@ impl ManagedTensor {
 
     /// The same elements in another shape. The caller has checked that it spans no more memory.
     pub(crate) fn in_shape(self, shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
-        let (flags, dtype, exclusive) = (self.flags(), self.dtype(), self.exclusive);
+        let (flags, dtype, exclusive) = (self.flags(), self.dtype(), !self.may_change());
         // The span of other devices' memory is not known.
         let reach = self.span().map(|(bytes, origin)| (origin, bytes.len()));
         let this = match self.into_fresh() {
@@ -89,11 +91,11 @@ impl ManagedTensor {
         // SAFETY: I2, for as long as the clone keeps the tensor; that no axis goes further than it did is checked
         // next, before any access.
         let tensor = unsafe { Self::pack(Arc::clone(&this), &description) }?;
-        if reach.is_some_and(|(origin, len)| tensor.view.extends_beyond(origin, len)) {
+        if reach.is_some_and(|(origin, len)| tensor.extends_beyond(origin, len)) {
             return Err(Error::Overflow("extent beyond its buffer"));
         }
-        // I3: the owner has what the tensor had, and the owner has no other holder.
-        Ok(Self { exclusive, ..tensor })
+        // SAFETY: I3: the owner has what the tensor had, and the owner has no other holder.
+        Ok(if exclusive { unsafe { tensor.assume_exclusive() } } else { tensor })
     }
 
     /// The same elements in a larger shape, as NumPy's `broadcast_to`: axes of extent 1 repeat by a stride

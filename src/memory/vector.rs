@@ -8,9 +8,12 @@ use std::ptr;
 use arrow_buffer::{Buffer, ScalarBuffer};
 
 use super::pack::{self, Description, Packed};
-use super::view::{Flag, View};
-use super::{ManagedTensor, owner::Owner};
-use crate::ffi::{DLDataType, DLDevice, DLManagedTensorVersioned, DLPackFlags, DLPackVersion};
+use super::view::View;
+use super::{
+    ManagedTensor,
+    owner::{Outgoing, Owner},
+};
+use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLPackVersion};
 use crate::{Element, Error};
 
 /// Contiguous numbers, whose buffer may have other holders.
@@ -37,10 +40,11 @@ impl<'a> Vector<'a> {
         let packed = self.pack();
         // SAFETY: P1 for the header and its arrays; the memory is the buffer's, which holds the elements
         // and which the tensor owns.
-        let view = unsafe {
-            View::of_vector(&raw const (*packed.into_versioned()).dl_tensor, dtype, size, itemsize)
-        };
-        ManagedTensor { view, owner: Owner::packed(packed), exclusive: Flag::from(false) }
+        unsafe {
+            let descriptor = &raw const (*packed.header()).dl_tensor;
+            let view = View::of_vector(descriptor, dtype, size, itemsize);
+            ManagedTensor::of(view, Owner::packed(packed))
+        }
     }
 
     /// As a read-only tensor of other axes.
@@ -49,14 +53,11 @@ impl<'a> Vector<'a> {
         ManagedTensor::from_shared(self.buffer.clone(), self.dtype, flags, shape, strides)
     }
 
-    /// [`Self::share`] as a raw pointer, for a C consumer that supports versions up to `newest` and must call the
-    /// deleter.
+    /// [`Self::share`] for a C consumer that supports versions up to `newest`.
     #[inline(always)]
-    pub(crate) fn share_raw(self, newest: DLPackVersion) -> *mut DLManagedTensorVersioned {
-        let raw = self.pack().into_versioned();
-        // SAFETY: P1, and the pointer has not been handed out. No plain number needs more than 1.0.
-        unsafe { (*raw).version = newest.min(DLPackVersion::CURRENT) };
-        raw
+    pub(crate) fn share_outgoing(self, newest: DLPackVersion) -> Outgoing {
+        // No plain number needs more than 1.0.
+        self.pack().into_versioned(newest, 0)
     }
 
     #[inline(always)]

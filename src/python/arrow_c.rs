@@ -56,7 +56,12 @@ pub(super) struct ArrowArrayStream {
 }
 
 /// What all of them have.
-pub(super) trait Structure: Sized {
+///
+/// # Safety
+///
+/// A capsule named [`Self::CAPSULE`] holds such a structure, by the interface. [`Self::released`] is one that may be
+/// left where a live one was.
+pub(super) unsafe trait Structure: Sized {
     /// The name of a capsule with one.
     const CAPSULE: &'static CStr;
     /// What messages call it.
@@ -76,7 +81,8 @@ macro_rules! structure {
                 && align_of::<$name>() == align_of::<$theirs>()
         );
 
-        impl Structure for $name {
+        // SAFETY: the name is the interface's for this structure (A1), and one without callbacks is released.
+        unsafe impl Structure for $name {
             const CAPSULE: &'static CStr = $capsule;
             const WORD: &'static str = $word;
 

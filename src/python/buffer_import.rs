@@ -165,7 +165,11 @@ pub(super) fn tensor_from_buffer(
 
 /// A tensor over memory at an address that an object gave. `objects` are kept: the object, and the
 /// dictionary with the address.
-pub(super) fn tensor_from_address(
+///
+/// # Safety
+///
+/// L2, for these objects.
+pub(super) unsafe fn tensor_from_address(
     objects: Vec<Py<PyAny>>,
     address: usize,
     readonly: bool,
@@ -174,7 +178,7 @@ pub(super) fn tensor_from_address(
     // Python passes addresses as integers.
     let description = describe(ptr::with_exposed_provenance_mut(address), readonly, spec);
     let owner = PyMemoryOwner { buffer: None, objects };
-    // SAFETY: L2.
+    // SAFETY: the caller's promise; the owner keeps the objects.
     let tensor = unsafe { ManagedTensor::pack(owner, &description) }?;
     // The core leaves this to other devices, where NULL may be an address.
     if address == 0 && tensor.nbytes() > 0 {

@@ -14,7 +14,8 @@ use pyo3::{
 
 use super::request::described;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
-use crate::{Error, ManagedTensor, fence::fenced, memory};
+use crate::memory::{self, Outgoing};
+use crate::{Error, ManagedTensor, fence::fenced};
 
 /// The differences between capsules of the two ABIs.
 ///
@@ -76,25 +77,17 @@ pub(super) fn new<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match max_version {
         Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
-            // SAFETY: the tensor has just been given up.
-            unsafe { versioned(py, tensor.into_raw_for(newest)) }
+            versioned(py, tensor.into_outgoing(newest))
         }
-        // SAFETY: as above.
+        // SAFETY: the tensor has just been given up.
         _ => unsafe { wrap(py, tensor.into_raw_legacy()?.cast(), &LEGACY) },
     }
 }
 
 /// A capsule of a tensor whose version the consumer supports.
-///
-/// # Safety
-///
-/// The tensor meets I1, and is the caller's to give up.
-pub(super) unsafe fn versioned(
-    py: Python<'_>,
-    tensor: *mut DLManagedTensorVersioned,
-) -> PyResult<Bound<'_, PyAny>> {
-    // SAFETY: the caller's promise.
-    unsafe { wrap(py, tensor.cast(), &VERSIONED) }
+pub(super) fn versioned(py: Python<'_>, tensor: Outgoing) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: it is a versioned tensor, and has just been given up.
+    unsafe { wrap(py, tensor.into_raw().cast(), &VERSIONED) }
 }
 
 /// # Safety
@@ -150,12 +143,15 @@ fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
     })
 }
 
-/// Takes over the tensor at an address: the caller in Python promises what
-/// [`ManagedTensor::from_raw`] asks for, as with every use of ctypes.
-pub(super) fn take_address(address: usize, versioned: bool) -> PyResult<ManagedTensor> {
+/// Takes over the tensor at an address. NULL and misaligned addresses are refused.
+///
+/// # Safety
+///
+/// As [`ManagedTensor::from_raw`], or for a tensor of the other ABI, [`ManagedTensor::from_raw_legacy`].
+pub(super) unsafe fn take_address(address: usize, versioned: bool) -> PyResult<ManagedTensor> {
     // ctypes hands out addresses as integers.
     let pointer = ptr::with_exposed_provenance_mut(address);
-    // SAFETY: the caller's promise, in Python's words. NULL and misaligned pointers are refused.
+    // SAFETY: the caller's promise.
     Ok(unsafe { tensor_at(pointer, versioned) }?)
 }
 

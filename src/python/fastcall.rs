@@ -16,17 +16,17 @@ use pyo3::{
 
 use super::capsule;
 use super::request::{CopyArg, DlDeviceArg, Request, VersionArg};
-use crate::ffi::{DLDeviceType, DLManagedTensorVersioned, DLPackVersion};
-use crate::{ManagedTensor, fence::fenced};
+use crate::ffi::{DLDeviceType, DLPackVersion};
+use crate::{ManagedTensor, fence::fenced, memory::Outgoing};
 
 /// A class with `__dlpack__`.
 pub(super) trait Produces: PyClass<Frozen = True> + Sync {
     /// The docstring of the method, with its signature.
     const METHOD_DOC: &'static CStr;
 
-    /// The memory shared as a raw tensor, for a consumer on the CPU that supports versions up to `newest` and passes
-    /// no other options. The caller owns the tensor. `None` if the object cannot be shared that way.
-    fn share_raw(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned>;
+    /// The memory shared as a tensor, for a consumer on the CPU that supports versions up to `newest` and passes
+    /// no other options. `None` if the object cannot be shared that way.
+    fn share_outgoing(&self, newest: DLPackVersion) -> Option<Outgoing>;
 
     /// The same, for a consumer of the legacy ABI.
     fn share(&self) -> Option<ManagedTensor>;
@@ -104,8 +104,7 @@ unsafe fn answer<T: Produces>(
         if let Some(version) = unsafe { usual(py, kwnames, given) } {
             let capsule = match version {
                 Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
-                    // SAFETY: it has been given up.
-                    this.get().share_raw(newest).map(|raw| unsafe { capsule::versioned(py, raw) })
+                    this.get().share_outgoing(newest).map(|tensor| capsule::versioned(py, tensor))
                 }
                 _ => this.get().share().map(|tensor| capsule::new(py, tensor, None)),
             };

@@ -3,6 +3,7 @@
 //! Sources: <https://numpy.org/doc/stable/reference/arrays.interface.html> and
 //! <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>. Any Python code can write such a
 //! dictionary, so this module checks everything but the address, which cannot be checked.
+#![expect(unsafe_code, reason = "takes the address that an object gives")]
 
 use pyo3::exceptions::{PyBufferError, PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -36,8 +37,7 @@ pub(super) fn tensor(
         if origin != 0 {
             return interface.refuse(format!("offset is {offset}, which is for buffers only"));
         }
-        let (address, readonly) = interface.address(pair)?;
-        return buffer_import::tensor_from_address(interface.objects(), address, readonly, &spec);
+        return interface.tensor_at(pair, &spec);
     }
     let buffer = data.as_ref().unwrap_or(object);
     if !buffer_import::has_buffer(buffer) {
@@ -69,8 +69,7 @@ pub(super) fn cuda_tensor(
     let data = interface.required("data")?;
     let pair = data.cast::<PyTuple>();
     let pair = pair.map_err(|_| interface.wrong("data", "a tuple (address, readonly)", &data))?;
-    let (address, readonly) = interface.address(pair)?;
-    buffer_import::tensor_from_address(interface.objects(), address, readonly, &spec)
+    interface.tensor_at(pair, &spec)
 }
 
 /// The dictionary and its object, which messages name and the tensor keeps alive.
@@ -101,6 +100,13 @@ impl<'a, 'py> Interface<'a, 'py> {
             return this.refuse(problem.to_owned());
         }
         Ok(this)
+    }
+
+    /// The tensor at an address and whether it is read-only, as the object gave them.
+    fn tensor_at(&self, pair: &Bound<'py, PyTuple>, spec: &ArraySpec) -> PyResult<ManagedTensor> {
+        let (address, readonly) = self.address(pair)?;
+        // SAFETY: L2: object and dictionary are kept.
+        unsafe { buffer_import::tensor_from_address(self.objects(), address, readonly, spec) }
     }
 
     /// An entry; `None` also for an entry that is Python's None.
@@ -183,8 +189,7 @@ impl<'a, 'py> Interface<'a, 'py> {
     }
 
     /// The objects to keep alive while the address is used: an entry of the dictionary keeps the memory of
-    /// NumPy's
-    /// scalars.
+    /// NumPy's scalars.
     fn objects(&self) -> Vec<Py<PyAny>> {
         vec![self.object.clone().unbind(), self.entries.clone().into_any().unbind()]
     }

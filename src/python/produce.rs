@@ -7,8 +7,9 @@ use pyo3::prelude::*;
 use super::request::{self, Request};
 use super::run::{exported, unlocked};
 use super::{array::PyArray, capsule, consume, fastcall::Produces, tensor::PyTensor};
-use crate::ffi::{DLDevice, DLManagedTensorVersioned, DLPackVersion};
-use crate::{Error, ExportOptions, ManagedTensor, export::Source, memory::Vector};
+use crate::ffi::{DLDevice, DLPackVersion};
+use crate::memory::{Outgoing, Vector};
+use crate::{Error, ExportOptions, ManagedTensor, export::Source};
 
 impl Produces for PyTensor {
     const METHOD_DOC: &'static CStr =
@@ -22,8 +23,8 @@ writable row-major memory of its own. A tensor on another device is exported by 
 which gets all the arguments. One that came as a bare capsule has no producer and takes only
 stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
 
-    fn share_raw(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
-        self.tensor.device().is_cpu().then(|| self.shared().into_raw_for(newest))
+    fn share_outgoing(&self, newest: DLPackVersion) -> Option<Outgoing> {
+        self.tensor.device().is_cpu().then(|| self.shared().into_outgoing(newest))
     }
 
     fn share(&self) -> Option<ManagedTensor> {
@@ -97,8 +98,8 @@ gets a legacy capsule, which cannot say \"read-only\" and must not be written to
 Raises UnsupportedError for nulls and for types without a tensor form, BufferError for a stream
 or a device that is not the CPU's.";
 
-    fn share_raw(&self, newest: DLPackVersion) -> Option<*mut DLManagedTensorVersioned> {
-        self.vector().map(|vector| vector.share_raw(newest))
+    fn share_outgoing(&self, newest: DLPackVersion) -> Option<Outgoing> {
+        self.vector().map(|vector| vector.share_outgoing(newest))
     }
 
     fn share(&self) -> Option<ManagedTensor> {

@@ -68,8 +68,11 @@ impl PyTensor {
     /// is dropped, or at once if the tensor is refused.
     #[staticmethod]
     #[pyo3(signature = (address, *, versioned=true))]
+    #[expect(unsafe_code, reason = "takes the address that a caller gives")]
     fn from_pointer(address: AddressArg, versioned: bool) -> PyResult<Self> {
-        Ok(Self::received(capsule::take_address(address.0, versioned)?))
+        // SAFETY: what the docstring demands of the caller, as every use of ctypes does.
+        let tensor = unsafe { capsule::take_address(address.0, versioned) }?;
+        Ok(Self::received(tensor))
     }
 
     /// Extents, in elements.

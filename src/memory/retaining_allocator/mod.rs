@@ -116,10 +116,10 @@ unsafe impl GlobalAlloc for RetainingAllocator {
             Some(large) if large.size() / PAGE <= MOST => {
                 // SAFETY: the caller's promise: the contents are not read again.
                 unsafe { huge::offer(block, large.size()) };
-                // SAFETY: the caller's promise for this block, K2 for the others.
-                self.slots.keep(block, large.size() / PAGE, |block, pages| unsafe {
-                    free(block, pages);
-                });
+                // SAFETY: the caller's promise and K1 for this block, K2 for the others.
+                unsafe {
+                    self.slots.keep(block, large.size() / PAGE, |block, pages| free(block, pages));
+                }
             }
             // SAFETY: the caller's promise, and K1.
             Some(large) => unsafe { System.dealloc(block, large) },

@@ -4,6 +4,7 @@
 //! [`PAGE`], plus how many of these it has.
 //!
 //! `tests/models` tries every order of the threads' steps.
+#![expect(unsafe_code, reason = "gives out again what it was given")]
 
 use std::ptr;
 
@@ -40,9 +41,12 @@ impl<const N: usize> Slots<N> {
         ptr::null_mut()
     }
 
-    /// Keeps a block that the caller owns, of so many pages, at most [`MOST`]. `free` gets the blocks that it
-    /// displaces.
-    pub(super) fn keep(&self, block: *mut u8, pages: usize, free: impl Fn(*mut u8, usize)) {
+    /// Keeps a block of so many pages, at most [`MOST`]. `free` gets the blocks that it displaces.
+    ///
+    /// # Safety
+    ///
+    /// The caller owns the block, at a multiple of [`PAGE`], and gives it up.
+    pub(super) unsafe fn keep(&self, block: *mut u8, pages: usize, free: impl Fn(*mut u8, usize)) {
         self.pages.fetch_add(pages, Ordering::Relaxed);
         let first = self.next.fetch_add(1, Ordering::Relaxed);
         self.replace(first, block.map_addr(|address| address + pages), &free);

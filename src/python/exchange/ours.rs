@@ -213,8 +213,8 @@ fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned>
     }
     let Ok(array) = object.cast::<PyArray>() else { return Err(wrong_type(object)) };
     let array = array.get();
-    if let Some(shared) = array.share_raw(DLPackVersion::CURRENT) {
-        return Ok(shared);
+    if let Some(shared) = array.share_outgoing(DLPackVersion::CURRENT) {
+        return Ok(shared.into_raw());
     }
     let source = Source::Array(array.array(), Some(array.field()));
     Ok(exported(object.py(), source, &ExportOptions::default())?.values.into_raw())
