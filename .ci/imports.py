@@ -1,10 +1,9 @@
-"""Imports point down, and files are short: `make lint`.
+"""Imports point down: `make lint`.
 
     python .ci/imports.py
 
 No two files of the crate import each other, directly or by way of others; and no module imports one
-that stands above it in CONTRIBUTING's table of modules, which has every one of them. No file has
-more than 350 lines, but for those that are one type.
+that stands above it in CONTRIBUTING's table of modules, which has every one of them.
 """
 
 import re
@@ -25,9 +24,6 @@ def module_of(file: Path) -> Module:
     return (*folders, *([] if name in ("mod", "lib") else [name]))
 
 
-LONGEST = 350  # lines
-# dlpack.h, mirrored, and the one error enum.
-EXEMPT = {("ffi",), ("error",)}
 FILES = {module_of(file): file for file in SRC.rglob("*.rs") if file.name != "tests.rs"}
 
 
@@ -110,10 +106,6 @@ def problems() -> Iterator[str]:
     except CycleError as error:
         circle = ["/".join(module) for module in reversed(error.args[1])]
         yield f"these import each other: {' -> '.join(circle)}"
-    for module, file in sorted(FILES.items()):
-        lines = file.read_text("utf-8").count("\n")
-        if lines > LONGEST and module not in EXEMPT:
-            yield f"{'/'.join(module)} has {lines} lines, more than {LONGEST}: part it"
     level = {name: number for number, row in enumerate(rows()) for name in row}
     for name in sorted({module[0] for module in graph} - level.keys()):
         yield f"CONTRIBUTING's table of modules does not have src/{name}"

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "python")]
 #[expect(dead_code, reason = "the library's, which reads what is written here")]
-#[path = "../../src/python/arrow_c.rs"]
+#[path = "../../src/python/arrow/structs.rs"]
 mod arrow_c;
 #[cfg(feature = "python")]
 mod capsules;

@@ -6,7 +6,8 @@
 
 use std::{borrow::Cow, fmt, ptr::NonNull, sync::Arc};
 
-use super::owner::{Abi, Outgoing, Owner};
+use super::deleter::Outgoing;
+use super::owner::{Abi, Owner};
 use super::pack::{self, Description};
 use super::view::{Flag, View};
 use crate::ffi::{

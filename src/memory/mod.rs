@@ -2,6 +2,7 @@
 //! CONTRIBUTING.md describes each file.
 
 mod adopt;
+mod deleter;
 mod fresh;
 mod from_buffer;
 mod from_owner;
@@ -26,13 +27,13 @@ mod view;
 mod zeroed;
 
 pub(crate) use adopt::adopt;
+pub(crate) use deleter::{Outgoing, delete_legacy, delete_versioned};
 pub(crate) use fresh::Fresh;
 pub(crate) use from_buffer::follows;
 pub(crate) use grid::Grid;
 pub use live::{Live, live};
 pub use managed::ManagedTensor;
 pub(crate) use own::claim;
-pub(crate) use owner::{Outgoing, delete_legacy, delete_versioned};
 pub(crate) use pack::Description;
 pub(crate) use part::Index;
 pub(crate) use probe_alloc::{collect, probe_alloc, reserved, try_collect, zeros};

@@ -9,10 +9,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 
 use super::pack::{self, Description, Packed};
 use super::view::View;
-use super::{
-    ManagedTensor,
-    owner::{Outgoing, Owner},
-};
+use super::{ManagedTensor, deleter::Outgoing, owner::Owner};
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLPackVersion};
 use crate::{Element, Error};
 

@@ -4,7 +4,9 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{FieldRef, SchemaRef};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
-use super::{array::PyArray, imported::Imported, protocols::is_arrow, source, table::table_schema};
+use super::{
+    array::PyArray, arrow::imported::Imported, protocols::is_arrow, source, table::table_schema,
+};
 use crate::{chunks::batch, export::Source};
 
 /// An argument that is Arrow data of one type in any number of arrays: chunked arrays, series, streams; an array is

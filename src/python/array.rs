@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
 use pyo3::prelude::*;
 
-use super::{exchange::BorrowedTensor, imported::Imported};
+use super::{arrow::imported::Imported, exchange::BorrowedTensor};
 use crate::{Error, export, memory::Vector};
 
 /// An Arrow array that also speaks DLPack.

@@ -13,8 +13,8 @@ use super::request::{CopyArg, DeviceArg};
 use super::run::{exported, unlocked};
 use super::table::{self, Data};
 use super::{
-    array::PyArray, arrow_capsule, destination, error::Asked, exchange, expected::Expected,
-    fastcall, pickle, preview::preview, source, tensor::PyTensor, values,
+    array::PyArray, arrow, error::Asked, exchange, expected::Expected, fastcall, pickle,
+    preview::preview, source, tensor::PyTensor, values,
 };
 use crate::export::{self, Source};
 use crate::ffi::{DLDevice, DLPackFlags};
@@ -243,16 +243,16 @@ impl PyArray {
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         let Some(requested) = requested_schema else {
-            return destination::array_capsules(py, &self.array, &self.field);
+            return arrow::export::array_capsules(py, &self.array, &self.field);
         };
-        let requested = arrow_capsule::schema_of(&requested)?;
-        let (array, field) = destination::as_requested(&self.array, &self.field, &requested)?;
-        destination::array_capsules(py, &array, &field)
+        let requested = arrow::capsule::schema_of(&requested)?;
+        let (array, field) = arrow::export::as_requested(&self.array, &self.field, &requested)?;
+        arrow::export::array_capsules(py, &array, &field)
     }
 
     /// The array's type as an Arrow C schema capsule; Arrow libraries call this.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        destination::schema_capsule(py, &self.field)
+        arrow::export::schema_capsule(py, &self.field)
     }
 
     /// The array as a NumPy array, over the same memory where that is possible; NumPy, pandas and matplotlib

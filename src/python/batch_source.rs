@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::types::{PyIterator, PyTuple};
 use pyo3::{intern, prelude::*};
 
-use super::{array::PyArray, imported::Imported, run::unlocked, source, stream};
+use super::{array::PyArray, arrow::imported::Imported, arrow::stream, run::unlocked, source};
 use crate::{Error, ReaderError, batches::rows_at, pending::PendingException};
 
 /// Chunks in order, each with the number of bytes that were moved to align it.

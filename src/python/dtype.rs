@@ -5,7 +5,7 @@ use pyo3::types::{PyBool, PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType
 use pyo3::{exceptions::PyValueError, intern, prelude::*};
 
 use super::request::{argument, wrong};
-use super::{arrow_capsule, field::type_name, item, protocols::attribute};
+use super::{arrow::capsule, field::type_name, item, protocols::attribute};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::{Error, extension::Extension};
 
@@ -26,7 +26,7 @@ fn dtype(object: &Bound<'_, PyAny>) -> PyResult<DLDataType> {
         // polars' and JAX's dtypes are classes, on which the attribute is an unbound method.
         if !object.is_instance_of::<PyType>() {
             let capsule = method.call0()?.cast_into::<PyCapsule>()?;
-            return of_arrow(&arrow_capsule::schema_of(&capsule)?);
+            return of_arrow(&capsule::schema_of(&capsule)?);
         }
     }
     // pandas' extension dtypes.

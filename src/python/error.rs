@@ -7,7 +7,7 @@ use pyo3::exceptions::{
 use pyo3::types::{IntoPyDict, PyType};
 use pyo3::{prelude::*, sync::PyOnceLock};
 
-use super::bound::list_of;
+use super::arrow::bound::list_of;
 use crate::{Error, ReaderError, error::Count, export};
 
 /// `UnsupportedError(BufferError, TypeError)`: a type, rank or nulls that are refused. It is a

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow_schema::FieldRef;
 use pyo3::{prelude::*, types::PyCapsule};
 
-use super::destination;
+use super::arrow::export;
 
 /// The name, type and metadata of an Arrow array; Arrow libraries take it by __arrow_c_schema__.
 ///
@@ -45,7 +45,7 @@ impl PyField {
 
     /// The field as an Arrow C schema capsule; Arrow libraries call this.
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        destination::schema_capsule(py, &self.0)
+        export::schema_capsule(py, &self.0)
     }
 
     fn __repr__(&self) -> String {

@@ -9,7 +9,7 @@ use pyo3::{intern, prelude::*};
 
 pub(super) use super::dtype::DtypeArg;
 use super::request::{CopyArg, argument, described, wrong};
-use super::{arrow_capsule, field::type_name, sequence};
+use super::{arrow::capsule, field::type_name, sequence};
 use crate::{
     ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order, Representation, Scalar,
     export::PadOptions, import,
@@ -148,7 +148,7 @@ impl<'py> FromPyObject<'_, 'py> for TypeArg {
             return Err(wrong(&object, must));
         };
         let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|_| wrong(&object, must))?;
-        let field = arrow_capsule::schema_of(&capsule)?;
+        let field = capsule::schema_of(&capsule)?;
         Ok(Self { representation: Representation::Field(field), expected: None })
     }
 }

@@ -12,11 +12,9 @@ use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
+use super::arrow::schema::MAX_FIELDS;
 use super::buffer_import::{self, ArraySpec};
-use super::ffi_validate::{self, MAX_FIELDS};
-use super::{
-    array::PyArray, arrow_c, arrow_capsule, run::unlocked, sequence::Items, tensor::PyTensor,
-};
+use super::{array::PyArray, arrow, run::unlocked, sequence::Items, tensor::PyTensor};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::possible::{self, child_types};
@@ -137,7 +135,7 @@ fn reset_dictionaries(data: &mut ArrayData) -> Result<bool, ArrowError> {
 
 /// What arrow-rs makes; a panic is an error too.
 fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> PyResult<T> {
-    ffi_validate::fenced(work).map_err(PyValueError::new_err)
+    arrow::ffi::fenced(work).map_err(PyValueError::new_err)
 }
 
 fn field_state<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyTuple>> {
@@ -185,7 +183,7 @@ pub(super) fn _unpickle_array(
 fn field_of(state: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
     let schema = schema_of(state, 0, &mut { MAX_FIELDS })?;
     let capsule = PyCapsule::new_with_value(state.py(), schema, c"arrow_schema")?;
-    arrow_capsule::schema_of(&capsule)
+    arrow::capsule::schema_of(&capsule)
 }
 
 fn schema_of(
@@ -214,7 +212,14 @@ fn schema_of(
     let children = children.collect::<PyResult<Vec<_>>>()?;
     let dictionary = dictionary.map(|values| schema_of(&values, depth + 1, fields)).transpose()?;
     fenced(|| {
-        arrow_c::schema(&format, &name.unwrap_or_default(), flags, metadata, children, dictionary)
+        arrow::structs::schema(
+            &format,
+            &name.unwrap_or_default(),
+            flags,
+            metadata,
+            children,
+            dictionary,
+        )
     })
 }
 

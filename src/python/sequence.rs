@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use pyo3::{intern, prelude::*};
 
-use super::ffi_validate::MAX_FIELDS;
+use super::arrow::schema::MAX_FIELDS;
 use super::request::described;
 
 /// The items of a sequence.

@@ -8,17 +8,17 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
-use super::arrow_c::{ArrowArray, ArrowArrayStream};
-use super::arrow_capsule::{moved, read};
+use super::arrow::capsule::{moved, read};
+use super::arrow::select::{field_of, wanted_of};
+use super::arrow::stream::{Stream, drained};
+use super::arrow::structs::{ArrowArray, ArrowArrayStream};
 use super::error::unsupported;
-use super::pick::{field_of, wanted_of};
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
 use super::request::{described, type_name};
-use super::stream::{Stream, drained};
 use super::{
-    array::PyArray, capsule::Level, expected::Expected, ffi_import::array_from, imported::Imported,
-    interpreter::call, matrix, run::unlocked,
+    array::PyArray, arrow::import::array_from, arrow::imported::Imported, arrow::matrix,
+    capsule::Level, expected::Expected, interpreter::call, run::unlocked,
 };
 use crate::{ManagedTensor, kernels::Threads};
 

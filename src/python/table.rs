@@ -9,7 +9,7 @@ use pyo3::{prelude::*, types::PyDict};
 
 use super::run::{exported, unlocked};
 use super::source::{self, Received};
-use super::{error::Asked, imported::Imported, options::pointless, tensor::PyTensor};
+use super::{arrow::imported::Imported, error::Asked, options::pointless, tensor::PyTensor};
 use crate::chunks::{Meaning, batch, checked};
 use crate::export::{self, Exported, PadOptions, PreparedPadded, PreparedRagged, Source};
 use crate::{

@@ -10,15 +10,15 @@ use std::{mem, sync::Arc};
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{ArrowError, DataType};
 
-use super::arrow_c::{ArrowArray, Structure};
+use super::structs::{ArrowArray, Structure};
 use crate::memory::release_foreign;
 
 /// A structure that is released when its last user is dropped.
-pub(super) struct OwnedArray(pub(super) ArrowArray);
+pub(in crate::python) struct OwnedArray(pub(in crate::python) ArrowArray);
 
 impl OwnedArray {
     /// The structure, which is not released.
-    pub(super) fn into_inner(mut self) -> ArrowArray {
+    pub(in crate::python) fn into_inner(mut self) -> ArrowArray {
         mem::replace(&mut self.0, ArrowArray::released())
     }
 }
@@ -33,7 +33,7 @@ impl Drop for OwnedArray {
 /// The children that the last array referred to, in the order in which they are imported.
 /// It holds that array until the next one is imported.
 #[derive(Default)]
-pub(super) struct Known {
+pub(in crate::python) struct Known {
     children: RefCell<Vec<Child>>,
     next: Cell<usize>,
 }
@@ -47,7 +47,7 @@ struct Child {
 
 impl Known {
     /// The next array begins.
-    pub(super) fn begin(&self) {
+    pub(in crate::python) fn begin(&self) {
         self.next.set(0);
     }
 
@@ -56,7 +56,7 @@ impl Known {
     /// # Safety
     ///
     /// `array` is the owner's or below it, meets S1 and has been checked.
-    pub(super) unsafe fn child(
+    pub(in crate::python) unsafe fn child(
         &self,
         array: &ArrowArray,
         owner: &Arc<OwnedArray>,

@@ -9,7 +9,7 @@ use crate::memory::Fresh;
 
 /// An array of which some rows are null. There the view may be anything, which arrow-rs refuses: then these views are
 /// empty, in a copy.
-pub(super) fn views(
+pub(in crate::python) fn views(
     data_type: &DataType,
     len: usize,
     nulls: &NullBuffer,

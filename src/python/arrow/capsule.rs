@@ -9,21 +9,19 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
-use super::{
-    arrow_c::{ArrowSchema, Structure},
-    ffi_validate::field_from,
-    request::described,
-};
+use super::super::request::described;
+use super::schema::field_from;
+use super::structs::{ArrowSchema, Structure};
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
-pub(super) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {
+pub(in crate::python) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {
     // SAFETY: S1, while it is read.
     read(capsule, |schema| unsafe { field_from(schema) })?.map_err(PyValueError::new_err)
 }
 
 /// Reads the structure in an `arrow_schema` capsule, which keeps it. S1 holds for `read`: the caller's reference keeps the
 /// capsule, and the section other threads from moving the structure out of it, where there is no GIL.
-pub(super) fn read<T>(
+pub(in crate::python) fn read<T>(
     capsule: &Bound<'_, PyCapsule>,
     read: impl FnOnce(*const ArrowSchema) -> T,
 ) -> PyResult<T> {
@@ -45,7 +43,7 @@ fn pointer<T: Structure>(capsule: &Bound<'_, PyCapsule>) -> PyResult<*mut T> {
 }
 
 /// The structure in a capsule, moved out of it.
-pub(super) fn moved<T: Structure>(capsule: &Bound<'_, PyCapsule>) -> PyResult<T> {
+pub(in crate::python) fn moved<T: Structure>(capsule: &Bound<'_, PyCapsule>) -> PyResult<T> {
     let structure = with_critical_section(capsule, || {
         let structure = pointer::<T>(capsule)?;
         // SAFETY: S1, and the capsule's structure is its holder's to move. A released one is left behind, as the

@@ -13,10 +13,12 @@ use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::{ArrayData, BufferSpec, DataTypeLayout, layout};
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
-use super::arrow_c::ArrowArray;
-use super::ffi_known::{Known, OwnedArray};
-use super::ffi_validate::{Checked, are_texts, check_array, fenced, runs_of};
-use super::ffi_views::views;
+use super::contents::{are_texts, runs_of};
+use super::ffi::{Checked, fenced};
+use super::known::{Known, OwnedArray};
+use super::structs::ArrowArray;
+use super::validate::check_array;
+use super::views::views;
 use crate::{import, memory, possible::child_types};
 
 type Made<T = ArrayRef> = Result<T, ArrowError>;
@@ -24,7 +26,7 @@ type Made<T = ArrayRef> = Result<T, ArrowError>;
 /// Takes over an array structure, and returns how many bytes of it are not aligned to their values, which
 /// are moved. Numeric arrays are checked in constant time, apart from a count of nulls if there are any;
 /// other arrays are checked in full, because offsets and keys index memory, except for children that are known.
-pub(super) fn array_from(
+pub(in crate::python) fn array_from(
     array: ArrowArray,
     data_type: &DataType,
     known: Option<&Known>,

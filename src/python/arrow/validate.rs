@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use arrow_data::{BufferSpec, layout};
 use arrow_schema::DataType;
 
-use super::super::arrow_c::{ArrowArray, Structure};
-use super::{Checked, children};
+use super::ffi::{Checked, children};
+use super::structs::{ArrowArray, Structure};
 use crate::possible::child_types;
 
 /// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit

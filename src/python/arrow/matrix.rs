@@ -8,18 +8,20 @@ use std::slice;
 
 use arrow_schema::DataType;
 
-use super::arrow_c::{ArrowArray, ArrowSchema};
-use super::ffi_known::OwnedArray;
-use super::ffi_validate::{MAX_FIELDS, check_array, check_node, child_of, children, number};
+use super::ffi::children;
+use super::known::OwnedArray;
+use super::schema::{MAX_FIELDS, check_node, number};
+use super::structs::{ArrowArray, ArrowSchema};
+use super::validate::{check_array, child_of};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Threads};
 use crate::{Error, ManagedTensor, memory, possible::MAX_DEPTH};
 
 /// The type and the number of a table's columns.
-pub(super) struct Columns {
-    pub(super) data_type: DataType,
+pub(in crate::python) struct Columns {
+    pub(in crate::python) data_type: DataType,
     dtype: DLDataType,
-    pub(super) count: usize,
+    pub(in crate::python) count: usize,
 }
 
 /// The columns of a table, if there are several, all numbers of one type, and neither they nor the table
@@ -28,7 +30,7 @@ pub(super) struct Columns {
 /// # Safety
 ///
 /// `schema` points to a structure that meets S1.
-pub(super) unsafe fn columns_of(schema: *const ArrowSchema) -> Option<Columns> {
+pub(in crate::python) unsafe fn columns_of(schema: *const ArrowSchema) -> Option<Columns> {
     let mut fields = MAX_FIELDS;
     // SAFETY: the caller's promise.
     let table = unsafe { check_node(schema, MAX_DEPTH, &mut fields) }.ok()?;
@@ -49,7 +51,7 @@ pub(super) unsafe fn columns_of(schema: *const ArrowSchema) -> Option<Columns> {
 }
 
 /// The matrix of a table with such columns; the array back if it has nulls, or is not well-formed.
-pub(super) fn made(
+pub(in crate::python) fn made(
     array: ArrowArray,
     columns: &Columns,
     threads: Threads,

@@ -11,12 +11,12 @@ use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::bound::{self, item_of};
-use super::ffi_validate::{Checked, fenced};
+use super::ffi::{Checked, fenced};
 use crate::chunks::{everything, reserve};
 use crate::extension::Extension;
 
 /// The pair of capsules that `__arrow_c_array__` returns.
-pub(super) fn array_capsules<'py>(
+pub(in crate::python) fn array_capsules<'py>(
     py: Python<'py>,
     array: &dyn Array,
     field: &Field,
@@ -27,7 +27,7 @@ pub(super) fn array_capsules<'py>(
 }
 
 /// The capsule that `__arrow_c_schema__` returns.
-pub(super) fn schema_capsule<'py>(
+pub(in crate::python) fn schema_capsule<'py>(
     py: Python<'py>,
     field: &Field,
 ) -> PyResult<Bound<'py, PyCapsule>> {
@@ -41,7 +41,7 @@ pub(super) fn schema_capsule<'py>(
 /// arrow's casts refuse little (1.7 becomes 1, a time of day wraps), so a value that comes back different is
 /// refused here, and so is a cast without an inverse. An extension type stays only if it was asked for: a
 /// consumer that asks for its storage, as pyarrow does, gets that.
-pub(super) fn as_requested(
+pub(in crate::python) fn as_requested(
     array: &ArrayRef,
     field: &FieldRef,
     requested: &Field,

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::super::arrow_c::{ArrowSchema, Structure};
-use super::{Checked, children, fenced};
+use super::ffi::{Checked, children, fenced};
+use super::structs::{ArrowSchema, Structure};
 use crate::possible::{self, MAX_DEPTH};
 
 /// The most fields of a schema, at all levels: far more than tables have. Children may point to the same

@@ -10,17 +10,15 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::{intern, prelude::*};
 
-use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
-use super::ffi_validate::{Checked, fenced};
-use super::pick::{Pick, field_of, wanted_of};
-use super::{
-    ffi_import::array_from, ffi_known::Known, gather::Gather, imported::Imported,
-    interrupt::Interrupt, read_once::Reading,
-};
+use super::super::{interrupt::Interrupt, read_once::Reading};
+use super::ffi::{Checked, fenced};
+use super::select::{Pick, field_of, wanted_of};
+use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
+use super::{gather::Gather, import::array_from, imported::Imported, known::Known};
 use crate::memory::release_foreign;
 
 /// All arrays of a stream, on a thread that is not attached to Python.
-pub(super) fn drained(
+pub(in crate::python) fn drained(
     stream: ArrowArrayStream,
     wanted: Option<&[String]>,
     reading: Reading,
@@ -58,18 +56,18 @@ pub(super) fn drained(
 }
 
 /// A stream, read array by array, and released when this is dropped.
-pub(super) struct Stream {
+pub(in crate::python) struct Stream {
     /// `Some` until this is dropped.
     stream: Option<ArrowArrayStream>,
-    pub(super) field: FieldRef,
+    pub(in crate::python) field: FieldRef,
     pick: Option<Pick>,
     known: Known,
     /// Which rows have been taken from the object that has the stream.
-    pub(super) reading: Reading,
+    pub(in crate::python) reading: Reading,
 }
 
 impl Stream {
-    pub(super) fn open(
+    pub(in crate::python) fn open(
         mut stream: ArrowArrayStream,
         wanted: Option<&[String]>,
         reading: Reading,
@@ -90,7 +88,7 @@ impl Stream {
     }
 
     /// The next array, and how many bytes of it had to be moved; `None` at the end.
-    pub(super) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
+    pub(in crate::python) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
         let Some(chunk) = self.pull()? else {
             // It holds the last array.
             self.known = Known::default();
@@ -148,7 +146,7 @@ fn failure(stream: &mut ArrowArrayStream, code: i32) -> String {
 /// The exception for what a stream says of its failure. pyarrow appends the traceback of an exception that Python code
 /// raised, and of the next one where streams are nested: the message is that of the first, and the rest a note. Ctrl-C may
 /// have met this code.
-pub(super) fn raised(words: String) -> PyErr {
+pub(in crate::python) fn raised(words: String) -> PyErr {
     const PYTHON: &str = ". Detail: Python exception: ";
     let Some((said, traceback)) = words.split_once(PYTHON) else {
         return PyValueError::new_err(words);

@@ -9,10 +9,9 @@ use std::{borrow::Cow, ffi::CStr, mem::ManuallyDrop, ptr};
 use arrow_schema::{FieldRef, extension::EXTENSION_TYPE_NAME_KEY};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
-use super::arrow_c::{ArrowArray, ArrowSchema};
-use super::ffi_validate::{
-    Checked, MAX_FIELDS, check_metadata, children, fenced, field_from, schema_at,
-};
+use super::ffi::{Checked, children, fenced};
+use super::schema::{MAX_FIELDS, check_metadata, field_from, schema_at};
+use super::structs::{ArrowArray, ArrowSchema};
 use crate::names;
 
 /// The field of a schema, for a table only with the columns of these names, if any are given; and which of the
@@ -21,7 +20,7 @@ use crate::names;
 /// # Safety
 ///
 /// `schema` points to a structure that meets S1.
-pub(super) unsafe fn field_of(
+pub(in crate::python) unsafe fn field_of(
     schema: *const ArrowSchema,
     wanted: Option<&[String]>,
 ) -> PyResult<(FieldRef, Option<Pick>)> {
@@ -107,7 +106,7 @@ fn count(children: usize) -> Checked<i64> {
 }
 
 /// A selection of the children of a struct, in their order.
-pub(super) struct Pick {
+pub(in crate::python) struct Pick {
     positions: Vec<usize>,
     /// How many children there are in all.
     among: usize,
@@ -115,7 +114,7 @@ pub(super) struct Pick {
 
 impl Pick {
     /// An array structure that has these children and no others. It meets S1 if `whole` does, which it owns.
-    pub(super) fn of(&self, whole: ArrowArray) -> Checked<ArrowArray> {
+    pub(in crate::python) fn of(&self, whole: ArrowArray) -> Checked<ArrowArray> {
         if usize::try_from(whole.n_children) != Ok(self.among) {
             return Err(format!(
                 "the Arrow array of a table is malformed: {} children where {} are expected",
@@ -151,7 +150,7 @@ unsafe extern "C" fn release(part: *mut ArrowArray) {
 }
 
 /// The selected children of an array.
-pub(super) fn wanted_of(pick: Option<&Pick>, array: ArrowArray) -> Checked<ArrowArray> {
+pub(in crate::python) fn wanted_of(pick: Option<&Pick>, array: ArrowArray) -> Checked<ArrowArray> {
     match pick {
         Some(pick) => pick.of(array),
         None => Ok(array),

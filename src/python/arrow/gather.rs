@@ -12,8 +12,9 @@ use arrow_buffer::{BooleanBufferBuilder, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 
-use super::arrow_c::ArrowArray;
-use super::ffi_validate::{Checked, check_array, fenced};
+use super::ffi::{Checked, fenced};
+use super::structs::ArrowArray;
+use super::validate::check_array;
 use crate::memory::{self, release_foreign};
 
 /// The first small chunks in a row, so many of them, each become an array; later ones are joined.
@@ -26,7 +27,7 @@ const SMALL: usize = 4 << 10;
 const BLOCK: usize = 1 << 20;
 
 /// Chunks that have been joined, and are not an array yet.
-pub(super) struct Gather<'a> {
+pub(in crate::python) struct Gather<'a> {
     data_type: &'a DataType,
     /// Bytes of a row; `None` for types whose chunks are never joined.
     width: Option<usize>,
@@ -34,19 +35,19 @@ pub(super) struct Gather<'a> {
     small: usize,
     column: Option<ColumnBuilder>,
     /// How many chunks were joined in all, and how many bytes they had.
-    pub(super) chunks: usize,
-    pub(super) nbytes: usize,
+    pub(in crate::python) chunks: usize,
+    pub(in crate::python) nbytes: usize,
 }
 
 impl<'a> Gather<'a> {
-    pub(super) fn new(data_type: &'a DataType) -> Self {
+    pub(in crate::python) fn new(data_type: &'a DataType) -> Self {
         let width = row_width(data_type);
         Self { data_type, width, small: 0, column: None, chunks: 0, nbytes: 0 }
     }
 
     /// Joins a chunk of at least one row, or returns it; also returns the array of the chunks joined so far, if it is
     /// complete.
-    pub(super) fn take(
+    pub(in crate::python) fn take(
         &mut self,
         chunk: ArrowArray,
     ) -> Checked<(Option<ArrowArray>, Option<ArrayRef>)> {
@@ -100,7 +101,7 @@ impl<'a> Gather<'a> {
     }
 
     /// The chunks joined since the last array, if there are any.
-    pub(super) fn array(&mut self) -> Checked<Option<ArrayRef>> {
+    pub(in crate::python) fn array(&mut self) -> Checked<Option<ArrayRef>> {
         let Some(column) = self.column.take() else { return Ok(None) };
         fenced(|| Ok(Some(make_array(column.finish()?))))
     }

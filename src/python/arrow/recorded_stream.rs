@@ -9,8 +9,8 @@ use std::ptr;
 
 use pyo3::{prelude::*, types::PyCapsule};
 
-use super::arrow_c::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
-use super::{capsule::Level, read_once::Reading, source};
+use super::super::{capsule::Level, read_once::Reading, source};
+use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
 use crate::fence::fenced;
 
 /// The code for an argument that is wrong, which pyarrow raises as a `ValueError`.
@@ -26,7 +26,7 @@ struct Recorded {
 /// The stream of an object with `__arrow_c_stream__`, in a capsule, which is refused if earlier readings took all rows.
 #[pyfunction]
 #[pyo3(signature = (source, /))]
-pub(super) fn _recorded_stream<'py>(
+pub(in crate::python) fn _recorded_stream<'py>(
     source: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyCapsule>>> {
     let _level = Level::enter(source.py())?;

@@ -15,30 +15,22 @@
 //!   so that a number that decides on an access is read once, and what was checked is used.
 #![expect(unsafe_code, reason = "looks into foreign structures")]
 
-mod array;
-mod schema;
-mod values;
-
 use arrow_schema::ArrowError;
 
 use crate::fence;
 
-pub(super) use array::{check_array, child_of};
-pub(super) use schema::{MAX_FIELDS, check_metadata, check_node, field_from, number, schema_at};
-pub(super) use values::{are_texts, runs_of};
-
 /// A result whose error describes what is wrong with a structure.
-pub(super) type Checked<T = ()> = Result<T, String>;
+pub(in crate::python) type Checked<T = ()> = Result<T, String>;
 
 /// Turns a panic of arrow-rs, which asserts some of what it imports, into an error.
-pub(super) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
+pub(in crate::python) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
     fence::fenced(work)
         .map_err(|_| "the Arrow structure is malformed".to_owned())?
         .map_err(|error| error.to_string())
 }
 
 /// The elements of a C array of pointers.
-pub(super) fn children<T>(
+pub(in crate::python) fn children<T>(
     count: i64,
     children: *mut *mut T,
 ) -> Checked<impl Iterator<Item = *const T>> {

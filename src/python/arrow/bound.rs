@@ -19,7 +19,7 @@ use crate::memory;
 const LONGEST_TEXT: usize = 256;
 
 /// Whether the memory that a cast reserves has a known bound.
-pub(super) fn is_known(from: &DataType, to: &DataType) -> bool {
+pub(in crate::python) fn is_known(from: &DataType, to: &DataType) -> bool {
     use DataType::{Dictionary, FixedSizeList, Map, Null, RunEndEncoded, Struct};
 
     let fields = |from: &FieldRef, to: &FieldRef| is_known(from.data_type(), to.data_type());
@@ -59,7 +59,7 @@ pub(super) fn is_known(from: &DataType, to: &DataType) -> bool {
 
 /// A bound of the bytes that a cast which [`is_known`] reserves, including the comparison of the result with
 /// the original, where shared rows count each time; `None` stands for a number that overflows.
-pub(super) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
+pub(in crate::python) fn of_cast(array: &dyn Array, to: &DataType) -> Option<usize> {
     let (from, rows) = (array.data_type(), array.len());
     if from == to {
         return size::of_each_row(array)?.between(0, rows);
@@ -195,7 +195,7 @@ fn of_views<O: OffsetSizeTrait>(list: &GenericListViewArray<O>, to: &DataType) -
 }
 
 /// The items of lists of any kind.
-pub(super) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
+pub(in crate::python) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
     match data_type {
         DataType::FixedSizeList(item, _) => Some(item),
         _ => list_of(data_type).map(|(item, _)| item),
@@ -203,7 +203,7 @@ pub(super) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
 }
 
 /// The items of variable-length lists, and whether they are list views.
-pub(super) fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
+pub(in crate::python) fn list_of(data_type: &DataType) -> Option<(&FieldRef, bool)> {
     match data_type {
         DataType::List(item) | DataType::LargeList(item) => Some((item, false)),
         DataType::ListView(item) | DataType::LargeListView(item) => Some((item, true)),

@@ -6,23 +6,23 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
 use pyo3::prelude::*;
 
-use super::run::unlocked;
+use super::super::run::unlocked;
 use crate::{CopyReason, Error, chunks, possible::child_types};
 
 /// Arrow data in its original chunks.
-pub(super) struct Imported {
+pub(in crate::python) struct Imported {
     /// At least one; for a stream, the non-empty ones if there are any.
-    pub(super) chunks: Vec<ArrayRef>,
-    pub(super) field: FieldRef,
+    pub(in crate::python) chunks: Vec<ArrayRef>,
+    pub(in crate::python) field: FieldRef,
     /// Bytes that were moved because they were not aligned to their values.
-    pub(super) moved: usize,
+    pub(in crate::python) moved: usize,
     /// How many chunks of a stream were joined to larger ones, and their bytes.
-    pub(super) gathered: (usize, usize),
+    pub(in crate::python) gathered: (usize, usize),
 }
 
 impl Imported {
     /// All chunks as one; a single one is not copied.
-    pub(super) fn into_array(self, py: Python<'_>) -> PyResult<(ArrayRef, FieldRef)> {
+    pub(in crate::python) fn into_array(self, py: Python<'_>) -> PyResult<(ArrayRef, FieldRef)> {
         if let [chunk] = self.chunks.as_slice() {
             return Ok((Arc::clone(chunk), self.field));
         }
@@ -32,7 +32,7 @@ impl Imported {
 
     /// One array in memory with no other owner, checked there. Chunks are joined first, which copies all but
     /// dictionaries and byte views.
-    pub(super) fn copied(self, py: Python<'_>) -> PyResult<Self> {
+    pub(in crate::python) fn copied(self, py: Python<'_>) -> PyResult<Self> {
         let (nbytes, gathered) = (self.nbytes(), (0, 0));
         let is_new = self.chunks.len() > 1 && !joins_share(self.field.data_type());
         let (array, field) = self.into_array(py)?;
@@ -44,7 +44,7 @@ impl Imported {
     }
 
     /// The data, if it is one array and nothing was copied for it.
-    pub(super) fn uncopied(self) -> PyResult<Self> {
+    pub(in crate::python) fn uncopied(self) -> PyResult<Self> {
         let reason = match self.chunks.len() {
             1 if self.moved == 0 => return Ok(self),
             1 => CopyReason::Realigned,
@@ -55,7 +55,7 @@ impl Imported {
     }
 
     /// Bytes of the buffers of all chunks.
-    pub(super) fn nbytes(&self) -> usize {
+    pub(in crate::python) fn nbytes(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.get_buffer_memory_size()).sum()
     }
 }

@@ -16,43 +16,44 @@ use arrow_schema::{ArrowError, ffi::Flags};
 
 /// A type; released when it is dropped, as the other structures are.
 #[repr(C)]
-pub(super) struct ArrowSchema {
-    pub(super) format: *const c_char,
-    pub(super) name: *const c_char,
-    pub(super) metadata: *const c_char,
-    pub(super) flags: i64,
-    pub(super) n_children: i64,
-    pub(super) children: *mut *mut ArrowSchema,
-    pub(super) dictionary: *mut ArrowSchema,
-    pub(super) release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
-    pub(super) private_data: *mut c_void,
+pub(in crate::python) struct ArrowSchema {
+    pub(in crate::python) format: *const c_char,
+    pub(in crate::python) name: *const c_char,
+    pub(in crate::python) metadata: *const c_char,
+    pub(in crate::python) flags: i64,
+    pub(in crate::python) n_children: i64,
+    pub(in crate::python) children: *mut *mut ArrowSchema,
+    pub(in crate::python) dictionary: *mut ArrowSchema,
+    pub(in crate::python) release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    pub(in crate::python) private_data: *mut c_void,
 }
 
 /// An array.
 #[repr(C)]
-pub(super) struct ArrowArray {
-    pub(super) length: i64,
-    pub(super) null_count: i64,
-    pub(super) offset: i64,
-    pub(super) n_buffers: i64,
-    pub(super) n_children: i64,
-    pub(super) buffers: *mut *const c_void,
-    pub(super) children: *mut *mut ArrowArray,
-    pub(super) dictionary: *mut ArrowArray,
-    pub(super) release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
-    pub(super) private_data: *mut c_void,
+pub(in crate::python) struct ArrowArray {
+    pub(in crate::python) length: i64,
+    pub(in crate::python) null_count: i64,
+    pub(in crate::python) offset: i64,
+    pub(in crate::python) n_buffers: i64,
+    pub(in crate::python) n_children: i64,
+    pub(in crate::python) buffers: *mut *const c_void,
+    pub(in crate::python) children: *mut *mut ArrowArray,
+    pub(in crate::python) dictionary: *mut ArrowArray,
+    pub(in crate::python) release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    pub(in crate::python) private_data: *mut c_void,
 }
 
 /// A stream of arrays.
 #[repr(C)]
-pub(super) struct ArrowArrayStream {
-    pub(super) get_schema:
+pub(in crate::python) struct ArrowArrayStream {
+    pub(in crate::python) get_schema:
         Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
-    pub(super) get_next:
+    pub(in crate::python) get_next:
         Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
-    pub(super) get_last_error: Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
-    pub(super) release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
-    pub(super) private_data: *mut c_void,
+    pub(in crate::python) get_last_error:
+        Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
+    pub(in crate::python) release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
+    pub(in crate::python) private_data: *mut c_void,
 }
 
 /// What all of them have.
@@ -61,7 +62,7 @@ pub(super) struct ArrowArrayStream {
 ///
 /// A capsule named [`Self::CAPSULE`] holds such a structure, by the interface. [`Self::released`] is one that may be
 /// left where a live one was.
-pub(super) unsafe trait Structure: Sized {
+pub(in crate::python) unsafe trait Structure: Sized {
     /// The name of a capsule with one.
     const CAPSULE: &'static CStr;
     /// What messages call it.
@@ -119,7 +120,7 @@ unsafe impl Send for ArrowArrayStream {}
 
 impl ArrowSchema {
     /// The same structure as arrow-rs's.
-    pub(super) fn theirs(&self) -> &FFI_ArrowSchema {
+    pub(in crate::python) fn theirs(&self) -> &FFI_ArrowSchema {
         // SAFETY: A1.
         unsafe { &*ptr::from_ref(self).cast::<FFI_ArrowSchema>() }
     }
@@ -127,26 +128,26 @@ impl ArrowSchema {
 
 impl ArrowArray {
     /// The rows, of an array that has been checked.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::python) fn len(&self) -> usize {
         usize::try_from(self.length).unwrap_or(0)
     }
 
     /// The rows before the first one, of an array that has been checked.
-    pub(super) fn offset(&self) -> usize {
+    pub(in crate::python) fn offset(&self) -> usize {
         usize::try_from(self.offset).unwrap_or(0)
     }
 
     /// # Safety
     ///
     /// The array meets S1, has been checked, and has such a child.
-    pub(super) unsafe fn child(&self, index: usize) -> &Self {
+    pub(in crate::python) unsafe fn child(&self, index: usize) -> &Self {
         // SAFETY: the caller's promise; children live as long as their parent.
         unsafe { &*self.children.add(index).read() }
     }
 }
 
 /// A schema structure with all that such a structure can say.
-pub(super) fn schema(
+pub(in crate::python) fn schema(
     format: &str,
     name: &str,
     flags: i64,
