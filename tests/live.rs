@@ -15,7 +15,6 @@ use support::{Abi, Producer};
 mod support;
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "one after the other")]
 fn the_counts_return_to_where_they_were() {
     let start = live();
     let open = |exported, imported| {
