@@ -18,9 +18,8 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyCapsule, PyDict, PyTuple};
 
-use crate::arrow_c::{ArrowArray, ArrowSchema};
 use crate::draw::{self, rarely};
-use crate::structures::{Pair, Releases};
+use crate::structures::{ArrowArray, ArrowSchema, Pair, Releases};
 use crate::support::{self as tests, Abi, Watch};
 
 const LEGACY: [&CStr; 2] = [c"dltensor", c"used_dltensor"];

@@ -2,10 +2,6 @@
 #![expect(unsafe_code, reason = "plays the other side of a C ABI")]
 
 #[cfg(feature = "python")]
-#[expect(dead_code, reason = "the library's, which reads what is written here")]
-#[path = "../../src/python/arrow/structs.rs"]
-mod arrow_c;
-#[cfg(feature = "python")]
 mod capsules;
 mod cells;
 mod descriptor;

@@ -7,8 +7,52 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arbitrary::{Result, Unstructured};
 
-use crate::arrow_c::{ArrowArray, ArrowSchema};
 use crate::draw::{self, rarely};
+
+/// `ArrowSchema` of the C data interface.
+#[repr(C)]
+pub(crate) struct ArrowSchema {
+    format: *const c_char,
+    name: *const c_char,
+    metadata: *const c_char,
+    flags: i64,
+    n_children: i64,
+    children: *mut *mut ArrowSchema,
+    dictionary: *mut ArrowSchema,
+    release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    private_data: *mut c_void,
+}
+
+/// `ArrowArray` of the C data interface.
+#[repr(C)]
+pub(crate) struct ArrowArray {
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *mut *const c_void,
+    children: *mut *mut ArrowArray,
+    dictionary: *mut ArrowArray,
+    release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    private_data: *mut c_void,
+}
+
+/// The holder of a structure that is handed to nobody releases it.
+macro_rules! released_when_dropped {
+    ($name:ident) => {
+        impl Drop for $name {
+            fn drop(&mut self) {
+                if let Some(release) = self.release {
+                    // SAFETY: the callback is this file's, and is called once.
+                    unsafe { release(self) };
+                }
+            }
+        }
+    };
+}
+released_when_dropped!(ArrowSchema);
+released_when_dropped!(ArrowArray);
 
 /// How often the structures of one pair have been released.
 #[derive(Debug, Default)]

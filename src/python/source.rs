@@ -1,7 +1,6 @@
 //! Arrow arrays from Python, through the Arrow PyCapsule interface.
 //!
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
-#![expect(unsafe_code, reason = "reads schemas where they are")]
 
 use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -165,8 +164,7 @@ pub(super) fn taken(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrowArrayStre
 pub(super) fn field(schema: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<FieldRef> {
     let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
     let capsule = capsule.cast_into::<PyCapsule>()?;
-    // SAFETY: S1, while it is read.
-    let (field, _) = read(&capsule, |schema| unsafe { field_of(schema, wanted) })??;
+    let (field, _) = read(&capsule, |schema| field_of(schema, wanted))??;
     Ok(field)
 }
 
@@ -236,8 +234,7 @@ impl<'py> Pair<'py> {
 
     /// The matrix of a table of plain numbers of one type; else the array.
     pub(super) fn matrix(&self, threads: Threads) -> PyResult<Result<ManagedTensor, Imported>> {
-        // SAFETY: S1, while it is read.
-        let columns = read(&self.schema, |schema| unsafe { matrix::columns_of(schema) })?;
+        let columns = read(&self.schema, matrix::columns_of)?;
         let Some(columns) = columns else {
             return self.import(None).map(Err);
         };
@@ -260,8 +257,7 @@ impl<'py> Pair<'py> {
         wanted: Option<&[String]>,
         array: impl FnOnce() -> PyResult<ArrowArray>,
     ) -> PyResult<Imported> {
-        // SAFETY: S1, while it is read.
-        let (field, pick) = read(&self.schema, |schema| unsafe { field_of(schema, wanted) })??;
+        let (field, pick) = read(&self.schema, |schema| field_of(schema, wanted))??;
         let array = wanted_of(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
         let work = most_work(&array, field.data_type());
         let import = || array_from(array, field.data_type(), None);
@@ -273,7 +269,7 @@ impl<'py> Pair<'py> {
 
 /// An upper bound of the bytes that an import reads or moves, computed before the array has been checked.
 fn most_work(array: &ArrowArray, data_type: &DataType) -> usize {
-    let rows = usize::try_from(array.length.max(array.offset)).unwrap_or(usize::MAX);
+    let rows = usize::try_from(array.length().max(array.offset())).unwrap_or(usize::MAX);
     let width = data_type.primitive_width().unwrap_or(usize::MAX);
     rows.max(1).saturating_mul(width.saturating_mul(2))
 }

@@ -15,17 +15,20 @@ use super::structs::{ArrowSchema, Structure};
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
 pub(in crate::python) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {
-    // SAFETY: S1, while it is read.
-    read(capsule, |schema| unsafe { field_from(schema) })?.map_err(PyValueError::new_err)
+    read(capsule, field_from)?.map_err(PyValueError::new_err)
 }
 
-/// Reads the structure in an `arrow_schema` capsule, which keeps it. S1 holds for `read`: the caller's reference keeps the
-/// capsule, and the section other threads from moving the structure out of it, where there is no GIL.
+/// Reads the structure in an `arrow_schema` capsule, which keeps it.
 pub(in crate::python) fn read<T>(
     capsule: &Bound<'_, PyCapsule>,
-    read: impl FnOnce(*const ArrowSchema) -> T,
+    read: impl FnOnce(&ArrowSchema) -> T,
 ) -> PyResult<T> {
-    with_critical_section(capsule, || Ok(read(pointer(capsule)?)))
+    with_critical_section(capsule, || {
+        let schema = pointer::<ArrowSchema>(capsule)?;
+        // SAFETY: S1: the caller's reference keeps the capsule, and the section other threads from moving the structure
+        // out of it, where there is no GIL.
+        Ok(read(unsafe { &*schema }))
+    })
 }
 
 /// A capsule with one of the interface's names holds a pointer to a structure of that name that meets

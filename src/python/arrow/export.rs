@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::bound::{self, item_of};
-use super::ffi::{Checked, fenced};
+use super::structs::{Checked, fenced};
 use crate::chunks::{everything, reserve};
 use crate::extension::Extension;
 

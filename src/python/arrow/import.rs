@@ -4,22 +4,22 @@
 //! that it has, where they are parallel to it, and else they may be [`Known`]. arrow-rs's own import checks children
 //! as often as there are slices of their parent, makes an `ArrayData` for each number and struct, which takes most
 //! of the time for a batch of a thousand columns, and takes some valid arrays for others.
-#![expect(unsafe_code, reason = "takes foreign structures over")]
+#![expect(unsafe_code, reason = "shares the buffers of foreign structures")]
 
-use std::{ptr::NonNull, sync::Arc};
+use std::{ops::Range, ptr::NonNull, str, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait, StructArray, make_array, new_empty_array};
-use arrow_buffer::{BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
-use arrow_data::{ArrayData, BufferSpec, DataTypeLayout, layout};
+use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
+use arrow_array::{Array, ArrayRef, OffsetSizeTrait, StructArray, cast::AsArray};
+use arrow_array::{make_array, new_empty_array};
+use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
-use super::contents::{are_texts, runs_of};
-use super::ffi::{Checked, fenced};
 use super::known::{Known, OwnedArray};
-use super::structs::ArrowArray;
-use super::validate::check_array;
-use super::views::views;
-use crate::{import, memory, possible::child_types};
+use super::structs::{ArrowArray, Checked, fenced};
+use super::validate::CheckedArray;
+use crate::memory::{self, Fresh};
+use crate::{import, possible::child_types};
 
 type Made<T = ArrayRef> = Result<T, ArrowError>;
 
@@ -31,19 +31,18 @@ pub(in crate::python) fn array_from(
     data_type: &DataType,
     known: Option<&Known>,
 ) -> Checked<(ArrayRef, usize)> {
-    let moved = check_array(&array, data_type)?;
     let owner = Arc::new(OwnedArray(array));
+    let (array, moved) = CheckedArray::new(&owner.0, data_type)?;
     known.inspect(|known| known.begin());
-    let part = Part { array: &owner.0, owner: &owner, known };
-    // SAFETY: checked, and its own owner.
-    let array = fenced(|| unsafe { part.rows(data_type, 0, part.array.len()) })?;
+    let part = Part { array, owner: &owner, known };
+    let array = fenced(|| part.rows(0, part.array.len()))?;
     Ok((array, moved))
 }
 
-/// A structure, or one below it.
+/// A structure that is the owner's, or below it.
 #[derive(Clone, Copy)]
 struct Part<'a> {
-    array: &'a ArrowArray,
+    array: CheckedArray<'a>,
     owner: &'a Arc<OwnedArray>,
     /// `None` outside of streams, and below a child that is known or becomes it.
     known: Option<&'a Known>,
@@ -51,49 +50,39 @@ struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// A range of rows as an array.
-    ///
-    /// # Safety
-    ///
-    /// The structure is the owner's or below it, meets S1 and has passed [`check_array`] for this type; it has these
-    /// rows.
-    unsafe fn rows(self, data_type: &DataType, from: usize, len: usize) -> Made {
+    fn rows(self, from: usize, len: usize) -> Made {
         use DataType::{Binary, Dictionary, LargeBinary, LargeUtf8, Struct, Utf8};
+        let data_type = self.array.data_type();
         if len == 0 && !data_type.is_nested() && !matches!(data_type, Dictionary(..)) {
             return Ok(new_empty_array(data_type));
         }
-        // SAFETY: the caller's promise, each time.
-        unsafe {
-            if let Some(numbers) = self.numbers(data_type, from, len) {
-                return Ok(numbers);
-            }
-            match data_type {
-                Struct(fields) => self.structs(fields, from, len),
-                Utf8 | Binary => self.bytes::<i32>(data_type, from, len),
-                LargeUtf8 | LargeBinary => self.bytes::<i64>(data_type, from, len),
-                _ => self.others(data_type, from, len),
-            }
+        if let Some(numbers) = self.numbers(from, len) {
+            return Ok(numbers);
+        }
+        match data_type {
+            Struct(fields) => self.structs(fields, from, len),
+            Utf8 | Binary => self.texts::<i32>(from, len),
+            LargeUtf8 | LargeBinary => self.texts::<i64>(from, len),
+            _ => self.others(from, len),
         }
     }
 
     /// A structure below this one.
-    fn below(self, array: &'a ArrowArray) -> Self {
+    fn below(self, array: CheckedArray<'a>) -> Self {
         Self { array, ..self }
     }
 
+    fn child(self, index: usize) -> Self {
+        self.below(self.array.child(index))
+    }
+
     /// [`rows`](Self::rows) of structs.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows).
-    unsafe fn structs(self, fields: &Fields, from: usize, len: usize) -> Made {
-        // SAFETY: the caller's promise; structs have a validity.
-        let nulls = unsafe { self.nulls(from, len) };
+    fn structs(self, fields: &Fields, from: usize, len: usize) -> Made {
+        let nulls = self.nulls(from, len);
         let start = self.array.offset() + from;
         let mut columns = Vec::with_capacity(fields.len());
         for (index, field) in fields.iter().enumerate() {
-            // SAFETY: the caller's promise holds for children, which are as long as their parent's end.
-            let column =
-                unsafe { self.below(self.array.child(index)).rows(field.data_type(), start, len) }?;
+            let column = self.child(index).rows(start, len)?;
             if !field.is_nullable() && column.is_nullable() {
                 // Nulls of a dictionary's values, or of runs, are looked for row by row.
                 memory::probe_alloc(len.div_ceil(8))?;
@@ -104,20 +93,14 @@ impl<'a> Part<'a> {
     }
 
     /// [`rows`](Self::rows) of any other type. Its children are checked before it is.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows).
-    unsafe fn others(self, data_type: &DataType, from: usize, len: usize) -> Made {
+    fn others(self, from: usize, len: usize) -> Made {
+        let data_type = self.array.data_type();
         let start = self.array.offset() + from;
-        let layout = layout(data_type);
-        // SAFETY: the caller's promise.
-        let (nulls, buffers, children) = unsafe {
-            let nulls = if layout.can_contain_null_mask { self.nulls(from, len) } else { None };
-            let buffers = self.buffers(data_type, &layout, start, len)?;
-            (nulls, buffers, self.children(data_type, start, len)?)
-        };
-        if let (Some(nulls), true) = (&nulls, layout.variadic) {
+        let nulls = self.nulls(from, len);
+        let buffers = self.buffers(start, len)?;
+        let children = self.children(start, len)?;
+        let is_view = matches!(data_type, DataType::Utf8View | DataType::BinaryView);
+        if let (Some(nulls), true) = (&nulls, is_view) {
             return views(data_type, len, nulls, buffers);
         }
         // Bits begin within a byte, and the ends of runs count from the start of the whole array.
@@ -135,134 +118,77 @@ impl<'a> Part<'a> {
     }
 
     /// The buffers of rows, cut to them, except for bits; `start` is counted from the start of the buffers.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows), of a type of this layout without bytes.
-    unsafe fn buffers(
-        self,
-        data_type: &DataType,
-        layout: &DataTypeLayout,
-        start: usize,
-        len: usize,
-    ) -> Made<Vec<Buffer>> {
+    fn buffers(self, start: usize, len: usize) -> Made<Vec<Buffer>> {
         use DataType::{LargeList, List, Map};
-        let items = len + usize::from(matches!(data_type, List(_) | LargeList(_) | Map(..)));
-        let before = usize::from(layout.can_contain_null_mask);
-        let fixed = layout.buffers.iter().enumerate().map(|(index, buffer)| {
-            if len == 0 {
-                // Not even the one offset that lists without rows should have.
-                return or_empty(None, 0);
-            }
-            let (from, len) = match *buffer {
-                BufferSpec::FixedWidth { byte_width, .. } => {
-                    (start * byte_width, items * byte_width)
-                }
-                _ => (0, (start + len).div_ceil(8)),
+        let is_list = matches!(self.array.data_type(), List(_) | LargeList(_) | Map(..));
+        let mut buffers = Vec::new();
+        for (width, bytes) in self.array.fixed() {
+            let cut = match width {
+                // Of lists without rows not even the one offset that they should have.
+                _ if len == 0 => 0..0,
+                Some(width) => start * width..(start + len + usize::from(is_list)) * width,
+                None => 0..(start + len).div_ceil(8),
             };
-            // SAFETY: the caller's promise; there are as many items, or bits, and one offset more than lists.
-            let whole = unsafe { self.buffer(before + index, from + len) };
-            Ok(or_empty(whole, from + len)?.slice_with_length(from, len))
-        });
-        let mut buffers = fixed.collect::<Result<Vec<_>, ArrowError>>()?;
-        let variadic = before + buffers.len()..usize::try_from(self.array.n_buffers).unwrap_or(0);
-        if layout.variadic && variadic.len() > 1 {
-            for index in variadic.start..variadic.end - 1 {
-                // SAFETY: the caller's promise: the last buffer has the sizes of the variadic ones.
-                let buffer = unsafe {
-                    let sizes = self.array.buffers.add(variadic.end - 1).read().cast::<i64>();
-                    let size = byte_count(sizes.add(index - variadic.start).read())?;
-                    or_empty(self.buffer(index, size), size)?
-                };
-                buffers.push(buffer);
-            }
+            buffers.push(self.cut(bytes, cut)?);
+        }
+        for bytes in self.array.variadic().map_err(ArrowError::CDataInterface)? {
+            buffers.push(self.cut(bytes, 0..bytes.unwrap_or_default().len())?);
         }
         Ok(buffers)
     }
 
-    /// The children of rows: parallel ones are cut to them, and of runs those that the rows are in.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows); `start` is counted from the start of the buffers.
-    unsafe fn children(
-        self,
-        data_type: &DataType,
-        start: usize,
-        len: usize,
-    ) -> Made<Vec<ArrayData>> {
+    /// The children of rows: parallel ones are cut to them, and of runs those that the rows are in. `start` is counted
+    /// from the start of the buffers.
+    fn children(self, start: usize, len: usize) -> Made<Vec<ArrayData>> {
+        let data_type = self.array.data_type();
+        if let Some(values) = self.array.dictionary() {
+            return Ok(vec![self.below(values).whole()?]);
+        }
+        if let DataType::RunEndEncoded(..) = data_type {
+            let (ends, values) = (self.child(0), self.child(1));
+            let count = ends.array.len().min(values.array.len());
+            let ends = ends.rows(0, count)?;
+            let runs = runs_of(&ends, start, len);
+            let values = values.rows(runs.start, runs.len())?;
+            return Ok(vec![ends.slice(runs.start, runs.len()).to_data(), values.to_data()]);
+        }
         let per_row = match data_type {
             DataType::FixedSizeList(_, size) => Some(usize::try_from(*size).unwrap_or(0)),
             DataType::Union(_, UnionMode::Sparse) => Some(1),
             _ => None,
         };
-        // SAFETY: the caller's promise holds for children and dictionaries; parallel ones are long enough.
-        unsafe {
-            let child = |index| self.below(self.array.child(index));
-            if let DataType::Dictionary(_, values) = data_type {
-                return Ok(vec![self.below(&*self.array.dictionary).whole(values)?]);
-            }
-            if let DataType::RunEndEncoded(ends_field, values_field) = data_type {
-                let (ends, values) = (child(0), child(1));
-                let count = ends.array.len().min(values.array.len());
-                let ends = ends.rows(ends_field.data_type(), 0, count)?;
-                let runs = runs_of(&ends, start, len);
-                let values = values.rows(values_field.data_type(), runs.start, runs.len())?;
-                return Ok(vec![ends.slice(runs.start, runs.len()).to_data(), values.to_data()]);
-            }
-            let types = child_types(data_type).into_iter().enumerate();
-            let children = types.map(|(index, (child_type, _))| match per_row {
-                Some(count) => {
-                    let rows = child(index).rows(child_type, start * count, len * count);
-                    Ok(rows?.to_data())
-                }
-                None => child(index).whole(child_type),
-            });
-            children.collect()
-        }
+        let children = 0..child_types(data_type).len();
+        let child = |index| match per_row {
+            Some(count) => Ok(self.child(index).rows(start * count, len * count)?.to_data()),
+            None => self.child(index).whole(),
+        };
+        children.map(child).collect()
     }
 
     /// All rows, which offsets or codes refer to.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows).
-    unsafe fn whole(self, data_type: &DataType) -> Made<ArrayData> {
-        let part = Part { known: None, ..self };
-        // SAFETY: the caller's promise.
-        let import = || unsafe { part.rows(data_type, 0, self.array.len()) };
+    fn whole(self) -> Made<ArrayData> {
+        let import = || Part { known: None, ..self }.rows(0, self.array.len());
         let array = match self.known {
-            // SAFETY: the caller's promise.
-            Some(known) if !data_type.is_primitive() => unsafe {
-                known.child(self.array, self.owner, data_type, import)
-            },
+            Some(known) if !self.array.data_type().is_primitive() => {
+                known.child(self.array, self.owner, import)
+            }
             _ => import(),
         };
         Ok(array?.to_data())
     }
 
-    /// [`rows`](Self::rows) of texts or binaries, at least one.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows), of a type with offsets of this width.
-    unsafe fn bytes<O: OffsetSizeTrait>(
-        self,
-        data_type: &DataType,
-        from: usize,
-        len: usize,
-    ) -> Made {
-        let (start, end) = (self.array.offset() + from, self.array.offset() + self.array.len());
-        // SAFETY: the caller's promise; it has been checked that the offsets are there and aligned. The last one, which is
-        // read once, says how many bytes there are.
-        let (nulls, offsets, values) = unsafe {
-            let offsets = or_empty(self.buffer(1, (end + 1) * size_of::<O>()), 1)?;
-            let last = byte_count(offsets.typed_data::<O>()[end].to_i64().unwrap_or(-1))?;
-            (self.nulls(from, len), offsets, or_empty(self.buffer(2, last), last)?)
-        };
-        let data = ArrayData::builder(data_type.clone()).offset(start).len(len).nulls(nulls);
-        // SAFETY: so many offsets, which are aligned, and as many bits; checked below.
-        let data = unsafe { data.add_buffer(offsets).add_buffer(values).build_unchecked() };
+    /// [`rows`](Self::rows) of texts or binaries with offsets of this width, at least one.
+    fn texts<O: OffsetSizeTrait>(self, from: usize, len: usize) -> Made {
+        let data_type = self.array.data_type();
+        let [offsets, values] = self.array.texts().map_err(ArrowError::CDataInterface)?;
+        let offsets = self.cut(offsets, 0..offsets.unwrap_or_default().len())?;
+        let values = self.cut(values, 0..values.unwrap_or_default().len())?;
+        let start = self.array.offset() + from;
+        let data = ArrayData::builder(data_type.clone()).offset(start).len(len);
+        let data = data.nulls(self.nulls(from, len)).add_buffer(offsets).add_buffer(values);
+        // SAFETY: the offsets are aligned and as many as rows, and so are the bits (S2); what the offsets say is checked
+        // next.
+        let data = unsafe { data.build_unchecked() };
         let is_text = matches!(data_type, DataType::Utf8 | DataType::LargeUtf8);
         if !(is_text && are_texts::<O>(&data)) {
             data.validate_data()?;
@@ -271,20 +197,17 @@ impl<'a> Part<'a> {
     }
 
     /// [`rows`](Self::rows) of a primitive type; `None` for any other, and if the values cannot be shared.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows).
-    unsafe fn numbers(self, data_type: &DataType, from: usize, len: usize) -> Option<ArrayRef> {
+    fn numbers(self, from: usize, len: usize) -> Option<ArrayRef> {
+        let data_type = self.array.data_type();
         let width = data_type.primitive_width()?;
-        let end = self.array.offset() + self.array.len();
-        // SAFETY: the caller's promise; numbers have a validity and then values, and it has been checked that
-        // so many bytes are no overflow.
-        let (values, nulls) = unsafe { (self.buffer(1, end * width)?, self.nulls(from, len)) };
+        let values = self.array.values().filter(|values| !values.is_empty())?;
         // The strictest alignment of any value; values that need less take the other path.
         if values.as_ptr().align_offset(width.min(16)) != 0 {
             return None;
         }
+        // SAFETY: the array's.
+        let values = unsafe { self.share(values) };
+        let nulls = self.nulls(from, len);
         let start = self.array.offset() + from;
         if let Some(numbers) = import::numeric(data_type, start, len, &values, nulls.as_ref()) {
             return Some(numbers);
@@ -296,46 +219,83 @@ impl<'a> Part<'a> {
     }
 
     /// The validity of these rows, if any is null.
-    ///
-    /// # Safety
-    ///
-    /// That of [`rows`](Self::rows), of a type whose first buffer is the validity.
-    unsafe fn nulls(self, from: usize, len: usize) -> Option<NullBuffer> {
-        if self.array.null_count == 0 {
-            return None;
-        }
-        let end = self.array.offset() + self.array.len();
-        // SAFETY: the caller's promise.
-        let bits = unsafe { self.buffer(0, end.div_ceil(8)) }?;
+    fn nulls(self, from: usize, len: usize) -> Option<NullBuffer> {
+        let bits = self.array.validity().filter(|bits| !bits.is_empty())?;
+        // SAFETY: the array's.
+        let bits = unsafe { self.share(bits) };
         let nulls = NullBuffer::new(BooleanBuffer::new(bits, self.array.offset() + from, len));
         (nulls.null_count() > 0).then_some(nulls)
     }
 
-    /// So many bytes of a buffer; `None` if it is NULL.
+    /// These bytes of a buffer of the array; an empty one where none are needed, because the pointer may be anything
+    /// then.
+    fn cut(self, bytes: Option<&'a [u8]>, range: Range<usize>) -> Made<Buffer> {
+        if range.is_empty() {
+            return Ok(MutableBuffer::new(0).into());
+        }
+        let missing = || ArrowError::CDataInterface("a buffer of values is null".to_owned());
+        // SAFETY: the array's: this is called with nothing else.
+        Ok(unsafe { self.share(&bytes.ok_or_else(missing)?[range]) })
+    }
+
+    /// Bytes of the array as a buffer, which keeps the owner.
     ///
     /// # Safety
     ///
-    /// S1; there is such a buffer, and it has so many bytes.
-    unsafe fn buffer(self, index: usize, len: usize) -> Option<Buffer> {
-        // SAFETY: the caller's promise; the owner releases them when the last buffer has gone.
-        unsafe {
-            let start = self.array.buffers.add(index).read().cast_mut().cast();
-            let owner = Arc::clone(self.owner);
-            Some(Buffer::from_custom_allocation(NonNull::new(start)?, len, owner))
-        }
+    /// They are the array's.
+    unsafe fn share(self, bytes: &'a [u8]) -> Buffer {
+        let (start, owner) = (NonNull::from(bytes).cast(), Arc::clone(self.owner));
+        // SAFETY: the caller's promise: by S1 they are there for as long as the owner.
+        unsafe { Buffer::from_custom_allocation(start, bytes.len(), owner) }
     }
 }
 
-/// How many bytes a buffer has, by an array's own word: an offset, or a size.
-fn byte_count(said: i64) -> Made<usize> {
-    let within = usize::try_from(said).ok().filter(|&count| isize::try_from(count).is_ok());
-    within.ok_or_else(|| ArrowError::CDataInterface(format!("a buffer of {said} bytes")))
+/// Texts or binaries as views, of which some rows are null. There the view may be anything, which arrow-rs refuses: then
+/// these views are empty, in a copy.
+fn views(data_type: &DataType, len: usize, nulls: &NullBuffer, mut buffers: Vec<Buffer>) -> Made {
+    let made = |buffers| {
+        let data = ArrayData::builder(data_type.clone()).len(len).nulls(Some(nulls.clone()));
+        data.buffers(buffers).align_buffers(true).build().map(make_array)
+    };
+    made(buffers.clone()).or_else(|_| {
+        let visible = Fresh::write::<i128>(len, |views| {
+            for row in nulls.valid_indices() {
+                let mut bytes = [0; 16];
+                bytes.copy_from_slice(&buffers[0][16 * row..][..16]);
+                views[row] = i128::from_ne_bytes(bytes);
+            }
+            Ok(())
+        })?;
+        buffers[0] = visible.into_buffer();
+        made(buffers)
+    })
 }
 
-/// The buffer of so many bytes; an empty one, if it needs none, because the pointer may be anything then.
-fn or_empty(buffer: Option<Buffer>, len: usize) -> Made<Buffer> {
-    if len == 0 {
-        return Ok(MutableBuffer::new(0).into());
+/// Whether all rows are texts. Reads the bytes of these rows only: arrow-rs reads those before them too, again for each
+/// slice of an array. The array has at least one row, and aligned offsets.
+fn are_texts<O: OffsetSizeTrait>(data: &ArrayData) -> bool {
+    let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
+    let (first, last) = (offsets[0].as_usize(), offsets[data.len()].as_usize());
+    let bytes = data.buffers()[1].get(first..last);
+    bytes.and_then(|bytes| str::from_utf8(bytes).ok()).is_some_and(|text| {
+        let is_boundary = |at: &O| text.is_char_boundary(at.as_usize().wrapping_sub(first));
+        offsets.is_sorted() && offsets.iter().all(is_boundary)
+    })
+}
+
+/// The runs that rows are in, by the ends of all runs; any runs, if the ends do not rise.
+fn runs_of(ends: &dyn Array, start: usize, len: usize) -> Range<usize> {
+    let first = if start == 0 { 0 } else { ended(ends, start) };
+    let last = if len == 0 { first } else { ended(ends, start + len - 1) + 1 };
+    first..last.clamp(first, ends.len())
+}
+
+/// How many runs end at this row or before it.
+fn ended(ends: &dyn Array, row: usize) -> usize {
+    fn of<T: RunEndIndexType>(ends: &dyn Array, row: usize) -> Option<usize> {
+        let ends = ends.as_primitive_opt::<T>()?;
+        Some(ends.values().partition_point(|end| end.as_usize() <= row))
     }
-    buffer.ok_or_else(|| ArrowError::CDataInterface("a buffer of values is null".to_owned()))
+    let narrow = of::<Int16Type>(ends, row).or_else(|| of::<Int32Type>(ends, row));
+    narrow.or_else(|| of::<Int64Type>(ends, row)).unwrap_or(0)
 }

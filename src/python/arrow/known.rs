@@ -2,15 +2,15 @@
 //!
 //! Slices of one array refer to the same child by offsets or codes: lists to their items, dictionaries to their
 //! values. Each of 800 chunks of a stream would check all of it.
-#![expect(unsafe_code, reason = "reads foreign structures")]
 
 use std::cell::{Cell, RefCell};
 use std::{mem, sync::Arc};
 
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::{ArrowError, DataType};
+use arrow_schema::ArrowError;
 
 use super::structs::{ArrowArray, Structure};
+use super::validate::CheckedArray;
 use crate::memory::release_foreign;
 
 /// A structure that is released when its last user is dropped.
@@ -52,23 +52,17 @@ impl Known {
     }
 
     /// The child of the last array, if this one has the same memory; else what `import` makes of it.
-    ///
-    /// # Safety
-    ///
-    /// `array` is the owner's or below it, meets S1 and has been checked.
-    pub(in crate::python) unsafe fn child(
+    pub(super) fn child(
         &self,
-        array: &ArrowArray,
+        array: CheckedArray<'_>,
         owner: &Arc<OwnedArray>,
-        data_type: &DataType,
         import: impl FnOnce() -> Result<ArrayRef, ArrowError>,
     ) -> Result<ArrayRef, ArrowError> {
         let index = self.next.replace(self.next.get() + 1);
         let mut place = Vec::new();
-        // SAFETY: the caller's promise.
-        unsafe { place_of(array, &mut place) };
+        place_of(array.array(), &mut place);
         let is_same =
-            |child: &&Child| child.place == place && child.values.data_type() == data_type;
+            |child: &&Child| child.place == place && child.values.data_type() == array.data_type();
         if let Some(child) = self.children.borrow().get(index).filter(is_same) {
             return Ok(Arc::clone(&child.values));
         }
@@ -84,24 +78,13 @@ impl Known {
 }
 
 /// The lengths and addresses of an array and of all below it.
-///
-/// # Safety
-///
-/// `array` meets S1 and has been checked.
-unsafe fn place_of(array: &ArrowArray, place: &mut Vec<usize>) {
-    let count = |count| usize::try_from(count).unwrap_or(0);
-    let has_no_nulls = usize::from(array.null_count == 0);
-    place.extend([array.len(), array.offset(), has_no_nulls, count(array.n_buffers)]);
-    // SAFETY: the caller's promise: there are so many buffers and children, and a dictionary or NULL.
-    unsafe {
-        place.extend(
-            (0..count(array.n_buffers)).map(|index| array.buffers.add(index).read().addr()),
-        );
-        for index in 0..count(array.n_children) {
-            place_of(array.child(index), place);
-        }
-        if let Some(dictionary) = array.dictionary.as_ref() {
-            place_of(dictionary, place);
-        }
+fn place_of(array: &ArrowArray, place: &mut Vec<usize>) {
+    let number = |number| usize::try_from(number).unwrap_or(0);
+    let (buffers, nulls) = (number(array.n_buffers()), usize::from(array.null_count() == 0));
+    place.extend([number(array.length()), number(array.offset()), nulls, buffers]);
+    place.extend((0..buffers).filter_map(|index| array.buffer(index)).map(<*const u8>::addr));
+    let below = array.children().into_iter().flatten().chain(array.dictionary());
+    for array in below.flatten() {
+        place_of(array, place);
     }
 }

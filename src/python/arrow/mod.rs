@@ -1,10 +1,16 @@
 //! Arrow's C interfaces: structures and streams from Python, checked and as arrays of arrow-rs, and back.
+//!
+//! - `structs` has the structures, and alone follows their pointers; `capsule` finds them in capsules.
+//! - `schema` checks types and makes fields of them; `validate` checks arrays, which are then `CheckedArray`s.
+//! - `import` makes arrays of arrow-rs of those, with children that were checked before (`known`); `matrix` makes a
+//!   matrix of a table of plain numbers, without arrays.
+//! - `stream` reads streams array by array: less the columns that nobody asked for (`select`), small chunks joined
+//!   (`gather`); `recorded_stream` hands a stream on that remembers which rows were taken. `imported` is the result.
+//! - `export` hands arrays out, cast as a consumer requests; `bound` says how much memory the casts take.
 
 pub(in crate::python) mod bound;
 pub(in crate::python) mod capsule;
-mod contents;
 pub(in crate::python) mod export;
-pub(in crate::python) mod ffi;
 mod gather;
 pub(in crate::python) mod import;
 pub(in crate::python) mod imported;
@@ -16,4 +22,3 @@ pub(in crate::python) mod select;
 pub(in crate::python) mod stream;
 pub(in crate::python) mod structs;
 mod validate;
-mod views;

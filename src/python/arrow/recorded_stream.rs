@@ -4,17 +4,14 @@
 //! interpreter, also while it ends, where a process hung or aborted.
 #![expect(unsafe_code, reason = "is a stream of C callbacks")]
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 
 use pyo3::{prelude::*, types::PyCapsule};
 
 use super::super::{capsule::Level, read_once::Reading, source};
-use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
+use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, EINVAL, Structure};
 use crate::fence::fenced;
-
-/// The code for an argument that is wrong, which pyarrow raises as a `ValueError`.
-const EINVAL: c_int = 22;
 
 /// What `private_data` of the stream points to, from [`recorded`] until `release` of it.
 struct Recorded {
@@ -37,14 +34,9 @@ pub(in crate::python) fn _recorded_stream<'py>(
 }
 
 fn recorded(stream: ArrowArrayStream, reading: Reading) -> ArrowArrayStream {
-    let recorded = Box::new(Recorded { stream, reading, refusal: None });
-    ArrowArrayStream {
-        get_schema: Some(get_schema),
-        get_next: Some(get_next),
-        get_last_error: Some(get_last_error),
-        release: Some(release),
-        private_data: Box::into_raw(recorded).cast(),
-    }
+    let recorded = Box::into_raw(Box::new(Recorded { stream, reading, refusal: None }));
+    // SAFETY: the callbacks below are for streams that have this box.
+    unsafe { ArrowArrayStream::new(get_schema, get_next, get_last_error, release, recorded.cast()) }
 }
 
 /// # Safety
@@ -52,55 +44,51 @@ fn recorded(stream: ArrowArrayStream, reading: Reading) -> ArrowArrayStream {
 /// `stream` is one that [`recorded`] made, is not released, and is not used elsewhere during `'a`.
 unsafe fn inner<'a>(stream: *mut ArrowArrayStream) -> &'a mut Recorded {
     // SAFETY: the caller's promise; `private_data` is the box of `recorded`, which `release` alone takes back.
-    unsafe { &mut *(*stream).private_data.cast::<Recorded>() }
+    unsafe { &mut *(*stream).private_data().cast::<Recorded>() }
 }
 
 unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
-    // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time, and memory for a schema.
-    unsafe {
-        let Recorded { stream, .. } = inner(stream);
-        stream.get_schema.map_or(EINVAL, |get_schema| get_schema(stream, out))
+    // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
+    let Recorded { stream, .. } = unsafe { inner(stream) };
+    match stream.schema() {
+        // SAFETY: S1, by which the caller passes memory for a schema.
+        Ok(schema) => unsafe { out.write(schema) },
+        Err(code) => return code,
     }
+    0
 }
 
 unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
     let Recorded { stream, reading, refusal } = unsafe { inner(stream) };
-    let Some(get_next) = stream.get_next else { return EINVAL };
-    // SAFETY: S1 of the inner stream, which is live and ours; the caller passes memory for an array.
-    let code = unsafe { get_next(stream, out) };
-    if code != 0 {
-        return code;
-    }
-    // SAFETY: the callback has filled it.
-    let chunk = unsafe { &*out };
+    let chunk = match stream.next() {
+        Ok(chunk) => chunk,
+        Err(code) => return code,
+    };
     if !chunk.is_released() {
-        reading.took(chunk.length);
-        return 0;
+        reading.took(chunk.length());
+    } else if let Some(words) = fenced(|| reading.refusal()).unwrap_or_else(Some) {
+        *refusal = Some(CString::new(words).unwrap_or_default());
+        return EINVAL;
     }
-    let found = fenced(|| reading.refusal()).unwrap_or_else(Some);
-    *refusal = found.map(|words| CString::new(words).unwrap_or_default());
-    if refusal.is_some() { EINVAL } else { 0 }
+    // SAFETY: S1, by which the caller passes memory for an array.
+    unsafe { out.write(chunk) };
+    0
 }
 
 unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time. Its text is valid until the
     // next call, as ours is.
-    unsafe {
-        let Recorded { stream, refusal, .. } = inner(stream);
-        match (refusal, stream.get_last_error) {
-            (Some(refusal), _) => refusal.as_ptr(),
-            (None, Some(get_last_error)) => get_last_error(stream),
-            (None, None) => ptr::null(),
-        }
-    }
+    let Recorded { stream, refusal, .. } = unsafe { inner(stream) };
+    let said = refusal.as_deref().or_else(|| stream.last_error());
+    said.map_or(ptr::null(), CStr::as_ptr)
 }
 
 unsafe extern "C" fn release(stream: *mut ArrowArrayStream) {
     // SAFETY: S1, by which the caller passes a live stream of ours, once. The box is that of `recorded`.
     let recorded = unsafe {
-        (*stream).release = None;
-        Box::from_raw((*stream).private_data.cast::<Recorded>())
+        (*stream).forget();
+        Box::from_raw((*stream).private_data().cast::<Recorded>())
     };
     // Who releases this stream released the inner one so before: nothing here asks for the interpreter.
     let _fenced = fenced(move || drop(recorded));

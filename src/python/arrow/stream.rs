@@ -1,9 +1,8 @@
 //! Streams of Arrow's C interface, read array by array.
 //!
 //! Source: <https://arrow.apache.org/docs/format/CStreamInterface.html>.
-#![expect(unsafe_code, reason = "calls a stream's callbacks")]
 
-use std::{ffi::CStr, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::{ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
@@ -11,9 +10,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::{intern, prelude::*};
 
 use super::super::{interrupt::Interrupt, read_once::Reading};
-use super::ffi::{Checked, fenced};
 use super::select::{Pick, field_of, wanted_of};
-use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, Structure};
+use super::structs::{ArrowArray, ArrowArrayStream, Checked, Structure, fenced};
 use super::{gather::Gather, import::array_from, imported::Imported, known::Known};
 use crate::memory::release_foreign;
 
@@ -29,7 +27,7 @@ pub(in crate::python) fn drained(
     let (mut gather, mut interrupt) = (Gather::new(field.data_type()), Interrupt::new());
     let mut pull = || -> Checked<bool> {
         let Some(chunk) = stream.pull()? else { return Ok(false) };
-        if chunk.length == 0 {
+        if chunk.length() == 0 {
             release(chunk);
             return Ok(true);
         }
@@ -72,18 +70,13 @@ impl Stream {
         wanted: Option<&[String]>,
         reading: Reading,
     ) -> PyResult<Self> {
-        let (Some(get_schema), Some(_)) = (stream.get_schema, stream.get_next) else {
+        if !stream.is_complete() {
             let what = "the Arrow stream has no get_schema or no get_next";
             return Err(PyValueError::new_err(what));
-        };
-        let mut schema = ArrowSchema::released();
-        // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
-        let code = unsafe { get_schema(&raw mut stream, &raw mut schema) };
-        if code != 0 {
-            return Err(PyValueError::new_err(failure(&mut stream, code)));
         }
-        // SAFETY: the callback filled it.
-        let (field, pick) = unsafe { field_of(&raw const schema, wanted) }?;
+        let schema = stream.schema();
+        let schema = schema.map_err(|code| PyValueError::new_err(failure(&mut stream, code)))?;
+        let (field, pick) = field_of(&schema, wanted)?;
         Ok(Self { stream: Some(stream), field, pick, known: Known::default(), reading })
     }
 
@@ -95,7 +88,7 @@ impl Stream {
             return Ok(None);
         };
         let data_type = self.field.data_type();
-        if chunk.length == 0 {
+        if chunk.length() == 0 {
             release(chunk);
             return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
         }
@@ -105,17 +98,11 @@ impl Stream {
     /// The next array, not checked.
     fn pull(&mut self) -> Checked<Option<ArrowArray>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
-        let Some(get_next) = stream.get_next else { return Ok(None) };
-        let mut chunk = ArrowArray::released();
-        // SAFETY: S1, the stream is live and ours, and its callbacks are called one after the other.
-        let code = unsafe { get_next(stream, &raw mut chunk) };
-        if code != 0 {
-            return Err(failure(stream, code));
-        }
+        let chunk = stream.next().map_err(|code| failure(stream, code))?;
         if chunk.is_released() {
             return Ok(None);
         }
-        self.reading.took(chunk.length);
+        self.reading.took(chunk.length());
         Ok(Some(chunk))
     }
 }
@@ -135,11 +122,7 @@ impl Drop for Stream {
 const FAILED: &str = "the Arrow stream failed: ";
 
 fn failure(stream: &mut ArrowArrayStream, code: i32) -> String {
-    // SAFETY: S1; the text is valid until the next call on the stream.
-    let message = unsafe {
-        let text = stream.get_last_error.map(|get| get(stream)).filter(|text| !text.is_null());
-        text.map(|text| CStr::from_ptr(text).to_string_lossy().into_owned())
-    };
+    let message = stream.last_error().map(|text| text.to_string_lossy());
     format!("{FAILED}{} (code {code})", message.as_deref().unwrap_or("no message"))
 }
 

@@ -5,7 +5,21 @@
 //!
 //! **A1** The structures of arrow-rs have the same fields at the same places, because they mirror the same C
 //! declarations (`repr(C)`, "ABI-compatible" in its documentation): one can be read as the other.
-#![expect(unsafe_code, reason = "releases C structures, and reads them as arrow-rs's")]
+//!
+//! **S1** A structure is released, or valid for as long as its owner lives, as the interface says:
+//!
+//! - its texts end with a NUL, its metadata have the lengths that they give, its arrays of pointers those given in it,
+//!   and what these point to meets S1 too;
+//! - of an array with rows, a buffer that is not NULL is readable for as many bytes as the type, the length and the
+//!   offset of the array ask for, or the offsets and sizes in the buffers before it;
+//! - none of that changes. Of the bytes in buffers that is not relied on: other code may write to memory that it
+//!   shared, so that a number that decides on an access is read once, and what was checked is used;
+//! - a stream's callbacks may be called, one after the other.
+//!
+//! Every value of a type here meets S1 and owns what it points to; every reference borrows one that does. It comes from
+//! a capsule or from a callback, whose word that is. Nothing but this file has the pointers, so that what reads a
+//! structure is safe.
+#![expect(unsafe_code, reason = "follows the pointers of C structures, and releases them")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::{collections::HashMap, mem, ptr};
@@ -14,47 +28,57 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::{ArrowError, ffi::Flags};
 
+use crate::fence;
+
+/// A result whose error describes what is wrong with a structure.
+pub(in crate::python) type Checked<T = ()> = Result<T, String>;
+
+/// The code for an argument that is wrong, which pyarrow raises as a `ValueError`.
+pub(super) const EINVAL: c_int = 22;
+
 /// A type; released when it is dropped, as the other structures are.
 #[repr(C)]
 pub(in crate::python) struct ArrowSchema {
-    pub(in crate::python) format: *const c_char,
-    pub(in crate::python) name: *const c_char,
-    pub(in crate::python) metadata: *const c_char,
-    pub(in crate::python) flags: i64,
-    pub(in crate::python) n_children: i64,
-    pub(in crate::python) children: *mut *mut ArrowSchema,
-    pub(in crate::python) dictionary: *mut ArrowSchema,
-    pub(in crate::python) release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
-    pub(in crate::python) private_data: *mut c_void,
+    format: *const c_char,
+    name: *const c_char,
+    metadata: *const c_char,
+    flags: i64,
+    n_children: i64,
+    children: *mut *mut ArrowSchema,
+    dictionary: *mut ArrowSchema,
+    release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    private_data: *mut c_void,
 }
 
 /// An array.
 #[repr(C)]
 pub(in crate::python) struct ArrowArray {
-    pub(in crate::python) length: i64,
-    pub(in crate::python) null_count: i64,
-    pub(in crate::python) offset: i64,
-    pub(in crate::python) n_buffers: i64,
-    pub(in crate::python) n_children: i64,
-    pub(in crate::python) buffers: *mut *const c_void,
-    pub(in crate::python) children: *mut *mut ArrowArray,
-    pub(in crate::python) dictionary: *mut ArrowArray,
-    pub(in crate::python) release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
-    pub(in crate::python) private_data: *mut c_void,
+    length: i64,
+    null_count: i64,
+    offset: i64,
+    n_buffers: i64,
+    n_children: i64,
+    buffers: *mut *const c_void,
+    children: *mut *mut ArrowArray,
+    dictionary: *mut ArrowArray,
+    release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    private_data: *mut c_void,
 }
 
 /// A stream of arrays.
 #[repr(C)]
 pub(in crate::python) struct ArrowArrayStream {
-    pub(in crate::python) get_schema:
-        Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int>,
-    pub(in crate::python) get_next:
-        Option<unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int>,
-    pub(in crate::python) get_last_error:
-        Option<unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char>,
-    pub(in crate::python) release: Option<unsafe extern "C" fn(*mut ArrowArrayStream)>,
-    pub(in crate::python) private_data: *mut c_void,
+    get_schema: Option<GetSchema>,
+    get_next: Option<GetNext>,
+    get_last_error: Option<GetLastError>,
+    release: Option<ReleaseStream>,
+    private_data: *mut c_void,
 }
+
+type GetSchema = unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int;
+type GetNext = unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int;
+type GetLastError = unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char;
+type ReleaseStream = unsafe extern "C" fn(*mut ArrowArrayStream);
 
 /// What all of them have.
 ///
@@ -120,30 +144,252 @@ unsafe impl Send for ArrowArrayStream {}
 
 impl ArrowSchema {
     /// The same structure as arrow-rs's.
-    pub(in crate::python) fn theirs(&self) -> &FFI_ArrowSchema {
+    pub(super) fn theirs(&self) -> &FFI_ArrowSchema {
         // SAFETY: A1.
         unsafe { &*ptr::from_ref(self).cast::<FFI_ArrowSchema>() }
+    }
+
+    pub(super) fn format(&self) -> Option<&CStr> {
+        // SAFETY: S1.
+        unsafe { text(self.format) }
+    }
+
+    pub(super) fn name(&self) -> Option<&CStr> {
+        // SAFETY: S1.
+        unsafe { text(self.name) }
+    }
+
+    pub(super) fn n_children(&self) -> i64 {
+        self.n_children
+    }
+
+    pub(super) fn children(&self) -> Checked<impl Iterator<Item = Checked<&Self>>> {
+        // SAFETY: S1.
+        unsafe { children(self.n_children, self.children) }
+    }
+
+    pub(super) fn dictionary(&self) -> Option<Checked<&Self>> {
+        // SAFETY: S1.
+        (!self.dictionary.is_null()).then(|| unsafe { below(self.dictionary) })
+    }
+
+    pub(super) fn has_metadata(&self) -> bool {
+        !self.metadata.is_null()
+    }
+
+    /// Checks metadata entry by entry: arrow-rs allocates for as many as it claims before it reads them.
+    pub(super) fn check_metadata(&self) -> Checked {
+        if !self.has_metadata() {
+            return Ok(());
+        }
+        let mut at = self.metadata.cast::<i32>();
+        // SAFETY: S1, the number of entries comes first, not aligned; an entry is two texts.
+        let entries = unsafe { at.read_unaligned() };
+        for _ in 0..2 * i64::from(entries) {
+            // SAFETY: S1, behind what came before there is a length, and behind that a text of it.
+            let length = unsafe {
+                at = at.add(1);
+                at.read_unaligned()
+            };
+            let Ok(bytes) = usize::try_from(length) else {
+                return Err(format!("the Arrow schema's metadata has a text of length {length}"));
+            };
+            // SAFETY: S1, the text is there.
+            at = unsafe { at.byte_add(bytes) };
+        }
+        Ok(())
     }
 }
 
 impl ArrowArray {
-    /// The rows, of an array that has been checked.
-    pub(in crate::python) fn len(&self) -> usize {
-        usize::try_from(self.length).unwrap_or(0)
+    pub(in crate::python) fn length(&self) -> i64 {
+        self.length
     }
 
-    /// The rows before the first one, of an array that has been checked.
-    pub(in crate::python) fn offset(&self) -> usize {
-        usize::try_from(self.offset).unwrap_or(0)
+    pub(in crate::python) fn offset(&self) -> i64 {
+        self.offset
     }
 
+    pub(super) fn null_count(&self) -> i64 {
+        self.null_count
+    }
+
+    pub(super) fn n_buffers(&self) -> i64 {
+        self.n_buffers
+    }
+
+    /// A buffer, which may be NULL; `None` if there is none.
+    pub(super) fn buffer(&self, index: usize) -> Option<*const u8> {
+        let is_there = !self.buffers.is_null()
+            && self.buffers.is_aligned()
+            && usize::try_from(self.n_buffers).is_ok_and(|count| index < count);
+        // SAFETY: S1, there are as many pointers as buffers.
+        is_there.then(|| unsafe { self.buffers.add(index).read() }.cast())
+    }
+
+    pub(super) fn n_children(&self) -> i64 {
+        self.n_children
+    }
+
+    pub(super) fn children(&self) -> Checked<impl Iterator<Item = Checked<&Self>>> {
+        // SAFETY: S1.
+        unsafe { children(self.n_children, self.children) }
+    }
+
+    pub(super) fn dictionary(&self) -> Option<Checked<&Self>> {
+        // SAFETY: S1.
+        (!self.dictionary.is_null()).then(|| unsafe { below(self.dictionary) })
+    }
+
+    /// A structure with the children at these positions and no others, which owns all of them.
+    pub(super) fn into_part(self, positions: &[usize]) -> Checked<Self> {
+        let count = self.children()?.count();
+        let Some(n_children) = i64::try_from(positions.len())
+            .ok()
+            .filter(|_| positions.iter().all(|&position| position < count))
+        else {
+            return Err(format!("an Arrow structure has {count} children"));
+        };
+        // SAFETY: S1, so many pointers are there.
+        let child = |&position: &usize| unsafe { self.children.add(position).read() };
+        let mut kept: Vec<_> = positions.iter().map(child).collect();
+        let children = kept.as_mut_ptr();
+        // SAFETY: of the two only the whole one is released as its producer wants it: nothing fails from here on.
+        let mut part = unsafe { ptr::from_ref(&self).read() };
+        (part.n_children, part.children) = (n_children, children);
+        part.release = Some(release_part);
+        part.private_data = Box::into_raw(Box::new(Whole { array: self, kept })).cast();
+        Ok(part)
+    }
+}
+
+/// What a part of a structure stands for.
+#[expect(dead_code, reason = "owns what the part points to")]
+struct Whole {
+    array: ArrowArray,
+    kept: Vec<*mut ArrowArray>,
+}
+
+/// Releases the whole structure. Its producer releases the children with it, these and all others.
+unsafe extern "C" fn release_part(part: *mut ArrowArray) {
+    // SAFETY: called once, by the interface, with a structure that `into_part` has made.
+    unsafe {
+        drop(Box::from_raw((*part).private_data.cast::<Whole>()));
+        (*part).release = None;
+    }
+}
+
+impl ArrowArrayStream {
     /// # Safety
     ///
-    /// The array meets S1, has been checked, and has such a child.
-    pub(in crate::python) unsafe fn child(&self, index: usize) -> &Self {
-        // SAFETY: the caller's promise; children live as long as their parent.
-        unsafe { &*self.children.add(index).read() }
+    /// The callbacks meet S1, with this `private_data`.
+    pub(super) unsafe fn new(
+        get_schema: GetSchema,
+        get_next: GetNext,
+        get_last_error: GetLastError,
+        release: ReleaseStream,
+        private_data: *mut c_void,
+    ) -> Self {
+        Self {
+            get_schema: Some(get_schema),
+            get_next: Some(get_next),
+            get_last_error: Some(get_last_error),
+            release: Some(release),
+            private_data,
+        }
     }
+
+    pub(super) fn private_data(&self) -> *mut c_void {
+        self.private_data
+    }
+
+    /// Marks it as released.
+    pub(super) fn forget(&mut self) {
+        self.release = None;
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        self.get_schema.is_some() && self.get_next.is_some()
+    }
+
+    /// The type of the arrays, or the code of the failure.
+    pub(super) fn schema(&mut self) -> Result<ArrowSchema, c_int> {
+        let get_schema = self.get_schema.ok_or(EINVAL)?;
+        let mut schema = ArrowSchema::released();
+        // SAFETY: S1, and the stream is borrowed mutably, so that no other callback runs.
+        match unsafe { get_schema(self, &raw mut schema) } {
+            0 => Ok(schema),
+            code => Err(code),
+        }
+    }
+
+    /// The next array, which is released after the last one, or the code of the failure.
+    pub(super) fn next(&mut self) -> Result<ArrowArray, c_int> {
+        let get_next = self.get_next.ok_or(EINVAL)?;
+        let mut array = ArrowArray::released();
+        // SAFETY: S1, and the stream is borrowed mutably, so that no other callback runs.
+        match unsafe { get_next(self, &raw mut array) } {
+            0 => Ok(array),
+            code => Err(code),
+        }
+    }
+
+    /// What it says of the last failure.
+    pub(super) fn last_error(&mut self) -> Option<&CStr> {
+        let get_last_error = self.get_last_error?;
+        // SAFETY: S1, and the text is valid until the next call of the stream, which is borrowed.
+        unsafe { text(get_last_error(self)) }
+    }
+}
+
+/// # Safety
+///
+/// S1: NULL, or a text that lives as long as the structure that has it, which `'a` borrows.
+unsafe fn text<'a>(text: *const c_char) -> Option<&'a CStr> {
+    // SAFETY: the caller's promise.
+    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) })
+}
+
+/// A structure below another one.
+///
+/// # Safety
+///
+/// S1: a structure's pointer to one below it; `'a` borrows it.
+unsafe fn below<'a, T: Structure>(structure: *const T) -> Checked<&'a T> {
+    if structure.is_null() || !structure.is_aligned() {
+        return Err(format!("the Arrow {} has a child that is not there", T::WORD));
+    }
+    // SAFETY: the caller's promise.
+    let structure = unsafe { &*structure };
+    match structure.is_released() {
+        true => Err(format!("the Arrow {} has a child that has been released already", T::WORD)),
+        false => Ok(structure),
+    }
+}
+
+/// The structures below one.
+///
+/// # Safety
+///
+/// S1: so many pointers as a structure has; `'a` borrows it.
+unsafe fn children<'a, T: Structure + 'a>(
+    count: i64,
+    children: *mut *mut T,
+) -> Checked<impl Iterator<Item = Checked<&'a T>>> {
+    let count =
+        usize::try_from(count).map_err(|_| format!("an Arrow structure has {count} children"))?;
+    if count > 0 && (children.is_null() || !children.is_aligned()) {
+        return Err(format!("an Arrow structure has {count} children, but no pointer to them"));
+    }
+    // SAFETY: the caller's promise: `count` pointers are there, and what they point to meets S1.
+    Ok((0..count).map(move |index| unsafe { below(children.add(index).read()) }))
+}
+
+/// Turns a panic of arrow-rs, which asserts some of what it imports, into an error.
+pub(in crate::python) fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> Checked<T> {
+    fence::fenced(work)
+        .map_err(|_| "the Arrow structure is malformed".to_owned())?
+        .map_err(|error| error.to_string())
 }
 
 /// A schema structure with all that such a structure can say.

@@ -1,50 +1,230 @@
-//! Checks what arrow-rs takes for granted about arrays.
-#![expect(unsafe_code, reason = "looks into foreign structures")]
+//! Checks what arrow-rs takes for granted about arrays, which trusts what it imports: a negative length panics, a
+//! short child reads out of bounds. Everything that a structure shows by itself is checked. That buffers are as long
+//! as the lengths say cannot be, and is the producer's promise.
+#![expect(unsafe_code, reason = "reads the buffers of foreign structures")]
 
-use std::ffi::c_void;
+use std::{ffi::c_void, slice};
 
-use arrow_data::{BufferSpec, layout};
+use arrow_data::{BufferSpec, DataTypeLayout, layout};
 use arrow_schema::DataType;
 
-use super::ffi::{Checked, children};
-use super::structs::{ArrowArray, Structure};
+use super::structs::{ArrowArray, Checked};
 use crate::possible::child_types;
 
 /// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit
 /// machines, whose address space is smaller.
 const MAX_VARIADIC: usize = (1 << 31) / size_of::<*const c_void>();
 
+/// An array structure that has been checked.
+///
+/// **S2** It meets S1, and has passed [`check`] for its type, at all levels: its lengths are no overflow, neither as
+/// elements nor as bytes, its buffers and children are as many as the type has, and parallel children are as long as it
+/// needs.
+#[derive(Clone, Copy)]
+pub(super) struct CheckedArray<'a> {
+    array: &'a ArrowArray,
+    data_type: &'a DataType,
+}
+
+impl<'a> CheckedArray<'a> {
+    /// The structure, if arrow-rs may have it, and how many bytes are misaligned.
+    pub(super) fn new(array: &'a ArrowArray, data_type: &'a DataType) -> Checked<(Self, usize)> {
+        let moved = check(array, data_type)?;
+        Ok((Self { array, data_type }, moved))
+    }
+
+    pub(super) fn array(self) -> &'a ArrowArray {
+        self.array
+    }
+
+    pub(super) fn data_type(self) -> &'a DataType {
+        self.data_type
+    }
+
+    /// The rows.
+    pub(super) fn len(self) -> usize {
+        usize::try_from(self.array.length()).unwrap_or(0)
+    }
+
+    /// The rows before the first one.
+    pub(super) fn offset(self) -> usize {
+        usize::try_from(self.array.offset()).unwrap_or(0)
+    }
+
+    /// The end of the rows, counted from the start of the buffers.
+    fn end(self) -> usize {
+        self.offset() + self.len()
+    }
+
+    /// The bits of the validity, from the start of the buffer to the last row; `None` if no row is null.
+    pub(super) fn validity(self) -> Option<&'a [u8]> {
+        use DataType::{Null, RunEndEncoded, Union};
+        if self.array.null_count() == 0
+            || matches!(self.data_type, Null | Union(..) | RunEndEncoded(..))
+        {
+            return None;
+        }
+        // SAFETY: S1, S2: so many bits.
+        unsafe { self.bytes(0, self.end().div_ceil(8)) }
+    }
+
+    /// The values of a primitive type, from the start of the buffer to the last row; `None` for other types, and if
+    /// there are none.
+    pub(super) fn values(self) -> Option<&'a [u8]> {
+        let width = self.data_type.primitive_width()?;
+        // SAFETY: S1, S2: so many values.
+        unsafe { self.bytes(1, self.end() * width) }
+    }
+
+    /// The bits of booleans, as [`Self::values`].
+    pub(super) fn bits(self) -> Option<&'a [u8]> {
+        if *self.data_type != DataType::Boolean {
+            return None;
+        }
+        // SAFETY: S1, S2: so many bits.
+        unsafe { self.bytes(1, self.end().div_ceil(8)) }
+    }
+
+    /// The offsets of texts or binaries, and their bytes, as many as the last offset says.
+    pub(super) fn texts(self) -> Checked<[Option<&'a [u8]>; 2]> {
+        use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
+        let width = match self.data_type {
+            Utf8 | Binary => 4,
+            LargeUtf8 | LargeBinary => 8,
+            other => return Err(format!("{other} has no texts")),
+        };
+        if self.len() == 0 {
+            return Ok([Some(&[]); 2]);
+        }
+        // SAFETY: S1, S2: one offset more than rows.
+        let Some(offsets) = (unsafe { self.bytes(1, (self.end() + 1) * width) }) else {
+            return Ok([None; 2]);
+        };
+        let last = number(&offsets[self.end() * width..]);
+        // SAFETY: S1: so many bytes, by the last offset, which has been read once.
+        Ok([Some(offsets), unsafe { self.bytes(2, byte_count(last)?) }])
+    }
+
+    /// The buffers of any type but those, from their start to the last row: the bytes of an item in each, or `None`
+    /// where there are bits, and the buffer. Texts are as other items, without what their offsets refer to.
+    pub(super) fn fixed(self) -> Vec<(Option<usize>, Option<&'a [u8]>)> {
+        let DataTypeLayout { buffers, can_contain_null_mask, .. } = layout(self.data_type);
+        let items = self.end() + usize::from(has_offsets(self.data_type));
+        let buffer = |(index, spec): (usize, &BufferSpec)| {
+            let (width, len) = match *spec {
+                BufferSpec::FixedWidth { byte_width, .. } => (Some(byte_width), items * byte_width),
+                _ => (None, self.end().div_ceil(8)),
+            };
+            // SAFETY: S1, S2: so many items or bits, by the layout of the type.
+            (width, unsafe { self.bytes(index + usize::from(can_contain_null_mask), len) })
+        };
+        buffers.iter().enumerate().map(buffer).collect()
+    }
+
+    /// The buffers that the views of texts or binaries refer to; none for other types.
+    pub(super) fn variadic(self) -> Checked<Vec<Option<&'a [u8]>>> {
+        let count = usize::try_from(self.array.n_buffers()).unwrap_or(0);
+        // Validity, views, the buffers, and their sizes.
+        let count = count.saturating_sub(3);
+        if !matches!(self.data_type, DataType::Utf8View | DataType::BinaryView) || count == 0 {
+            return Ok(Vec::new());
+        }
+        // SAFETY: S1, S2: the last buffer has their sizes.
+        let sizes = unsafe { self.bytes(2 + count, count * 8) }.unwrap_or_default();
+        let buffers = sizes.chunks_exact(8).zip(2..).map(|(size, index)| {
+            // SAFETY: S1: so many bytes, by its size, which is read once.
+            Ok(unsafe { self.bytes(index, byte_count(number(size))?) })
+        });
+        buffers.collect()
+    }
+
+    /// A child of a type that has it.
+    pub(super) fn child(self, index: usize) -> Self {
+        let data_type = match self.data_type {
+            DataType::Struct(fields) => fields[index].data_type(),
+            other => child_types(other)[index].0,
+        };
+        let child = self.array.children().ok().and_then(|mut children| children.nth(index)?.ok());
+        // S2 holds for children.
+        Self { array: child.unwrap_or_else(|| unreachable!("it was there")), data_type }
+    }
+
+    /// The values of a dictionary.
+    pub(super) fn dictionary(self) -> Option<Self> {
+        let DataType::Dictionary(_, data_type) = self.data_type else { return None };
+        // S2 holds for the dictionary.
+        Some(Self { array: self.array.dictionary()?.ok()?, data_type })
+    }
+
+    /// The first `len` bytes of a buffer; `None` if it is NULL. Nothing is read of an array without rows.
+    ///
+    /// # Safety
+    ///
+    /// By S1 the buffer is that long.
+    unsafe fn bytes(self, index: usize, len: usize) -> Option<&'a [u8]> {
+        if self.array.length() == 0 {
+            return Some(&[]);
+        }
+        let start = self.array.buffer(index).filter(|start| !start.is_null())?;
+        // SAFETY: the caller's promise, for as long as the array lives, which `'a` borrows.
+        Some(unsafe { slice::from_raw_parts(start, len) })
+    }
+}
+
+/// The first number of four or eight bytes.
+fn number(bytes: &[u8]) -> i64 {
+    if let Some(bytes) = bytes.first_chunk() {
+        return i64::from_ne_bytes(*bytes);
+    }
+    bytes.first_chunk().map_or(-1, |bytes| i32::from_ne_bytes(*bytes).into())
+}
+
+/// How many bytes a buffer has, by an array's own word: an offset, or a size.
+fn byte_count(said: i64) -> Checked<usize> {
+    let within = usize::try_from(said).ok().filter(|&count| isize::try_from(count).is_ok());
+    within.ok_or_else(|| format!("a buffer of {said} bytes"))
+}
+
+/// Whether the first buffer after the validity has one item more than rows.
+fn has_offsets(data_type: &DataType) -> bool {
+    use DataType::{Binary, LargeBinary, LargeList, LargeUtf8, List, Map, Utf8};
+    matches!(data_type, List(_) | LargeList(_) | Map(..) | Utf8 | LargeUtf8 | Binary | LargeBinary)
+}
+
 /// Checks everything that arrow-rs assumes about an array, and returns how many bytes are misaligned. The type
 /// bounds the depth.
-pub(in crate::python) fn check_array(array: &ArrowArray, data_type: &DataType) -> Checked<usize> {
+fn check(array: &ArrowArray, data_type: &DataType) -> Checked<usize> {
     let malformed = |what| format!("the Arrow array of {data_type} is malformed: {what}");
     let end = check_length(array).map_err(malformed)?;
     let mut moved = check_buffers(array, data_type, end).map_err(malformed)?;
     let types = child_types(data_type);
-    if usize::try_from(array.n_children) != Ok(types.len()) {
-        let (found, expected) = (array.n_children, types.len());
+    if usize::try_from(array.n_children()) != Ok(types.len()) {
+        let (found, expected) = (array.n_children(), types.len());
         return Err(malformed(format!("{found} children where {expected} are expected")));
     }
-    for (child, (child_type, needed)) in children(array.n_children, array.children)?.zip(types) {
-        let child = child_of(child)?;
+    for (child, (child_type, needed)) in array.children()?.zip(types) {
+        let child = child?;
         let needed = needed.checked_mul(end).and_then(|needed| i64::try_from(needed).ok());
-        if needed.is_none_or(|needed| child.length < needed) {
-            return Err(malformed(format!("a child of length {} is too short", child.length)));
+        if needed.is_none_or(|needed| child.length() < needed) {
+            return Err(malformed(format!("a child of length {} is too short", child.length())));
         }
-        moved += check_array(child, child_type)?;
+        moved += check(child, child_type)?;
     }
-    match data_type {
-        DataType::Dictionary(_, values) => {
-            Ok(moved + check_array(child_of(array.dictionary)?, values)?)
+    match (data_type, array.dictionary()) {
+        (DataType::Dictionary(_, values), Some(dictionary)) => {
+            Ok(moved + check(dictionary?, values)?)
         }
-        _ if array.dictionary.is_null() => Ok(moved),
-        _ => Err(malformed("a dictionary where none is expected".to_owned())),
+        (DataType::Dictionary(..), None) => {
+            Err("the Arrow array has a dictionary that is not there".to_owned())
+        }
+        (_, None) => Ok(moved),
+        (_, Some(_)) => Err(malformed("a dictionary where none is expected".to_owned())),
     }
 }
 
 /// The end of the rows, counted from the start of the buffers.
 fn check_length(array: &ArrowArray) -> Checked<usize> {
-    let (length, offset, nulls) = (array.length, array.offset, array.null_count);
+    let (length, offset, nulls) = (array.length(), array.offset(), array.null_count());
     let end = match (usize::try_from(length), usize::try_from(offset)) {
         (Ok(length), Ok(offset)) => length.checked_add(offset),
         _ => None,
@@ -70,7 +250,7 @@ fn check_buffers(array: &ArrowArray, data_type: &DataType, end: usize) -> Checke
         }
     };
     let fixed = buffers.len() + usize::from(has_validity);
-    let count = usize::try_from(array.n_buffers).unwrap_or(usize::MAX);
+    let count = usize::try_from(array.n_buffers()).unwrap_or(usize::MAX);
     // View arrays have any number of variadic buffers that a view can number, and then the buffer of their sizes.
     let expected = match data_type {
         // By the interface it has none; polars exports one, which is ignored.
@@ -79,9 +259,9 @@ fn check_buffers(array: &ArrowArray, data_type: &DataType, end: usize) -> Checke
         _ => count == fixed,
     };
     if !expected {
-        return Err(format!("{} buffers where {fixed} are expected", array.n_buffers));
+        return Err(format!("{} buffers where {fixed} are expected", array.n_buffers()));
     }
-    if count > 0 && (array.buffers.is_null() || !array.buffers.is_aligned()) {
+    if count > 0 && array.buffer(0).is_none() {
         return Err("no pointer to its buffers".to_owned());
     }
     let width = |buffer: &BufferSpec| match buffer {
@@ -91,7 +271,7 @@ fn check_buffers(array: &ArrowArray, data_type: &DataType, end: usize) -> Checke
     let widest = buffers.iter().map(width).max().unwrap_or(1);
     let bytes = end.checked_add(1).and_then(|end| end.checked_mul(widest));
     if bytes.is_none_or(|bytes| isize::try_from(bytes).is_err()) {
-        let (length, offset) = (array.length, array.offset);
+        let (length, offset) = (array.length(), array.offset());
         return Err(format!("length {length} and offset {offset} exceed the address space"));
     }
     if let Some(problem) = check_sizes(array, data_type, count) {
@@ -101,9 +281,7 @@ fn check_buffers(array: &ArrowArray, data_type: &DataType, end: usize) -> Checke
     for (index, buffer) in buffers.iter().enumerate() {
         if let BufferSpec::FixedWidth { byte_width, alignment } = buffer {
             let index = index + usize::from(has_validity);
-            // SAFETY: S1, `count` pointers are there.
-            let start = unsafe { array.buffers.add(index).read() };
-            if start.addr() % alignment != 0 {
+            if array.buffer(index).is_some_and(|start| start.addr() % alignment != 0) {
                 moved += end * byte_width;
             }
         }
@@ -122,28 +300,14 @@ fn values_of_number(data_type: &DataType) -> Option<BufferSpec> {
     Some(BufferSpec::FixedWidth { byte_width, alignment })
 }
 
-pub(in crate::python) fn child_of<'a>(child: *const ArrowArray) -> Checked<&'a ArrowArray> {
-    if child.is_null() || !child.is_aligned() {
-        return Err("the Arrow array has a child or a dictionary that is not there".to_owned());
-    }
-    // SAFETY: S1 holds for children, which live as long as their parent.
-    let child = unsafe { &*child };
-    if child.is_released() {
-        return Err("the Arrow array has a child that has been released already".to_owned());
-    }
-    Ok(child)
-}
-
 /// Whether what tells the sizes of other buffers can be read: offsets of texts, and sizes of views' buffers. What they
 /// say is checked where it is read, once, because other code may write to it. Of an array without rows nothing is read.
 fn check_sizes(array: &ArrowArray, data_type: &DataType, count: usize) -> Option<&'static str> {
     let is_there = |index: usize, size: usize| {
-        // SAFETY: S1, `count` pointers are there.
-        let start = unsafe { array.buffers.add(index).read() };
-        !start.is_null() && start.addr() % size == 0
+        array.buffer(index).is_some_and(|start| !start.is_null() && start.addr() % size == 0)
     };
     let offsets = match data_type {
-        _ if array.length == 0 => return None,
+        _ if array.length() == 0 => return None,
         DataType::Utf8 | DataType::Binary => is_there(1, size_of::<i32>()),
         DataType::LargeUtf8 | DataType::LargeBinary => is_there(1, size_of::<i64>()),
         DataType::Utf8View | DataType::BinaryView if count > 3 => {
