@@ -393,7 +393,7 @@ class Files(Dataset):
         fragments = self.fragments() if fragments is None else fragments
         schema, own, _ = self._schema(query)
         if not own:
-            part = Part(fragments[0].path, schema, schema.names)
+            part = Part(fragments[0].path, selected(schema, query.columns), schema.names)
             return [Run(part, lambda: self._scan(fragments, schema, query))]
         kinds = {path: kind for (path, _), kind in zip(self._files, self._kinds, strict=True)}
         runs = []

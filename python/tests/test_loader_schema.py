@@ -736,3 +736,19 @@ def test_the_way_out_of_files_has_their_format(form, told, tmp_path):
             ds.dataset(paths, schema=schema, format="csv"), columns={"x": AsArrow()}, batch_size=2
         )
         assert pa.array(batch["x"]).to_pylist() == ["true", "a"]
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+@pytest.mark.parametrize("options", [{}, {"filter": pc.field("id") >= 0}, {"shuffle": 9}])
+def test_words_of_a_field_of_structs_that_differ_are_read_of_all_files(form, options, tmp_path):
+    write_file = {"parquet": pq.write_table, "arrow": pyarrow.feather.write_feather}[form]
+    fields = [("s", pa.int16()), ("t", pa.string())]
+    others = [("t", pa.large_string()), ("s", pa.float64())]
+    for at, kind in enumerate([fields, others]):
+        structs = pa.array([{"s": 1, "t": "u"}, {"s": 2, "t": "vw"[at]}], pa.struct(kind))
+        write_file(pa.table({"id": [0, 1], "m": structs}), tmp_path / f"{at}.{form}")
+    mix = Mix([(str(tmp_path / f"{at}.{form}"), 1) for at in (0, 1)])
+    loader = Loader(mix, columns={"m.t": Categories.scan()}, batch_size=4, **options)
+    (batch,) = loader
+    assert sorted(plain(batch["m.t"])) == [0, 0, 1, 2]
+    assert loader.categories == {"m.t": ("u", "v", "w")}
