@@ -63,7 +63,8 @@ class Dataset(Source):
             return sum(map(len, _filters.filtered(whole, where, [])))
         if where is None and (parts := self._parts()) and are_parquet(parts):
             return sum(map(rows_of, parts))
-        count: int = self._dataset.count_rows(**({} if where is None else {"filter": where}))
+        dataset = self._part(None, None)
+        count: int = dataset.count_rows(**({} if where is None else {"filter": where}))
         return count
 
     def schema(self) -> Any:
@@ -93,11 +94,16 @@ class Dataset(Source):
         return self._read_footers
 
     def _own_fragments(self) -> list[Any]:
-        try:
-            of_files = type(self._dataset).__name__ == "FileSystemDataset"
-            return list(self._dataset.get_fragments()) if of_files else []
-        except ValueError:  # the dataset has a filter
+        is_filtered = _filters.own_of(self._dataset) is not None
+        return [] if is_filtered else self._all_fragments()
+
+    def _all_fragments(self) -> list[Any]:
+        """Its files; those of a dataset with a filter have no public name."""
+        dataset = self._dataset
+        if type(dataset).__name__ != "FileSystemDataset":
             return []
+        is_filtered = _filters.own_of(dataset) is not None
+        return list(dataset._get_fragments(None) if is_filtered else dataset.get_fragments())
 
     def _scan(
         self,
@@ -138,11 +144,13 @@ class Dataset(Source):
             return whole
         plain = schema_without_views(schema)
         if fragments is None:
-            fragments = [] if plain.equals(whole.schema) else self._own_fragments()
+            fragments = [] if plain.equals(whole.schema) else self._all_fragments()
         if not fragments:
             return whole
         make = import_module("pyarrow.dataset").FileSystemDataset
-        return make(list(fragments), plain, whole.format, getattr(whole, "filesystem", None))
+        made = make(list(fragments), plain, whole.format, getattr(whole, "filesystem", None))
+        where = _filters.own_of(whole)
+        return made if where is None else made.filter(where)
 
     def _is_unpruned(self, schema: Any, where: Any) -> bool:
         """Whether statistics of Parquet would leave out rows that the filter keeps, or fail."""

@@ -47,6 +47,12 @@ def _way_out(where: Any) -> str:
     return next((way for is_it, way in ways if is_it), "")
 
 
+def own_of(dataset: Any) -> Any:
+    """The filter that a dataset of pyarrow's has itself, which nothing public tells."""
+    options = getattr(dataset, "_scan_options", None)
+    return options.get("filter") if isinstance(options, dict) else None
+
+
 def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:
     """The rows for which the filter holds, with these columns.
 

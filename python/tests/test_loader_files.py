@@ -664,3 +664,43 @@ def test_links_to_folders_above_are_followed_once(tmp_path):
     folder = parquet(pa.table({"x": [1]}), tmp_path / "data" / "inner")
     os.symlink(tmp_path / "data", f"{folder}/loop")
     assert rows(str(tmp_path / "data"), "x") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("form", "own"),
+    [
+        ("arrow", None),
+        ("arrow", pc.field("s") != "c"),
+        ("arrow", pc.field("x") < 90),
+        ("parquet", None),
+        ("parquet", pc.field("x") < 90),
+    ],
+)
+def test_a_dataset_with_views_is_filtered_wherever_rows_are_counted(form, own, tmp_path):
+    texts = pa.array(["a", "b", "a", "c"] * 3)
+    write_one = {"arrow": pyarrow.feather.write_feather, "parquet": pq.write_table}[form]
+    for at, kind in enumerate([pa.string_view(), pa.string_view(), pa.string()]):
+        table = pa.table({"x": range(12 * at, 12 * at + 12), "s": texts.cast(kind)})
+        write_one(table, f"{tmp_path}/{at}.{form}")
+    dataset = ds.dataset(tmp_path, format=form)
+    dataset = dataset if own is None else dataset.filter(own)
+    kept = [at for at in range(36) if at % 2 == 0]
+    options = {"columns": ["x"], "batch_size": 1, "filter": pc.field("s") == "a"}
+    options |= {"framework": "numpy"}
+
+    def seen(**more):
+        batches = Loader(dataset, **options, **more)
+        return [row for batch in batches for row in batch["x"].tolist()]
+
+    loader = Loader(dataset, **options)
+    assert seen() == kept
+    assert len(loader) == len(kept)
+    assert sorted(seen(shuffle=5, seed=1)) == kept
+    for uneven in "drop", "allow":
+        ranks = [seen(rank=rank, world_size=2, uneven=uneven) for rank in (0, 1)]
+        assert sorted(ranks[0] + ranks[1]) == kept
+    epoch = iter(loader)
+    next(epoch)
+    resumed = Loader(dataset, **options)
+    resumed.load_state_dict(loader.state_dict())
+    assert [batch["x"].item() for batch in resumed] == kept[1:]
