@@ -10,7 +10,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 
 from . import _core, _filters
-from ._identity import digest_of, of_files, of_rows, of_types
+from ._identity import digest_of, of_files, of_filter, of_rows, of_types
 from ._parallel import side_by_side
 from ._paths import is_told, stamp_of, unread
 from ._pieces import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
@@ -216,6 +216,12 @@ class Dataset(Source):
     def identity(self, query: Query) -> dict[str, Any]:
         parts = self._parts()
         told = of_types(getattr(self._dataset, "schema", None), query)
+        if (own := _filters.own_of(self._dataset)) is not None:
+            files = self._all_fragments()
+            # Row groups and rows are those of the files, before the filter.
+            digests = (of_files(files) if files else {}).items()
+            told |= {name: digest for name, digest in digests if name in ("footers", "files")}
+            told["filter"] = of_filter(own)
         if parts and all(hasattr(part, "path") for part in parts):
             return told | of_files(parts)
         rows, take = self.rows(), getattr(self._dataset, "take", None)

@@ -473,7 +473,7 @@ class Epochs(Generic[Batch_co]):
             "shuffle": settings.shuffle,
             "seed": settings.seed,
             "drop_last": settings.drop_last,
-            "filter": None if settings.filter is None else str(settings.filter),
+            "filter": None if settings.filter is None else _identity.of_filter(settings.filter),
             "uneven": self._uneven,
         }
 

@@ -5,6 +5,7 @@ footers. Data that moved, that is in other chunks, or that another library holds
 """
 
 import hashlib
+import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -79,6 +80,13 @@ def _picked(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
 def digest_of(values: Any) -> str:
     """Of lists, texts and numbers."""
     return hashlib.blake2b(repr(values).encode(), digest_size=16).hexdigest()
+
+
+def of_filter(where: Any) -> str:
+    """A text that no other filter has."""
+    text = str(where)
+    # pyarrow leaves out the middle of long lists.
+    return f"{text} {digest_of(pickle.dumps(where, 4))}" if "..." in text else text
 
 
 def _value(value: Any) -> Any:
@@ -162,7 +170,7 @@ def check(
     if not isinstance(saved, Mapping):
         return
     order = ["order"] if is_ordered else []
-    for name in ("columns", *order, "rows", "keys", "footers", "files", "sample"):
+    for name in ("columns", *order, "filter", "rows", "keys", "footers", "files", "sample"):
         if name in saved and name in ours and saved[name] != ours[name]:
             raise OtherDataError(
                 f"the state is of other data: {_difference(name, saved[name], ours[name])} in "
@@ -191,6 +199,7 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
                 one, other = saved.get(column, "not read"), ours.get(column, "not read now")
                 return f'column "{column}" was {one}, and is {other}'
     return {
+        "filter": "the dataset had another filter of its own",
         "keys": "folders had other keys",
         "footers": "the files had other footers (sizes and statistics of row groups, in order)",
         "files": "the files had other sizes or bytes",

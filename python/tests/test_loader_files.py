@@ -704,3 +704,41 @@ def test_a_dataset_with_views_is_filtered_wherever_rows_are_counted(form, own, t
     resumed = Loader(dataset, **options)
     resumed.load_state_dict(loader.state_dict())
     assert [batch["x"].item() for batch in resumed] == kept[1:]
+
+
+@pytest.mark.parametrize("shuffle", [{}, {"shuffle": 9, "seed": 1}])
+def test_a_dataset_of_another_filter_is_other_data(shuffle, tmp_path):
+    dataset, at = ds.dataset(parquet(TABLE, tmp_path / "same")), pc.field("x")
+    long = [number * 1.0 for number in range(60)]
+    pairs = [(at < 60, at >= 40), (at.isin(long), at.isin([*long[:30], 70.0, *long[31:]]))]
+    for mine, other in pairs:
+        loader = Loader(dataset.filter(mine), **OPTIONS, **shuffle)
+        epoch = iter(loader)
+        next(epoch)
+        state = json.loads(json.dumps(loader.state_dict()))
+        rest = [batch["x"].tolist() for batch in epoch]
+        resumed = Loader(ds.dataset(str(tmp_path / "same")).filter(mine), **OPTIONS, **shuffle)
+        resumed.load_state_dict(state)
+        assert [batch["x"].tolist() for batch in resumed] == rest
+        resumed = Loader(dataset.filter(other), **OPTIONS, **shuffle)
+        resumed.load_state_dict(state)
+        with pytest.raises(ValueError, match="other data: the dataset had another filter"):
+            list(resumed)
+        others = TABLE.set_column(0, "x", [np.arange(99.0, -1, -1)])
+        elsewhere = ds.dataset(parquet(others, tmp_path / "other")).filter(mine)
+        resumed = Loader(elsewhere, **OPTIONS, **shuffle)
+        resumed.load_state_dict(state)
+        with pytest.raises(ValueError, match="other data: the files had other footers"):
+            list(resumed)
+
+
+def test_the_state_of_a_filter_by_a_long_list_is_that_of_no_other():
+    long = [number * 1.0 for number in range(60)]
+    filters = [pc.field("x").isin([*long[:30], number, *long[31:]]) for number in (30.0, 70.0)]
+    assert str(filters[0]) == str(filters[1])
+    loader, other = (Loader(TABLE, **OPTIONS, filter=where) for where in filters)
+    epoch = iter(loader)
+    next(epoch)
+    Loader(TABLE, **OPTIONS, filter=filters[0]).load_state_dict(loader.state_dict())
+    with pytest.raises(ValueError, match="the state is of a loader with filter="):
+        other.load_state_dict(loader.state_dict())
