@@ -437,7 +437,11 @@ def _cast(column: Any, kind: Any) -> Any:
     """The column as this type, which `common` found for it."""
     whole = merged(column.type, kind)
     if whole is not None and alike(whole).equals(alike(kind)):
-        return cast(column, kind)
+        try:
+            return cast(column, kind)
+        except NotImplementedError:
+            # pyarrow casts no views to dictionaries and back, but both to and from plain texts.
+            return cast(cast(column, alike(kind)), kind)
     # pyarrow makes inf of what a narrower float cannot hold.
     pa = import_module("pyarrow")
     if not isinstance(column, pa.ChunkedArray):

@@ -752,3 +752,52 @@ def test_words_of_a_field_of_structs_that_differ_are_read_of_all_files(form, opt
     (batch,) = loader
     assert sorted(plain(batch["m.t"])) == [0, 0, 1, 2]
     assert loader.categories == {"m.t": ("u", "v", "w")}
+
+
+TEXTS_OF_STREAMS = {
+    "views": lambda words: pa.table({"x": pa.array(words, pa.string_view())}),
+    "texts": lambda words: pa.table({"x": words}),
+    "dictionary": lambda words: pa.table({"x": pa.array(words).dictionary_encode()}),
+    "dictionary of views": lambda words: pa.table({
+        "x": pa.DictionaryArray.from_arrays(
+            range(len(words)), pa.array(words, pa.string_view())
+        )
+    }),
+    "polars": lambda words: polars.DataFrame({"x": words}),
+    "categorical": lambda words: polars.DataFrame(
+        {"x": words}, schema={"x": polars.Categorical}
+    ),
+    "enum": lambda words: polars.DataFrame(
+        {"x": words}, schema={"x": polars.Enum(["z", *words])}
+    ),
+    "pandas": lambda words: pandas.DataFrame({"x": pandas.Categorical(words)}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("first", TEXTS_OF_STREAMS)
+@pytest.mark.parametrize("later", TEXTS_OF_STREAMS)
+@pytest.mark.parametrize("options", [{}, {"filter": pc.field("x") != "b"}])
+def test_batches_of_a_stream_may_have_texts_in_any_encoding(first, later, options):
+    make, other = TEXTS_OF_STREAMS[first], TEXTS_OF_STREAMS[later]
+    columns = {"x": Categories(["a", "b", "c", "d"])}
+    stream = iter([make(["a", "b"]), other(["b", "c"]), other(["d", "a"])])
+    batches = list(Loader(stream, columns=columns, framework="numpy", **options))
+    codes = [0, 2, 3, 0] if options else [0, 1, 1, 2, 3, 0]
+    assert [code for batch in batches for code in batch["x"].tolist()] == codes
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+def test_batches_of_a_stream_may_have_nested_texts_in_any_encoding(turn):
+    words = pa.DictionaryArray.from_arrays([0, 1, 0], ["a", "b"])
+    lists = [pa.ListArray.from_arrays([0, 2, 3], words), None]
+    lists[1] = lists[0].cast(pa.list_(pa.large_string())).cast(pa.list_(pa.string_view()))
+    tables = [pa.table({"x": one, "s": [{"t": one} for one in "pq"]}) for one in lists]
+    structs = pa.StructArray.from_arrays([pa.array(["p", "q"]).dictionary_encode()], ["t"])
+    tables[0] = tables[0].set_column(1, "s", structs)
+    for kind in pa.large_string(), pa.string_view():
+        structs = structs.cast(pa.struct({"t": kind}))
+    tables[1] = tables[1].set_column(1, "s", structs)
+    columns = {"x": AsArrow(), "s.t": AsArrow()}
+    for batch in Loader(iter(tables[::turn]), columns=columns):
+        assert pa.array(batch["x"]).to_pylist() == [["a", "b"], ["a"]]
+        assert pa.array(batch["s.t"]).to_pylist() == ["p", "q"]
