@@ -1,5 +1,6 @@
 """One pass over a source: which rows this process reads, and the batches made of them."""
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from ._core import Array
 from ._encode import encoded, scanned
 from ._mix import Mixed
 from ._pieces import Piece, len_of, pieces_of
+from ._resume import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
 from ._settings import Settings, bar_of, seed_of
 from ._shares import Share, Uneven
 from ._sources import Dataset, Source
@@ -32,6 +34,8 @@ class Position:
     share: Share = field(default_factory=Share)
     #: The number of the rank and worker, and how many there are.
     part: tuple[int, int] = (0, 1)
+    #: Without a batch_size, what tells the chunks that were handed out, see `_resume`.
+    chunks: int | str | None = None
     is_over: bool = False
     #: The state that the epoch went on from, and whether an error ended it before another batch.
     resumed: Mapping[str, Any] | None = None
@@ -90,6 +94,8 @@ def _by_groups(
         rows = sum(map(len_of, pieces))
         total = settings.batches_of(rows)
         numbers = share.range_of(total, uneven)
+        if skipped > len(numbers):
+            raise fewer_batches()
         if settings.shuffle is None:
             # Whole batches: the last one of the source may have fewer rows.
             numbers, again = _once_and_again(numbers[skipped:], total)
@@ -143,7 +149,10 @@ def _by_turns(source: Source, settings: Settings, uneven: Uneven, position: Posi
                 'wait for each other would hang: say uneven="allow", or pass a table, a path or a '
                 "dataset, and a batch_size"
             )
-        numbers, again = _once_and_again(share.turns(total, uneven), total)
+        turns = share.turns(total, uneven)
+        if position.batch > len(turns):
+            raise fewer_batches()
+        numbers, again = _once_and_again(turns, total)
         most = len(numbers)
     stream = source.read(settings.query)
     return Reading(stream, (share.index, share.count), most, position.batch, again)
@@ -203,6 +212,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         self._ahead: Ahead | None = None
         self._work: Callable[[Any], Any] | None = None
         self._batches: Iterator[Any] = iter(())
+        #: Of each batch without a batch_size what a state tells of it.
+        self._chunks: deque[Any] | None = deque() if settings.batch_size is None else None
         self._explained: Callable[[Exception], Exception] | None = None
         if source is None:
             return
@@ -222,15 +233,25 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
 
         ahead = settings.prefetch if work is not None and in_thread else 0
         first = read.skipped if read.most is None else min(read.skipped, read.most)
+        bar = bar_of(source.rows() if is_whole else None) if progress else None
+        stream, made = read.stream, 0
+        if self._chunks is not None and position.share.count == 1:
+            bar = Noted(bar, self._chunks)
+            first, made = 0, rows_of_chunks(position.batch, position.chunks)
+        elif self._chunks is not None:
+            told = position.batch, position.chunks
+            stream = in_turns(stream, settings.read, position.share, told, self._chunks)
+        elif read.most is None and first > 0:
+            first, made = first - 1, 1
         self._engine = opened(
-            read.stream,
+            stream,
             read.shard,
             prefetch=0 if ahead else settings.prefetch,
-            progress=bar_of(source.rows() if is_whole else None) if progress else None,
+            progress=bar,
             skip=first,
             resume=read.resume,
         )
-        self._batches = self._engine
+        self._batches = Behind(self._engine, made, self._chunks) if made else self._engine
         if read.most is not None:
             some = islice(self._engine, read.most - first)
             self._batches = chain(some, islice(again(), read.skipped - first, None))
@@ -249,6 +270,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             if self._work is not None:
                 batch = self._work(batch)
             self._position.batch += 1
+            if self._chunks is not None:
+                self._position.chunks = self._chunks.popleft() if self._chunks else None
             return batch
         except _core._BusyError as refusal:
             # Of who must not wait here: the batches continue for who may.

@@ -256,15 +256,17 @@ class Epochs(Generic[Batch_co]):
     def state_dict(self) -> dict[str, Any]:
         """Where the current epoch stands, for JSON. Each process has its own.
 
-        It has the number of the batch, what orders the rows, and what tells the data from other
-        data: the types of the columns that are read, the rows where they are known, and a digest of
-        the footers of files, or of some rows of a table.
+        It has the number of the batch, without a batch_size what tells the chunks until then, what
+        orders the rows, and what tells the data from other data: the types of the columns that are
+        read, the rows where they are known, and a digest of the footers of files, or of some rows
+        of a table.
         """
         if self._elsewhere:
             raise TypeError(
                 "workers make these batches, and each has a state: wrap this Loader in a "
                 "BatchDataset for torchdata's StatefulDataLoader, which asks them"
             )
+        self._try_again()
         if self._resume is not None:
             return self._resume
         at = self._position
@@ -276,6 +278,7 @@ class Epochs(Generic[Batch_co]):
             "batch": at.batch,
             "seed": at.seed,
             "part": list(at.part) if at.batch else None,
+            "chunks": at.chunks if at.batch else None,
             "options": self._fingerprint(),
             "source": self._of_source(),
         }
@@ -284,10 +287,11 @@ class Epochs(Generic[Batch_co]):
         """The next epoch goes on behind the batch at which `state_dict` was called.
 
         Its batches are those that would have come. The loop refuses other data, and keeps the
-        state; the same data may be elsewhere, in other chunks, or a frame of another library. Of
+        state; the same data may be elsewhere, in other chunks, or a frame of another library.
+        Without a batch_size each chunk is a batch, and one has to begin where the state stands. Of
         Parquet files only row groups are read again that have rows in the buffer of a shuffle;
         other sources, and those with a filter or physical=True, are read from the start, without
-        conversions.
+        conversions if there is a batch_size.
         """
         if not _is_state(state):
             raise ValueError(f"this is no state of a Loader: {state!r}")
@@ -417,7 +421,8 @@ class Epochs(Generic[Batch_co]):
         self._next_epoch = epoch + 1
         if seed is None and self._settings.shuffle is not None:
             seed = self._drawn(epoch, share, framework)
-        return Position(epoch, batch, seed, reads, part, resumed=resume)
+        chunks = None if resume is None else resume["chunks"]
+        return Position(epoch, batch, seed, reads, part, chunks, resumed=resume)
 
     def _drawn(self, epoch: int, share: Share, framework: Framework | None) -> int:
         """The seed of an epoch, the same for all shares where one is given."""
@@ -485,16 +490,23 @@ def _is_state(state: Any) -> bool:
     def is_number(value: Any, below: int) -> bool:
         return type(value) is int and 0 <= value < below
 
-    part, batch = state.get("part"), state.get("batch")
+    try:
+        version, batch, seed, part = (state[of] for of in ("version", "batch", "seed", "part"))
+        epoch, chunks, options = state["epoch"], state["chunks"], state["options"]
+        source = state["source"]
+    except KeyError:
+        return False
+    if not (is_number(version, 2) and version == 1 and isinstance(options, Mapping)):
+        return False
     has_part = isinstance(part, (list, tuple)) and [type(of) for of in part] == [int, int]
+    is_begun = is_number(batch, 2**63) and batch > 0
     return (
-        state.get("version") == 1
-        and is_number(state.get("epoch"), 2**63)
+        is_number(epoch, 2**63)
         and is_number(batch, 2**63)
-        and (state.get("seed") is None or is_number(state["seed"], 2**64))
-        and (has_part or not batch)
-        and isinstance(state.get("options"), Mapping)
-        and isinstance(state.get("source"), Mapping | None)
+        and (is_number(seed, 2**64) or (seed is None and not (is_begun and options.get("shuffle"))))
+        and (has_part or not is_begun)
+        and (chunks is None or isinstance(chunks, str) or is_number(chunks, 2**63))
+        and (isinstance(source, Mapping) or (source is None and not is_begun))
     )
 
 

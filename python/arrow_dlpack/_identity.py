@@ -154,6 +154,14 @@ class OtherDataError(ValueError):
     """A state is of other data than the source."""
 
 
+def refusal(difference: str) -> OtherDataError:
+    """The error for a state of data that differs from the source's."""
+    return OtherDataError(
+        f"the state is of other data: {difference}. Its batches would be others: load no state, or "
+        "begin another epoch by set_epoch()"
+    )
+
+
 def check(
     saved: Any,
     ours: Mapping[str, Any],
@@ -172,11 +180,7 @@ def check(
     order = ["order"] if is_ordered else []
     for name in ("columns", *order, "filter", "rows", "keys", "footers", "files", "sample"):
         if name in saved and name in ours and saved[name] != ours[name]:
-            raise OtherDataError(
-                f"the state is of other data: {_difference(name, saved[name], ours[name])} in "
-                f"{where}. Its batches would be others: load no state, or begin another epoch "
-                "by set_epoch()"
-            )
+            raise refusal(f"{_difference(name, saved[name], ours[name])} in {where}")
     if is_divided and saved.get("groups") != ours.get("groups"):
         raise OtherDataError(
             f"the state is of the same rows in other row groups, or in none, than {where} has: a "

@@ -1,14 +1,18 @@
 """Resuming: the batches after a state are those that would have come."""
 
 import json
+from contextlib import suppress
+from itertools import pairwise
 
 import numpy as np
+import polars
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import ByLength, Loader
+from arrow_dlpack import ByLength, Loader, Mix
 from arrow_dlpack._datasets import Dataset
+from arrow_dlpack._identity import OtherDataError
 from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE
 from test_loader import CONTEXT
@@ -143,12 +147,81 @@ def test_torchdatas_loader_resumes(workers, shuffle):
 @pytest.mark.parametrize("changed", [
     {"batch": -1}, {"batch": 1.5}, {"batch": "3"}, {"batch": None}, {"batch": 2**70},
     {"epoch": -1}, {"epoch": "x"}, {"seed": -1}, {"seed": 2**70}, {"options": None}, {"part": None},
+    {"version": True}, {"version": "1"}, {"version": 2}, {"batch": True}, {"epoch": 2**63},
+    {"seed": "1"}, {"seed": []}, {"part": [0]}, {"part": [0, 1.0]}, {"part": {}}, {"source": None},
+    {"source": []}, {"source": 7}, {"chunks": -1}, {"chunks": 2**63}, {"chunks": 1.5},
+    {"chunks": []},
 ])  # fmt: skip
 def test_what_is_no_state_is_refused(changed):
     loader = Loader(TABLE, batch_size=10)
     next(iter(loader))
     with pytest.raises(ValueError, match="no state of a Loader"):
         loader.load_state_dict({**loader.state_dict(), "batch": 1, "part": [0, 1], **changed})
+
+
+@pytest.mark.parametrize("shuffle", [{}, {"shuffle": 9}])
+def test_a_state_has_all_of_its_keys(shuffle):
+    loader = Loader(TABLE, batch_size=10, **shuffle)
+    next(iter(loader))
+    state = loader.state_dict() | {"batch": 1, "part": [0, 1], "seed": 3, "source": {}}
+    loader.load_state_dict(state)
+    for name in state:
+        with pytest.raises(ValueError, match="no state of a Loader"):
+            loader.load_state_dict({key: value for key, value in state.items() if key != name})
+    if shuffle:
+        # Another order would be drawn.
+        with pytest.raises(ValueError, match="no state of a Loader"):
+            loader.load_state_dict(state | {"seed": None})
+
+
+MANY = {
+    "in order": {},
+    "shuffled": {"shuffle": 40, "seed": 2},
+    "filtered": {"filter": pc.field("y") > 50},
+    "filtered, shuffled": {"filter": pc.field("y") > 50, "shuffle": 40, "seed": 2},
+    "a rank": {"rank": 1, "world_size": 2, "uneven": "repeat"},
+    "a free rank": {"rank": 1, "world_size": 2, "uneven": "allow"},
+    "a rank, filtered": {
+        "rank": 1, "world_size": 2, "uneven": "repeat", "filter": pc.field("y") > 50
+    },
+    "codes": {"physical": True},
+    "lengths": {"batch_size": ByLength(16, "list")},
+    "chunks": {"batch_size": None},
+    "chunks of a rank": {"batch_size": None, "rank": 0, "world_size": 2, "uneven": "allow"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("of", ["path", "table", "list", "lazy frame", "mix"])
+def test_more_batches_than_there_are_is_other_data(file, name, of):
+    table = pq.read_table(file)
+    source = {
+        "path": str(file),
+        "table": table,
+        "list": [table.slice(0, 90), table.slice(90)],
+        "lazy frame": polars.from_arrow(table).lazy(),
+        "mix": Mix([(str(file), 1), (table, 2)]),
+    }[of]
+    options = {"batch_size": 16, "columns": ["y"], "framework": "numpy", **MANY[name]}
+    if of == "lazy frame" and options.get("uneven") == "repeat":
+        options["uneven"] = "allow"
+    loader = Loader(source, **options)
+    states = [loader.state_dict() for _ in loader]
+    state, count = states[-1], len(states)
+    resumed = Loader(source, **options)
+    resumed.load_state_dict(state)
+    assert list(resumed) == []
+    for batch in count + 1, 2**40:
+        more = {**state, "batch": batch}
+        if state["chunks"] is not None and "rank" not in options:
+            more["chunks"] += batch
+        resumed.load_state_dict(more)
+        for _ in range(2):
+            with pytest.raises(
+                ValueError, match="other data: there are fewer batches|other chunks"
+            ):
+                list(resumed)
+            assert resumed.state_dict() == more
 
 
 @pytest.mark.parametrize("state", [None, 5, [], "x", [("version", 1)]])
@@ -188,3 +261,120 @@ def test_row_groups_are_of_a_state_where_they_are_put_in_order_or_divided(option
                 list(again)
         else:
             assert [batch["x"].tolist() for batch in again] == rest
+
+
+def chunked(table, *sizes):
+    """The table in chunks of these sizes, and one of the rest."""
+    ends = np.cumsum([0, *sizes, len(table) - sum(sizes)]).tolist()
+    return pa.concat_tables([
+        table.slice(start, stop - start) for start, stop in pairwise(ends)
+    ])  # fmt: skip
+
+
+NUMBERS = pa.table({"x": range(20), "w": pa.array(list("abcd") * 5).dictionary_encode()})
+OF_CHUNKS = {
+    "in order": {},
+    "ahead": {"prefetch": 2},
+    "transformed": {"prefetch": 2, "transform": dict},
+    "codes": {"physical": True},
+    "filtered": {"filter": pc.field("x") != 7},
+    "a rank": {"rank": 1, "world_size": 2, "uneven": "allow"},
+    "a rank, filtered": {
+        "rank": 0, "world_size": 2, "uneven": "allow", "filter": pc.field("x") != 7
+    },
+}  # fmt: skip
+
+
+def values_of(batch):
+    return {name: part.tolist() for name, part in batch.items()}
+
+
+@pytest.mark.parametrize("name", OF_CHUNKS)
+def test_without_a_batch_size_the_same_chunks_go_on_and_no_others(name, tmp_path):
+    options = {"columns": ["x"], "framework": "numpy", **OF_CHUNKS[name]}
+    if name == "codes":
+        options["columns"] = ["x", "w"]
+    source = chunked(NUMBERS, 6, 0, 5, 2, 3)
+    loader = Loader(source, **options)
+    epoch = iter(loader)
+    states, batches = [loader.state_dict()], []
+    for batch in epoch:
+        batches.append(values_of(batch))
+        states.append(json.loads(json.dumps(loader.state_dict())))
+    assert states[1]["batch"] == 1
+    assert len(batches) == (5 if "rank" not in options else 2 + (options["rank"] == 0))
+    pq.write_table(NUMBERS, tmp_path / "p.parquet")
+    others = [
+        chunked(NUMBERS, 6, 3, 4, 3), chunked(NUMBERS, 3, 3, 5), chunked(NUMBERS, 1, 10, 2),
+        NUMBERS, [NUMBERS.slice(0, 9), NUMBERS.slice(9)], NUMBERS.to_pandas(),
+        str(tmp_path / "p.parquet"),
+    ]  # fmt: skip
+    for at, state in enumerate(states[:-1]):
+        resumed = Loader(source, **options)
+        resumed.load_state_dict(state)
+        again = iter(resumed)
+        for number in range(at, len(batches)):
+            assert values_of(next(again)) == batches[number]
+            assert resumed.state_dict() == states[number + 1]
+        assert next(again, None) is None
+        seen = [x for batch in batches[:at] for x in batch["x"]]
+        for other in others if at > 0 else []:
+            resumed = Loader(other, **{**options, "columns": ["x"]})
+            resumed.load_state_dict(state)
+            rest = None
+            with suppress(OtherDataError):
+                rest = [x for batch in resumed for x in values_of(batch)["x"]]
+            if rest is None:
+                assert resumed.state_dict() == state
+            else:
+                # Of ranks the chunks until then are the same, and all of them divide the rest.
+                whole = Loader(other, **{**options, "columns": ["x"]})
+                assert seen + rest == [x for batch in whole for x in values_of(batch)["x"]]
+
+
+@pytest.mark.parametrize("other", [(3, 4, 3, 2), (3, 2, 4), (3, 1, 1, 4)])
+def test_ranks_without_a_batch_size_see_chunks_that_others_had(other):
+    """Their own lengths do not tell where they began."""
+    options = {"columns": ["x"], "world_size": 2, "uneven": "allow", "framework": "numpy"}
+    for rank in 0, 1:
+        loader = Loader(chunked(NUMBERS, 3, 3, 3, 3), rank=rank, **options)
+        epoch = iter(loader)
+        next(epoch), next(epoch)
+        resumed = Loader(chunked(NUMBERS, *other), rank=rank, **options)
+        resumed.load_state_dict(loader.state_dict())
+        with pytest.raises(ValueError, match="the state is of other chunks|fewer batches"):
+            next(iter(resumed))
+
+
+def test_workers_without_a_batch_size_go_on():
+    def stateful(source):
+        context = {"multiprocessing_context": CONTEXT}
+        dataset = BatchDataset(source, columns=["x"])
+        return StatefulDataLoader(dataset, batch_size=None, num_workers=2, **context)
+
+    source = chunked(NUMBERS, 6, 5, 2, 3)
+    loader = stateful(source)
+    epoch = iter(loader)
+    for _ in range(3):
+        next(epoch)
+    state = loader.state_dict()
+    rest = [batch["x"].tolist() for batch in epoch]
+    resumed = stateful(source)
+    resumed.load_state_dict(state)
+    assert [batch["x"].tolist() for batch in resumed] == rest
+
+
+def test_a_column_without_a_batch_size_goes_on():
+    column = pa.chunked_array([[0, 1], [2], [3, 4]])
+    for options in {}, {"rank": 0, "world_size": 2, "uneven": "allow"}:
+        loader = Loader(column, format="matrix", framework="numpy", **options)
+        epoch = iter(loader)
+        next(epoch)
+        state, rest = loader.state_dict(), [batch.tolist() for batch in epoch]
+        resumed = Loader(column, format="matrix", framework="numpy", **options)
+        resumed.load_state_dict(state)
+        if options:
+            with pytest.raises((TypeError, ValueError)):
+                list(resumed)
+        else:
+            assert [batch.tolist() for batch in resumed] == rest
