@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 from importlib import import_module
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -262,7 +263,7 @@ def _held(name: str, words: Sequence[Any], kind: Any) -> Any:
     for start in range(0, len(words), _ROWS):
         some = words[start : start + _ROWS]
         try:
-            held.append(pa.array(some, plain))
+            held.append(pa.array([_of_kind(word, plain) for word in some], plain))
             wrong = _changed(some, held[-1])
         except _REFUSALS:
             wrong = next(((word, None) for word in some if not _fits(word, plain)), None)
@@ -277,9 +278,21 @@ def _no_word(name: str, kind: Any, word: Any) -> ValueError:
     )
 
 
+def _of_kind(word: Any, kind: Any) -> Any:
+    """The word as pyarrow takes it for this type: it makes no decimals of floats, nor back."""
+    types = import_module("pyarrow").types
+    if isinstance(word, float) and types.is_decimal(kind):
+        return Decimal(word)
+    if isinstance(word, Decimal) and types.is_floating(kind):
+        number = import_module("pyarrow").scalar(float(word), kind).as_py()
+        return number if number == word else word
+    return word
+
+
 def _fits(word: Any, kind: Any) -> bool:
     try:
-        return _changed([word], import_module("pyarrow").array([word], kind)) is None
+        held = import_module("pyarrow").array([_of_kind(word, kind)], kind)
+        return _changed([word], held) is None
     except _REFUSALS:
         return False
 

@@ -801,3 +801,31 @@ def test_batches_of_a_stream_may_have_nested_texts_in_any_encoding(turn):
     for batch in Loader(iter(tables[::turn]), columns=columns):
         assert pa.array(batch["x"]).to_pylist() == [["a", "b"], ["a"]]
         assert pa.array(batch["s.t"]).to_pylist() == ["p", "q"]
+
+
+@pytest.mark.parametrize("kind", ["list", "files", "mix", "mix of files"])
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("floats", [pa.float32(), pa.float64()])
+def test_decimals_and_floats_have_one_code_where_they_are_one_number(kind, turn, floats, tmp_path):
+    decimals = pa.decimal128(5, 1)
+    columns = [
+        pa.array([decimal.Decimal("1.5"), decimal.Decimal("0.1"), decimal.Decimal(2)], decimals),
+        pa.array([1.5, 3.25, 0.1, None], floats),
+    ]
+    tables = [pa.table({"x": column}) for column in columns[::turn]]
+    if kind == "mix of files":
+        write(tmp_path, tables)
+        source = Mix([(str(tmp_path / f"{at}.parquet"), 1) for at in (0, 1)])
+    else:
+        source = KINDS[kind](tmp_path, tables)
+    for words in None, [decimal.Decimal("0.1"), columns[1][2].as_py(), 1.5, 2, 3.25]:
+        wish = Categories(words, nulls=-1)
+        loader = Loader(source, columns={"x": wish}, batch_size=9, framework="numpy")
+        known = loader.categories["x"]
+        assert sorted(known) == sorted(
+            [decimal.Decimal("0.1"), columns[1][2].as_py(), 1.5, 2, 3.25]
+        )
+        values = [known[code] for batch in loader for code in batch["x"].tolist() if code >= 0]
+        assert sorted(values) == sorted(
+            filter(None, columns[0].to_pylist() + columns[1].to_pylist())
+        )
