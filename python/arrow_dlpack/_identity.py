@@ -8,6 +8,7 @@ import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any
 
@@ -38,7 +39,7 @@ def of_types(schema: Any, query: Query) -> dict[str, Any]:
     if schema is None:
         return {}
     own = selected(schema, read_by(schema, query))
-    columns = {field.name: _type_name(field.type) for field in own}
+    columns = {field.name: _type_name(field.type, query.physical) for field in own}
     # Not every writer of a state keeps the order of a mapping.
     return {"columns": columns, "order": digest_of(list(columns))}
 
@@ -97,6 +98,8 @@ def _value(value: Any) -> Any:
         return [_value(item) for item in value]
     if isinstance(value, Mapping):
         return sorted((name, _value(item)) for name, item in value.items())
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        value = value.astimezone(UTC)  # one moment in any zone
     if isinstance(value, float) and value.is_integer():
         return int(value)  # parts of one source may have either
     return value if isinstance(value, (bool, int, float, bytes)) else str(value)
@@ -142,11 +145,13 @@ def of_footers(footers: Iterable[Any]) -> dict[str, Any]:
 _FAMILIES = ("timestamp", "time", "date", "duration", "decimal", "map", "fixed_size_binary")
 
 
-def _type_name(kind: Any) -> str:
+def _type_name(kind: Any, is_physical: bool) -> str:
     types, kind = import_module("pyarrow").types, alike(kind)
     family = next((name for name in _FAMILIES if getattr(types, f"is_{name}")(kind)), None)
-    if family is None:
-        return str(kind)
+    if family is None or (is_physical and types.is_temporal(kind)):
+        return str(kind)  # the numbers are of this unit
+    if family == "timestamp" and kind.tz is not None:
+        return "timestamp with a zone"
     return "large_binary" if family == "fixed_size_binary" else family
 
 

@@ -33,6 +33,8 @@ class Query:
     features: Sequence[str] | None = None
     #: Whether other sources have rows too, whose columns may hold words that this one cannot.
     is_part: bool = False
+    #: Whether batches have the numbers by which Arrow stores values, such as those of times.
+    physical: bool = False
 
     def dtype_of(self, name: str) -> Any:
         """The Arrow type that the column's numbers become, None if they stay what they are."""

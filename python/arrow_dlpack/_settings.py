@@ -57,6 +57,7 @@ class Settings:
             labels=what.labels,
             features=what.columns,
             is_part=self.is_part,
+            physical=self.physical,
         )
 
     def batches_of(self, rows: int) -> int:

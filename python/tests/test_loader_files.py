@@ -742,3 +742,62 @@ def test_the_state_of_a_filter_by_a_long_list_is_that_of_no_other():
     Loader(TABLE, **OPTIONS, filter=filters[0]).load_state_dict(loader.state_dict())
     with pytest.raises(ValueError, match="the state is of a loader with filter="):
         other.load_state_dict(loader.state_dict())
+
+
+SECONDS = [7200 * at for at in range(12)]
+TIMES = {
+    "UTC": pa.timestamp("s", "UTC"),
+    "Berlin": pa.timestamp("s", "Europe/Berlin"),
+    "an offset": pa.timestamp("ms", "+01:00"),
+    "nanoseconds": pa.timestamp("ns", "America/New_York"),
+    "naive": pa.timestamp("s"),
+}
+
+
+@pytest.mark.parametrize("mine", TIMES)
+@pytest.mark.parametrize("other", TIMES)
+@pytest.mark.parametrize("wish", [Categories.scan(), AsArrow()], ids=["codes", "values"])
+def test_the_same_moments_in_another_zone_go_on_and_naive_times_do_not(mine, other, wish, tmp_path):
+    def table(name):
+        kind = TIMES[name]
+        moments = pa.array(SECONDS, pa.timestamp("s", None if kind.tz is None else "UTC"))
+        return pa.table({"t": moments.cast(kind)})
+
+    options = {"columns": {"t": wish}, "batch_size": 5}
+    loader = Loader(table(mine), **options)
+    epoch = iter(loader)
+    next(epoch)
+    state = json.loads(json.dumps(loader.state_dict()))
+
+    def values(batch):
+        return pa.array(batch["t"]).to_pylist()
+
+    rest = [values(batch) for batch in epoch]
+    others = [table(other), table(other).to_pandas(), polars.from_arrow(table(other))]
+    for source in [*others, parquet(table(other), tmp_path), [table(other)]]:
+        resumed = Loader(source, **options)
+        resumed.load_state_dict(state)
+        if "naive" in (mine, other) and mine != other:
+            with pytest.raises(ValueError, match='column "t" was timestamp'):
+                list(resumed)
+        else:
+            assert [values(batch) for batch in resumed] == rest
+
+
+def test_the_numbers_of_times_in_another_unit_are_other_data(tmp_path):
+    table = pa.table({"t": pa.array(SECONDS, pa.timestamp("s"))})
+    options = {"physical": True, "batch_size": 5, "framework": "numpy"}
+    loader = Loader(table, **options)
+    epoch = iter(loader)
+    next(epoch)
+    state = json.loads(json.dumps(loader.state_dict()))
+    rest = [batch["t"].tolist() for batch in epoch]
+    resumed = Loader(pa.concat_tables([table.slice(0, 3), table.slice(3)]), **options)
+    resumed.load_state_dict(state)
+    assert [batch["t"].tolist() for batch in resumed] == rest
+    finer = table.cast(pa.schema({"t": pa.timestamp("ns")}))
+    for source in finer, finer.to_pandas(), parquet(table, tmp_path):  # Parquet has no seconds
+        resumed = Loader(source, **options)
+        resumed.load_state_dict(state)
+        with pytest.raises(ValueError, match=r'column "t" was timestamp\[s\], and is timestamp\['):
+            list(resumed)
