@@ -262,7 +262,7 @@ class Dataset(Source):
                 # Of CSV a value fails, of other formats the file.
                 for _ in batches if is_csv else islice(batches, 1):
                     pass
-        except (OSError, ValueError) as error:
+        except (NotImplementedError, OSError, ValueError) as error:
             return fragment, error
         return None
 
@@ -519,6 +519,11 @@ def _naming(fragment: Any, found: Exception, error: Exception) -> Exception:
             "; a file's first block decides its types: pyarrow.dataset.dataset(paths, "
             'format="csv", schema=...) says others, and a CsvFileFormat with null_values takes '
             "some texts for nulls"
+        )
+    if isinstance(found, NotImplementedError):
+        text += (
+            "; the schema= of a dataset needs types that pyarrow makes of those of each file, and "
+            "the path in its place does not"
         )
     kind = type(error) if isinstance(error, OSError) else ValueError
     return kind(f"{fragment.path}: {text}")

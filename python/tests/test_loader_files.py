@@ -801,3 +801,18 @@ def test_the_numbers_of_times_in_another_unit_are_other_data(tmp_path):
         resumed.load_state_dict(state)
         with pytest.raises(ValueError, match=r'column "t" was timestamp\[s\], and is timestamp\['):
             list(resumed)
+
+
+@pytest.mark.parametrize("form", ["arrow", "parquet"])
+def test_a_type_that_pyarrow_cannot_make_of_a_file_names_it_and_the_path_is_the_way_out(
+    form, tmp_path
+):
+    write_one = {"arrow": pyarrow.feather.write_feather, "parquet": pq.write_table}[form]
+    texts = [pa.array(["a", "b"]).dictionary_encode(), pa.array(["b", "c"], pa.string_view())]
+    for at, column in enumerate(texts):
+        write_one(pa.table({"s": column}), f"{tmp_path}/{at}.{form}")
+    options = {"columns": {"s": Categories(["a", "b", "c"])}, "framework": "numpy"}
+    with pytest.raises(ValueError, match=rf"1\.{form}: .*Unsupported cast .*; the schema="):
+        list(Loader(ds.dataset(tmp_path, format=form), **options))
+    batches = list(Loader(str(tmp_path), **options))
+    assert [code for batch in batches for code in batch["s"].tolist()] == [0, 1, 1, 2]
