@@ -1,4 +1,4 @@
-//! Calls `__dlpack__` and other methods of other libraries without tuples and dictionaries in between.
+//! Calls `__dlpack__` of other libraries without tuples and dictionaries in between.
 #![expect(unsafe_code, reason = "calls functions of CPython's C API")]
 
 use std::ffi::c_void;
@@ -6,39 +6,16 @@ use std::ffi::c_void;
 use pyo3::types::{PyString, PyTuple};
 use pyo3::{ffi, prelude::*, sync::PyOnceLock};
 
+use super::interpreter::calling;
 use crate::{ffi::DLPackVersion, pending::symbol};
 
-/// The signature of `PyObject_Vectorcall` and `PyObject_VectorcallMethod`; the latter takes the method's name
-/// first. When the interpreter ends, it may unwind them while they run Python code.
+/// The signature of `PyObject_VectorcallMethod`. When the interpreter ends, it may unwind it while it runs Python code.
 type Vectorcall = unsafe extern "C-unwind" fn(
-    callable_or_name: *mut ffi::PyObject,
+    name: *mut ffi::PyObject,
     args: *const *mut ffi::PyObject,
     nargsf: usize,
     kwnames: *mut ffi::PyObject,
 ) -> *mut ffi::PyObject;
-
-/// `callable(x)`, without an argument tuple if the interpreter exports `PyObject_Vectorcall`, which is in the
-/// limited API only from 3.12 on.
-pub(super) fn call1<'py>(
-    callable: &Bound<'py, PyAny>,
-    x: &Bound<'py, PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    static CALL: PyOnceLock<Option<Vectorcall>> = PyOnceLock::new();
-
-    let py = x.py();
-    let call = CALL.get_or_init(py, || {
-        let address = symbol(c"PyObject_Vectorcall");
-        // SAFETY: NULL, or the function of this name, whose signature has never changed.
-        unsafe { std::mem::transmute::<*mut c_void, Option<Vectorcall>>(address) }
-    });
-    let Some(call) = call else { return callable.call1((x,)) };
-    // SAFETY: attached to Python; one positional argument; it and the callable are live. The result is a new
-    // reference, or NULL with an exception set.
-    unsafe {
-        let answer = call(callable.as_ptr(), &x.as_ptr(), 1, std::ptr::null_mut());
-        Bound::from_owned_ptr_or_err(py, answer)
-    }
-}
 
 /// `x.__dlpack__(max_version=...)` for the newest version, without a bound method and a dictionary. `None` if
 /// the interpreter does not export the function.
@@ -71,9 +48,7 @@ pub(super) fn ask<'py>(x: &Bound<'py, PyAny>) -> Option<PyResult<Bound<'py, PyAn
     let Usual { call, name, version, kwnames } = USUAL.get_or_try_init(py, make).ok()?.as_ref()?;
     let args = [x.as_ptr(), version.as_ptr()];
     // SAFETY: attached to Python; one positional argument, the object itself, and one by keyword, all live.
-    // The result is a new reference, or NULL with an exception set.
-    Some(unsafe {
-        let answer = call(name.as_ptr(), args.as_ptr(), 1, kwnames.as_ptr());
-        Bound::from_owned_ptr_or_err(py, answer)
-    })
+    let answer = calling(|| unsafe { call(name.as_ptr(), args.as_ptr(), 1, kwnames.as_ptr()) });
+    // SAFETY: a new reference, or NULL with an exception set.
+    Some(unsafe { Bound::from_owned_ptr_or_err(py, answer) })
 }

@@ -6,10 +6,9 @@
 //! - **X6** A capsule named [`NAME`] has a pointer to a `DLPackExchangeAPIHeader`, which begins a
 //!   `DLPackExchangeAPI` where it says major version 1; and so for every `prev_api` that is not NULL. All
 //!   of them live as long as the process.
-//! - **X8** The fields of `InC::Getter` were found together, in the type that they are used for.
 #![expect(unsafe_code, reason = "reads the tables of other libraries")]
 
-use std::{ffi::c_void, mem, ptr::NonNull};
+use std::ptr::NonNull;
 
 use pyo3::types::{PyBool, PyCapsule, PyString, PyType, PyWeakrefReference};
 use pyo3::{exceptions::PyException, ffi, intern, prelude::*};
@@ -19,8 +18,8 @@ use crate::ffi::{
     DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackManagedTensorFromPyObjectNoSync,
     DLPackVersion,
 };
+use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicUsize, Ordering};
-use crate::{python::vectorcall, sync::OnceLock};
 
 const SLOTS: usize = 256;
 
@@ -49,49 +48,7 @@ pub(super) struct Known {
 #[derive(Debug)]
 pub(super) struct Condition {
     name: Py<PyString>,
-    in_c: Option<InC>,
     pub(super) what: &'static Candidate,
-}
-
-/// A type's own attribute that is written in C, resolved once instead of by name each time.
-#[derive(Debug)]
-enum InC {
-    Method(Py<PyAny>),
-    /// X8: the function gets the attribute, by the descriptor beside it, of an instance of the type.
-    Getter(Py<PyAny>, ffi::descrgetfunc),
-}
-
-impl InC {
-    /// `None` for any other attribute.
-    fn of(attribute: &Bound<'_, PyAny>, is_method: bool) -> PyResult<Option<Self>> {
-        let types = attribute.py().import("types")?;
-        if is_method {
-            let is = attribute.is_exact_instance(&types.getattr("MethodDescriptorType")?);
-            return Ok(is.then(|| Self::Method(attribute.clone().unbind())));
-        }
-        if !attribute.is_exact_instance(&types.getattr("GetSetDescriptorType")?) {
-            return Ok(None);
-        }
-        // SAFETY: attached to Python, and a type, which has such a function in this place if it has any.
-        let get = unsafe {
-            let slot = ffi::PyType_GetSlot(attribute.get_type_ptr(), ffi::Py_tp_descr_get);
-            mem::transmute::<*mut c_void, Option<ffi::descrgetfunc>>(slot)
-        };
-        Ok(get.map(|get| Self::Getter(attribute.clone().unbind(), get)))
-    }
-
-    /// The attribute's value for an instance of its type.
-    fn ask<'py>(&self, x: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        match self {
-            Self::Method(method) => vectorcall::call1(method.bind(x.py()), x),
-            // SAFETY: X8, attached to Python, with live objects. The result is a new reference, or NULL with an
-            // exception set.
-            Self::Getter(descriptor, get) => unsafe {
-                let found = get(descriptor.as_ptr(), x.as_ptr(), x.get_type_ptr().cast());
-                Bound::from_owned_ptr_or_err(x.py(), found)
-            },
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -198,9 +155,8 @@ impl Condition {
         let mut found = Vec::new();
         for what in &CONDITIONS {
             let name = PyString::intern(py, what.name);
-            if let Some(attribute) = unless_it_raises(py, kind.getattr(&name))? {
-                let in_c = InC::of(&attribute, what.is_method)?;
-                found.push(Self { name: name.unbind(), in_c, what });
+            if unless_it_raises(py, kind.getattr(&name))?.is_some() {
+                found.push(Self { name: name.unbind(), what });
             }
         }
         Ok(found)
@@ -209,10 +165,9 @@ impl Condition {
     /// Whether the object meets it; an exception counts as no.
     pub(super) fn is_met(&self, x: &Bound<'_, PyAny>) -> PyResult<bool> {
         let py = x.py();
-        let found = match &self.in_c {
-            Some(attribute) => attribute.ask(x),
-            None if self.what.is_method => x.call_method0(&self.name),
-            None => x.getattr(&self.name),
+        let found = match self.what.is_method {
+            true => x.call_method0(&self.name),
+            false => x.getattr(&self.name),
         };
         match found {
             Ok(found) => Ok(found.is(&*PyBool::new(py, self.what.must))),

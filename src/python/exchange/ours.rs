@@ -253,7 +253,9 @@ unsafe fn wrapped(
 ) -> PyResult<Bound<'_, PyTensor>> {
     // SAFETY: the caller's promise.
     let tensor = Arc::new(unsafe { ManagedTensor::from_raw_unless_refused(tensor) }?);
-    Bound::new(py, PyTensor::received(Arc::clone(&tensor))).inspect_err(|_| {
+    // SAFETY: it came through C; this function only counts its owners.
+    let object = unsafe { PyTensor::received(Arc::clone(&tensor)) };
+    Bound::new(py, object).inspect_err(|_| {
         // It has no other owner: the object that could not be made has been dropped.
         if let Some(tensor) = Arc::into_inner(tensor) {
             tensor.forget();

@@ -22,7 +22,8 @@ pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTe
     if !meets(x, known, false)? {
         return Ok(None);
     }
-    let (given, raised) = call(x, known)?;
+    // SAFETY: X5, of the type of `x`, which has just been looked up.
+    let (given, raised) = unsafe { call(x, known) }?;
     // SAFETY: X7. A tensor is ours to delete even if it came with an exception.
     let tensor = unsafe { ManagedTensor::from_raw(given) };
     if let Some(error) = raised {
@@ -53,7 +54,11 @@ type MayUnwind =
 
 /// The tensor, NULL if there is none, and the exception. After a failure the caller calls `__dlpack__`, which
 /// fails with a better message.
-fn call(
+///
+/// # Safety
+///
+/// X5: `x` is of the type that `known` is of.
+unsafe fn call(
     x: &Bound<'_, PyAny>,
     known: &Known,
 ) -> PyResult<(*mut DLManagedTensorVersioned, Option<PyErr>)> {
@@ -64,7 +69,7 @@ fn call(
     let function = unsafe {
         mem::transmute::<DLPackManagedTensorFromPyObjectNoSync, MayUnwind>(known.function)
     };
-    // SAFETY: X5, X7.
+    // SAFETY: the caller's promise, X7.
     let code = calling(|| unsafe { function(x.as_ptr().cast(), &raw mut tensor) });
     let given = if code == 0 { tensor } else { ptr::null_mut() };
     Ok((given, PyErr::take(py)))
