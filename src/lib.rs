@@ -298,12 +298,8 @@ mod typed;
 /// Without Python there are no exceptions to set aside.
 #[cfg(not(feature = "pyo3"))]
 mod pending {
-    pub(crate) struct PendingException;
-
-    impl PendingException {
-        pub(crate) fn set_aside() -> Option<Self> {
-            None
-        }
+    pub(crate) fn without_exception<T>(work: impl FnOnce() -> T) -> T {
+        work()
     }
 }
 

@@ -13,14 +13,16 @@ use pyo3::ffi;
 /// A pending exception, which is restored on the same thread when this is dropped.
 pub(crate) struct PendingException([*mut ffi::PyObject; 3]);
 
-impl PendingException {
-    /// `None` on a thread that is not attached to Python, or if that is unknown.
-    pub(crate) fn set_aside() -> Option<Self> {
-        // SAFETY: attached; code that is called meanwhile attaches and detaches in pairs.
-        is_attached().then(|| unsafe { Self::set_aside_attached() })
-    }
+/// Does work that must not see an exception in flight. On a thread that is not attached to Python, or where that is
+/// unknown, there is none.
+pub(crate) fn without_exception<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: attached, and still so after the work: what it calls attaches and detaches in pairs.
+    let _pending = is_attached().then(|| unsafe { PendingException::set_aside_attached() });
+    work()
+}
 
-    /// The same without a check.
+impl PendingException {
+    /// On a thread that is attached.
     ///
     /// # Safety
     ///

@@ -16,7 +16,7 @@ pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
     if matches!(tensor.owner().abi(), Abi::Fresh(_)) {
         return Some(match tensor.into_fresh() {
             // Allocated by Arrow; its only holder may write to it again.
-            Ok(memory) if memory.buffer().ptr_offset() == 0 => memory.into_written_buffer(),
+            Ok(memory) if memory.is_whole() => memory.into_buffer(),
             Ok(memory) => own::into_buffer(memory),
             Err(_) => Buffer::default(),
         });

@@ -1,5 +1,10 @@
 //! Memory with one owner.
-#![expect(unsafe_code, reason = "a buffer does not say that it has one holder")]
+#![expect(
+    unsafe_code,
+    reason = "a buffer does not say that it has one holder, or by which pointer it was written to"
+)]
+
+use std::{ptr::NonNull, sync::Arc};
 
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
@@ -7,7 +12,11 @@ use super::{huge, unwritten::Unwritten, zeroed::zeroed};
 use crate::{Error, task::Steps};
 
 /// A buffer of Rust's allocator with one owner, which may therefore write to it.
-pub(crate) struct Fresh(Buffer);
+pub(crate) struct Fresh {
+    buffer: Buffer,
+    /// Whether it may have been written to by another pointer than the buffer's, which is then not good for reading.
+    is_stale: bool,
+}
 
 /// Arrow's recommendation, and what JAX, MLX and minarrow require to share memory.
 const ALIGNMENT: usize = 64;
@@ -101,42 +110,68 @@ impl Fresh {
     #[inline(never)]
     fn of<T: ArrowNativeType>(values: Vec<T>, start: usize, len: usize) -> Self {
         let (start, nbytes) = (start * size_of::<T>(), len * size_of::<T>());
-        Self(Buffer::from_vec(values).slice_with_length(start, nbytes))
+        Self::from_vec(values).part(start, nbytes)
     }
 
     /// The memory of a vector, as it is.
     pub(crate) fn from_vec<T: ArrowNativeType>(values: Vec<T>) -> Self {
-        Self(Buffer::from_vec(values))
+        Self { buffer: Buffer::from_vec(values), is_stale: false }
     }
 
     /// Memory that has no other holder, and came from Rust's allocator.
     pub(super) fn from_mutable(memory: MutableBuffer) -> Self {
-        Self(memory.into())
+        Self { buffer: memory.into(), is_stale: false }
     }
 
-    pub(super) fn buffer(&self) -> &Buffer {
-        &self.0
+    /// Memory that is recovered from whom it was given to.
+    ///
+    /// # Safety
+    ///
+    /// The buffer has no other holder, and its memory came from Rust's allocator.
+    pub(super) unsafe fn recovered(buffer: Buffer) -> Self {
+        Self { buffer, is_stale: true }
+    }
+
+    /// The first byte, by the pointer of the allocation.
+    pub(super) fn start(&self) -> NonNull<u8> {
+        let offset = self.buffer.ptr_offset();
+        // SAFETY: a buffer begins within its allocation.
+        unsafe { self.buffer.data_ptr().add(offset) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether it begins where its allocation does.
+    pub(super) fn is_whole(&self) -> bool {
+        self.buffer.ptr_offset() == 0
     }
 
     /// The `len` bytes from `start` on.
     pub(super) fn part(self, start: usize, len: usize) -> Self {
-        Self(self.0.slice_with_length(start, len))
+        Self { buffer: self.buffer.slice_with_length(start, len), ..self }
     }
 
+    /// The buffer that owns the memory.
+    ///
     /// # Safety
     ///
-    /// The buffer has no other holder, and its memory came from Rust's allocator.
-    pub(super) unsafe fn alone(buffer: Buffer) -> Self {
-        Self(buffer)
-    }
-
-    /// [`Self::into_buffer`] for memory that begins at its allocation and may have been written to. The buffer
-    /// is made anew, because writes invalidate the pointer that the old one reads by.
-    pub(super) fn into_written_buffer(self) -> Buffer {
-        self.0.into_mutable().map_or_else(|buffer| buffer, Buffer::from)
+    /// Nothing is read by the buffer's own pointer.
+    pub(super) unsafe fn into_owner(self) -> Buffer {
+        self.buffer
     }
 
     pub(crate) fn into_buffer(self) -> Buffer {
-        self.0
+        if !self.is_stale {
+            return self.buffer;
+        }
+        let (start, len) = (self.start(), self.len());
+        // Made anew, it reads by a pointer that is good.
+        self.buffer.into_mutable().map_or_else(
+            // SAFETY: the memory is there for as long as the old buffer, by the pointer of the allocation.
+            |buffer| unsafe { Buffer::from_custom_allocation(start, len, Arc::new(buffer)) },
+            Buffer::from,
+        )
     }
 }

@@ -19,7 +19,8 @@ impl ManagedTensor {
         strides: &[i64],
     ) -> Result<Self, Error> {
         let (whole, flags) = (whole(&buffer), flags.union(DLPackFlags::READ_ONLY));
-        Self::over(buffer, whole, 0, dtype, flags, shape, strides)
+        // SAFETY: the bytes are the buffer's, and the tensor is read-only.
+        unsafe { Self::over(buffer, whole, 0, dtype, flags, shape, strides) }
     }
 
     /// [`Self::from_shared`] for the memory from the start of the first buffer to the end of the last. They are
@@ -43,7 +44,9 @@ impl ManagedTensor {
         // It keeps the whole allocation alive, and with it the other slices.
         let last = buffers.pop().unwrap_or_default();
         let end = last.ptr_offset() + last.len();
-        Self::over(last, start..end, 0, dtype, flags.union(DLPackFlags::READ_ONLY), shape, strides)
+        let flags = flags.union(DLPackFlags::READ_ONLY);
+        // SAFETY: one allocation has these bytes, as was asserted, and the tensor is read-only.
+        unsafe { Self::over(last, start..end, 0, dtype, flags, shape, strides) }
     }
 
     /// A writable tensor over memory with no other owner, whose first element is `origin` bytes into
@@ -56,11 +59,14 @@ impl ManagedTensor {
         shape: &[i64],
         strides: &[i64],
     ) -> Result<Self, Error> {
-        let memory = memory.into_buffer();
-        let whole = whole(&memory);
-        let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
-        // SAFETY: `over` packs the buffer, which was that of a `Fresh`, and its pointer comes from the allocation.
-        Ok(unsafe { tensor.known_fresh() })
+        // SAFETY: `over` describes the memory by the pointer of the allocation. The buffer was that of a `Fresh`, so that
+        // nothing else has it, and `flags` say what its elements are, and not that they must not be written to.
+        unsafe {
+            let memory = memory.into_owner();
+            let whole = whole(&memory);
+            let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
+            Ok(tensor.known_fresh())
+        }
     }
 
     /// The memory that the tensor spans, if this crate owns it, it has no other owner and is not empty.
@@ -73,14 +79,18 @@ impl ManagedTensor {
         let (start, len) = (bytes.as_ptr().addr(), bytes.len());
         let Abi::Fresh(packed) = self.into_owner().into_abi() else { unreachable!("it was one") };
         // SAFETY: I1, and the owner of the block is the buffer of a `Fresh`, as `Abi::Fresh` says.
-        let memory = unsafe { Fresh::alone(packed.into_owner::<Buffer>()) };
-        let before = start - memory.buffer().as_ptr().addr();
+        let memory = unsafe { Fresh::recovered(packed.into_owner::<Buffer>()) };
+        let before = start - memory.start().addr().get();
         Ok(memory.part(before, len))
     }
 
     /// A tensor over a range of bytes of a buffer's allocation, which ends at or before the end of the buffer.
     /// Its first element is `origin` bytes into the range.
-    fn over(
+    ///
+    /// # Safety
+    ///
+    /// The allocation has these bytes. Without `READ_ONLY`, the buffer has no other holder.
+    unsafe fn over(
         buffer: Buffer,
         bytes: Range<usize>,
         origin: usize,
@@ -96,8 +106,8 @@ impl ManagedTensor {
         let device = DLDevice::CPU;
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: a buffer keeps its allocation where it is, from its start to at least the buffer's own end;
-        // that the elements lie within these bytes is checked next, before any access.
+        // SAFETY: the caller's promise; a buffer keeps its allocation where it is. That the elements lie within these
+        // bytes is checked next, before any access.
         let tensor = unsafe { Self::pack(buffer, &description) }?;
         if tensor.extends_beyond(origin, len) {
             return Err(Error::Overflow("extent beyond its buffer"));

@@ -7,6 +7,7 @@
 //! G2: `memory` has `rows` rows of `row` bytes.
 //! G3: each grid has a lifetime that no other grid has, so that none can take another one's place: a grid is lent to a
 //! function that is generic over it, and the lifetime is invariant.
+//! G4: it stays on its thread, whose fence orders what it streams, and what was streamed is not written again before.
 #![expect(unsafe_code, reason = "writes to memory, and takes it for written")]
 
 use std::{marker::PhantomData, mem::MaybeUninit, ptr, slice};
@@ -22,7 +23,8 @@ pub(crate) struct Grid<'a> {
     row: usize,
     done: usize,
     is_streamed: bool,
-    invariant: PhantomData<fn(&'a ()) -> &'a ()>,
+    /// Invariant (G3), and not `Send` (G4).
+    invariant: PhantomData<*mut &'a ()>,
 }
 
 impl Grid<'_> {
@@ -60,7 +62,7 @@ impl Grid<'_> {
     }
 
     /// Writes `W` bytes of each row, from the byte `at` on, which is no later than where the strips before end.
-    /// `lines` has those of `K` rows from one on; of the last rows some may be asked for twice.
+    /// `lines` has those of `K` rows from one on; some of the last rows may be asked for twice.
     ///
     /// # Panics
     ///
@@ -72,14 +74,18 @@ impl Grid<'_> {
         lines: impl Fn(usize) -> [[u8; W]; K],
     ) {
         assert!(at <= self.done && at + W <= self.row && K <= self.rows, "no such strip");
+        // It writes over bytes of the strip before.
+        if self.is_streamed && at < self.done {
+            drop(Fence);
+        }
         let memory: *mut u8 = self.memory.as_mut_ptr().cast();
-        for first in (0..self.rows).step_by(K) {
-            let first = first.min(self.rows - K);
-            for (row, line) in (first..).zip(&lines(first)) {
+        for next in (0..self.rows).step_by(K) {
+            let first = next.min(self.rows - K);
+            for (row, line) in (first..).zip(&lines(first)).skip(next - first) {
                 let start = memory.wrapping_add(row * self.row + at);
                 // SAFETY: by G2 and what was asserted these are `W` bytes of the memory, which is borrowed mutably:
                 // `row` is one of the rows, as there are `K` from `first` on. What is streamed begins with a cache
-                // line and is one; E1, by `append`: the grid of `over` streams nothing.
+                // line and is one; E1, by `append`, and G4: the grid of `over` streams nothing.
                 unsafe {
                     if self.is_streamed && W == LINE && start.addr() % LINE == 0 {
                         streamed::line(line.as_ptr().cast(), start.cast());

@@ -55,8 +55,8 @@ pub(super) const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 // - I1 `owner` is the only owner of a managed tensor whose descriptor is truthful; its deleter has
 //   not been called, may be called from any thread, and frees all that the descriptor points to.
 // - I2 `view` was read from that descriptor, so V1 to V4 hold until the deleter is called.
-// - I3 If `exclusive`, no other code reads or writes the memory of V3 until the deleter is called. Unless
-//   the producer said `READ_ONLY`, `view`'s address is good for writing all of it.
+// - I3 If `exclusive`, no other code reads or writes the memory of V3 until the deleter is called, but tensors that
+//   hold this one in an `Arc`. Unless the producer said `READ_ONLY`, `view`'s address is good for writing all of it.
 pub struct ManagedTensor {
     view: View,
     owner: Owner,
@@ -209,7 +209,8 @@ impl ManagedTensor {
             // The header requires NULL where there are no elements.
             (description.data, description.byte_offset) = (std::ptr::null_mut(), 0);
         }
-        let packed = pack::pack(|| owner, &description);
+        // SAFETY: the caller's promise.
+        let packed = unsafe { pack::pack(|| owner, &description) };
         let padded = description.flags.contains(PADDED);
         // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.
         let view = unsafe { View::read(&raw const (*packed.header()).dl_tensor, padded) };
@@ -271,7 +272,7 @@ impl ManagedTensor {
                 // SAFETY: it has just been given up.
                 let owner = unsafe { Owner::legacy(tensor) };
                 let this = Arc::new(Self { view: self.view, owner, exclusive: self.exclusive });
-                // SAFETY: it is owned, so that nobody in Rust has borrowed its memory.
+                // SAFETY: it is read-only, as every legacy tensor.
                 unsafe { this.share_writable() }.into_outgoing(newest)
             }
         }
@@ -296,7 +297,7 @@ impl ManagedTensor {
                 // SAFETY: it has just been given up.
                 let owner = unsafe { Owner::versioned(tensor) };
                 let this = Arc::new(Self { view: self.view, owner, exclusive: self.exclusive });
-                // SAFETY: as in `into_outgoing`.
+                // SAFETY: it is read-only, or nobody in Rust has borrowed its memory, by the promise of `from_raw`.
                 unsafe { this.share_writable() }.into_raw_legacy()
             }
         }

@@ -26,25 +26,21 @@ fn owners() -> MutexGuard<'static, BTreeMap<usize, Weak<FreshOwner>>> {
 pub(super) struct FreshOwner(Fresh);
 
 impl FreshOwner {
-    pub(super) fn memory(&self) -> &Buffer {
-        self.0.buffer()
+    fn address(&self) -> usize {
+        self.0.start().addr().get()
     }
 }
 
 impl Drop for FreshOwner {
     fn drop(&mut self) {
-        owners().remove(&address(self.memory()));
+        owners().remove(&self.address());
     }
-}
-
-fn address(buffer: &Buffer) -> usize {
-    buffer.as_ptr().addr()
 }
 
 /// A buffer over the memory, from which [`claim`] can recover it.
 pub(super) fn into_buffer(memory: Fresh) -> Buffer {
     let owner = Arc::new(FreshOwner(memory));
-    owners().insert(address(owner.memory()), Arc::downgrade(&owner));
+    owners().insert(owner.address(), Arc::downgrade(&owner));
     buffer_of(owner)
 }
 
@@ -63,8 +59,8 @@ pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)
 /// caller is the buffer's only holder.
 fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     // While a buffer lives, nothing else has its address: the memory must be the owner's.
-    let found = owners().get(&address(&buffer)).and_then(Weak::upgrade);
-    let Some(owner) = found.filter(|owner| buffer.len() <= owner.memory().len()) else {
+    let found = owners().get(&buffer.as_ptr().addr()).and_then(Weak::upgrade);
+    let Some(owner) = found.filter(|owner| buffer.len() <= owner.0.len()) else {
         return Err((buffer, ExclusiveObstacle::Foreign));
     };
     // It may be the owner's own buffer, or one that came through C and holds that one. If there are other holders,
@@ -73,7 +69,7 @@ fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
     drop(buffer);
     match Arc::try_unwrap(owner) {
         Ok(mut owner) => {
-            owners().remove(&address(owner.memory()));
+            owners().remove(&owner.address());
             Ok(mem::replace(&mut owner.0, Fresh::from_vec(Vec::<u8>::new())))
         }
         Err(owner) => Err((buffer_of(owner).slice_with_length(0, len), ExclusiveObstacle::Shared)),
@@ -82,11 +78,7 @@ fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
 
 /// A `Buffer` over memory of our own.
 fn buffer_of(owner: Arc<FreshOwner>) -> Buffer {
-    let (memory, len) = (owner.memory(), owner.memory().len());
-    // SAFETY: the buffer has the owner, which has the memory. The pointer comes from the allocation: the one that
-    // the memory's buffer reads by is invalid, since the memory was written to.
-    unsafe {
-        let start = memory.data_ptr().add(memory.ptr_offset());
-        Buffer::from_custom_allocation(start, len, owner)
-    }
+    let (start, len) = (owner.0.start(), owner.0.len());
+    // SAFETY: the buffer has the owner, which has the memory, and reads it by the pointer of the allocation.
+    unsafe { Buffer::from_custom_allocation(start, len, owner) }
 }

@@ -99,14 +99,20 @@ unsafe extern "C" fn delete_legacy<O: 'static>(tensor: *mut DLManagedTensor) {
 /// - **P1** It points to a live `Block<O>`, allocated by [`pack`] with `Block::<O>::layout(ndim)`;
 ///   the deleters in it are those for the same `O`.
 /// - **P2** The header is the block's first field, so a pointer to either is a pointer to both.
+/// - **P3** The description is truthful, as [`pack`] demands.
 ///
 /// There is one for each block: who has it may end the tensor. It leaks if it is dropped.
 pub(super) struct Packed(NonNull<Prefix>);
 
 /// A new block with this description, whose owner is constructed in place, because moving a value that has just
 /// been written takes longer than writing it.
+///
+/// # Safety
+///
+/// P3: the description is truthful, in the sense of [`ManagedTensor::from_raw`](super::ManagedTensor::from_raw), for as
+/// long as the owner lives, or the tensor is dropped before anyone reads its memory.
 #[inline(always)] // so that all of a vector's block but its addresses is known beforehand
-pub(super) fn pack<O: Send + Sync + 'static>(
+pub(super) unsafe fn pack<O: Send + Sync + 'static>(
     owner: impl FnOnce() -> O,
     description: &Description<'_>,
 ) -> Packed {
@@ -165,7 +171,7 @@ impl Packed {
     pub(super) fn into_versioned(self, newest: DLPackVersion, least: u32) -> Outgoing {
         let least = DLPackVersion { major: DLPackVersion::CURRENT.major, minor: least };
         let raw = self.header();
-        // SAFETY: P1, and nobody else has the header yet; the block meets I1.
+        // SAFETY: P1, and nobody else has the header yet; with P3 the block meets I1.
         unsafe {
             (*raw).version = newest.min(DLPackVersion::CURRENT).max(least);
             Outgoing::new(self.0.cast())

@@ -25,7 +25,11 @@ impl ManagedTensor {
     /// # Errors
     ///
     /// `NoSuchPosition`; `PackedStrides` for elements that share a byte; `Overflow`.
-    pub(crate) fn part(self: &Arc<Self>, indices: &[Index]) -> Result<Self, Error> {
+    ///
+    /// # Safety
+    ///
+    /// That of [`Self::share_writable`].
+    pub(crate) unsafe fn part(self: &Arc<Self>, indices: &[Index]) -> Result<Self, Error> {
         let Some(itemsize) = self.itemsize() else {
             return Err(Error::PackedStrides { dtype: self.dtype() });
         };
@@ -43,7 +47,7 @@ impl ManagedTensor {
             description.byte_offset = offset.ok_or_else(Error::overflow("address range"))?;
         }
         // SAFETY: I2, for as long as the clone keeps the tensor: `part` has found every position on its
-        // axis, so that each element of the part is one of the tensor's.
+        // axis, so that each element of the part is one of the tensor's; the caller's promise, where it is writable.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 
@@ -52,13 +56,18 @@ impl ManagedTensor {
     /// # Errors
     ///
     /// `Overflow` if they are not in that order.
-    pub(crate) fn as_bytes(self: &Arc<Self>) -> Result<Self, Error> {
+    ///
+    /// # Safety
+    ///
+    /// That of [`Self::share_writable`].
+    pub(crate) unsafe fn as_bytes(self: &Arc<Self>) -> Result<Self, Error> {
         let len = i64::try_from(self.nbytes()).ok().filter(|_| self.is_contiguous());
         let shape = [len.ok_or_else(Error::overflow("size in bytes"))?];
         let mut description = self.described(&shape, &[1]);
         description.dtype = DLDataType::UINT8;
         description.flags = description.flags.intersection(DLPackFlags::READ_ONLY);
-        // SAFETY: I2, V3: the elements are one run of so many bytes, for as long as the clone keeps the tensor.
+        // SAFETY: I2, V3: the elements are one run of so many bytes, for as long as the clone keeps the tensor; the
+        // caller's promise, where it is writable.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 
@@ -67,7 +76,11 @@ impl ManagedTensor {
     /// # Errors
     ///
     /// `UnsupportedDtype` for elements that are not whole bytes, of one lane.
-    pub(crate) fn as_integers(self: &Arc<Self>) -> Result<Self, Error> {
+    ///
+    /// # Safety
+    ///
+    /// That of [`Self::share_writable`].
+    pub(crate) unsafe fn as_integers(self: &Arc<Self>) -> Result<Self, Error> {
         let dtype = self.dtype();
         let integers = DLDataType::scalar(DLDataTypeCode::UINT, dtype.bits);
         if dtype.lanes != 1 || dtype.bits % 8 != 0 || !integers.is_valid() {
@@ -76,7 +89,8 @@ impl ManagedTensor {
         let (shape, strides) = (self.shape(), self.strides());
         let mut description = self.described(shape, &strides);
         description.dtype = integers;
-        // SAFETY: I2, for as long as the clone keeps the tensor: the elements are as large as they were.
+        // SAFETY: I2, for as long as the clone keeps the tensor: the elements are as large as they were; the
+        // caller's promise, where it is writable.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }
 }
@@ -174,11 +188,13 @@ mod tests {
             let (buffer, flags) = (arrow_buffer::Buffer::from_vec(vec![0_u8; 4]), <_>::default());
             ManagedTensor::from_shared(buffer, dtype, flags, &[2], &[1]).map(Arc::new)
         };
-        let integers = of(DLDataType::FLOAT16).and_then(|tensor| tensor.as_integers());
+        // SAFETY: it is read-only, each time.
+        let integers = of(DLDataType::FLOAT16).and_then(|tensor| unsafe { tensor.as_integers() });
         assert_eq!(integers.map(|tensor| tensor.dtype()), Ok(DLDataType::UINT16));
         let lanes = DLDataType { lanes: 2, ..DLDataType::INT8 };
         for dtype in [lanes, DLDataType::scalar(DLDataTypeCode::UINT, 4)] {
-            let refused = of(dtype).and_then(|tensor| tensor.as_integers()).err();
+            // SAFETY: as above.
+            let refused = of(dtype).and_then(|tensor| unsafe { tensor.as_integers() }).err();
             let expected = Error::UnsupportedDtype { dtype, way_out: "convert it first" };
             assert_eq!(refused, Some(expected));
         }

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::mem::{self, ManuallyDrop};
 
 use super::live;
-use crate::{fence, pending::PendingException};
+use crate::{fence, pending::without_exception};
 
 /// The depth of nested releases from which on they are postponed: more than programs have, and few enough for
 /// the smallest stacks of threads, 128 KiB, with the frames of other libraries in between.
@@ -53,10 +53,7 @@ pub(super) fn release(work: impl FnOnce() + 'static) {
 
 /// [`release`] of a foreign object. That may run Python code, which must not see an exception in flight.
 pub(crate) fn release_foreign(work: impl FnOnce() + 'static) {
-    release(|| {
-        let _pending = PendingException::set_aside();
-        work();
-    });
+    release(|| without_exception(work));
 }
 
 /// [`release_foreign`] of a tensor that was taken over, which counts no longer.

@@ -34,7 +34,8 @@ impl ManagedTensor {
         let (shape, strides) = (self.shape(), self.strides());
         let mut description = self.described(shape, &strides);
         description.flags = description.flags.union(flags);
-        let packed = pack::pack(|| Arc::clone(self), &description);
+        // SAFETY: I2 for the memory, for as long as the clone keeps it.
+        let packed = unsafe { pack::pack(|| Arc::clone(self), &description) };
         // SAFETY: P1 for the header and its arrays; I2 for the memory, for as long as the clone keeps it.
         unsafe {
             let view = self.descriptor().over(&raw const (*packed.header()).dl_tensor);

@@ -66,6 +66,8 @@ impl<'a> Vector<'a> {
         let (shape, strides) = (&[extent], &[1]);
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        pack::pack(|| buffer.clone(), &description)
+        // SAFETY: the elements are in the buffer, as `new` found them, which keeps them where they are; a buffer is not
+        // written to, and the tensor is read-only.
+        unsafe { pack::pack(|| buffer.clone(), &description) }
     }
 }

@@ -18,7 +18,7 @@ use crate::{CopyReason, Element, Error, layout};
 ///   fit `isize`.
 /// - **V3** If the device is readable by the CPU and `nbytes > 0`: `address` is the first element,
 ///   not NULL, and every byte from the lowest to the highest element is readable, in one allocation,
-///   at addresses that do not wrap. `before` and `after` are the bytes below `address`, and from it
+///   at addresses that do not wrap, and not written to while it is borrowed as elements or bytes. `before` and `after` are the bytes below `address`, and from it
 ///   to the end of the highest element; their sum is at most [`layout::MAX_SPAN`], and so fits `isize`.
 ///   `contiguous` if `before` is 0 and the elements are one run in row-major order, or if there are none.
 /// - **V4** If there are no elements, `address` is NULL and `byte_offset` 0, as the header asks.

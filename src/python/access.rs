@@ -129,8 +129,8 @@ impl PyTensor {
 
     /// Another tensor over the memory, for a consumer in another language: writable if this one is.
     pub(super) fn shared(&self) -> ManagedTensor {
-        // SAFETY: by `From` below, a tensor that is not read-only is known to no code in Rust but this object, which lends
-        // its memory as cells, or by `Self::tensor`, whose caller promises that nobody writes meanwhile.
+        // SAFETY: what the field says: Rust borrows it as cells only, or by `Self::tensor`, whose caller promises that
+        // nobody writes meanwhile.
         unsafe { self.tensor.share_writable() }
     }
 
@@ -154,9 +154,11 @@ impl PyTensor {
 impl From<ManagedTensor> for PyTensor {
     fn from(tensor: ManagedTensor) -> Self {
         if tensor.is_read_only() || !tensor.has_lookers_on() {
-            return Self::received(tensor);
+            // SAFETY: it is read-only, exclusive, or came through C, and nobody in Rust has it any more.
+            return unsafe { Self::received(Arc::new(tensor)) };
         }
-        Self::received(Arc::new(tensor).share())
+        // SAFETY: it is read-only.
+        unsafe { Self::received(Arc::new(Arc::new(tensor).share())) }
     }
 }
 
@@ -165,7 +167,8 @@ impl From<Arc<ManagedTensor>> for PyTensor {
     fn from(tensor: Arc<ManagedTensor>) -> Self {
         match Arc::try_unwrap(tensor) {
             Ok(tensor) => Self::from(tensor),
-            Err(tensor) => Self::received(tensor.share()),
+            // SAFETY: it is read-only.
+            Err(tensor) => unsafe { Self::received(Arc::new(tensor.share())) },
         }
     }
 }

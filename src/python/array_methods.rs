@@ -269,7 +269,7 @@ impl PyArray {
         let tensor = exported(py, Source::Array(&self.array, Some(&self.field)), &options);
         let tensor = tensor.map_err(|error| values::numpy_error(py, error.into(), copy))?.values;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
-        values::array(&Bound::new(py, PyTensor::received(tensor))?, is_own, dtype, copy)
+        values::array(&Bound::new(py, PyTensor::from(tensor))?, is_own, dtype, copy)
     }
 
     /// The array as a jax.Array; jax.numpy.asarray calls this.

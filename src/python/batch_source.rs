@@ -9,7 +9,7 @@ use pyo3::types::{PyIterator, PyTuple};
 use pyo3::{intern, prelude::*};
 
 use super::{array::PyArray, arrow::imported::Imported, arrow::stream, run::unlocked, source};
-use crate::{Error, ReaderError, batches::rows_at, pending::PendingException};
+use crate::{Error, ReaderError, batches::rows_at, pending::without_exception};
 
 /// Chunks in order, each with the number of bytes that were moved to align it.
 type ArrayChunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
@@ -106,8 +106,7 @@ impl Drop for Made {
     fn drop(&mut self) {
         let batches = self.batches.take();
         Python::try_attach(|_| {
-            let _pending = PendingException::set_aside();
-            drop(batches);
+            without_exception(|| drop(batches));
         });
     }
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::batches::{BatchOptions, Batches, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
-use crate::{Error, ManagedTensor, ReaderError, pending::PendingException, task::Task};
+use crate::{Error, ManagedTensor, ReaderError, pending::without_exception, task::Task};
 
 create_exception!(
     arrow_dlpack._core,
@@ -180,8 +180,7 @@ impl Drop for PyBatches {
             return mem::forget(state);
         }
         Python::try_attach(|py| {
-            let _pending = PendingException::set_aside();
-            py.detach(|| drop(state));
+            without_exception(|| py.detach(|| drop(state)));
         });
     }
 }

@@ -144,6 +144,7 @@ pub(super) fn tensor_from_buffer(
     origin: usize,
     spec: &ArraySpec,
 ) -> PyResult<ManagedTensor> {
+    assert!(spec.device.is_cpu(), "a buffer is the CPU's");
     let (owner, view) = PyMemoryOwner::buffer_of(object, ffi::PyBUF_SIMPLE)?;
     // SAFETY: L1, the owner outlives the borrow.
     let view = unsafe { view.as_ref() };

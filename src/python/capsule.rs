@@ -156,8 +156,7 @@ pub(super) unsafe fn take_address(address: usize, versioned: bool) -> PyResult<M
 }
 
 fn is_valid(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> bool {
-    // SAFETY: attached to Python, any object may be asked.
-    unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 1 }
+    capsule.is_valid_checked(Some(name))
 }
 
 /// The pointer of a capsule of this ABI, which is renamed so that no other consumer takes it.
@@ -165,18 +164,16 @@ fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_vo
     if !is_valid(capsule, abi.name) {
         return Ok(None);
     }
-    // SAFETY: attached to Python; the capsule is valid under this name.
-    let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), abi.name.as_ptr()) };
+    let pointer = capsule.pointer_checked(Some(abi.name))?.as_ptr();
     // This crate could not delete a misaligned tensor, so the capsule keeps it. Both ABIs have the same alignment.
     if !pointer.cast::<DLManagedTensorVersioned>().is_aligned() {
         return Err(Error::MisalignedTensor { address: pointer.addr() }.into());
     }
     // SAFETY: attached to Python, and the name is static.
-    let renamed = unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), abi.used.as_ptr()) };
-    if pointer.is_null() || renamed != 0 {
-        return Err(PyErr::fetch(capsule.py()));
+    match unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), abi.used.as_ptr()) } {
+        0 => Ok(Some(pointer)),
+        _ => Err(PyErr::fetch(capsule.py())),
     }
-    Ok(Some(pointer))
 }
 
 /// Deletes the tensor of a capsule unless a consumer has taken it.

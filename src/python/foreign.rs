@@ -1,4 +1,7 @@
 //! `asdlpack`: a tensor of any object that exposes its memory.
+#![expect(unsafe_code, reason = "lets Python write to what an object exposes")]
+
+use std::sync::Arc;
 
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
@@ -76,5 +79,7 @@ pub(super) fn asdlpack<'py>(
         return Bound::new(py, PyTensor::from(copy));
     }
     // The object has said that no stream needs to be waited for.
-    Bound::new(py, PyTensor { synchronised: true, ..PyTensor::received(tensor) })
+    // SAFETY: the memory is a Python object's, and no code in Rust has it but this.
+    let tensor = unsafe { PyTensor::received(Arc::new(tensor)) };
+    Bound::new(py, PyTensor { synchronised: true, ..tensor })
 }

@@ -33,7 +33,7 @@ fn of_buffer(py: Python<'_>, buffer: Buffer, protocol: i32) -> PyResult<Bound<'_
     let len = i64::try_from(buffer.len()).map_err(|_| Error::Overflow("size in bytes"))?;
     let (dtype, flags) = (DLDataType::UINT8, DLPackFlags::default());
     let tensor = ManagedTensor::from_shared(buffer, dtype, flags, &[len], &[1])?;
-    bytes(Bound::new(py, PyTensor::received(tensor))?, protocol)
+    bytes(Bound::new(py, PyTensor::from(tensor))?, protocol)
 }
 
 /// The arguments of [`_unpickle_tensor`].
@@ -44,15 +44,15 @@ pub(super) fn tensor<'py>(
     let py = tensor.py();
     let this = &tensor.get().tensor;
     let whole = this.is_contiguous() && this.device().is_host_readable();
-    let dense = if whole {
-        Arc::clone(this)
-    } else {
-        Arc::new(unlocked(py, this.nbytes(), || this.copied())?)
+    let dense = match whole {
+        true => tensor.get().share(py),
+        false => PyTensor::from(unlocked(py, this.nbytes(), || this.copied())?),
     };
+    let flat = Bound::new(py, dense.as_bytes()?)?;
+    let dense = &dense.tensor;
     let DLDataType { code, bits, lanes } = dense.dtype();
     let is_padded = dense.flags().contains(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
     let shape = PyTuple::new(py, dense.shape())?;
-    let flat = Bound::new(py, PyTensor::received(dense.as_bytes()?))?;
     let field = tensor.get().field.as_ref().map(|field| field_state(py, field)).transpose()?;
     let dictionary = tensor.get().dictionary(py)?;
     let state =

@@ -1,4 +1,5 @@
 //! `Tensor`: the DLPack side as a Python object.
+#![expect(unsafe_code, reason = "lets Python write to memory")]
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
 use super::exchange::BorrowedTensor;
-use crate::{ManagedTensor, chunks::Meaning, memory::release_foreign};
+use crate::{Error, ManagedTensor, chunks::Meaning, memory::Index, memory::release_foreign};
 
 /// A DLPack tensor of any rank, strides, dtype and device. Its memory is not read or written unless asked for.
 ///
@@ -24,7 +25,8 @@ use crate::{ManagedTensor, chunks::Meaning, memory::release_foreign};
 #[pyclass(name = "Tensor", module = "arrow_dlpack", frozen)]
 #[derive(Debug)]
 pub struct PyTensor {
-    /// Python may be writing to its memory.
+    /// Python may be writing to its memory. Unless it is read-only, Rust borrows it as cells only, or as the caller of
+    /// [`Self::tensor`] promises.
     pub(super) tensor: Arc<ManagedTensor>,
     /// The producer, if the tensor is not on the CPU: it knows how to synchronise.
     pub(super) producer: Producer,
@@ -59,7 +61,7 @@ impl PyTensor {
         field: Option<&FieldRef>,
         meaning: Option<Meaning>,
     ) -> Self {
-        Self { field: field.cloned(), meaning, ..Self::received(tensor) }
+        Self { field: field.cloned(), meaning, ..Self::from(tensor) }
     }
 
     /// The tensor, or with a mask a pair of both.
@@ -74,10 +76,14 @@ impl PyTensor {
         }
     }
 
-    /// A tensor received from another library, writable if its producer says so.
-    pub(super) fn received(tensor: impl Into<Arc<ManagedTensor>>) -> Self {
+    /// A tensor that Python may write to unless it is read-only.
+    ///
+    /// # Safety
+    ///
+    /// Unless it is read-only, no code in Rust borrows its memory but by this object.
+    pub(super) unsafe fn received(tensor: Arc<ManagedTensor>) -> Self {
         Self {
-            tensor: tensor.into(),
+            tensor,
             producer: Producer::default(),
             field: None,
             meaning: None,
@@ -95,7 +101,29 @@ impl PyTensor {
             meaning: self.meaning.clone(),
             synchronised: self.synchronised,
             is_part: self.is_part,
-            ..Self::received(Arc::clone(&self.tensor))
+            // SAFETY: both objects lend it as this one does.
+            ..unsafe { Self::received(Arc::clone(&self.tensor)) }
         }
+    }
+
+    /// A view of some of the elements. It keeps the column's field if it consists of whole rows.
+    pub(super) fn part(&self, py: Python<'_>, picks: &[Index]) -> PyResult<Self> {
+        // SAFETY: Rust borrows it as this object does.
+        let part = unsafe { self.tensor.part(picks) }?;
+        let is_rows = part.ndim() > 0 && part.shape().get(1..) == self.tensor.shape().get(1..);
+        let field = self.field.clone().filter(|_| is_rows);
+        Ok(Self { tensor: Arc::new(part), field, is_part: true, ..self.share(py) })
+    }
+
+    /// The bytes of elements in row-major order, as one axis.
+    pub(super) fn as_bytes(&self) -> Result<Self, Error> {
+        // SAFETY: Rust borrows them as this object does.
+        unsafe { Ok(Self::received(Arc::new(self.tensor.as_bytes()?))) }
+    }
+
+    /// The same bytes as unsigned integers of the elements' size.
+    pub(super) fn as_integers(&self) -> Result<Self, Error> {
+        // SAFETY: Rust borrows them as this object does.
+        unsafe { Ok(Self::received(Arc::new(self.tensor.as_integers()?))) }
     }
 }

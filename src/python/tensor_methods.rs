@@ -1,6 +1,6 @@
 //! The methods of `Tensor`.
 
-use std::{ffi::c_int, sync::Arc};
+use std::ffi::c_int;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyComplex, PyFloat, PyInt, PyTuple};
@@ -13,8 +13,8 @@ use super::{
     array::PyArray, buffer, capsule, elements, exchange, fastcall, field::PyField, index,
     options::TypeArg, pickle, protocols::is_tensor, run::unlocked, values,
 };
+use crate::Error;
 use crate::ffi::{DLDevice, DLPackFlags};
-use crate::{Error, memory::Index};
 
 /// Any object with `__dlpack__`, a DLPack capsule, or an Arrow array.
 impl<'py> FromPyObject<'_, 'py> for PyTensor {
@@ -57,7 +57,7 @@ impl PyTensor {
             && !x.is_instance_of::<PyCapsule>()
             && (device.is_none() || consume::device_of(x)? == Some(tensor.device()));
         let producer = Producer(forwards.then(|| x.clone().unbind()));
-        Ok(Self { producer, ..Self::received(tensor) })
+        Ok(Self { producer, ..Self::from(tensor) })
     }
 
     /// A tensor from the address of a DLManagedTensorVersioned, or of a legacy DLManagedTensor if
@@ -72,7 +72,7 @@ impl PyTensor {
     fn from_pointer(address: AddressArg, versioned: bool) -> PyResult<Self> {
         // SAFETY: what the docstring demands of the caller, as every use of ctypes does.
         let tensor = unsafe { capsule::take_address(address.0, versioned) }?;
-        Ok(Self::received(tensor))
+        Ok(Self::from(tensor))
     }
 
     /// Extents, in elements.
@@ -270,7 +270,7 @@ impl PyTensor {
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
         let copy = unlocked(py, self.tensor.nbytes(), || self.tensor.copied())?;
         let (field, meaning) = (self.field.clone(), self.meaning.clone());
-        Ok(Self { field, meaning, ..Self::received(copy) })
+        Ok(Self { field, meaning, ..Self::from(copy) })
     }
 
     /// For copy.deepcopy: as copy.copy.
@@ -325,13 +325,5 @@ impl PyTensor {
             Some(&rows) => Ok(rows.try_into().map_err(|_| Error::Overflow("number of rows"))?),
             None => Err(PyTypeError::new_err(otherwise)),
         }
-    }
-
-    /// A view of some of the elements. It keeps the column's field if it consists of whole rows.
-    fn part(&self, py: Python<'_>, picks: &[Index]) -> PyResult<Self> {
-        let part = self.tensor.part(picks)?;
-        let is_rows = part.ndim() > 0 && part.shape().get(1..) == self.tensor.shape().get(1..);
-        let field = self.field.clone().filter(|_| is_rows);
-        Ok(Self { tensor: Arc::new(part), field, is_part: true, ..self.share(py) })
     }
 }

@@ -58,7 +58,7 @@ fn as_it_is<'py>(
     }
     let class = ml_dtype(py, dtype)?;
     if dtype.bits >= 8 {
-        let integers = Bound::new(py, PyTensor::received(this.as_integers()?))?;
+        let integers = Bound::new(py, tensor.get().as_integers()?)?;
         return Ok((viewed(&integers)?.call_method1(intern!(py, "view"), (class,))?, false));
     }
     // ml_dtypes stores them in a byte each, whose other bits must be 0.
@@ -75,7 +75,7 @@ fn as_it_is<'py>(
         let (shape, strides) = (this.shape(), layout::row_major(this.shape()));
         ManagedTensor::from_fresh(bytes?, 0, byte, flags, shape, &strides)
     });
-    let bytes = viewed(&Bound::new(py, PyTensor::received(bytes?))?)?;
+    let bytes = viewed(&Bound::new(py, PyTensor::from(bytes?))?)?;
     let name = if is_float { intern!(py, "view") } else { intern!(py, "astype") };
     Ok((bytes.call_method1(name, (class,))?, true))
 }

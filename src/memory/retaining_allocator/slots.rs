@@ -45,7 +45,7 @@ impl<const N: usize> Slots<N> {
     ///
     /// # Safety
     ///
-    /// The caller owns the block, at a multiple of [`PAGE`], and gives it up.
+    /// The caller owns the block, at a multiple of [`PAGE`], with so many of them, at most [`MOST`], and gives it up.
     pub(super) unsafe fn keep(&self, block: *mut u8, pages: usize, free: impl Fn(*mut u8, usize)) {
         self.pages.fetch_add(pages, Ordering::Relaxed);
         let first = self.next.fetch_add(1, Ordering::Relaxed);
