@@ -3,6 +3,7 @@
 import ctypes
 import math
 import sys
+from fractions import Fraction
 
 import ml_dtypes
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from arrow_dlpack import Tensor, explain, from_dlpack, to_tensor
+from arrow_dlpack import Cast, Dense, Loader, Pad, Tensor, explain, from_dlpack, to_tensor
 from descriptions import EXOTIC, described, leaf, leaf_address
 from hostile import PADDED, Producer
 from hypothesis import given, settings
@@ -220,6 +221,56 @@ def test_floats_round_to_bfloat16_as_in_ml_dtypes(values, dtype):
         np.frombuffer(back.elements, ml_dtypes.bfloat16).astype("float32"),
         expected.astype("float32"),
     )
+
+
+INTEGERS = [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+
+
+def as_bfloat16(tensor):
+    return torch.from_dlpack(tensor).to(torch.float64).tolist()
+
+
+def nearest_bfloat16(number):
+    """To eight bits, ties to even: `round` of fractions is exact."""
+    unit = 2 ** max(abs(number).bit_length() - 8, 0)
+    return float(round(Fraction(number, unit)) * unit)
+
+
+#: Halfway between two of them, and beside that.
+HALFWAY = st.builds(
+    lambda half, bits, step, sign: sign * ((half << bits) + step),
+    st.integers(257, 511),
+    st.integers(0, 55),
+    st.integers(-1, 1),
+    st.sampled_from([1, -1]),
+)
+
+
+@given(st.lists(HALFWAY | st.integers(-(2**63), 2**64 - 1), min_size=1), st.sampled_from(INTEGERS))
+def test_integers_round_to_bfloat16_once(numbers, name):
+    info = np.iinfo(name)
+    numbers = [number for number in numbers if info.min <= number <= info.max]
+    found = as_bfloat16(to_tensor(pa.array(numbers, name), dtype="bfloat16"))
+    assert found == [nearest_bfloat16(number) for number in numbers]
+
+
+@pytest.mark.parametrize("name", [*INTEGERS, "halffloat", "bool"])
+def test_all_numbers_become_bfloat16_wherever_a_dtype_is_said(name):
+    column = pa.array([1, 0, 1], pa.int8()).cast(name)
+    table = pa.table({"x": column})
+    lists = pa.table({"x": pa.array([column.to_pylist()], pa.list_(column.type))})
+    expected = [1.0, 0.0, 1.0]
+    assert as_bfloat16(to_tensor(column, dtype="bfloat16")) == expected
+    (batch,) = Loader(table, dtype="bfloat16")
+    assert as_bfloat16(batch["x"]) == expected
+    (_, label), *_ = Loader(table, columns=["x"], label={"x": Cast("bfloat16")}, dtype="float32")
+    assert as_bfloat16(label) == expected
+    (batch,) = Loader(lists, columns={"x": Pad(0, dtype="bfloat16")})
+    assert as_bfloat16(batch["x"].values) == [expected]
+    (batch,) = Loader(lists, columns={"x": Dense(dtype="bfloat16")})
+    assert as_bfloat16(batch["x"]) == [expected]
+    (batch,) = Loader(table, format="matrix", dtype=torch.bfloat16, framework="torch")
+    assert (batch.dtype, batch.shape) == (torch.bfloat16, (3, 1))
 
 
 def test_packed_elements_copy_on_their_own_terms():

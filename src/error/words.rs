@@ -100,11 +100,11 @@ pub(super) fn instead(from: DLDataType, to: DLDataType) -> &'static str {
     match to.code {
         Code::BOOL => "compare it with 0 first",
         _ if is_small(from) => "ask for float32 or float64, which hold its values",
-        _ if is_small(to) => {
-            "ask for float32 and let the framework round it, as PyTorch's x.to(torch.bfloat16) does"
-        }
         _ if from.code == Code::COMPLEX || to.code == Code::COMPLEX => {
             "convert it in the framework, which defines what happens to the imaginary part"
+        }
+        _ if is_small(to) => {
+            "ask for float32 and let the framework round it, as PyTorch's x.to(torch.float8_e5m2) does"
         }
         _ => "ask for an integer of 8 to 64 bits or a float of 16 to 64",
     }

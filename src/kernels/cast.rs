@@ -40,6 +40,7 @@ macro_rules! from_integer {
         to_float! {
             // Integers that float32 has to round are infinite in float16 anyway.
             $from => f16, |value| to_half(value as f32);
+            $from => bf16, |value| to_bfloat(to_odd(to_odd_double(i128::from(value))));
             $from => f32, |value| value as f32;
             $from => f64, |value| value as f64;
         }
@@ -91,6 +92,7 @@ to_float! {
     f64 => f16, |value| to_half(to_odd(value));
     f64 => f32, |value| value as f32;
     f64 => f64, |value| value;
+    f16 => bf16, |value| to_bfloat(from_half(value));
     f32 => bf16, to_bfloat;
     f64 => bf16, |value| to_bfloat(to_odd(value));
 }
@@ -141,6 +143,18 @@ fn to_odd(value: f64) -> f32 {
     let too_far = u32::from(back.abs() > value.abs());
     let inexact = u32::from(back != value);
     f32::from_bits(near.to_bits().wrapping_sub(too_far) | inexact)
+}
+
+/// As [`to_odd`], of integers of at most 64 bits, which float64 may have to round.
+#[inline(always)]
+fn to_odd_double(value: i128) -> f64 {
+    // The bits that a float64 lacks where there are 64.
+    const LOW: u64 = (1 << 11) - 1;
+
+    let magnitude = value.unsigned_abs() as u64;
+    let odd = magnitude & !LOW | u64::from(magnitude & LOW != 0) << 11;
+    let exact = if magnitude >> f64::MANTISSA_DIGITS == 0 { magnitude } else { odd } as f64;
+    if value < 0 { -exact } else { exact }
 }
 
 /// As `bf16::from_f32`, without branches.
@@ -246,22 +260,21 @@ floats! {
 
 macro_rules! table {
     ($(($arrow:ident, $code:ident, $bits:literal, $name:ident, $type:ident, $native:ty))*) => {
-        trait Number: NativeBytes $(+ To<$native>)* {}
+        trait Number: NativeBytes + To<bf16> $(+ To<$native>)* {}
         $(impl Number for $native {})*
 
         fn cast_from<S: Number>(to: DLDataType) -> Option<Cast> {
             match to {
                 $(DLDataType::$name => Some(each::<S, $native>),)*
+                BFLOAT16 => Some(each::<S, bf16>),
                 _ => None,
             }
         }
 
-        /// The conversion between two numeric types; from float32 and float64 also to bfloat16.
+        /// The conversion between two numeric types, or from one of them to bfloat16.
         pub(super) fn cast(from: DLDataType, to: DLDataType) -> Option<Cast> {
-            match (from, to) {
-                (DLDataType::FLOAT32, BFLOAT16) => Some(each::<f32, bf16>),
-                (DLDataType::FLOAT64, BFLOAT16) => Some(each::<f64, bf16>),
-                $((DLDataType::$name, _) => cast_from::<$native>(to),)*
+            match from {
+                $(DLDataType::$name => cast_from::<$native>(to),)*
                 _ => None,
             }
         }

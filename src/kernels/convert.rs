@@ -51,7 +51,7 @@ pub(super) fn item_size(dtype: DLDataType) -> usize {
 }
 
 /// Whether values of `from` can become `to`: the same dtype, if its items have 1, 2, 4, 8 or 16 bytes; numbers and
-/// booleans to numbers; floats without an Arrow type to float32 and float64, and these two to bfloat16.
+/// booleans to numbers and bfloat16; floats without an Arrow type to float32 and float64.
 pub(crate) fn can_convert(from: DLDataType, to: DLDataType) -> bool {
     Steps::between(from, to).is_some()
 }

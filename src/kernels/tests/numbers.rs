@@ -203,6 +203,41 @@ fn floats_become_the_nearest_bfloat() {
     }
 }
 
+/// Integers beside what lies halfway between two bfloat16, which another float on the way would hide.
+#[test]
+fn integers_and_halves_become_the_nearest_bfloat() {
+    fn near(bytes: &[u8], dtype: DLDataType) -> f64 {
+        let found = concatenate(&[words(bytes, dtype, None)], BFLOAT16, None);
+        let found = bytes_of(found.expect("a bfloat16 goes further"));
+        half::bf16::from_ne_bytes([found[0], found[1]]).to_f64()
+    }
+    let step = if cfg!(miri) { 63 } else { 5 };
+    let halfway =
+        |bits: u32| (257..512u64).step_by(step).map(move |code| code << 55 >> (63 - bits));
+    let beside = |middle: u64| [-1, 0, 1].map(|step| middle.saturating_add_signed(step));
+    for number in (0..63).flat_map(halfway).flat_map(beside) {
+        let cut = (64 - number.leading_zeros()).saturating_sub(8);
+        let (low, rest) = (number >> cut, number & ((1 << cut) - 1));
+        // To the nearest, and to an even one at a tie.
+        let up = u64::from(2 * rest + low % 2 > 1 << cut);
+        let expected: f64 = ((low + up) << cut).to_string().parse().expect("a number");
+        assert_eq!(near(&number.to_ne_bytes(), DLDataType::UINT64), expected, "{number}");
+        let signed = -i64::try_from(number).expect("below its limit");
+        assert_eq!(near(&signed.to_ne_bytes(), DLDataType::INT64), -expected, "{signed}");
+        if let Ok(short) = i32::try_from(signed) {
+            assert_eq!(near(&short.to_ne_bytes(), DLDataType::INT32), -expected, "{short}");
+        }
+    }
+    let most = 2f64.powi(64);
+    assert_eq!(near(&u64::MAX.to_ne_bytes(), DLDataType::UINT64), most);
+    assert_eq!(near(&i64::MIN.to_ne_bytes(), DLDataType::INT64), -most / 2.0);
+    for code in (0..=u16::MAX).step_by(if cfg!(miri) { 997 } else { 1 }) {
+        let found = near(&code.to_ne_bytes(), DLDataType::FLOAT16);
+        let expected = half::bf16::from_f32(f16::from_bits(code).to_f32()).to_f64();
+        assert!(found == expected || found.is_nan() && expected.is_nan(), "{code}: {found}");
+    }
+}
+
 #[test]
 fn what_can_become_what() {
     let exotic = dtype(10, 8);
@@ -218,7 +253,10 @@ fn what_can_become_what() {
         (BFLOAT16, DLDataType::FLOAT64, true),
         (BFLOAT16, DLDataType::INT8, false),
         (DLDataType::FLOAT32, BFLOAT16, true),
-        (DLDataType::INT32, BFLOAT16, false),
+        (DLDataType::INT32, BFLOAT16, true),
+        (BOOL, BFLOAT16, true),
+        (DLDataType::FLOAT16, BFLOAT16, true),
+        (exotic, BFLOAT16, false),
         (DLDataType::FLOAT32, exotic, false),
         (dtype(5, 128), dtype(5, 128), true),
         (dtype(5, 64), dtype(5, 128), false),
