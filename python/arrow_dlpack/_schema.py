@@ -226,6 +226,9 @@ def _way_out(name: str, one: Any, other: Any, way: str, is_label: bool) -> str:
         if is_label:
             return f'label={{"{name}": {wish}}} converts both, and {way}'
         return f'columns={{"{name}": {wish}}} or dtype="float64" converts both, and {way}'
+    if isinstance(one, pa.BaseExtensionType) or isinstance(other, pa.BaseExtensionType):
+        # pyarrow casts none of these to another.
+        return "a Loader for each of them reads both"
     return way
 
 
@@ -291,10 +294,26 @@ def _merged_numbers(one: Any, other: Any) -> Any:
 
 def _merged_tensors(one: Any, other: Any) -> Any:
     values = merged(one.value_type, other.value_type)
-    ours, theirs = ((kind.shape, kind.dim_names, kind.permutation) for kind in (one, other))
-    if values is None or ours != theirs:
+    if values is None:
         return None
-    return import_module("pyarrow").fixed_shape_tensor(values, *ours)
+    if one.permutation == other.permutation:
+        of = import_module("pyarrow").fixed_shape_tensor
+        is_one = (one.shape, one.dim_names) == (other.shape, other.dim_names)
+        return of(values, one.shape, one.dim_names, one.permutation) if is_one else None
+    kind, theirs = (_row_major(own, values) for own in (one, other))
+    return kind if kind.equals(theirs) else None
+
+
+def _row_major(kind: Any, values: Any) -> Any:
+    """The type of the same tensors whose axes lie in their order, with values of another type."""
+    order = kind.permutation or range(len(kind.shape))
+    names = kind.dim_names and [kind.dim_names[axis] for axis in order]
+    shape = [kind.shape[axis] for axis in order]
+    return import_module("pyarrow").fixed_shape_tensor(values, shape, names)
+
+
+def _is_tensor(kind: Any) -> bool:
+    return isinstance(kind, import_module("pyarrow").FixedShapeTensorType)
 
 
 def _merged_structs(one: Any, other: Any) -> Any:
@@ -368,23 +387,22 @@ _RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
     (_is("map"), _merged_maps),
     (_is("fixed_size_list"), _merged_fixed_lists),
     (is_list, _merged_lists),
-    (
-        lambda kind: isinstance(kind, import_module("pyarrow").FixedShapeTensorType),
-        _merged_tensors,
-    ),
+    (_is_tensor, _merged_tensors),
 ]
 
 
 def _with_numbers(kind: Any, dtype: Any) -> Any:
-    """The type with this one in place of its numbers, which may be in lists; None of others."""
+    """The type with this one in place of its numbers, which may be in lists and tensors; None of
+    others.
+    """
     pa = import_module("pyarrow")
     types, kind = pa.types, _decoded(kind)
+    if _is_tensor(kind):
+        return _row_major(kind, dtype)
     if _is_number(kind) or types.is_boolean(kind) or types.is_decimal(kind):
         return dtype
-    if types.is_null(kind):
-        return kind
     if not (is_list(kind) or types.is_fixed_size_list(kind)):
-        return None
+        return kind if types.is_null(kind) else None
     items = _with_numbers(kind.value_type, dtype)
     if items is None:
         return None
@@ -438,7 +456,8 @@ def fitted(batch: Any, schema: Any) -> Any:
 def _cast(column: Any, kind: Any) -> Any:
     """The column as this type, which `common` found for it."""
     whole = merged(column.type, kind)
-    if whole is not None and alike(whole).equals(alike(kind)):
+    is_moved = _is_tensor(column.type) and column.type.permutation != kind.permutation
+    if whole is not None and alike(whole).equals(alike(kind)) and not is_moved:
         try:
             return cast(column, kind)
         except NotImplementedError:
@@ -469,6 +488,18 @@ def _converted(column: Any, kind: Any) -> Any:
         values = column.values.slice(column.offset * size, len(column) * size)
         items = _cast(values, kind.value_type)
         return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=column.is_null())
+    if _is_tensor(kind):
+        size = column.storage.type.list_size
+        items = column.storage.values.slice(column.storage.offset * size, len(column) * size)
+        rows = pa.FixedSizeListArray.from_arrays(items, type=column.type.storage_type)
+        tensor, valid = _core.to_tensor(
+            column.type.wrap_array(rows), dtype=_dtype_of(kind.value_type), nulls="mask"
+        )
+        items = pa.array(_core.from_dlpack(tensor, mask=valid)).storage.values
+        rows = pa.FixedSizeListArray.from_arrays(
+            items, type=kind.storage_type, mask=column.is_null()
+        )
+        return kind.wrap_array(rows)
     if not (_is_number(kind) or types.is_boolean(kind)):
         raise ValueError(f"{column.type} is no {kind}")
     values, valid = _core.to_tensor(column, dtype=_dtype_of(kind), nulls="mask")

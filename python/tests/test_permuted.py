@@ -9,6 +9,11 @@ import pytest
 import torch
 from arrow_dlpack import (
     Array,
+    AsArrow,
+    Cast,
+    Dense,
+    Loader,
+    Mix,
     Tensor,
     explain,
     from_dlpack,
@@ -227,3 +232,63 @@ def test_a_request_for_another_order_of_axes_is_refused():
         pa.table(table, schema=pa.schema([("i", row_major)]))
     same = pa.table(table, schema=pa.schema([("i", permuted.type)]))
     assert np.array_equal(np.asarray(to_tensor(same["i"])), images)
+
+
+def read(source, **options):
+    (batch,) = Loader(source, batch_size=100, **options)
+    return batch["i"]
+
+
+OPTIONS = {
+    "as they are": {},
+    "dtype=": {"dtype": "float64"},
+    "Cast": {"columns": {"i": Cast("float32")}},
+    "Dense": {"columns": {"i": Dense()}},
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_permuted_and_row_major_parts_are_one_column(options, tmp_path):
+    """Of one column, of files that were written before and after the default changed."""
+    images = channels_last()
+    permuted, row_major = (
+        pa.table({"i": pa.array(from_dlpack(images, type=kind))}) for kind in ("permuted", None)
+    )
+    assert permuted.schema != row_major.schema
+    for at, part in enumerate([permuted, row_major]):
+        pq.write_table(part, tmp_path / f"{at}.parquet")
+    twice = np.concatenate([images, images])
+    for parts in [permuted, row_major], [row_major, permuted], tmp_path:
+        found = read(parts, **options)
+        assert np.array_equal(np.asarray(found), twice)
+        assert found.dtype == options.get("dtype", "float32")
+    found = read(Mix([(permuted, 1), (row_major, 1)]), **options)
+    assert np.array_equal(np.asarray(found), np.repeat(images, 2, axis=0))
+
+
+def test_permuted_rows_are_moved_with_their_nulls_and_widened():
+    kind = pa.fixed_shape_tensor(
+        pa.int32(), [5, 3, 4], permutation=[2, 0, 1], dim_names=["H", "W", "C"]
+    )
+    numbers = pa.array([None if at % 7 == 0 else at for at in range(180)], pa.int32())
+    mask = pa.array([False, True, False])
+    storage = pa.FixedSizeListArray.from_arrays(numbers, 60, mask=mask)
+    permuted = kind.wrap_array(storage).slice(1)
+    as_longs = pa.fixed_shape_tensor(pa.int64(), [4, 5, 3], dim_names=["C", "H", "W"])
+    of_longs = as_longs.wrap_array(pa.FixedSizeListArray.from_arrays(range(120), 60))
+    parts = [pa.table({"i": permuted}), pa.table({"i": of_longs})]
+    expected, valid = map(np.asarray, to_tensor(permuted, nulls="mask"))
+    found = np.asarray(read(parts, nulls=-1))
+    assert found.dtype == "int64"
+    assert np.array_equal(found[:2], np.where(valid, expected, -1))
+    assert found[2:].ravel().tolist() == list(range(120))
+    assert pa.array(read(parts, columns={"i": AsArrow()})).type == as_longs
+    with pytest.raises(TypeError, match="a stream has one schema: .*pass a list of them"):
+        list(Loader(iter(parts), nulls=-1))
+
+
+def test_tensors_of_other_shapes_are_no_parts_of_one_column():
+    one, other = (pa.array(from_dlpack(np.ones((2, *shape)))) for shape in ([2, 3], [3, 2]))
+    for kind in other, one.storage:
+        with pytest.raises(TypeError, match="in part 1: a Loader for each of them reads both"):
+            Loader([pa.table({"i": one}), pa.table({"i": kind})])
