@@ -67,7 +67,7 @@ class Dataset(Source):
         count: int = dataset.count_rows(**({} if where is None else {"filter": where}))
         return count
 
-    def schema(self) -> Any:
+    def schema(self, query: Query = ALL) -> Any:
         return getattr(self._dataset, "schema", None)
 
     def names(self) -> Sequence[str] | None:
@@ -326,7 +326,7 @@ class Files(Dataset):
         self._schemas.append((path, schema))
         return len(self._schemas) - 1
 
-    def schema(self) -> Any:
+    def schema(self, query: Query = ALL) -> Any:
         self.fragments()
         return whole_of([schema for _, schema in self._schemas])
 

@@ -75,10 +75,10 @@ class IpcFiles(Several):
     def _name(self, at: int) -> str:
         return self._files[at].path
 
-    def _reader(self, at: int) -> Any:
+    def _reader(self, at: int, query: Query) -> Any:
         return self._files[at].open()
 
-    def _schema(self, at: int) -> Any:
+    def _schema(self, at: int, query: Query) -> Any:
         return self._files[at].schema
 
     def rows(self, query: Query = ALL) -> int | None:
@@ -92,7 +92,7 @@ class IpcFiles(Several):
 
     def refresh(self) -> None:
         if (stamped := self._stamps()) != self._stamped:
-            self._stamped, self._schemas, self._rows, self._counted = stamped, None, None, {}
+            self._stamped, self._schemas, self._rows, self._counted = stamped, {}, None, {}
             for file in self._files:
                 file._schema = None
 

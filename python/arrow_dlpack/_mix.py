@@ -249,7 +249,9 @@ class Mixed(Source):
 
     def _seen(self, query: Query) -> dict[str, Any]:
         """What a filter sees of sources that differ: the types of all of them."""
-        schemas = [part.schema() for part in self._parts] if query.where is not None else [None]
+        schemas: list[Any] = [None]
+        if query.where is not None:
+            schemas = [part.schema(query) for part in self._parts]
         if any(schema is None for schema in schemas):
             return {}
         parts = [(f"source {at} of the Mix", schema) for at, schema in enumerate(schemas)]

@@ -41,7 +41,7 @@ def reader_of(data: Any) -> Any:
             return pa.RecordBatchReader.from_stream(_Recorded(data) if is_read_once else data)
         batch = pa.record_batch(data)
     except (TypeError, ValueError) as error:
-        of = type(data)
+        of = type(data._frame if isinstance(data, _Narrowed) else data)
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
         raise TypeError(
             "each batch must be a table or a record batch that pyarrow reads, got "
@@ -96,19 +96,61 @@ def _of_decimals(kind: Any) -> Any:
 
 
 def narrowed(frame: Any, names: Sequence[str]) -> Any:
-    """A copy of a frame of pandas without columns of other names; None of other data, and of frames
-    that lack some of the names.
+    """A copy of a frame of pandas without columns of other names that pyarrow does not convert.
+
+    None of other data, and of frames that lack some of the names.
     """
-    pandas = sys.modules.get("pandas")
-    if pandas is None or not isinstance(frame, pandas.DataFrame):
+    if not _is_pandas_frame(frame):
         return None
     # pyarrow's names of columns and levels are these.
     columns = [str(name) for name in frame.columns]
     levels = {str(name) for name in frame.index.names if name is not None}
     if not set(names) <= {*columns, *levels}:
         return None
-    some = frame.loc[:, [name in names for name in columns]]
-    return some if levels & set(names) else some.reset_index(drop=True)
+    some = frame if levels & set(names) else frame.reset_index(drop=True)
+
+    def is_kept(at: int, name: str) -> bool:
+        return name in names or (columns.count(name) == 1 and _converts(some.iloc[:, [at]]))
+
+    return some.loc[:, [is_kept(at, name) for at, name in enumerate(columns)]]
+
+
+def _converts(frame: Any) -> bool:
+    try:
+        frame.__arrow_c_stream__()
+    except (NotImplementedError, TypeError, ValueError):
+        return False
+    return True
+
+
+def _is_pandas_frame(data: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(data, pandas.DataFrame)
+
+
+class _Narrowed:
+    """A frame of pandas of which some columns are read, and which need not convert as a whole."""
+
+    def __init__(self, frame: Any, columns: Sequence[str]) -> None:
+        self._frame, self._columns = frame, columns
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        try:
+            return self._frame.__arrow_c_stream__(requested_schema)
+        except (NotImplementedError, TypeError, ValueError):
+            known = [str(name) for name in [*self._frame.columns, *self._frame.index.names]]
+            some = narrowed(self._frame, heads(self._columns, lambda: known) or [])
+            if some is None:
+                raise
+            return some.__arrow_c_stream__(requested_schema)
+
+
+def readable_for(data: Any, columns: Sequence[str] | None) -> Any:
+    """The data; of a frame of pandas what pyarrow reads if these columns, None for all, are needed.
+
+    A filter may name other ones.
+    """
+    return data if columns is None or not _is_pandas_frame(data) else _Narrowed(data, columns)
 
 
 class _Recorded:

@@ -1,6 +1,7 @@
 """What is read: a stream of Arrow data, an iterator of batches, or a list of tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from typing import Any
@@ -14,6 +15,7 @@ from ._readers import (
     heads,
     present,
     reached,
+    readable_for,
     reader_of,
     recorded,
     schema_without_views,
@@ -76,9 +78,9 @@ class Source:
 
     def _read(self, query: Query, columns: Sequence[str] | None) -> Any:
         if query.where is None:
-            data = self._data(query, self._wanted(columns))
+            data = readable_for(self._data(query, self._wanted(columns)), columns)
             return data if columns is None else reached(data, columns, query.may_lack)
-        data = reader_of(self._data(query, None))
+        data = reader_of(readable_for(self._data(query, None), columns))
         columns = present(columns, data.schema, query.may_lack)
         wanted = heads(columns, lambda: data.schema.names)
         return reached(_filters.filtered(data, query.where, wanted), columns)
@@ -94,9 +96,11 @@ class Source:
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
         return self._open(columns)
 
-    def schema(self) -> Any:
+    def schema(self, query: Query = ALL) -> Any:
         """All of its columns as a filter sees them, None if that is not known before it is read."""
-        return None if self.once else reader_of(self._open(None)).schema
+        if self.once:
+            return None
+        return reader_of(readable_for(self._open(None), query.columns)).schema
 
     def head(self) -> tuple[Any, bool] | None:
         """The schema of its first file, and whether there is no other."""
@@ -119,7 +123,8 @@ class Source:
             return self._identify(query)
         if self.once or self._rows is None:
             return {}
-        return of_rows(self._rows, lambda at: [_core._take(self._open(None), at)], query)
+        data = readable_for(self._open(None), query.columns)
+        return of_rows(self._rows, lambda at: [_core._take(data, at)], query)
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """An error of reading, which tells where it is."""
@@ -165,7 +170,7 @@ class Stream(Source):
         super().__init__(lambda columns: None, rows, once, names, identify)
         self._parts = parts
 
-    def schema(self) -> Any:
+    def schema(self, query: Query = ALL) -> Any:
         return None
 
     def _data(self, query: Query, columns: Sequence[str] | None) -> Any:
@@ -180,7 +185,8 @@ class Stream(Source):
         # It is gone from the iterator, even if its rows are not read.
         rows = rows_of_table(first)
         reading.took(1 if rows is None else rows)
-        first = reader_of(first)
+        first = reader_of(readable_for(first, query.columns))
+        parts = (readable_for(part, query.columns) for part in parts)
         names = heads(query.columns, lambda: first.schema.names)
         if names is not None and query.where is not None:
             names = list(
@@ -199,23 +205,25 @@ class Several(Source):
         is_once = any(map(_core._is_read_once, parts))
         super().__init__(lambda columns: None, _rows_of_all(parts), is_once)
         self._parts = list(parts)
-        self._schemas: list[Any] | None = None
+        #: By the columns that are read.
+        self._schemas: dict[tuple[str, ...] | None, list[Any]] = {}
 
-    def schema(self) -> Any:
-        return whole_of(self._known())
+    def schema(self, query: Query = ALL) -> Any:
+        return whole_of(self._known(query))
 
-    def _known(self) -> list[Any]:
+    def _known(self, query: Query) -> list[Any]:
         """The schemas of its parts."""
         if not self._parts:
             raise ValueError(
                 "the source has no batches, and so no columns: pass a table without rows"
             )
-        if self._schemas is None:
-            self._schemas = [self._schema(at) for at in range(len(self._parts))]
-        return self._schemas
+        of = None if query.columns is None else tuple(query.columns)
+        if of not in self._schemas:
+            self._schemas[of] = [self._schema(at, query) for at in range(len(self._parts))]
+        return self._schemas[of]
 
     def runs(self, query: Query) -> list[Run]:
-        schemas = self._known()
+        schemas = self._known(query)
         parts = [(self._name(at), schema) for at, schema in enumerate(schemas)]
         seen = seen_by(parts, query, self.way)
         runs: list[list[int]] = []
@@ -232,13 +240,13 @@ class Several(Source):
 
         seen: types of columns that a filter names.
         """
-        plain = self._known()[numbers[0]]
+        plain = self._known(query)[numbers[0]]
         schema = with_types(plain, seen)
         own = selected(schema, query.columns)
         columns = query.columns if is_one or query.columns is None else own.names
 
         def data(_: Sequence[str] | None) -> Any:
-            whole = Made(plain, (batch for at in numbers for batch in self._reader(at)))
+            whole = Made(plain, (batch for at in numbers for batch in self._reader(at, query)))
             return as_seen(whole, seen) if seen else whole
 
         some = Source(data, names=lambda: schema.names)
@@ -249,15 +257,15 @@ class Several(Source):
         """What errors call a part."""
         return f"part {at}"
 
-    def _reader(self, at: int) -> Any:
-        return reader_of(self._parts[at])
+    def _reader(self, at: int, query: Query) -> Any:
+        return reader_of(readable_for(self._parts[at], query.columns))
 
-    def _schema(self, at: int) -> Any:
+    def _schema(self, at: int, query: Query) -> Any:
         pa, part = import_module("pyarrow"), self._parts[at]
         known = getattr(part, "schema", None)
         if isinstance(known, pa.Schema):
             return known
-        reader = reader_of(part)
+        reader = self._reader(at, query)
         if _core._is_read_once(part):
             self._parts[at] = reader
         return reader.schema
@@ -265,18 +273,20 @@ class Several(Source):
     def identity(self, query: Query) -> dict[str, Any]:
         if self._rows is None:
             return {}
-        schemas = self._known()
+        schemas = self._known(query)
         whole = whole_of(schemas).with_metadata(schemas[0].metadata)
-        return of_rows(self._rows, self._rows_at, query, whole)
+        take = partial(self._rows_at, query)
+        return of_rows(self._rows, take, query, whole)
 
-    def _rows_at(self, positions: Any) -> list[Any]:
+    def _rows_at(self, query: Query, positions: Any) -> list[Any]:
         """The rows at some positions of all parts, which are not converted for that."""
         found, start = [], 0
         for part in self._parts:
             stop = start + (rows_of_table(part) or 0)
             own = [at - start for at in positions.to_pylist() if start <= at < stop]
             if own:
-                found.append(_core._take(part, import_module("pyarrow").array(own, "uint64")))
+                data = readable_for(part, query.columns)
+                found.append(_core._take(data, import_module("pyarrow").array(own, "uint64")))
             start = stop
         return found
 

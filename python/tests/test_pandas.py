@@ -7,9 +7,20 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
-from arrow_dlpack import Array, Loader, explain, iter_batches, to_tensor, to_tensor_dict
+from arrow_dlpack import (
+    Array,
+    Cast,
+    Categories,
+    Loader,
+    Mix,
+    explain,
+    iter_batches,
+    to_tensor,
+    to_tensor_dict,
+)
 from arrow_dlpack.torch import BatchDataset
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0, None], "b": [5.0, 6.0, 7.0, 8.0, 9.0]})
@@ -235,3 +246,53 @@ def test_a_loop_over_some_columns_of_a_frame(other):
         assert batch["x"].tolist() == [1]
     with pytest.raises(KeyError, match='"z"'):
         list(Loader(frame, columns=["z"]))
+
+
+def unread_columns():
+    """Frames of which pyarrow converts column n alone."""
+
+    class Sub(pd.DataFrame):
+        pass
+
+    yield pd.DataFrame({"n": [1.0, 2.0], "v": [1j, 2j]})
+    yield pd.DataFrame({"n": [1.0, 2.0], "v": [1, "a"]})
+    yield Sub({"n": [1.0, 2.0], "v": [1, "a"]})
+    yield pd.DataFrame({"n": [1.0, 2.0], "v": pd.arrays.SparseArray([0, 1])})
+    yield pd.DataFrame({"n": [1.0, 2.0]}, index=pd.Index([1, "All"], name="k"))
+    yield pd.DataFrame([[1.0, 5, 6], [2.0, 7, 8]], columns=["n", "v", "v"])
+
+
+@pytest.mark.parametrize("frame", list(unread_columns()))
+def test_a_loop_of_any_kind_leaves_columns_of_frames_alone(frame):
+    made = {
+        "frame": lambda: frame,
+        "list": lambda: [frame, frame],
+        "generator": lambda: iter([frame, frame]),
+        "Mix": lambda: Mix([(frame, 1), (frame, 1)]),
+        "list with another type": lambda: [frame, pa.table({"n": [3]})],
+    }
+    for name, source in made.items():
+        for where in None, pc.field("n") > 1:
+            loader = Loader(source(), columns={"n": Cast("float64")}, filter=where)
+            found = [number for batch in loader for number in batch["n"].tolist()]
+            expected = [2.0] if where is not None else [1.0, 2.0]
+            if name != "frame":
+                expected += [3.0] if "other" in name else expected
+            assert sorted(found) == sorted(expected), (name, where)
+    (batch,) = Loader([frame], columns={"n": Categories.scan()})
+    assert batch["n"].tolist() == [0, 1]
+    loader = Loader([frame, frame], columns=[], label="n", batch_size=1, shuffle=4, seed=0)
+    steps = iter(loader)
+    next(steps)
+    again = Loader([frame, frame], columns=[], label="n", batch_size=1, shuffle=4, seed=0)
+    again.load_state_dict(loader.state_dict())
+    assert [x[1].tolist() for x in again] == [x[1].tolist() for x in steps]
+
+
+def test_a_column_of_no_type_is_refused_where_it_is_read():
+    frame = pd.DataFrame({"n": [1.0, 2.0], "v": [1, "a"]})
+    for source in frame, [frame], iter([frame]), Mix([(frame, 1)]):
+        with pytest.raises((TypeError, ValueError), match="failed for column v with type object"):
+            list(Loader(source, columns=["n", "v"]))
+    with pytest.raises(TypeError, match=r"got pandas\.DataFrame: "):
+        list(Loader([frame], columns=["v"]))
