@@ -121,10 +121,7 @@ def _of_hugging_face(dataset: Any) -> Source:
         if columns is None and 0 < len(own) < len(dataset.column_names):
             columns = own
         some = dataset if columns is None else dataset.select_columns(list(dict.fromkeys(columns)))
-        if rows == 0:
-            return [some.features.arrow_schema.empty_table()]
-        batches: Iterable[Any] = some.with_format("arrow").iter(batch_size=1000)
-        return batches
+        return _batches_of_hugging_face(some)
 
     rows = getattr(dataset, "num_rows", None)
 
@@ -135,6 +132,16 @@ def _of_hugging_face(dataset: Any) -> Source:
         return of_rows(rows, lambda at: [table[at.to_pylist()]], query)
 
     return Stream(read, rows, names=lambda: dataset.column_names, identify=identity)
+
+
+def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:
+    """Those of its rows, and one without rows where there are none."""
+    has_rows = getattr(dataset, "num_rows", None) != 0
+    batch = None
+    for batch in dataset.with_format("arrow").iter(batch_size=1000) if has_rows else ():
+        yield batch
+    if batch is None and dataset.features is not None:
+        yield _table_of(dataset.features.arrow_schema)
 
 
 def _of_batches(batches: Any) -> Source:

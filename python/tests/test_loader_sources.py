@@ -261,6 +261,25 @@ def test_files_that_are_not_read_together_are_named(folder):
         iter(Loader(""))
 
 
+def test_a_dataset_without_rows_keeps_its_columns():
+    rows = datasets.Dataset(TABLE)
+    streamed = rows.to_iterable_dataset()
+    for none in (
+        rows.select([]),
+        rows.filter(lambda row: False),
+        streamed.filter(lambda row: False),
+        datasets.Dataset(TABLE.slice(0, 0)),
+    ):
+        for where in None, pc.field("y") > 0:
+            assert list(Loader(none, columns=["y"], filter=where)) == []
+            mix = Mix([(none, 1), (rows, 1)])
+            found = list(Loader(mix, columns=["y"], filter=where, batch_size=ROWS))
+            expected = list(Loader(TABLE, columns=["y"], filter=where, batch_size=ROWS))
+            assert [x["y"].tolist() for x in found] == [x["y"].tolist() for x in expected]
+        with pytest.raises(KeyError, match='no column "z"'):
+            list(Loader(none, columns=["z"]))
+
+
 def test_formats_of_hugging_face_are_honoured():
     rows = datasets.Dataset(TABLE)
     (batch,) = Loader(rows.with_format("torch", columns=["y", "x"]), batch_size=ROWS)
