@@ -1,8 +1,9 @@
 """`Mix`: several sources as one, whose rows take turns by weight."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from heapq import heapify, heappop, heapreplace
 from importlib import import_module
 from itertools import chain
@@ -316,9 +317,11 @@ class Mixed(Source):
     ) -> Iterator[Any]:
         done = self._turns.counts(piece.start, bounds)
         for start in range(piece.start, piece.stop, _BLOCK):
-            upto = self._turns.counts(min(start + _BLOCK, piece.stop), bounds)
-            yield self._merged(held, schema, done, upto)
-            done = upto
+            end = min(start + _BLOCK, piece.stop)
+            for one, first, last in zip(held, done, self._turns.counts(end, bounds), strict=True):
+                one.fill(last - first)
+            yield from self._until_error(held, schema, bounds, done, range(start, end))
+            done = self._turns.counts(end, bounds)
 
     def _blocks(self, held: "list[_Held]", schema: Any) -> Iterator[Any]:
         done, at = [0] * len(held), 0
@@ -336,9 +339,33 @@ class Mixed(Source):
             end = at + _BLOCK if total is None else min(at + _BLOCK, total)
             if end <= at:
                 return
-            upto = self._turns.counts(end, self._turns.bounds(lengths))
-            yield self._merged(held, schema, done, upto)
-            done, at = upto, end
+            bounds = self._turns.bounds(lengths)
+            yield from self._until_error(held, schema, bounds, done, range(at, end))
+            done, at = self._turns.counts(end, bounds), end
+
+    def _until_error(
+        self,
+        held: "list[_Held]",
+        schema: Any,
+        bounds: Sequence[int | None],
+        done: Sequence[int],
+        span: range,
+    ) -> Iterator[Any]:
+        """The rows of a span; of a source that has failed those before its turn, and the error."""
+        end, failure = span.stop, None
+        for of, one in enumerate(held):
+            places, read = range(span.start, end), done[of] + one.rows
+            counts = partial(self._counts_of, of, bounds)
+            if one.error is not None and counts(end - 1) > read:
+                end, failure = span.start + bisect_right(places, read, key=counts), one.error
+        if end > span.start:
+            yield self._merged(held, schema, done, self._turns.counts(end, bounds))
+        if failure is not None:
+            raise failure
+
+    def _counts_of(self, of: int, bounds: Sequence[int | None], position: int) -> int:
+        """Rows of one source up to a position and with it."""
+        return self._turns.counts(position + 1, bounds)[of]
 
     def _merged(
         self, held: "list[_Held]", schema: Any, done: Sequence[int], upto: Sequence[int]
@@ -409,27 +436,38 @@ class _Held:
     def __init__(self, opens: Callable[[], Any], repeats: bool) -> None:
         self._opens, self._repeats, self.reader = opens, repeats, opens()
         self._batches: list[Any] = []
-        self._rows = self._read = 0
+        #: Rows that are held.
+        self.rows = self._read = 0
+        #: What its reader has raised.
+        self.error: Exception | None = None
         #: Of the whole source, once it has been read to its end.
         self.length: int | None = None
 
     def fill(self, rows: int) -> None:
         """Reads until there are so many rows, or no more."""
-        while self._rows < rows:
-            batch = next(self.reader, None)
-            if batch is not None:
-                self._batches.append(batch)
-                self._rows, self._read = self._rows + len(batch), self._read + len(batch)
-                continue
-            self.length = self._read if self.length is None else self.length
-            if not self._repeats or self.length == 0:
-                return
-            self.reader = self._opens()
+        try:
+            while self.rows < rows and self.error is None and self._reads():
+                pass
+        except Exception as error:  # raised after the rows that come before it
+            self.error = error
+
+    def _reads(self) -> bool:
+        """Reads a batch, or begins again; false at the end."""
+        batch = next(self.reader, None)
+        if batch is not None:
+            self._batches.append(batch)
+            self.rows, self._read = self.rows + len(batch), self._read + len(batch)
+            return True
+        self.length = self._read if self.length is None else self.length
+        if not self._repeats or self.length == 0:
+            return False
+        self.reader = self._opens()
+        return True
 
     def take(self, rows: int) -> Any:
         self.fill(rows)
         held = import_module("pyarrow").Table.from_batches(self._batches, self.reader.schema)
-        self._batches, self._rows = held.slice(rows).to_batches(), self._rows - rows
+        self._batches, self.rows = held.slice(rows).to_batches(), max(self.rows - rows, 0)
         return held.slice(0, rows)
 
 
@@ -467,4 +505,6 @@ def _common(schemas: Sequence[Any], query: Query, way: str) -> Any:
         count = whole.names.count(twice)
         none = f'no column "{twice}": the Mix has {whole.names}'
         raise KeyError(f'{count} columns of the Mix are called "{twice}"' if count else none)
+    # Of batches without columns nothing tells how many rows they have.
+    names = names or whole.names[:1]
     return pa.schema([whole.field(name) for name in names], whole.metadata)

@@ -5,6 +5,7 @@ import pickle
 from unittest import mock
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -250,3 +251,40 @@ def test_a_state_of_a_mix_whose_parts_a_filter_takes_together():
     again = loader()
     again.load_state_dict(first.state_dict())
     assert [batch["id"].tolist() for batch in again] == [batch["id"].tolist() for batch in epoch]
+
+
+def failing(batches, rows=2):
+    """Batches whose rows are 0, 1, 2, ..., and then an error."""
+    for at in range(batches):
+        yield pa.table({"y": range(at * rows, (at + 1) * rows)})
+    raise RuntimeError("gone")
+
+
+def until_error(loader):
+    found = []
+    with pytest.raises(RuntimeError, match="^gone$"):
+        found.extend(row for batch in loader for row in batch["y"].tolist())
+    return found
+
+
+@pytest.mark.parametrize("options", [{}, {"filter": pc.field("y") >= 0}, {"prefetch": 2}])
+def test_an_error_comes_after_the_rows_that_have_their_turn_before_it(options):
+    other = pa.table({"y": range(100, 110)})
+    whole = Mix([(pa.table({"y": range(10)}), 1), (other, 3)])
+    expected = [row for batch in Loader(whole, batch_size=1) for row in batch["y"].tolist()]
+    for batches in range(1, 5):
+        mix = Mix([(failing(batches), 1), (other, 3)])
+        at = expected.index(2 * batches)
+        assert until_error(Loader(mix, batch_size=1, **options)) == expected[:at]
+    # Over a block of rows that are put in order together, and of the source that fails first.
+    long = until_error(Loader(Mix([(failing(3000), 1), (failing(2500), 1)]), batch_size=1))
+    assert long[::2][:5000] == long[1::2] == list(range(5000))
+    assert long[10000:] == [5000]
+    mix = Mix([(failing(9), 1), (other, 1)], "first_exhausted")
+    assert len(list(Loader(mix, batch_size=1))) == 20
+
+
+def test_a_mix_without_columns_has_its_rows():
+    loader = Loader(Mix([(FIRST, 1)]), columns=[], batch_size=30)
+    assert list(loader) == [{}, {}, {}]
+    assert list(Loader(Mix([(pd.DataFrame(index=[1, 2]), 1)]))) == [{}]
