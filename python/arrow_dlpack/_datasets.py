@@ -554,12 +554,17 @@ def _read_footer(fragment: Any) -> None:
         if hasattr(fragment, "ensure_complete_metadata"):
             fragment.ensure_complete_metadata()
         else:
-            _ = fragment.physical_schema
+            _ = fragment.physical_schema.names
     except OSError as error:
         if fragment.path in str(error):
             raise
         # Errors of fsspec's file systems may tell no file.
         raise type(error)(f"{fragment.path}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{fragment.path}: the names of its columns are no UTF-8: pyarrow.csv.read_csv(path, "
+            'read_options=pyarrow.csv.ReadOptions(encoding="latin1")) makes a table of it'
+        ) from error
     except ValueError as error:
         if is_told(fragment.path):
             raise

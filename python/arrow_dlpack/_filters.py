@@ -29,17 +29,24 @@ def _way_out(where: Any) -> str:
     if isinstance(where, str):
         value = r"-?\d+(?:\.\d+)?|'[^']*'|\"[^\"]*\"|True|False"
         found = re.fullmatch(rf"\s*([^\W\d]\w*)\s*([!=]=|[<>]=?)\s*({value})\s*", where)
-        meant = f"pyarrow.compute.field({found[1]!r}) {found[2]} {found[3]}" if found else ""
-        return f": did you mean {meant}?" if meant else ""
+        if found:
+            return f": did you mean pyarrow.compute.field({found[1]!r}) {found[2]} {found[3]}?"
     is_polars = type(where).__module__.partition(".")[0] == "polars"
     is_mask = hasattr(where, "__array__") or hasattr(where, "__arrow_c_array__")
-    are_lists = isinstance(where, list) and all(isinstance(one, (list, tuple)) for one in where)
+    is_list = isinstance(where, (list, tuple))
+    are_bools = is_list and all(isinstance(one, bool) for one in where)
+    are_lists = is_list and all(isinstance(one, (list, tuple)) for one in where)
+    is_triple = isinstance(where, tuple) and not are_lists and not are_bools
     ways = [
         (is_polars, "; of a LazyFrame, call its own filter(...) and pass the result"),
-        (is_mask, ": a mask is of a table, whose own filter(...) takes it: pass the result"),
-        (are_lists, ": pyarrow.parquet.filters_to_expression(x) makes one of such lists"),
         (
-            isinstance(where, Mapping),
+            is_mask or are_bools,
+            ": a mask is of a table, whose own filter(...) takes it: pass the result",
+        ),
+        (are_lists, ": pyarrow.parquet.filters_to_expression(x) makes one of such lists"),
+        (is_triple, ": pyarrow.parquet.filters_to_expression([x]) makes one of it"),
+        (
+            isinstance(where, (Mapping, str)),
             ": pyarrow.compute.field(name) == value is one, and & puts several together",
         ),
         (callable(where), ": pyarrow.compute.field(name) is a column in it"),

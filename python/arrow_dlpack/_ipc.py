@@ -5,7 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from ._identity import of_files, of_types
-from ._paths import FEATHER, IPC_FILE, named, stamp_of
+from ._paths import FEATHER, IPC_FILE, is_ipc, named, stamp_of, unread
 from ._readers import Made
 from ._schema import ALL, Query, with_keys
 from ._source import Several
@@ -45,6 +45,8 @@ class IpcFile:
         file.seek(0)
         if begin.startswith(FEATHER):
             return import_module("pyarrow.feather").read_table(file).to_reader()
+        if not is_ipc(self.path, begin):
+            raise ValueError(unread(self.path))
         if not begin.startswith(IPC_FILE):
             return pa.ipc.open_stream(file)
         whole = pa.ipc.open_file(file)

@@ -24,13 +24,14 @@ _FORMATS = {
 }
 #: How files with a footer of Arrow IPC begin, and those of the first version of Feather.
 IPC_FILE, FEATHER = b"ARROW1", b"FEA1"
-#: How files begin whose names do not tell; a stream of Arrow IPC begins with the last one.
+_IPC_STREAM = b"\xff\xff\xff\xff"
+#: How files begin whose names do not tell.
 _BEGINNINGS = {
     b"PAR1": "parquet",
     b"PARE": "parquet",
     IPC_FILE: "ipc",
     FEATHER: "ipc",
-    b"\xff\xff\xff\xff": "ipc",
+    _IPC_STREAM: "ipc",
 }
 #: What Hive calls a null, as the value of a key.
 _NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -137,7 +138,9 @@ def _files_of(folder: str, name: str, system: Any) -> list[str]:
         )
     if not {"state.json", "dataset_info.json"} <= set(at):
         return files
-    listed = _json(at["state.json"], system)["_data_files"]
+    listed = _json(at["state.json"], system).get("_data_files")
+    if listed is None:  # of somebody else
+        return files
     return [f"{os.path.dirname(at['state.json'])}/{file['filename']}" for file in listed]
 
 
@@ -259,6 +262,11 @@ def are_ipc_files(paths: Sequence[str], system: Any) -> bool:
     return all(_beginning(path, system).startswith(IPC_FILE) for path in asked)
 
 
+def is_ipc(path: str, begin: bytes) -> bool:
+    """Whether it may be one of Arrow IPC, by its name or how it begins."""
+    return is_told(path) or begin.startswith((IPC_FILE, FEATHER, _IPC_STREAM))
+
+
 def unread(path: str) -> str:
     """The error for a file that is of no format that is read."""
     end = os.path.splitext(path.lower().removesuffix(".gz"))[1]
@@ -267,7 +275,8 @@ def unread(path: str) -> str:
     )
     return (
         f"{path} is none of the files that a Loader reads: Parquet (.parquet), Arrow IPC (.arrow, "
-        f".arrows, .feather, .ipc) and CSV (.csv, .csv.gz); {way}"
+        f".arrows, .feather, .ipc) and CSV (.csv, .csv.gz); {way}, and a pattern such as "
+        '"folder/**/*.parquet" leaves it out'
     )
 
 

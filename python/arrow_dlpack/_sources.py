@@ -72,7 +72,16 @@ def _of_cursor(cursor: Any) -> Source:
 
 def _of_duckdb(connection: Any) -> Source:
     """The result of a connection's last query."""
-    return Source(lambda columns: connection.to_arrow_reader(), once=True)
+
+    def read(columns: Sequence[str] | None) -> Any:
+        try:
+            return connection.to_arrow_reader()
+        except import_module("duckdb").InvalidInputException as error:
+            raise ValueError(
+                f"{error}: pass the result of a query, as connection.sql(q)"
+            ) from error
+
+    return Source(read, once=True)
 
 
 def _of_parquet_file(file: Any) -> Source:
@@ -224,21 +233,35 @@ def _way_out(data: Any) -> str:
         is_path = isinstance(data[0], (str, os.PathLike))
         one_tells = _is_path if is_path else _is_arrow
         at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
-        item = f", whose item {at} is no {'path' if is_path else 'table'}: {other!r:.50}"
-        return f"{item}; {general}" if general else item
+        shown = type(other).__name__ if _is_loader(other) else f"{other!r:.50}"
+        item = f", whose item {at} is no {'path' if is_path else 'table'}: {shown}"
+        way = "loop over it, or pass its source" if _is_loader(other) else _of_values(general)
+        return f"{item}; {way}" if way else item
     if isinstance(data, Mapping) and data:
         if all(map(_is_weight, data.values())):
             return ": Mix(x) reads several sources by their weights"
         if any(hasattr(one, "__arrow_c_stream__") and _has_columns(one) for one in data.values()):
             return f": pass one of these tables, as x[{next(iter(data))!r}], or a Mix of several"
     is_tensor = general.startswith("it is a tensor already")
+    are_paths = isinstance(data, (set, frozenset)) and _is_path(list(data))
     ways = [
+        (are_paths, "sorted(x) is a list of paths"),
         (is_tensor, 'arrow_dlpack.record_batch({"x": x}) makes a table of it'),
-        (bool(general), general),
+        (bool(general), _of_values(general)),
         (isinstance(data, Mapping), "pyarrow.table(x) makes a table of columns by their names"),
     ]
     found = next((way for is_it, way in ways if is_it), "")
     return f": {found}" if found else ""
+
+
+def _of_values(general: str) -> str:
+    """How to make a table where Arrow data in general would be an array."""
+    is_array = general.startswith("pyarrow.array(x")
+    return 'pyarrow.table({"x": x}) makes a table of values' if is_array else general
+
+
+def _is_loader(data: Any) -> bool:
+    return isinstance(data, import_module("arrow_dlpack._loader").Loader)
 
 
 def _is_weighed(pair: Any) -> bool:

@@ -280,6 +280,53 @@ def test_a_dataset_without_rows_keeps_its_columns():
             list(Loader(none, columns=["z"]))
 
 
+def test_the_ways_out_of_what_is_no_source():
+    (batch,) = Loader(pa.table({"x": [[1, 2], [3, 4]]}))
+    assert batch["x"].values.tolist() == [1, 2, 3, 4]
+    with duckdb.connect() as connection:
+        with pytest.raises(ValueError, match=r"pass the result of a query, as connection.sql\(q\)"):
+            list(Loader(connection))
+        (batch,) = Loader(connection.sql("SELECT 1 AS x"))
+        assert batch["x"].tolist() == [1]
+
+
+def test_files_beside_those_of_a_format_are_named_with_a_pattern(tmp_path):
+    """As snapshots of a hub have them, and folders of save_to_disk."""
+    pq.write_table(TABLE, tmp_path / "rows.parquet")
+    for name in "README.md", "metadata.json", "plot.png":
+        (tmp_path / name).write_text("{}")
+        with pytest.raises(
+            ValueError, match=f'{name} is none of .*"folder/.*parquet" leaves it out'
+        ):
+            list(Loader(tmp_path, columns=["y"]))
+        (tmp_path / name).unlink()
+    (tmp_path / "README.md").write_text("")
+    assert len(Loader(f"{tmp_path}/**/*.parquet", columns=["y"], batch_size=ROWS)) == 1
+    datasets.Dataset(TABLE).save_to_disk(tmp_path / "above" / "saved")
+    assert len(Loader(f"{tmp_path}/above/*", columns=["y"], batch_size=ROWS)) == 1
+    for path in tmp_path / "above", f"{tmp_path}/above/saved/*":
+        with pytest.raises(ValueError, match="json is none of .* leaves it out"):
+            list(Loader(path, columns=["y"]))
+    assert len(Loader(f"{tmp_path}/above/**/*.arrow", columns=["y"], batch_size=ROWS)) == 1
+    # Other files of these names are nobody's.
+    other = tmp_path / "other"
+    other.mkdir()
+    for name in "state.json", "dataset_info.json":
+        (other / name).write_text("{}")
+    with pytest.raises(ValueError, match="dataset_info.json is none of"):
+        list(Loader(other, columns=["y"]))
+
+
+def test_names_of_columns_that_are_no_utf8(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes("größe,b\n1,2\n".encode("latin-1"))
+    with pytest.raises(ValueError, match="a.csv: the names of its columns are no UTF-8: .*latin1"):
+        list(Loader(path))
+    options = pa.csv.ReadOptions(encoding="latin1")
+    (batch,) = Loader(pa.csv.read_csv(path, read_options=options))
+    assert sorted(batch) == ["b", "größe"]
+
+
 def test_formats_of_hugging_face_are_honoured():
     rows = datasets.Dataset(TABLE)
     (batch,) = Loader(rows.with_format("torch", columns=["y", "x"]), batch_size=ROWS)
@@ -299,6 +346,9 @@ NO_SOURCES = {
     "a path and a number": (["a", 1], "list, whose item 1 is no path: 1; "),
     "a table and a number": ([TABLE, 1], "list, whose item 1 is no table: 1; "),
     "a class": (pa.Table, "the class Table: pass an object of it"),
+    "lists": ([[1, 2], [3, 4]], r"no table: \[1, 2\]; pyarrow.table\(\{.x.: x\}\) makes a table"),
+    "loaders": ([Loader(TABLE)], "item 0 is no table: Loader; loop over it, or pass its source$"),
+    "a set of paths": ({"b.parquet", "a.parquet"}, r"set: sorted\(x\) is a list of paths$"),
 }
 
 

@@ -165,7 +165,10 @@ def test_errors_for_other_objects_say_how_to_make_arrow_data(name):
             and not hasattr(source, "scanner")
             and name not in SOURCES
         ):
-            assert pattern.search(refusal(iter_batches, source))
+            # A loop takes tables alone.
+            table = 'pyarrow.table({"x": x}) makes a table'
+            message = refusal(iter_batches, source)
+            assert pattern.search(message) or table in message
     if way_out is not None:
         assert to_tensor(way_out(source)).size >= 0
 
