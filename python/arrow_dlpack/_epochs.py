@@ -65,6 +65,8 @@ class Epochs(Generic[Batch_co]):
             )
         if isinstance(source, type) or not (callable(source) or isinstance(source, Mix)):
             check(source, "a Loader")
+        if transform is not None and not callable(transform):
+            raise TypeError(f"transform must be a function of a batch, got {transform!r:.80}")
         self._data, self._settings = source, settings
         self._framework, self._writable, self._transform = framework, writable, transform
         self._rank, self._world_size, self._uneven = rank, world_size, uneven
@@ -121,6 +123,9 @@ class Epochs(Generic[Batch_co]):
                     files.runs(query)  # has the error, for all files
         if empty is not None:
             self._schema = schema_of(empty)
+            is_one = not isinstance(data, (list, tuple, Mix))
+            if is_one and query.where is not None and not isinstance(query.where, str):
+                _filters.check_kind(query.where, self._schema)
             writable = _frameworks.is_writable(self._framework, self._writable)
             try:
                 check_epoch(source_of(empty), self._settings.written(writable))
@@ -128,6 +133,10 @@ class Epochs(Generic[Batch_co]):
                 # Columns that nobody has named, such as texts, are none of len()'s.
                 if query.columns is not None:
                     raise
+                what = self._settings.wanted
+                if what.labels:
+                    named = replace(self._settings, wanted=replace(what, columns=[]), matrix=False)
+                    check_epoch(source_of(empty), named.written(writable))
         elif names is not None:
             _core._check_names(names, heads(query.columns, lambda: names) or [])
 

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from . import _core
-from ._readers import Made, reader_of, without_views
+from ._readers import Made, reader_of, schema_without_views, without_views
 from ._schema import readable
 
 
@@ -136,6 +136,24 @@ def _binds(where: Any, schema: Any) -> bool:
 
 
 def _bind(where: Any, schema: Any) -> None:
-    """Fails as a scan would."""
+    """Fails as a scan would, in words that tell what fails."""
     of = import_module("pyarrow.dataset").Scanner.from_batches
-    of(iter(()), schema=schema, columns=[], filter=where)
+    try:
+        of(iter(()), schema=schema, columns=[], filter=where)
+    except ValueError as error:
+        found = re.match(r"No match for FieldRef.Name\((.*)\) in ", str(error))
+        if found is None:
+            raise
+        raise KeyError(
+            f'filter= names column "{found[1]}", and there is none among {schema.names}'
+        ) from error
+
+
+def check_kind(where: Any, schema: Any) -> None:
+    """An error for an expression that is neither true nor false."""
+    pa, plain = import_module("pyarrow"), schema_without_views(schema)
+    _bind(where, plain)
+    none = import_module("pyarrow.dataset").dataset(pa.Table.from_batches([], plain))
+    kind = none.scanner(columns={"holds": where}).projected_schema.field("holds").type
+    if not pa.types.is_boolean(kind):
+        raise TypeError(f"filter must be true or false of each row, and {where} is {kind}")

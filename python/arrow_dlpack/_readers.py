@@ -45,7 +45,9 @@ def reader_of(data: Any) -> Any:
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
         raise TypeError(
             "each batch must be a table or a record batch that pyarrow reads, got "
-            f"{of.__module__}.{of.__qualname__}" + f": {error}" * has_protocol
+            f"{of.__module__}.{of.__qualname__}"
+            + f": {error}" * has_protocol
+            + ": pyarrow.Table.from_pylist([x, ...]) makes one of rows" * isinstance(data, dict)
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
 

@@ -1,6 +1,7 @@
 """What a `Loader` tells the engine: its arguments, judged once."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
@@ -8,7 +9,7 @@ from typing import Any, Literal
 from . import _core, _frameworks
 from ._readers import Made, reached
 from ._schema import Query
-from ._wishes import ByLength, ByTokens, Columns, Wanted, integer, wanted
+from ._wishes import ByLength, ByTokens, Columns, Wanted, check_dtype, integer, wanted
 from .typing import Dtype, Nulls
 
 
@@ -133,6 +134,12 @@ def checked(
         batch_size = integer("batch_size", batch_size, 1)
     if format not in ("dict", "matrix"):
         raise ValueError(f'format must be "dict" or "matrix", got {format!r}')
+    check_dtype(dtype)
+    if isinstance(nulls, Mapping):
+        raise TypeError(
+            f"nulls is one for all columns, got {nulls!r}: nulls= of a column's own wish, as "
+            'columns={"x": Cast("float32", nulls=0)}, is of it alone'
+        )
     what = wanted(columns, label)
     if format == "matrix":
         what.check_matrix()

@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, TypeAlias
@@ -35,6 +35,7 @@ class Pad:
             integer("max_length", self.max_length, 0)
         _one_of("side", self.side, "right", "left")
         _one_of("longer", self.longer, "cut", "error")
+        check_dtype(self.dtype)
 
     def _form(self) -> "Form":
         return "pad", self.value, self.max_length, self.side, self.longer, self.dtype, self.nulls
@@ -56,6 +57,7 @@ class Dense:
     def __post_init__(self) -> None:
         if self.length is not None:
             integer("length", self.length, 0)
+        check_dtype(self.dtype)
 
     def _form(self) -> "Form":
         return "dense", self.length, self.dtype, self.nulls
@@ -75,6 +77,9 @@ class Cast:
 
     dtype: Dtype
     nulls: Nulls | Literal["mask"] = "error"
+
+    def __post_init__(self) -> None:
+        _core._dtype_name(self.dtype)
 
     def _form(self) -> "Form":
         return "tensor", self.dtype, self.nulls
@@ -107,7 +112,7 @@ class Categories:
         nulls: int | Literal["error", "mask"] | None = None,
         dtype: Literal["int32", "int64"] = "int32",
     ) -> None:
-        if isinstance(words, str):
+        if words is not None and (isinstance(words, str) or not isinstance(words, Iterable)):
             raise TypeError(f"words must be a list of words, got {words!r}")
         known = None if words is None else tuple(map(_word, words))
         if known is not None and (None in known or len(set(known)) < len(known)):
@@ -251,7 +256,14 @@ def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]
     what = "a list of names" if argument == "columns" else "the name of a column, or several"
     if isinstance(columns, str):
         raise TypeError(f"{argument} must be {what}, got {columns!r}: did you mean [{columns!r}]?")
-    if isinstance(columns, (str, bytes)) or not hasattr(columns, "__getitem__"):
+    given: Any = columns
+    is_class = isinstance(given, type)
+    if isinstance(given, Wish) or (is_class and issubclass(given, Wish)):
+        raise TypeError(
+            f"{argument} must be {what}, got {_shown(given)}: a dict says what each becomes, as "
+            '{"x": Cast("float32")}'
+        )
+    if is_class or isinstance(given, bytes) or not hasattr(given, "__getitem__"):
         raise TypeError(
             f"{argument} must be {what}, got {columns!r}: names are texts, and pandas' 0 is called "
             '"0" in Arrow'
@@ -280,6 +292,8 @@ def _meant(wish: Any) -> str:
     """The wish that was probably meant, as a question."""
     if isinstance(wish, type) and issubclass(wish, Wish):
         return f": did you mean {wish.__name__}(...)?"
+    if getattr(wish, "__self__", None) is Categories:
+        return ": did you mean Categories.scan()?"
     if isinstance(wish, (list, tuple, set, frozenset)):
         return ": did you mean Categories([...]), of these words?"
     if isinstance(wish, str) and wish.startswith("categor"):
@@ -288,6 +302,18 @@ def _meant(wish: Any) -> str:
         return f': did you mean Cast("{_core._dtype_name(wish)}")?'
     except (TypeError, ValueError):
         return ""
+
+
+def check_dtype(dtype: Any) -> None:
+    """An error for what is neither None nor a dtype."""
+    if isinstance(dtype, Mapping):
+        name, own = next(iter(dtype.items()), ("x", "float32"))
+        raise TypeError(
+            f"dtype is one for all columns, got {dtype!r}: did you mean "
+            f'columns={{"{name}": Cast("{own}")}}?'
+        )
+    if dtype is not None:
+        _core._dtype_name(dtype)
 
 
 def integer(name: str, value: Any, least: int, meaning: str = "") -> int:

@@ -2,9 +2,18 @@
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
-from arrow_dlpack import Categories, Loader, iter_batches
+from arrow_dlpack import (
+    Cast,
+    Categories,
+    Dense,
+    Loader,
+    Pad,
+    UnsupportedError,
+    iter_batches,
+)
 
 TABLE = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0], "s": ["a", "b", "c"]})
 
@@ -34,6 +43,14 @@ def test_what_is_no_argument_is_refused_with_what_was_meant():
         ({"filter": np.array([True])}, "whose own filter(...) takes it"),
         ({"filter": {"y": 1}}, "pyarrow.compute.field(name) == value"),
         ({"filter": lambda row: row}, "pyarrow.compute.field(name) is a column"),
+        ({"transform": "x"}, "transform must be a function of a batch, got 'x'"),
+        ({"transform": {}}, "transform must be a function of a batch, got {}"),
+        ({"dtype": {"x": "float32"}}, 'did you mean columns={"x": Cast("float32")}?'),
+        ({"nulls": {"x": 0}}, 'columns={"x": Cast("float32", nulls=0)}, is of it alone'),
+        ({"columns": {"s": Categories.scan}}, "did you mean Categories.scan()?"),
+        ({"columns": Cast}, 'a dict says what each becomes, as {"x": Cast("float32")}'),
+        ({"columns": Cast("float32")}, 'a dict says what each becomes, as {"x": Cast("float32")}'),
+        ({"columns": np.float32}, "columns must be a list of names, got <class"),
     ]:
         for make in (Loader, iter_batches):
             with pytest.raises(TypeError) as refused:
@@ -98,3 +115,36 @@ def test_a_loader_has_no_rows_to_ask_for():
             ask()
     with pytest.raises(TypeError, match=r"loader\.torch\(\)"):
         next(iter(torch.utils.data.DataLoader(Loader(TABLE, columns=["x"]))))
+
+
+@pytest.mark.parametrize("words", [5, Cast("float32"), pa.int32(), "ab"])
+def test_words_are_a_list(words):
+    with pytest.raises(TypeError, match="^words must be a list of words, got "):
+        Categories(words)
+
+
+def test_names_of_dtypes_are_judged_without_a_schema():
+    meant = '"float33" is not the name of a dtype: did you mean "float32"'
+    for make in Cast, lambda dtype: Pad(0, dtype=dtype), lambda dtype: Dense(dtype=dtype):
+        with pytest.raises(ValueError, match=meant):
+            make("float33")
+    for source in iter([TABLE]), lambda index, count: TABLE:
+        with pytest.raises(ValueError, match=meant):
+            Loader(source, dtype="float33")
+
+
+def test_what_a_loader_of_all_columns_can_tell_when_it_is_made():
+    for options in {}, {"columns": ["x"]}, {"format": "matrix"}:
+        with pytest.raises(UnsupportedError, match='column "s": Utf8 has no tensor form'):
+            Loader(TABLE, label="s", **options)
+    words = 'filter= names column "z", and there is none among'
+    with pytest.raises(KeyError, match=words):
+        Loader(TABLE, filter=pc.field("z") > 1)
+    with pytest.raises(TypeError, match="filter must be true or false of each row, and add_check"):
+        Loader(TABLE, filter=pc.field("y") + 1)
+    with pytest.raises(KeyError, match=words):
+        list(Loader(iter([TABLE]), columns=["x"], filter=pc.field("z") > 1))
+    # Of several parts the types of all of them count.
+    parts = [pa.table({"x": [1]}), pa.table({"x": [0.75, 0.25]})]
+    loader = Loader(parts, columns={"x": Cast("float64")}, filter=pc.field("x") > 0.5)
+    assert [x for batch in loader for x in batch["x"].tolist()] == [1.0, 0.75]

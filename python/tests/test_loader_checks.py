@@ -49,12 +49,12 @@ WRONG = [
     ({"columns": {"s": Cast("float32")}}, UnsupportedError, 'column "s"'),
     ({"columns": {"x": Dense(3)}}, ValueError, "Dense is for columns of lists"),
     ({"columns": {"x": Pad(0)}}, UnsupportedError, "leave out Pad()"),
-    ({"columns": {"x": Cast("float99")}}, ValueError, '"float99" is not the name of a dtype'),
+    ({"columns": ["x"], "dtype": "float99"}, ValueError, '"float99" is not the name of a dtype'),
     ({"columns": {"x": Categories(["a"])}}, ValueError, "cannot hold the word 'a'"),
     ({"columns": ["x"], "dtype": "complex64"}, ValueError, "float64 cannot become complex64"),
     ({"columns": ["y"], "nulls": 1.5}, ValueError, "nulls cannot be filled with 1.5"),
     ({"columns": ["x"], "batch_size": ByLength(2, "x")}, TypeError, "ByLength needs a column"),
-    ({"columns": ["x"], "filter": pc.field("z") > 1}, ValueError, "z"),
+    ({"columns": ["x"], "filter": pc.field("z") > 1}, KeyError, 'filter= names column "z"'),
     ({"columns": {"z": Categories.scan()}}, KeyError, 'no column "z"'),
 ]
 

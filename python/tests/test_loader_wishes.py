@@ -19,6 +19,7 @@ from arrow_dlpack import (
     Dense,
     Loader,
     Pad,
+    UnsupportedError,
     iter_batches,
 )
 from arrow_dlpack._wishes import wanted
@@ -223,7 +224,9 @@ def test_texts_within_structs_have_categories():
     features, _ = next(iter(iter_batches(table, **options)))
     assert np.asarray(features["s.w"]).tolist() == [0, 1, 0]
     with pytest.raises(BufferError, match='column "s": .*name its fields in columns='):
-        next(iter(Loader(table, label="s.w")))
+        next(iter_batches(table, label="s.w"))
+    with pytest.raises(UnsupportedError, match=r'column "s\.w": Utf8 has no tensor form'):
+        Loader(table, label="s.w")
 
 
 def test_a_label_may_have_categories():
