@@ -132,7 +132,7 @@ def test_what_can_be_no_table_is_refused():
         (TypeError, "expected a dict of tensors", [square]),
         (TypeError, "names are texts, got 1", [{1: row}]),
         (TypeError, "a dict has its own", [{"a": row}, ["a"]]),
-        (TypeError, "columns must be a list of names", [square, "ab"]),
+        (TypeError, "names must be a list of names", [square, "ab"]),
     ]:
         keywords = {"type": "opaque"} if "cannot be" in words else {}
         with pytest.raises(error, match=words):

@@ -1,7 +1,11 @@
 """Refusals whose hint leads somewhere: by the type, and by the function that was called."""
 
+import pathlib
+from decimal import Decimal
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 from arrow_dlpack import (
     Array,
@@ -248,3 +252,62 @@ def test_nulls_without_a_type_are_refused_with_what_gives_them_one():
     words = refusal(UnsupportedError, iter_batches, NOTHING, columns=["n"])
     assert 'Cast("float32", nulls="nan") or Categories([...], nulls=-1)' in words
     assert "Dense" in refusal(ValueError, iter_batches, NOTHING, columns={"n": Dense(3)})
+
+
+TEXTS = [
+    pa.array([["a"], ["b", "c"]]),
+    pa.array([["a", "b"]], pa.list_(pa.string(), 2)),
+    pa.array([[["a"]], [["b"], ["c"]]], pa.list_(pa.list_(pa.string(), 1))),
+]
+
+
+@pytest.mark.parametrize("column", TEXTS)
+def test_texts_in_lists_lead_to_what_takes_them(column):
+    """Not in a circle: neither to_tensor nor ragged takes these lists."""
+    for call in to_tensor, ragged:
+        words = refusal(UnsupportedError, call, column)
+        assert "flatten the lists first" in words
+    words = refusal(UnsupportedError, Loader, pa.table({"x": column}), columns=["x"])
+    assert "Categories" not in words
+    assert "AsArrow()" in words
+    while pa.types.is_nested(column.type):
+        column = pyarrow.compute.list_flatten(column)
+    assert ragged(column).offsets.size == len(column) + 1
+
+
+def test_lists_of_lists_and_structs_of_any_length_lead_to_flattening():
+    for rows, words in [
+        ([[[1], [2, 3]], [[4]]], "are lists themselves: flatten one level first"),
+        ([[{"a": 1}], [{"a": 1}, {"a": 2}]], "are structs: flatten one level first"),
+    ]:
+        assert words in refusal(UnsupportedError, to_tensor, pa.array(rows))
+    assert "use ragged" in refusal(UnsupportedError, to_tensor, pa.array([[1], [2, 3]]))
+    nulls = pa.table({"x": pa.array([[None]], pa.list_(pa.null()))})
+    words = refusal(UnsupportedError, Loader, nulls, columns=["x"])
+    assert "cast it to lists of the type you mean" in words
+    assert "Categories" not in words
+    (batch,) = Loader(nulls.cast(pa.schema({"x": pa.list_(pa.int8())})), nulls=0)
+    assert batch["x"].values.tolist() == [0]
+    prices = pa.table({"x": pa.array([[Decimal("1.5")]])})
+    for options in {"columns": {"x": Pad(0)}}, {"columns": ["x"]}:
+        words = refusal(UnsupportedError, Loader, prices, **options)
+        assert 'pass dtype="float64", or hand it on with AsArrow()' in words
+        assert len(list(Loader(prices, dtype="float64", **options))) == 1
+
+
+def test_what_is_no_dict_of_tensors_says_how_to_make_one():
+    for path in "rows.parquet", pathlib.Path("rows"):
+        assert "pyarrow.dataset.dataset(x)" in refusal(TypeError, record_batch, path)
+    assert "numpy.load(x)" in refusal(TypeError, record_batch, "rows.npy")
+    rows = np.zeros(2, dtype=[("a", "i4"), ("b", "f4")])
+    assert "{name: x[name] for name in x.dtype.names}" in refusal(TypeError, record_batch, rows)
+    assert len(pa.record_batch(record_batch({name: rows[name] for name in rows.dtype.names}))) == 2
+    (batch,) = Loader(pa.table({"a": [1.0], "y": [0]}), label="y")
+    assert '{**x[0], "y": x[1]}' in refusal(TypeError, record_batch, batch)
+    features, label = batch
+    assert pa.record_batch(record_batch({**features, "y": label})).to_pydict() == {
+        "a": [1],
+        "y": [0],
+    }
+    words = refusal(TypeError, record_batch, np.zeros((1, 2)), "ab")
+    assert words == 'names must be a list of names, got "ab": did you mean ["ab"]?'

@@ -118,7 +118,7 @@ impl Dense {
         };
         let size = usize::try_from(list.value_length()).unwrap_or(0);
         let values = list.values().slice(0, list.len() * size);
-        let mut dense = Self::new(&values, item, reading)?;
+        let mut dense = Self::new(&values, item, reading).map_err(refusal::in_rows)?;
         // An array of rows without cells can have any number of them.
         let cells = size.saturating_mul(dense.cells_in_a_row());
         dense.data_type = list.data_type().clone();

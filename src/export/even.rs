@@ -50,7 +50,17 @@ impl Even {
         known: Option<&OnceLock<usize>>,
     ) -> Result<Self, Error> {
         let rows = Lists::read(source, options, |_| false)?;
-        let found = length_of(&rows, known.and_then(OnceLock::get).copied())?;
+        let found = length_of(&rows, known.and_then(OnceLock::get).copied());
+        let found = match found {
+            // Nor have the rows a form as lists of any length then.
+            Err(uneven @ Error::UnevenRows { .. }) => {
+                return Err(match Lists::plan(rows, options) {
+                    Err(error @ Error::UnsupportedType { .. }) => error,
+                    _ => uneven,
+                });
+            }
+            found => found?,
+        };
         let length = match (found, known) {
             (Some(found), Some(known)) => *known.get_or_init(|| found),
             (found, _) => found.unwrap_or(0),

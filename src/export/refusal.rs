@@ -15,6 +15,9 @@ pub(super) fn not_ragged(data_type: &DataType) -> Error {
     let way_out = match data_type {
         DataType::Dictionary(_, values) if is_ragged(values) => "cast it to its values first",
         DataType::Decimal128(..) | DataType::Decimal256(..) => FLAT_DECIMALS,
+        DataType::FixedSizeList(item, _) if is_ragged(item.data_type()) => {
+            "flatten the lists first, whose items alone are ragged"
+        }
         DataType::Boolean | DataType::FixedSizeList(..) | DataType::FixedSizeBinary(_) => FLAT,
         DataType::Null => "cast it to the lists, texts or binaries that you mean",
         number if DLDataType::from_arrow(number).is_some() => FLAT,
@@ -41,6 +44,10 @@ pub(super) fn in_rows(error: Error) -> Error {
                 DataType::Struct(_) => {
                     "the rows' items are structs: flatten one level first, for a table of them"
                 }
+                DataType::Null => {
+                    "the rows' items are all null: cast it to lists of the type you mean"
+                }
+                DataType::Decimal128(..) | DataType::Decimal256(..) => "ask for dtype float64",
                 other if !is_ragged(other) => way_out,
                 other if other.is_list() => {
                     "the rows' items are lists themselves: flatten one level first"

@@ -8,9 +8,10 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
 use super::error::{placed, unsupported, unsupported_error};
-use super::options::{ColumnsArg, TypeArg, pointless};
+use super::expected::{Expected, of_dtype};
+use super::options::{NamesArg, TypeArg, pointless};
 use super::request::{CopyArg, described, wrong};
-use super::{array::PyArray, consume, expected::Expected, protocols::is_arrow, run::unlocked};
+use super::{array::PyArray, consume, protocols::is_arrow, run::unlocked};
 use crate::{Error, ImportOptions, ManagedTensor, error::Names, import};
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)
@@ -34,7 +35,7 @@ use crate::{Error, ImportOptions, ManagedTensor, error::Names, import};
 #[pyo3(signature = (data, /, names=None, *, copy=None, r#type=None), text_signature = None)]
 pub(super) fn record_batch(
     data: &Bound<'_, PyAny>,
-    names: Option<ColumnsArg>,
+    names: Option<NamesArg>,
     copy: Option<CopyArg>,
     r#type: Option<TypeArg>,
 ) -> PyResult<PyArray> {
@@ -77,8 +78,14 @@ pub(super) fn record_batch(
 /// The error for what is no dict of tensors.
 fn not_columns(data: &Bound<'_, PyAny>) -> PyErr {
     let is_list = data.is_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>();
+    let is_batch = is_list && data.get_item(0).is_ok_and(|first| first.is_instance_of::<PyDict>());
+    let of_its_dtype = of_dtype(data).ok().flatten();
     let way_out = if is_arrow(data).unwrap_or(false) {
         Some("it is Arrow data already: pyarrow.table(x) takes a table, and pyarrow.table({\"x\": x}) a column".to_owned())
+    } else if of_its_dtype.is_some() {
+        of_its_dtype
+    } else if is_batch {
+        Some("put a batch and its label into one dict, as {**x[0], \"y\": x[1]}".to_owned())
     } else if data.hasattr("__dlpack__").unwrap_or(false) {
         Some("name its columns by names=, or it as one, as {\"x\": x}".to_owned())
     } else if is_list {

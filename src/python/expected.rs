@@ -86,7 +86,7 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     if object.hasattr("__array_interface__")? || buffer_import::has_buffer(object) {
         return Ok(Some("asdlpack(x) takes its memory as it is"));
     }
-    if is_path(object)? {
+    if is_path(object)? && object.str()?.to_str()?.ends_with(".npy") {
         return Ok(Some("if it is a path, numpy.load(x) reads such a file"));
     }
     if object.hasattr("__array__")? || object.hasattr("__index__")? {

@@ -93,15 +93,11 @@ fn order(object: &Bound<'_, PyAny>) -> PyResult<Order> {
     choice(name, &[("C", Order::RowMajor), ("F", Order::ColumnMajor)], must)
 }
 
-/// The error for columns by position, or numbers as names.
-const TEXTS: &str =
-    "columns must be a list of names, and names are texts (pandas' 0 is called \"0\" in Arrow)";
+argument!(ColumnsArg(Vec<String>) = |columns| listed(columns, "columns must be a list of names"));
+argument!(NamesArg(Vec<String>) = |names| listed(names, "names must be a list of names"));
 
-argument!(ColumnsArg(Vec<String>) = columns);
-
-/// `columns`: names, in the order of the result.
-fn columns(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-    let must = "columns must be a list of names";
+/// Names, in the order of the result.
+fn listed(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Vec<String>> {
     if let Ok(name) = object.cast::<PyString>() {
         let name = name.to_string();
         return Err(PyTypeError::new_err(format!(
@@ -111,7 +107,9 @@ fn columns(object: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let names = sequence::items(object, |name| {
         name.extract().map_err(|_| {
             let is_number = name.hasattr(intern!(name.py(), "__index__")).unwrap_or(false);
-            wrong(object, if is_number { TEXTS } else { must })
+            // Of columns by position, or numbers as names.
+            let texts = format!("{must}, and names are texts (pandas' 0 is called \"0\" in Arrow)");
+            wrong(object, if is_number { &texts } else { must })
         })
     })?;
     names.ok_or_else(|| wrong(object, must))

@@ -107,13 +107,9 @@ pub(super) fn check_node<'a>(
         _ => return Err(format!("the Arrow type has more than {MAX_FIELDS} fields")),
     }
     if let Some(own) = format.strip_prefix("_pl") {
-        let cast = match name {
-            "" => "x.cast(polars.Int64)".to_owned(),
-            _ => format!("frame.cast({{\"{name}\": polars.Int64}})"),
-        };
         return Err(format!(
-            "column \"{name}\" is of a type of polars' own, {own}, which Arrow has not: cast it, as {cast} does, \
-             or leave it out"
+            "column \"{name}\" is of a type of polars' own, {own}, which Arrow has not: cast it to \
+             polars.Int64 (lists of it to polars.List(polars.Int64)), or leave it out"
         ));
     }
     if format.starts_with("w:-") || format.starts_with("+w:-") {
