@@ -87,7 +87,9 @@ class Settings:
             stream = reached(stream, self.wanted.labels, keeps_others=True)
         names, labels = self.wanted.columns, self.wanted.labels
         forms = self.wanted.in_matrix() if self.matrix else self.wanted.forms
-        for name, wish in self.wanted.categories.items() if self.nulls == "nan" else ():
+        # Codes have no "nan", and their nulls are for Categories to say.
+        is_own = isinstance(self.nulls, str) and self.nulls in ("nan", "error")
+        for name, wish in self.wanted.categories.items() if is_own else ():
             if name in forms and wish.nulls is None:
                 forms[name] = "tensor", wish.dtype, "error"
         rows = self.rows

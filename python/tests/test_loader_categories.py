@@ -189,3 +189,12 @@ def test_ctrl_c_ends_a_long_chunk(work):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout, done.stderr
     assert float(done.stdout) < 1
+
+
+def test_nulls_of_categories_lead_to_their_own_nulls():
+    table = pa.table({"w": ["a", None]})
+    for options in {}, {"nulls": "nan"}:
+        with pytest.raises(BufferError, match="say what they become by nulls= of Cast or Categ"):
+            list(Loader(table, columns={"w": Categories(["a"])}, **options))
+    (batch,) = Loader(table, columns={"w": Categories(["a"], nulls=-1)})
+    assert batch["w"].tolist() == [0, -1]
