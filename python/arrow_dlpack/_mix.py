@@ -352,16 +352,18 @@ class Mixed(Source):
         span: range,
     ) -> Iterator[Any]:
         """The rows of a span; of a source that has failed those before its turn, and the error."""
-        end, failure = span.stop, None
+        end, failed = span.stop, None
         for of, one in enumerate(held):
             places, read = range(span.start, end), done[of] + one.rows
             counts = partial(self._counts_of, of, bounds)
             if one.error is not None and counts(end - 1) > read:
-                end, failure = span.start + bisect_right(places, read, key=counts), one.error
+                end, failed = span.start + bisect_right(places, read, key=counts), (of, one.error)
         if end > span.start:
             yield self._merged(held, schema, done, self._turns.counts(end, bounds))
-        if failure is not None:
-            raise failure
+        if failed is not None:
+            of, error = failed
+            error.add_note(f"This was raised as source {of} of the Mix was read.")
+            raise error
 
     def _counts_of(self, of: int, bounds: Sequence[int | None], position: int) -> int:
         """Rows of one source up to a position and with it."""

@@ -246,12 +246,19 @@ class Several(Source):
         columns = query.columns if is_one or query.columns is None else own.names
 
         def data(_: Sequence[str] | None) -> Any:
-            whole = Made(plain, (batch for at in numbers for batch in self._reader(at, query)))
+            whole = Made(plain, (batch for at in numbers for batch in self._batches(at, query)))
             return as_seen(whole, seen) if seen else whole
 
         some = Source(data, names=lambda: schema.names)
         part = Part(self._name(numbers[0]), own, schema.names)
         return Run(part, lambda: some._read(query, columns))
+
+    def _batches(self, at: int, query: Query) -> Iterator[Any]:
+        try:
+            yield from self._reader(at, query)
+        except Exception as error:
+            error.add_note(f"This was raised as {self._name(at)} was read.")
+            raise
 
     def _name(self, at: int) -> str:
         """What errors call a part."""

@@ -17,6 +17,7 @@ from arrow_dlpack import (
     ByTokens,
     Categories,
     Loader,
+    Mix,
     iter_batches,
     to_tensor_dict,
 )
@@ -116,6 +117,19 @@ def test_of_a_stream_that_fails_all_lines_of_the_message_are_told(read, error, s
 def test_of_a_filtered_generator_an_exception_stays_what_it_is():
     with pytest.raises(KeyError, match="'k'"):
         list(Loader(failing(KeyError("k")), columns=["x"], filter=pc.field("x") > 0))
+
+
+def test_of_several_parts_an_error_tells_which_one():
+    error = MineError("gone")
+    reader = pa.RecordBatchReader.from_batches(BATCH.schema, failing(KeyError("k")))
+    with pytest.raises(ValueError, match="k") as raised:
+        list(Loader([pa.table(BATCH), reader], columns=["x"]))
+    assert "as part 1 was read" in raised.value.__notes__[-1]
+    mix = Mix([(pa.table(BATCH), 1), (failing(error), 1)])
+    with pytest.raises(MineError) as raised:
+        list(Loader(mix, columns=["x"], filter=pc.field("x") > -1))
+    assert raised.value is error
+    assert "as source 1 of the Mix was read" in error.__notes__[-1]
 
 
 def slow(asked, seconds=0.05):
