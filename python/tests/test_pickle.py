@@ -231,3 +231,14 @@ def test_a_dictionary_of_sliced_values_keeps_its_values(values):
         ours = Array(array)
         for again in pickle.loads(pickle.dumps(ours)), copy.copy(ours), copy.deepcopy(ours):
             assert pa.array(again).to_pylist() == array.to_pylist()
+
+
+def test_a_writable_tensor_is_writable_after_protocol_5():
+    """As NumPy's arrays are, in band and out of band."""
+    tensor, buffers = Tensor.from_dlpack(np.arange(3.0)), []
+    assert not pickle.loads(pickle.dumps(tensor, 5)).readonly
+    data = pickle.dumps(tensor, 5, buffer_callback=buffers.append)
+    copies = [bytearray(memoryview(buffer)) for buffer in buffers]
+    restored = pickle.loads(data, buffers=copies)
+    np.asarray(restored)[1] = 7
+    assert np.frombuffer(copies[0]).tolist() == [0, 7, 2]

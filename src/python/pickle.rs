@@ -63,6 +63,7 @@ pub(super) fn tensor<'py>(
 
 /// Restores a tensor from the arguments that [`tensor`] made, over the memory of `data`, an object with the buffer
 /// protocol.
+#[expect(unsafe_code, reason = "lets Python write to what an object exposes")]
 #[pyfunction]
 #[pyo3(signature = (dtype, is_padded, shape, data, field=None, dictionary=None))]
 pub(super) fn _unpickle_tensor(
@@ -81,7 +82,9 @@ pub(super) fn _unpickle_tensor(
     let tensor = buffer_import::tensor_from_buffer(data, 0, &spec)?;
     let field = field.map(field_of).transpose()?;
     let meaning = dictionary.map(|values| Meaning::Array(Arc::clone(values.get().array())));
-    Ok(PyTensor::of_column(tensor, field.as_ref(), meaning))
+    // SAFETY: the memory is that of a Python object, and no code in Rust has it but this.
+    let tensor = unsafe { PyTensor::received(Arc::new(tensor)) };
+    Ok(PyTensor { field, meaning, ..tensor })
 }
 
 /// The arguments of [`_unpickle_array`].
