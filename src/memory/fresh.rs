@@ -1,15 +1,24 @@
-//! Memory with one owner.
+//! Memory with one owner, and allocations that grow with the data: they return an error where `Vec` or arrow-rs would
+//! abort the process.
+//!
+//! A probe allocates and frees: 18 ns for a megabyte, 4 to 6 µs for 64 MB or more, whose copy takes milliseconds. Zeros,
+//! for writes in any order, cost nothing if the allocator gets the memory from the system.
 #![expect(
     unsafe_code,
-    reason = "a buffer does not say that it has one holder, or by which pointer it was written to"
+    reason = "allocates by hand, and knows what a buffer does not say: that it has one holder"
 )]
 
-use std::{ptr::NonNull, sync::Arc};
+use std::alloc::{Layout, alloc_zeroed};
+use std::hint::black_box;
+use std::ptr::NonNull;
+use std::sync::Arc;
 
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
-use super::{huge, unwritten::Unwritten, zeroed::zeroed};
-use crate::{Error, task::Steps};
+use super::huge;
+use super::writer::Unwritten;
+use crate::Error;
+use crate::task::Steps;
 
 /// A buffer of Rust's allocator with one owner, which may therefore write to it.
 pub(crate) struct Fresh {
@@ -24,7 +33,7 @@ const ALIGNMENT: usize = 64;
 /// A vector with padding and capacity for `len` values after it, so that these are aligned to 64 bytes. Not
 /// inlined, so that there is one instance for each type and not one for each caller.
 #[inline(never)]
-fn reserved<T: ArrowNativeType>(len: usize) -> Result<Vec<T>, Error> {
+fn aligned<T: ArrowNativeType>(len: usize) -> Result<Vec<T>, Error> {
     let mut values = Vec::<T>::new();
     // The allocator aligns to 16 bytes or so: reserve more, for the padding.
     let slack = ALIGNMENT / size_of::<T>();
@@ -54,7 +63,7 @@ impl Fresh {
         len: usize,
         fill: impl FnOnce(&mut Vec<T>) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let mut values = reserved::<T>(len)?;
+        let mut values = aligned::<T>(len)?;
         let start = values.len();
         fill(&mut values)?;
         debug_assert_eq!(values.len(), start + len, "filled exactly");
@@ -66,7 +75,7 @@ impl Fresh {
         nbytes: usize,
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), Error>,
     ) -> Result<Self, Error> {
-        let mut values = reserved::<u8>(nbytes)?;
+        let mut values = aligned::<u8>(nbytes)?;
         let start = values.len();
         Unwritten::append(&mut values, nbytes, fill)?;
         Ok(Self::of(values, start, nbytes))
@@ -174,4 +183,56 @@ impl Fresh {
             Buffer::from,
         )
     }
+}
+
+/// `len` zeros; `None` if `len` is 0 or the allocation fails.
+pub(super) fn zeroed<T: ArrowNativeType>(len: usize) -> Option<Vec<T>> {
+    let layout = Layout::array::<T>(len).ok().filter(|layout| layout.size() > 0)?;
+    // SAFETY: the layout has a size.
+    let start = unsafe { alloc_zeroed(layout) };
+    if start.is_null() {
+        return None;
+    }
+    // SAFETY: just allocated with the layout of a vector of this capacity; a number of zero bits is 0.
+    Some(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
+}
+
+/// An error unless so many bytes can be allocated now. Called before code that aborts if they cannot.
+pub(crate) fn probe_alloc(nbytes: usize) -> Result<(), Error> {
+    // The optimiser may remove an allocation that nothing reads.
+    reserved::<u8>(nbytes).map(|memory| drop(black_box(memory)))
+}
+
+/// An empty vector with capacity for so many items.
+pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Error> {
+    let mut vector = Vec::new();
+    match vector.try_reserve_exact(count) {
+        Ok(()) => Ok(vector),
+        Err(_) => Err(Error::OutOfMemory { nbytes: count.saturating_mul(size_of::<T>()) }),
+    }
+}
+
+/// So many bytes that are 0.
+pub(crate) fn zeros(nbytes: usize) -> Result<Vec<u8>, Error> {
+    let mut bytes = reserved(nbytes)?;
+    bytes.resize(nbytes, 0);
+    Ok(bytes)
+}
+
+/// All items in a vector.
+pub(crate) fn collect<T>(items: impl ExactSizeIterator<Item = T>) -> Result<Vec<T>, Error> {
+    let mut vector = reserved(items.len())?;
+    vector.extend(items);
+    Ok(vector)
+}
+
+/// [`collect`] where making an item can fail.
+pub(crate) fn try_collect<T>(
+    items: impl ExactSizeIterator<Item = Result<T, Error>>,
+) -> Result<Vec<T>, Error> {
+    let mut vector = reserved(items.len())?;
+    for item in items {
+        vector.push(item?);
+    }
+    Ok(vector)
 }

@@ -6,9 +6,9 @@
 
 use std::{borrow::Cow, fmt, ptr::NonNull, sync::Arc};
 
-use super::deleter::Outgoing;
+use super::block::{Description, pack};
 use super::owner::{Abi, Owner};
-use super::pack::{self, Description};
+use super::release::Outgoing;
 use super::view::{Flag, View};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
@@ -210,7 +210,7 @@ impl ManagedTensor {
             (description.data, description.byte_offset) = (std::ptr::null_mut(), 0);
         }
         // SAFETY: the caller's promise.
-        let packed = unsafe { pack::pack(|| owner, &description) };
+        let packed = unsafe { pack(|| owner, &description) };
         let padded = description.flags.contains(PADDED);
         // SAFETY: P1 for the header and its arrays, the caller's promise for the memory.
         let view = unsafe { View::read(&raw const (*packed.header()).dl_tensor, padded) };

@@ -1,44 +1,32 @@
-//! Foreign memory and this crate's own memory, with all unsafe code of the core but that of `kernels`.
-//! CONTRIBUTING.md describes each file.
+//! Tensors and memory, with all unsafe code of the core but that of `kernels`.
+//!
+//! - `managed` is the tensor, its metadata and its elements: what `view` has read of a descriptor and found true, and the
+//!   `owner`, whose deleter `release` calls.
+//! - `block` lays out what is exported; `construct` makes tensors of memory and buffers of tensors; `views` makes tensors
+//!   of tensors.
+//! - `fresh` is new memory, which `writer` writes; `huge` asks for huge pages, and `retaining_allocator` keeps a few large
+//!   blocks for later results.
 
-mod adopt;
-mod deleter;
+mod block;
+mod construct;
 mod fresh;
-mod from_buffer;
-mod from_owner;
-mod grid;
 mod huge;
-mod live;
 mod managed;
-mod own;
 mod owner;
-mod pack;
-mod part;
-mod probe_alloc;
-mod prototype;
 mod release;
 #[cfg(target_os = "linux")]
 mod retaining_allocator;
-mod share;
-mod streamed;
-mod unwritten;
-mod vector;
 mod view;
-mod zeroed;
+mod views;
+mod writer;
 
-pub(crate) use adopt::adopt;
-pub(crate) use deleter::{Outgoing, delete_legacy, delete_versioned};
-pub(crate) use fresh::Fresh;
-pub(crate) use from_buffer::follows;
-pub(crate) use grid::Grid;
-pub use live::{Live, live};
+pub(crate) use block::Description;
+pub(crate) use construct::{Vector, adopt, claim, follows};
+pub(crate) use fresh::{Fresh, collect, probe_alloc, reserved, try_collect, zeros};
 pub use managed::ManagedTensor;
-pub(crate) use own::claim;
-pub(crate) use pack::Description;
-pub(crate) use part::Index;
-pub(crate) use probe_alloc::{collect, probe_alloc, reserved, try_collect, zeros};
-pub(crate) use release::release_foreign;
+pub use release::{Live, live};
+pub(crate) use release::{Outgoing, delete_legacy, delete_versioned, release_foreign};
 #[cfg(target_os = "linux")]
 pub use retaining_allocator::RetainingAllocator;
-pub(crate) use unwritten::Unwritten;
-pub(crate) use vector::Vector;
+pub(crate) use views::Index;
+pub(crate) use writer::{Grid, Unwritten};

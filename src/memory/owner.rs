@@ -3,8 +3,8 @@
 
 use std::{mem::ManuallyDrop, ptr, ptr::NonNull};
 
-use super::deleter::{delete_legacy, delete_versioned};
-use super::{live, pack::Packed, release::release_imported};
+use super::block::Packed;
+use super::release::{delete_legacy, delete_versioned, imported, release_imported};
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
 /// Calls the deleter when it is dropped.
@@ -35,7 +35,7 @@ impl Owner {
     ///
     /// The tensor meets I1, but that its descriptor has not been judged yet, and is the caller's to give up.
     pub(super) unsafe fn versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
-        live::imported(1);
+        imported(1);
         Self(Abi::Versioned(tensor))
     }
 
@@ -45,7 +45,7 @@ impl Owner {
     ///
     /// As [`Self::versioned`].
     pub(super) unsafe fn legacy(tensor: NonNull<DLManagedTensor>) -> Self {
-        live::imported(1);
+        imported(1);
         Self(Abi::Legacy(tensor))
     }
 
@@ -72,7 +72,7 @@ impl Owner {
     pub(super) fn into_abi(self) -> Abi {
         let abi = self.give_up();
         if matches!(abi, Abi::Versioned(_) | Abi::Legacy(_)) {
-            live::imported(-1);
+            imported(-1);
         }
         abi
     }

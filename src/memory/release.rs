@@ -1,4 +1,4 @@
-//! Releases foreign objects, with a bound on the recursion.
+//! Releases what is foreign: the only calls of deleters, with a bound on the recursion, and the count of open tensors.
 //!
 //! Tensors that libraries exchange several times form a chain of owners of any length, and so do arrays. Each
 //! release calls the next one, and the stack is finite: from some depth on, further releases are postponed
@@ -6,12 +6,16 @@
 //!
 //! So every owner of a foreign object releases it here: a tensor ([`super::ManagedTensor`]), an Arrow
 //! structure or stream, a capsule, a Python object.
+#![expect(unsafe_code, reason = "calls deleters")]
 
 use std::cell::{Cell, RefCell};
 use std::mem::{self, ManuallyDrop};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicIsize, Ordering};
 
-use super::live;
-use crate::{fence, pending::without_exception};
+use crate::fence;
+use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned};
+use crate::pending::without_exception;
 
 /// The depth of nested releases from which on they are postponed: more than programs have, and few enough for
 /// the smallest stacks of threads, 128 KiB, with the frames of other libraries in between.
@@ -58,7 +62,7 @@ pub(crate) fn release_foreign(work: impl FnOnce() + 'static) {
 
 /// [`release_foreign`] of a tensor that was taken over, which counts no longer.
 pub(super) fn release_imported(work: impl FnOnce() + 'static) {
-    live::imported(-1);
+    imported(-1);
     release_foreign(work);
 }
 
@@ -76,4 +80,97 @@ impl Releases {
         }
         drop(mem::take(&mut *self.postponed.borrow_mut()));
     }
+}
+
+/// A tensor on its way to C: its deleter is called unless somebody takes the pointer.
+pub(crate) struct Outgoing(NonNull<DLManagedTensorVersioned>);
+
+impl Outgoing {
+    /// # Safety
+    ///
+    /// The tensor meets I1, and is the caller's to give up.
+    #[inline(always)]
+    pub(super) unsafe fn new(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
+        Self(tensor)
+    }
+
+    /// The consumer's pointer.
+    #[inline(always)]
+    pub(crate) fn into_raw(self) -> *mut DLManagedTensorVersioned {
+        ManuallyDrop::new(self).0.as_ptr()
+    }
+}
+
+impl Drop for Outgoing {
+    fn drop(&mut self) {
+        let tensor = self.0;
+        release_foreign(move || {
+            // SAFETY: I1, and nobody took it.
+            unsafe { delete_versioned(tensor.as_ptr()) };
+        });
+    }
+}
+
+/// Calls the deleter, if there is one. No other field is read but the deleter, because the major version may differ.
+///
+/// # Safety
+///
+/// I1, and the tensor is not used again.
+pub(crate) unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(delete) = (&raw const (*tensor).deleter).read() {
+            delete(tensor);
+        }
+    }
+}
+
+/// [`delete_versioned`] for the legacy ABI.
+///
+/// # Safety
+///
+/// I1, and the tensor is not used again.
+pub(crate) unsafe fn delete_legacy(tensor: *mut DLManagedTensor) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(delete) = (&raw const (*tensor).deleter).read() {
+            delete(tensor);
+        }
+    }
+}
+
+/// Tensors that this library holds open, for leak tests; see [`live`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Exported tensors whose deleter has not run yet.
+    pub exported: usize,
+    /// Tensors taken over from a producer whose deleter has not been called yet.
+    pub imported: usize,
+}
+
+/// A count on a cache line of its own: threads that only export and threads that only import do not meet.
+#[repr(align(64))]
+struct Count(AtomicIsize);
+
+static EXPORTED: Count = Count(AtomicIsize::new(0));
+static IMPORTED: Count = Count(AtomicIsize::new(0));
+
+/// The number of open tensors in this process. Both counts return to their earlier values when all tensors made
+/// since have been dropped.
+#[must_use]
+pub fn live() -> Live {
+    let open = |count: &Count| usize::try_from(count.0.load(Ordering::Relaxed)).unwrap_or(0);
+    Live { exported: open(&EXPORTED), imported: open(&IMPORTED) }
+}
+
+/// A tensor was exported (1), or its deleter has run (-1).
+#[inline]
+pub(super) fn exported(by: isize) {
+    EXPORTED.0.fetch_add(by, Ordering::Relaxed);
+}
+
+/// A tensor was taken over (1), or its deleter has been called (-1).
+#[inline]
+pub(super) fn imported(by: isize) {
+    IMPORTED.0.fetch_add(by, Ordering::Relaxed);
 }

@@ -1,0 +1,544 @@
+//! Tensors over memory of buffers and of any owner, buffers over memory of tensors, and the recovery of that memory.
+//!
+//! A `Buffer` does not say who its owner is, and becomes mutable only if it begins where its allocation does;
+//! ours begins at the next multiple of 64 bytes. So a buffer over memory of ours has an owner that is looked up here by
+//! the memory's address, when an array of it is handed over.
+#![expect(
+    unsafe_code,
+    reason = "keeps owners and pointers into their memory together, and promises Arrow that it is readable"
+)]
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::ops::Range;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::{mem, ptr};
+
+use arrow_buffer::{Buffer, ScalarBuffer};
+
+use super::ManagedTensor;
+use super::block::{Description, Packed, pack};
+use super::fresh::Fresh;
+use super::owner::{Abi, Owner};
+use super::release::Outgoing;
+use super::view::View;
+use crate::ffi::{DLDataType, DLDevice, DLDeviceType, DLPackFlags, DLPackVersion, DLTensor};
+use crate::{Element, Error, ExclusiveObstacle, layout};
+
+impl ManagedTensor {
+    /// A tensor of a vector's elements, row-major, in the vector's memory: writable, since the tensor is its only holder.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let mut tensor = ManagedTensor::from_vec(vec![1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!((tensor.shape(), &*tensor.strides()), (&[2, 2][..], &[2, 1][..]));
+    /// tensor.as_slice_mut::<f32>().expect("it is the only holder")[3] = 5.0;
+    /// assert_eq!(tensor.as_slice::<f32>(), Some(&[1.0, 2.0, 3.0, 5.0][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `ElementCount` if the shape has another number of elements; `NegativeExtent`, `TooManyAxes`, `Overflow`.
+    pub fn from_vec<T: Element>(values: Vec<T>, shape: &[i64]) -> Result<Self, Error> {
+        check_count(values.len(), shape)?;
+        let (memory, strides) = (Fresh::from_vec(values), layout::row_major(shape));
+        Self::from_fresh(memory, 0, T::DTYPE, DLPackFlags::default(), shape, &strides)
+    }
+
+    /// A tensor of elements that an owner holds, row-major, in the owner's memory: read-only, since the owner
+    /// may have other holders. The owner is dropped with the last tensor.
+    ///
+    /// Boxed slices, `Arc<[T]>`, arrow's `ScalarBuffer`, arrays and vectors are such owners.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let weights: Arc<[f64]> = Arc::from([0.5, 0.25, 0.25]);
+    /// let tensor = ManagedTensor::from_owner(Arc::clone(&weights), &[3])?;
+    /// assert_eq!(tensor.data().cast_const().cast(), weights.as_ptr());
+    /// assert!(tensor.is_read_only());
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::from_vec`]. The owner has been dropped by then.
+    pub fn from_owner<T: Element>(
+        owner: impl AsRef<[T]> + Send + Sync + 'static,
+        shape: &[i64],
+    ) -> Result<Self, Error> {
+        let owner = Arc::new(owner);
+        let values: &[T] = (*owner).as_ref();
+        check_count(values.len(), shape)?;
+        let data = values.as_ptr().cast_mut().cast();
+        // SAFETY: the elements are borrowed from an owner that only the tensor has; until the tensor drops it,
+        // it is not moved or borrowed mutably.
+        unsafe { Self::read_only_parts(owner, data, T::DTYPE, shape) }
+    }
+
+    /// [`Self::from_owner`] for elements of any dtype, in an owner of bytes: the header's `byte_offset` is 0, and the
+    /// first byte may have any address.
+    ///
+    /// `bytes::Bytes`, memory maps and arrow's `Buffer` are such owners.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    /// use arrow_dlpack::ffi::DLDataType;
+    ///
+    /// let file: Box<[u8]> = Box::new([0x00, 0x00, 0x80, 0x3F, 0x00, 0x00, 0x00, 0x40]);
+    /// let tensor = ManagedTensor::from_bytes(file, DLDataType::FLOAT32, &[2, 1])?;
+    /// assert_eq!(tensor.copied()?.as_slice::<f32>(), Some(&[1.0, 2.0][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `WrongLength` if such elements take another number of bytes; the errors of [`Self::from_raw`] for an
+    /// invalid dtype or shape. The owner has been dropped by then.
+    pub fn from_bytes(
+        owner: impl AsRef<[u8]> + Send + Sync + 'static,
+        dtype: DLDataType,
+        shape: &[i64],
+    ) -> Result<Self, Error> {
+        check_axes(shape)?;
+        let owner = Arc::new(owner);
+        let bytes: &[u8] = (*owner).as_ref();
+        let (data, found) = (bytes.as_ptr().cast_mut(), bytes.len());
+        // SAFETY: as in `from_owner`; that the elements are these bytes is checked next, before any access.
+        let tensor = unsafe { Self::read_only_parts(owner, data, dtype, shape) }?;
+        match tensor.nbytes() {
+            needed if needed == found => Ok(tensor),
+            needed => Err(Error::WrongLength { needed, found }),
+        }
+    }
+
+    /// A tensor of memory that `owner` keeps where it is, on any device, with any strides in elements (`None` for
+    /// row-major). It is not flagged as read-only, so that consumers may write to it; Rust may, after
+    /// [`Self::assume_exclusive`]. The owner is dropped with the last tensor, on any thread.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    /// use arrow_dlpack::ffi::{DLDataType, DLDevice};
+    ///
+    /// let mut owner = vec![1_i32, 2, 3, 4, 5, 6];
+    /// let data = owner.as_mut_ptr().cast();
+    /// // SAFETY: the vector's elements stay where they are when it is moved, and the tensor is its only holder.
+    /// let column = unsafe {
+    ///     let (dtype, strides) = (DLDataType::INT32, Some(&[2][..]));
+    ///     ManagedTensor::from_raw_parts(owner, data, dtype, &[3], strides, DLDevice::CPU)?
+    /// };
+    /// assert_eq!(column.copied()?.as_slice::<i32>(), Some(&[1, 3, 5][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `WrongRank` if there are not as many strides as extents; the errors of [`Self::from_raw`] for an invalid
+    /// dtype, shape or strides. The owner has been dropped by then.
+    ///
+    /// # Safety
+    ///
+    /// As [`Self::from_raw`]: until the owner is dropped, on whatever thread and wherever it is moved to, the elements
+    /// are at `data`, on that device; if it is the CPU, they can be read, and are not written to while Rust
+    /// code reads them.
+    pub unsafe fn from_raw_parts(
+        owner: impl Send + Sync + 'static,
+        data: *mut c_void,
+        dtype: DLDataType,
+        shape: &[i64],
+        strides: Option<&[i64]>,
+        device: DLDevice,
+    ) -> Result<Self, Error> {
+        check_axes(shape)?;
+        let row_major = layout::row_major(shape);
+        let strides = strides.unwrap_or(&row_major);
+        if strides.len() != shape.len() {
+            let (what, expected, ndim) = ("strides", shape.len(), strides.len());
+            return Err(Error::WrongRank { what, expected, ndim });
+        }
+        let (data, flags) = (data.cast(), DLPackFlags::default());
+        let description =
+            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
+        // SAFETY: the caller's promise.
+        unsafe { Self::pack(owner, &description) }
+    }
+
+    /// # Safety
+    ///
+    /// As [`Self::from_raw_parts`], or the tensor is dropped before anyone reads its memory.
+    unsafe fn read_only_parts(
+        owner: impl Send + Sync + 'static,
+        data: *mut u8,
+        dtype: DLDataType,
+        shape: &[i64],
+    ) -> Result<Self, Error> {
+        let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
+        let strides = &layout::row_major(shape);
+        let description =
+            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
+        // SAFETY: the caller's promise.
+        unsafe { Self::pack(owner, &description) }
+    }
+}
+
+/// Whether a shape has so many elements.
+fn check_count(found: usize, shape: &[i64]) -> Result<(), Error> {
+    check_axes(shape)?;
+    match layout::element_count(shape)? {
+        needed if needed == found => Ok(()),
+        needed => Err(Error::ElementCount { shape: shape.to_vec(), needed, found }),
+    }
+}
+
+/// Whether there can be so many axes, before memory is allocated for them.
+fn check_axes(shape: &[i64]) -> Result<(), Error> {
+    match shape.len() {
+        ndim if ndim > layout::MAX_NDIM => Err(Error::TooManyAxes { ndim, most: layout::MAX_NDIM }),
+        _ => Ok(()),
+    }
+}
+
+impl ManagedTensor {
+    /// A tensor over memory that may have other holders: read-only, in addition to `flags`.
+    pub(crate) fn from_shared(
+        buffer: Buffer,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        let (whole, flags) = (whole(&buffer), flags.union(DLPackFlags::READ_ONLY));
+        // SAFETY: the bytes are the buffer's, and the tensor is read-only.
+        unsafe { Self::over(buffer, whole, 0, dtype, flags, shape, strides) }
+    }
+
+    /// [`Self::from_shared`] for the memory from the start of the first buffer to the end of the last. They are
+    /// slices of one allocation, and each [`follows`] the one before it.
+    ///
+    /// # Panics
+    ///
+    /// If a buffer does not follow the one before it.
+    pub(crate) fn from_run(
+        mut buffers: Vec<Buffer>,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        if shape.contains(&0) {
+            return Self::from_shared(Buffer::default(), dtype, flags, shape, strides);
+        }
+        assert!(buffers.windows(2).all(|pair| follows(&pair[0], &pair[1])), "one run");
+        let start = buffers.first().map_or(0, Buffer::ptr_offset);
+        // It keeps the whole allocation alive, and with it the other slices.
+        let last = buffers.pop().unwrap_or_default();
+        let end = last.ptr_offset() + last.len();
+        let flags = flags.union(DLPackFlags::READ_ONLY);
+        // SAFETY: one allocation has these bytes, as was asserted, and the tensor is read-only.
+        unsafe { Self::over(last, start..end, 0, dtype, flags, shape, strides) }
+    }
+
+    /// A writable tensor over memory with no other owner, whose first element is `origin` bytes into
+    /// it. `flags` describe its origin.
+    pub(crate) fn from_fresh(
+        memory: Fresh,
+        origin: usize,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        // SAFETY: `over` describes the memory by the pointer of the allocation. The buffer was that of a `Fresh`, so that
+        // nothing else has it, and `flags` say what its elements are, and not that they must not be written to.
+        unsafe {
+            let memory = memory.into_owner();
+            let whole = whole(&memory);
+            let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
+            Ok(tensor.known_fresh())
+        }
+    }
+
+    /// The memory that the tensor spans, if this crate owns it, it has no other owner and is not empty.
+    /// Otherwise the tensor back.
+    pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
+        let bytes = self.span().map(|(bytes, _)| bytes).filter(|bytes| !bytes.is_empty());
+        let (Abi::Fresh(_), Some(bytes)) = (self.owner().abi(), bytes) else {
+            return Err(self);
+        };
+        let (start, len) = (bytes.as_ptr().addr(), bytes.len());
+        let Abi::Fresh(packed) = self.into_owner().into_abi() else { unreachable!("it was one") };
+        // SAFETY: I1, and the owner of the block is the buffer of a `Fresh`, as `Abi::Fresh` says.
+        let memory = unsafe { Fresh::recovered(packed.into_owner::<Buffer>()) };
+        let before = start - memory.start().addr().get();
+        Ok(memory.part(before, len))
+    }
+
+    /// A tensor over a range of bytes of a buffer's allocation, which ends at or before the end of the buffer.
+    /// Its first element is `origin` bytes into the range.
+    ///
+    /// # Safety
+    ///
+    /// The allocation has these bytes. Without `READ_ONLY`, the buffer has no other holder.
+    unsafe fn over(
+        buffer: Buffer,
+        bytes: Range<usize>,
+        origin: usize,
+        dtype: DLDataType,
+        flags: DLPackFlags,
+        shape: &[i64],
+        strides: &[i64],
+    ) -> Result<Self, Error> {
+        // The pointer must come from the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory
+        // writes through it.
+        let data = buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin);
+        let len = bytes.len();
+        let device = DLDevice::CPU;
+        let description =
+            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
+        // SAFETY: the caller's promise; a buffer keeps its allocation where it is. That the elements lie within these
+        // bytes is checked next, before any access.
+        let tensor = unsafe { Self::pack(buffer, &description) }?;
+        if tensor.extends_beyond(origin, len) {
+            return Err(Error::Overflow("extent beyond its buffer"));
+        }
+        Ok(tensor)
+    }
+}
+
+/// The range of a buffer in its allocation.
+fn whole(buffer: &Buffer) -> Range<usize> {
+    let start = buffer.ptr_offset();
+    start..start + buffer.len()
+}
+
+/// Whether a buffer begins where another ends, in one allocation. Addresses alone do not suffice: allocators
+/// place separate allocations end to end, and neither a slice nor a pointer may cross from one into the other.
+///
+/// Two live buffers whose allocations begin at the same address share one allocation, though they may record
+/// different lengths of it. The length that `after` records, which ends later, covers both.
+pub(crate) fn follows(before: &Buffer, after: &Buffer) -> bool {
+    before.data_ptr() == after.data_ptr() && whole(before).end == after.ptr_offset()
+}
+
+/// A device whose memory this crate never reads, so that a descriptor on it needs no memory.
+const NOWHERE: DLDevice = DLDevice { device_type: DLDeviceType::EXT_DEV, device_id: 0 };
+
+impl ManagedTensor {
+    /// A tensor of zeros in fresh CPU memory, of a prototype's dtype and shape: row-major, aligned to 64
+    /// bytes, writable. Elements of under 8 bits are packed.
+    ///
+    /// # Errors
+    ///
+    /// An invalid dtype or shape, as [`Self::from_raw`]; `OutOfMemory`.
+    ///
+    /// # Safety
+    ///
+    /// `prototype` is valid for reads, and so are `ndim` extents at its `shape`, if that is not NULL.
+    /// Its data, device, strides and byte offset are not read.
+    pub(crate) unsafe fn like(prototype: *const DLTensor) -> Result<Self, Error> {
+        // SAFETY: the caller's promise; `DLTensor` is plain data.
+        let prototype = unsafe { prototype.read_unaligned() };
+        let shell = DLTensor {
+            data: ptr::null_mut(),
+            device: NOWHERE,
+            strides: ptr::null_mut(),
+            byte_offset: 0,
+            ..prototype
+        };
+        // SAFETY: the caller's promise for the shape; there are no strides and no memory.
+        let view = unsafe { View::read(&raw const shell, false) }?;
+        let memory = Fresh::write::<u8>(view.nbytes(), |_zeros| Ok(()))?;
+        let strides = layout::row_major(view.shape());
+        let flags = DLPackFlags::default();
+        Self::from_fresh(memory, 0, view.dtype(), flags, view.shape(), &strides)
+    }
+}
+
+/// A `Buffer` over the bytes that the tensor spans; the tensor's deleter runs when the last slice of
+/// it is dropped, on any thread. If the CPU cannot read the memory, the tensor is released and the result is `None`.
+///
+/// A tensor without elements is released at once: its pointer may be NULL or dangling, and Arrow
+/// requires even an empty buffer to be aligned.
+pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
+    if matches!(tensor.owner().abi(), Abi::Fresh(_)) {
+        return Some(match tensor.into_fresh() {
+            // Allocated by Arrow; its only holder may write to it again.
+            Ok(memory) if memory.is_whole() => memory.into_buffer(),
+            Ok(memory) => recoverable(memory),
+            Err(_) => Buffer::default(),
+        });
+    }
+    let (bytes, _) = tensor.span()?;
+    if bytes.is_empty() {
+        return Some(Buffer::default());
+    }
+    let (start, len) = (NonNull::from(bytes).cast(), bytes.len());
+    let owner = Arc::new(tensor.into_owner());
+    // SAFETY: I2, the span is readable until the deleter runs, and the buffer has the owner.
+    Some(unsafe { Buffer::from_custom_allocation(start, len, owner) })
+}
+
+/// Owners of Arrow's buffers, by the address of the first byte. A fork can find this lock held only during
+/// an insertion or removal: no foreign code runs under it.
+static OWNERS: Mutex<BTreeMap<usize, Weak<FreshOwner>>> = Mutex::new(BTreeMap::new());
+
+fn owners() -> MutexGuard<'static, BTreeMap<usize, Weak<FreshOwner>>> {
+    OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The only owner of its memory, behind one of Arrow's buffers. `OWNERS` has its address until it is dropped.
+pub(super) struct FreshOwner(Fresh);
+
+impl FreshOwner {
+    fn address(&self) -> usize {
+        self.0.start().addr().get()
+    }
+}
+
+impl Drop for FreshOwner {
+    fn drop(&mut self) {
+        owners().remove(&self.address());
+    }
+}
+
+/// A buffer over the memory, from which [`claim`] can recover it.
+fn recoverable(memory: Fresh) -> Buffer {
+    let owner = Arc::new(FreshOwner(memory));
+    owners().insert(owner.address(), Arc::downgrade(&owner));
+    buffer_of(owner)
+}
+
+/// A buffer's memory, if it has no other holder and came from Rust's allocator, or from here; else the buffer back,
+/// and the obstacle.
+pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
+    match buffer.into_mutable() {
+        Ok(memory) => Ok(Fresh::from_mutable(memory)),
+        Err(buffer) if buffer.ptr_offset() > 0 => Err((buffer, ExclusiveObstacle::Sliced)),
+        Err(buffer) if buffer.strong_count() > 1 => Err((buffer, ExclusiveObstacle::Shared)),
+        Err(buffer) => take_back(buffer),
+    }
+}
+
+/// The memory behind this buffer, if it has no other holder; else the buffer back, and the obstacle. The
+/// caller is the buffer's only holder.
+fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
+    // While a buffer lives, nothing else has its address: the memory must be the owner's.
+    let found = owners().get(&buffer.as_ptr().addr()).and_then(Weak::upgrade);
+    let Some(owner) = found.filter(|owner| buffer.len() <= owner.0.len()) else {
+        return Err((buffer, ExclusiveObstacle::Foreign));
+    };
+    // It may be the owner's own buffer, or one that came through C and holds that one. If there are other holders,
+    // the caller gets a new buffer over the same memory.
+    let len = buffer.len();
+    drop(buffer);
+    match Arc::try_unwrap(owner) {
+        Ok(mut owner) => {
+            owners().remove(&owner.address());
+            Ok(mem::replace(&mut owner.0, Fresh::from_vec(Vec::<u8>::new())))
+        }
+        Err(owner) => Err((buffer_of(owner).slice_with_length(0, len), ExclusiveObstacle::Shared)),
+    }
+}
+
+/// A `Buffer` over memory of our own.
+fn buffer_of(owner: Arc<FreshOwner>) -> Buffer {
+    let (start, len) = (owner.0.start(), owner.0.len());
+    // SAFETY: the buffer has the owner, which has the memory, and reads it by the pointer of the allocation.
+    unsafe { Buffer::from_custom_allocation(start, len, owner) }
+}
+
+/// Contiguous numbers, whose buffer may have other holders. Most columns are plain, so that this path has no repeated
+/// checks, and everything is inlined: the processor stalls where one function writes to the stack and another reads it
+/// back with a wider load.
+#[derive(Clone, Copy)]
+pub(crate) struct Vector<'a> {
+    /// At least `size` elements of `dtype`, of `itemsize` bytes each.
+    buffer: &'a Buffer,
+    dtype: DLDataType,
+    size: usize,
+    itemsize: usize,
+}
+
+impl<'a> Vector<'a> {
+    #[inline(always)]
+    pub(crate) fn new<T: Element>(values: &'a ScalarBuffer<T>) -> Self {
+        let (buffer, size) = (values.inner(), values.len());
+        Self { buffer, dtype: T::DTYPE, size, itemsize: size_of::<T>() }
+    }
+
+    /// As a read-only tensor.
+    #[inline(always)]
+    pub(crate) fn share(self) -> ManagedTensor {
+        let Self { dtype, size, itemsize, .. } = self;
+        let packed = self.pack();
+        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, which holds the elements
+        // and which the tensor owns.
+        unsafe {
+            let descriptor = &raw const (*packed.header()).dl_tensor;
+            let view = View::of_vector(descriptor, dtype, size, itemsize);
+            ManagedTensor::of(view, Owner::packed(packed))
+        }
+    }
+
+    /// As a read-only tensor of other axes.
+    pub(crate) fn share_as(self, shape: &[i64], strides: &[i64]) -> Result<ManagedTensor, Error> {
+        let flags = DLPackFlags::default();
+        ManagedTensor::from_shared(self.buffer.clone(), self.dtype, flags, shape, strides)
+    }
+
+    /// [`Self::share`] for a C consumer that supports versions up to `newest`.
+    #[inline(always)]
+    pub(crate) fn share_outgoing(self, newest: DLPackVersion) -> Outgoing {
+        // No plain number needs more than 1.0.
+        self.pack().into_versioned(newest, 0)
+    }
+
+    #[inline(always)]
+    fn pack(self) -> Packed {
+        let Self { buffer, dtype, size, .. } = self;
+        let data = if size == 0 { ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
+        let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
+        let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
+        let (shape, strides) = (&[extent], &[1]);
+        let description =
+            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
+        // SAFETY: the elements are in the buffer, as `new` found them, which keeps them where they are; a buffer is not
+        // written to, and the tensor is read-only.
+        unsafe { pack(|| buffer.clone(), &description) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Way<'a> = &'a dyn Fn(&[i64], &[i64]) -> Result<ManagedTensor, Error>;
+
+    /// Callers count their elements; should one of them count wrong, no tensor says so.
+    #[test]
+    fn a_tensor_does_not_reach_beyond_its_buffers() {
+        let whole = Buffer::from_vec(vec![0_i32; 4]);
+        let shared = |shape: &[i64], strides: &[i64]| {
+            let flags = DLPackFlags::default();
+            ManagedTensor::from_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
+        };
+        let run = |shape: &[i64], strides: &[i64]| {
+            let halves = vec![whole.slice_with_length(0, 8), whole.slice_with_length(8, 8)];
+            let flags = DLPackFlags::default();
+            ManagedTensor::from_run(halves, DLDataType::INT32, flags, shape, strides)
+        };
+        let beyond = Error::Overflow("extent beyond its buffer");
+        let ways: [Way<'_>; 2] = [&shared, &run];
+        for over in ways {
+            assert_eq!(over(&[2, 2], &[2, 1]).map(|tensor| tensor.nbytes()), Ok(16));
+            assert_eq!(over(&[2], &[3]).map(|tensor| tensor.nbytes()), Ok(8));
+            assert_eq!(over(&[5], &[1]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[4]).err(), Some(beyond.clone()));
+            assert_eq!(over(&[2], &[-1]).err(), Some(beyond.clone()));
+        }
+    }
+}
