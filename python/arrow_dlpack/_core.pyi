@@ -778,7 +778,6 @@ def _open_batches(
     skip: int = 0,
     resume: tuple[int, int, int] | None = None,
     forms: Mapping[str, tuple[Any, ...]] | None = None,
-    at_once: bool = False,
 ) -> _Batches: ...
 def _resume_shuffle(
     rows: int, batch_size: int, shuffle: tuple[int, int], batches: int

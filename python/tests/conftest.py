@@ -1,6 +1,5 @@
 """Every test must give back every tensor it opened, and must not write outside of shared memory."""
 
-import functools
 import gc
 import os
 import signal
@@ -24,9 +23,6 @@ from hypothesis import settings
 # The same examples in every run: a law that fails here fails everywhere.
 settings.register_profile("laws", derandomize=True, deadline=None, database=None)
 settings.load_profile("laws")
-
-# The loops of tests are too fast for `prefetch=` to start its thread: here it starts at once.
-_core._open_batches = functools.partial(_core._open_batches, at_once=True)
 
 
 class LeftOut(ModuleType):

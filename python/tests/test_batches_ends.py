@@ -667,3 +667,20 @@ def test_rows_that_cannot_be_counted_are_an_error():
     buffer = {"batch_size": 1 << 61, "shuffle": 1 << 61}
     with pytest.raises(MemoryError):
         list(iter_batches(pa.table({"x": rows}), **buffer))
+
+
+def test_no_thread_starts_once_the_interpreter_is_ending():
+    out = run(
+        """
+        from arrow_dlpack import _core
+        from batch_sources import Source
+        source = Source()
+        _core._stop_batches()  # what atexit calls
+        try:
+            next(iter(iter_batches(source, prefetch=2)))
+        except RuntimeError as error:
+            print(error)
+        print(source.released.wait(5))
+        """
+    )
+    assert out == "nothing is read ahead: the interpreter is ending\nTrue\n"

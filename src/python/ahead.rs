@@ -1,12 +1,8 @@
-//! The threads that make batches ahead: when one starts, how Python waits for its batches, and how all of them stop before
-//! the interpreter ends.
-//!
-//! A thread saves at most the time that the loop takes between two batches, and at most the time that a batch takes to
-//! make. A batch from another thread costs about 10 µs more, for wake-ups and cold caches: an epoch of 2,000 batches
-//! whose loop does nothing took 1.08 × as long with a thread. So it starts once both times are seen to be longer.
+//! The threads that make batches ahead: how Python waits for its batches, and how all of them stop before the
+//! interpreter ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{process, task::Poll};
 
 use pyo3::{exceptions::PyRuntimeError, prelude::*};
@@ -22,44 +18,6 @@ type Queues = Vec<(u32, Arc<Queue>)>;
 
 /// `None` once the interpreter is about to end.
 static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
-
-/// The time below which a thread does not pay.
-const WORTH: Duration = Duration::from_micros(20);
-
-/// The times of a loop without a thread so far.
-pub(super) struct Pace {
-    /// How many batches the thread will make ahead.
-    pub(super) most: usize,
-    /// What making batches took in all, and how many they were.
-    made: Duration,
-    batches: u32,
-    /// How often the loop took long. Its first step is often slower than the rest, and any step may be interrupted.
-    pauses: u32,
-    /// When the last batch was asked for, then when it was made.
-    last: Option<Instant>,
-}
-
-impl Pace {
-    pub(super) fn new(most: usize) -> Self {
-        Self { most, made: Duration::ZERO, batches: 0, pauses: 0, last: None }
-    }
-
-    /// The loop asks for a batch: returns whether the thread should start.
-    pub(super) fn asked(&mut self) -> bool {
-        let now = Instant::now();
-        let between = self.last.replace(now).map_or(Duration::ZERO, |made| now - made);
-        self.pauses += u32::from(between >= WORTH);
-        let is_slow = self.pauses >= 2 && self.pauses >= self.batches.div_ceil(2);
-        is_slow && self.made >= WORTH * self.batches
-    }
-
-    /// The batch has been made.
-    pub(super) fn made(&mut self) {
-        let now = Instant::now();
-        self.made += self.last.replace(now).map_or(Duration::ZERO, |asked| now - asked);
-        self.batches = self.batches.saturating_add(1);
-    }
-}
 
 /// The next of the batches that are made ahead.
 pub(super) fn next(py: Python<'_>, queue: &Queue, own_nulls: &[String]) -> PyResult<Option<Batch>> {

@@ -12,7 +12,7 @@ use arrow_schema::Schema;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::{create_exception, intern, prelude::*, types::PyDict};
 
-use super::ahead::{self, Pace};
+use super::ahead;
 use super::batch_errors::{not_opened, own_nulls, refused};
 use super::forms::{FormsArg, into_python};
 use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
@@ -39,7 +39,7 @@ type ResumeArg = (usize, usize, u64);
 /// close() stops the reader, and returns when the source has been released. Dropping them waits at most a second.
 #[pyclass(name = "_Batches", module = "arrow_dlpack._core", frozen)]
 pub(super) struct PyBatches {
-    open: Mutex<Open>,
+    open: Mutex<Batches>,
     /// Streams do not survive a fork, nor do threads.
     process: u32,
     /// Whether a thread that reads them should stop.
@@ -49,12 +49,6 @@ pub(super) struct PyBatches {
     coded: Vec<Arc<Coded>>,
     /// Columns whose nulls are not those of `nulls=`: the label, and what has a dtype of its own.
     own_nulls: Vec<String>,
-}
-
-struct Open {
-    batches: Batches,
-    /// Until a thread makes the batches; `None` without `prefetch=`.
-    pace: Option<Pace>,
 }
 
 #[pymethods]
@@ -70,11 +64,7 @@ impl PyBatches {
             ));
         }
         let mut open = self.lock()?;
-        let Open { batches, pace } = &mut *open;
-        if let Some(Pace { most, .. }) = pace.take_if(Pace::asked) {
-            ahead::start(batches, most)?;
-        }
-        let next = match &mut batches.state {
+        let next = match &mut open.state {
             State::Here(pipeline) => py.detach(|| {
                 let (mut interrupt, is_stopped) = (Interrupt::new(), Arc::clone(&self.is_stopped));
                 let mut asked = move || match is_stopped.load(Ordering::Relaxed) {
@@ -84,7 +74,6 @@ impl PyBatches {
                 let stopped = |error| Error::Reader(ReaderError::urgent(error));
                 let check = Box::new(move || asked().map_err(stopped));
                 let next = Task { check, threads: NonZero::new(1) }.run(|| pipeline.next());
-                pace.iter_mut().for_each(Pace::made);
                 next.map_err(|error| refused(error, &self.own_nulls))
             }),
             // The batches continue: another thread reads them.
@@ -140,7 +129,7 @@ impl PyBatches {
 
 impl PyBatches {
     /// Never waits for another thread, which may need the interpreter to continue.
-    fn lock(&self) -> PyResult<MutexGuard<'_, Open>> {
+    fn lock(&self) -> PyResult<MutexGuard<'_, Batches>> {
         match self.open.try_lock() {
             Ok(open) => Ok(open),
             Err(TryLockError::Poisoned(open)) => Ok(open.into_inner()),
@@ -154,8 +143,8 @@ impl PyBatches {
         self.process != process::id()
     }
 
-    fn end(&self, py: Python<'_>, mut open: MutexGuard<'_, Open>) -> PyResult<()> {
-        let ended = mem::take(&mut open.batches.state);
+    fn end(&self, py: Python<'_>, mut open: MutexGuard<'_, Batches>) -> PyResult<()> {
+        let ended = mem::take(&mut open.state);
         drop(open);
         let was_over = matches!(ended, State::Over);
         let released = match &ended {
@@ -174,7 +163,7 @@ impl PyBatches {
 impl Drop for PyBatches {
     fn drop(&mut self) {
         let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let state = mem::take(&mut open.batches.state);
+        let state = mem::take(&mut open.state);
         if self.is_foreign() {
             // The parent process releases it.
             return mem::forget(state);
@@ -185,10 +174,9 @@ impl Drop for PyBatches {
     }
 }
 
-/// Opens batches with arguments that Loader has checked. With at_once=True, the thread of prefetch= starts before
-/// the loop is seen to take time.
+/// Opens batches with arguments that Loader has checked.
 #[pyfunction]
-#[pyo3(signature = (source, /, *, columns, labels, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None, forms=None, at_once=false))]
+#[pyo3(signature = (source, /, *, columns, labels, as_matrix, dtype, nulls, copy, physical, batch_size, drop_last, shuffle, shard, prefetch, progress, skip=0, resume=None, forms=None))]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn _open_batches(
     source: &Bound<'_, PyAny>,
@@ -208,7 +196,6 @@ pub(super) fn _open_batches(
     skip: usize,
     resume: Option<ResumeArg>,
     forms: Option<FormsArg>,
-    at_once: bool,
 ) -> PyResult<PyBatches> {
     let mut options = BatchOptions::default()
         .with_batch_size(batch_size)
@@ -251,13 +238,12 @@ pub(super) fn _open_batches(
     let read = schema.as_ref().map_or_else(|| Schema::new(vec![field]), Schema::clone);
     let opened = Batches::open(Box::new(chunks), &read, schema.is_some(), &options);
     let mut batches = opened.map_err(|error| not_opened(error, &options))?;
-    let mut pace = (prefetch > 0).then(|| Pace::new(prefetch));
-    if let Some(Pace { most, .. }) = pace.take_if(|_| at_once) {
-        ahead::start(&mut batches, most)?;
+    if prefetch > 0 {
+        ahead::start(&mut batches, prefetch)?;
     }
     let coded = batches.coded.clone();
     Ok(PyBatches {
-        open: Mutex::new(Open { batches, pace }),
+        open: Mutex::new(batches),
         process: process::id(),
         is_stopped: Arc::default(),
         progress,
