@@ -34,6 +34,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// The files:
+// - `options` are the arguments; `reader` cuts chunks to blocks of rows; `shuffle` draws rows at random (`items` of one
+//   width, `column`s of a pool, `resume` after some batches).
+// - `convert` makes a `batch` of tensors; `ahead` is the thread of `prefetch=`; `even` makes columns of lists of one
+//   length; `joined` concatenates rows.
+
 mod ahead;
 mod batch;
 mod convert;

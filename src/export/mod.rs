@@ -28,6 +28,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+// The files:
+// - `source` and `options` are the input; `prepare` plans, and a plan runs; `columns` does so for a table's columns.
+// - `dense` reads an array as cells, with an arm for each family of types; `validity` its null cells; `codes` the codes of
+//   chunks in one dictionary; `survey` is what the plan of a column depends on, and `target` the conversion of its values.
+// - `column`, `matrix`, `row`, `ragged`, `padded` and `even` (lists of one length) make the tensors.
+// - `primitive` is the short cut for plain numbers; `into_tensor` takes arrays that are handed over; `refusal` has the
+//   errors and the advice for each type.
+
 mod codes;
 mod column;
 mod columns;

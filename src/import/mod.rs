@@ -5,9 +5,12 @@
 //! what a conversion will copy, and the field what the tensor becomes. Arrays share the memory of tensors that the CPU
 //! can read and whose dtype Arrow has, row-major and aligned; other tensors are copied.
 
-// The modules: `primitive` is the short cut for vectors of numbers. `choose` decides the field that a tensor becomes, or
-// takes the requested one; `field_layout` reads a field as axes of elements; `conversion` knows which dtypes can be
-// stored in which types; `decide` combines these to a plan and runs it.
+// The files:
+// - `choose` decides the field that a tensor becomes, or takes the requested one; `form` reads a tensor's metadata, and
+//   `field_layout` a field as axes of elements; `conversion` knows which dtypes can be stored in which types; `decide`
+//   combines these to a plan and runs it.
+// - `mask` adds nulls; `table` makes tables, `ragged` and `padded` make lists; `primitive` is the short cut for vectors of
+//   numbers.
 
 mod choose;
 mod conversion;

@@ -6,7 +6,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
 use pyo3::prelude::*;
 
-use super::{arrow::imported::Imported, exchange::BorrowedTensor};
+use super::arrow::imported::Imported;
+use super::dlpack::exchange::BorrowedTensor;
 use crate::{Error, export, memory::Vector};
 
 /// An Arrow array that also speaks DLPack.

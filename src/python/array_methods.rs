@@ -5,17 +5,21 @@ use arrow_schema::DataType;
 use pyo3::types::{PyCapsule, PyTuple};
 use pyo3::{exceptions::PyIndexError, intern, prelude::*};
 
-use super::consume::{Wanted, still_to_copy, take, take_by, take_mask};
+use super::args::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
+use super::array::PyArray;
+use super::dlpack::consume::{Wanted, still_to_copy, take, take_by, take_mask};
+use super::dlpack::request::{CopyArg, DeviceArg};
+use super::dlpack::{exchange, method};
+use super::errors::Asked;
+use super::errors::Expected;
 use super::field::{PyField, type_name};
-use super::options::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
+use super::numpy::convert;
+use super::preview::preview;
 use super::protocols::{is_arrow, is_tensor};
-use super::request::{CopyArg, DeviceArg};
-use super::run::{exported, unlocked};
+use super::runtime::{exported, unlocked};
 use super::table::{self, Data};
-use super::{
-    array::PyArray, arrow, error::Asked, exchange, expected::Expected, fastcall, pickle,
-    preview::preview, source, tensor::PyTensor, values,
-};
+use super::tensor::PyTensor;
+use super::{arrow, pickle, source};
 use crate::export::{self, Source};
 use crate::ffi::{DLDevice, DLPackFlags};
 use crate::{Error, ExportOptions, ManagedTensor, Plan, import};
@@ -154,7 +158,7 @@ impl PyArray {
 
     #[classattr]
     fn __dlpack__(py: Python<'_>) -> PyResult<Py<PyAny>> {
-        fastcall::method::<Self>(py)
+        method::method::<Self>(py)
     }
 
     /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
@@ -186,7 +190,7 @@ impl PyArray {
         columns: Option<ColumnsArg>,
         physical: PhysicalArg,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = options::export(copy, nulls, dtype, order, physical);
+        let options = args::export(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
         table::refuse_none(columns.as_deref())?;
         Data::new(self.imported(), columns)?.to_tensor(py, &options, Some(Asked::Tensor))
@@ -221,7 +225,7 @@ impl PyArray {
         let Some(row) = found else {
             return Err(PyIndexError::new_err(format!("there is no row {index} among {len}")));
         };
-        let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
+        let options = args::export(copy, nulls, dtype, OrderArg::default(), physical);
         let source = Source::Row(&self.array, Some(&self.field), row);
         table::tensor(py, source, None, &options, Some(Asked::Row(row)))
     }
@@ -267,14 +271,14 @@ impl PyArray {
         let copy = copy.map(|copy| copy.0);
         let options = ExportOptions::default().with_copy(copy.filter(|copy| !copy));
         let tensor = exported(py, Source::Array(&self.array, Some(&self.field)), &options);
-        let tensor = tensor.map_err(|error| values::numpy_error(py, error.into(), copy))?.values;
+        let tensor = tensor.map_err(|error| convert::numpy_error(py, error.into(), copy))?.values;
         let is_own = tensor.flags().contains(DLPackFlags::IS_COPIED);
-        values::array(&Bound::new(py, PyTensor::from(tensor))?, is_own, dtype, copy)
+        convert::array(&Bound::new(py, PyTensor::from(tensor))?, is_own, dtype, copy)
     }
 
     /// The array as a jax.Array; jax.numpy.asarray calls this.
     fn __jax_array__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        values::to_jax(&self.__array__(py, None, None)?)
+        convert::to_jax(&self.__array__(py, None, None)?)
     }
 
     /// For pickle: the type, and the array's values, without those outside of a slice.
@@ -288,7 +292,7 @@ impl PyArray {
 
     /// The rows, one after the other, as row makes them.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        values::each(slf, intern!(slf.py(), "row"), slf.get().array.len())
+        convert::each(slf, intern!(slf.py(), "row"), slf.get().array.len())
     }
 
     fn __len__(&self) -> usize {

@@ -7,11 +7,14 @@ use arrow_schema::{DataType, Field, FieldRef};
 use pyo3::types::{PyDict, PyList, PyTuple};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
-use super::error::{placed, unsupported, unsupported_error};
-use super::expected::{Expected, of_dtype};
-use super::options::{NamesArg, TypeArg, pointless};
-use super::request::{CopyArg, described, wrong};
-use super::{array::PyArray, consume, protocols::is_arrow, run::unlocked};
+use super::args::{NamesArg, TypeArg, pointless};
+use super::array::PyArray;
+use super::dlpack::consume;
+use super::dlpack::request::{CopyArg, described, wrong};
+use super::errors::{Expected, of_dtype};
+use super::errors::{placed, unsupported, unsupported_error};
+use super::protocols::is_arrow;
+use super::runtime::unlocked;
 use crate::{Error, ImportOptions, ManagedTensor, error::Names, import};
 
 /// record_batch(data, /, names=None, *, copy=None, type=None)

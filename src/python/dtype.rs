@@ -4,8 +4,11 @@ use arrow_schema::{DataType, Field};
 use pyo3::types::{PyBool, PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType};
 use pyo3::{exceptions::PyValueError, intern, prelude::*};
 
-use super::request::{argument, wrong};
-use super::{arrow::capsule, field::type_name, item, protocols::attribute};
+use super::arrow::capsule;
+use super::dlpack::request::{argument, wrong};
+use super::field::type_name;
+use super::numpy::item;
+use super::protocols::attribute;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::{Error, extension::Extension};
 

@@ -2,13 +2,13 @@
 
 use pyo3::prelude::*;
 
-use super::options::{
+use super::args::{
     self, ColumnsArg, DtypeArg, LengthArg, NullsArg, OrderArg, PadArg, PhysicalArg, RaggedArg,
     TypeArg,
 };
+use super::dlpack::request::{CopyArg, DeviceArg};
 use super::protocols::{is_arrow, is_tensor};
-use super::request::{CopyArg, DeviceArg};
-use super::{array::PyArray, expected::Expected, plan::PyPlan, read_once, table, table::Data};
+use super::{array::PyArray, errors::Expected, plan::PyPlan, read_once, table, table::Data};
 use crate::{ExportOptions, Order};
 
 /// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None, pad=None, max_length=None)
@@ -49,29 +49,29 @@ pub(super) fn explain(
     max_length: Option<LengthArg>,
 ) -> PyResult<PyPlan> {
     let RaggedArg(ragged) = ragged;
-    let pad = options::padding(pad, max_length)?;
+    let pad = args::padding(pad, max_length)?;
     if is_arrow(obj)? {
         if r#type.is_some() || device.is_some() || mask.is_some() {
-            return Err(options::pointless(
+            return Err(args::pointless(
                 "type, device and mask",
                 "are for tensors, and this is Arrow data",
             ));
         }
         if ragged && order.0 != Order::default() {
-            return Err(options::pointless("order", "is not for ragged=True"));
+            return Err(args::pointless("order", "is not for ragged=True"));
         }
         if !ragged && offset_type.is_some() {
-            return Err(options::pointless("offset_type", "is for ragged=True"));
+            return Err(args::pointless("offset_type", "is for ragged=True"));
         }
         read_once::refuse_read_once(obj)?;
-        let options = options::export(copy, nulls, dtype, order, physical);
+        let options = args::export(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
         table::refuse_none(columns.as_deref())?;
         let data = Data::read(obj, columns)?;
         let (py, offset_type) = (obj.py(), offset_type.map(|dtype| dtype.0));
         return Ok(PyPlan(match (ragged, pad) {
             (true, None) => data.plan(data.ragged(py, &options, offset_type)?.plan()),
-            (true, Some(_)) => return Err(options::pointless("pad", "is not for ragged=True")),
+            (true, Some(_)) => return Err(args::pointless("pad", "is not for ragged=True")),
             (false, Some(pad)) => data.plan(data.padded(py, &options, &pad)?.plan()),
             (false, None) => data.explain(py, &options)?,
         }));
@@ -79,13 +79,13 @@ pub(super) fn explain(
     if !is_tensor(obj)? {
         return Err(Expected::Either.got(obj));
     }
-    if options::export(None, nulls, dtype, order, physical) != ExportOptions::default()
+    if args::export(None, nulls, dtype, order, physical) != ExportOptions::default()
         || columns.is_some()
         || ragged
         || offset_type.is_some()
         || pad.is_some()
     {
-        return Err(options::pointless(
+        return Err(args::pointless(
             "dtype, nulls, order, columns, physical, ragged, offset_type and pad",
             "are for Arrow data, and this is a tensor",
         ));

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
-use super::protocols::{attribute, is_arrow};
-use super::{
-    buffer_import, capsule::Level, expected::Expected, hidden, interface, request::CopyArg,
-    run::unlocked, table::Data, tensor::PyTensor,
-};
+use super::dlpack::capsule::Level;
+use super::dlpack::request::CopyArg;
+use super::errors::Expected;
+use super::numpy::{array_interface, buffer_import, hidden};
+use super::protocols::{attribute, has_buffer, is_arrow};
+use super::runtime::unlocked;
+use super::table::Data;
+use super::tensor::PyTensor;
 use crate::ExportOptions;
 
 /// asdlpack(obj, /, *, copy=None)
@@ -66,10 +69,10 @@ pub(super) fn asdlpack<'py>(
     }
     hidden::refuse(obj)?;
     let tensor = if let Some(interface) = interface {
-        interface::tensor(obj, &interface)?
+        array_interface::tensor(obj, &interface)?
     } else if let Some(interface) = attribute(obj, intern!(py, "__cuda_array_interface__"))? {
-        interface::cuda_tensor(obj, &interface)?
-    } else if buffer_import::has_buffer(obj) {
+        array_interface::cuda_tensor(obj, &interface)?
+    } else if has_buffer(obj) {
         buffer_import::buffer(obj)?
     } else {
         return Err(Expected::Any.got(obj));

@@ -2,7 +2,7 @@
 
 use pyo3::{intern, prelude::*};
 
-use super::request::{CopyArg, argument, wrong};
+use super::dlpack::request::{CopyArg, argument, wrong};
 
 argument!(WritableArg(bool), "writable must be True, False or None");
 

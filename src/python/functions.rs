@@ -2,14 +2,14 @@
 
 use pyo3::prelude::*;
 
-use super::framework::{Taker, WritableArg};
-use super::options::{
+use super::args::{
     self, ColumnsArg, DtypeArg, LengthArg, NullsArg, OrderArg, PadArg, PhysicalArg, ThreadsArg,
     TypeArg,
 };
-use super::request::{CopyArg, DeviceArg};
+use super::dlpack::request::{CopyArg, DeviceArg};
+use super::framework::{Taker, WritableArg};
 use super::table::{self, Data};
-use super::{array::PyArray, names, rows, run::unlocked};
+use super::{array::PyArray, rows, runtime::unlocked};
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
@@ -106,10 +106,10 @@ pub(super) fn to_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
     let (taker, copy) = Taker::new(py, framework, writable, copy)?;
-    let options = options::export(copy, nulls, dtype, order, physical);
+    let options = args::export(copy, nulls, dtype, order, physical);
     let options = options.with_threads(threads.map(|threads| threads.0));
     let columns = columns.map(|columns| columns.0);
-    taker.take(match options::padding(pad, max_length)? {
+    taker.take(match args::padding(pad, max_length)? {
         None => table::to_tensor(obj, columns, &options)?,
         Some(pad) => {
             let prepared = Data::read(obj, columns)?.padded(py, &options, &pad)?;
@@ -147,10 +147,10 @@ pub(super) fn to_tensor_dict<'py>(
     writable: Option<WritableArg>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (taker, copy) = Taker::new(obj.py(), framework, writable, copy)?;
-    let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
+    let options = args::export(copy, nulls, dtype, OrderArg::default(), physical);
     let options = options.with_threads(threads.map(|threads| threads.0));
     if let Some(ColumnsArg(columns)) = &columns {
-        names::refuse_twice(columns)?;
+        args::refuse_twice(columns)?;
     }
     let data = Data::read(obj, columns.map(|columns| columns.0))?;
     taker.take(data.to_tensor_dict(obj.py(), &options)?.into_any())
@@ -189,7 +189,7 @@ pub(super) fn ragged<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
     let (taker, copy) = Taker::new(py, framework, writable, copy)?;
-    let options = options::export(copy, nulls, dtype, OrderArg::default(), physical);
+    let options = args::export(copy, nulls, dtype, OrderArg::default(), physical);
     let offset_type = offset_type.map(|dtype| dtype.0);
     let prepared = Data::read(obj, None)?.ragged(py, &options, offset_type)?;
     let nbytes = prepared.plan().bytes_copied();

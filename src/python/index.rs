@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PySliceMethods, PyTuple};
 use pyo3::{intern, prelude::*};
 
-use super::request::described;
+use super::dlpack::request::described;
 use crate::memory::{self, Index};
 
 /// The picks of an index into a tensor of this shape: an integer, a slice, `...`, None, or a tuple of them.

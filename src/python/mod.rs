@@ -34,66 +34,56 @@
 //!   write in threads that have released the GIL, and on a free-threaded build any thread may. A cell then has
 //!   its value from before or after the write; a copy may have a mix of both.
 
-mod access;
-mod ahead;
-mod arguments;
+// The files:
+// - `functions` and `explain` are the package's functions; `array`, `tensor`, `field` and `plan` its classes, with what
+//   `Array` and `Tensor` do in `array_methods` and `tensor_methods`; `foreign` is `asdlpack`, `assemble` the functions that
+//   make one array or table of several tensors.
+// - `source` is Arrow data from Python, by which method; `table` makes tensors of it, `rows` named tuples of those of
+//   lists; `read_once` knows readers that are spent; `protocols` says which protocols an object supports.
+// - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
+//   interfaces; `batches` are the batches of a stream, as Python has them.
+// - `args`, `index` and `dtype` read arguments; `errors` has the exceptions; `runtime` knows the interpreter; `preview`,
+//   `pickle` and `framework` show, pickle, and hand to other libraries.
+// - `rust_api` and `pyo3_arrow` are for other extensions.
+
+mod args;
 mod array;
 mod array_methods;
 mod arrow;
 mod assemble;
-mod batch_errors;
-mod batch_source;
 mod batches;
-mod buffer;
-mod buffer_import;
-mod capsule;
-mod consume;
+mod dlpack;
 mod dtype;
-mod elements;
-mod error;
-mod exchange;
-mod expected;
+mod errors;
 mod explain;
-mod fastcall;
 mod field;
 mod foreign;
-mod forms;
 mod framework;
 mod functions;
-mod hidden;
 mod index;
-mod interface;
-mod interpreter;
-mod interrupt;
-mod item;
-mod names;
-mod options;
+mod numpy;
 mod pickle;
 mod plan;
 mod preview;
-mod produce;
 mod protocols;
 #[cfg(feature = "pyo3-arrow")]
 mod pyo3_arrow;
 mod read_once;
-mod request;
 mod rows;
-mod run;
-mod sequence;
+mod runtime;
+mod rust_api;
 mod source;
 mod table;
 mod tensor;
 mod tensor_methods;
-mod values;
-mod vectorcall;
 
 use pyo3::{prelude::*, wrap_pyfunction};
 
-pub use access::ReadOnlyCell;
-pub use arguments::{Chunks, Table};
 pub use array::PyArray;
 pub use field::PyField;
 pub use plan::{PyPlan, PyStep};
+pub use rust_api::ReadOnlyCell;
+pub use rust_api::{Chunks, Table};
 pub use tensor::PyTensor;
 
 #[cfg(target_os = "linux")]
@@ -107,7 +97,7 @@ pub use crate::memory::RetainingAllocator;
 /// names, threads) would be shared by several interpreters, and PyO3 may attach to another one. Any other
 /// exception that Python raises, such as `MemoryError`.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    interpreter::refuse_other_than_main(module.py())?;
+    runtime::refuse_other_than_main(module.py())?;
     module.add_class::<PyArray>()?;
     module.add_class::<PyTensor>()?;
     module.add_class::<PyField>()?;
@@ -128,15 +118,15 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(read_once::_is_read_once, module)?)?;
     module.add_function(wrap_pyfunction!(arrow::recorded_stream::_recorded_stream, module)?)?;
     module.add("_BusyError", module.py().get_type::<batches::BusyError>())?;
-    module.add_function(wrap_pyfunction!(batch_source::_take, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::source::_take, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_resume_shuffle, module)?)?;
-    module.add_function(wrap_pyfunction!(ahead::_stop_batches, module)?)?;
-    module.add_function(wrap_pyfunction!(names::_check_names, module)?)?;
-    module.add_function(wrap_pyfunction!(names::_index_columns, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::prefetch::_stop_batches, module)?)?;
+    module.add_function(wrap_pyfunction!(args::_check_names, module)?)?;
+    module.add_function(wrap_pyfunction!(args::_index_columns, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_tensor, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::_unpickle_array, module)?)?;
     module.add_function(wrap_pyfunction!(functions::_live, module)?)?;
     module.add_function(wrap_pyfunction!(dtype::_dtype_name, module)?)?;
-    module.add("UnsupportedError", error::unsupported_error(module.py())?)
+    module.add("UnsupportedError", errors::unsupported_error(module.py())?)
 }

@@ -13,8 +13,9 @@ use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 use super::arrow::schema::MAX_FIELDS;
-use super::buffer_import::{self, ArraySpec};
-use super::{array::PyArray, arrow, run::unlocked, sequence::Items, tensor::PyTensor};
+use super::numpy::buffer_import;
+use super::numpy::buffer_import::ArraySpec;
+use super::{args::Items, array::PyArray, arrow, runtime::unlocked, tensor::PyTensor};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
 use crate::possible::{self, child_types};

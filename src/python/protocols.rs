@@ -56,3 +56,9 @@ pub(super) fn class_has(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -
     // a borrowed reference, which is only compared with NULL.
     lookup.map(|lookup| unsafe { !lookup(object.get_type_ptr(), name.as_ptr()).is_null() })
 }
+
+/// Whether the object speaks the buffer protocol.
+pub(super) fn has_buffer(object: &Bound<'_, PyAny>) -> bool {
+    // SAFETY: attached to Python, any object may be asked.
+    unsafe { ffi::PyObject_CheckBuffer(object.as_ptr()) == 1 }
+}

@@ -5,8 +5,8 @@ use arrow_array::RecordBatch;
 use pyo3::PyErr;
 use pyo3_arrow::{PyChunkedArray, PyRecordBatch, PyTable};
 
-use super::arguments::{Chunks, Table};
 use super::array::PyArray;
+use super::rust_api::{Chunks, Table};
 use crate::{CopyReason, Error};
 
 /// As [`PyArray::try_new`] (feature `pyo3-arrow`).

@@ -12,8 +12,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use pyo3::{intern, prelude::*};
 
+use super::dlpack::request::type_name;
 use super::protocols::{class_has, class_is_arrow};
-use super::request::type_name;
 
 /// The objects that have been opened. No code of Python runs while it is locked.
 static OPENED: Mutex<Opened> = Mutex::new(Opened { objects: BTreeMap::new(), limit: 64 });

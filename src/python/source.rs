@@ -7,18 +7,22 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
+use super::array::PyArray;
 use super::arrow::capsule::{moved, read};
+use super::arrow::import::array_from;
+use super::arrow::imported::Imported;
+use super::arrow::matrix;
 use super::arrow::select::{field_of, wanted_of};
 use super::arrow::stream::{Stream, drained};
 use super::arrow::structs::{ArrowArray, ArrowArrayStream};
-use super::error::unsupported;
+use super::dlpack::capsule::Level;
+use super::dlpack::request::{described, type_name};
+use super::errors::Expected;
+use super::errors::unsupported;
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
-use super::request::{described, type_name};
-use super::{
-    array::PyArray, arrow::import::array_from, arrow::imported::Imported, arrow::matrix,
-    capsule::Level, expected::Expected, interpreter::call, run::unlocked,
-};
+use super::runtime::call;
+use super::runtime::unlocked;
 use crate::{ManagedTensor, kernels::Threads};
 
 /// The object, if it is an `Array` whose class does not override `__arrow_c_array__`. Its array is shared

@@ -7,9 +7,9 @@ use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{prelude::*, types::PyDict};
 
-use super::run::{exported, unlocked};
+use super::runtime::{exported, unlocked};
 use super::source::{self, Received};
-use super::{arrow::imported::Imported, error::Asked, options::pointless, tensor::PyTensor};
+use super::{args::pointless, arrow::imported::Imported, errors::Asked, tensor::PyTensor};
 use crate::chunks::{Meaning, batch, checked};
 use crate::export::{self, Exported, PadOptions, PreparedPadded, PreparedRagged, Source};
 use crate::{

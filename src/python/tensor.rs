@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
-use super::exchange::BorrowedTensor;
+use super::dlpack::exchange::BorrowedTensor;
 use crate::{Error, ManagedTensor, chunks::Meaning, memory::Index, memory::release_foreign};
 
 /// A DLPack tensor of any rank, strides, dtype and device. Its memory is not read or written unless asked for.

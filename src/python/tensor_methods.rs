@@ -6,13 +6,19 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::types::{PyCapsule, PyComplex, PyFloat, PyInt, PyTuple};
 use pyo3::{exceptions::PyTypeError, ffi::Py_buffer, intern, prelude::*};
 
-use super::consume::{self, Wanted};
-use super::request::{self, AddressArg, CopyArg, DeviceArg};
+use super::args::TypeArg;
+use super::array::PyArray;
+use super::dlpack::consume;
+use super::dlpack::consume::Wanted;
+use super::dlpack::request;
+use super::dlpack::request::{AddressArg, CopyArg, DeviceArg};
+use super::dlpack::{capsule, exchange, method};
+use super::field::PyField;
+use super::numpy::{buffer, convert, elements};
+use super::protocols::is_tensor;
+use super::runtime::unlocked;
 use super::tensor::{Producer, PyTensor};
-use super::{
-    array::PyArray, buffer, capsule, elements, exchange, fastcall, field::PyField, index,
-    options::TypeArg, pickle, protocols::is_tensor, run::unlocked, values,
-};
+use super::{index, pickle};
 use crate::Error;
 use crate::ffi::{DLDevice, DLPackFlags};
 
@@ -150,7 +156,7 @@ impl PyTensor {
 
     #[classattr]
     fn __dlpack__(py: Python<'_>) -> PyResult<Py<PyAny>> {
-        fastcall::method::<Self>(py)
+        method::method::<Self>(py)
     }
 
     /// The table of C functions that consumers use instead of __dlpack__, if they know the exchange API of
@@ -188,7 +194,7 @@ impl PyTensor {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<CopyArg>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        values::array(slf, false, dtype, copy.map(|copy| copy.0))
+        convert::array(slf, false, dtype, copy.map(|copy| copy.0))
     }
 
     /// Some of the elements: a Tensor over the same memory, which it keeps. The index is an integer, a slice,
@@ -214,7 +220,7 @@ impl PyTensor {
     /// The tensors along the first axis.
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let rows = slf.get().rows("a tensor without axes cannot be iterated over")?;
-        values::each(slf, intern!(slf.py(), "__getitem__"), rows)
+        convert::each(slf, intern!(slf.py(), "__getitem__"), rows)
     }
 
     /// The elements as lists within lists, and Python's own numbers; without axes, the number.
@@ -281,7 +287,7 @@ impl PyTensor {
 
     /// The tensor as a jax.Array; jax.numpy calls this. Without it, JAX would use the attribute dtype, which is a str.
     fn __jax_array__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        values::jax_array(slf)
+        convert::jax_array(slf)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {

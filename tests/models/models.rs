@@ -22,7 +22,7 @@ mod memory {
 }
 
 mod exchange {
-    #[path = "../../../src/python/exchange/table.rs"]
+    #[path = "../../../src/python/dlpack/exchange/table.rs"]
     mod table;
 
     mod test_table;

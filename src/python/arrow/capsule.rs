@@ -9,9 +9,9 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::{prelude::*, sync::critical_section::with_critical_section, types::PyCapsule};
 
-use super::super::request::described;
 use super::schema::field_from;
 use super::structs::{ArrowSchema, Structure};
+use crate::python::dlpack::request::described;
 
 /// The field that an `arrow_schema` capsule describes. The capsule keeps its structure.
 pub(in crate::python) fn schema_of(capsule: &Bound<'_, PyCapsule>) -> PyResult<FieldRef> {

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, FieldRef};
 use pyo3::prelude::*;
 
-use super::super::run::unlocked;
+use super::super::runtime::unlocked;
 use crate::{CopyReason, Error, chunks, possible::child_types};
 
 /// Arrow data in its original chunks.

@@ -9,9 +9,11 @@ use std::ptr;
 
 use pyo3::{prelude::*, types::PyCapsule};
 
-use super::super::{capsule::Level, read_once::Reading, source};
 use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, EINVAL, Structure};
 use crate::fence::fenced;
+use crate::python::dlpack::capsule::Level;
+use crate::python::read_once::Reading;
+use crate::python::source;
 
 /// What `private_data` of the stream points to, from [`recorded`] until `release` of it.
 struct Recorded {

@@ -9,7 +9,7 @@ use arrow_schema::FieldRef;
 use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::{intern, prelude::*};
 
-use super::super::{interrupt::Interrupt, read_once::Reading};
+use super::super::{read_once::Reading, runtime::Interrupt};
 use super::select::{Pick, field_of, wanted_of};
 use super::structs::{ArrowArray, ArrowArrayStream, Checked, Structure, fenced};
 use super::{gather::Gather, import::array_from, imported::Imported, known::Known};

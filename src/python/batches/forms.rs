@@ -1,0 +1,113 @@
+//! Forms of columns in batches: the argument `forms`, and what each becomes in Python.
+
+use arrow_array::Array;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::batches::{Batch, BatchColumn, BatchTensor, ColumnOptions, Features, Form};
+use crate::export::{Longer, PadOptions, Side};
+use crate::python::args::{DtypeArg, LengthArg, NullsArg, PadArg, choice};
+use crate::python::array::PyArray;
+use crate::python::dlpack::request::{argument, wrong};
+use crate::python::rows;
+use crate::python::tensor::PyTensor;
+
+argument!(FormsArg(Vec<(String, ColumnOptions)>) = forms);
+
+/// `forms`: by the names of columns, the tuples that `_core.pyi` lists.
+fn forms(object: &Bound<'_, PyAny>) -> PyResult<Vec<(String, ColumnOptions)>> {
+    let must = "forms must be a dict from the names of columns to tuples";
+    let forms = object.cast::<PyDict>().map_err(|_| wrong(object, must))?;
+    let mut options = Vec::with_capacity(forms.len());
+    for (name, form) in forms.iter() {
+        let name = name.extract().map_err(|_| wrong(&name, must))?;
+        options.push((name, options_of(&form)?));
+    }
+    Ok(options)
+}
+
+fn options_of(form: &Bound<'_, PyAny>) -> PyResult<ColumnOptions> {
+    type Values = (Option<DtypeArg>, Option<NullsArg>);
+    let must = "a form must be a tuple, such as (\"dense\", dtype, nulls)";
+    let parts = form.cast::<PyTuple>().map_err(|_| wrong(form, must))?;
+    let kind: String = parts.get_item(0)?.extract().map_err(|_| wrong(form, must))?;
+    let rest = parts.get_slice(1, parts.len());
+    let (form, (dtype, nulls)): (Form, Values) = match kind.as_str() {
+        "pad" => {
+            let (value, max_length, side, longer, dtype, nulls): (
+                PadArg,
+                Option<LengthArg>,
+                String,
+                String,
+                _,
+                _,
+            ) = rest.extract()?;
+            let sides = [("right", Side::Right), ("left", Side::Left)];
+            let side = choice(&side, &sides, "side must be \"right\" or \"left\"")?;
+            let known = [("cut", Longer::Cut), ("error", Longer::Error)];
+            let longer = choice(&longer, &known, "longer must be \"cut\" or \"error\"")?;
+            let pad = PadOptions::default().with_value(value.0);
+            let pad = pad.with_max_length(max_length.map(|length| length.0));
+            (Form::Pad(pad.with_side(side).with_longer(longer)), (dtype, nulls))
+        }
+        "arrow" if rest.is_empty() => (Form::Arrow, (None, None)),
+        "dense" => {
+            let (length, dtype, nulls): (Option<LengthArg>, _, _) = rest.extract()?;
+            (Form::Dense(length.map(|length| length.0)), (dtype, nulls))
+        }
+        "ragged" => (Form::Ragged, rest.extract()?),
+        // The dtype of a column whose form follows from its type.
+        "tensor" => (Form::Auto, rest.extract()?),
+        _ => return Err(wrong(form, must)),
+    };
+    let options = ColumnOptions::default().with_form(form);
+    let options = options.with_dtype(dtype.map(|dtype| dtype.0));
+    Ok(options.with_nulls(nulls.map(|nulls| nulls.0)))
+}
+
+/// The features, or with labels a pair of both: of a label, or of a dict of several.
+pub(in crate::python) fn into_python(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyAny>> {
+    let features = match batch.features {
+        Features::Matrix(matrix) => tensor(py, matrix)?,
+        Features::Columns(columns) => dict_of(py, columns)?,
+    };
+    let mut labels = batch.labels;
+    let label = match labels.len() {
+        0 => return Ok(features),
+        1 => column(py, labels.remove(0))?,
+        _ => dict_of(py, labels)?,
+    };
+    Ok((features, label).into_pyobject(py)?.into_any())
+}
+
+fn dict_of(py: Python<'_>, columns: Vec<BatchColumn>) -> PyResult<Bound<'_, PyAny>> {
+    let dict = PyDict::new(py);
+    for column in columns {
+        let field = column.field().cloned();
+        let name = field.as_ref().map_or("", |field| field.name());
+        dict.set_item(name, self::column(py, column)?)?;
+    }
+    Ok(dict.into_any())
+}
+
+fn column(py: Python<'_>, column: BatchColumn) -> PyResult<Bound<'_, PyAny>> {
+    match column {
+        BatchColumn::Tensor(made) => tensor(py, made),
+        BatchColumn::Ragged(made, field) => rows::ragged(py, *made, Some(&field)),
+        BatchColumn::Padded(made, field) => rows::padded(py, *made, Some(&field)),
+        BatchColumn::Arrow(array, field) => {
+            // Null structs make null fields, whatever the schema says.
+            let field = match array.null_count() > 0 && !field.is_nullable() {
+                true => field.as_ref().clone().with_nullable(true).into(),
+                false => field,
+            };
+            Ok(Bound::new(py, PyArray::try_new(array, field)?)?.into_any())
+        }
+    }
+}
+
+/// A tensor, or with a mask a pair of them.
+fn tensor(py: Python<'_>, made: BatchTensor) -> PyResult<Bound<'_, PyAny>> {
+    let BatchTensor { values, mask, field, meaning } = made;
+    PyTensor::of_column(values, field.as_ref(), meaning).with_mask(py, mask)
+}

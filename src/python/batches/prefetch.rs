@@ -1,0 +1,73 @@
+//! The threads that make batches ahead: how Python waits for its batches, and how all of them stop before the
+//! interpreter ends.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use std::{process, task::Poll};
+
+use pyo3::{exceptions::PyRuntimeError, prelude::*};
+
+use super::errors::refused;
+use crate::batches::{Batch, Batches, Queue, State};
+
+/// The interval between checks for signals, such as Ctrl-C.
+const A_WHILE: Duration = Duration::from_millis(50);
+
+/// The queues of batches whose thread may be running, with their process ids.
+type Queues = Vec<(u32, Arc<Queue>)>;
+
+/// `None` once the interpreter is about to end.
+static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
+
+/// The next of the batches that are made ahead.
+pub(in crate::python) fn next(
+    py: Python<'_>,
+    queue: &Queue,
+    own_nulls: &[String],
+) -> PyResult<Option<Batch>> {
+    loop {
+        match queue.poll() {
+            // Only the end of the interpreter stops batches that are still read.
+            Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
+            Poll::Ready(next) => {
+                return next.transpose().map_err(|error| refused(error, own_nulls));
+            }
+            Poll::Pending => {}
+        }
+        py.detach(|| queue.wait(A_WHILE));
+        py.check_signals()?;
+    }
+}
+
+/// Asks the thread to stop, and waits until it has.
+pub(in crate::python) fn stop(py: Python<'_>, queue: &Queue) -> PyResult<()> {
+    py.detach(|| queue.stop());
+    while !py.detach(|| queue.join(A_WHILE)) {
+        py.check_signals()?;
+    }
+    Ok(())
+}
+
+/// Starts to read so many batches ahead, unless the interpreter is ending.
+pub(in crate::python) fn start(batches: &mut Batches, most: usize) -> PyResult<()> {
+    let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(queues) = &mut *queues else { return Err(ending()) };
+    // A forked process has the queue, but not the thread.
+    queues.retain(|(process, queue)| *process != process::id() || !queue.has_ended());
+    batches.read_ahead(most)?;
+    let State::Ahead(ahead) = &batches.state else { return Ok(()) };
+    queues.push((process::id(), Arc::clone(&ahead.0)));
+    Ok(())
+}
+
+pub(in crate::python) fn ending() -> PyErr {
+    PyRuntimeError::new_err("nothing is read ahead: the interpreter is ending")
+}
+
+/// Stops all threads before the interpreter ends, because their sources may need it.
+#[pyfunction]
+pub(in crate::python) fn _stop_batches(py: Python<'_>) -> PyResult<()> {
+    let queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let mut ours = queues.iter().flatten().filter(|(process, _)| *process == process::id());
+    ours.try_for_each(|(_, queue)| stop(py, queue))
+}

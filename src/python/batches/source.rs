@@ -1,0 +1,136 @@
+//! Sources of batches: streams and arrays of Arrow, and iterators of Python.
+
+use std::{iter, sync::Arc};
+
+use arrow_array::{Array, ArrayRef, cast::AsArray, types::UInt64Type};
+use arrow_schema::{DataType, FieldRef};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
+use pyo3::types::{PyIterator, PyTuple};
+use pyo3::{intern, prelude::*};
+
+use crate::python::array::PyArray;
+use crate::python::arrow::imported::Imported;
+use crate::python::arrow::stream;
+use crate::python::runtime::unlocked;
+use crate::python::source;
+use crate::{Error, ReaderError, batches::rows_at, pending::without_exception};
+
+/// Chunks in order, each with the number of bytes that were moved to align it.
+type ArrayChunks = Box<dyn Iterator<Item = Result<(ArrayRef, usize), Error>> + Send>;
+
+/// The data of a source, as a stream, as arrays, or as a pair of a schema and an iterator of batches; and its type.
+pub(in crate::python) fn chunks_of(
+    source: &Bound<'_, PyAny>,
+    wanted: Option<&[String]>,
+) -> PyResult<(ArrayChunks, FieldRef)> {
+    let failed = |error: PyErr| {
+        let is_interrupt = |py: Python<'_>| error.is_instance_of::<PyKeyboardInterrupt>(py);
+        let is_urgent = Python::try_attach(is_interrupt).unwrap_or(false);
+        let error = if is_urgent { ReaderError::urgent(error) } else { ReaderError::new(error) };
+        Error::Reader(error)
+    };
+    if let Some((schema, batches)) = described(source)? {
+        let field = source::field(&schema, wanted)?;
+        let wanted = wanted.map(<[String]>::to_vec);
+        let mut made = Made { batches: Some(batches.try_iter()?.unbind()), wanted };
+        let chunks = iter::from_fn(move || made.next().map_err(failed).transpose());
+        return Ok((Box::new(chunks), field));
+    }
+    if let Some(mut stream) = source::open(source, wanted)? {
+        let field = Arc::clone(&stream.field);
+        let chunks = iter::from_fn(move || {
+            let next = stream.next().map_err(|error| failed(stream::raised(error)));
+            match next {
+                Ok(None) => stream.reading.end().err().map(|error| Err(failed(error))),
+                next => next.transpose(),
+            }
+        });
+        return Ok((Box::new(chunks), field));
+    }
+    let Imported { chunks, field, moved, .. } = source::import(source, wanted)?;
+    Ok((Box::new(chunks.into_iter().map(move |chunk| Ok((chunk, moved)))), field))
+}
+
+/// A pair of a schema and an iterator; `None` for another object.
+fn described<'py>(
+    source: &Bound<'py, PyAny>,
+) -> PyResult<Option<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
+    let Ok(tuple) = source.cast_exact::<PyTuple>() else { return Ok(None) };
+    let Ok((schema, batches)) = tuple.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>() else {
+        return Ok(None);
+    };
+    let is_schema = schema.hasattr(intern!(source.py(), "__arrow_c_schema__"))?;
+    Ok(is_schema.then_some((schema, batches)))
+}
+
+/// Record batches that Python code makes. Its exceptions stay what they are, where a stream of Arrow's C interface
+/// hands on their words.
+struct Made {
+    /// `Some` until this is dropped.
+    batches: Option<Py<PyIterator>>,
+    wanted: Option<Vec<String>>,
+}
+
+impl Made {
+    fn next(&mut self) -> PyResult<Option<(ArrayRef, usize)>> {
+        let next = |py: Python<'_>| {
+            let Some(batches) = &self.batches else { return Ok(None) };
+            let Some(batch) = batches.bind(py).clone().next() else { return Ok(None) };
+            let batch = batch.inspect_err(|error| {
+                // Batches that another thread made before this one would come first: the main thread raises it at once.
+                if error.is_instance_of::<PyKeyboardInterrupt>(py) {
+                    let _asked = interrupt_main(py);
+                }
+            })?;
+            let imported = source::import(&batch, self.wanted.as_deref())?;
+            let moved = imported.moved;
+            let (array, _) = imported.into_array(py)?;
+            match array.data_type() {
+                DataType::Struct(_) => Ok(Some((array, moved))),
+                other => Err(PyValueError::new_err(format!("a batch is no table, but {other}"))),
+            }
+        };
+        let over = || PyRuntimeError::new_err("the interpreter is ending");
+        Python::try_attach(next).unwrap_or_else(|| Err(over()))
+    }
+}
+
+/// Interrupts the main thread, if this is another one.
+fn interrupt_main(py: Python<'_>) -> PyResult<()> {
+    let threading = py.import("threading")?;
+    let main = threading.call_method0("main_thread")?.getattr("ident")?;
+    if !threading.call_method0("get_ident")?.eq(main)? {
+        py.import("_thread")?.call_method0("interrupt_main")?;
+    }
+    Ok(())
+}
+
+/// Releases what the iterator holds at once.
+impl Drop for Made {
+    fn drop(&mut self) {
+        let batches = self.batches.take();
+        Python::try_attach(|_| {
+            without_exception(|| drop(batches));
+        });
+    }
+}
+
+/// The rows of a table at these positions, of uint64, in their order; columns of any type.
+#[pyfunction]
+pub(in crate::python) fn _take(
+    table: &Bound<'_, PyAny>,
+    positions: &Bound<'_, PyAny>,
+) -> PyResult<PyArray> {
+    let py = table.py();
+    let (positions, _) = source::import(positions, None)?.into_array(py)?;
+    let Some(positions) = positions.as_primitive_opt::<UInt64Type>() else {
+        return Err(PyValueError::new_err("positions are of uint64"));
+    };
+    if positions.null_count() > 0 {
+        return Err(PyValueError::new_err("a position is null"));
+    }
+    let Imported { chunks, field, .. } = source::import(table, None)?;
+    let nbytes = positions.len().saturating_mul(64);
+    let rows = unlocked(py, nbytes, || rows_at(&chunks, positions))?;
+    Ok(PyArray::try_new(rows, field)?)
+}

@@ -1,0 +1,195 @@
+//! DLPack capsules and bare pointers: tensors in and out of C.
+//!
+//! Source: <https://dmlc.github.io/dlpack/latest/python_spec.html>. A capsule owns its tensor until a
+//! consumer takes it and renames the capsule.
+#![expect(unsafe_code, reason = "passes raw pointers through PyCapsule")]
+
+use std::ffi::{CStr, c_void};
+use std::{marker::PhantomData, ptr};
+
+use pyo3::{
+    exceptions::PyBufferError, ffi, prelude::*, sync::critical_section::with_critical_section,
+    types::PyCapsule,
+};
+
+use super::request::described;
+use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
+use crate::memory::{self, Outgoing};
+use crate::{Error, ManagedTensor, fence::fenced};
+
+/// The differences between capsules of the two ABIs.
+///
+/// **C1** A capsule named `name` owns a tensor of this ABI, whose pointer it holds; the name says so
+/// by protocol, which cannot be checked. Under the name `used` it owns nothing.
+struct Abi {
+    name: &'static CStr,
+    used: &'static CStr,
+    destructor: ffi::PyCapsule_Destructor,
+    /// Calls the deleter of a tensor of this ABI.
+    delete: unsafe fn(*mut c_void),
+}
+
+const LEGACY: Abi = Abi {
+    name: c"dltensor",
+    used: c"used_dltensor",
+    destructor: destroy::<false>,
+    // SAFETY: the caller passes a legacy tensor that it owns (I1).
+    delete: |tensor| unsafe { memory::delete_legacy(tensor.cast()) },
+};
+
+const VERSIONED: Abi = Abi {
+    name: c"dltensor_versioned",
+    used: c"used_dltensor_versioned",
+    destructor: destroy::<true>,
+    // SAFETY: the caller passes a versioned tensor that it owns (I1).
+    delete: |tensor| unsafe { memory::delete_versioned(tensor.cast()) },
+};
+
+/// Counts a level of recursion for a producer that calls another producer, until this is dropped. Each level
+/// takes a large part of the C stack, which CPython does not track: its limit of a thousand levels would
+/// overflow the stack.
+pub(in crate::python) struct Level<'py>(PhantomData<Python<'py>>);
+
+impl<'py> Level<'py> {
+    pub(in crate::python) fn enter(py: Python<'py>) -> PyResult<Self> {
+        // SAFETY: attached to Python.
+        match unsafe {
+            ffi::Py_EnterRecursiveCall(c" while asking for an array or a tensor".as_ptr())
+        } {
+            0 => Ok(Self(PhantomData)),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+}
+
+impl Drop for Level<'_> {
+    fn drop(&mut self) {
+        // SAFETY: still attached, as 'py says, and entered once.
+        unsafe { ffi::Py_LeaveRecursiveCall() };
+    }
+}
+
+/// A capsule for a consumer that supports `max_version`: versioned from 1.0 on, else legacy.
+pub(in crate::python) fn new<'py>(
+    py: Python<'py>,
+    tensor: ManagedTensor,
+    max_version: Option<DLPackVersion>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match max_version {
+        Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
+            versioned(py, tensor.into_outgoing(newest))
+        }
+        // SAFETY: the tensor has just been given up.
+        _ => unsafe { wrap(py, tensor.into_raw_legacy()?.cast(), &LEGACY) },
+    }
+}
+
+/// A capsule of a tensor whose version the consumer supports.
+pub(in crate::python) fn versioned(py: Python<'_>, tensor: Outgoing) -> PyResult<Bound<'_, PyAny>> {
+    // SAFETY: it is a versioned tensor, and has just been given up.
+    unsafe { wrap(py, tensor.into_raw().cast(), &VERSIONED) }
+}
+
+/// # Safety
+///
+/// `pointer` is a tensor of this ABI, which meets I1 and is the caller's to give up.
+unsafe fn wrap<'py>(
+    py: Python<'py>,
+    pointer: *mut c_void,
+    abi: &Abi,
+) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: attached to Python; the pointer is not NULL, the name is static, and from here on C1.
+    let capsule = unsafe { ffi::PyCapsule_New(pointer, abi.name.as_ptr(), Some(abi.destructor)) };
+    // SAFETY: a new reference, or NULL with an exception set.
+    unsafe { Bound::from_owned_ptr_or_err(py, capsule) }.inspect_err(|_| {
+        // SAFETY: I1, and the tensor has not been taken.
+        unsafe { (abi.delete)(pointer) };
+    })
+}
+
+/// Takes the tensor out of a capsule of either name, and marks the capsule as used.
+pub(in crate::python) fn take(capsule: &Bound<'_, PyCapsule>) -> PyResult<ManagedTensor> {
+    // On builds without a GIL, this keeps two threads from taking the same tensor.
+    let claimed = with_critical_section(capsule, || match claim(capsule, &VERSIONED)? {
+        Some(pointer) => Ok(Some((pointer, true))),
+        None => PyResult::Ok(claim(capsule, &LEGACY)?.map(|pointer| (pointer, false))),
+    });
+    let Some((pointer, is_versioned)) = claimed? else { return Err(not_a_tensor(capsule)) };
+    // SAFETY: C1, and the claim made it ours. That the descriptor is truthful is the producer's promise.
+    Ok(unsafe { tensor_at(pointer, is_versioned) }?)
+}
+
+/// # Safety
+///
+/// As [`ManagedTensor::from_raw`], or for a tensor of the other ABI, [`ManagedTensor::from_raw_legacy`].
+unsafe fn tensor_at(pointer: *mut c_void, is_versioned: bool) -> Result<ManagedTensor, Error> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if is_versioned {
+            ManagedTensor::from_raw(pointer.cast())
+        } else {
+            ManagedTensor::from_raw_legacy(pointer.cast())
+        }
+    }
+}
+
+#[cold]
+fn not_a_tensor(capsule: &Bound<'_, PyCapsule>) -> PyErr {
+    let used = is_valid(capsule, VERSIONED.used) || is_valid(capsule, LEGACY.used);
+    PyBufferError::new_err(if used {
+        "this DLPack capsule has been used already: each is good for one consumer".to_owned()
+    } else {
+        format!("not a DLPack capsule: {}", described(capsule))
+    })
+}
+
+/// Takes over the tensor at an address. NULL and misaligned addresses are refused.
+///
+/// # Safety
+///
+/// As [`ManagedTensor::from_raw`], or for a tensor of the other ABI, [`ManagedTensor::from_raw_legacy`].
+pub(in crate::python) unsafe fn take_address(
+    address: usize,
+    versioned: bool,
+) -> PyResult<ManagedTensor> {
+    // ctypes hands out addresses as integers.
+    let pointer = ptr::with_exposed_provenance_mut(address);
+    // SAFETY: the caller's promise.
+    Ok(unsafe { tensor_at(pointer, versioned) }?)
+}
+
+fn is_valid(capsule: &Bound<'_, PyCapsule>, name: &CStr) -> bool {
+    capsule.is_valid_checked(Some(name))
+}
+
+/// The pointer of a capsule of this ABI, which is renamed so that no other consumer takes it.
+fn claim(capsule: &Bound<'_, PyCapsule>, abi: &Abi) -> PyResult<Option<*mut c_void>> {
+    if !is_valid(capsule, abi.name) {
+        return Ok(None);
+    }
+    let pointer = capsule.pointer_checked(Some(abi.name))?.as_ptr();
+    // This crate could not delete a misaligned tensor, so the capsule keeps it. Both ABIs have the same alignment.
+    if !pointer.cast::<DLManagedTensorVersioned>().is_aligned() {
+        return Err(Error::MisalignedTensor { address: pointer.addr() }.into());
+    }
+    // SAFETY: attached to Python, and the name is static.
+    match unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), abi.used.as_ptr()) } {
+        0 => Ok(Some(pointer)),
+        _ => Err(PyErr::fetch(capsule.py())),
+    }
+}
+
+/// Deletes the tensor of a capsule unless a consumer has taken it.
+unsafe extern "C" fn destroy<const IS_VERSIONED: bool>(capsule: *mut ffi::PyObject) {
+    // SAFETY: CPython calls this once, attached, with the capsule that it was registered for, which is of this ABI
+    // (C1); under another name the tensor has been taken.
+    let _ = fenced(|| unsafe {
+        let abi = if IS_VERSIONED { &VERSIONED } else { &LEGACY };
+        let is_ours = ffi::PyCapsule_GetName(capsule) == abi.name.as_ptr();
+        if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
+            // An exception may be in flight; with the right name this call raises none.
+            let pointer = ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr());
+            memory::release_foreign(move || (abi.delete)(pointer));
+        }
+    });
+}

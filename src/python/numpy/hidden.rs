@@ -1,0 +1,61 @@
+//! Refuses objects whose `__dlpack__` omits part of their values: masked elements, units, a pending negation. A
+//! tensor cannot describe these, so a consumer would get other values than the object has.
+
+use pyo3::{prelude::*, types::PyString};
+
+use crate::python::dlpack::exchange::{is_builtin, unless_it_raises};
+use crate::python::dlpack::request::type_name;
+use crate::python::errors::unsupported;
+
+/// An error if the object has an attribute by which a library marks such values.
+///
+/// Static types that are written in C, such as NumPy's own array, have no such attributes.
+pub(in crate::python) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
+    if is_builtin(x) {
+        return Ok(());
+    }
+    let get = |name: &str| {
+        let found = unless_it_raises(x.py(), x.getattr(PyString::intern(x.py(), name)))?;
+        PyResult::Ok(found.filter(|found| !found.is_none()))
+    };
+    // NumPy's and astropy's masked arrays; PyTorch's MaskedTensor. A callable attribute is no mask.
+    let way_out = if get("mask")?.is_some_and(|mask| !mask.is_callable()) {
+        Some("from_dlpack(x.data, mask=~numpy.ma.getmaskarray(x))")
+    } else if get("get_mask")?.is_some_and(|method| method.is_callable()) {
+        Some("from_dlpack(x.get_data(), mask=x.get_mask())")
+    } else {
+        None
+    };
+    if let Some(way_out) = way_out {
+        return Err(unsupported(format!(
+            "{} has a mask, which a tensor has no place for: fill what it hides, or make nulls of it, with \
+             {way_out}",
+            type_name(x)
+        )));
+    }
+    // astropy's and unyt's quantities, and pint's.
+    for name in ["unit", "units"] {
+        let Some(unit) = get(name)?.filter(|unit| !unit.is_callable()) else { continue };
+        let unit = unit.str()?.to_string();
+        if !matches!(unit.as_str(), "" | "dimensionless") {
+            return Err(unsupported(format!(
+                "{} has the unit {unit:?}, which a tensor has no place for: take its bare numbers, x.value \
+                 or (pint's) x.magnitude",
+                type_name(x)
+            )));
+        }
+    }
+    // PyTorch's lazily negated views, such as x.conj().imag, have the memory of x.
+    let is_negated = match get("is_neg")?.filter(|method| method.is_callable()) {
+        Some(method) => unless_it_raises(x.py(), method.call0())?,
+        None => None,
+    };
+    if is_negated.is_some_and(|is| is.is_truthy().is_ok_and(|is| is)) {
+        return Err(unsupported(format!(
+            "{} is a view whose elements are yet to be negated: from_dlpack(x.resolve_neg()) has their \
+             signs",
+            type_name(x)
+        )));
+    }
+    Ok(())
+}
