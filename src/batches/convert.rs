@@ -1,21 +1,24 @@
-//! Converts rows to batches of tensors.
+//! Converts rows to batches of tensors, by what is planned before any of it is made.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-
-use super::batch::{Batch, Features};
-use super::even::{is_of_lists, of_one_length};
-use super::options::{ColumnOptions, Form};
-use super::piece::Piece;
-use super::planned::{Planned, PlannedMatrix, PlannedTensor};
-use crate::chunks::{Coded, checked};
-use crate::export::{self, Source, UniformMatrix};
-use crate::{
-    CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Order, error::Refusals,
-    possible::child_types,
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, RecordBatch, RecordBatchOptions, UInt64Array,
 };
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_select::take::take;
+
+use super::batch::{Batch, BatchColumn, BatchTensor, Features};
+use super::options::{ColumnOptions, Form};
+use super::reader::Piece;
+use crate::chunks::{self, Bounds, Coded, Items, Meaning, addresses, checked, reserve, size};
+use crate::error::Refusals;
+use crate::export::{
+    self, Exported, Prepared, PreparedPadded, PreparedRagged, Source, UniformMatrix,
+};
+use crate::possible::child_types;
+use crate::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Order};
 
 /// The conversion of rows to a batch.
 pub(super) struct Converter {
@@ -268,4 +271,138 @@ fn refuse_codes_in_lists(data_type: &DataType) -> Result<(), Error> {
     let way_out =
         "its codes may mean other values in the next batch: cast its items to their values first";
     Err(Error::UnsupportedType { data_type: data_type.clone(), way_out })
+}
+
+/// A planned column of a batch. It holds only the rows that the result needs.
+pub(super) enum Planned {
+    Tensor(PlannedTensor),
+    Ragged(Box<PreparedRagged>, FieldRef),
+    Padded(Box<PreparedPadded>, FieldRef),
+    Arrow(Vec<ArrayRef>, FieldRef),
+}
+
+pub(super) struct PlannedTensor {
+    pub(super) prepared: Prepared,
+    pub(super) field: Option<FieldRef>,
+    pub(super) meaning: Option<Meaning>,
+}
+
+/// A planned matrix of the features.
+pub(super) enum PlannedMatrix {
+    Tensor(PlannedTensor),
+    /// These rows of a chunk.
+    Rows(UniformMatrix, Range<usize>),
+}
+
+impl Planned {
+    pub(super) fn make(self, is_of_table: bool) -> Result<BatchColumn, Error> {
+        let named = |field: &FieldRef, error| match is_of_table {
+            true => Error::in_column(field.name(), error),
+            false => error,
+        };
+        match self {
+            Self::Tensor(PlannedTensor { prepared, field, meaning }) => {
+                match (prepared.run(), field) {
+                    (Ok(Exported { values, mask, .. }), field) => {
+                        Ok(BatchColumn::Tensor(BatchTensor { values, mask, field, meaning }))
+                    }
+                    (Err(error), Some(field)) => Err(named(&field, error)),
+                    (Err(error), None) => Err(error),
+                }
+            }
+            Self::Ragged(prepared, field) => match prepared.run() {
+                Ok(made) => Ok(BatchColumn::Ragged(made.into(), field)),
+                Err(error) => Err(named(&field, error)),
+            },
+            Self::Padded(prepared, field) => match prepared.run() {
+                Ok(made) => Ok(BatchColumn::Padded(made.into(), field)),
+                Err(error) => Err(named(&field, error)),
+            },
+            Self::Arrow(chunks, field) => {
+                let made = match <[ArrayRef; 1]>::try_from(chunks) {
+                    Ok([only]) => Ok(only),
+                    Err(chunks) => chunks::joined(&chunks),
+                };
+                match made {
+                    Ok(made) => Ok(BatchColumn::Arrow(made, field)),
+                    Err(error) => Err(named(&field, error)),
+                }
+            }
+        }
+    }
+}
+
+impl PlannedMatrix {
+    pub(super) fn make(self) -> Result<BatchTensor, Error> {
+        match self {
+            Self::Tensor(planned) => planned.make(),
+            Self::Rows(matrix, rows) => {
+                let values = matrix.rows(rows)?;
+                Ok(BatchTensor { values, mask: None, field: None, meaning: None })
+            }
+        }
+    }
+}
+
+impl PlannedTensor {
+    pub(super) fn make(self) -> Result<BatchTensor, Error> {
+        let Exported { values, mask, .. } = self.prepared.run()?;
+        Ok(BatchTensor { values, mask, field: self.field, meaning: self.meaning })
+    }
+}
+
+/// Lists as fixed-size lists: over the same values, or over copies where null rows have to be padded, or rows do not lie
+/// one behind the other. `length` is that of all rows so far.
+pub(super) fn of_one_length(
+    lists: &ArrayRef,
+    length: &OnceLock<usize>,
+    copy: CopyPolicy,
+) -> Result<ArrayRef, Error> {
+    let lists = addresses(lists)?;
+    let Some((bounds, Items::List(values, item))) = Bounds::of(&lists) else { return Ok(lists) };
+    bounds.check(values.len())?;
+    let valid = |row: &usize| lists.is_valid(*row);
+    let rows = 0..lists.len();
+    for row in rows.clone().filter(valid) {
+        let found = bounds.range(row).len();
+        let expected = *length.get_or_init(|| found);
+        if found != expected {
+            return Err(Error::UnevenRows { row, length: found, expected });
+        }
+    }
+    let length = length.get().copied().unwrap_or(0);
+    let overflow = || Error::Overflow("length");
+    let count = rows.len().checked_mul(length).ok_or_else(overflow)?;
+    let first = rows.clone().next().map_or(0, |row| bounds.range(row).start);
+    let lies = |row: usize| bounds.range(row) == (first + row * length..first + (row + 1) * length);
+    let values = if count == 0 {
+        values.slice(0, 0)
+    } else if rows.clone().all(lies) {
+        values.slice(first, count)
+    } else {
+        let nbytes = size::of_type(values.data_type(), count);
+        if copy == CopyPolicy::Never {
+            let nbytes = nbytes.unwrap_or(usize::MAX);
+            return Err(Error::CopyForbidden { reason: CopyReason::Scattered, nbytes });
+        }
+        reserve(nbytes.and_then(|nbytes| nbytes.checked_add(count.checked_mul(9)?)))?;
+        let cells = rows.flat_map(|row| {
+            let start = valid(&row).then(|| bounds.range(row).start);
+            (0..length).map(move |cell| Some(u64::try_from(start? + cell).unwrap_or(u64::MAX)))
+        });
+        let cells = cells.collect::<UInt64Array>();
+        checked(|| take(values, &cells, None))?
+    };
+    let item = Arc::new(Field::clone(item).with_nullable(true));
+    let length = i32::try_from(length).map_err(|_| overflow())?;
+    let (rows, nulls) = (lists.len(), lists.nulls().cloned());
+    let made =
+        checked(|| FixedSizeListArray::try_new_with_length(item, length, values, nulls, rows));
+    Ok(Arc::new(made?))
+}
+
+/// Whether a column of this type is read by [`of_one_length`].
+pub(super) fn is_of_lists(data_type: &DataType) -> bool {
+    use DataType::{LargeList, LargeListView, List, ListView};
+    matches!(data_type, List(_) | LargeList(_) | ListView(_) | LargeListView(_))
 }

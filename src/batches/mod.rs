@@ -37,17 +37,12 @@
 // The files:
 // - `options` are the arguments; `reader` cuts chunks to blocks of rows; `shuffle` draws rows at random (`items` of one
 //   width, `column`s of a pool, `resume` after some batches).
-// - `convert` makes a `batch` of tensors; `ahead` is the thread of `prefetch=`; `even` makes columns of lists of one
-//   length; `joined` concatenates rows.
+// - `convert` makes a `batch` of tensors; `ahead` is the thread of `prefetch=`.
 
 mod ahead;
 mod batch;
 mod convert;
-mod even;
-mod joined;
 mod options;
-mod piece;
-mod planned;
 mod reader;
 mod shuffle;
 
@@ -65,8 +60,8 @@ pub(crate) use ahead::Queue;
 pub use batch::{Batch, BatchColumn, BatchTensor, Features};
 use convert::{ColumnForm, Converter};
 pub use options::{BatchOptions, ColumnOptions, Form, Shard, Shuffle};
-use piece::Piece;
 pub(crate) use reader::BatchChunks;
+use reader::Piece;
 use reader::Reader;
 pub(crate) use shuffle::{Resume, resume, rows_at};
 

@@ -18,7 +18,7 @@ mod join;
 mod settled;
 pub(crate) mod size;
 pub(crate) mod taken;
-pub(crate) use batch::{batch, column};
+pub(crate) use batch::{as_one, batch, column, joined_batches};
 pub(crate) use bounds::{Bounds, Items, Numbers, place};
 pub(crate) use checked::checked;
 pub(crate) use coded::Coded;

@@ -1,20 +1,19 @@
 //! The error type of the crate. Every variant states a fact with its numbers, and its message ends with advice where
 //! there is some.
 
-mod problems;
+mod details;
 mod refusals;
-mod words;
 
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use crate::ffi::{DLDataType, DLDevice};
 use crate::{CopyReason, Scalar};
-pub use problems::{
+pub(crate) use details::{Count, Names};
+use details::{Described, OnePerLine, instead, known, of_storage, or_floats};
+pub use details::{
     ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError, WriteObstacle,
 };
 pub(crate) use refusals::Refusals;
-pub(crate) use words::{Count, Names};
-use words::{Described, OnePerLine, instead, known, of_storage, or_floats};
 
 /// Why a conversion was refused, or a tensor is invalid.
 ///

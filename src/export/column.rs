@@ -1,14 +1,18 @@
-//! One column: plans a tensor of its chunks, and then builds it.
+//! One column: what its plan depends on, the conversion of its values, and the tensor that is then built of its chunks.
+
+use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::Buffer;
+use arrow_schema::DataType;
 
-use super::dense::{CellBuffer, Dense};
-use super::survey::{Planned, Survey, extent};
-use super::{options::ExportOptions, target::Target};
-use crate::kernels::{self, Threads};
+use super::cells::NullCount;
+use super::cells::{CellBuffer, Dense, are_several};
+use super::options::{ExportOptions, NullPolicy};
+use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
+use crate::kernels::{self, FillBytes, Threads};
 use crate::memory::{self, Fresh};
-use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLPackFlags};
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
 
 /// A planned tensor, with its cost.
 pub(super) struct Column {
@@ -202,6 +206,202 @@ pub(super) fn claim(is_made: bool, storage: &mut CellBuffer) -> Option<Fresh> {
             *buffer = shared;
             None
         }
+    }
+}
+
+/// Facts about the chunks of a column, added up chunk by chunk, so that the chunks need not exist at once.
+pub(super) struct Survey<'a> {
+    options: &'a ExportOptions,
+    /// The target of all chunks.
+    target: Option<Result<Target, Error>>,
+    reasons: Vec<CopyReason>,
+    /// The type of the last chunk.
+    data_type: DataType,
+    /// Counted only if nulls are refused.
+    nulls: NullCount,
+    dictionaries: Vec<ArrayRef>,
+    /// `None` if they overflow: chunks without cells take no memory.
+    rows: Option<usize>,
+    cells: usize,
+    /// How many chunks have cells.
+    filled: usize,
+}
+
+/// The plan of a column.
+pub(super) struct Planned {
+    pub(super) plan: Plan,
+    pub(super) target: Target,
+    /// Whether more than one chunk has cells.
+    pub(super) is_many: bool,
+    /// Whether the chunks have different dictionaries.
+    pub(super) of_several: bool,
+    pub(super) rows: i64,
+}
+
+impl<'a> Survey<'a> {
+    pub(super) fn new(options: &'a ExportOptions) -> Self {
+        Self {
+            options,
+            target: None,
+            reasons: Vec::new(),
+            data_type: DataType::Null,
+            nulls: NullCount::default(),
+            dictionaries: Vec::new(),
+            rows: Some(0),
+            cells: 0,
+            filled: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, chunk: &Dense) {
+        self.rows = self.rows.and_then(|rows| rows.checked_add(chunk.rows));
+        self.cells += chunk.len();
+        self.filled += usize::from(chunk.len() > 0);
+        if self.options.nulls == NullPolicy::Refuse {
+            self.nulls.add(chunk);
+        }
+        let is_new =
+            |own: &&ArrayRef| !self.dictionaries.last().is_some_and(|last| Arc::ptr_eq(last, own));
+        self.dictionaries.extend(chunk.dictionary.as_ref().filter(is_new).cloned());
+        self.data_type.clone_from(&chunk.data_type);
+        let target = self.target.get_or_insert_with(|| Target::new(chunk.dtype, self.options));
+        if let Ok(known) = target {
+            match known.reasons(chunk) {
+                Ok(more) => merge(&mut self.reasons, more),
+                Err(error) => *target = Err(error),
+            }
+        }
+    }
+
+    /// Adds a chunk that is copied for the same reasons as the one before.
+    pub(super) fn add_uniform(&mut self, rows: usize, cells: usize) {
+        self.rows = self.rows.and_then(|sum| sum.checked_add(rows));
+        self.cells += cells;
+        self.filled += usize::from(cells > 0);
+    }
+
+    /// The plan for the chunks, of which there was at least one; `many` is the reason for a copy of several.
+    pub(super) fn finish(self, many: CopyReason) -> Result<Planned, Error> {
+        let Self { options, target, mut reasons, data_type, nulls, dictionaries, .. } = self;
+        let Self { rows, cells, filled, .. } = self;
+        let rows = extent(rows)?;
+        nulls.refuse()?;
+        let target = target.unwrap_or(Err(Error::Overflow("number of chunks")))?;
+        let of_several = filled != 1 && are_several(&dictionaries, &data_type)?;
+        if filled > 1 {
+            reasons.extend(of_several.then_some(CopyReason::Dictionaries));
+            reasons.push(many);
+        }
+        if cells == 0 {
+            // An empty result needs no copy.
+            reasons.clear();
+        }
+        let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
+        Ok(Planned { plan, target, is_many: filled > 1, of_several, rows })
+    }
+}
+
+/// The number of rows as an extent.
+pub(super) fn extent(rows: Option<usize>) -> Result<i64, Error> {
+    rows.and_then(|rows| i64::try_from(rows).ok()).ok_or(Error::Overflow("length"))
+}
+
+/// Adds reasons that are not listed yet, and sums the counts of nulls.
+pub(super) fn merge(reasons: &mut Vec<CopyReason>, more: Vec<CopyReason>) {
+    for reason in more {
+        let known = reasons.iter_mut().find(|known| match (&**known, &reason) {
+            (CopyReason::Filled { .. }, CopyReason::Filled { .. }) => true,
+            (known, reason) => known == reason,
+        });
+        match (known, reason) {
+            (Some(CopyReason::Filled { count: sum }), CopyReason::Filled { count }) => {
+                *sum += count
+            }
+            (Some(_), _) => {}
+            (None, reason) => reasons.push(reason),
+        }
+    }
+}
+
+/// The conversion of the values, which is the same for all columns of a tensor.
+pub(super) struct Target {
+    pub(super) dtype: DLDataType,
+    /// The value that replaces nulls; `None` keeps the values of null slots.
+    pub(super) fill: Option<FillBytes>,
+    /// Whether the result is the validity of the values.
+    pub(super) is_mask: bool,
+    pub(super) threads: Threads,
+}
+
+impl Target {
+    /// The target of a mask.
+    pub(super) fn mask(threads: Threads) -> Self {
+        Self { dtype: DLDataType::BOOL, fill: None, is_mask: true, threads }
+    }
+
+    /// The target for values of the dtype `source` under `options`.
+    pub(super) fn new(source: DLDataType, options: &ExportOptions) -> Result<Self, Error> {
+        let natural = if options.nulls == NullPolicy::Nan { with_nan(source) } else { source };
+        let dtype = options.dtype.unwrap_or(natural);
+        let value = match options.nulls {
+            NullPolicy::Refuse | NullPolicy::Masked => None,
+            NullPolicy::Fill(value) => Some(value),
+            NullPolicy::Nan => Some(Scalar::Float(f64::NAN)),
+        };
+        let encode =
+            |value: Scalar| value.encode(dtype).ok_or(Error::FillDoesNotFit { value, dtype });
+        let (fill, threads) = (value.map(encode).transpose()?, options.threads);
+        Ok(Self { dtype, fill, is_mask: false, threads })
+    }
+
+    /// Why the cells of a chunk cannot be shared.
+    pub(super) fn reasons(&self, chunk: &Dense) -> Result<Vec<CopyReason>, Error> {
+        let (from, to) = (chunk.dtype, self.dtype);
+        if !kernels::can_convert(from, to) {
+            return Err(Error::CannotCast { from, to });
+        }
+        let mut reasons = Vec::new();
+        let count = chunk.null_count();
+        if count > 0 && self.fill.is_some() {
+            reasons.push(CopyReason::Filled { count });
+        }
+        match &chunk.storage {
+            CellBuffer::Bits(_) => reasons.push(CopyReason::Bits),
+            CellBuffer::Words(bytes) if from == DLDataType::BOOL => {
+                reasons.extend((!kernels::are_bools(bytes)?).then_some(CopyReason::BoolBytes));
+            }
+            CellBuffer::Decimals(..) => reasons.push(CopyReason::Decimals(to)),
+            CellBuffer::Words(_) => {}
+        }
+        if from != to && !matches!(chunk.storage, CellBuffer::Decimals(..)) {
+            reasons.push(CopyReason::Cast { from, to });
+        }
+        Ok(reasons)
+    }
+
+    /// Bytes of this many cells.
+    pub(super) fn nbytes(&self, cells: usize) -> Result<usize, Error> {
+        let nbytes = cells.checked_mul(self.dtype.item_bits(true) / 8);
+        nbytes.ok_or(Error::Overflow("size in bytes"))
+    }
+
+    pub(super) fn flags(&self) -> DLPackFlags {
+        // Arrow has no layout for packed elements of under 8 bits.
+        if self.dtype.bits < 8 {
+            DLPackFlags::IS_SUBBYTE_TYPE_PADDED
+        } else {
+            DLPackFlags::default()
+        }
+    }
+}
+
+/// The dtype of pyarrow's `null_to_nan`: the smallest float type that is no narrower than `float32` for values that
+/// are not floats.
+pub(super) fn with_nan(dtype: DLDataType) -> DLDataType {
+    match dtype.code {
+        DLDataTypeCode::INT | DLDataTypeCode::UINT if dtype.bits > 16 => DLDataType::FLOAT64,
+        DLDataTypeCode::INT | DLDataTypeCode::UINT | DLDataTypeCode::BOOL => DLDataType::FLOAT32,
+        _ => dtype,
     }
 }
 

@@ -29,20 +29,16 @@
 //! ```
 
 // The files:
-// - `source` and `options` are the input; `prepare` plans, and a plan runs; `columns` does so for a table's columns.
-// - `dense` reads an array as cells, with an arm for each family of types; `validity` its null cells; `codes` the codes of
-//   chunks in one dictionary; `survey` is what the plan of a column depends on, and `target` the conversion of its values.
-// - `column`, `matrix`, `row`, `ragged`, `padded` and `even` (lists of one length) make the tensors.
-// - `primitive` is the short cut for plain numbers; `into_tensor` takes arrays that are handed over; `refusal` has the
-//   errors and the advice for each type.
+// - `source` and `options` are the input; `prepare` plans, to one tensor or to one for each column, and a plan runs.
+// - `cells` reads an array as cells, with an arm for each family of types, and finds which are null.
+// - `column` makes the tensor of a column, `table` that of a table as a matrix; `row`, `ragged`, `padded` and `even` (lists
+//   of one length) make the others; `primitive` is the short cut for plain numbers.
+// - `into_tensor` takes arrays that are handed over; `refusal` has the errors and the advice for each type.
 
-mod codes;
+mod cells;
 mod column;
-mod columns;
-mod dense;
 mod even;
 mod into_tensor;
-mod matrix;
 mod options;
 mod padded;
 mod prepare;
@@ -51,21 +47,17 @@ mod ragged;
 mod refusal;
 mod row;
 mod source;
-mod survey;
-mod target;
-mod validity;
+mod table;
 
 use arrow_array::Array;
 use arrow_schema::{Field, FieldRef};
 
 use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
-pub use columns::{PreparedColumns, prepare_columns};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
-pub(crate) use matrix::UniformMatrix;
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
-pub use prepare::{Exported, Prepared, prepare};
+pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
 pub(crate) use prepare::{prepare_by_type, prepare_dense, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
@@ -74,6 +66,7 @@ pub(crate) use refusal::{FLAT, FLAT_DECIMALS, FLAT_INTEGERS};
 pub(crate) use refusal::{is_list, is_ragged, nulls, way_out};
 pub use source::Source;
 pub(crate) use source::{check_columns, check_type};
+pub(crate) use table::UniformMatrix;
 
 /// Converts an Arrow array to a tensor on the CPU, with explicit strides, zero-copy where the layout allows it.
 ///

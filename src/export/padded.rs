@@ -4,7 +4,7 @@ use arrow_array::ArrayRef;
 
 use super::options::{ExportOptions, NullPolicy};
 use super::ragged::{Lists, Rows};
-use super::{column::Column, source::Source, survey::extent};
+use super::{column::Column, column::extent, source::Source};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};

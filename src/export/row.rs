@@ -4,7 +4,7 @@ use arrow_array::{Array, cast::AsArray, types::Int32Type};
 use arrow_schema::Field;
 
 use super::refusal::{self, is_ragged};
-use super::{dense::Dense, options::Reading, ragged::Rows};
+use super::{cells::Dense, options::Reading, ragged::Rows};
 use crate::extension::{Dimensions, Extension};
 use crate::{Error, layout};
 

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, cast::AsArray, make_array
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::decide::{self, Decided};
+use super::convert::{self, Decided};
 use super::options::ImportOptions;
 use crate::{
     CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, Plan, extension::Extension,
@@ -79,7 +79,7 @@ struct Mask {
 ///
 /// As [`from_dlpack`](super::from_dlpack), except `OutOfMemory`. The tensor is released before an error is returned.
 pub fn prepare(tensor: ManagedTensor, options: &ImportOptions) -> Result<Prepared, Error> {
-    Ok(Prepared { values: decide::decide(&tensor, options)?, tensor, mask: None })
+    Ok(Prepared { values: convert::decide(&tensor, options)?, tensor, mask: None })
 }
 
 /// Plans what [`masked`] does, as [`prepare`] does for a tensor without a mask.
@@ -212,7 +212,7 @@ fn hide(
     let values = hide(list.values(), item, axes - axes_of(field), nulls)?;
     let (item, len) = (Arc::clone(item), array.len());
     let lists = FixedSizeListArray::try_new_with_length(item, *size, values, None, len);
-    Ok(Arc::new(lists.unwrap_or_else(decide::impossible)))
+    Ok(Arc::new(lists.unwrap_or_else(convert::impossible)))
 }
 
 /// The array, which has no nulls, with these nulls.
@@ -223,7 +223,7 @@ pub(super) fn with_nulls(
 ) -> Result<ArrayRef, Error> {
     check_nullable(field, &nulls)?;
     let data = array.to_data().into_builder().nulls(Some(nulls)).build();
-    Ok(make_array(data.unwrap_or_else(decide::impossible)))
+    Ok(make_array(data.unwrap_or_else(convert::impossible)))
 }
 
 /// Checks that the field allows these nulls.

@@ -6,21 +6,14 @@
 //! can read and whose dtype Arrow has, row-major and aligned; other tensors are copied.
 
 // The files:
-// - `choose` decides the field that a tensor becomes, or takes the requested one; `form` reads a tensor's metadata, and
-//   `field_layout` a field as axes of elements; `conversion` knows which dtypes can be stored in which types; `decide`
-//   combines these to a plan and runs it.
-// - `mask` adds nulls; `table` makes tables, `ragged` and `padded` make lists; `primitive` is the short cut for vectors of
-//   numbers.
+// - `field` is the field that a tensor becomes, and what can be stored in it; `convert` plans and runs the conversion.
+// - `mask` adds nulls; `table` makes tables, `ragged` and `padded` make lists.
 
-mod choose;
-mod conversion;
-mod decide;
-mod field_layout;
-mod form;
+mod convert;
+mod field;
 mod mask;
 mod options;
 mod padded;
-mod primitive;
 mod ragged;
 mod table;
 
@@ -28,12 +21,12 @@ use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 
 use crate::{CopyPolicy, Error, ManagedTensor, Plan};
-pub(crate) use decide::numeric;
+pub(crate) use convert::numeric;
+pub(crate) use convert::{import_primitive, import_primitive_as};
 pub(crate) use mask::prepare_any;
 pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
 pub use padded::padded;
-pub(crate) use primitive::{import_primitive, import_primitive_as};
 pub use ragged::ragged;
 pub(crate) use table::masked_record_batch;
 pub use table::{columns, record_batch};
@@ -121,8 +114,8 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
 ///
 /// As [`from_dlpack`], except those about memory.
 pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef, Error> {
-    let form = form::Form::of(tensor);
-    let (_, field) = decide::Fit::new(&form, choose::choose(&form, &options.representation)?)?;
+    let form = field::Form::of(tensor);
+    let (_, field) = convert::Fit::new(&form, field::choose(&form, &options.representation)?)?;
     Ok(field)
 }
 
@@ -144,5 +137,5 @@ pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef
 ///
 /// As [`from_dlpack`], except `OutOfMemory`.
 pub fn explain(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Plan, Error> {
-    decide::decide(tensor, options).map(|decided| decided.plan)
+    convert::decide(tensor, options).map(|decided| decided.plan)
 }

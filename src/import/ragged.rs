@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, GenericByteArray, GenericListArray, OffsetSizeTrait,
 use arrow_buffer::{ArrowNativeType, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::decide::{self, Decided};
+use super::convert::{self, Decided};
 use super::mask;
 use super::options::{ImportOptions, Representation};
 use crate::chunks::{Bounds, Numbers};
@@ -110,7 +110,7 @@ impl RaggedImport {
                 (Arc::clone(field), of_type(values, field, options)?)
             }
             _ => {
-                let values = decide::decide(values, options)?;
+                let values = convert::decide(values, options)?;
                 (lists(&values.field, dtype), values)
             }
         };
@@ -134,7 +134,7 @@ impl RaggedImport {
         Ok(match self.field.data_type() {
             DataType::List(item) | DataType::LargeList(item) => {
                 let lists = GenericListArray::try_new(Arc::clone(item), offsets, values, nulls);
-                Arc::new(lists.unwrap_or_else(decide::impossible))
+                Arc::new(lists.unwrap_or_else(convert::impossible))
             }
             DataType::Utf8 | DataType::LargeUtf8 => {
                 bytes::<GenericStringType<O>>(offsets, &values, nulls)?
@@ -168,7 +168,7 @@ fn of_type(
         _ => return Err(Error::NotRows { field: Arc::clone(field) }),
     };
     let options = options.clone().with_representation(Representation::Field(item));
-    let mut prepared = decide::decide(values, &options).map_err(|error| match error {
+    let mut prepared = convert::decide(values, &options).map_err(|error| match error {
         // The error names the requested type of the rows, not that of the items.
         Error::CannotBecome { .. } => refused(),
         error => error,
@@ -214,7 +214,7 @@ fn read_offsets<O: OffsetSizeTrait>(
 ) -> Result<ScalarBuffer<O>, Error> {
     let (len, dtype) = (offsets.size(), offsets.dtype());
     if plan.is_zero_copy() {
-        return Ok(ScalarBuffer::new(decide::adopt_readable(offsets)?, 0, len));
+        return Ok(ScalarBuffer::new(convert::adopt_readable(offsets)?, 0, len));
     }
     let found = kernels::gather(&offsets)?.into_buffer();
     let wanted = if O::IS_LARGE { DLDataType::INT64 } else { DLDataType::INT32 };

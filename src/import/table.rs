@@ -5,9 +5,9 @@ use std::{collections::HashSet, sync::Arc};
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{FieldRef, Schema};
 
-use super::decide::{self, Fit};
+use super::convert::{self, Fit};
 use super::mask::{self, Prepared};
-use super::{choose::choose, form::Form, options::ImportOptions};
+use super::{field::Form, field::choose, options::ImportOptions};
 use crate::{Error, ManagedTensor};
 
 /// Makes a table with a column for each tensor: rows are along the first axis, and each column is imported and named
@@ -112,12 +112,12 @@ pub fn columns(
 
     let (starts, len, values) = if plan.is_zero_copy() {
         let (starts, len) = positions(&tensor, strides[1], width);
-        (starts, len, decide::adopt_readable(tensor)?)
+        (starts, len, convert::adopt_readable(tensor)?)
     } else {
         let starts = (0..width).map(|column| column * rows).collect();
         (starts, tensor.size(), fit.copy(tensor.transposed(&[1, 0]))?)
     };
-    let all = decide::build(field.data_type(), len, values);
+    let all = convert::build(field.data_type(), len, values);
     let columns =
         names.iter().zip(starts).map(|(name, start)| (named(&field, name), all.slice(start, rows)));
     Ok(batch(columns.collect(), rows))
@@ -157,5 +157,5 @@ fn batch(columns: Vec<(FieldRef, ArrayRef)>, rows: usize) -> RecordBatch {
     let (fields, arrays): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
     let schema = Arc::new(Schema::new(fields));
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema, arrays, &options).unwrap_or_else(decide::impossible)
+    RecordBatch::try_new_with_options(schema, arrays, &options).unwrap_or_else(convert::impossible)
 }

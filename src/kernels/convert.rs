@@ -7,8 +7,8 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use super::bits::{append_bits, normalise, unpack_bits};
 use super::cast::{self, BFLOAT16, Cast};
 use super::fill::{FillBytes, append_filled, fill};
-use super::minifloat::{self, DecodeTable};
-use super::{bytes::array, decimal::Decimals, widen::from_bfloat};
+use super::formats::{self, DecodeTable};
+use super::{bytes::array, decimal::Decimals, formats::from_bfloat};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::{Error, memory::Unwritten};
 
@@ -81,7 +81,7 @@ impl Steps {
             let moves = matches!(item_size(from), 1 | 2 | 4 | 8 | 16);
             return moves.then_some(Self { decode, cast: None });
         }
-        let (decode, between) = match minifloat::table(from) {
+        let (decode, between) = match formats::table(from) {
             _ if from.lanes != 1 => return None,
             Some(table) => (Decode::Code(table), DLDataType::FLOAT32),
             None if from == BFLOAT16 => (Decode::Bfloat, DLDataType::FLOAT32),

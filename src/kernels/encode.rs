@@ -1,7 +1,11 @@
 //! Encodes one value in the bits of a dtype.
 
 use super::cast::{BFLOAT16, cast, exact};
-use super::{bytes::array, fill::FillBytes, minifloat, widen::from_bfloat};
+use super::{
+    bytes::array,
+    fill::FillBytes,
+    formats::{self, from_bfloat},
+};
 use crate::Scalar;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
@@ -26,7 +30,7 @@ impl Scalar {
                 let part = DLDataType::scalar(DLDataTypeCode::FLOAT, dtype.bits / 2);
                 float(self.to_float()?, part)
             }
-            _ => match minifloat::table(dtype) {
+            _ => match formats::table(dtype) {
                 Some(table) => code(self.to_float()?, &table[..], dtype),
                 None => float(self.to_float()?, dtype),
             },

@@ -1,32 +1,35 @@
-//! The loops, without any policy: safe code over slices, except in `lanes` and `strided`.
-mod beside;
+//! The loops, without any policy: safe code over slices, except in `simd`.
+//!
+//! - `cast` converts numbers, `decimal` decimals, `formats` elements that Arrow has no type for; `convert` does so for a
+//!   chunk, `encode` for one value, and `fill` replaces nulls.
+//! - `interleave` makes rows of columns, `transpose` and `gather` read tensors of any strides, `pad` makes rows equally long,
+//!   `bits` packs and unpacks booleans.
+//! - `threads` fills results block by block, on several threads where that pays.
+
 mod bits;
 mod bytes;
 mod cast;
-mod columns;
 mod convert;
 mod decimal;
 mod encode;
 mod fill;
+mod formats;
 mod gather;
-mod lanes;
-mod minifloat;
+mod interleave;
 mod pad;
-mod strided;
+mod simd;
 #[cfg(test)]
 mod tests;
 mod threads;
 mod transpose;
-mod transpose_tile;
-mod widen;
 
-pub(crate) use beside::{one_behind_the_other, side_by_side};
 pub(crate) use bits::{are_bools, pack_bools};
-pub(crate) use columns::{concatenate, interleave};
 pub(crate) use convert::{CellValues, Cells, can_convert};
 pub(crate) use decimal::Decimals;
 pub(crate) use fill::FillBytes;
+pub(crate) use formats::{unpack, widen, widen_integers};
 pub(crate) use gather::gather;
+pub(crate) use interleave::{concatenate, interleave};
+pub(crate) use interleave::{one_behind_the_other, side_by_side};
 pub(crate) use pad::Padding;
 pub(crate) use threads::Threads;
-pub(crate) use widen::{unpack, widen, widen_integers};

@@ -10,9 +10,8 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
-use super::super::joined::as_one;
 use super::items::{Drawn, Items};
-use crate::chunks::{check_taken, check_taken_at, checked};
+use crate::chunks::{as_one, check_taken, check_taken_at, checked};
 use crate::{Error, chunks, chunks::size::items, memory, task};
 
 /// Rows between two checks whether to end.

@@ -9,8 +9,8 @@ use super::rows::{Rows, gathered, pieces};
 use crate::export::options::{ExportOptions, NullPolicy, Reading};
 use crate::export::source::{Source, check_type, empty};
 use crate::{
-    CopyPolicy, CopyReason, Error, export::column::Column, export::dense::Dense, export::refusal,
-    export::survey::Survey, memory,
+    CopyPolicy, CopyReason, Error, export::cells::Dense, export::column::Column,
+    export::column::Survey, export::refusal, memory,
 };
 
 /// Rows with their values planned.

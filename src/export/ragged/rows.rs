@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 
 use crate::chunks::{Bounds, Items, checked, place, validity};
 use crate::{
-    Error, OffsetsProblem, export::dense::Dense, export::options::Reading, export::refusal,
+    Error, OffsetsProblem, export::cells::Dense, export::options::Reading, export::refusal,
     extension::Extension, ffi::DLDataType, memory::Fresh, task::Steps,
 };
 

@@ -1,15 +1,22 @@
-//! Arrays whose rows all have the same shape, as contiguous cells: one match arm for each family of types.
+//! Arrays whose rows all have the same shape, as contiguous cells: one match arm for each family of types; which cells are
+//! null, where in a nested type a null parent makes its cells null too; and the codes of several chunks in one dictionary.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, cast::AsArray};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::{options::Reading, primitive, refusal};
+use super::options::Reading;
+use super::{primitive, refusal};
+use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
+use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{CellValues, Cells, Decimals};
-use crate::{Error, dtype, extension::Extension, layout, memory, memory::Fresh};
+use crate::memory::Fresh;
+use crate::{Error, dtype, layout, memory};
 
 /// An array, or a chunk of one, before nulls and copies are planned.
 #[derive(Clone)]
@@ -344,4 +351,151 @@ fn values(array: &dyn Array, width: usize) -> Buffer {
 fn malformed(field: &Field, problem: String) -> Error {
     let name = field.extension_type_name().unwrap_or_default().to_owned();
     Error::MalformedExtension { name, problem }
+}
+
+/// The nulls of the chunks of one column.
+#[derive(Default)]
+pub(super) struct NullCount {
+    /// The type of the first chunk that has nulls.
+    data_type: Option<DataType>,
+    cells: usize,
+    null_cells: usize,
+    /// Rows without cells can be null too.
+    rows: usize,
+    null_rows: usize,
+}
+
+impl NullCount {
+    pub(super) fn add(&mut self, chunk: &Dense) {
+        self.cells += chunk.len();
+        self.rows = self.rows.saturating_add(chunk.rows);
+        if !chunk.levels.is_empty() {
+            self.data_type.get_or_insert_with(|| chunk.data_type.clone());
+            self.null_cells += chunk.null_count();
+            self.null_rows +=
+                chunk.levels.iter().map(|level| level.nulls.null_count()).sum::<usize>();
+        }
+    }
+
+    /// The error for nulls, if there are any.
+    pub(super) fn refuse(self) -> Result<(), Error> {
+        let Some(data_type) = self.data_type else { return Ok(()) };
+        let (null_count, len) = match self.cells {
+            0 => (self.null_rows, self.rows),
+            cells => (self.null_cells, cells),
+        };
+        Err(Error::Nulls { data_type, null_count, len })
+    }
+}
+
+impl Dense {
+    /// Number of null cells, at any level.
+    pub(super) fn null_count(&self) -> usize {
+        match self.len() {
+            0 => 0,
+            len => len - valid(&self.levels, 0..len),
+        }
+    }
+
+    /// Which cells are valid, `None` if all are.
+    pub(super) fn validity(&self) -> Result<Option<NullBuffer>, Error> {
+        match self.levels.as_slice() {
+            [] | [Level { cells: 1, .. }] => {}
+            _ => memory::probe_alloc(self.len().div_ceil(8))?,
+        }
+        let levels = self.levels.iter().map(|level| match level.cells {
+            1 => level.nulls.clone(),
+            cells => level.nulls.expand(cells),
+        });
+        Ok(levels
+            .reduce(|outer, inner| NullBuffer::union(Some(&outer), Some(&inner)).unwrap_or(outer)))
+    }
+
+    /// A copy with the validity as its cells, of the same shape.
+    pub(super) fn mask(&self) -> Result<Self, Error> {
+        let bits = match self.validity()? {
+            Some(nulls) => nulls.into_inner(),
+            None => {
+                memory::probe_alloc(self.len().div_ceil(8))?;
+                BooleanBuffer::new_set(self.len())
+            }
+        };
+        let (item, order, cells) = (self.item.clone(), self.order.clone(), CellBuffer::Bits(bits));
+        let cells = Self::of_cells(DataType::Boolean, self.rows, cells, DLDataType::BOOL);
+        Ok(Self { item, order, ..cells })
+    }
+}
+
+/// Number of these cells that are valid at all levels.
+fn valid(levels: &[Level], cells: Range<usize>) -> usize {
+    let Some((Level { nulls, cells: each }, inner)) = levels.split_first() else {
+        return cells.len();
+    };
+    let (first, count) = (cells.start / each, cells.len() / each);
+    if inner.is_empty() && count == nulls.len() {
+        return (count - nulls.null_count()) * each; // counted already
+    }
+    let rows = nulls.inner().slice(first, count);
+    if inner.is_empty() {
+        return rows.count_set_bits() * each;
+    }
+    let runs = rows.set_slices().map(|(start, end)| (first + start) * each..(first + end) * each);
+    runs.map(|run| valid(inner, run)).sum()
+}
+
+impl Dense {
+    /// The codes of a dictionary array. A code of a null value is a null cell.
+    pub(super) fn codes(array: &dyn Array, dtype: DLDataType) -> Result<Self, Error> {
+        let mut dense = Self::words(array, dtype);
+        let dictionary = array.as_any_dictionary().values();
+        if dictionary.is_nullable() {
+            memory::probe_alloc(
+                array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)),
+            )?;
+            dense.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();
+        }
+        dense.dictionary = Some(Arc::clone(dictionary));
+        Ok(dense)
+    }
+
+    /// Whether the chunks have different dictionaries, which must be unified.
+    ///
+    /// # Errors
+    ///
+    /// As [`are_several`].
+    pub(super) fn is_of_several_dictionaries(chunks: &[Self]) -> Result<bool, Error> {
+        are_several(&dictionaries(chunks), &chunks[0].data_type)
+    }
+
+    /// Translates the codes of chunks with [different dictionaries](Self::is_of_several_dictionaries) to one
+    /// dictionary.
+    pub(super) fn unify(chunks: &mut [Self]) -> Result<(), Error> {
+        let Self { data_type, dtype, .. } = &chunks[0];
+        let keys_type = dtype.to_arrow().unwrap_or(DataType::Int32);
+        let (values, of_values) = Dictionary::united(&dictionaries(chunks), data_type, &keys_type)?;
+        for (chunk, codes) in chunks.iter_mut().zip(of_values) {
+            let CellBuffer::Words(keys) = &mut chunk.storage else { continue };
+            *keys = recoded(keys, &keys_type, &codes, &keys_type)?;
+            chunk.dictionary = Some(Arc::clone(&values));
+        }
+        Ok(())
+    }
+}
+
+/// Whether these are different dictionaries, of codes of this type.
+///
+/// # Errors
+///
+/// `DifferentDictionaries` if the values are nested.
+pub(super) fn are_several(dictionaries: &[ArrayRef], data_type: &DataType) -> Result<bool, Error> {
+    match dictionaries {
+        [] | [_] => Ok(false),
+        _ if are_same(dictionaries) => Ok(false),
+        [first, ..] if tells_apart(first.data_type()) => Ok(true),
+        _ => Err(Error::DifferentDictionaries { data_type: data_type.clone() }),
+    }
+}
+
+fn dictionaries(chunks: &[Dense]) -> Vec<ArrayRef> {
+    chunks.iter().filter_map(|chunk| chunk.dictionary.clone()).collect()
 }

@@ -1,17 +1,20 @@
 //! Tables as matrices: each row of the table is a row of the matrix.
 
-use std::{ops::Range, slice, sync::Arc};
+use std::ops::Range;
+use std::slice;
+use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::{Field, Fields, Schema};
 
-use super::dense::{CellBuffer, Dense};
+use super::cells::{CellBuffer, Dense, NullCount};
+use super::column::{Target, claim, merge};
 use super::options::{ExportOptions, NullPolicy, Order, Reading};
 use super::source::{check_columns, check_type, empty};
-use super::{column::claim, survey::merge, target::Target, validity::NullCount};
+use crate::error::Refusals;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::{CopyReason, Error, ManagedTensor, Plan, error::Refusals, kernels, memory};
+use crate::{CopyReason, Error, ManagedTensor, Plan, kernels, memory};
 
 /// A planned matrix, with its cost.
 pub(crate) struct Matrix {

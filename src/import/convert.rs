@@ -1,19 +1,22 @@
-//! Plans an import before any work, and then runs that plan.
+//! Plans an import before any work, and then runs that plan. Contiguous numbers are shared without a plan.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use arrow_array::{ArrayRef, FixedSizeListArray, PrimitiveArray, make_array, types};
+use arrow_array::{
+    ArrayRef, ArrowPrimitiveType, FixedSizeListArray, PrimitiveArray, make_array, types,
+};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, FieldRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 
-use super::choose::{Choice, choose};
-use super::conversion::{Conversion, natural};
-use super::field_layout::{FieldLayout, alignment};
-use super::{form::Form, options::ImportOptions};
-use crate::{
-    CopyReason, Error, ManagedTensor, Plan, dtype::for_each_numeric, kernels, layout, memory,
-};
+use super::field::Form;
+use super::field::{Choice, choose};
+use super::field::{Conversion, natural};
+use super::field::{FieldLayout, alignment};
+use super::options::ImportOptions;
+use crate::dtype::for_each_numeric;
+use crate::ffi::DLDataType;
+use crate::{CopyReason, Element, Error, ManagedTensor, Plan, kernels, layout, memory};
 
 /// How a tensor is stored in a field.
 #[derive(Debug)]
@@ -220,4 +223,42 @@ fn check_lengths(data_type: &DataType, len: usize) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+macro_rules! dispatch {
+    ($(($arrow:ident, $code:ident, $bits:literal, $dtype:ident, $type:ident, $native:ty))*) => {
+        /// Imports a contiguous and aligned vector of one of the eleven numeric types in memory that the CPU can
+        /// read; returns any other tensor unchanged.
+        pub(crate) fn import_primitive(
+            tensor: ManagedTensor,
+        ) -> Result<(ArrayRef, FieldRef), ManagedTensor> {
+            match tensor.dtype() {
+                $(DLDataType::$dtype => {
+                    static FIELD: LazyLock<FieldRef> =
+                        LazyLock::new(|| Arc::new(Field::new("", DataType::$arrow, true)));
+                    let array = import_primitive_as::<types::$type>(tensor)?;
+                    Ok((Arc::new(array), Arc::clone(&FIELD)))
+                })*
+                _ => Err(tensor),
+            }
+        }
+    };
+}
+for_each_numeric!(dispatch);
+
+/// The same for one numeric type.
+pub(crate) fn import_primitive_as<T: ArrowPrimitiveType<Native: Element>>(
+    tensor: ManagedTensor,
+) -> Result<PrimitiveArray<T>, ManagedTensor> {
+    let stays = tensor.dtype() == T::Native::DTYPE
+        && tensor.ndim() == 1
+        && tensor.device().is_host_readable()
+        && tensor.is_contiguous()
+        && tensor.data().addr() % align_of::<T::Native>() == 0;
+    if !stays {
+        return Err(tensor);
+    }
+    // The memory spans exactly the elements. A slice would cost two atomic operations.
+    let values = ScalarBuffer::from(memory::adopt(tensor).unwrap_or_default());
+    Ok(PrimitiveArray::new(values, None))
 }
