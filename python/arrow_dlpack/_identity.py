@@ -8,7 +8,7 @@ import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
@@ -100,6 +100,10 @@ def _value(value: Any) -> Any:
         return sorted((name, _value(item)) for name, item in value.items())
     if isinstance(value, datetime) and value.tzinfo is not None:
         value = value.astimezone(UTC)  # one moment in any zone
+    if isinstance(value, timedelta):
+        # In words pandas has more of it than Python.
+        whole = (value.days * 86_400 + value.seconds) * 10**6 + value.microseconds
+        value = whole * 1000 + getattr(value, "nanoseconds", 0)
     if isinstance(value, float) and value.is_integer():
         return int(value)  # parts of one source may have either
     return value if isinstance(value, (bool, int, float, bytes)) else str(value)
