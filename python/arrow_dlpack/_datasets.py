@@ -10,7 +10,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 
 from . import _core, _filters
-from ._identity import digest_of, of_files, of_filter, of_rows, of_types
+from ._identity import of_files, of_filter, of_keys, of_rows, of_types
 from ._parallel import side_by_side
 from ._paths import is_told, stamp_of, unread
 from ._pieces import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
@@ -221,9 +221,9 @@ class Dataset(Source):
             # Row groups and rows are those of the files, before the filter.
             digests = (of_files(files) if files else {}).items()
             told |= {name: digest for name, digest in digests if name in ("footers", "files")}
-            told["filter"] = of_filter(own)
+            told |= {"filter": of_filter(own)} | of_keys(map(_keys_of, files), told)
         if parts and all(hasattr(part, "path") for part in parts):
-            return told | of_files(parts)
+            return told | of_keys(map(_keys_of, parts), told) | of_files(parts)
         rows, take = self.rows(), getattr(self._dataset, "take", None)
         if parts and take is not None and rows is not None:
             return of_rows(rows, lambda at: [take(at.cast("int64"))], query)
@@ -382,12 +382,7 @@ class Files(Dataset):
     def identity(self, query: Query) -> dict[str, Any]:
         fragments = self.fragments()
         told = of_types(self._schema(query)[0], query)
-        keys = [
-            [(name, str(key)) for name, key in own.items() if name in told["columns"]]
-            for _, own in self._files
-        ]
-        of_keys = {"keys": digest_of(keys)} if any(keys) else {}
-        return told | of_keys | of_files(fragments)
+        return told | of_keys((own for _, own in self._files), told) | of_files(fragments)
 
     def _stored(self, where: Any) -> list[Any]:
         return [schema for _, schema in self._schemas]
@@ -542,6 +537,13 @@ def _told(keys: dict[str, Any]) -> Any:
         one = column == key if key.is_valid else column.is_null()
         whole = one if whole is None else whole & one
     return whole
+
+
+def _keys_of(fragment: Any) -> dict[str, Any]:
+    """The constant columns of a file of a dataset's, less those that it has itself."""
+    of = import_module("pyarrow.dataset").get_partition_keys
+    keys, known = of(fragment.partition_expression), fragment.physical_schema.names
+    return {name: key for name, key in keys.items() if name not in known}
 
 
 def read_footers(fragments: Sequence[Any], system: Any) -> None:

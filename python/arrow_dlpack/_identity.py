@@ -109,6 +109,16 @@ def _value(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, bytes)) else str(value)
 
 
+def of_keys(keys: Iterable[Mapping[str, Any]], told: Mapping[str, Any]) -> dict[str, Any]:
+    """Of files: what is read of the keys of their folders.
+
+    told: that of the types, which has the columns that are read.
+    """
+    columns = told.get("columns", ())
+    found = [[(name, str(key)) for name, key in own.items() if name in columns] for own in keys]
+    return {"keys": digest_of(found)} if any(found) else {}
+
+
 def of_files(fragments: Sequence[Any]) -> dict[str, Any]:
     """Of files: the rows, and a digest of their footers in order; paths move."""
     if not are_parquet(fragments):

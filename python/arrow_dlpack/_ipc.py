@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ._identity import of_files, of_types
+from ._identity import of_files, of_keys, of_types
 from ._paths import FEATHER, IPC_FILE, is_ipc, named, stamp_of, unread
 from ._readers import Made
 from ._schema import ALL, Query, with_keys
@@ -15,8 +15,10 @@ class IpcFile:
     """A file of record batches, whose schema is at its beginning."""
 
     def __init__(self, path: str, keys: Mapping[str, Any], system: Any) -> None:
-        """keys: the values of the keys of folders, columns that the file itself has not."""
+        """keys: the values of the keys of folders, by their names."""
         self.path, self._keys, self.filesystem = path, keys, system
+        #: Those of columns that the file has not itself, once it has been opened.
+        self.keys: Mapping[str, Any] = {}
         self._schema: Any = None
 
     @property
@@ -30,7 +32,9 @@ class IpcFile:
         """All of its batches."""
         with named(self.path):
             reader = self._reader(self.filesystem.open_input_file(self.path))
-        schema = with_keys(reader.schema, self._keys)
+        known = reader.schema.names
+        self.keys = {name: key for name, key in self._keys.items() if name not in known}
+        schema = with_keys(reader.schema, self.keys)
         return Made(schema, self._batches(reader, schema))
 
     def rows(self) -> int:
@@ -58,7 +62,7 @@ class IpcFile:
         with named(self.path):
             for batch in reader:
                 columns = batch.columns
-                keys = [self._keys[name] for name in schema.names[len(columns) :]]
+                keys = [self.keys[name] for name in schema.names[len(columns) :]]
                 columns += [pa.repeat(key, len(batch)) for key in keys]
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
@@ -104,4 +108,5 @@ class IpcFiles(Several):
         return [stamp_of(file.path) for file in self._files]
 
     def identity(self, query: Query) -> dict[str, Any]:
-        return of_types(self.schema(), query) | of_files(self._files)
+        told = of_types(self.schema(), query)
+        return told | of_keys((file.keys for file in self._files), told) | of_files(self._files)

@@ -2,11 +2,16 @@
 
 import datetime
 import json
+import os
 
 import numpy as np
 import pandas
 import polars
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import AsArrow, Loader
 
@@ -48,3 +53,54 @@ def test_durations_are_the_same_in_any_unit_and_library(unit):
     moved = pa.array([*DURATIONS[:5], datetime.timedelta(9)], pa.duration("ns"))
     with pytest.raises(ValueError, match="some rows had other values"):
         rest_of(pa.table({"x": moved}), state, **options)
+
+
+def written(table, path):
+    """A file of the format of its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    end = path.suffix
+    if end == ".parquet":
+        pq.write_table(table, path)
+    elif end == ".csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        opened = pa.ipc.new_stream if end == ".arrows" else pa.ipc.new_file
+        # As a writer does that readers may be at: the file that they read stays as it is.
+        with opened(f"{path}.tmp", table.schema) as writer:
+            writer.write_table(table)
+        os.replace(f"{path}.tmp", path)
+    return str(path)
+
+
+@pytest.mark.parametrize("end", ["parquet", "arrow", "arrows", "csv"])
+@pytest.mark.parametrize("of", ["path", "dataset", "dataset with a filter"])
+def test_other_keys_of_folders_are_other_data(end, of, tmp_path):
+    if of != "path" and end == "arrows":
+        pytest.skip("pyarrow's datasets read no streams")
+    for fold in 0, 1:
+        written(pa.table({"x": range(4)}), tmp_path / f"fold={fold}" / f"p.{end}")
+
+    def source():
+        if of == "path":
+            return str(tmp_path)
+        form = "ipc" if end == "arrow" else end
+        whole = ds.dataset(str(tmp_path), format=form, partitioning="hive")
+        return whole if of == "dataset" else whole.filter(pc.field("x") < 9)
+
+    state, unread = state_of(source()), state_of(source(), columns=["x"])
+    assert len(rest_of(source(), state)) == 3
+    if of == "dataset":
+        assert len(rest_of(str(tmp_path), state)) == 3
+    os.rename(tmp_path / "fold=1", tmp_path / "fold=7")
+    with pytest.raises(ValueError, match="other data: folders had other keys"):
+        rest_of(source(), state)
+    assert len(rest_of(source(), unread, columns=["x"])) == 3
+
+
+@pytest.mark.parametrize("end", ["parquet", "arrow", "arrows"])
+def test_a_key_of_a_column_that_the_file_has_itself_is_none_of_the_state(end, tmp_path):
+    path = written(pa.table({"fold": range(4)}), tmp_path / "fold=0" / f"p.{end}")
+    state = state_of(str(tmp_path))
+    os.rename(tmp_path / "fold=0", tmp_path / "fold=7")
+    assert len(rest_of(str(tmp_path), state)) == 1
+    assert len(rest_of(path.replace("fold=0", "fold=7"), state)) == 1
