@@ -335,6 +335,9 @@ def path_of(name: str, schema: Any) -> tuple[Any, list[int]]:
         if head == rest:
             return field.with_name(name).with_nullable(is_nullable), path
         level, rest = field.type, rest.removeprefix(head + ".")
+        if pa.types.is_null(level):
+            # Of one type with any struct: all of its fields are nulls.
+            return field.with_name(name), path
         if not pa.types.is_struct(level):
             raise KeyError(f'no column "{name}": "{head}" is no struct, but {level}')
 

@@ -829,3 +829,33 @@ def test_decimals_and_floats_have_one_code_where_they_are_one_number(kind, turn,
         assert sorted(values) == sorted(
             filter(None, columns[0].to_pylist() + columns[1].to_pylist())
         )
+
+
+@pytest.mark.parametrize("form", ["tables", "parquet", "arrow", "mix"])
+@pytest.mark.parametrize("more", [{}, {"shuffle": 9, "seed": 1}, {"filter": pc.field("k") < 9}])
+def test_a_field_of_a_struct_is_null_where_the_whole_column_is(form, more, tmp_path):
+    parts = [
+        pa.table({"k": [1], "m": [{"w": "a", "i": {"n": 1}}]}),
+        pa.table({"k": [2, 3], "m": pa.nulls(2)}),
+        pa.table({"k": [4], "m": [{"w": "b", "i": None}]}),  # "m.i" is of no type
+    ]
+    wanted = {1: ("a", 1), 2: (None, None), 3: (None, None), 4: ("b", None)}
+    for some in parts, parts[::-1], parts[1:2]:
+        source = some
+        if form in ("parquet", "arrow"):
+            source = []
+            for at, table in enumerate(some):
+                source.append(str(tmp_path / f"{len(some)}{at}.{form}"))
+                if form == "parquet":
+                    pq.write_table(table, source[-1])
+                else:
+                    pyarrow.feather.write_feather(table, source[-1], compression="uncompressed")
+        elif form == "mix":
+            source = Mix([(table, 1) for table in some])
+        columns = {"k": None, "m.w": AsArrow(), "m.i.n": AsArrow()}
+        (batch,) = Loader(source, columns=columns, batch_size=9, framework="numpy", **more)
+        found = zip(*(pa.array(batch[of]).to_pylist() for of in ("m.w", "m.i.n")), strict=True)
+        assert dict(zip(batch["k"].tolist(), found, strict=True)) == {
+            key: wanted[key] for key in batch["k"].tolist()
+        }
+        assert len(batch["k"]) == sum(map(len, some))
