@@ -37,7 +37,7 @@ from ._schema import (
     with_keys,
     with_types,
 )
-from ._source import Source, as_seen, count_of, joined, seen_type, whole_of
+from ._source import Source, count_of, joined, seen_type, whole_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
@@ -129,8 +129,7 @@ class Dataset(Source):
             more = _filters.named(where, with_types(plain, seen or {}))
             read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
             data = self._reader(dataset.scanner(columns=read, **options))
-            data = as_seen(data, seen) if seen else data
-            data = _filters.filtered(data, where, wanted)
+            data = _filters.filtered(data, where, wanted, seen)
         return reached(data, columns, query.may_lack)
 
     def _reader(self, scanner: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import _core
 from ._readers import Made, reader_of, schema_without_views, without_views
-from ._schema import readable
+from ._schema import fitted, readable, with_types
 
 
 def check(where: Any, takes_texts: bool) -> None:
@@ -60,8 +60,13 @@ def own_of(dataset: Any) -> Any:
     return options.get("filter") if isinstance(options, dict) else None
 
 
-def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:
+def filtered(
+    data: Any, where: Any, columns: Sequence[str] | None, seen: Mapping[str, Any] | None = None
+) -> Any:
     """The rows for which the filter holds, with these columns.
+
+    seen: types of columns that the filter sees in place of those of the data, which stay: what the
+    engine makes of a value must not be rounded twice.
 
     Batch by batch: a scan of pyarrow's reads ahead in threads of its own, which keep the source
     open after the end, or the interpreter from ending.
@@ -69,7 +74,8 @@ def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:
     pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")
     batches = without_views(reader_of(data))
     schema = batches.schema
-    _bind(where, schema)
+    sees = with_types(schema, seen or {})
+    _bind(where, sees)
     names = columns if columns is not None else readable(schema) or schema.names
     _core._check_names(schema.names, list(dict.fromkeys(names)))
     # Of batches without columns nothing tells how many rows they have.
@@ -78,7 +84,7 @@ def filtered(data: Any, where: Any, columns: Sequence[str] | None) -> Any:
     holds = acero.Declaration("project", acero.ProjectNodeOptions([where], ["holds"]))
 
     def kept(batch: Any) -> Any:
-        table = acero.TableSourceNodeOptions(pa.Table.from_batches([batch]))
+        table = acero.TableSourceNodeOptions(pa.Table.from_batches([fitted(batch, sees)]))
         source = acero.Declaration("table_source", table)
         found = acero.Declaration.from_sequence([source, holds]).to_table(use_threads=False)
         mask = found["holds"].combine_chunks()

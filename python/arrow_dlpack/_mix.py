@@ -16,8 +16,8 @@ from ._datasets import Dataset
 from ._pieces import Piece, len_of, pieces_of
 from ._readers import Made, heads, present, reader_of, without_views
 from ._repr import of_mix
-from ._schema import ALL, Part, Query, Run, common, features_of, fitted, with_types
-from ._source import Source, as_seen, count_of, joined, seen_by
+from ._schema import ALL, Part, Query, Run, common, features_of, fitted
+from ._source import Source, count_of, joined, seen_by
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
@@ -424,12 +424,11 @@ class _Opens:
         """The rows that the filter keeps, which sees columns with the types of all sources."""
 
         def opened() -> Any:
-            data = as_seen(reader_of(run.open()), self.seen)
+            data = reader_of(run.open())
             wanted = present(self.query.columns, data.schema, self.query.may_lack)
-            return _filters.filtered(data, self.query.where, wanted)
+            return _filters.filtered(data, self.query.where, wanted, self.seen)
 
-        schema = None if run.part.schema is None else with_types(run.part.schema, self.seen)
-        return Run(run.part._replace(schema=schema), opened)
+        return Run(run.part, opened)
 
 
 class _Held:

@@ -35,7 +35,6 @@ from ._schema import (
     of_stream,
     selected,
     settled_type,
-    with_types,
 )
 from ._wishes import Cast
 
@@ -76,14 +75,16 @@ class Source:
         """Its parts, each with the types that it has itself."""
         return [Run(Part("the source", None, []), lambda: self._read(query, query.columns))]
 
-    def _read(self, query: Query, columns: Sequence[str] | None) -> Any:
+    def _read(
+        self, query: Query, columns: Sequence[str] | None, seen: Mapping[str, Any] | None = None
+    ) -> Any:
         if query.where is None:
             data = readable_for(self._data(query, self._wanted(columns)), columns)
             return data if columns is None else reached(data, columns, query.may_lack)
         data = reader_of(readable_for(self._data(query, None), columns))
         columns = present(columns, data.schema, query.may_lack)
         wanted = heads(columns, lambda: data.schema.names)
-        return reached(_filters.filtered(data, query.where, wanted), columns)
+        return reached(_filters.filtered(data, query.where, wanted, seen), columns)
 
     def _wanted(self, columns: Sequence[str] | None) -> list[str] | None:
         """The columns that are opened, None for all."""
@@ -240,18 +241,16 @@ class Several(Source):
 
         seen: types of columns that a filter names.
         """
-        plain = self._known(query)[numbers[0]]
-        schema = with_types(plain, seen)
+        schema = self._known(query)[numbers[0]]
         own = selected(schema, query.columns)
         columns = query.columns if is_one or query.columns is None else own.names
 
         def data(_: Sequence[str] | None) -> Any:
-            whole = Made(plain, (batch for at in numbers for batch in self._batches(at, query)))
-            return as_seen(whole, seen) if seen else whole
+            return Made(schema, (batch for at in numbers for batch in self._batches(at, query)))
 
         some = Source(data, names=lambda: schema.names)
         part = Part(self._name(numbers[0]), own, schema.names)
-        return Run(part, lambda: some._read(query, columns))
+        return Run(part, lambda: some._read(query, columns, seen))
 
     def _batches(self, at: int, query: Query) -> Iterator[Any]:
         try:
@@ -338,12 +337,6 @@ def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: st
     is_float = dtype is not None and import_module("pyarrow").types.is_floating(dtype)
     wishes = {name: Cast("float64")} if is_float else {}
     return without_view(settled_type(name, fields, Query(wishes=wishes, labels=query.labels), way))
-
-
-def as_seen(data: Any, kinds: Mapping[str, Any]) -> Any:
-    """The data with these types of columns that a filter names."""
-    schema = with_types(data.schema, kinds)
-    return Made(schema, (fitted(batch, schema) for batch in data))
 
 
 def rows_of_table(source: Any) -> int | None:

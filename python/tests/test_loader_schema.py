@@ -859,3 +859,20 @@ def test_a_field_of_a_struct_is_null_where_the_whole_column_is(form, more, tmp_p
             key: wanted[key] for key in batch["k"].tolist()
         }
         assert len(batch["k"]) == sum(map(len, some))
+
+
+@pytest.mark.parametrize("form", ["tables", "files", "mix", "mix of lists"])
+def test_a_filter_changes_no_value_of_a_column_that_it_names(form, tmp_path):
+    """As a float64 first it would be rounded twice, to the float32 below."""
+    value = 2**60 + 2**36 + 1
+    parts = [pa.table({"x": [value]}), pa.table({"x": [0.5]})]
+    source = {
+        "tables": lambda: parts,
+        "files": lambda: write(tmp_path, parts),
+        "mix": lambda: Mix([(part, 1) for part in parts]),
+        "mix of lists": lambda: Mix([(parts, 1), (parts[0], 1)]),
+    }[form]()
+    options = {"columns": {"x": Cast("float32")}, "batch_size": 9, "framework": "numpy"}
+    for more in {}, {"filter": pc.field("x") > 0}, {"filter": pc.field("x") > 0, "shuffle": 9}:
+        (batch,) = Loader(source, **options, **more)
+        assert set(batch["x"].tolist()) == {float(np.int64(value).astype("float32")), 0.5}
