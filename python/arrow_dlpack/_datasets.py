@@ -34,10 +34,11 @@ from ._schema import (
     merged_of,
     readable,
     selected,
+    type_of_all,
     with_keys,
     with_types,
 )
-from ._source import Source, count_of, joined, seen_type, whole_of
+from ._source import Source, count_of, float_of, joined, named_by, seen_type, whole_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
@@ -327,7 +328,7 @@ class Files(Dataset):
 
     def schema(self, query: Query = ALL) -> Any:
         self.fragments()
-        return whole_of([schema for _, schema in self._schemas])
+        return whole_of([schema for _, schema in self._schemas], query)
 
     def head(self) -> tuple[Any, bool] | None:
         if len(self._named) == 1:
@@ -452,28 +453,34 @@ class Files(Dataset):
         whole = common(parts, query, self.way)
         named: list[str] = []
         if query.where is not None:
-            once = (of for of in known if all(own.names.count(of) < 2 for _, own in self._schemas))
-            seen_by_it = pa.schema([self._field(name)[0] for name in once])
-            named = _filters.named(query.where, schema_without_views(seen_by_it))
+            repeated = {
+                of for _, own in self._schemas for of in own.names if own.names.count(of) > 1
+            }
+            once = [
+                (path, pa.schema([own for own in schema if own.name not in repeated]))
+                for path, schema in self._schemas
+            ]
+            named = named_by(once, query, self.way)
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
-        found = {name: self._field(name) for name in wanted}
+        found = {name: self._field(name, query) for name in wanted}
         seen = {name: seen_type(name, self._schemas, query, self.way) for name in named}
         own = {name: seen.get(name) for name, (_, is_merged) in found.items() if not is_merged}
         schema = pa.schema([field for field, _ in found.values()], self._schemas[0][1].metadata)
         return schema, own, whole if own else None
 
-    def _field(self, name: str) -> tuple[Any, bool]:
+    def _field(self, name: str, query: Query) -> tuple[Any, bool]:
         """The column as all files have it, and whether there is a type for all of them."""
         having = [
             schema.field(name) for _, schema in self._schemas if schema.names.count(name) == 1
         ]
-        kind, _ = merged_of([field.type for field in having])
+        kinds = [field.type for field in having]
+        kind, _ = merged_of(kinds)
         is_nullable = len(having) < len(self._schemas) or any(field.nullable for field in having)
         if any(field.type != kind and _is_never_cast(field.type, kind) for field in having):
             kind = None
-        field = having[0] if kind is None else having[0].with_type(kind)
-        return field.with_nullable(is_nullable), kind is not None
+        told = kind or type_of_all(kinds, float_of(name, query)) or kinds[0]
+        return having[0].with_type(told).with_nullable(is_nullable), kind is not None
 
     def _check_key(self, name: str, known: Sequence[str]) -> None:
         """A better error for the key of a folder that does not count."""

@@ -101,6 +101,17 @@ def named(where: Any, schema: Any) -> list[str]:
     return [name for name in dict.fromkeys(schema.names) if not _binds(where, _less(schema, name))]
 
 
+def is_named(where: Any, schema: Any, name: str) -> bool:
+    """Whether the filter names the column, though it may not take the types of others."""
+    try:
+        _bind(where, _less(schema, name))
+    except KeyError as error:
+        return f'names column "{name}"' in error.args[0]
+    except (NotImplementedError, TypeError, ValueError):
+        pass
+    return False
+
+
 def has_inexact(where: Any, schema: Any, stored: Iterable[Any]) -> bool:
     """Whether the filter names a column whose statistics in Parquet do not tell all of its values.
 

@@ -7,7 +7,6 @@ footers. Data that moved, that is in other chunks, or that another library holds
 import hashlib
 import pickle
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
@@ -28,9 +27,7 @@ def read_by(schema: Any, query: Query) -> list[str]:
     """The columns that are read, for a filter too."""
     names = features_of(schema) if query.columns is None else list(query.columns)
     if query.where is not None:
-        # A filter sees the type of all parts of a Mix, and need not take that of this one.
-        with suppress(NotImplementedError):
-            names += _filters.named(query.where, schema_without_views(schema))
+        names += _filters.named(query.where, schema_without_views(schema))
     return list(dict.fromkeys(names))
 
 

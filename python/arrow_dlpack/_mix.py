@@ -264,6 +264,10 @@ class Mixed(Source):
         return [run for one in opens for run in one.runs()]
 
     def identity(self, query: Query) -> dict[str, Any]:
+        if seen := self._seen(query):
+            # Types of one source alone need not be those of which the filter is.
+            read = None if query.columns is None else [*query.columns, *seen]
+            query = replace(query, columns=read, where=None)
         return {"sources": [part.identity(query) for part in self._parts]}
 
     def refresh(self) -> None:

@@ -186,22 +186,39 @@ def _merged_field(name: str, parts: Sequence[Part], query: Query, way: str) -> A
 
 def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
     """The type of a column of all parts: pairs of a name and a field."""
-    kind, at = merged_of([own.type for _, own in parts])
+    kinds = [own.type for _, own in parts]
+    kind = type_of_all(kinds, query.dtype_of(name))
     if kind is not None or isinstance(query.wishes.get(name), Categories):
-        return kind or parts[0][1].type
-    dtype = query.dtype_of(name)
-    if dtype is not None:
-        wished = [_with_numbers(own.type, dtype) for _, own in parts]
-        kind = None if any(one is None for one in wished) else merged_of(wished)[0]
-    if kind is None:
-        part, own = parts[at]
-        others = (pair for pair in parts[:at] if merged(pair[1].type, own.type) is None)
-        other, theirs = next(others, parts[0])
-        raise TypeError(
-            f'column "{name}" is {theirs.type} in {other} and {own.type} in {part}: '
-            + _way_out(name, theirs.type, own.type, way, name in query.labels)
-        )
-    return kind
+        return kind or kinds[0]
+    one, other = differing(kinds)
+    raise TypeError(
+        f"{differ(name, parts)}: "
+        + _way_out(name, kinds[one], kinds[other], way, name in query.labels)
+    )
+
+
+def type_of_all(kinds: Sequence[Any], dtype: Any) -> Any:
+    """The type of all values, or else that with this one in place of all numbers; or None.
+
+    dtype: None for numbers that stay what they are.
+    """
+    kind, _ = merged_of(kinds)
+    if kind is not None or dtype is None:
+        return kind
+    wished = [_with_numbers(own, dtype) for own in kinds]
+    return None if any(one is None for one in wished) else merged_of(wished)[0]
+
+
+def differing(kinds: Sequence[Any]) -> tuple[int, int]:
+    """The first two types, by their numbers, that have none for the values of both."""
+    _, at = merged_of(kinds)
+    return next((one for one in range(at) if merged(kinds[one], kinds[at]) is None), 0), at
+
+
+def differ(name: str, parts: Sequence[tuple[str, Any]]) -> str:
+    """What parts make of a column that has no type of all: pairs of a name and a field."""
+    one, other = (parts[at] for at in differing([own.type for _, own in parts]))
+    return f'column "{name}" is {one[1].type} in {one[0]} and {other[1].type} in {other[0]}'
 
 
 def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:

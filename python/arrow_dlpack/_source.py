@@ -28,6 +28,7 @@ from ._schema import (
     Run,
     common,
     conformed,
+    differ,
     fitted,
     head_of,
     is_same,
@@ -35,6 +36,7 @@ from ._schema import (
     of_stream,
     selected,
     settled_type,
+    type_of_all,
 )
 from ._wishes import Cast
 
@@ -210,7 +212,7 @@ class Several(Source):
         self._schemas: dict[tuple[str, ...] | None, list[Any]] = {}
 
     def schema(self, query: Query = ALL) -> Any:
-        return whole_of(self._known(query))
+        return whole_of(self._known(query), query)
 
     def _known(self, query: Query) -> list[Any]:
         """The schemas of its parts."""
@@ -280,7 +282,7 @@ class Several(Source):
         if self._rows is None:
             return {}
         schemas = self._known(query)
-        whole = whole_of(schemas).with_metadata(schemas[0].metadata)
+        whole = whole_of(schemas, query).with_metadata(schemas[0].metadata)
         take = partial(self._rows_at, query)
         return of_rows(self._rows, take, query, whole)
 
@@ -297,24 +299,48 @@ class Several(Source):
         return found
 
 
-def whole_of(schemas: Sequence[Any]) -> Any:
-    """All columns of all parts, with the type of all where there is one."""
+def whole_of(schemas: Sequence[Any], query: Query) -> Any:
+    """All columns of all parts, with the types that a filter sees where there is one of all."""
     pa = import_module("pyarrow")
     found: dict[str, list[Any]] = {}
     for schema in schemas:
         for field in schema:
             found.setdefault(field.name, []).append(field)
-    kinds = {name: merged_of([field.type for field in own])[0] for name, own in found.items()}
-    return pa.schema([own[0].with_type(kinds[name] or own[0].type) for name, own in found.items()])
+    fields = []
+    for name, own in found.items():
+        kind = type_of_all([field.type for field in own], float_of(name, query))
+        fields.append(own[0] if kind is None else own[0].with_type(kind))
+    return pa.schema(fields)
+
+
+def float_of(name: str, query: Query) -> Any:
+    """What a filter sees of numbers that have no type of all: float64, if a wish says a float."""
+    pa, dtype = import_module("pyarrow"), query.dtype_of(name)
+    return pa.float64() if dtype is not None and pa.types.is_floating(dtype) else None
 
 
 def seen_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> dict[str, Any]:
     """The columns that a filter names, with the types of all parts, if the parts differ."""
     if query.where is None or all(is_same(schema, parts[0][1]) for _, schema in parts):
         return {}
-    whole = schema_without_views(whole_of([schema for _, schema in parts]))
-    named = _filters.named(query.where, whole)
-    return {name: seen_type(name, parts, query, way) for name in named}
+    return {name: seen_type(name, parts, query, way) for name in named_by(parts, query, way)}
+
+
+def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[str]:
+    """The columns that a filter names, of parts that differ: pairs of a name and a schema."""
+    whole = schema_without_views(whole_of([schema for _, schema in parts], query))
+    try:
+        return _filters.named(query.where, whole)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        for name in whole.names:
+            fields = [(part, own.field(name)) for part, own in parts if name in own.names]
+            is_one = merged_of([field.type for _, field in fields])[0] is not None
+            if not is_one and _filters.is_named(query.where, whole, name):
+                kind = seen_type(name, parts, query, way)
+                raise TypeError(
+                    f"{differ(name, fields)}, of which a filter sees {kind}: {error}"
+                ) from error
+        raise
 
 
 def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
@@ -333,9 +359,7 @@ def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: st
             f'filter= names column "{name}", of which Categories makes codes of any types, and a '
             f"filter needs one: {way}"
         )
-    dtype = query.dtype_of(name)
-    is_float = dtype is not None and import_module("pyarrow").types.is_floating(dtype)
-    wishes = {name: Cast("float64")} if is_float else {}
+    wishes = {} if float_of(name, query) is None else {name: Cast("float64")}
     return without_view(settled_type(name, fields, Query(wishes=wishes, labels=query.labels), way))
 
 

@@ -876,3 +876,66 @@ def test_a_filter_changes_no_value_of_a_column_that_it_names(form, tmp_path):
     for more in {}, {"filter": pc.field("x") > 0}, {"filter": pc.field("x") > 0, "shuffle": 9}:
         (batch,) = Loader(source, **options, **more)
         assert set(batch["x"].tolist()) == {float(np.int64(value).astype("float32")), 0.5}
+
+
+OF_FLOATS = {
+    "bool": pa.array([True, False]),
+    "int64": pa.array([7, 1]),
+    "float": pa.array([0.5, 2.5]),
+    "float16": pa.array(np.array([1, 7], "float16")),
+    "decimal": pa.array([decimal.Decimal("1.5"), decimal.Decimal("3.5")]),
+    "another scale": pa.array([decimal.Decimal("2.25")]),
+    "dictionary": pa.array([9, 2], pa.int64()).dictionary_encode(),
+}
+UNLIKE = [
+    ("bool", "int64"), ("bool", "float"), ("decimal", "another scale"), ("decimal", "int64"),
+    ("decimal", "float"), ("float16", "int64"), ("dictionary", "float"), ("bool", "dictionary"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", [*UNLIKE, *(pair[::-1] for pair in UNLIKE)])
+@pytest.mark.parametrize("form", ["tables", "files", "arrow", "mix", "mix of lists"])
+def test_a_filter_sees_floats_of_parts_in_any_order(pair, form, tmp_path):
+    parts = [pa.table({"x": OF_FLOATS[name]}) for name in pair]
+    paths = [str(tmp_path / f"{at}.arrow") for at in range(2)]
+    source = {
+        "tables": lambda: parts,
+        "files": lambda: write(tmp_path, parts),
+        "arrow": lambda: [
+            pyarrow.feather.write_feather(part, path, compression="uncompressed") or path
+            for part, path in zip(parts, paths, strict=True)
+        ],
+        "mix": lambda: Mix([(part, 1) for part in parts]),
+        "mix of lists": lambda: Mix([(parts, 1), (parts[0].slice(0, 0), 1)]),
+    }[form]()
+    values = [float(value) for part in parts for value in part["x"].to_pylist()]
+    wishes = [{"columns": {"x": Cast("float64")}}, {"dtype": "float32"}]
+    for wish in wishes:
+        for where in pc.field("x") > 2, ~pc.is_nan(pc.field("x")) & (pc.field("x") > 2.0):
+            options = {**wish, "batch_size": 1, "framework": "numpy", "filter": where}
+            loader = Loader(source, **options)
+            found = [batch["x"].item() for batch in loader]
+            assert sorted(found) == sorted(value for value in values if value > 2)
+            assert len(loader) == len(found)
+            epoch = iter(loader)
+            next(epoch)
+            resumed = Loader(source, **options)
+            resumed.load_state_dict(loader.state_dict())
+            assert [batch["x"].item() for batch in resumed] == found[1:]
+            epoch.close()
+
+
+@pytest.mark.parametrize("form", ["tables", "files", "mix"])
+def test_a_filter_that_parts_do_not_go_with_names_column_and_types(form, tmp_path):
+    for parts in [[True], [7]], [[7], [True]]:
+        tables = [pa.table({"x": part, "k": [1]}) for part in parts]
+        source = {
+            "tables": lambda tables=tables: tables,
+            "files": lambda tables=tables: write(tmp_path, tables),
+            "mix": lambda tables=tables: Mix([(table, 1) for table in tables]),
+        }[form]()
+        names = r'column "x" is (bool|int64) in .* and (bool|int64) in .*'
+        with pytest.raises(TypeError, match=names + ": .*converts both"):
+            list(Loader(source, columns=["k"], filter=(pc.field("k") > 0) & (pc.field("x") > 2)))
+        with pytest.raises(TypeError, match=names + ", of which a filter sees double: .*equal"):
+            list(Loader(source, columns={"x": Cast("float64")}, filter=pc.field("x") == True))  # noqa: E712
