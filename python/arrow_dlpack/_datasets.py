@@ -2,7 +2,8 @@
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -10,7 +11,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 
 from . import _core, _filters
-from ._identity import of_files, of_filter, of_keys, of_rows, of_types
+from ._identity import of_files, of_filter, of_keys, of_rows, of_types, stamps_of
 from ._parallel import side_by_side
 from ._paths import is_told, stamp_of, unread
 from ._pieces import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
@@ -213,17 +214,22 @@ class Dataset(Source):
             return pool
         return Made(rest.schema, chain([] if pool is None else reader_of(pool), rest))
 
-    def identity(self, query: Query) -> dict[str, Any]:
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        form = getattr(getattr(self._dataset, "format", None), "default_extname", None)
+        begun = {} if form == "parquet" else stamps_of(self._listed())
+        return partial(self._told_of, query, begun)
+
+    def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
         parts = self._parts()
         told = of_types(getattr(self._dataset, "schema", None), query)
         if (own := _filters.own_of(self._dataset)) is not None:
             files = self._all_fragments()
             # Row groups and rows are those of the files, before the filter.
-            digests = (of_files(files) if files else {}).items()
+            digests = (of_files(files, begun) if files else {}).items()
             told |= {name: digest for name, digest in digests if name in ("footers", "files")}
             told |= {"filter": of_filter(own)} | of_keys(map(_keys_of, files), told)
         if parts and all(hasattr(part, "path") for part in parts):
-            return told | of_keys(map(_keys_of, parts), told) | of_files(parts)
+            return told | of_keys(map(_keys_of, parts), told) | of_files(parts, begun)
         rows, take = self.rows(), getattr(self._dataset, "take", None)
         if parts and take is not None and rows is not None:
             return of_rows(rows, lambda at: [take(at.cast("int64"))], query)
@@ -234,13 +240,21 @@ class Dataset(Source):
         fragments = self.fragments()
         if fragments or not type(self._dataset).__module__.startswith("pyarrow"):
             return fragments
-        try:
-            fragments = list(self._dataset.get_fragments())
-        except ValueError:  # the dataset has a filter
+        if _filters.own_of(self._dataset) is not None:
             return []
+        fragments = self._listed()
         systems = (getattr(part, "filesystem", None) for part in fragments)
         read_footers(fragments, next(systems, None))
         return fragments
+
+    def _listed(self) -> list[Any]:
+        """Its files, and the tables of a union, of which nothing has been read for this."""
+        if not type(self._dataset).__module__.startswith("pyarrow"):
+            return []
+        try:
+            return list(self._dataset.get_fragments())
+        except ValueError:  # the dataset has a filter
+            return self._all_fragments()
 
     def explained(self, error: Exception, query: Query) -> Exception:
         """With the file that fails when it is read again, if the error names none."""
@@ -379,10 +393,15 @@ class Files(Dataset):
         self.fragments()
         return list(dict.fromkeys(name for _, schema in self._schemas for name in schema.names))
 
-    def identity(self, query: Query) -> dict[str, Any]:
-        fragments = self.fragments()
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        self.fragments()
+        # What is read anew later is no matter of this copy's.
+        return partial(copy(self)._told_of, query, self._stamped)
+
+    def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
         told = of_types(self._schema(query)[0], query)
-        return told | of_keys((own for _, own in self._files), told) | of_files(fragments)
+        keys = (own for _, own in self._files)
+        return told | of_keys(keys, told) | of_files(self.fragments(), begun)
 
     def _stored(self, where: Any) -> list[Any]:
         return [schema for _, schema in self._schemas]

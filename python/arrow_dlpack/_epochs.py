@@ -78,8 +78,8 @@ class Epochs(Generic[Batch_co]):
         self._resume: dict[str, Any] | None = None
         #: Epochs that workers of Loader.torch make now.
         self._elsewhere = 0
-        #: What the current epoch reads, and what a state holds of it, once it has been asked.
-        self._read: Source | None = None
+        #: What tells the data of the current epoch, and what it told, once it has been asked.
+        self._identify: Callable[[], dict[str, Any]] | None = None
         self._identity: dict[str, Any] | None = None
         #: What tells workers that persist, of each BatchDataset of this loader.
         self._listeners: Iterable[Any] = ()
@@ -165,10 +165,12 @@ class Epochs(Generic[Batch_co]):
         settings = self._numbered()
         source = self._opened(share)
         self._try_again()
+        identify = ours = None
         if source is not None:
             source.refresh()
-        if self._resume is not None and source is not None:
-            ours = source.identity(settings.query)
+            identify = source.identity(settings.query)
+        if self._resume is not None and identify is not None:
+            ours = identify()
             _identity.check(
                 self._resume.get("source"),
                 ours,
@@ -177,11 +179,13 @@ class Epochs(Generic[Batch_co]):
             )
         before = self._resume, self._next_epoch
         try:
-            return self._batches(source, settings, share, framework)
+            batches = self._batches(source, settings, share, framework)
         except BaseException:
             # What failed to go on can be tried again.
             self._resume, self._next_epoch = before
             raise
+        self._identify, self._identity = identify, ours
+        return batches
 
     def _try_again(self) -> None:
         """Takes the state again from which the last epoch failed to go on."""
@@ -208,8 +212,6 @@ class Epochs(Generic[Batch_co]):
         if source is not None and source.once:
             self._was_read = True
         self._position = position
-        if source is not self._read:
-            self._read, self._identity = source, None
         return batches
 
     def __len__(self) -> int:
@@ -346,7 +348,7 @@ class Epochs(Generic[Batch_co]):
                     "process: define it with def, at the top of a module"
                 ) from error
         rank, world_size = self._ranks() if self._rank == "auto" else (self._rank, self._world_size)
-        state = {"_rank": rank, "_world_size": world_size, "_source": None, "_read": None}
+        state = {"_rank": rank, "_world_size": world_size, "_source": None, "_identify": None}
         own = {"_data": data, "_position": None, "_elsewhere": 0, "_listeners": ()}
         return {**self.__dict__, **state, **own}
 
@@ -471,8 +473,8 @@ class Epochs(Generic[Batch_co]):
 
     def _of_source(self) -> dict[str, Any] | None:
         """What is known of the data of the current epoch; None before the first one."""
-        if self._read is not None and self._identity is None:
-            self._identity = self._read.identity(self._settings.query)
+        if self._identify is not None and self._identity is None:
+            self._identity = self._identify()
         return self._identity
 
     def _fingerprint(self) -> dict[str, Any]:

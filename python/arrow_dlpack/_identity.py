@@ -13,6 +13,7 @@ from typing import Any
 
 from . import _filters
 from ._parallel import side_by_side
+from ._paths import stamp_of
 from ._pieces import are_parquet, rows_of
 from ._readers import reached, schema_without_views
 from ._schema import Query, alike, features_of, selected
@@ -21,6 +22,8 @@ from ._schema import Query, alike, features_of, selected
 _BYTES = 1 << 16
 #: Rows of a table in its digest, at equal steps.
 _ROWS = 16
+#: In place of the digest of files that were replaced while an epoch read them.
+_REPLACED = "replaced"
 
 
 def read_by(schema: Any, query: Query) -> list[str]:
@@ -116,10 +119,13 @@ def of_keys(keys: Iterable[Mapping[str, Any]], told: Mapping[str, Any]) -> dict[
     return {"keys": digest_of(found)} if any(found) else {}
 
 
-def of_files(fragments: Sequence[Any]) -> dict[str, Any]:
-    """Of files: the rows, and a digest of their footers in order; paths move."""
+def of_files(fragments: Sequence[Any], begun: Mapping[str, Any]) -> dict[str, Any]:
+    """Of files: the rows, and a digest of their footers in order; paths move.
+
+    begun: what `stamps_of` told when they began to be read.
+    """
     if not are_parquet(fragments):
-        return {"files": digest_of(side_by_side(_ends_of, fragments, fragments[0].filesystem))}
+        return {"files": _digest_of_bytes(fragments, begun)}
     groups = [[group.id for group in fragment.row_groups] for fragment in fragments]
     told = of_footers(fragment.metadata for fragment in fragments)
     sizes = [group.num_rows for fragment in fragments for group in fragment.row_groups]
@@ -133,12 +139,37 @@ def of_files(fragments: Sequence[Any]) -> dict[str, Any]:
     return told | some
 
 
-def _ends_of(fragment: Any) -> tuple[int, list[bytes]]:
-    """Of a file without statistics: its size, and bytes at equal steps."""
+def stamps_of(fragments: Iterable[Any]) -> dict[str, Any]:
+    """What tells local files from others in their places, but for those that have footers."""
+    return {
+        fragment.path: stamp_of(fragment.path)
+        for fragment in fragments
+        if getattr(getattr(fragment, "filesystem", None), "type_name", None) == "local"
+        # Not are_parquet(), which reads the footers.
+        and getattr(getattr(fragment, "format", None), "default_extname", None) != "parquet"
+    }
+
+
+def _digest_of_bytes(fragments: Sequence[Any], begun: Mapping[str, Any]) -> str:
+    def is_replaced() -> bool:
+        return any(stamp_of(path) != stamp for path, stamp in begun.items())
+
+    found = None
+    if not is_replaced():
+        found = digest_of(side_by_side(_ends_of, fragments, fragments[0].filesystem))
+    # The bytes that were read are gone, and no others are those of the state.
+    return _REPLACED if found is None or is_replaced() else found
+
+
+def _ends_of(fragment: Any) -> tuple[int, str]:
+    """Of a file without statistics: its size, and a digest of bytes at equal steps."""
     with fragment.filesystem.open_input_file(fragment.path) as file:
         size = file.size()
         steps = {max(size - _BYTES, 0) * step // 3 for step in range(4)}
-        return size, [file.read_at(_BYTES, start) for start in sorted(steps)]
+        digest = hashlib.blake2b(digest_size=16)
+        for start in sorted(steps):
+            digest.update(file.read_at(_BYTES, start))
+        return size, digest.hexdigest()
 
 
 def of_footers(footers: Iterable[Any]) -> dict[str, Any]:
@@ -195,7 +226,9 @@ def check(
         return
     order = ["order"] if is_ordered else []
     for name in ("columns", *order, "filter", "rows", "keys", "footers", "files", "sample"):
-        if name in saved and name in ours and saved[name] != ours[name]:
+        if name not in saved or name not in ours:
+            continue
+        if saved[name] != ours[name] or saved[name] == _REPLACED:
             raise refusal(f"{_difference(name, saved[name], ours[name])} in {where}")
     if is_divided and saved.get("groups") != ours.get("groups"):
         raise OtherDataError(
@@ -211,6 +244,8 @@ def check(
 
 
 def _difference(name: str, saved: Any, ours: Any) -> str:
+    if saved == _REPLACED:
+        return "a file was replaced while the epoch read it, and no others are those"
     if name == "rows":
         return f"it had {saved} rows, and there are {ours}"
     if name == "columns" and isinstance(saved, Mapping):

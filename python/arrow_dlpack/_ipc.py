@@ -1,10 +1,10 @@
 """Files of Arrow IPC that pyarrow's datasets do not read: streams, and Feather's first version."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ._identity import of_files, of_keys, of_types
+from ._identity import of_files, of_keys, of_types, stamps_of
 from ._paths import FEATHER, IPC_FILE, is_ipc, named, stamp_of, unread
 from ._readers import Made
 from ._schema import ALL, Query, with_keys
@@ -107,6 +107,12 @@ class IpcFiles(Several):
             return []
         return [stamp_of(file.path) for file in self._files]
 
-    def identity(self, query: Query) -> dict[str, Any]:
-        told = of_types(self.schema(), query)
-        return told | of_keys((file.keys for file in self._files), told) | of_files(self._files)
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        begun = stamps_of(self._files)
+
+        def told() -> dict[str, Any]:
+            found = of_types(self.schema(), query)
+            found |= of_keys((file.keys for file in self._files), found)
+            return found | of_files(self._files, begun)
+
+        return told

@@ -263,12 +263,13 @@ class Mixed(Source):
         opens = [_Opens(part, _of(part, query), seen=seen) for part in self._parts]
         return [run for one in opens for run in one.runs()]
 
-    def identity(self, query: Query) -> dict[str, Any]:
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         if seen := self._seen(query):
             # Types of one source alone need not be those of which the filter is.
             read = None if query.columns is None else [*query.columns, *seen]
             query = replace(query, columns=read, where=None)
-        return {"sources": [part.identity(query) for part in self._parts]}
+        told = [part.identity(query) for part in self._parts]
+        return lambda: {"sources": [one() for one in told]}
 
     def refresh(self) -> None:
         for part in self._parts:

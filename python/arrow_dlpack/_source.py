@@ -120,8 +120,15 @@ class Source:
         """Its row groups, if it can read each of them alone."""
         return None
 
-    def identity(self, query: Query) -> dict[str, Any]:
-        """What a state holds of the data: what is known without reading all of it."""
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        """Tells what a state holds of the data as it is now, whenever it is asked.
+
+        An epoch takes it before it reads: of files that are replaced later, those of now count. It
+        is what is known without reading all of the data.
+        """
+        return partial(self._told, query)
+
+    def _told(self, query: Query) -> dict[str, Any]:
         if self._identify is not None:
             return self._identify(query)
         if self.once or self._rows is None:
@@ -278,7 +285,7 @@ class Several(Source):
             self._parts[at] = reader
         return reader.schema
 
-    def identity(self, query: Query) -> dict[str, Any]:
+    def _told(self, query: Query) -> dict[str, Any]:
         if self._rows is None:
             return {}
         schemas = self._known(query)

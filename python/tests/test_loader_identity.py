@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Loader
+from arrow_dlpack import AsArrow, Loader, Mix
 
 
 def state_of(source, batches=1, **options):
@@ -104,3 +104,77 @@ def test_a_key_of_a_column_that_the_file_has_itself_is_none_of_the_state(end, tm
     os.rename(tmp_path / "fold=0", tmp_path / "fold=7")
     assert len(rest_of(str(tmp_path), state)) == 1
     assert len(rest_of(path.replace("fold=0", "fold=7"), state)) == 1
+
+
+FORMS = {
+    "parquet": lambda path: path,
+    "arrow": lambda path: path,
+    "arrows": lambda path: path,
+    "csv": lambda path: path,
+    "arrow, dataset": lambda path: ds.dataset(path, format="ipc"),
+    "csv, dataset": lambda path: ds.dataset(path, format="csv"),
+    "arrow, mix": lambda path: Mix([(path, 1)]),
+    "parquet, mix": lambda path: Mix([(path, 1), (pa.table({"x": [1]}), 1)]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_state_is_of_the_file_that_its_epoch_reads(form, tmp_path):
+    """A state of the epoch before, or a file in its place, is another matter."""
+    path = tmp_path / f"p.{form.partition(',')[0]}"
+    old, new = pa.table({"x": range(10)}), pa.table({"x": range(100, 120)})
+    written(old, path)
+    loader = Loader(FORMS[form](str(path)), batch_size=2, framework="numpy")
+    epoch = iter(loader)
+    next(epoch)
+    before = loader.state_dict()
+    list(epoch)
+    written(new, path)
+    epoch = iter(loader)
+    next(epoch)
+    len(loader)
+    state = loader.state_dict()
+    epoch.close()
+    assert len(rest_of(FORMS[form](str(path)), state)) > 8
+    with pytest.raises(ValueError, match="the state is of other data"):
+        rest_of(FORMS[form](str(path)), before)
+    written(old, path)
+    with pytest.raises(ValueError, match="the state is of other data"):
+        rest_of(FORMS[form](str(path)), state)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_file_that_is_replaced_in_an_epoch_is_none_of_its_state(form, asked, tmp_path):
+    path = tmp_path / f"p.{form.partition(',')[0]}"
+    written(pa.table({"x": range(8)}), path)
+    loader = Loader(FORMS[form](str(path)), batch_size=2, framework="numpy")
+    epoch = iter(loader)
+    next(epoch)
+    if asked:
+        loader.state_dict()
+    os.rename(path, tmp_path / "old")
+    written(pa.table({"x": range(100, 108)}), path)
+    len(loader)
+    state = loader.state_dict()
+    with pytest.raises(ValueError, match="the state is of other data"):
+        rest_of(FORMS[form](str(path)), state)
+    os.replace(tmp_path / "old", path)
+    if asked or "parquet" in form:
+        rest_of(FORMS[form](str(path)), state)
+    else:
+        with pytest.raises(ValueError, match="a file was replaced while the epoch read it"):
+            rest_of(FORMS[form](str(path)), state)
+
+
+def test_a_frame_that_is_changed_between_epochs_has_another_state():
+    frame = pandas.DataFrame({"x": np.arange(10)})
+    for source in frame, [frame], Mix([(frame, 1)]):
+        loader = Loader(source, batch_size=2, framework="numpy")
+        next(iter(loader))
+        before = loader.state_dict()
+        frame.loc[0, "x"] += 50
+        next(iter(loader))
+        assert len(rest_of(source, loader.state_dict())) == 4
+        with pytest.raises(ValueError, match="some rows had other values"):
+            rest_of(source, before)
