@@ -11,7 +11,7 @@ from itertools import chain, groupby, islice
 from typing import Any
 
 from . import _core, _filters
-from ._identity import of_files, of_filter, of_keys, of_rows, of_types, stamps_of
+from ._identity import of_files, of_filter, of_rows, of_types, stamps_of
 from ._parallel import side_by_side
 from ._paths import is_told, stamp_of, unread
 from ._pieces import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
@@ -224,12 +224,15 @@ class Dataset(Source):
         told = of_types(getattr(self._dataset, "schema", None), query)
         if (own := _filters.own_of(self._dataset)) is not None:
             files = self._all_fragments()
-            # Row groups and rows are those of the files, before the filter.
-            digests = (of_files(files, begun) if files else {}).items()
-            told |= {name: digest for name, digest in digests if name in ("footers", "files")}
-            told |= {"filter": of_filter(own)} | of_keys(map(_keys_of, files), told)
+            keys = list(map(_keys_of, files))
+            found = of_files(files, told, keys, begun) if files else told
+            # Row groups, and rows, are those of the files, before the filter.
+            of_whole = ("rows", "groups", "ends")
+            told = {name: value for name, value in found.items() if name not in of_whole}
+            told["filter"] = of_filter(own)
         if parts and all(hasattr(part, "path") for part in parts):
-            return told | of_keys(map(_keys_of, parts), told) | of_files(parts, begun)
+            keys = list(map(_keys_of, parts))
+            return of_files(parts, told, keys, begun, schema=self._dataset.schema)
         rows, take = self.rows(), getattr(self._dataset, "take", None)
         if parts and take is not None and rows is not None:
             return of_rows(rows, lambda at: [take(at.cast("int64"))], query)
@@ -303,6 +306,8 @@ class Files(Dataset):
         #: For each file which of the schemas it has, and those with the first file of each.
         self._kinds: list[int] = []
         self._schemas: list[tuple[str, Any]] = []
+        #: Of Arrow files, once they have been counted for a state.
+        self._arrow_rows: dict[str, int] = {}
 
     def fragments(self) -> list[Any]:
         if self._read_footers is None:
@@ -362,7 +367,7 @@ class Files(Dataset):
             return
         if self._stamps() != self._stamped:
             self._read_footers = self._pieces = None
-            self._schemas, self._kinds = [], []
+            self._schemas, self._kinds, self._arrow_rows = [], [], {}
 
     def _stamps(self) -> dict[str, Any]:
         return {path: stamp_of(path) for path, _ in self._named}
@@ -400,8 +405,8 @@ class Files(Dataset):
 
     def _told_of(self, query: Query, begun: Mapping[str, Any]) -> dict[str, Any]:
         told = of_types(self._schema(query)[0], query)
-        keys = (own for _, own in self._files)
-        return told | of_keys(keys, told) | of_files(self.fragments(), begun)
+        keys = [own for _, own in self._files]
+        return of_files(self.fragments(), told, keys, begun, counted=self._arrow_rows)
 
     def _stored(self, where: Any) -> list[Any]:
         return [schema for _, schema in self._schemas]

@@ -269,8 +269,8 @@ class Epochs(Generic[Batch_co]):
 
         It has the number of the batch, without a batch_size what tells the chunks until then, what
         orders the rows, and what tells the data from other data: the types of the columns that are
-        read, the rows where they are known, and a digest of the footers of files, or of some rows
-        of a table.
+        read, the rows where they are known, digests of the footers of files, or of some rows of a
+        table, and of the first and last rows, which are read once in an epoch for it.
         """
         if self._elsewhere:
             raise TypeError(
@@ -475,6 +475,8 @@ class Epochs(Generic[Batch_co]):
         """What is known of the data of the current epoch; None before the first one."""
         if self._identify is not None and self._identity is None:
             self._identity = self._identify()
+        if self._identity is not None:
+            self._identity = _identity.settled(self._identity)
         return self._identity
 
     def _fingerprint(self) -> dict[str, Any]:

@@ -47,7 +47,10 @@ class Iceberg(Source):
         own = self._selected(heads(query.columns, self._names)).projection()
         schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(own)
         sizes = [(task.file.record_count, task.file.file_size_in_bytes) for task in self._tasks]
-        return of_types(schema, query) | {"files": digest_of(sizes)}
+        told = of_types(schema, query) | {"snapshot": digest_of(sizes)}
+        # Others are known when their files have been read.
+        is_known = self._scan.limit is None and all(map(_is_whole, self._tasks))
+        return told | ({"rows": self.rows()} if is_known else {})
 
     def _selected(self, columns: Sequence[str] | None) -> Any:
         """The scan of these columns only, of those that it has been told."""
@@ -62,8 +65,7 @@ class Iceberg(Source):
         return self._scan.update(selected_fields=within) if is_told else self._scan
 
     def _rows_of(self, task: Any) -> int:
-        is_whole = not task.delete_files and str(task.residual) == "AlwaysTrue()"
-        if is_whole:
+        if _is_whole(task):
             return int(task.file.record_count)
         first = self._selected((self._names() or [])[:1])
         return sum(batch.num_rows for batch in _batches(first, task))
@@ -93,6 +95,11 @@ def portable(source: Any) -> Any:
 def _meet(name: str, other: str) -> bool:
     """Whether one of the columns is the other one, or is within it."""
     return f"{name}.".startswith(f"{other}.") or f"{other}.".startswith(f"{name}.")
+
+
+def _is_whole(task: Any) -> bool:
+    """Whether all rows of its file are read."""
+    return not task.delete_files and str(task.residual) == "AlwaysTrue()"
 
 
 def _batches(scan: Any, task: Any) -> Iterator[Any]:

@@ -2,12 +2,15 @@
 
 Each part is compared where both sides have it: a table has a digest of rows, files one of their
 footers. Data that moved, that is in other chunks, or that another library holds is the same.
+Between files and tables, or formats of files, the first and last rows are compared.
 """
 
 import hashlib
 import pickle
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -15,13 +18,15 @@ from . import _filters
 from ._parallel import side_by_side
 from ._paths import stamp_of
 from ._pieces import are_parquet, rows_of
-from ._readers import reached, schema_without_views
+from ._readers import heads, reached, schema_without_views
 from ._schema import Query, alike, features_of, selected
 
 #: Bytes of a file in its digest, four times.
 _BYTES = 1 << 16
-#: Rows of a table in its digest, at equal steps.
+#: Rows of a table in its digest, at equal steps, and first and last rows of any data.
 _ROWS = 16
+#: Bytes of a row group that is read for its last rows.
+_LAST_BYTES = 1 << 25
 #: In place of the digest of files that were replaced while an epoch read them.
 _REPLACED = "replaced"
 
@@ -57,17 +62,24 @@ def of_rows(
     except ImportError:
         return {"rows": rows}
     last = max(rows - 1, 0)
-    at = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
+    steps = sorted({last * step // (_ROWS - 1) for step in range(_ROWS)}) if rows else []
+    first, final = range(min(rows, _ROWS)), range(max(rows - _ROWS, 0), rows)
+    at = sorted({*steps, *first, *final})
     some = [pa.table(one).combine_chunks() for one in take(pa.array(at, pa.uint64()))]
     told = of_types(some[0].schema if schema is None else schema, query)
     # Columns by their names: whether their order matters is for others to say.
     names = sorted(told["columns"])
     try:
-        found = [row for one in some for row in _picked(one, names)]
-        values = [[_value(row.get(name)) for row in found] for name in names]
+        picked = (row for one in some for row in _picked(one, names))
+        found = dict(zip(at, picked, strict=True))
+        sample, head, tail = (
+            _digest_of_rows([found[row] for row in rows_at], names)
+            for rows_at in (steps, first, final)
+        )
     except (OverflowError, ValueError):  # dates and times that Python has not
         return told | {"rows": rows}
-    return told | {"rows": rows, "sample": digest_of(values)}
+    ends = {"head": head, "tail": tail}
+    return told | {"rows": rows, "sample": sample, "ends": ends}
 
 
 def _picked(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
@@ -76,6 +88,10 @@ def _picked(table: Any, names: Sequence[str]) -> list[dict[str, Any]]:
     known = [name for name in names if found.schema.names.count(name) == 1]
     rows: list[dict[str, Any]] = found.select(known).to_pylist()
     return rows
+
+
+def _digest_of_rows(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> str:
+    return digest_of([[_value(row.get(name)) for row in rows] for name in names])
 
 
 def digest_of(values: Any) -> str:
@@ -119,13 +135,39 @@ def of_keys(keys: Iterable[Mapping[str, Any]], told: Mapping[str, Any]) -> dict[
     return {"keys": digest_of(found)} if any(found) else {}
 
 
-def of_files(fragments: Sequence[Any], begun: Mapping[str, Any]) -> dict[str, Any]:
-    """Of files: the rows, and a digest of their footers in order; paths move.
+def of_files(
+    fragments: Sequence[Any],
+    told: Mapping[str, Any],
+    keys: Sequence[Mapping[str, Any]],
+    begun: Mapping[str, Any],
+    *,
+    schema: Any = None,
+    counted: dict[str, int] | None = None,
+) -> dict[str, Any]:
+    """Of files: types, keys, rows, and a digest of their footers in order; paths move.
 
+    told: that of the types.
     begun: what `stamps_of` told when they began to be read.
+    schema: to which columns are cast, None for those of files as they are.
+    counted: keeps the rows of Arrow files, of which each is opened to count them.
     """
+    ends = partial(_ends_of_files, fragments, sorted(told.get("columns", ())), keys, begun, schema)
+    found = _of_footers_or_bytes(fragments, begun, {} if counted is None else counted)
+    return {**told, **of_keys(keys, told), **found, "ends": ends}
+
+
+def _of_footers_or_bytes(
+    fragments: Sequence[Any], begun: Mapping[str, Any], counted: dict[str, int]
+) -> dict[str, Any]:
     if not are_parquet(fragments):
-        return {"files": _digest_of_bytes(fragments, begun)}
+        told = {"files": _digest_of_bytes(fragments, begun)}
+        are_arrow = told["files"] != _REPLACED and all(map(_is_local_arrow, fragments))
+        if not are_arrow:
+            return told
+        if "rows" not in counted:
+            system = fragments[0].filesystem
+            counted["rows"] = sum(side_by_side(lambda one: one.count_rows(), fragments, system))
+        return told | counted
     groups = [[group.id for group in fragment.row_groups] for fragment in fragments]
     told = of_footers(fragment.metadata for fragment in fragments)
     sizes = [group.num_rows for fragment in fragments for group in fragment.row_groups]
@@ -139,6 +181,110 @@ def of_files(fragments: Sequence[Any], begun: Mapping[str, Any]) -> dict[str, An
     return told | some
 
 
+def _is_local_arrow(fragment: Any) -> bool:
+    """Whether it is a file of which the batches, at any place, cost little."""
+    form = getattr(getattr(fragment, "format", None), "default_extname", None)
+    return form in ("arrow", "feather") and fragment.filesystem.type_name == "local"
+
+
+def _ends_of_files(
+    fragments: Sequence[Any],
+    names: Sequence[str],
+    keys: Sequence[Mapping[str, Any]],
+    begun: Mapping[str, Any],
+    schema: Any,
+) -> Any:
+    """Digests of the first rows and, where they cost little, of the last ones."""
+    found: dict[str, str] = {}
+    pairs = list(zip(fragments, keys, strict=True))
+    for name, is_last in ("head", False), ("tail", True):
+        # What cannot be read, or has dates that Python has not, is no matter until a batch has it.
+        with suppress(NotImplementedError, OSError, OverflowError, ValueError):
+            rows = _rows_at_end(pairs, names, schema, is_last)
+            found |= {} if rows is None else {name: _digest_of_rows(rows, names)}
+    return _REPLACED if _are_replaced(begun) else found
+
+
+def _rows_at_end(
+    pairs: Sequence[tuple[Any, Mapping[str, Any]]], names: Sequence[str], schema: Any, is_last: bool
+) -> list[dict[str, Any]] | None:
+    """The first or last rows of files; None if they cost too much."""
+    rows: list[dict[str, Any]] = []
+    for fragment, keys in reversed(pairs) if is_last else pairs:
+        for batch in (_last if is_last else _first)(fragment, names):
+            if batch is None:
+                return None
+            start = max(len(batch) - _ROWS, 0) if is_last else 0
+            own = _with_keys(batch.slice(start, _ROWS), names, keys, schema)
+            rows = own + rows if is_last else rows + own
+            if len(rows) >= _ROWS:
+                return rows[-_ROWS:] if is_last else rows[:_ROWS]
+    return rows
+
+
+def _with_keys(
+    batch: Any, names: Sequence[str], keys: Mapping[str, Any], schema: Any
+) -> list[dict[str, Any]]:
+    pa = import_module("pyarrow")
+    table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+    if schema is not None:
+        table = table.cast(pa.schema([schema.field(name) for name in table.schema.names]))
+    own = {name: getattr(key, "as_py", lambda key=key: key)() for name, key in keys.items()}
+    return [{**own, **row} for row in _picked(table, names)]
+
+
+def _first(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Batches from the first row on, of few rows where that is less to read."""
+    if not hasattr(fragment, "scanner"):
+        yield from fragment.open()
+    elif are_parquet([fragment]):
+        with _parquet_file(fragment) as file:
+            groups = [group.id for group in fragment.row_groups]
+            yield from file.iter_batches(_ROWS, groups, _known(names, file.schema_arrow))
+    else:
+        columns = _known(names, fragment.physical_schema)
+        options = {"use_threads": False, "batch_readahead": 1, "fragment_readahead": 1}
+        yield from fragment.scanner(columns=columns, **options).to_batches()
+
+
+def _last(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
+    """Batches from the last one on; None for those that cost too much."""
+    is_parquet = hasattr(fragment, "scanner") and are_parquet([fragment])
+    if is_parquet and getattr(fragment.filesystem, "type_name", None) == "local":
+        with _parquet_file(fragment) as file:
+            for group in fragment.row_groups[::-1]:
+                is_small = group.total_byte_size <= _LAST_BYTES
+                columns = _known(names, file.schema_arrow)
+                yield file.read_row_group(group.id, columns) if is_small else None
+    elif _is_local_arrow(fragment):
+        pa = import_module("pyarrow")
+        with pa.memory_map(fragment.path) as source:
+            file = pa.ipc.open_file(source)
+            for at in reversed(range(file.num_record_batches)):
+                yield file.get_batch(at)
+    else:
+        yield None
+
+
+def _parquet_file(fragment: Any) -> Any:
+    """Of which pages are read as they are needed, rather than columns of row groups."""
+    of = import_module("pyarrow.parquet").ParquetFile
+    file, metadata = fragment.open(), fragment.metadata
+    return of(file, metadata=metadata, buffer_size=_BYTES, pre_buffer=False)
+
+
+def _known(names: Sequence[str], schema: Any) -> list[str]:
+    """The columns of the file that have these, which may be fields of structs."""
+    known = schema.names
+    return [name for name in heads(names, lambda: known) or () if known.count(name) == 1]
+
+
+def settled(told: Any) -> Any:
+    """What a state holds, with what has not been read until it was needed."""
+    found = {name: value() if callable(value) else value for name, value in told.items()}
+    return found | ({"sources": list(map(settled, told["sources"]))} if "sources" in told else {})
+
+
 def stamps_of(fragments: Iterable[Any]) -> dict[str, Any]:
     """What tells local files from others in their places, but for those that have footers."""
     return {
@@ -150,18 +296,19 @@ def stamps_of(fragments: Iterable[Any]) -> dict[str, Any]:
     }
 
 
+def _are_replaced(begun: Mapping[str, Any]) -> bool:
+    return any(stamp_of(path) != stamp for path, stamp in begun.items())
+
+
 def _digest_of_bytes(fragments: Sequence[Any], begun: Mapping[str, Any]) -> str:
-    def is_replaced() -> bool:
-        return any(stamp_of(path) != stamp for path, stamp in begun.items())
-
     found = None
-    if not is_replaced():
-        found = digest_of(side_by_side(_ends_of, fragments, fragments[0].filesystem))
+    if not _are_replaced(begun):
+        found = digest_of(side_by_side(_bytes_of, fragments, fragments[0].filesystem))
     # The bytes that were read are gone, and no others are those of the state.
-    return _REPLACED if found is None or is_replaced() else found
+    return _REPLACED if found is None or _are_replaced(begun) else found
 
 
-def _ends_of(fragment: Any) -> tuple[int, str]:
+def _bytes_of(fragment: Any) -> tuple[int, str]:
     """Of a file without statistics: its size, and a digest of bytes at equal steps."""
     with fragment.filesystem.open_input_file(fragment.path) as file:
         size = file.size()
@@ -209,6 +356,20 @@ def refusal(difference: str) -> OtherDataError:
     )
 
 
+#: Digests of which one kind tells data from all other data of that kind.
+_KINDS = ("footers", "files", "snapshot", "sample")
+
+
+def _check_ends(saved: Any, ours: Any, where: str) -> None:
+    if saved == _REPLACED:
+        raise refusal(_difference("ends", saved, ours))
+    if not isinstance(saved, Mapping) or not isinstance(ours, Mapping):
+        return
+    for name in "head", "tail":
+        if name in saved and name in ours and saved[name] != ours[name]:
+            raise refusal(f"{_difference(name, saved[name], ours[name])} in {where}")
+
+
 def check(
     saved: Any,
     ours: Mapping[str, Any],
@@ -225,11 +386,17 @@ def check(
     if not isinstance(saved, Mapping):
         return
     order = ["order"] if is_ordered else []
-    for name in ("columns", *order, "filter", "rows", "keys", "footers", "files", "sample"):
+    if saved.get("files") == _REPLACED:
+        raise refusal(_difference("files", _REPLACED, None))
+    for name in ("columns", *order, "filter", "rows", "keys", *_KINDS):
         if name not in saved or name not in ours:
             continue
-        if saved[name] != ours[name] or saved[name] == _REPLACED:
+        if saved[name] != ours[name]:
             raise refusal(f"{_difference(name, saved[name], ours[name])} in {where}")
+    ends, is_one_kind = ours.get("ends"), any(name in saved and name in ours for name in _KINDS)
+    # Of files they are read only where nothing else tells.
+    if "ends" in saved and not (callable(ends) and is_one_kind):
+        _check_ends(saved["ends"], ends() if callable(ends) else ends, where)
     if is_divided and saved.get("groups") != ours.get("groups"):
         raise OtherDataError(
             f"the state is of the same rows in other row groups, or in none, than {where} has: a "
@@ -258,6 +425,9 @@ def _difference(name: str, saved: Any, ours: Any) -> str:
         "keys": "folders had other keys",
         "footers": "the files had other footers (sizes and statistics of row groups, in order)",
         "files": "the files had other sizes or bytes",
+        "snapshot": "the files of the table had other rows or sizes",
         "sample": "some rows had other values",
+        "head": "the first rows had other values",
+        "tail": "the last rows had other values",
         "order": "columns were in another order",
     }.get(name, "columns were others")

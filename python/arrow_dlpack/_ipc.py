@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ._identity import of_files, of_keys, of_types, stamps_of
+from ._identity import of_files, of_types, stamps_of
 from ._paths import FEATHER, IPC_FILE, is_ipc, named, stamp_of, unread
 from ._readers import Made
 from ._schema import ALL, Query, with_keys
@@ -112,7 +112,7 @@ class IpcFiles(Several):
 
         def told() -> dict[str, Any]:
             found = of_types(self.schema(), query)
-            found |= of_keys((file.keys for file in self._files), found)
-            return found | of_files(self._files, begun)
+            found |= {} if self._rows is None else {"rows": self._rows}
+            return of_files(self._files, found, [file.keys for file in self._files], begun)
 
         return told

@@ -86,6 +86,20 @@ def test_after_any_batch_the_rest_is_the_same(table, shuffle):
         next(epoch)
 
 
+def test_a_state_goes_on_over_a_table_of_as_many_rows(table):
+    loader = Loader(table, columns=["y"], batch_size=50)
+    next(iter(loader))
+    state = json.loads(json.dumps(loader.state_dict()))
+    whole = table.scan().to_arrow()
+    resumed = Loader(whole, columns=["y"], batch_size=50)
+    resumed.load_state_dict(state)
+    assert len(y_of(resumed)) == ROWS - 50
+    resumed = Loader(whole.slice(1), columns=["y"], batch_size=50)
+    resumed.load_state_dict(state)
+    with pytest.raises(ValueError, match=f"it had {ROWS} rows, and there are {ROWS - 1}"):
+        iter(resumed)
+
+
 def test_a_loader_stays_with_its_snapshot(catalog):
     table = table_of(catalog)
     loader = Loader(table, columns=["y"], batch_size=16)

@@ -1,6 +1,7 @@
 """What a state holds of its data: other data is refused, and the same data goes on."""
 
 import datetime
+import itertools
 import json
 import os
 
@@ -13,7 +14,7 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Loader, Mix
+from arrow_dlpack import AsArrow, Loader, Mix, _identity
 
 
 def state_of(source, batches=1, **options):
@@ -72,11 +73,14 @@ def written(table, path):
     return str(path)
 
 
-@pytest.mark.parametrize("end", ["parquet", "arrow", "arrows", "csv"])
-@pytest.mark.parametrize("of", ["path", "dataset", "dataset with a filter"])
+OF_KEYS = [
+    *itertools.product(["path"], ["parquet", "arrow", "arrows", "csv"]),
+    *itertools.product(["dataset", "dataset with a filter"], ["parquet", "arrow", "csv"]),
+]
+
+
+@pytest.mark.parametrize(("of", "end"), OF_KEYS)
 def test_other_keys_of_folders_are_other_data(end, of, tmp_path):
-    if of != "path" and end == "arrows":
-        pytest.skip("pyarrow's datasets read no streams")
     for fold in 0, 1:
         written(pa.table({"x": range(4)}), tmp_path / f"fold={fold}" / f"p.{end}")
 
@@ -178,3 +182,122 @@ def test_a_frame_that_is_changed_between_epochs_has_another_state():
         assert len(rest_of(source, loader.state_dict())) == 4
         with pytest.raises(ValueError, match="some rows had other values"):
             rest_of(source, before)
+
+
+MOMENTS = [datetime.datetime(2020, 1, 1, 0, 0, at) for at in range(60)]
+PLAIN = pa.table({
+    "x": range(60),
+    "f": [None if at % 7 == 0 else at / 2 for at in range(60)],
+    "w": [f"word {at}" for at in range(60)],
+})  # fmt: skip
+NESTED = pa.table({
+    "x": range(60),
+    "t": pa.array(MOMENTS, pa.timestamp("us")),
+    "u": pa.array([at - MOMENTS[7] for at in MOMENTS], pa.duration("us")),
+    "l": [list(range(at % 3)) for at in range(60)],
+    "s": [{"b": at, "a": str(at)} for at in range(60)],
+    "d": pa.array(["cat", "dog", "emu"] * 20).dictionary_encode(),
+    "b": [bytes([at]) for at in range(60)],
+})  # fmt: skip
+KINDS = {
+    "table": lambda table, path: table,
+    "chunks": lambda table, path: pa.concat_tables([table.slice(0, 3), table.slice(3)]),
+    "list": lambda table, path: [table.slice(0, 7), table.slice(7)],
+    "pandas": lambda table, path: table.to_pandas(),
+    "polars": lambda table, path: polars.from_arrow(table),
+    "parquet": lambda table, path: written(table, path.with_suffix(".parquet")),
+    "parquets": lambda table, path: parts_of(table, path, "parquet"),
+    "parquets, dataset": lambda table, path: ds.dataset(parts_of(table, path, "parquet")),
+    "arrow": lambda table, path: written(table, path.with_suffix(".arrow")),
+    "arrow, dataset": lambda table, path: ds.dataset(parts_of(table, path, "arrow"), format="ipc"),
+    "arrows": lambda table, path: written(table, path.with_suffix(".arrows")),
+    "csv": lambda table, path: parts_of(table, path, "csv"),
+}
+CHANGED = {
+    "longer": lambda table: pa.concat_tables([table, table]),
+    "shorter": lambda table: table.slice(0, 50),
+    "without its first rows": lambda table: table.slice(5),
+    "reversed": lambda table: table.take(list(range(59, -1, -1))),
+    "another last row": lambda table: pa.concat_tables([table.slice(0, 59), table.slice(3, 1)]),
+    "another tenth row": lambda table: pa.concat_tables([
+        table.slice(0, 9), table.slice(3, 1), table.slice(10)
+    ]),
+}  # fmt: skip
+
+
+def parts_of(table, path, end):
+    """A folder of two files."""
+    for at, part in enumerate((table.slice(0, 13), table.slice(13))):
+        written(part, path / f"{at}.{end}")
+    return str(path)
+
+
+def are_alike(one, other):
+    """Whether footers or bytes tell them apart, which are of one file and no other."""
+    families = [kind.partition(",")[0].rstrip("s") for kind in (one, other)]
+    return one == other or families[0] == families[1] or set(families) <= {"arrow", "csv"}
+
+
+PAIRS = [pair for pair in itertools.product(KINDS, KINDS) if not are_alike(*pair)]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_the_same_rows_go_on_in_another_kind_of_source_and_others_do_not(one, other, tmp_path):
+    is_csv = "csv" in (one, other)
+    table = PLAIN if is_csv else NESTED
+    options = {"batch_size": 10, "columns": {"x": None, **dict.fromkeys(
+        table.column_names[1:], AsArrow())}}  # fmt: skip
+    state = state_of(KINDS[one](table, tmp_path / "a"), 2, **options)
+    rest = rest_of(KINDS[other](table, tmp_path / "b"), state, **options)
+    assert [x for batch in rest for x in batch["x"].tolist()] == list(range(20, 60))
+    few = {"csv", "arrows"} & {one, other}
+    for name, change in CHANGED.items():
+        if few and name in ("longer", "shorter", "another last row"):
+            continue  # neither rows nor the last of them are known before these are read
+        made = KINDS[other](change(table), tmp_path / name)
+        with pytest.raises(ValueError, match="the state is of other data"):
+            rest_of(made, state, **options)
+
+
+def test_fields_keys_and_a_mix_are_told_across_kinds(tmp_path):
+    table = pa.table({"m": [{"w": at, "v": 0} for at in range(40)]})
+    other = pa.table({"m": [{"w": 39 - at, "v": 0} for at in range(40)]})
+    path = written(table, tmp_path / "fold=3" / "p.parquet")
+    state = state_of(path, columns=["m.w"])
+    assert len(rest_of(table, state, columns=["m.w"])) == 19
+    with pytest.raises(ValueError, match="the first rows had other values"):
+        rest_of(other, state, columns=["m.w"])
+    state = state_of(str(tmp_path), columns=["m.w", "fold"])
+    folds = [pa.array([fold] * 40, pa.int32()) for fold in (3, 4)]
+    same, moved = (table.append_column("fold", fold) for fold in folds)
+    assert len(rest_of(same, state, columns=["m.w", "fold"])) == 19
+    with pytest.raises(ValueError, match="the first rows had other values"):
+        rest_of(moved, state, columns=["m.w", "fold"])
+    state = state_of(Mix([(path, 1), (table, 1)]), columns=["m.w"])
+    assert len(rest_of(Mix([(table, 1), (path, 1)]), state, columns=["m.w"])) == 39
+    with pytest.raises(ValueError, match="the first rows had other values in source 0 of the Mix"):
+        rest_of(Mix([(other, 1), (table, 1)]), state, columns=["m.w"])
+
+
+def test_no_last_rows_are_read_of_large_row_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(_identity, "_LAST_BYTES", 20)
+    path, last = written(PLAIN, tmp_path / "p.parquet"), CHANGED["another last row"](PLAIN)
+    state = state_of(path, columns=["x"])
+    assert set(state["source"]["ends"]) == {"head"}
+    assert len(rest_of(last, state, columns=["x"])) == 29
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="the last rows had other values"):
+        rest_of(last, state_of(path, columns=["x"]), columns=["x"])
+
+
+@pytest.mark.parametrize("ends", [None, 7, "x", [], {}, {"head": 7}, {"tail": None}])
+def test_what_no_digests_are_is_nothing_or_other_data(ends, tmp_path):
+    path = written(PLAIN, tmp_path / "p.parquet")
+    state = state_of(PLAIN, columns=["x"])
+    state["source"]["ends"] = ends
+    for source in PLAIN, path:
+        if isinstance(ends, dict) and ends:
+            with pytest.raises(ValueError, match="the state is of other data"):
+                rest_of(source, state, columns=["x"])
+        else:
+            assert len(rest_of(source, state, columns=["x"])) == 29
