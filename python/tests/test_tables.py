@@ -10,7 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from arrow_dlpack import Array, explain, record_batch, to_tensor, to_tensor_dict
+import torch
+from arrow_dlpack import Array, explain, from_dlpack, record_batch, to_tensor, to_tensor_dict
 from frameworks import DTYPES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -343,3 +344,21 @@ def test_a_name_that_c_cannot_end_is_refused_where_it_meets_c():
             export()
     with pytest.raises(ValueError, match="Null byte"):
         pickle.dumps(batch)
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+@pytest.mark.parametrize(
+    ("other", "dtype"),
+    [("int8", "bfloat16"), ("bool", "bfloat16"), ("int16", "float32"), ("float16", "float32"),
+     ("float32", "float32"), ("int64", "float64"), ("float64", "float64")],
+)  # fmt: skip
+def test_bfloat16_beside_other_numbers_is_the_smallest_float_that_holds_both(
+    other, dtype, is_first
+):
+    half = pa.array(from_dlpack(torch.tensor([1.5, -2.0]).bfloat16(), type="opaque"))
+    columns = [half, pa.array(np.array([1, 0], other))]
+    table = pa.table(columns if is_first else columns[::-1], names=["x", "y"])
+    tensor = to_tensor(table)
+    assert (tensor.dtype, tensor.shape) == (dtype, (2, 2))
+    rows = [[1.5, 1], [-2.0, 0]]
+    assert tensor.tolist() == (rows if is_first else [row[::-1] for row in rows])

@@ -304,9 +304,18 @@ fn is_one_run(columns: &Columns, order: Order) -> bool {
 }
 
 /// The common dtype of two, as of NumPy's `result_type` and pyarrow's `RecordBatch.to_tensor`; signed integers with
-/// `uint64` give `float64`, as in NumPy. `None` if there is none.
+/// `uint64` give `float64`, as in NumPy. bfloat16 has room for integers of 8 bits; beside others it is a float32. `None`
+/// if there is none.
 fn promote(one: DLDataType, other: DLDataType) -> Option<DLDataType> {
     use DLDataTypeCode as Code;
+    let (one, other) = if other.code == Code::BFLOAT { (other, one) } else { (one, other) };
+    if one.code == Code::BFLOAT && other != one {
+        return match other.code {
+            Code::BOOL => Some(one),
+            Code::INT | Code::UINT if other.bits == 8 => Some(one),
+            _ => promote(DLDataType::FLOAT32, other),
+        };
+    }
     let number = |dtype: DLDataType| matches!(dtype.code, Code::INT | Code::UINT | Code::FLOAT);
     let (low, high) = if rank(one) <= rank(other) { (one, other) } else { (other, one) };
     Some(match (low.code, high.code) {
