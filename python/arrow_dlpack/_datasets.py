@@ -351,7 +351,8 @@ class Files(Dataset):
 
     def head(self) -> tuple[Any, bool] | None:
         if len(self._named) == 1:
-            return self.schema(), True
+            self.fragments()
+            return self._schemas[0][1], True
         if not self._named:
             return None
         path, keys = self._named[0]

@@ -116,11 +116,13 @@ class Epochs(Generic[Batch_co]):
                 return
             if head is not None and head[1]:
                 empty = dataset_of(head[0])
-            if head is not None and query.columns is not None:
+            if head is not None:
                 known = head[0].names
-                needed = [name for name in query.columns if not query.fills(name)]
+                needed = [name for name in query.columns or () if not query.fills(name)]
                 if not set(heads(needed, lambda: known) or ()) <= set(known):
                     files.runs(query)  # has the error, for all files
+                read = known if query.columns is None else heads(query.columns, lambda: known) or ()
+                _core._check_names(known, [name for name in read if name in known])
         if empty is not None:
             self._schema = schema_of(empty)
             is_one = not isinstance(data, (list, tuple, Mix))

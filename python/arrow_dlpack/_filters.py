@@ -158,12 +158,12 @@ def _bind(where: Any, schema: Any) -> None:
     try:
         of(iter(()), schema=schema, columns=[], filter=where)
     except ValueError as error:
-        found = re.match(r"No match for FieldRef.Name\((.*)\) in ", str(error))
+        found = re.match(r"(No|Multiple) match(?:es)? for FieldRef.Name\((.*)\) in ", str(error))
         if found is None:
             raise
-        raise KeyError(
-            f'filter= names column "{found[1]}", and there is none among {schema.names}'
-        ) from error
+        count = schema.names.count(found[2])
+        so = f"{count} columns are called so" if count else f"there is none among {schema.names}"
+        raise KeyError(f'filter= names column "{found[2]}", and {so}') from error
 
 
 def check_kind(where: Any, schema: Any) -> None:

@@ -261,3 +261,24 @@ def test_a_filter_is_true_or_false():
     for source in TABLE, [TABLE, TABLE], iter([TABLE]):
         with pytest.raises(TypeError, match=r"true or false of each row, and .* is (double|int64)"):
             list(Loader(source, columns=["x"], filter=pc.field("x") + 1))
+
+
+@pytest.mark.parametrize("ending", ["table", "parquet", "arrow"])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"columns": ["x"]}, {"columns": {"x": Cast("float32")}}, {"label": "x", "columns": ["y"]},
+     {"filter": pc.field("x") > 0, "columns": ["y"]}],
+    ids=["all", "named", "cast", "label", "filter"],
+)  # fmt: skip
+def test_two_columns_of_one_name_are_told_when_it_is_made(tmp_path, ending, options):
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([3]), pa.array([5])], ["x", "x", "y"])
+    source = table if ending == "table" else str(tmp_path / f"a.{ending}")
+    if ending == "parquet":
+        pq.write_table(table, source)
+    elif ending == "arrow":
+        with pa.ipc.new_file(source, table.schema) as file:
+            file.write_table(table)
+    with pytest.raises(KeyError, match="2 columns are called"):
+        Loader(source, **options)
+    (batch,) = Loader(source, columns=["y"])
+    assert np.asarray(batch["y"]).tolist() == [5]
