@@ -14,41 +14,9 @@ from email import message_from_bytes
 from pathlib import Path
 
 LIMIT = 6_000_000  # bytes; a wheel above it has something that does not belong there
-EXPECTED = [
-    "__init__.py",
-    "__main__.py",
-    "_ahead.py",
-    "_batches.py",
-    "_buckets.py",
-    "_columns.py",
-    "_core.abi3.so",
-    "_core.pyi",
-    "_datasets.py",
-    "_encode.py",
-    "_epoch.py",
-    "_epochs.py",
-    "_filters.py",
-    "_frameworks.py",
-    "_html.py",
-    "_iceberg.py",
-    "_identity.py",
-    "_ipc.py",
-    "_loader.py",
-    "_mix.py",
-    "_options.py",
-    "_parallel.py",
-    "_paths.py",
-    "_pieces.py",
-    "_readers.py",
-    "_repr.py",
-    "_schema.py",
-    "_settings.py",
-    "_shares.py",
-    "_source.py",
-    "_sources.py",
-    "_wishes.py",
-]
-EXPECTED += ["py.typed", "torch.py", "typing.py", "udf.py"]
+PACKAGE = Path(__file__).parent / "arrow_dlpack"
+EXPECTED = [file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.py")]
+EXPECTED += ["_core.abi3.so", "_core.pyi", "py.typed"]
 
 
 def main(wheel: Path, readme: Path) -> None:

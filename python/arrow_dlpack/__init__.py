@@ -23,7 +23,6 @@ arrow_dlpack.UnsupportedError: Int64 array has 1 null in 2 values, and a tensor 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._batches import iter_batches
 from ._core import (
     Array,
     Field,
@@ -46,13 +45,14 @@ from ._core import (
     to_tensor,
     to_tensor_dict,
 )
+from ._loader.batches import iter_batches
 from .udf import tensor_udf
 
 if TYPE_CHECKING:
-    from ._epoch import Batches
-    from ._loader import Loader
-    from ._mix import Mix
-    from ._wishes import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
+    from ._loader.columns import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
+    from ._loader.epoch import Batches
+    from ._loader.loader import Loader
+    from ._loader.mix import Mix
 
 __all__ = [
     "Array",
@@ -90,9 +90,15 @@ __all__ = [
 ]
 
 #: Names whose modules are imported when they are used, because they take as long as all the others.
-_LATER = {"Batches": "._epoch", "Loader": "._loader", "Mix": "._mix"} | dict.fromkeys(
-    ["AsArrow", "ByLength", "ByTokens", "Cast", "Categories", "Dense", "Pad"], "._wishes"
-)
+_LATER = {
+    "Batches": "._loader.epoch",
+    "Loader": "._loader.loader",
+    "Mix": "._loader.mix",
+    **dict.fromkeys(
+        ["AsArrow", "ByLength", "ByTokens", "Cast", "Categories", "Dense", "Pad"],
+        "._loader.columns",
+    ),
+}
 
 
 def _repr_html_(self: Array | Tensor | Plan) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import __version__
-from ._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+from ._doctor.libraries import ARROW_LIBRARIES, TENSOR_LIBRARIES
 
 TABLES = (TENSOR_LIBRARIES, ARROW_LIBRARIES)
 NAMES = list(dict.fromkeys(library.short for table in TABLES for library in table.values()))
@@ -36,7 +36,7 @@ def probed(names: list[str]) -> dict[str, Any]:
     """What the probe finds; again without a library that crashes it, until none does."""
     crashed: dict[str, Any] = {}
     while True:
-        command = [sys.executable, "-m", "arrow_dlpack._probe", json.dumps(crashed), *names]
+        command = [sys.executable, "-m", "arrow_dlpack._doctor.probe", json.dumps(crashed), *names]
         problem, output = answer(command)
         last: dict[str, Any] = json.loads((output.splitlines() or ["{}"])[-1])
         if "at" not in last:

@@ -31,11 +31,11 @@ from torch.utils.data import (
     get_worker_info,
 )
 
-from ._epochs import Epochs
-from ._identity import OtherDataError
-from ._loader import Loader, SharedOptions
-from ._shares import Share, share_of
-from ._wishes import Columns
+from ._loader.columns import Columns
+from ._loader.epochs import Epochs
+from ._loader.identity import OtherDataError
+from ._loader.loader import Loader, SharedOptions
+from ._loader.sharding import Share, share_of
 from .typing import Nulls
 
 __all__ = ["BatchDataset"]

@@ -2,7 +2,7 @@
 
 import pyarrow as pa
 from arrow_dlpack import Array
-from arrow_dlpack._neighbours import ArrowLibrary, arrow_address
+from arrow_dlpack._doctor.libraries import ArrowLibrary, arrow_address
 from frameworks import DTYPES
 from outcomes import judged, numbers, reason
 

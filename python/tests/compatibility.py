@@ -16,7 +16,7 @@ from pathlib import Path
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
-from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+from arrow_dlpack._doctor.libraries import ARROW_LIBRARIES, TENSOR_LIBRARIES
 from arrow_libraries import of_arrow_library
 from consumers import asks, of_consumer
 from frameworks import DTYPES

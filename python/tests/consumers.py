@@ -9,7 +9,7 @@ import hostile
 import numpy as np
 import pyarrow as pa
 from arrow_dlpack import Array, Tensor
-from arrow_dlpack._neighbours import TensorLibrary, arrow_address, numpy_address
+from arrow_dlpack._doctor.libraries import TensorLibrary, arrow_address, numpy_address
 from frameworks import DTYPES
 from outcomes import (
     F4,

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 import pyarrow as pa
-from arrow_dlpack import _neighbours
+from arrow_dlpack._doctor import libraries as _neighbours
 
 DTYPES = [
     *("int8", "int16", "int32", "int64"),

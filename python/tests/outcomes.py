@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from arrow_dlpack import Tensor
-from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+from arrow_dlpack._doctor.libraries import ARROW_LIBRARIES, TENSOR_LIBRARIES
 from conftest import open_tensors
 from frameworks import arrow_type
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 from arrow_dlpack import Tensor, from_dlpack
-from arrow_dlpack._neighbours import TensorLibrary, arrow_address, numpy_address
+from arrow_dlpack._doctor.libraries import TensorLibrary, arrow_address, numpy_address
 from frameworks import DTYPES
 from outcomes import (
     F4,

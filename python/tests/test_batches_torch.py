@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from arrow_dlpack import Batches, Loader, Tensor, iter_batches
-from arrow_dlpack._loader import AnyOptions, LoaderOptions
+from arrow_dlpack._loader.loader import AnyOptions, LoaderOptions
 from arrow_dlpack.torch import AnyDatasetOptions, BatchDataset, DatasetOptions
 from batch_sources import ROWS, TABLE, first_file, first_table, part
 from torch.utils.data import DataLoader

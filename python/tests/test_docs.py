@@ -9,7 +9,9 @@ from pathlib import Path
 import arrow_dlpack
 import arrow_dlpack.torch
 import pytest
-from arrow_dlpack import _batches, _core, _loader, udf
+from arrow_dlpack import _core, udf
+from arrow_dlpack._loader import batches as _batches
+from arrow_dlpack._loader import loader as _loader
 from conftest import LEFT_OUT
 
 ROOT = Path(__file__).parents[2]

@@ -8,7 +8,7 @@ from importlib import metadata
 
 import arrow_dlpack.__main__ as first_aid
 import pytest
-from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+from arrow_dlpack._doctor.libraries import ARROW_LIBRARIES, TENSOR_LIBRARIES
 from conftest import LEFT_OUT, environment
 
 

@@ -13,7 +13,8 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Cast, Categories, Loader, Mix, _datasets
+from arrow_dlpack import AsArrow, Cast, Categories, Loader, Mix
+from arrow_dlpack._loader import datasets as _datasets
 
 
 def rows(source, *names, **options):

@@ -14,7 +14,8 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Loader, Mix, _identity
+from arrow_dlpack import AsArrow, Loader, Mix
+from arrow_dlpack._loader import identity as _identity
 
 
 def state_of(source, batches=1, **options):

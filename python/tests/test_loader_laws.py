@@ -7,8 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import ByLength, ByTokens, Loader, _epochs
-from arrow_dlpack._shares import Share
+from arrow_dlpack import ByLength, ByTokens, Loader
+from arrow_dlpack._loader import epochs as _epochs
+from arrow_dlpack._loader.sharding import Share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

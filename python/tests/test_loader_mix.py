@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import ByLength, Categories, Loader, Mix, _epochs, _mix, iter_batches
-from arrow_dlpack._shares import Share
+from arrow_dlpack import ByLength, Categories, Loader, Mix, iter_batches
+from arrow_dlpack._loader import epochs as _epochs
+from arrow_dlpack._loader import mix as _mix
+from arrow_dlpack._loader.sharding import Share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import ByLength, Loader, Mix
-from arrow_dlpack._datasets import Dataset
-from arrow_dlpack._identity import OtherDataError
+from arrow_dlpack._loader.datasets import Dataset
+from arrow_dlpack._loader.identity import OtherDataError
 from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE
 from test_loader import CONTEXT

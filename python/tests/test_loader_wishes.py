@@ -22,7 +22,7 @@ from arrow_dlpack import (
     UnsupportedError,
     iter_batches,
 )
-from arrow_dlpack._wishes import wanted
+from arrow_dlpack._loader.columns import wanted
 
 WORDS = ["cat", "dog", None, "cat", "emu"]
 KINDS = {

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, from_dlpack
-from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+from arrow_dlpack._doctor.libraries import ARROW_LIBRARIES, TENSOR_LIBRARIES
 from arrow_libraries import FORMS, begins, source
 from compatibility import SECTIONS, kind
 from conftest import LEFT_OUT, open_tensors
@@ -155,8 +155,8 @@ def test_the_table_imports_nothing():
     """Nor does the package read the table."""
     code = """
 import sys, arrow_dlpack
-assert "arrow_dlpack._neighbours" not in sys.modules
-from arrow_dlpack._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES
+assert "arrow_dlpack._doctor.libraries" not in sys.modules
+from arrow_dlpack._doctor.libraries import ARROW_LIBRARIES, TENSOR_LIBRARIES
 for library in [*ARROW_LIBRARIES.values(), *TENSOR_LIBRARIES.values()]:
     assert library.module.partition(".")[0] not in sys.modules, library
 """

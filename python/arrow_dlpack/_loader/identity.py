@@ -14,12 +14,12 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
-from . import _filters
-from ._parallel import side_by_side
-from ._paths import stamp_of
-from ._pieces import are_parquet, rows_of
-from ._readers import heads, reached, schema_without_views
-from ._schema import Query, alike, features_of, selected
+from . import filters as _filters
+from .parallel import side_by_side
+from .paths import stamp_of
+from .readers import heads, reached, schema_without_views
+from .row_groups import are_parquet, rows_of
+from .schema import Query, alike, features_of, selected
 
 #: Bytes of a file in its digest, four times.
 _BYTES = 1 << 16

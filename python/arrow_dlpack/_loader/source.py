@@ -6,11 +6,12 @@ from importlib import import_module
 from itertools import chain
 from typing import Any
 
-from . import _core, _filters
-from ._encode import Encoder, encoded
-from ._identity import of_rows
-from ._pieces import Piece
-from ._readers import (
+from .. import _core
+from . import filters as _filters
+from .categories import Encoder, encoded
+from .columns import Cast
+from .identity import of_rows
+from .readers import (
     Made,
     heads,
     present,
@@ -21,7 +22,8 @@ from ._readers import (
     schema_without_views,
     without_view,
 )
-from ._schema import (
+from .row_groups import Piece
+from .schema import (
     ALL,
     Part,
     Query,
@@ -38,7 +40,6 @@ from ._schema import (
     settled_type,
     type_of_all,
 )
-from ._wishes import Cast
 
 
 class Source:

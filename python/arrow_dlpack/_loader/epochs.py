@@ -10,19 +10,21 @@ from random import SystemRandom
 from typing import Any, Generic, Literal, NoReturn, TypeVar
 from weakref import WeakSet
 
-from . import _core, _filters, _frameworks, _identity
-from ._datasets import has_no_columns
-from ._encode import scanned
-from ._epoch import Batches, Position, total_of
-from ._epoch import check as check_epoch
-from ._frameworks import Framework
-from ._mix import Mix, Turns, emptied, source_of
-from ._readers import heads
-from ._repr import of_loader
-from ._settings import Settings, seed_of
-from ._shares import Share, Uneven, resolved, share_of
-from ._source import Source
-from ._sources import (
+from .. import _core, _frameworks
+from .._frameworks import Framework
+from . import filters as _filters
+from . import identity as _identity
+from .categories import scanned
+from .columns import integer
+from .datasets import has_no_columns
+from .epoch import Batches, Position, total_of
+from .epoch import check as check_epoch
+from .mix import Mix, Turns, emptied, source_of
+from .readers import heads
+from .settings import Settings, seed_of
+from .sharding import Share, Uneven, resolved, share_of
+from .source import Source
+from .sources import (
     check,
     dataset_of,
     for_pickle,
@@ -31,7 +33,7 @@ from ._sources import (
     schema_of,
     takes_texts,
 )
-from ._wishes import integer
+from .summary import of_loader
 
 Batch_co = TypeVar("Batch_co", covariant=True)
 

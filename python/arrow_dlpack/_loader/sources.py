@@ -10,16 +10,16 @@ from importlib import import_module
 from itertools import chain
 from typing import Any
 
-from . import _core
-from ._datasets import Dataset, Files
-from ._iceberg import Iceberg, portable
-from ._identity import of_footers, of_rows, of_types
-from ._ipc import IpcFiles
-from ._paths import are_ipc_files, arrow_system, format_of, found_files
-from ._readers import reader_of, with_wide_as_decimals
-from ._repr import is_mix
-from ._schema import Query
-from ._source import Several, Source, Stream, rows_of_table
+from .. import _core
+from .datasets import Dataset, Files
+from .iceberg import Iceberg, portable
+from .identity import of_footers, of_rows, of_types
+from .ipc import IpcFiles
+from .paths import are_ipc_files, arrow_system, format_of, found_files
+from .readers import reader_of, with_wide_as_decimals
+from .schema import Query
+from .source import Several, Source, Stream, rows_of_table
+from .summary import is_mix
 
 __all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
 
@@ -261,7 +261,7 @@ def _of_values(general: str) -> str:
 
 
 def _is_loader(data: Any) -> bool:
-    return isinstance(data, import_module("arrow_dlpack._loader").Loader)
+    return isinstance(data, import_module("arrow_dlpack._loader.loader").Loader)
 
 
 def _is_weighed(pair: Any) -> bool:

@@ -10,12 +10,12 @@ from importlib import import_module
 from itertools import chain, groupby, islice
 from typing import Any
 
-from . import _core, _filters
-from ._identity import of_files, of_filter, of_rows, of_types, stamps_of
-from ._parallel import side_by_side
-from ._paths import is_told, stamp_of, unread
-from ._pieces import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
-from ._readers import (
+from .. import _core
+from . import filters as _filters
+from .identity import of_files, of_filter, of_rows, of_types, stamps_of
+from .parallel import side_by_side
+from .paths import is_told, stamp_of, unread
+from .readers import (
     Made,
     heads,
     reached,
@@ -24,7 +24,8 @@ from ._readers import (
     without_view,
     without_views,
 )
-from ._schema import (
+from .row_groups import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
+from .schema import (
     ALL,
     Part,
     Query,
@@ -39,7 +40,7 @@ from ._schema import (
     with_keys,
     with_types,
 )
-from ._source import Source, count_of, float_of, joined, named_by, seen_type, whole_of
+from .source import Source, count_of, float_of, joined, named_by, seen_type, whole_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from . import _core
-from ._readers import reader_of
+from .. import _core
+from .readers import reader_of
 
 
 class Piece(NamedTuple):

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
-from . import _frameworks
-from ._core import Tensor
-from ._epochs import Epochs
-from ._frameworks import Framework
-from ._options import Options
-from ._settings import checked
-from ._shares import Uneven
-from ._wishes import ByLength, ByTokens, Columns
-from .typing import Dtype, Nulls
+from .. import _frameworks
+from .._core import Tensor
+from .._frameworks import Framework
+from ..typing import Dtype, Nulls
+from .columns import ByLength, ByTokens, Columns
+from .epochs import Epochs
+from .options import Options
+from .settings import checked
+from .sharding import Uneven
 
 #: Values, and where they are valid.
 Masked: TypeAlias = tuple[Tensor, Tensor]

@@ -8,12 +8,12 @@ from importlib import import_module
 from math import nan
 from typing import TYPE_CHECKING, Any
 
-from ._readers import Made, cast, reader_of
-from ._schema import Query, common, is_one_encoding, merged_of
-from ._wishes import Categories, fills_nulls, is_nan
+from .columns import Categories, fills_nulls, is_nan
+from .readers import Made, cast, reader_of
+from .schema import Query, common, is_one_encoding, merged_of
 
 if TYPE_CHECKING:
-    from ._source import Source
+    from .source import Source
 
 #: Rows of one call of pyarrow's, which Ctrl-C does not end: some milliseconds. A multiple of 8.
 _ROWS = 1 << 16

@@ -11,10 +11,10 @@ from importlib import import_module
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from . import _core
-from ._readers import cast, path_of, reader_of, without_view
-from ._wishes import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
-from .typing import Dtype
+from .. import _core
+from ..typing import Dtype
+from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
+from .readers import cast, path_of, reader_of, without_view
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from ._wishes import integer
+from .columns import integer
 
 Uneven: TypeAlias = Literal["drop", "repeat", "allow"] | None
 

@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ._identity import OtherDataError, refusal
-from ._readers import Made, narrowed, reader_of
-from ._shares import Share
+from .identity import OtherDataError, refusal
+from .readers import Made, narrowed, reader_of
+from .sharding import Share
 
 
 class Noted:

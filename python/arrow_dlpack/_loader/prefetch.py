@@ -11,7 +11,7 @@ from contextlib import suppress
 from queue import Empty, Full, Queue
 from typing import Any
 
-from ._core import _BusyError
+from .._core import _BusyError
 
 #: Seconds between looks at whether the other side is still there.
 _A_WHILE = 0.05

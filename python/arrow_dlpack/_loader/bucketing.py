@@ -6,10 +6,10 @@ from importlib import import_module
 from itertools import islice
 from typing import Any
 
-from . import _core
-from ._readers import Made, reader_of, without_views
-from ._shares import Uneven, whole
-from ._wishes import ByLength, ByTokens
+from .. import _core
+from .columns import ByLength, ByTokens
+from .readers import Made, reader_of, without_views
+from .sharding import Uneven, whole
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
 _BATCHES, _ROWS = 100, 8192

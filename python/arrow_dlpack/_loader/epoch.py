@@ -8,18 +8,18 @@ from functools import partial
 from itertools import chain, islice
 from typing import Any, Generic, NoReturn, TypeVar
 
-from . import _core
-from ._ahead import Ahead
-from ._buckets import Bucketed
-from ._core import Array
-from ._encode import encoded, scanned
-from ._mix import Mixed
-from ._pieces import Piece, len_of, pieces_of
-from ._resume import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
-from ._settings import Settings, bar_of, seed_of
-from ._shares import Share, Uneven
-from ._sources import Dataset, Source
-from ._wishes import ByLength, ByTokens, Pad
+from .. import _core
+from .._core import Array
+from .bucketing import Bucketed
+from .categories import encoded, scanned
+from .columns import ByLength, ByTokens, Pad
+from .mix import Mixed
+from .prefetch import Ahead
+from .resume import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
+from .row_groups import Piece, len_of, pieces_of
+from .settings import Settings, bar_of, seed_of
+from .sharding import Share, Uneven
+from .sources import Dataset, Source
 
 Batch_co = TypeVar("Batch_co", covariant=True)
 

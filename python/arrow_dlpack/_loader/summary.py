@@ -7,14 +7,14 @@ from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._readers import path_of
-from ._schema import features_of, is_list
-from ._settings import Settings
-from ._source import rows_of_table
-from ._wishes import Categories, Wish
+from .columns import Categories, Wish
+from .readers import path_of
+from .schema import features_of, is_list
+from .settings import Settings
+from .source import rows_of_table
 
 if TYPE_CHECKING:
-    from ._mix import Mix
+    from .mix import Mix
 
 #: Columns, sources and words that are shown.
 _COLUMNS, _SOURCES, _WORDS = 30, 10, 3

@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
-from . import _core
-from ._identity import digest_of, of_types
-from ._readers import Made, heads
-from ._schema import ALL, Query
-from ._source import Source
+from .. import _core
+from .identity import digest_of, of_types
+from .readers import Made, heads
+from .schema import ALL, Query
+from .source import Source
 
 
 class Iceberg(Source):

@@ -11,13 +11,14 @@ from math import frexp, inf, isfinite, ldexp
 from random import Random
 from typing import Any, Literal
 
-from . import _filters, _sources
-from ._datasets import Dataset
-from ._pieces import Piece, len_of, pieces_of
-from ._readers import Made, heads, present, reader_of, without_views
-from ._repr import of_mix
-from ._schema import ALL, Part, Query, Run, common, features_of, fitted
-from ._source import Source, count_of, joined, seen_by
+from . import filters as _filters
+from . import sources as _sources
+from .datasets import Dataset
+from .readers import Made, heads, present, reader_of, without_views
+from .row_groups import Piece, len_of, pieces_of
+from .schema import ALL, Part, Query, Run, common, features_of, fitted
+from .source import Source, count_of, joined, seen_by
+from .summary import of_mix
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
@@ -95,7 +96,7 @@ def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:
 def _check_source(source: Any) -> None:
     if isinstance(source, Mix):
         raise TypeError("a Mix takes no other Mix: put its sources into this one, with weights")
-    if isinstance(source, import_module("arrow_dlpack._loader").Loader):
+    if isinstance(source, import_module("arrow_dlpack._loader.loader").Loader):
         raise TypeError("a Mix takes no Loader: pass what it reads, and the Mix to one Loader")
     is_class = isinstance(source, type)
     if callable(source) and not (is_class or hasattr(type(source), "__arrow_c_stream__")):

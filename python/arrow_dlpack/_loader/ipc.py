@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from ._identity import of_files, of_types, stamps_of
-from ._paths import FEATHER, IPC_FILE, is_ipc, named, stamp_of, unread
-from ._readers import Made
-from ._schema import ALL, Query, with_keys
-from ._source import Several
+from .identity import of_files, of_types, stamps_of
+from .paths import FEATHER, IPC_FILE, is_ipc, named, stamp_of, unread
+from .readers import Made
+from .schema import ALL, Query, with_keys
+from .source import Several
 
 
 class IpcFile:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Literal
 
-from . import _core, _frameworks
-from ._readers import Made, reached
-from ._schema import Query
-from ._wishes import ByLength, ByTokens, Columns, Wanted, check_dtype, integer, wanted
-from .typing import Dtype, Nulls
+from .. import _core, _frameworks
+from ..typing import Dtype, Nulls
+from .columns import ByLength, ByTokens, Columns, Wanted, check_dtype, integer, wanted
+from .readers import Made, reached
+from .schema import Query
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
-from . import _core
-from ._core import Tensor
-from .typing import (
+from .. import _core
+from .._core import Tensor
+from ..typing import (
     Dtype,
     Nulls,
     SupportsArrowArray,
@@ -18,12 +18,12 @@ from .typing import (
 )
 
 if TYPE_CHECKING:
-    from ._epoch import Batches
-    from ._frameworks import Framework
-    from ._loader import AnyOptions, LoaderOptions
-    from ._mix import Mix
-    from ._shares import Uneven
-    from ._wishes import ByLength, ByTokens, Columns
+    from .._frameworks import Framework
+    from .columns import ByLength, ByTokens, Columns
+    from .epoch import Batches
+    from .loader import AnyOptions, LoaderOptions
+    from .mix import Mix
+    from .sharding import Uneven
 
 # A thread that reads ahead may need the interpreter for its source: it ends before that does.
 atexit.register(_core._stop_batches)
@@ -212,7 +212,7 @@ def iter_batches(
     <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [2, 3]
     """
     # Imported when it is needed: with its imports it takes as long as the package.
-    loader = import_module("._loader", __package__).OnePass(
+    loader = import_module(".loader", __package__).OnePass(
         source,
         batch_size=batch_size,
         columns=columns,

@@ -2,7 +2,7 @@
 
 from typing import Any, TypedDict
 
-from .typing import Dtype
+from ..typing import Dtype
 
 
 class Options(TypedDict, total=False):

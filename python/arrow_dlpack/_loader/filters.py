@@ -5,9 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from . import _core
-from ._readers import Made, reader_of, schema_without_views, without_views
-from ._schema import fitted, readable, with_types
+from .. import _core
+from .readers import Made, reader_of, schema_without_views, without_views
+from .schema import fitted, readable, with_types
 
 
 def check(where: Any, takes_texts: bool) -> None:

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 
-from ._parallel import side_by_side
+from .parallel import side_by_side
 
 #: Formats of pyarrow.dataset by the ends of names; Parquet where no name tells.
 _FORMATS = {

@@ -14,8 +14,8 @@ from functools import partial
 from timeit import timeit
 from typing import Any, TypeVar
 
-from . import Array, Tensor, from_dlpack
-from ._neighbours import ARROW_LIBRARIES, TENSOR_LIBRARIES, Library
+from .. import Array, Tensor, from_dlpack
+from .libraries import ARROW_LIBRARIES, TENSOR_LIBRARIES, Library
 
 VALUES = [0.5, 1.5, 2.5, 3.5] * 16
 

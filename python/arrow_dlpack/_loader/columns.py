@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, TypeAlias
 
-from . import _core
-from .typing import Dtype, Nulls
+from .. import _core
+from ..typing import Dtype, Nulls
 
 
 @dataclass(frozen=True)
