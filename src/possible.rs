@@ -3,7 +3,7 @@
 
 use arrow_schema::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
-    DECIMAL256_MAX_PRECISION, DataType, TimeUnit, UnionMode,
+    DECIMAL256_MAX_PRECISION, DataType, FieldRef, TimeUnit, UnionMode,
 };
 
 use crate::Error;
@@ -73,5 +73,18 @@ pub(crate) fn child_types(data_type: &DataType) -> Vec<(&DataType, usize)> {
             vec![(ends.data_type(), 0), (values.data_type(), 0)]
         }
         _ => Vec::new(),
+    }
+}
+
+/// The items of lists of any kind.
+#[cfg(feature = "pyo3")]
+pub(crate) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
+    match data_type {
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _) => Some(item),
+        _ => None,
     }
 }

@@ -74,9 +74,6 @@ CASTS = {
     "texts": pa.string_view(),
     "views": pa.string(),
     "codes": pa.string(),
-    "runs": pa.string(),
-    "lists": pa.list_view(pa.int64()),
-    "list views": pa.list_(pa.int64()),
 }
 
 

@@ -166,24 +166,14 @@ def test_chunks_that_share_a_dictionary_or_their_texts_are_put_together():
 
 def expansions():
     """Arrays of few bytes, and types in which they would have more than there are."""
-    runs = pa.RunEndEncodedArray
     texts = pa.array(["x" * 10**7, "y"])
     keys = pa.array(np.zeros(10**6, "int32"))
     coded = pa.DictionaryArray.from_arrays(keys, texts)
     binaries = pa.DictionaryArray.from_arrays(keys, texts.cast("binary"))
-    starts, sizes = np.zeros(10**6, "int64"), np.full(10**6, 10**6, "int64")
-    views = pa.LargeListViewArray.from_arrays(starts, sizes, np.zeros(10**6))
-    long_run = runs.from_arrays(pa.array([1 << 45], "int64"), pa.array([1], "int64"))
     return {
-        "a run": (long_run, pa.int64()),
-        "a run of texts": (
-            runs.from_arrays(pa.array([10**6, 10**6 + 1]), texts),
-            pa.large_string(),
-        ),
         "a dictionary of texts": (coded, pa.large_string()),
         "a dictionary of binaries": (binaries, pa.large_binary()),
         "a dictionary to views": (coded, pa.string_view()),
-        "a list of views": (views, pa.large_list(pa.float64())),
         "a dictionary in a struct": (
             pa.StructArray.from_arrays([coded], ["x"]),
             pa.struct([("x", pa.large_string())]),
@@ -199,18 +189,13 @@ def test_what_does_not_fit_memory_as_another_type_is_not_handed_out_so(name):
 
 
 def test_what_fits_memory_as_another_type_is_handed_out_so():
-    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 5]), pa.array(["a", "bc"]))
     coded = pa.array(["a", "bc", None]).dictionary_encode()
     large = pa.array(["a", None, "bc"], pa.large_string()).dictionary_encode()
-    views = pa.array([[1], [2, 3]], pa.list_view(pa.int64()))
     for array, requested in (
-        (runs, pa.string()),
-        (runs.slice(1, 2), pa.large_string()),
         (coded, pa.string()),
         (large, pa.string()),
         (large.cast(pa.dictionary("int32", pa.large_binary())), pa.binary()),
         (pa.DictionaryArray.from_arrays(pa.array([], "int8"), pa.array([], "string")), pa.string()),
-        (views, pa.list_(pa.int64())),
         (pa.array(["a", None], pa.string_view()), pa.string()),
     ):
         given = pa.array(Array(array), type=requested)

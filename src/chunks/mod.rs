@@ -17,7 +17,7 @@ mod distinct;
 mod join;
 mod settled;
 pub(crate) mod size;
-pub(crate) mod taken;
+mod taken;
 pub(crate) use batch::{as_one, batch, column, joined_batches};
 pub(crate) use bounds::{Bounds, Items, Numbers, place};
 pub(crate) use checked::checked;

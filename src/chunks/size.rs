@@ -191,7 +191,7 @@ fn of_each_code(dictionary: &dyn AnyDictionaryArray) -> Option<Sizes> {
 }
 
 /// The lengths of the runs of a run-end encoded array, and their values.
-pub(crate) fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
+fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
     fn of<T: RunEndIndexType>(runs: &RunArray<T>) -> Option<(Vec<usize>, ArrayRef)> {
         let (values, mut start) = (runs.values_slice(), 0);
         let mut lengths = memory::reserved(values.len()).ok()?;

@@ -42,7 +42,7 @@ pub(crate) fn check_taken_at(array: &dyn Array, which: &[u64]) -> Result<(), Err
 
 /// The bytes that arrow's `take` of so many rows reserves besides those that it writes: for lists it assumes their mean length,
 /// and what their items consist of it puts into buffers that double, of which old and new are there at once.
-pub(crate) fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
+fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
     let mean = |values: &dyn Array| {
         let items = values.len().checked_div(array.len()).unwrap_or(0).checked_mul(rows)?;
         of_type(values.data_type(), items)?.checked_add(of_mean(values, items)?.checked_mul(2)?)

@@ -238,8 +238,8 @@ impl PyArray {
 
     /// The array as a pair of Arrow C capsules (schema, array); Arrow libraries call this.
     ///
-    /// The array is cast to a requested type if every value survives a cast there and back; else it raises
-    /// ValueError.
+    /// Numbers, booleans, texts, binaries, and codes of such, are cast to a requested type if every value survives a
+    /// cast there and back; so are the fields of structs. Other requests raise ValueError.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,

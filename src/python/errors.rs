@@ -11,7 +11,6 @@ use pyo3::types::{
     PyString, PyTuple, PyType,
 };
 
-use super::arrow::bound::list_of;
 use super::dlpack::request::type_name;
 use super::protocols::{has_buffer, is_arrow};
 use crate::error::Count;
@@ -192,14 +191,14 @@ impl Asked {
                 Some("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
             }
             // ragged refuses tables; of a column alone to_tensor sees whether its rows have one length.
-            (Self::Tensor, list) if in_table && list_of(list).is_some() => Some(
+            (Self::Tensor, list) if in_table && export::is_list(list) => Some(
                 "its rows may differ in length: leave it out with columns=, pass this column alone to ragged, or, if \
                  they do not differ, cast it to a fixed-size list or take it as Dense() in Loader",
             ),
             (Self::Tensor, text) if in_table && export::is_ragged(text) => Some(
                 "its rows differ in length: leave it out with columns=, or pass this column alone to ragged",
             ),
-            (Self::Batches, list) if list_of(list).is_some() => Some(
+            (Self::Batches, list) if export::is_list(list) => Some(
                 "its rows may differ in length: take it as Dense() if they do not, or leave it out with columns=",
             ),
             (Self::Batches, text) if text.is_string() => Some(

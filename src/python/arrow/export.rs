@@ -2,18 +2,17 @@
 //!
 //! Source: <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>.
 
-use std::sync::Arc;
+use std::{mem::discriminant, sync::Arc};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::{Array, ArrayRef, make_array};
+use arrow_array::{Array, ArrayRef, StructArray, cast::AsArray, make_array, new_null_array};
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef, Fields};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
-use super::bound::{self, item_of};
 use super::structs::{Checked, fenced};
-use crate::chunks::{everything, reserve};
-use crate::extension::Extension;
+use crate::chunks::{everything, reserve, size};
+use crate::{extension::Extension, possible::item_of};
 
 /// The pair of capsules that `__arrow_c_array__` returns.
 pub(in crate::python) fn array_capsules<'py>(
@@ -36,49 +35,33 @@ pub(in crate::python) fn schema_capsule<'py>(
     PyCapsule::new_with_value(py, schema, c"arrow_schema")
 }
 
-/// The array cast to the type that a consumer requests, if each value survives a cast there and back.
+/// The array as the type that a consumer requests, if each value survives a cast there and back.
 ///
 /// arrow's casts refuse little (1.7 becomes 1, a time of day wraps), so a value that comes back different is
-/// refused here, and so is a cast without an inverse. An extension type stays only if it was asked for: a
-/// consumer that asks for its storage, as pyarrow does, gets that.
+/// refused here. An extension type stays only if it was asked for: a consumer that asks for its storage, as pyarrow
+/// does, gets that.
 pub(in crate::python) fn as_requested(
     array: &ArrayRef,
     field: &FieldRef,
     requested: &Field,
 ) -> PyResult<(ArrayRef, FieldRef)> {
     let (stored, wanted) = (array.data_type(), requested.data_type());
-    let refuse = |why: String| {
-        PyValueError::new_err(format!("{stored} cannot be handed out as {wanted}: {why}"))
-    };
-    if !same_names(stored, wanted) {
-        return Err(refuse("its fields have other names".to_owned()));
-    }
     // The array itself has its own type, whatever is asked for.
     if has_reordered(field, requested) {
-        return Err(refuse("the axes of its rows lie in another order".to_owned()));
+        let why = "the axes of its rows lie in another order";
+        return Err(PyValueError::new_err(refusal(stored, wanted, why)));
     }
-    let there = match stored {
-        _ if stored == wanted => Arc::clone(array),
-        // There are no values that could change, and arrow has no inverse cast.
-        DataType::Null => cast(array, wanted).map_err(refuse)?,
-        _ if is_other_zone(stored, wanted) => {
-            let relabelled = array.to_data().into_builder().data_type(wanted.clone());
-            fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)?
-        }
-        _ => {
-            let there = cast(array, wanted).map_err(refuse)?;
-            if &cast(&there, stored).map_err(refuse)? != array {
-                return Err(refuse("values would change".to_owned()));
-            }
-            there
-        }
-    };
+    let there = handed_out(array, wanted).map_err(PyValueError::new_err)?;
     let mut metadata = field.metadata().clone();
     if stored != wanted || requested.extension_type_name() != field.extension_type_name() {
         metadata.retain(|key, _| !key.starts_with("ARROW:extension:"));
     }
     let field = Field::new(field.name(), wanted.clone(), field.is_nullable());
     Ok((there, Arc::new(field.with_metadata(metadata))))
+}
+
+fn refusal(stored: &DataType, wanted: &DataType, why: &str) -> String {
+    format!("{stored} cannot be handed out as {wanted}: {why}")
 }
 
 /// Whether tensors of a fixed shape, in columns at any level, would have their axes in another order than they lie in.
@@ -102,45 +85,146 @@ fn has_reordered(stored: &Field, wanted: &Field) -> bool {
     fields(stored).iter().zip(&fields(wanted)).any(|(stored, wanted)| is_reordered(stored, wanted))
 }
 
-/// The values of an array as another type. A value that the type cannot hold is an error, which says why.
-///
-/// arrow's kernels abort the process when memory runs out, and a small input can have a huge result: so a cast runs only
-/// if its result fits memory. `bound` computes the size.
+/// The values of an array as another type. An error says which type cannot be handed out as which, and why.
+fn handed_out(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
+    let stored = array.data_type();
+    let refuse = |why: String| refusal(stored, wanted, &why);
+    match (stored, wanted) {
+        _ if stored == wanted => Ok(Arc::clone(array)),
+        (DataType::Struct(own), DataType::Struct(fields)) => {
+            if !have_same_names(own, fields) {
+                return Err(refuse("its fields have other names".to_owned()));
+            }
+            let rows = array.as_struct();
+            let columns = rows.columns().iter().zip(fields).map(|(column, field)| {
+                let column = handed_out(column, field.data_type());
+                column.map_err(|why| format!("in field {:?}, {why}", field.name()))
+            });
+            let columns = columns.collect::<Checked<_>>()?;
+            let (fields, nulls) = (fields.clone(), rows.nulls().cloned());
+            let made = || StructArray::try_new_with_length(fields, columns, nulls, rows.len());
+            Ok(Arc::new(fenced(made).map_err(refuse)?))
+        }
+        // There are no values that could change.
+        (DataType::Null, _) => {
+            let rows = array.len();
+            check_memory(size::of_type(wanted, rows), rows).map_err(refuse)?;
+            fenced(|| Ok(new_null_array(wanted, rows))).map_err(refuse)
+        }
+        // Instants of one unit are the same numbers in every zone.
+        (DataType::Timestamp(one, Some(_)), DataType::Timestamp(other, Some(_)))
+            if one == other =>
+        {
+            let relabelled = array.to_data().into_builder().data_type(wanted.clone());
+            fenced(|| Ok(make_array(relabelled.build()?))).map_err(refuse)
+        }
+        (DataType::Dictionary(_, values), _) if is_leaf(values) && is_leaf(wanted) => {
+            let array = settled(array).map_err(refuse)?;
+            check_memory(bytes_of_cast(&array, values), array.len()).map_err(refuse)?;
+            leaf(&cast(&array, values).map_err(refuse)?, wanted).map_err(refuse)
+        }
+        _ if is_leaf(stored) && is_leaf(wanted) => {
+            leaf(&settled(array).map_err(refuse)?, wanted).map_err(refuse)
+        }
+        _ if is_renamed(stored, wanted) => cast(array, wanted).map_err(refuse),
+        _ => Err(refuse(format!("take it as it is, and then {}", way_out(stored, wanted)))),
+    }
+}
+
+/// What casts the array in pyarrow, as far as that can.
+fn way_out(stored: &DataType, wanted: &DataType) -> &'static str {
+    use DataType::{Dictionary, RunEndEncoded};
+    match (stored, wanted) {
+        (RunEndEncoded(..), _) => "pyarrow.compute.run_end_decode(pyarrow.array(x))",
+        (_, RunEndEncoded(..)) => "pyarrow.compute.run_end_encode(pyarrow.array(x))",
+        (Dictionary(..), _) => "pyarrow.array(x).cast(type)",
+        (_, Dictionary(..)) => "pyarrow.array(x).dictionary_encode()",
+        _ => "pyarrow.array(x).cast(type)",
+    }
+}
+
+/// A snapshot, which no other code can change while arrow's kernels read it.
+fn settled(array: &ArrayRef) -> Checked<ArrayRef> {
+    everything(array).map_err(|error| error.to_string())
+}
+
+/// Values without children as others. A value that comes back different from a cast there and back is an error.
+fn leaf(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
+    let stored = array.data_type();
+    if stored == wanted {
+        return Ok(Arc::clone(array));
+    }
+    if !can_cast_types(stored, wanted) || !can_cast_types(wanted, stored) {
+        return Err("there is no way from one to the other and back".to_owned());
+    }
+    check_memory(bytes_of_cast(array, wanted), array.len())?;
+    let there = cast(array, wanted)?;
+    match &cast(&there, stored)? == array {
+        true => Ok(there),
+        false => Err("values would change".to_owned()),
+    }
+}
+
 fn cast(array: &dyn Array, wanted: &DataType) -> Checked<ArrayRef> {
-    let from = array.data_type();
-    if !can_cast_types(from, wanted) {
-        return Err("there is no way from one to the other".to_owned());
-    }
-    if !bound::is_known(from, wanted) {
-        return Err("the memory that the cast takes has no known bound".to_owned());
-    }
-    let array = &everything(array).map_err(|error| error.to_string())?;
-    if reserve(bound::of_cast(array, wanted)).is_err() {
-        return Err(format!("{} of them do not fit memory", array.len()));
-    }
     let checked = CastOptions { safe: false, ..CastOptions::default() };
     fenced(|| cast_with_options(array, wanted, &checked))
 }
 
-/// Whether both are instants of the same unit, which are the same numbers in every zone.
-fn is_other_zone(one: &DataType, other: &DataType) -> bool {
-    use DataType::Timestamp;
-    matches!((one, other), (Timestamp(one, Some(_)), Timestamp(other, Some(_))) if one == other)
+/// arrow's kernels abort the process when memory runs out, so they run only if this does not fail.
+fn check_memory(nbytes: Option<usize>, rows: usize) -> Checked<()> {
+    reserve(nbytes).map_err(|_| format!("{rows} of them do not fit memory"))
 }
 
-/// Whether the fields of structs have the same names, which arrow's casts, going by position, ignore.
-fn same_names(one: &DataType, other: &DataType) -> bool {
-    let same = |one: &Field, other: &Field| same_names(one.data_type(), other.data_type());
+/// A bound of the bytes that a cast of leaves, or of codes of leaves, reserves there and back; `None` stands for a number
+/// that overflows.
+fn bytes_of_cast(array: &dyn Array, wanted: &DataType) -> Option<usize> {
+    // A decimal of 76 digits with 128 zeros behind them; no other number, time or interval is as long.
+    const LONGEST_TEXT: usize = 205;
+    let all = |array: &dyn Array| size::of_each_row(array)?.between(0, array.len());
+    let (stored, rows) = (array.data_type(), array.len());
+    let is_printed = (stored.is_primitive() || stored == &DataType::Boolean)
+        && (wanted.is_string() || wanted.is_binary());
+    let printed = if is_printed { rows.checked_mul(LONGEST_TEXT)? } else { 0 };
+    let values = match array.as_any_dictionary_opt() {
+        Some(codes) => all(codes.values())?,
+        None => 0,
+    };
+    let sums = [size::of_type(wanted, rows)?, printed, values];
+    let bytes = sums.into_iter().try_fold(all(array)?, usize::checked_add)?;
+    // The cast, the way back, and buffers that double, of which old and new are there at once.
+    bytes.checked_mul(3)
+}
+
+/// Whether values of a type have no children.
+fn is_leaf(data_type: &DataType) -> bool {
+    data_type.is_primitive()
+        || data_type.is_string()
+        || data_type.is_binary()
+        || data_type == &DataType::Boolean
+}
+
+/// Whether both are the same but for metadata, nullability and the names of items.
+fn is_renamed(one: &DataType, other: &DataType) -> bool {
+    let same = |one: &Field, other: &Field| is_renamed(one.data_type(), other.data_type());
     match (one, other) {
+        _ if one == other => true,
         (DataType::Struct(one), DataType::Struct(other)) => {
-            let pairs = || one.iter().zip(other);
-            one.len() == other.len()
-                && pairs().all(|(one, other)| one.name() == other.name() && same(one, other))
+            have_same_names(one, other)
+                && one.iter().zip(other).all(|(one, other)| same(one, other))
         }
         (DataType::Map(one, _), DataType::Map(other, _)) => same(one, other),
-        _ => match (item_of(one), item_of(other)) {
-            (Some(one), Some(other)) => same(one, other),
-            _ => true,
-        },
+        (DataType::FixedSizeList(_, one), DataType::FixedSizeList(_, other)) if one != other => {
+            false
+        }
+        _ => {
+            let items = item_of(one).zip(item_of(other));
+            discriminant(one) == discriminant(other)
+                && items.is_some_and(|(one, other)| same(one, other))
+        }
     }
+}
+
+/// Whether the fields of structs have the same names in the same order.
+fn have_same_names(one: &Fields, other: &Fields) -> bool {
+    one.iter().map(|field| field.name()).eq(other.iter().map(|field| field.name()))
 }

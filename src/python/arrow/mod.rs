@@ -6,9 +6,8 @@
 //!   matrix of a table of plain numbers, without arrays.
 //! - `stream` reads streams array by array: less the columns that nobody asked for (`select`), small chunks joined
 //!   (`gather`); `recorded_stream` hands a stream on that remembers which rows were taken. `imported` is the result.
-//! - `export` hands arrays out, cast as a consumer requests; `bound` says how much memory the casts take.
+//! - `export` hands arrays out, values without children cast as a consumer requests.
 
-pub(in crate::python) mod bound;
 pub(in crate::python) mod capsule;
 pub(in crate::python) mod export;
 mod gather;
