@@ -113,10 +113,16 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
             let width = key.primitive_width().unwrap_or(0);
             builder.buffers(items(&[width])?).child_data(children()?)
         }
-        RunEndEncoded(..) => builder
-            .offset(start)
-            .add_child_data(copy(child(0), true)?)
-            .add_child_data(copy(child(1), all)?),
+        RunEndEncoded(ends, _) => {
+            let runs = match ends.data_type() {
+                DataType::Int16 => runs_of::<i16>(child(0), start, rows),
+                DataType::Int32 => runs_of::<i32>(child(0), start, rows),
+                _ => runs_of::<i64>(child(0), start, rows),
+            };
+            let of_rows = |index: usize| slice(child(index), runs.start, runs.len());
+            let ends = copy(&of_rows(0), true)?;
+            builder.offset(start).add_child_data(ends).add_child_data(copy(&of_rows(1), all)?)
+        }
         _ if !all => return Ok(data.clone()),
         DataType::Boolean => {
             let bits = BooleanBuffer::new(data.buffers()[0].clone(), start, rows);
@@ -170,6 +176,14 @@ fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Buff
     }
     offsets.iter_mut().for_each(|offset| *offset = *offset - first);
     Ok((Buffer::from_vec(offsets), first.as_usize()..end))
+}
+
+/// The runs that rows are in, as far as their ends, which other code may write to, say so.
+fn runs_of<T: ArrowNativeType>(ends: &ArrayData, start: usize, rows: usize) -> Range<usize> {
+    let ends = &ends.buffers()[0].typed_data::<T>()[ends.offset()..][..ends.len()];
+    let first = ends.partition_point(|end| end.as_usize() <= start);
+    let last = ends.partition_point(|end| end.as_usize() < start + rows);
+    first..ends.len().min(last + 1).max(first)
 }
 
 /// Copies views, and with `all` their bytes: only the bytes that views refer to, unless views

@@ -103,6 +103,25 @@ fn slices_of_any_type_are_the_same_rows_as_by_arrow_select() {
 }
 
 #[test]
+fn a_slice_of_runs_is_copied_without_the_runs_outside() {
+    let ends = PrimitiveArray::<Int32Type>::from_iter_values((1..=1000).map(|run| 3 * run));
+    let values = StringArray::from_iter_values((0..1000).map(|run| run.to_string()));
+    let runs: ArrayRef = Arc::new(RunArray::try_new(&ends, &values).unwrap());
+    for (start, rows, expected) in [(0, 3000, 1000), (0, 3, 1), (2, 2, 2), (2997, 3, 1), (7, 1, 1)]
+    {
+        let slice = runs.slice(start, rows);
+        let copy = settled::chunks(std::slice::from_ref(&slice)).unwrap();
+        assert_eq!(copy[0].as_run::<Int32Type>().values().len(), expected);
+        assert_eq!(&copy[0], &slice);
+        assert_eq!(&settled::everything(&slice).unwrap(), &slice);
+    }
+    let slices = (0..3000).map(|row| runs.slice(row, 1)).collect::<Vec<_>>();
+    let rows = joined(&slices).unwrap();
+    let texts = rows.as_run::<Int32Type>().downcast::<StringArray>().unwrap().into_iter();
+    assert!(texts.map(Option::unwrap).eq((0..3000).map(|row| (row / 3).to_string())));
+}
+
+#[test]
 fn offsets_are_rebased_and_those_that_are_none_refused() {
     let of = |chunks: &[(&'static [i32], usize)]| offsets(chunks.iter().copied());
     let (rebased, ranges) = of(&[(&[2, 3, 5], 9), (&[], 0), (&[0], 4), (&[1, 1, 4], 4)]).unwrap();
