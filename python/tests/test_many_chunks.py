@@ -93,6 +93,51 @@ def test_the_values_do_not_depend_on_the_chunks(column, sizes):
     assert again.to_pylist() == whole.to_pylist()
 
 
+DTYPES = [*(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)), "halffloat"]
+ALIGNED = {
+    **{
+        dtype: pa.array(np.arange(ROWS) % 100).cast(dtype) for dtype in [*DTYPES, "float", "double"]
+    },
+    **{
+        name: COLUMNS[name]
+        for name in (
+            "numbers with nulls",
+            "booleans",
+            "times",
+            "lists of one size",
+            "lists of booleans",
+            "texts",
+            "lists",
+            "codes",
+        )
+    },
+    "large lists": COLUMNS["lists"].cast(pa.large_list(pa.int64())),
+    "list views": pa.array(COLUMNS["lists"].to_pylist(), pa.list_view(pa.int64())),
+    "views": COLUMNS["texts"].cast(pa.string_view()),
+}
+
+
+@pytest.mark.parametrize("column", ALIGNED)
+@pytest.mark.parametrize("sizes", [*SIZES.values(), [1301]], ids=[*SIZES, "large ones"])
+def test_tensors_of_several_chunks_lie_where_jax_takes_them_without_a_copy(column, sizes):
+    """At multiples of 64 bytes, whether the chunks become a tensor at once or an array first."""
+    chunks = chunked(ALIGNED[column].slice(3), np.array(sizes))
+    table, array = pa.table({"x": chunks, "y": chunks}), arrow_dlpack.Array(chunks)
+    nulls = {"nulls": 0, "physical": True}
+    if column.removeprefix("large ") in ("texts", "lists", "list views", "views"):
+        tensors = [*arrow_dlpack.ragged(chunks), *arrow_dlpack.ragged(array)]
+        for source in (chunks, array):
+            tensors += arrow_dlpack.to_tensor(source, pad=0)
+    else:
+        tensors = [arrow_dlpack.to_tensor(source, **nulls) for source in (chunks, array)]
+        tensors += arrow_dlpack.to_tensor(chunks, nulls="mask", physical=True)
+        tensors += arrow_dlpack.to_tensor_dict(table, **nulls).values()
+        if not array.null_count:
+            tensors.append(arrow_dlpack.to_tensor(array, physical=True))
+    for tensor in tensors:
+        assert np.from_dlpack(tensor).ctypes.data % 64 == 0, tensor
+
+
 def test_the_plan_counts_what_was_put_together_on_the_way():
     column = chunked(pa.array(np.arange(ROWS, dtype="float32")), np.array([1]))
     plan = str(arrow_dlpack.explain(column))

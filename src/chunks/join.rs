@@ -1,10 +1,11 @@
 //! Concatenates arrays.
 //!
-//! arrow-select's `concat` does that too, but its dictionaries link `interleave` for every type, which would be
-//! a twentieth of the package, and it trusts offsets, codes and texts that other code may still write to. Of a
-//! thousand chunks of a thousand rows, this file takes 1.1 to 1.5 times as long as `concat` for numbers, booleans and
-//! lists, and 5 times for texts, 2.8 ns each, because it checks that they are UTF-8; with eight chunks of half
-//! a million rows, 0.7 to 1.3 times. Dictionaries take 5 times as long: `concat` gives equal values several codes.
+//! arrow-select's `concat` trusts offsets, codes and texts that other code may still write to, so it would need a copy of
+//! all offsets first and a check of all texts afterwards, both of which happen here while the result is written. Of a
+//! thousand chunks of a thousand rows `concat` with these takes 2.5 times as long as this file for texts and structs,
+//! 1.5 times for lists; of eight chunks of half a million, 2 to 5 times, and lists take 3 times as long without the checks
+//! too. It copies all items of list views, and all children of dense unions, once for each slice, gives equal values of
+//! dictionaries several codes, and its numbers do not begin at multiples of 64 bytes, where JAX takes them without a copy.
 
 mod unions;
 
