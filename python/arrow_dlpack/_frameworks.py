@@ -98,6 +98,13 @@ def to_jax(
     mask: which values count.
     """
     check_jax(tensor, mask, column, offsets)
+    if tensor.dtype in ("float64", "complex128"):
+        narrow = import_module("jax").dtypes.canonicalize_dtype(tensor.dtype)
+        if narrow != tensor.dtype:
+            # XLA makes 0 of what is below the least normal number of float32, and NumPy does not.
+            np = import_module("numpy")
+            with np.errstate(over="ignore"):
+                return import_module("jax.numpy").asarray(np.asarray(tensor).astype(narrow))
     return import_module("jax.dlpack").from_dlpack(tensor)
 
 

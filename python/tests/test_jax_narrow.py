@@ -164,3 +164,10 @@ def test_inputs_of_functions():
     masked = tensor_udf(inputs, framework="jax", nulls="mask")(count)
     masked(under_a_null())
     assert isinstance(seen[-1][0], jax.Array)
+
+
+def test_values_below_the_least_normal_number_are_kept():
+    """XLA makes 0 of them, and NumPy, by which jnp.asarray goes, does not."""
+    small = np.array([9.2e-41, 1e-38, 1.2e-38])
+    tensor = to_tensor(pa.array(small), framework="jax")
+    assert np.array_equal(np.asarray(tensor), small.astype("float32"))

@@ -302,3 +302,28 @@ def test_what_no_digests_are_is_nothing_or_other_data(ends, tmp_path):
                 rest_of(source, state, columns=["x"])
         else:
             assert len(rest_of(source, state, columns=["x"])) == 29
+
+
+@pytest.mark.parametrize("swap", [False, True], ids=["file to table", "table to file"])
+def test_one_row_group_is_divided_by_rows_and_a_table_by_turns(tmp_path, swap):
+    """What ranks divide in other ways is refused; what one process shuffles is the same."""
+    table, path = pa.table({"x": range(12)}), str(tmp_path / "a.parquet")
+    pq.write_table(table, path)
+    first, then = (table, path) if swap else (path, table)
+    ranked = {"batch_size": 2, "rank": 0, "world_size": 2}
+    loader = Loader(first, **ranked)
+    epoch = iter(loader)
+    next(epoch)
+    other = Loader(then, **ranked)
+    other.load_state_dict(loader.state_dict())
+    with pytest.raises(ValueError, match="row groups, or in none"):
+        list(other)
+    shuffled = {"batch_size": 2, "shuffle": 12, "seed": 1}
+    loader = Loader(first, **shuffled)
+    epoch = iter(loader)
+    seen = np.asarray(next(epoch)["x"]).tolist()
+    other = Loader(then, **shuffled)
+    other.load_state_dict(loader.state_dict())
+    assert sorted(seen + [x for batch in other for x in np.asarray(batch["x"]).tolist()]) == [
+        *range(12)
+    ]

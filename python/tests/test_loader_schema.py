@@ -939,3 +939,22 @@ def test_a_filter_that_parts_do_not_go_with_names_column_and_types(form, tmp_pat
             list(Loader(source, columns=["k"], filter=(pc.field("k") > 0) & (pc.field("x") > 2)))
         with pytest.raises(TypeError, match=names + ", of which a filter sees double: .*equal"):
             list(Loader(source, columns={"x": Cast("float64")}, filter=pc.field("x") == True))  # noqa: E712
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.list_(pa.int64()), pa.large_list(pa.int64()), pa.list_(pa.int64(), 2)],
+    ids=["list", "large list", "fixed"],
+)
+@pytest.mark.parametrize("source", ["list", "swapped", "generator", "mix"])
+def test_lists_whose_items_have_other_names_are_one_type(tmp_path, kind, source):
+    """Parquet calls them "element", and pyarrow and polars "item"."""
+    table, path = pa.table({"e": pa.array([[1, 2], [3, 4]], kind)}), tmp_path / "a.parquet"
+    pq.write_table(table, path)
+    parts = [table, pq.read_table(path)]
+    if source == "swapped":
+        parts.reverse()
+    data = {"generator": (part for part in parts), "mix": Mix([(part, 1) for part in parts])}
+    batches = Loader(data.get(source, parts), batch_size=3, columns={"e": AsArrow()})
+    rows = [row for batch in batches for row in pa.array(batch["e"]).to_pylist()]
+    assert sorted(rows) == [[1, 2], [1, 2], [3, 4], [3, 4]]

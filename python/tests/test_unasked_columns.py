@@ -4,9 +4,19 @@ import struct
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow.compute as pc
 import pytest
-from arrow_dlpack import explain, iter_batches, to_tensor, to_tensor_dict
+from arrow_dlpack import (
+    Categories,
+    Loader,
+    Mix,
+    explain,
+    iter_batches,
+    to_tensor,
+    to_tensor_dict,
+)
 from arrow_dlpack.torch import BatchDataset
 from hostile_trees import Node, Tree, TreeStream
 
@@ -291,3 +301,23 @@ def test_small_chunks_that_are_put_together_are_released_whole():
     source = TreeStream(node, [node] * 100)
     assert flat(to_tensor(source, columns=["x"])) == list(range(8)) * 100
     settle(source)
+
+
+def test_integers_beyond_64_bits_are_left_out():
+    frame = pd.DataFrame({"id": pd.Series([2**70, 1], dtype=object), "x": [1, 2]})
+    assert to_tensor(frame, columns=["x"]).tolist() == [[1], [2]]
+    for source in (frame, [frame]):
+        (batch,) = Loader(source, columns=["x"])
+        assert batch["x"].tolist() == [1, 2]
+
+
+def test_objects_of_polars_that_nobody_reads_are_left_out():
+    objects = pl.Series([object()] * 2, dtype=pl.Object)
+    frame = pl.DataFrame({"x": [1.0, 2.0], "s": ["a", "b"], "o": objects})
+    for source in (frame, [frame], Mix([(frame, 1)])):
+        loader = Loader(source, columns=["x"], batch_size=1, filter=pc.field("x") > 0)
+        epoch = iter(loader)
+        assert next(epoch)["x"].tolist() == [1]
+        assert loader.state_dict()
+        (batch,) = Loader(source, columns={"s": Categories(["a", "b"])}, batch_size=2)
+        assert batch["s"].tolist() == [0, 1]

@@ -179,7 +179,8 @@ class Epochs(Generic[Batch_co]):
                 self._resume.get("source"),
                 ours,
                 is_ordered=settings.matrix,
-                is_divided=settings.shuffle is not None or share.count > 1,
+                is_shuffled=settings.shuffle is not None,
+                is_shared=share.count > 1,
             )
         before = self._resume, self._next_epoch
         try:

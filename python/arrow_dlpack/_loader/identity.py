@@ -27,6 +27,8 @@ _BYTES = 1 << 16
 _ROWS = 16
 #: Bytes of a row group that is read for its last rows.
 _LAST_BYTES = 1 << 25
+#: What a state says of the row groups of a file that has one.
+_ONE_GROUP = "one"
 #: In place of the digest of files that were replaced while an epoch read them.
 _REPLACED = "replaced"
 
@@ -171,9 +173,8 @@ def _of_footers_or_bytes(
     groups = [[group.id for group in fragment.row_groups] for fragment in fragments]
     told = of_footers(fragment.metadata for fragment in fragments)
     sizes = [group.num_rows for fragment in fragments for group in fragment.row_groups]
-    if len(sizes) > 1:
-        # What a shuffle puts in order, and what ranks and workers divide.
-        told["groups"] = digest_of(sizes)
+    # What a shuffle puts in order, and what ranks and workers divide by rows.
+    told["groups"] = digest_of(sizes) if len(sizes) > 1 else _ONE_GROUP
     if [one.metadata.num_row_groups for one in fragments] == list(map(len, groups)):
         return told
     # Some row groups of files.
@@ -375,13 +376,15 @@ def check(
     ours: Mapping[str, Any],
     *,
     is_ordered: bool,
-    is_divided: bool,
+    is_shuffled: bool,
+    is_shared: bool,
     where: str = "the source",
 ) -> None:
     """An error for a state of other data.
 
     is_ordered: whether batches with columns in another order are others.
-    is_divided: whether row groups are put in order, or divided.
+    is_shuffled: whether row groups are put in order.
+    is_shared: whether ranks or workers divide them.
     """
     if not isinstance(saved, Mapping):
         return
@@ -397,7 +400,11 @@ def check(
     # Of files they are read only where nothing else tells.
     if "ends" in saved and not (callable(ends) and is_one_kind):
         _check_ends(saved["ends"], ends() if callable(ends) else ends, where)
-    if is_divided and saved.get("groups") != ours.get("groups"):
+    groups = [told.get("groups") for told in (saved, ours)]
+    if not is_shared:
+        # One row group in any order is a table.
+        groups = [None if told == _ONE_GROUP else told for told in groups]
+    if (is_shuffled or is_shared) and groups[0] != groups[1]:
         raise OtherDataError(
             f"the state is of the same rows in other row groups, or in none, than {where} has: a "
             "shuffle, ranks and workers would make other batches of them. Load the state where "
@@ -407,7 +414,14 @@ def check(
     if isinstance(parts, list) and isinstance(others, list):
         for at, (one, other) in enumerate(zip(parts, others, strict=False)):
             name = f"source {at} of the Mix"
-            check(one, other, is_ordered=is_ordered, is_divided=is_divided, where=name)
+            check(
+                one,
+                other,
+                is_ordered=is_ordered,
+                is_shuffled=is_shuffled,
+                is_shared=is_shared,
+                where=name,
+            )
 
 
 def _difference(name: str, saved: Any, ours: Any) -> str:

@@ -120,7 +120,7 @@ def narrowed(frame: Any, names: Sequence[str]) -> Any:
 def _converts(frame: Any) -> bool:
     try:
         frame.__arrow_c_stream__()
-    except (NotImplementedError, TypeError, ValueError):
+    except (ArithmeticError, NotImplementedError, TypeError, ValueError):
         return False
     return True
 
@@ -139,7 +139,7 @@ class _Narrowed:
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         try:
             return self._frame.__arrow_c_stream__(requested_schema)
-        except (NotImplementedError, TypeError, ValueError):
+        except (ArithmeticError, NotImplementedError, TypeError, ValueError):
             known = [str(name) for name in [*self._frame.columns, *self._frame.index.names]]
             some = narrowed(self._frame, heads(self._columns, lambda: known) or [])
             if some is None:
@@ -148,11 +148,21 @@ class _Narrowed:
 
 
 def readable_for(data: Any, columns: Sequence[str] | None) -> Any:
-    """The data; of a frame of pandas what pyarrow reads if these columns, None for all, are needed.
+    """The data; of a frame what pyarrow reads if these columns, None for all, are needed.
 
-    A filter may name other ones.
+    A filter may name other ones, but no objects of Python.
     """
-    return data if columns is None or not _is_pandas_frame(data) else _Narrowed(data, columns)
+    if columns is None:
+        return data
+    if _is_pandas_frame(data):
+        return _Narrowed(data, columns)
+    polars = sys.modules.get("polars")
+    if polars is None or not isinstance(data, polars.DataFrame):
+        return data
+    needed = heads(columns, lambda: data.columns) or []
+    objects = [name for name, kind in data.schema.items() if kind == polars.Object]
+    unread = [name for name in objects if name not in needed]
+    return data.drop(unread) if unread else data
 
 
 class _Recorded:

@@ -2,12 +2,15 @@
 
 use std::{iter, sync::Arc};
 
-use arrow_array::{Array, ArrayRef, cast::AsArray, types::UInt64Type};
-use arrow_schema::{DataType, FieldRef};
+use arrow_array::{Array, ArrayRef, cast::AsArray, make_array, types::UInt64Type};
+use arrow_data::ArrayData;
+use arrow_schema::{ArrowError, DataType, FieldRef};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::types::{PyIterator, PyTuple};
 use pyo3::{intern, prelude::*};
 
+use crate::chunks::checked;
+use crate::possible::child_types;
 use crate::python::array::PyArray;
 use crate::python::arrow::imported::Imported;
 use crate::python::arrow::stream;
@@ -31,8 +34,8 @@ pub(in crate::python) fn chunks_of(
     };
     if let Some((schema, batches)) = described(source)? {
         let field = source::field(&schema, wanted)?;
-        let wanted = wanted.map(<[String]>::to_vec);
-        let mut made = Made { batches: Some(batches.try_iter()?.unbind()), wanted };
+        let (wanted, of) = (wanted.map(<[String]>::to_vec), field.data_type().clone());
+        let mut made = Made { batches: Some(batches.try_iter()?.unbind()), wanted, of };
         let chunks = iter::from_fn(move || made.next().map_err(failed).transpose());
         return Ok((Box::new(chunks), field));
     }
@@ -69,6 +72,8 @@ struct Made {
     /// `Some` until this is dropped.
     batches: Option<Py<PyIterator>>,
     wanted: Option<Vec<String>>,
+    /// The type of all of them, but for the names of lists' items: "item" for most libraries, "element" in Parquet.
+    of: DataType,
 }
 
 impl Made {
@@ -86,6 +91,10 @@ impl Made {
             let moved = imported.moved;
             let (array, _) = imported.into_array(py)?;
             match array.data_type() {
+                found if *found != self.of && is_named_otherwise(found, &self.of) => {
+                    let renamed = checked(|| Ok(make_array(renamed(&array.to_data(), &self.of)?)))?;
+                    Ok(Some((renamed, moved)))
+                }
                 DataType::Struct(_) => Ok(Some((array, moved))),
                 other => Err(PyValueError::new_err(format!("a batch is no table, but {other}"))),
             }
@@ -93,6 +102,40 @@ impl Made {
         let over = || PyRuntimeError::new_err("the interpreter is ending");
         Python::try_attach(next).unwrap_or_else(|| Err(over()))
     }
+}
+
+/// Whether two types differ at most in the names of the items of lists and maps.
+fn is_named_otherwise(one: &DataType, other: &DataType) -> bool {
+    let same = |one: &FieldRef, other: &FieldRef| {
+        one.is_nullable() == other.is_nullable()
+            && is_named_otherwise(one.data_type(), other.data_type())
+    };
+    match (one, other) {
+        (DataType::Struct(one), DataType::Struct(other)) => {
+            let mut pairs = one.iter().zip(other);
+            one.len() == other.len()
+                && pairs.all(|(one, other)| one.name() == other.name() && same(one, other))
+        }
+        (DataType::FixedSizeList(one, size), DataType::FixedSizeList(other, of)) => {
+            size == of && same(one, other)
+        }
+        (DataType::List(one), DataType::List(other))
+        | (DataType::LargeList(one), DataType::LargeList(other))
+        | (DataType::ListView(one), DataType::ListView(other))
+        | (DataType::LargeListView(one), DataType::LargeListView(other)) => same(one, other),
+        _ => one == other,
+    }
+}
+
+/// The same values as a type that [`is_named_otherwise`].
+fn renamed(data: &ArrayData, wanted: &DataType) -> Result<ArrayData, ArrowError> {
+    if data.data_type() == wanted {
+        return Ok(data.clone());
+    }
+    let types = child_types(wanted).into_iter();
+    let children = data.child_data().iter().zip(types).map(|(child, (of, _))| renamed(child, of));
+    let children = children.collect::<Result<_, _>>()?;
+    data.clone().into_builder().data_type(wanted.clone()).child_data(children).build()
 }
 
 /// Interrupts the main thread, if this is another one.
