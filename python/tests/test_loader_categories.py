@@ -198,3 +198,11 @@ def test_nulls_of_categories_lead_to_their_own_nulls():
             list(Loader(table, columns={"w": Categories(["a"])}, **options))
     (batch,) = Loader(table, columns={"w": Categories(["a"], nulls=-1)})
     assert batch["w"].tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("words", [{"a", "b"}, frozenset("ab"), {"a": 1, "b": 0}])
+def test_words_without_an_order_are_refused(words):
+    """A set's is another one in each process, and a mapping says another one than it has."""
+    with pytest.raises(TypeError, match=r"whose order says the codes: pass sorted\(x"):
+        Categories(words)
+    assert Categories({"b": 0, "a": 1}.keys()).words == ("b", "a")

@@ -282,3 +282,9 @@ def test_two_columns_of_one_name_are_told_when_it_is_made(tmp_path, ending, opti
         Loader(source, **options)
     (batch,) = Loader(source, columns=["y"])
     assert np.asarray(batch["y"]).tolist() == [5]
+
+
+@pytest.mark.parametrize("value", ["0", None])
+def test_what_pads_is_a_number(value):
+    with pytest.raises(TypeError, match="value must be a number, got"):
+        Pad(value)

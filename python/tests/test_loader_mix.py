@@ -290,3 +290,25 @@ def test_a_mix_without_columns_has_its_rows():
     loader = Loader(Mix([(FIRST, 1)]), columns=[], batch_size=30)
     assert list(loader) == [{}, {}, {}]
     assert list(Loader(Mix([(pd.DataFrame(index=[1, 2]), 1)]))) == [{}]
+
+
+def test_an_epoch_of_filtered_files_has_its_order_whatever_came_before(tmp_path):
+    path = str(tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": range(9), "k": [1] * 9}), path, row_group_size=3)
+    options = {"batch_size": 2, "columns": ["id"], "shuffle": 2, "seed": 0}
+    options |= {"filter": pc.field("k") > 0}
+
+    def ids(batches):
+        return [x for batch in batches for x in np.asarray(batch["id"]).tolist()]
+
+    loader = Loader(Mix([(path, 1)]), **options)
+    first = ids(loader)
+    epoch = iter(loader)
+    seen = np.asarray(next(epoch)["id"]).tolist()
+    state, rest = loader.state_dict(), ids(epoch)
+    other = Loader(Mix([(path, 1)]), **options)
+    other.load_state_dict(state)
+    assert ids(other) == rest
+    assert sorted(seen + rest) == [*range(9)]
+    loader.set_epoch(0)
+    assert ids(loader) == first

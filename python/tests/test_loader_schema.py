@@ -1,6 +1,7 @@
 """One source has one schema, of all its parts, or an error that names part and column."""
 
 import decimal
+import itertools
 
 import datasets
 import duckdb
@@ -958,3 +959,29 @@ def test_lists_whose_items_have_other_names_are_one_type(tmp_path, kind, source)
     batches = Loader(data.get(source, parts), batch_size=3, columns={"e": AsArrow()})
     rows = [row for batch in batches for row in pa.array(batch["e"]).to_pylist()]
     assert sorted(rows) == [[1, 2], [1, 2], [3, 4], [3, 4]]
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(["int8", "float64", "uint32"])))
+@pytest.mark.parametrize("within", ["list", "fixed", "struct", "both"])
+def test_numbers_within_have_one_type_in_any_order(order, within):
+    def part(kind):
+        numbers = pa.array(np.array([1, 2], kind))
+        if within in ("struct", "both"):
+            numbers = pa.StructArray.from_arrays([numbers], ["a"])
+        if within == "fixed":
+            numbers = pa.FixedSizeListArray.from_arrays(numbers, 1)
+        elif within != "struct":
+            numbers = pa.ListArray.from_arrays([0, 1, 2], numbers)
+        return pa.table({"x": numbers})
+
+    (batch,) = Loader([part(kind) for kind in order], columns={"x": AsArrow()}, batch_size=9)
+    assert "double" in str(pa.array(batch["x"]).type)
+
+
+def test_a_filter_sees_words_beside_nulls():
+    nulls = polars.DataFrame({"t": [None, None]})
+    words = polars.DataFrame({"t": polars.Series(["a", "b"], dtype=polars.Categorical)})
+    for parts in ([nulls, words], [words, nulls]):
+        where = pc.field("t") == "a"
+        (batch,) = Loader(parts, columns={"t": AsArrow()}, filter=where, batch_size=9)
+        assert pa.array(batch["t"]).to_pylist() == ["a"]

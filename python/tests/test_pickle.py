@@ -242,3 +242,10 @@ def test_a_writable_tensor_is_writable_after_protocol_5():
     restored = pickle.loads(data, buffers=copies)
     np.asarray(restored)[1] = 7
     assert np.frombuffer(copies[0]).tolist() == [0, 7, 2]
+
+
+def test_a_type_with_a_nul_is_an_error():
+    make, (state, data) = Array(pa.array([1])).__reduce_ex__(5)
+    for broken in (("l\0", *state[1:]), (state[0], "x\0", *state[2:])):
+        with pytest.raises(ValueError, match="has a NUL"):
+            make(broken, data)

@@ -31,6 +31,9 @@ class Pad:
     dtype: Dtype | None = None
 
     def __post_init__(self) -> None:
+        given: object = self.value
+        if given is None or isinstance(given, str):
+            raise TypeError(f"value must be a number, got {given!r}")
         if self.max_length is not None:
             integer("max_length", self.max_length, 0)
         _one_of("side", self.side, "right", "left")
@@ -114,6 +117,10 @@ class Categories:
     ) -> None:
         if words is not None and (isinstance(words, str) or not isinstance(words, Iterable)):
             raise TypeError(f"words must be a list of words, got {words!r}")
+        given: object = words
+        if isinstance(given, (set, frozenset, Mapping)):
+            way = "sorted(x, key=x.get)" if isinstance(given, Mapping) else "sorted(x)"
+            raise TypeError(f"words must be a list, whose order says the codes: pass {way}")
         known = None if words is None else tuple(map(_word, words))
         if known is not None and (None in known or len(set(known)) < len(known)):
             raise ValueError(

@@ -74,7 +74,7 @@ def filtered(
     pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")
     batches = without_views(reader_of(data))
     schema = batches.schema
-    sees = with_types(schema, seen or {})
+    sees = schema_without_views(with_types(schema, seen or {}))
     _bind(where, sees)
     names = columns if columns is not None else readable(schema) or schema.names
     _core._check_names(schema.names, list(dict.fromkeys(names)))

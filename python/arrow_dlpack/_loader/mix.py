@@ -300,7 +300,8 @@ class Mixed(Source):
         first, last = (self._turns.counts(at, bounds) for at in (piece.start, piece.stop))
         opens, seen = [], self._seen(query)
         for part, own, start, stop in zip(self._parts, groups, first, last, strict=True):
-            some = own if query.where is not None else list(_round(own, start, stop))
+            # A list of its own: that of the source stays in its order.
+            some = list(own if query.where is not None else _round(own, start, stop))
             if piece.group is not None:
                 Random(piece.group).shuffle(some)
             opens.append(_Opens(part, _of(part, query), some, seen))

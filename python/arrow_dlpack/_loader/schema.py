@@ -223,6 +223,7 @@ def differ(name: str, parts: Sequence[tuple[str, Any]]) -> str:
 
 def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:
     """The type of all values; None, and the first type that does not go with one before."""
+    kinds = _of_one_inner(kinds)
     # Floats first: small integers go with them, and the integers that hold some of these do not.
     order = sorted(range(len(kinds)), key=lambda at: not _is("floating")(kinds[at]))
     whole = kinds[order[0]]
@@ -233,6 +234,39 @@ def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:
             wrong = (two for one, two in pairs if merged(kinds[one], kinds[two]) is None)
             return None, next(wrong, at)
     return whole, 0
+
+
+def _of_one_inner(kinds: Sequence[Any]) -> Sequence[Any]:
+    """The types, lists or structs of one kind with the type of all that is in them."""
+    types = import_module("pyarrow").types
+    nested = [kind for kind in kinds if not types.is_null(kind)]
+    if len(nested) < 3:
+        return kinds
+    if all(map(types.is_struct, nested)):
+        inner = [{field.name: field for field in kind} for kind in nested]
+        if any(own.keys() != inner[0].keys() for own in inner):
+            return kinds
+    elif all(map(is_list, nested)) or all(map(types.is_fixed_size_list, nested)):
+        inner = [{"": kind.value_field} for kind in nested]
+    else:
+        return kinds
+    whole = {name: merged_of([own[name].type for own in inner])[0] for name in inner[0]}
+    if None in whole.values():
+        return kinds
+    filled = (
+        _with_inner(kind, [own.with_type(whole[name]) for name, own in fields.items()])
+        for kind, fields in zip(nested, inner, strict=True)
+    )
+    return [kind if types.is_null(kind) else next(filled) for kind in kinds]
+
+
+def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
+    pa = import_module("pyarrow")
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(fields[0], kind.list_size)
+    return (pa.large_list if pa.types.is_large_list(kind) else pa.list_)(fields[0])
 
 
 def _way_out(name: str, one: Any, other: Any, way: str, is_label: bool) -> str:

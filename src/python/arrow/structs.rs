@@ -405,6 +405,9 @@ pub(in crate::python) fn schema(
         unsafe fn(FFI_ArrowSchema, HashMap<String, String>) -> Result<FFI_ArrowSchema, ArrowError>;
     // Safe in arrow 59, unsafe in 60: of this type it is the same in both.
     let with_metadata: WithMetadata = FFI_ArrowSchema::with_metadata;
+    if format.contains('\0') || name.contains('\0') {
+        return Err(ArrowError::CDataInterface("a format or a name has a NUL".to_owned()));
+    }
     let schema = FFI_ArrowSchema::try_new(format, children, dictionary)?
         .with_name(name)?
         .with_flags(Flags::from_bits_truncate(flags))?;
