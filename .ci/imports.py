@@ -6,12 +6,14 @@ No two files of the crate import each other, directly or by way of others; and n
 that stands above it in CONTRIBUTING's table of modules, which has every one of them.
 """
 
+import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 SRC = ROOT / "src"
@@ -99,13 +101,65 @@ def rows() -> list[list[str]]:
     return [re.findall(r"`(?:src/)?(\w+)(?:\.rs|/)`", cell) for cell in cells]
 
 
-def problems() -> Iterator[str]:
-    graph = {module: imports(module) for module in FILES if module}
+PACKAGE = ROOT / "python/arrow_dlpack"
+
+
+def python_imports() -> dict[str, set[str]]:
+    """The modules of the package that each of them imports, late ones too, but for annotations."""
+    names = {}
+    for file in PACKAGE.rglob("*.py"):
+        *folders, name = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        names[".".join([*folders, *([] if name == "__init__" else [name])])] = file
+    found = {}
+    for name, file in names.items():
+        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        found[name] = {
+            target
+            for said in imported(ast.parse(file.read_text("utf-8")))
+            if (target := resolved(said, package, names)) not in (None, name)
+        }
+    # The package and its folders hand names on.
+    return {name: targets & names.keys() for name, targets in found.items()}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        yield from imported(node)
+        match node:
+            case ast.ImportFrom(module, aliases, level):
+                for alias in aliases:
+                    yield "." * level + ".".join(filter(None, [module, alias.name]))
+            case ast.Call(ast.Name("import_module"), [ast.Constant(str(name)), *_]):
+                yield name
+
+
+def resolved(said: str, package: str, names: Mapping[str, Path]) -> str | None:
+    """The module that a path leads to; `None` for what is not the package's."""
+    above = len(said) - len(said.lstrip("."))
+    if above:
+        folders = package.split(".")[: 1 - above or None]
+        said = ".".join([*folders, said.lstrip(".")])
+    while said and said not in names:
+        said = said.rpartition(".")[0]
+    # A name of a package's own, such as the extension module, is no file.
+    return said if said and names[said].name != "__init__.py" else None
+
+
+def circle_of(graph: Mapping[Any, set[Any]]) -> list[Any]:
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
-        circle = ["/".join(module) for module in reversed(error.args[1])]
-        yield f"these import each other: {' -> '.join(circle)}"
+        return list(reversed(error.args[1]))
+    return []
+
+
+def problems() -> Iterator[str]:
+    graph = {module: imports(module) for module in FILES if module}
+    for circle in (list(map("/".join, circle_of(graph))), circle_of(python_imports())):
+        if circle:
+            yield f"these import each other: {' -> '.join(circle)}"
     level = {name: number for number, row in enumerate(rows()) for name in row}
     for name in sorted({module[0] for module in graph} - level.keys()):
         yield f"CONTRIBUTING's table of modules does not have src/{name}"

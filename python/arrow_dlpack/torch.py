@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.context import get_spawning_popen
 from types import FrameType
-from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 import torch
@@ -31,12 +31,15 @@ from torch.utils.data import (
     get_worker_info,
 )
 
+from . import Loader
 from ._loader.columns import Columns
-from ._loader.epochs import Epochs
 from ._loader.identity import OtherDataError
-from ._loader.loader import Loader, SharedOptions
+from ._loader.options import SharedOptions
 from ._loader.sharding import Share, share_of
 from .typing import Nulls
+
+if TYPE_CHECKING:
+    from ._loader.epochs import Epochs
 
 __all__ = ["BatchDataset"]
 
@@ -303,7 +306,7 @@ class _Notice:
         header[1 + place] = len(text)
         header[0] = self._number
 
-    def heed(self, loader: Epochs[Any], workers: int) -> None:
+    def heed(self, loader: "Epochs[Any]", workers: int) -> None:
         """Does in this worker what it was told since its last epoch; what cannot be done, again."""
         number, told = self._read() if self._has_begun else (self._number, {})
         self._has_begun = True
@@ -364,7 +367,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork)
 
 
-def _check_state(loader: Epochs[Any], workers: int) -> None:
+def _check_state(loader: "Epochs[Any]", workers: int) -> None:
     """Refuses a loaded state that is not for all of the workers."""
     for worker in range(workers):
         loader._check_part(Share(*loader._ranks(), worker, workers))
@@ -392,7 +395,7 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         return _counted(loader, batches, state)
 
 
-def _counted(loader: Epochs[Any], batches: Iterator[Any], state: Any) -> Iterator[Any]:
+def _counted(loader: "Epochs[Any]", batches: Iterator[Any], state: Any) -> Iterator[Any]:
     """The batches, while the loader knows that workers make them.
 
     state: from which they go on. The loader takes it again if none of them comes.
@@ -411,7 +414,7 @@ def _counted(loader: Epochs[Any], batches: Iterator[Any], state: Any) -> Iterato
         loader._elsewhere -= 1
 
 
-def data_loader(loader: Epochs[Any], num_workers: int, options: dict[str, Any]) -> EpochLoader:
+def data_loader(loader: "Epochs[Any]", num_workers: int, options: dict[str, Any]) -> EpochLoader:
     """The DataLoader of ``Loader.torch``."""
     if "batch_size" in options or "collate_fn" in options:
         raise TypeError("the Loader makes the batches: give it the batch_size, and a transform")

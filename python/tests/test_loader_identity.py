@@ -327,3 +327,23 @@ def test_one_row_group_is_divided_by_rows_and_a_table_by_turns(tmp_path, swap):
     assert sorted(seen + [x for batch in other for x in np.asarray(batch["x"]).tolist()]) == [
         *range(12)
     ]
+
+
+def test_a_file_in_its_place_of_equal_size_and_time_is_another(tmp_path):
+    """As cp -p and rsync -t leave it; what differs is its place on the disk."""
+    path, other = tmp_path / "a.arrow", tmp_path / "b.arrow"
+    for file, first in ((path, 0), (other, 100)):
+        table = pa.table({"x": range(first, first + 8)})
+        with pa.ipc.new_file(file, table.schema) as sink:
+            sink.write_table(table)
+    times = path.stat()
+    loader = Loader(str(path), batch_size=2)
+    epoch = iter(loader)
+    next(epoch)
+    os.utime(other, ns=(times.st_atime_ns, times.st_mtime_ns))
+    os.replace(other, path)
+    state = loader.state_dict()
+    fresh = Loader(str(path), batch_size=2)
+    fresh.load_state_dict(state)
+    with pytest.raises(ValueError, match="replaced"):
+        list(fresh)

@@ -312,3 +312,8 @@ def test_an_epoch_of_filtered_files_has_its_order_whatever_came_before(tmp_path)
     assert sorted(seen + rest) == [*range(9)]
     loader.set_epoch(0)
     assert ids(loader) == first
+
+
+def test_a_set_of_pairs_is_refused():
+    with pytest.raises(TypeError, match="got a set: its order"):
+        Mix({("a.parquet", 1), ("b.parquet", 1)})

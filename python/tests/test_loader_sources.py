@@ -7,6 +7,7 @@ import duckdb
 import fsspec
 import lance
 import numpy as np
+import pandas
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -380,3 +381,27 @@ def test_what_pyarrow_cannot_read_is_told_in_its_words():
     table = pa.table({"s": deep, "y": [1]})
     with pytest.raises(TypeError, match="pyarrow.lib.Table: Recursion level in ArrowSchema"):
         iter(Loader(table, columns=["s.a"]))
+
+
+@pytest.mark.parametrize("kind", ["frame", "list"])
+def test_a_frame_that_grows_between_epochs_is_read_as_it_is(kind):
+    frame = pandas.DataFrame({"x": range(4)})
+    source = frame if kind == "frame" else [frame]
+    loaders = [
+        Loader(source, batch_size=2, rank=rank, world_size=2, uneven="drop") for rank in range(2)
+    ]
+    for loader in loaders:
+        list(loader)
+    for row in range(4, 12):
+        frame.loc[row] = row
+    assert len(loaders[0]) == 3
+    rows = [x for loader in loaders for b in loader for x in np.asarray(b["x"]).tolist()]
+    assert sorted(rows) == [*range(12)]
+    loader = Loader(source, batch_size=2)
+    list(loader)
+    frame["x"] = frame["x"] / 2
+    epoch = iter(loader)
+    assert np.asarray(next(epoch)["x"]).tolist() == [0, 0.5]
+    fresh = Loader(source, batch_size=2)
+    fresh.load_state_dict(loader.state_dict())
+    assert len(list(fresh)) == 5

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .._frameworks import Framework
     from .columns import ByLength, ByTokens, Columns
     from .epoch import Batches
-    from .loader import AnyOptions, LoaderOptions
     from .mix import Mix
+    from .options import AnyOptions, LoaderOptions
     from .sharding import Uneven
 
 # A thread that reads ahead may need the interpreter for its source: it ends before that does.

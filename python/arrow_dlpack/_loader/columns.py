@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any, Literal, TypeAlias
@@ -121,6 +121,9 @@ class Categories:
         if isinstance(given, (set, frozenset, Mapping)):
             way = "sorted(x, key=x.get)" if isinstance(given, Mapping) else "sorted(x)"
             raise TypeError(f"words must be a list, whose order says the codes: pass {way}")
+        most = 1 << 31  # as codes are int32, and as a list of them would have
+        if isinstance(words, Sized) and len(words) > most:
+            raise ValueError(f"words are {len(words)}, and at most {most} have codes")
         known = None if words is None else tuple(map(_word, words))
         if known is not None and (None in known or len(set(known)) < len(known)):
             raise ValueError(

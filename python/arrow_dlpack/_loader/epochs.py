@@ -23,7 +23,7 @@ from .mix import Mix, Turns, emptied, source_of
 from .readers import heads
 from .settings import Settings, seed_of
 from .sharding import Share, Uneven, resolved, share_of
-from .source import Source
+from .source import Loop, Source
 from .sources import (
     check,
     dataset_of,
@@ -41,7 +41,7 @@ Batch_co = TypeVar("Batch_co", covariant=True)
 _BY_VALUE = {"Table", "RecordBatch", "DataFrame", "LazyFrame", "str", "list", "tuple"}
 
 
-class Epochs(Generic[Batch_co]):
+class Epochs(Loop, Generic[Batch_co]):
     """What a `Loader` does with its arguments."""
 
     #: Whether columns are checked when it is made.

@@ -1,6 +1,6 @@
 """``Loader``: batches of tensors for training, epoch after epoch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from .. import _frameworks
@@ -9,7 +9,7 @@ from .._frameworks import Framework
 from ..typing import Dtype, Nulls
 from .columns import ByLength, ByTokens, Columns
 from .epochs import Epochs
-from .options import Options
+from .options import AnyOptions, LoaderOptions
 from .settings import checked
 from .sharding import Uneven
 
@@ -17,33 +17,6 @@ from .sharding import Uneven
 Masked: TypeAlias = tuple[Tensor, Tensor]
 Batch_co = TypeVar("Batch_co", covariant=True)
 Other = TypeVar("Other")
-
-
-class SharedOptions(Options, total=False):
-    """What decides nothing about what is in a batch."""
-
-    batch_size: int | ByLength | ByTokens | None
-    rank: int | Literal["auto"] | None
-    world_size: int | None
-    uneven: Uneven
-    writable: bool | None
-
-
-class LoaderOptions(SharedOptions, total=False):
-    """Columns without wishes; the batches are of our tensors."""
-
-    columns: Sequence[str] | None
-    framework: None
-    transform: None
-    progress: bool
-
-
-class AnyOptions(SharedOptions, total=False):
-    """Whatever a batch may be."""
-
-    columns: Columns | None
-    framework: Framework | None
-    progress: bool
 
 
 class Loader(Epochs[Batch_co]):

@@ -17,7 +17,7 @@ from .datasets import Dataset
 from .readers import Made, heads, present, reader_of, without_views
 from .row_groups import Piece, len_of, pieces_of
 from .schema import ALL, Part, Query, Run, common, features_of, fitted
-from .source import Source, count_of, joined, seen_by
+from .source import Loop, Source, count_of, joined, seen_by
 from .summary import of_mix
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
@@ -82,6 +82,8 @@ def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:
     takes = "a Mix takes a dict of paths and their weights, or (source, weight) pairs"
     if not isinstance(sources, Iterable):
         raise TypeError(f"{takes}, got {_kind(sources)}")
+    if isinstance(sources, (set, frozenset)):
+        raise TypeError(f"{takes}, got a set: its order, which is that of turns, is none")
     pairs = list(sources.items() if isinstance(sources, Mapping) else sources)
     for pair in pairs:
         if not isinstance(pair, (list, tuple)):
@@ -96,7 +98,7 @@ def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:
 def _check_source(source: Any) -> None:
     if isinstance(source, Mix):
         raise TypeError("a Mix takes no other Mix: put its sources into this one, with weights")
-    if isinstance(source, import_module("arrow_dlpack._loader.loader").Loader):
+    if isinstance(source, Loop):
         raise TypeError("a Mix takes no Loader: pass what it reads, and the Mix to one Loader")
     is_class = isinstance(source, type)
     if callable(source) and not (is_class or hasattr(type(source), "__arrow_c_stream__")):

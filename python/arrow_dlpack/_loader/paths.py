@@ -203,13 +203,14 @@ def _are_integers(values: Iterable[str]) -> bool:
     return bool(told) and are_plain and all(-(2**31) <= int(value) < 2**31 for value in told)
 
 
-def stamp_of(path: str) -> tuple[int, int] | None:
+def stamp_of(path: str) -> tuple[int, ...] | None:
     """What tells a local file from another one in its place; None of a file that is gone."""
     try:
         found = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_size, found.st_mtime_ns
+    # A copy may keep the time of its contents, but not its place and the time of its change.
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
 def format_of(files: Sequence[str], system: Any) -> Any:

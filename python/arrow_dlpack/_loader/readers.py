@@ -147,6 +147,12 @@ class _Narrowed:
             return some.__arrow_c_stream__(requested_schema)
 
 
+def is_frame(data: Any) -> bool:
+    """Whether it is a frame of pandas or polars, which may be changed in place."""
+    polars = sys.modules.get("polars")
+    return _is_pandas_frame(data) or (polars is not None and isinstance(data, polars.DataFrame))
+
+
 def readable_for(data: Any, columns: Sequence[str] | None) -> Any:
     """The data; of a frame what pyarrow reads if these columns, None for all, are needed.
 

@@ -14,6 +14,7 @@ from .identity import of_rows
 from .readers import (
     Made,
     heads,
+    is_frame,
     present,
     reached,
     readable_for,
@@ -42,6 +43,10 @@ from .schema import (
 )
 
 
+class Loop:
+    """What is looped over, epoch after epoch, and is no source itself: a Loader."""
+
+
 class Source:
     """Something with rows, read from the first to the last one."""
 
@@ -55,10 +60,15 @@ class Source:
         once: bool = False,
         names: Callable[[], Sequence[str] | None] = lambda: None,
         identify: Callable[[Query], dict[str, Any]] | None = None,
+        *,
+        count: Callable[[], int | None] | None = None,
     ) -> None:
-        """identify: tells what a state holds of data of which rows are not to be read for it."""
+        """identify: tells what a state holds of data of which rows are not to be read for it.
+
+        count: the rows that data have now which may change between epochs.
+        """
         self._open, self._rows, self.once, self._names = open_columns, rows, once, names
-        self._identify = identify
+        self._identify, self._count = identify, count
         self._counted: dict[str, int] = {}
 
     def rows(self, query: Query = ALL) -> int | None:
@@ -111,7 +121,10 @@ class Source:
         return None
 
     def refresh(self) -> None:
-        """Forgets what has been read of files that are others by now."""
+        """Forgets what has been read of files and frames that are others by now."""
+        if self._count is not None:
+            self._rows = self._count()
+            self._counted.clear()
 
     def names(self) -> Sequence[str] | None:
         """All of its columns, if they are known before it is read."""
@@ -214,10 +227,16 @@ class Several(Source):
 
     def __init__(self, parts: Sequence[Any]) -> None:
         is_once = any(map(_core._is_read_once, parts))
-        super().__init__(lambda columns: None, _rows_of_all(parts), is_once)
+        count = partial(_rows_of_all, parts) if any(map(is_frame, parts)) else None
+        super().__init__(lambda columns: None, _rows_of_all(parts), is_once, count=count)
         self._parts = list(parts)
         #: By the columns that are read.
         self._schemas: dict[tuple[str, ...] | None, list[Any]] = {}
+
+    def refresh(self) -> None:
+        super().refresh()
+        if self._count is not None:
+            self._schemas.clear()
 
     def schema(self, query: Query = ALL) -> Any:
         return whole_of(self._known(query), query)

@@ -6,6 +6,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import chain
 from typing import Any
@@ -16,9 +17,9 @@ from .iceberg import Iceberg, portable
 from .identity import of_footers, of_rows, of_types
 from .ipc import IpcFiles
 from .paths import are_ipc_files, arrow_system, format_of, found_files
-from .readers import reader_of, with_wide_as_decimals
+from .readers import is_frame, reader_of, with_wide_as_decimals
 from .schema import Query
-from .source import Several, Source, Stream, rows_of_table
+from .source import Loop, Several, Source, Stream, rows_of_table
 from .summary import is_mix
 
 __all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
@@ -63,7 +64,9 @@ def _of_paths(source: Any) -> Source:
 
 def _of_stream(source: Any) -> Source:
     rows, is_once = rows_of_table(source), _core._is_read_once(source)
-    return Source(lambda columns: with_wide_as_decimals(source, columns), rows, is_once)
+    count = partial(rows_of_table, source) if is_frame(source) else None
+    read = partial(with_wide_as_decimals, source)
+    return Source(read, rows, is_once, count=count)
 
 
 def _of_cursor(cursor: Any) -> Source:
@@ -233,9 +236,9 @@ def _way_out(data: Any) -> str:
         is_path = isinstance(data[0], (str, os.PathLike))
         one_tells = _is_path if is_path else _is_arrow
         at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
-        shown = type(other).__name__ if _is_loader(other) else f"{other!r:.50}"
+        shown = type(other).__name__ if isinstance(other, Loop) else f"{other!r:.50}"
         item = f", whose item {at} is no {'path' if is_path else 'table'}: {shown}"
-        way = "loop over it, or pass its source" if _is_loader(other) else _of_values(general)
+        way = "loop over it, or pass its source" if isinstance(other, Loop) else _of_values(general)
         return f"{item}; {way}" if way else item
     if isinstance(data, Mapping) and data:
         if all(map(_is_weight, data.values())):
@@ -258,10 +261,6 @@ def _of_values(general: str) -> str:
     """How to make a table where Arrow data in general would be an array."""
     is_array = general.startswith("pyarrow.array(x")
     return 'pyarrow.table({"x": x}) makes a table of values' if is_array else general
-
-
-def _is_loader(data: Any) -> bool:
-    return isinstance(data, import_module("arrow_dlpack._loader.loader").Loader)
 
 
 def _is_weighed(pair: Any) -> bool:
