@@ -1,6 +1,7 @@
 """Array and Tensor where NumPy's arrays go: numpy.asarray, pandas, polars, PyTorch, JAX."""
 
 import ctypes
+import datetime
 
 import jax.numpy as jnp
 import ml_dtypes
@@ -180,3 +181,31 @@ def test_an_array_goes_row_by_row():
     assert list(from_dlpack(np.empty((0, 3)))) == []
     with pytest.raises(UnsupportedError, match="null"):
         list(Array(pa.array([[1], None])))
+
+
+def test_what_an_extension_type_means_is_none_of_a_cast():
+    """Its storage is handed out as it is, and as no other type or extension."""
+    halves = pa.array(from_dlpack(torch.tensor([1.0, 2.0]).bfloat16(), type="opaque"))
+    images = pa.array(from_dlpack(np.zeros((2, 2, 3))))
+    for array, wanted, why in [
+        (halves, pa.float32(), "cast to no other type"),
+        (halves, pa.opaque(pa.uint16(), "float16", "dlpack"), "another extension type"),
+        (pa.array([1.0, 2.0], pa.float32()), halves.type, "cast to no other type"),
+        (images, pa.fixed_shape_tensor(pa.float64(), [3, 2]), "another shape"),
+        (images, pa.list_(pa.float32(), 6), "cast to no other type"),
+    ]:
+        with pytest.raises(ValueError, match=why):
+            pa.table(Array(pa.table({"f": array})), schema=pa.schema([("f", wanted)]))
+    assert pa.array(Array(halves), type=pa.uint16()).to_pylist() == [16256, 16384]
+    assert pa.array(Array(images), type=images.type.storage_type).type == images.type.storage_type
+    flags = pa.array([True, None, False]).cast(pa.int8())
+    flags = pa.ExtensionArray.from_storage(pa.bool8(), flags)
+    assert pa.array(Array(flags), type=pa.bool_()).to_pylist() == [True, None, False]
+
+
+def test_dates_are_no_instants_of_a_zone_and_instants_no_whole_days():
+    day = pa.array([datetime.date(2020, 1, 1)])
+    noon = pa.array([datetime.datetime(2020, 1, 1, 12)], pa.timestamp("ms"))
+    for array, wanted in [(day, pa.timestamp("us", "+02:00")), (noon, pa.date64())]:
+        with pytest.raises(ValueError, match="cannot be handed out"):
+            pa.array(Array(array), type=wanted)

@@ -47,8 +47,7 @@ pub(in crate::python) fn as_requested(
 ) -> PyResult<(ArrayRef, FieldRef)> {
     let (stored, wanted) = (array.data_type(), requested.data_type());
     // The array itself has its own type, whatever is asked for.
-    if has_reordered(field, requested) {
-        let why = "the axes of its rows lie in another order";
+    if let Some(why) = misread(field, requested) {
         return Err(PyValueError::new_err(refusal(stored, wanted, why)));
     }
     let there = handed_out(array, wanted).map_err(PyValueError::new_err)?;
@@ -64,25 +63,40 @@ fn refusal(stored: &DataType, wanted: &DataType, why: &str) -> String {
     format!("{stored} cannot be handed out as {wanted}: {why}")
 }
 
-/// Whether tensors of a fixed shape, in columns at any level, would have their axes in another order than they lie in.
-fn has_reordered(stored: &Field, wanted: &Field) -> bool {
-    let axes = |field: &Field| match Extension::of(field) {
-        Ok(Some(Extension::FixedShapeTensor { shape, dimensions })) => {
-            Some(dimensions.order(shape.len()))
+/// Why the storage of one type is not that of the other, in columns at any level: what an extension type means is
+/// none of a cast's.
+fn misread(stored: &Field, wanted: &Field) -> Option<&'static str> {
+    let of = |field: &Field| Extension::of(field).ok().flatten();
+    let (own, other) = (of(stored), of(wanted));
+    let (from, to) = (stored.data_type(), wanted.data_type());
+    if let (
+        Some(Extension::FixedShapeTensor { shape, dimensions }),
+        Some(Extension::FixedShapeTensor { shape: wanted, dimensions: order }),
+    ) = (&own, &other)
+    {
+        let orders = [dimensions.order(shape.len()), order.order(wanted.len())];
+        let is_one_order = orders[0] == orders[1] || orders.iter().all(|order| order.is_sorted());
+        return match shape == wanted {
+            _ if !is_one_order => Some("the axes of its rows lie in another order"),
+            false => Some("its rows have another shape"),
+            true => None,
+        };
+    }
+    let is_text = |of: &DataType| of.is_string() || of.is_binary();
+    let is_bool = own == Some(Extension::Bool8) && *to == DataType::Boolean;
+    match (&own, &other) {
+        (Some(own), Some(other)) if own != other => Some("it is of another extension type"),
+        (None, None) => {
+            let fields = |field: &Field| match field.data_type() {
+                DataType::Struct(fields) => fields.to_vec(),
+                other => item_of(other).cloned().into_iter().collect(),
+            };
+            let (stored, wanted) = (fields(stored), fields(wanted));
+            stored.iter().zip(&wanted).find_map(|(stored, wanted)| misread(stored, wanted))
         }
-        _ => None,
-    };
-    let is_reordered = |stored: &Field, wanted: &Field| match (axes(stored), axes(wanted)) {
-        (Some(stored), Some(wanted)) => {
-            stored != wanted && !(stored.is_sorted() && wanted.is_sorted())
-        }
-        _ => has_reordered(stored, wanted),
-    };
-    let fields = |field: &Field| match field.data_type() {
-        DataType::Struct(fields) => fields.to_vec(),
-        other => item_of(other).cloned().into_iter().collect(),
-    };
-    fields(stored).iter().zip(&fields(wanted)).any(|(stored, wanted)| is_reordered(stored, wanted))
+        _ if from == to || is_bool || (is_text(from) && is_text(to)) => None,
+        _ => Some("the storage of an extension type is cast to no other type"),
+    }
 }
 
 /// The values of an array as another type. An error says which type cannot be handed out as which, and why.
@@ -110,6 +124,13 @@ fn handed_out(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
             let rows = array.len();
             check_memory(size::of_type(wanted, rows), rows).map_err(refuse)?;
             fenced(|| Ok(new_null_array(wanted, rows))).map_err(refuse)
+        }
+        (DataType::Timestamp(..), DataType::Date64) => Err(refuse(
+            "a date64 is of whole days: pyarrow.array(x).cast(type) cuts them".to_owned(),
+        )),
+        // A day begins at another instant in each zone, and which one is meant is not said.
+        (DataType::Date32 | DataType::Date64, DataType::Timestamp(_, Some(_))) => {
+            Err(refuse("a date is no instant of a zone".to_owned()))
         }
         // Instants of one unit are the same numbers in every zone.
         (DataType::Timestamp(one, Some(_)), DataType::Timestamp(other, Some(_)))

@@ -18,9 +18,8 @@ pub(in crate::python) fn field_of(
     schema: &ArrowSchema,
     wanted: Option<&[String]>,
 ) -> PyResult<(FieldRef, Option<Pick>)> {
-    if let Some(wanted) = wanted
-        && let Some((field, pick)) = picked(schema, wanted)?
-    {
+    let some = wanted.map(|wanted| picked(schema, wanted)).transpose()?.flatten();
+    if let Some((field, pick)) = some {
         return Ok((field, Some(pick)));
     }
     Ok((field_from(schema).map_err(PyValueError::new_err)?, None))
