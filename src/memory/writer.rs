@@ -229,7 +229,15 @@ pub(super) struct Fence;
 impl Drop for Fence {
     fn drop(&mut self) {
         fence();
+        #[cfg(test)]
+        FENCES.with(|fences| fences.set(fences.get() + 1));
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How many were dropped on this thread.
+    static FENCES: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// Bytes of a result from which on whole cache lines are written past the caches. Otherwise the processor reads each
@@ -376,6 +384,31 @@ mod grid_tests {
             part.finish();
             Ok(())
         })
+    }
+
+    /// Ambiguous, and so an error, of what is `Send`.
+    trait NotSend<Which> {
+        const IS: () = ();
+    }
+    struct Sendable;
+    impl<T: ?Sized> NotSend<()> for T {}
+    impl<T: ?Sized + Send> NotSend<Sendable> for T {}
+    const _: () = <Grid<'static> as NotSend<_>>::IS;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "too large, and Miri has no such stores")]
+    fn a_writer_that_panics_leaves_a_fence_behind() {
+        const ROW: usize = 4 * LINE;
+        let rows = STREAMED.div_ceil(ROW);
+        let mut out = Vec::with_capacity(rows * ROW);
+        let before = FENCES.with(std::cell::Cell::get);
+        let write = |grid: &mut Grid<'_>| -> Result<(), ()> {
+            grid.strip::<LINE, 1>(0, |_| [[7; LINE]]);
+            panic!("in the middle")
+        };
+        let panicked = || append(&mut out, rows, ROW, write);
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(panicked)).expect_err("it panics");
+        assert_eq!(FENCES.with(std::cell::Cell::get), before + 1);
     }
 
     #[test]

@@ -193,3 +193,17 @@ unsafe extern "C" fn destroy<const IS_VERSIONED: bool>(capsule: *mut ffi::PyObje
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Level;
+
+    /// Ambiguous, and so an error, of what is `Send`: on another thread a level would be left without Python.
+    trait NotSend<Which> {
+        const IS: () = ();
+    }
+    struct Sendable;
+    impl<T: ?Sized> NotSend<()> for T {}
+    impl<T: ?Sized + Send> NotSend<Sendable> for T {}
+    const _: () = <Level<'static> as NotSend<_>>::IS;
+}
