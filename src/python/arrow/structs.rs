@@ -10,10 +10,11 @@
 //!
 //! - its texts end with a NUL, its metadata have the lengths that they give, its arrays of pointers those given in it,
 //!   and what these point to meets S1 too;
-//! - of an array with rows, a buffer that is not NULL is readable for as many bytes as the type, the length and the
-//!   offset of the array ask for, or the offsets and sizes in the buffers before it;
-//! - none of that changes. Of the bytes in buffers that is not relied on: other code may write to memory that it
-//!   shared, so that a number that decides on an access is read once, and what was checked is used;
+//! - of an array with rows, a buffer that is not NULL is readable for as many bytes as its type, which the schema beside
+//!   it says, its length and its offset ask for, or the last of its offsets, or the sizes in its last buffer;
+//! - none of that changes, and bytes are not written to while they are borrowed. Where other code breaks that, by writing
+//!   to memory that it shared, as little as can be follows from it: a number that decides on an access is read once, and
+//!   what was checked is used;
 //! - a stream's callbacks may be called, one after the other.
 //!
 //! Every value of a type here meets S1 and owns what it points to; every reference borrows one that does. It comes from

@@ -105,20 +105,22 @@ impl<'a> CheckedArray<'a> {
         Ok([Some(offsets), unsafe { self.bytes(2, byte_count(last)?) }])
     }
 
-    /// The buffers of any type but those, from their start to the last row: the bytes of an item in each, or `None`
-    /// where there are bits, and the buffer. Texts are as other items, without what their offsets refer to.
+    /// The buffers of any type, from their start to the last row: the bytes of an item in each, or `None` where there are
+    /// bits, and the buffer; of texts only the offsets.
     pub(super) fn fixed(self) -> Vec<(Option<usize>, Option<&'a [u8]>)> {
         let DataTypeLayout { buffers, can_contain_null_mask, .. } = layout(self.data_type);
         let items = self.end() + usize::from(has_offsets(self.data_type));
         let buffer = |(index, spec): (usize, &BufferSpec)| {
             let (width, len) = match *spec {
                 BufferSpec::FixedWidth { byte_width, .. } => (Some(byte_width), items * byte_width),
-                _ => (None, self.end().div_ceil(8)),
+                BufferSpec::BitMap => (None, self.end().div_ceil(8)),
+                BufferSpec::VariableWidth | BufferSpec::AlwaysNull => return None,
             };
             // SAFETY: S1, S2: so many items or bits, by the layout of the type.
-            (width, unsafe { self.bytes(index + usize::from(can_contain_null_mask), len) })
+            let bytes = unsafe { self.bytes(index + usize::from(can_contain_null_mask), len) };
+            Some((width, bytes))
         };
-        buffers.iter().enumerate().map(buffer).collect()
+        buffers.iter().enumerate().filter_map(buffer).collect()
     }
 
     /// The buffers that the views of texts or binaries refer to; none for other types.
