@@ -10,7 +10,7 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 
 use super::structs::{ArrowArray, Checked, fenced};
-use super::validate::CheckedArray;
+use super::validate::{Bytes, CheckedArray};
 use crate::memory::{self, release_foreign};
 
 /// The first small chunks in a row, so many of them, each become an array; later ones are joined.
@@ -167,15 +167,19 @@ impl ColumnBuilder {
     /// Appends so many rows of an array of this type, which [`has_buffers`], from one on.
     fn append(&mut self, array: CheckedArray<'_>, from: usize, len: usize) {
         let start = array.offset() + from;
-        self.append_valid(array.validity().filter(|bits| !bits.is_empty()), start, len);
+        let valid = array.validity().map(Bytes::get).filter(|bits| !bits.is_empty());
+        self.append_valid(valid, start, len);
         self.rows += len;
         match &mut self.values {
             ValuesBuilder::Items(width, values) => {
-                let items = array.values().unwrap_or_default();
+                let items = array.values().map_or(&[][..], Bytes::get);
                 values.extend_from_slice(&items[start * *width..][..len * *width]);
             }
             ValuesBuilder::Bits(values) => {
-                values.append_packed_range(start..start + len, array.bits().unwrap_or_default());
+                values.append_packed_range(
+                    start..start + len,
+                    array.bits().map_or(&[][..], Bytes::get),
+                );
             }
             ValuesBuilder::Lists(size, items) => {
                 items.append(array.child(0), start * *size, len * *size);

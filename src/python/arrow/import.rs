@@ -17,7 +17,7 @@ use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
 use super::known::{Known, OwnedArray};
 use super::structs::{ArrowArray, Checked, fenced};
-use super::validate::CheckedArray;
+use super::validate::{Bytes, CheckedArray};
 use crate::memory::{self, Fresh};
 use crate::{import, possible::child_types};
 
@@ -132,7 +132,7 @@ impl<'a> Part<'a> {
             buffers.push(self.cut(bytes, cut)?);
         }
         for bytes in self.array.variadic().map_err(ArrowError::CDataInterface)? {
-            buffers.push(self.cut(bytes, 0..bytes.unwrap_or_default().len())?);
+            buffers.push(self.whole_of(bytes)?);
         }
         Ok(buffers)
     }
@@ -181,8 +181,8 @@ impl<'a> Part<'a> {
     fn texts<O: OffsetSizeTrait>(self, from: usize, len: usize) -> Made {
         let data_type = self.array.data_type();
         let [offsets, values] = self.array.texts().map_err(ArrowError::CDataInterface)?;
-        let offsets = self.cut(offsets, 0..offsets.unwrap_or_default().len())?;
-        let values = self.cut(values, 0..values.unwrap_or_default().len())?;
+        let offsets = self.whole_of(offsets)?;
+        let values = self.whole_of(values)?;
         let start = self.array.offset() + from;
         let data = ArrayData::builder(data_type.clone()).offset(start).len(len);
         let data = data.nulls(self.nulls(from, len)).add_buffer(offsets).add_buffer(values);
@@ -205,8 +205,7 @@ impl<'a> Part<'a> {
         if values.as_ptr().align_offset(width.min(16)) != 0 {
             return None;
         }
-        // SAFETY: the array's.
-        let values = unsafe { self.share(values) };
+        let values = self.share(values, 0..values.len());
         let nulls = self.nulls(from, len);
         let start = self.array.offset() + from;
         if let Some(numbers) = import::numeric(data_type, start, len, &values, nulls.as_ref()) {
@@ -221,31 +220,30 @@ impl<'a> Part<'a> {
     /// The validity of these rows, if any is null.
     fn nulls(self, from: usize, len: usize) -> Option<NullBuffer> {
         let bits = self.array.validity().filter(|bits| !bits.is_empty())?;
-        // SAFETY: the array's.
-        let bits = unsafe { self.share(bits) };
+        let bits = self.share(bits, 0..bits.len());
         let nulls = NullBuffer::new(BooleanBuffer::new(bits, self.array.offset() + from, len));
         (nulls.null_count() > 0).then_some(nulls)
     }
 
+    fn whole_of(self, bytes: Option<Bytes<'a>>) -> Made<Buffer> {
+        self.cut(bytes, 0..bytes.map_or(0, |bytes| bytes.len()))
+    }
+
     /// These bytes of a buffer of the array; an empty one where none are needed, because the pointer may be anything
     /// then.
-    fn cut(self, bytes: Option<&'a [u8]>, range: Range<usize>) -> Made<Buffer> {
+    fn cut(self, bytes: Option<Bytes<'a>>, range: Range<usize>) -> Made<Buffer> {
         if range.is_empty() {
             return Ok(MutableBuffer::new(0).into());
         }
         let missing = || ArrowError::CDataInterface("a buffer of values is null".to_owned());
-        // SAFETY: the array's: this is called with nothing else.
-        Ok(unsafe { self.share(&bytes.ok_or_else(missing)?[range]) })
+        Ok(self.share(bytes.ok_or_else(missing)?, range))
     }
 
     /// Bytes of the array as a buffer, which keeps the owner.
-    ///
-    /// # Safety
-    ///
-    /// They are the array's.
-    unsafe fn share(self, bytes: &'a [u8]) -> Buffer {
+    fn share(self, bytes: Bytes<'a>, range: Range<usize>) -> Buffer {
+        let bytes = &bytes.get()[range];
         let (start, owner) = (NonNull::from(bytes).cast(), Arc::clone(self.owner));
-        // SAFETY: the caller's promise: by S1 they are there for as long as the owner.
+        // SAFETY: S1: a checked array's, of which this file has only those of the owner; they are there for as long.
         unsafe { Buffer::from_custom_allocation(start, bytes.len(), owner) }
     }
 }

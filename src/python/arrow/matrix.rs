@@ -86,7 +86,7 @@ fn cells_of<'a>(
             return Ok(None);
         }
         let Some(values) = column.values() else { return Ok(None) };
-        let bytes = &values[(column.offset() + start) * width..][..rows * width];
+        let bytes = &values.get()[(column.offset() + start) * width..][..rows * width];
         cells.push([Cells { values: CellValues::Words { bytes, dtype }, nulls: None }]);
     }
     Ok(Some(cells))

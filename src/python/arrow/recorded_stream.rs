@@ -7,7 +7,7 @@
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr;
 
-use pyo3::{prelude::*, types::PyCapsule};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, EINVAL, Structure};
 use crate::fence::fenced;
@@ -31,6 +31,9 @@ pub(in crate::python) fn _recorded_stream<'py>(
     let _level = Level::enter(source.py())?;
     let reading = Reading::of(source)?;
     let Some(stream) = source::taken(source)? else { return Ok(None) };
+    if !stream.is_complete() {
+        return Err(PyValueError::new_err("the Arrow stream has no get_schema or no get_next"));
+    }
     let stream = recorded(stream, reading);
     PyCapsule::new_with_value(source.py(), stream, ArrowArrayStream::CAPSULE).map(Some)
 }
@@ -67,14 +70,14 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
         Ok(chunk) => chunk,
         Err(code) => return code,
     };
-    if !chunk.is_released() {
+    if let Some(chunk) = &chunk {
         reading.took(chunk.length());
     } else if let Some(words) = fenced(|| reading.refusal()).unwrap_or_else(Some) {
         *refusal = Some(CString::new(words).unwrap_or_default());
         return EINVAL;
     }
     // SAFETY: S1, by which the caller passes memory for an array.
-    unsafe { out.write(chunk) };
+    unsafe { out.write(chunk.unwrap_or_else(ArrowArray::released)) };
     0
 }
 

@@ -11,7 +11,7 @@ use pyo3::{intern, prelude::*};
 
 use super::super::{read_once::Reading, runtime::Interrupt};
 use super::select::{Pick, field_of, wanted_of};
-use super::structs::{ArrowArray, ArrowArrayStream, Checked, Structure, fenced};
+use super::structs::{ArrowArray, ArrowArrayStream, Checked, fenced};
 use super::{gather::Gather, import::array_from, imported::Imported, known::Known};
 use crate::memory::release_foreign;
 
@@ -99,11 +99,8 @@ impl Stream {
     fn pull(&mut self) -> Checked<Option<ArrowArray>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         let chunk = stream.next().map_err(|code| failure(stream, code))?;
-        if chunk.is_released() {
-            return Ok(None);
-        }
-        self.reading.took(chunk.length());
-        Ok(Some(chunk))
+        chunk.iter().for_each(|chunk| self.reading.took(chunk.length()));
+        Ok(chunk)
     }
 }
 

@@ -324,13 +324,13 @@ impl ArrowArrayStream {
         }
     }
 
-    /// The next array, which is released after the last one, or the code of the failure.
-    pub(super) fn next(&mut self) -> Result<ArrowArray, c_int> {
+    /// The next array, `None` after the last one, or the code of the failure.
+    pub(super) fn next(&mut self) -> Result<Option<ArrowArray>, c_int> {
         let get_next = self.get_next.ok_or(EINVAL)?;
         let mut array = ArrowArray::released();
         // SAFETY: S1, and the stream is borrowed mutably, so that no other callback runs.
         match unsafe { get_next(self, &raw mut array) } {
-            0 => Ok(array),
+            0 => Ok(Some(array).filter(|array| !array.is_released())),
             code => Err(code),
         }
     }

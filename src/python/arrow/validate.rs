@@ -3,7 +3,7 @@
 //! as the lengths say cannot be, and is the producer's promise.
 #![expect(unsafe_code, reason = "reads the buffers of foreign structures")]
 
-use std::{ffi::c_void, slice};
+use std::{ffi::c_void, ops::Deref, slice};
 
 use arrow_data::{BufferSpec, DataTypeLayout, layout};
 use arrow_schema::DataType;
@@ -57,7 +57,7 @@ impl<'a> CheckedArray<'a> {
     }
 
     /// The bits of the validity, from the start of the buffer to the last row; `None` if no row is null.
-    pub(super) fn validity(self) -> Option<&'a [u8]> {
+    pub(super) fn validity(self) -> Option<Bytes<'a>> {
         use DataType::{Null, RunEndEncoded, Union};
         if self.array.null_count() == 0
             || matches!(self.data_type, Null | Union(..) | RunEndEncoded(..))
@@ -70,14 +70,14 @@ impl<'a> CheckedArray<'a> {
 
     /// The values of a primitive type, from the start of the buffer to the last row; `None` for other types, and if
     /// there are none.
-    pub(super) fn values(self) -> Option<&'a [u8]> {
+    pub(super) fn values(self) -> Option<Bytes<'a>> {
         let width = self.data_type.primitive_width()?;
         // SAFETY: S1, S2: so many values.
         unsafe { self.bytes(1, self.end() * width) }
     }
 
     /// The bits of booleans, as [`Self::values`].
-    pub(super) fn bits(self) -> Option<&'a [u8]> {
+    pub(super) fn bits(self) -> Option<Bytes<'a>> {
         if *self.data_type != DataType::Boolean {
             return None;
         }
@@ -86,7 +86,7 @@ impl<'a> CheckedArray<'a> {
     }
 
     /// The offsets of texts or binaries, and their bytes, as many as the last offset says.
-    pub(super) fn texts(self) -> Checked<[Option<&'a [u8]>; 2]> {
+    pub(super) fn texts(self) -> Checked<[Option<Bytes<'a>>; 2]> {
         use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
         let width = match self.data_type {
             Utf8 | Binary => 4,
@@ -94,7 +94,7 @@ impl<'a> CheckedArray<'a> {
             other => return Err(format!("{other} has no texts")),
         };
         if self.len() == 0 {
-            return Ok([Some(&[]); 2]);
+            return Ok([Some(Bytes(&[])); 2]);
         }
         // SAFETY: S1, S2: one offset more than rows.
         let Some(offsets) = (unsafe { self.bytes(1, (self.end() + 1) * width) }) else {
@@ -107,7 +107,7 @@ impl<'a> CheckedArray<'a> {
 
     /// The buffers of any type, from their start to the last row: the bytes of an item in each, or `None` where there are
     /// bits, and the buffer; of texts only the offsets.
-    pub(super) fn fixed(self) -> Vec<(Option<usize>, Option<&'a [u8]>)> {
+    pub(super) fn fixed(self) -> Vec<(Option<usize>, Option<Bytes<'a>>)> {
         let DataTypeLayout { buffers, can_contain_null_mask, .. } = layout(self.data_type);
         let items = self.end() + usize::from(has_offsets(self.data_type));
         let buffer = |(index, spec): (usize, &BufferSpec)| {
@@ -124,7 +124,7 @@ impl<'a> CheckedArray<'a> {
     }
 
     /// The buffers that the views of texts or binaries refer to; none for other types.
-    pub(super) fn variadic(self) -> Checked<Vec<Option<&'a [u8]>>> {
+    pub(super) fn variadic(self) -> Checked<Vec<Option<Bytes<'a>>>> {
         let count = usize::try_from(self.array.n_buffers()).unwrap_or(0);
         // Validity, views, the buffers, and their sizes.
         let count = count.saturating_sub(3);
@@ -132,7 +132,7 @@ impl<'a> CheckedArray<'a> {
             return Ok(Vec::new());
         }
         // SAFETY: S1, S2: the last buffer has their sizes.
-        let sizes = unsafe { self.bytes(2 + count, count * 8) }.unwrap_or_default();
+        let sizes = unsafe { self.bytes(2 + count, count * 8) }.map_or(&[][..], Bytes::get);
         let buffers = sizes.chunks_exact(8).zip(2..).map(|(size, index)| {
             // SAFETY: S1: so many bytes, by its size, which is read once.
             Ok(unsafe { self.bytes(index, byte_count(number(size))?) })
@@ -163,13 +163,31 @@ impl<'a> CheckedArray<'a> {
     /// # Safety
     ///
     /// By S1 the buffer is that long.
-    unsafe fn bytes(self, index: usize, len: usize) -> Option<&'a [u8]> {
+    unsafe fn bytes(self, index: usize, len: usize) -> Option<Bytes<'a>> {
         if self.array.length() == 0 {
-            return Some(&[]);
+            return Some(Bytes(&[]));
         }
         let start = self.array.buffer(index).filter(|start| !start.is_null())?;
         // SAFETY: the caller's promise, for as long as the array lives, which `'a` borrows.
-        Some(unsafe { slice::from_raw_parts(start, len) })
+        Some(Bytes(unsafe { slice::from_raw_parts(start, len) }))
+    }
+}
+
+/// Bytes of a buffer of a checked array, and of nothing else.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes<'a>(&'a [u8]);
+
+impl<'a> Bytes<'a> {
+    pub(super) fn get(self) -> &'a [u8] {
+        self.0
+    }
+}
+
+impl Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0
     }
 }
 
