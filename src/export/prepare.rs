@@ -302,7 +302,7 @@ fn axes_of(source: Source<'_>, mut column: Column) -> Column {
 #[must_use]
 pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
 
-/// Plans what [`columns`](self) does, as [`prepare`] does for one tensor.
+/// Plans what [`columns`](super::columns) does, as [`prepare`] does for one tensor.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -321,7 +321,7 @@ pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
 ///
 /// # Errors
 ///
-/// As [`columns`](self), except `ValueDoesNotFit` and `OutOfMemory`.
+/// As [`columns`](super::columns), except `ValueDoesNotFit` and `OutOfMemory`.
 pub fn prepare_columns<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
