@@ -97,44 +97,43 @@ def to_jax(
 
     mask: which values count.
     """
-    check_jax(tensor, mask, column, offsets)
-    if tensor.dtype in ("float64", "complex128"):
-        narrow = import_module("jax").dtypes.canonicalize_dtype(tensor.dtype)
-        if narrow != tensor.dtype:
-            # XLA makes 0 of what is below the least normal number of float32, and NumPy does not.
-            np = import_module("numpy")
-            with np.errstate(over="ignore"):
-                return import_module("jax.numpy").asarray(np.asarray(tensor).astype(narrow))
-    return import_module("jax.dlpack").from_dlpack(tensor)
+    narrowed = check_jax(tensor, mask, column, offsets)
+    if narrowed is None:
+        return import_module("jax.dlpack").from_dlpack(tensor)
+    # XLA makes 0 of what is below the least normal number of float32, and NumPy does not.
+    return import_module("jax.numpy").asarray(narrowed)
 
 
 def check_jax(
     tensor: Any, mask: Tensor | None = None, column: str | None = None, offsets: Any = None
-) -> None:
+) -> Any:
     """An error if JAX would make other values of some: wrapped integers, or infinity.
+
+    Returns floats that JAX would narrow, narrowed by NumPy; None for any other tensor.
 
     offsets: where rows of different lengths begin, for the error.
     """
     if tensor.dtype not in _WIDE:
-        return
+        return None
     narrow = import_module("jax").dtypes.canonicalize_dtype(tensor.dtype)
     if narrow == tensor.dtype:
-        return
+        return None
     np = import_module("numpy")
-    values = np.asarray(tensor)
+    values, narrowed = np.asarray(tensor), None
     if narrow.kind in "iu":
         ends = np.iinfo(narrow)
         if values.size == 0 or (ends.min <= values.min() and values.max() <= ends.max):
-            return
+            return None
         wrong = (values < ends.min) | (values > ends.max)
     else:
         with np.errstate(over="ignore"):
-            wrong = np.isinf(values.astype(narrow)) & ~np.isinf(values)
+            narrowed = values.astype(narrow)
+        wrong = np.isinf(narrowed) & ~np.isinf(values)
     if mask is not None:
         valid = np.asarray(mask)
         wrong = wrong & valid.reshape(valid.shape + (1,) * (values.ndim - valid.ndim))
     if not wrong.any():
-        return
+        return narrowed
     at = np.unravel_index(wrong.argmax(), wrong.shape)
     where = "" if column is None else f'column "{column}": '
     first = at[0] if at else None

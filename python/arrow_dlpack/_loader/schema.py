@@ -261,6 +261,7 @@ def _of_one_inner(kinds: Sequence[Any]) -> Sequence[Any]:
 
 
 def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
+    """The struct, or the list, with these fields in it."""
     pa = import_module("pyarrow")
     if pa.types.is_struct(kind):
         return pa.struct(fields)
@@ -457,10 +458,7 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
     items = _with_numbers(kind.value_type, dtype)
     if items is None:
         return None
-    field = kind.value_field.with_type(items)
-    if types.is_fixed_size_list(kind):
-        return pa.list_(field, kind.list_size)
-    return pa.large_list(field) if types.is_large_list(kind) else pa.list_(field)
+    return _with_inner(kind, [kind.value_field.with_type(items)])
 
 
 def is_one_encoding(one: Any, other: Any) -> bool:
