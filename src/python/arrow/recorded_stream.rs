@@ -31,9 +31,7 @@ pub(in crate::python) fn _recorded_stream<'py>(
     let _level = Level::enter(source.py())?;
     let reading = Reading::of(source)?;
     let Some(stream) = source::taken(source)? else { return Ok(None) };
-    if !stream.is_complete() {
-        return Err(PyValueError::new_err("the Arrow stream has no get_schema or no get_next"));
-    }
+    stream.check().map_err(PyValueError::new_err)?;
     let stream = recorded(stream, reading);
     PyCapsule::new_with_value(source.py(), stream, ArrowArrayStream::CAPSULE).map(Some)
 }

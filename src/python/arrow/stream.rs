@@ -70,10 +70,7 @@ impl Stream {
         wanted: Option<&[String]>,
         reading: Reading,
     ) -> PyResult<Self> {
-        if !stream.is_complete() {
-            let what = "the Arrow stream has no get_schema or no get_next";
-            return Err(PyValueError::new_err(what));
-        }
+        stream.check().map_err(PyValueError::new_err)?;
         let schema = stream.schema();
         let schema = schema.map_err(|code| PyValueError::new_err(failure(&mut stream, code)))?;
         let (field, pick) = field_of(&schema, wanted)?;

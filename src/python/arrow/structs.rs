@@ -309,8 +309,12 @@ impl ArrowArrayStream {
         self.release = None;
     }
 
-    pub(super) fn is_complete(&self) -> bool {
-        self.get_schema.is_some() && self.get_next.is_some()
+    /// That it can be read.
+    pub(super) fn check(&self) -> Checked {
+        match (self.get_schema, self.get_next) {
+            (Some(_), Some(_)) => Ok(()),
+            _ => Err("the Arrow stream has no get_schema or no get_next".to_owned()),
+        }
     }
 
     /// The type of the arrays, or the code of the failure.
