@@ -6,8 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
-use super::cells::NullCount;
-use super::cells::{CellBuffer, Dense, are_several};
+use super::cells::{CellBuffer, Dense, NullCount, are_several};
 use super::options::{ExportOptions, NullPolicy};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, FillBytes, Threads};

@@ -9,10 +9,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 
-use super::field::Form;
-use super::field::{Choice, choose};
-use super::field::{Conversion, natural};
-use super::field::{FieldLayout, alignment};
+use super::field::{Choice, Conversion, FieldLayout, Form, alignment, choose, natural};
 use super::options::ImportOptions;
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;

@@ -17,12 +17,10 @@ use super::arrow::stream::{Stream, drained};
 use super::arrow::structs::{ArrowArray, ArrowArrayStream};
 use super::dlpack::capsule::Level;
 use super::dlpack::request::{described, type_name};
-use super::errors::Expected;
-use super::errors::unsupported;
+use super::errors::{Expected, unsupported};
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
-use super::runtime::call;
-use super::runtime::unlocked;
+use super::runtime::{call, unlocked};
 use crate::{ManagedTensor, kernels::Threads};
 
 /// The object, if it is an `Array` whose class does not override `__arrow_c_array__`. Its array is shared

@@ -8,11 +8,9 @@ use pyo3::{exceptions::PyTypeError, ffi::Py_buffer, intern, prelude::*};
 
 use super::args::TypeArg;
 use super::array::PyArray;
-use super::dlpack::consume;
 use super::dlpack::consume::Wanted;
-use super::dlpack::request;
 use super::dlpack::request::{AddressArg, CopyArg, DeviceArg};
-use super::dlpack::{capsule, exchange, method};
+use super::dlpack::{capsule, consume, exchange, method, request};
 use super::field::PyField;
 use super::numpy::{buffer, convert, elements};
 use super::protocols::is_tensor;

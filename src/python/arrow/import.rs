@@ -9,8 +9,9 @@
 use std::{ops::Range, ptr::NonNull, str, sync::Arc};
 
 use arrow_array::types::{Int16Type, Int32Type, Int64Type, RunEndIndexType};
-use arrow_array::{Array, ArrayRef, OffsetSizeTrait, StructArray, cast::AsArray};
-use arrow_array::{make_array, new_empty_array};
+use arrow_array::{
+    Array, ArrayRef, OffsetSizeTrait, StructArray, cast::AsArray, make_array, new_empty_array,
+};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};

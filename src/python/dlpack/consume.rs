@@ -4,16 +4,13 @@ use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError, PyValueError}
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
-use super::request;
 use super::request::{DlDeviceArg, Request, described, type_name};
-use super::{capsule, exchange, vectorcall};
+use super::{capsule, exchange, request, vectorcall};
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
-use crate::python::errors::placed;
-use crate::python::errors::{Expected, of_dtype};
+use crate::python::errors::{Expected, of_dtype, placed};
 use crate::python::numpy::hidden;
 use crate::python::protocols::{attribute, is_arrow};
-use crate::python::runtime::unlocked;
-use crate::python::runtime::{call, calling};
+use crate::python::runtime::{call, calling, unlocked};
 use crate::python::table::Data;
 use crate::python::tensor::PyTensor;
 use crate::{Error, ManagedTensor};

@@ -5,9 +5,8 @@ use std::ffi::CStr;
 use pyo3::prelude::*;
 
 use super::method::Produces;
-use super::request;
 use super::request::Request;
-use super::{capsule, consume};
+use super::{capsule, consume, request};
 use crate::ffi::{DLDevice, DLPackVersion};
 use crate::memory::{Outgoing, Vector};
 use crate::python::array::PyArray;

@@ -10,9 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple};
 
 use super::super::protocols::has_buffer;
-use super::buffer_import;
 use super::buffer_import::ArraySpec;
-use super::item;
+use super::{buffer_import, item};
 use crate::ffi::{DLDevice, DLDeviceType};
 use crate::python::dlpack::request::{described, type_name, wrong};
 use crate::{ManagedTensor, layout};
