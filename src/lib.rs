@@ -279,6 +279,7 @@ mod site {
     mod extensions {}
 }
 
+mod arrow_types;
 mod copy;
 mod error;
 mod fence;
@@ -289,7 +290,6 @@ mod names;
 #[cfg(feature = "pyo3")]
 mod pending;
 mod plan;
-mod possible;
 mod reshape;
 mod scalar;
 mod task;

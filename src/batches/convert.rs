@@ -12,13 +12,13 @@ use arrow_select::take::take;
 use super::batch::{Batch, BatchColumn, BatchTensor, Features};
 use super::options::{ColumnOptions, Form};
 use super::reader::Piece;
+use crate::arrow_types::child_types;
 use crate::chunks::{self, Bounds, Coded, Items, Meaning, addresses, checked, reserve, size};
 use crate::error::Refusals;
 use crate::export::{
     self, Exported, Prepared, PreparedPadded, PreparedRagged, Source, UniformMatrix,
 };
-use crate::possible::child_types;
-use crate::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Order};
+use crate::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Order, arrow_types};
 
 /// The conversion of rows to a batch.
 pub(super) struct Converter {
@@ -64,7 +64,7 @@ impl ColumnForm {
         let options = all.clone().with_dtype(dtype).with_nulls(own.nulls.unwrap_or(nulls));
         let order = if is_feature { all.order } else { Order::default() };
         let form = match own.form {
-            Form::Auto if is_table && export::is_list(field.data_type()) => Form::Ragged,
+            Form::Auto if is_table && arrow_types::is_list(field.data_type()) => Form::Ragged,
             Form::Auto => Form::Tensor,
             form => form,
         };
@@ -77,7 +77,7 @@ impl ColumnForm {
         let Form::Dense(expected) = self.form else { return Ok(OnceLock::new()) };
         let has_nulls = self.options.nulls != NullPolicy::Refuse;
         let Some(expected) = expected else {
-            return match has_nulls && is_of_lists(field.data_type()) {
+            return match has_nulls && arrow_types::is_list(field.data_type()) {
                 true => Err(Error::in_column(field.name(), Error::NO_LENGTH)),
                 false => Ok(OnceLock::new()),
             };
@@ -87,7 +87,7 @@ impl ColumnForm {
                 length if length == expected => return Ok(OnceLock::from(expected)),
                 length => Error::UnevenRows { row: 0, length, expected },
             },
-            other if is_of_lists(other) => return Ok(OnceLock::from(expected)),
+            other if arrow_types::is_list(other) => return Ok(OnceLock::from(expected)),
             _ => Error::InvalidOptions("the length of Dense is for columns of lists"),
         };
         Err(Error::in_column(field.name(), refused))
@@ -226,7 +226,7 @@ impl Converter {
     /// Whether a column is of lists that are to be dense.
     fn is_dense(&self, index: usize) -> bool {
         let data_type = self.schema.fields()[index].data_type();
-        matches!(self.forms[index].form, Form::Dense(_)) && is_of_lists(data_type)
+        matches!(self.forms[index].form, Form::Dense(_)) && arrow_types::is_list(data_type)
     }
 
     /// The features of a piece, with fixed-size lists in place of lists that are to be dense.
@@ -265,7 +265,7 @@ fn refuse_codes_in_lists(data_type: &DataType) -> Result<(), Error> {
         let is_in_list = || child_types(data_type).iter().any(|(item, _)| has_codes(item));
         matches!(data_type, DataType::Dictionary(..)) || (data_type.is_list() && is_in_list())
     }
-    if !export::is_list(data_type) || !has_codes(data_type) {
+    if !arrow_types::is_list(data_type) || !has_codes(data_type) {
         return Ok(());
     }
     let way_out =
@@ -399,10 +399,4 @@ pub(super) fn of_one_length(
     let made =
         checked(|| FixedSizeListArray::try_new_with_length(item, length, values, nulls, rows));
     Ok(Arc::new(made?))
-}
-
-/// Whether a column of this type is read by [`of_one_length`].
-pub(super) fn is_of_lists(data_type: &DataType) -> bool {
-    use DataType::{LargeList, LargeListView, List, ListView};
-    matches!(data_type, List(_) | LargeList(_) | ListView(_) | LargeListView(_))
 }

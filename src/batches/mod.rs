@@ -53,7 +53,7 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchReader};
 use arrow_schema::{Schema, SchemaRef};
 
 use crate::export::{check_columns, check_type};
-use crate::{CopyPolicy, Error, ReaderError, chunks::Coded, fence::fenced, names, possible};
+use crate::{CopyPolicy, Error, ReaderError, arrow_types, chunks::Coded, fence::fenced, names};
 
 use ahead::Ahead;
 pub(crate) use ahead::Queue;
@@ -165,7 +165,7 @@ impl Batches {
         let mut lengths = Vec::new();
         for (index, &at) in columns.iter().enumerate() {
             let field = &schema.fields()[at];
-            possible::check(field.data_type())?;
+            arrow_types::check(field.data_type())?;
             let own = options.of_column(field.name());
             let form = ColumnForm::new(own, field, &export, index < width, is_table);
             lengths.push(form.length(field)?);

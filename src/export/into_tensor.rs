@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field};
 use super::{ExportOptions, check_type, refusal, to_dlpack};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::memory::{self, Fresh};
-use crate::{CopyPolicy, Error, ExclusiveObstacle, ManagedTensor, import::numeric};
+use crate::{CopyPolicy, Error, ExclusiveObstacle, ManagedTensor, arrow_types, import::numeric};
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
 
@@ -84,7 +84,7 @@ pub fn into_tensor_with_field(
     field: &Field,
 ) -> Result<ManagedTensor, IntoTensorError> {
     let refuse = |array, error| Err(IntoTensorError { array, error });
-    if refusal::is_list(array.data_type()) {
+    if arrow_types::is_list(array.data_type()) {
         let error = check_type(&array, field).err();
         let error = error.unwrap_or_else(|| refusal::unsupported(field.data_type()));
         return refuse(array, error);

@@ -63,7 +63,7 @@ pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 #[cfg(feature = "pyo3")]
 pub(crate) use refusal::{FLAT, FLAT_DECIMALS, FLAT_INTEGERS};
-pub(crate) use refusal::{is_list, is_ragged, nulls, way_out};
+pub(crate) use refusal::{nulls, way_out};
 pub use source::Source;
 pub(crate) use source::{check_columns, check_type};
 pub(crate) use table::UniformMatrix;

@@ -9,10 +9,10 @@ use arrow_schema::{Field, FieldRef};
 use super::column::{Axes, Column};
 use super::options::{ExportOptions, NullPolicy};
 use super::source::{Source, check_columns, check_type, empty};
-use super::{cells::Dense, even::Even, primitive, refusal, row, table::Matrix};
+use super::{cells::Dense, even::Even, primitive, row, table::Matrix};
 use crate::chunks::column;
 use crate::error::Refusals;
-use crate::{CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType};
+use crate::{CopyReason, Error, ManagedTensor, Plan, arrow_types, ffi::DLDataType};
 
 /// A planned conversion that has not run yet.
 ///
@@ -246,7 +246,7 @@ fn is_lists(source: Source<'_>) -> bool {
         Source::Array(_, Some(field)) | Source::Chunks(_, field) => field.data_type(),
         Source::Row(..) | Source::Table(..) => return false,
     };
-    refusal::is_list(data_type)
+    arrow_types::is_list(data_type)
 }
 
 /// The tensor of a plain numeric array that can be shared, without planning; `None` for any other source.

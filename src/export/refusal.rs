@@ -3,6 +3,7 @@
 use arrow_array::Array;
 use arrow_schema::{DataType, Field};
 
+use crate::arrow_types::is_ragged;
 use crate::{Error, dtype, ffi::DLDataType};
 
 /// The error for a type that cannot be exported.
@@ -131,15 +132,4 @@ pub(crate) fn way_out(data_type: &DataType) -> &'static str {
         | DataType::Float32
         | DataType::Float64 => "an array of this type is not stored as arrow-rs stores it",
     }
-}
-
-/// Whether rows of the type are lists that may differ in length.
-pub(crate) fn is_list(data_type: &DataType) -> bool {
-    data_type.is_list() && is_ragged(data_type)
-}
-
-/// Whether rows of the type differ in length.
-pub(crate) fn is_ragged(data_type: &DataType) -> bool {
-    let is_fixed = matches!(data_type, DataType::FixedSizeList(..) | DataType::FixedSizeBinary(_));
-    !is_fixed && (data_type.is_list() || data_type.is_string() || data_type.is_binary())
 }

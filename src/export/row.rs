@@ -3,8 +3,9 @@
 use arrow_array::{Array, cast::AsArray, types::Int32Type};
 use arrow_schema::Field;
 
-use super::refusal::{self, is_ragged};
+use super::refusal;
 use super::{cells::Dense, options::Reading, ragged::Rows};
+use crate::arrow_types::is_ragged;
 use crate::extension::{Dimensions, Extension};
 use crate::{Error, layout};
 

@@ -9,7 +9,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::{Error, possible};
+use crate::{Error, arrow_types};
 
 /// The input of an export. References to arrays and record batches convert to it, and so do pairs: an array or chunks
 /// with a field, batches with a schema.
@@ -119,13 +119,13 @@ pub(crate) fn check_columns(batches: &[RecordBatch], schema: &Schema) -> Result<
 
 /// An empty array of the field's type, if the type is valid.
 pub(super) fn empty(field: &Field) -> Result<ArrayRef, Error> {
-    possible::check(field.data_type())?;
+    arrow_types::check(field.data_type())?;
     Ok(new_empty_array(field.data_type()))
 }
 
 /// Checks that the field is of the array's type, and that the type is valid and not too deep.
 pub(crate) fn check_type(array: &dyn Array, field: &Field) -> Result<(), Error> {
-    possible::check(array.data_type())?;
+    arrow_types::check(array.data_type())?;
     let (data_type, claimed) = (array.data_type(), field.data_type());
     if data_type == claimed {
         return Ok(());

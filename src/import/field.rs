@@ -11,7 +11,7 @@ use super::options::Representation;
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::memory::Fresh;
-use crate::{CopyReason, Error, ManagedTensor, dtype, kernels, layout, possible};
+use crate::{CopyReason, Error, ManagedTensor, arrow_types, dtype, kernels, layout};
 
 /// A field, and the layout of its storage.
 pub(super) struct Choice {
@@ -26,7 +26,7 @@ pub(super) struct Choice {
 /// The requested field, or else a nameless nullable one.
 pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result<Choice, Error> {
     if let Representation::Field(field) = representation {
-        let is_possible = match possible::check(field.data_type()) {
+        let is_possible = match arrow_types::check(field.data_type()) {
             Err(Error::NoSuchType { .. }) => false,
             checked => checked.map(|()| true)?,
         };
@@ -48,8 +48,8 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
 
     let mut is_permuted = false;
     let flat = form.shape.len() < 2 || *representation == Representation::FixedSizeList;
-    if flat && extents.len() >= possible::MAX_DEPTH {
-        return Err(possible::TOO_DEEP);
+    if flat && extents.len() >= arrow_types::MAX_DEPTH {
+        return Err(arrow_types::TOO_DEEP);
     }
     let field = if flat {
         field_layout.order = (0..extents.len()).collect();

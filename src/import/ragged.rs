@@ -14,7 +14,7 @@ use crate::chunks::{Bounds, Numbers};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{self, CellValues, Cells};
 use crate::{
-    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, OffsetsProblem, Plan, possible,
+    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, OffsetsProblem, Plan, arrow_types,
 };
 
 /// Makes lists, strings or binaries of a tensor of values and a tensor of offsets: row `i` has the values
@@ -106,7 +106,7 @@ impl RaggedImport {
         };
         let (field, values) = match &options.representation {
             Representation::Field(field) => {
-                possible::check(field.data_type())?;
+                arrow_types::check(field.data_type())?;
                 (Arc::clone(field), of_type(values, field, options)?)
             }
             _ => {

@@ -14,7 +14,7 @@ use pyo3::types::{
 use super::dlpack::request::type_name;
 use super::protocols::{has_buffer, is_arrow};
 use crate::error::Count;
-use crate::{Error, ReaderError, export};
+use crate::{Error, ReaderError, arrow_types, export};
 
 /// `UnsupportedError(BufferError, TypeError)`: a type, rank or nulls that are refused. It is a
 /// `TypeError` because pyarrow raises one, and code written for pyarrow catches it.
@@ -191,14 +191,14 @@ impl Asked {
                 Some("flatten it first, as pyarrow's table.flatten() and polars' unnest do")
             }
             // ragged refuses tables; of a column alone to_tensor sees whether its rows have one length.
-            (Self::Tensor, list) if in_table && export::is_list(list) => Some(
+            (Self::Tensor, list) if in_table && arrow_types::is_list(list) => Some(
                 "its rows may differ in length: leave it out with columns=, pass this column alone to ragged, or, if \
                  they do not differ, cast it to a fixed-size list or take it as Dense() in Loader",
             ),
-            (Self::Tensor, text) if in_table && export::is_ragged(text) => Some(
+            (Self::Tensor, text) if in_table && arrow_types::is_ragged(text) => Some(
                 "its rows differ in length: leave it out with columns=, or pass this column alone to ragged",
             ),
-            (Self::Batches, list) if export::is_list(list) => Some(
+            (Self::Batches, list) if arrow_types::is_list(list) => Some(
                 "its rows may differ in length: take it as Dense() if they do not, or leave it out with columns=",
             ),
             (Self::Batches, text) if text.is_string() => Some(
@@ -238,7 +238,8 @@ impl Asked {
 
     /// The hint for an extension type, which its storage decides.
     fn of_storage(self, data_type: &DataType, in_table: bool) -> String {
-        let (is_list, is_ragged) = (export::is_list(data_type), export::is_ragged(data_type));
+        let (is_list, is_ragged) =
+            (arrow_types::is_list(data_type), arrow_types::is_ragged(data_type));
         let none = matches!(
             data_type,
             DataType::Struct(_)
@@ -271,7 +272,8 @@ impl Asked {
     fn words(self, error: &Error, in_table: bool) -> Option<String> {
         match (self, error) {
             (Self::Row(row), Error::Nulls { data_type, .. })
-                if export::is_ragged(data_type) || matches!(data_type, DataType::Struct(_)) =>
+                if arrow_types::is_ragged(data_type)
+                    || matches!(data_type, DataType::Struct(_)) =>
             {
                 Some(format!("row {row} has 1 null where its shape would be: leave it out"))
             }

@@ -16,9 +16,9 @@ use super::arrow::schema::MAX_FIELDS;
 use super::numpy::buffer_import;
 use super::numpy::buffer_import::ArraySpec;
 use super::{args::Items, array::PyArray, arrow, runtime::unlocked, tensor::PyTensor};
+use crate::arrow_types::{self, child_types};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
-use crate::possible::{self, child_types};
 use crate::{Error, ManagedTensor, layout, memory};
 
 /// A buffer in a pickle; protocol 5 can keep it out of band.
@@ -203,8 +203,8 @@ fn schema_of(
         Items<Bound<'py, PyAny>>,
         Option<Bound<'py, PyAny>>,
     );
-    if depth > possible::MAX_DEPTH {
-        return Err(possible::TOO_DEEP.into());
+    if depth > arrow_types::MAX_DEPTH {
+        return Err(arrow_types::TOO_DEEP.into());
     }
     // The same state may be a child many times.
     *fields = fields.checked_sub(1).ok_or_else(|| {

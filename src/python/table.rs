@@ -13,8 +13,8 @@ use super::{args::pointless, arrow::imported::Imported, errors::Asked, tensor::P
 use crate::chunks::{Meaning, batch, checked};
 use crate::export::{self, Exported, PadOptions, PreparedPadded, PreparedRagged, Source};
 use crate::{
-    CopyPolicy, CopyReason, Error, ExportOptions, ManagedTensor, Order, Plan, Step, error::Names,
-    ffi::DLDataType, names,
+    CopyPolicy, CopyReason, Error, ExportOptions, ManagedTensor, Order, Plan, Step, arrow_types,
+    error::Names, ffi::DLDataType, names,
 };
 
 /// The Arrow data of a Python object, and what its import copied.
@@ -191,7 +191,7 @@ impl Data {
         let (chunks, field) = match &self.shape {
             Shape::Column(chunks, field) => (chunks, field),
             Shape::Table(_, schema) => {
-                let mut kinds = [export::is_list, export::is_ragged].into_iter();
+                let mut kinds = [arrow_types::is_list, arrow_types::is_ragged].into_iter();
                 let fields = schema.fields();
                 let of_rows =
                     kinds.find_map(|is| fields.iter().find(|field| is(field.data_type())));

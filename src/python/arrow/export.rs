@@ -12,7 +12,7 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::structs::{Checked, fenced};
 use crate::chunks::{everything, reserve, size};
-use crate::{extension::Extension, possible::item_of};
+use crate::{arrow_types::item_of, extension::Extension};
 
 /// The pair of capsules that `__arrow_c_array__` returns.
 pub(in crate::python) fn array_capsules<'py>(

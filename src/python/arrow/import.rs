@@ -20,7 +20,7 @@ use super::known::{Known, OwnedArray};
 use super::structs::{ArrowArray, Checked, fenced};
 use super::validate::{Bytes, CheckedArray};
 use crate::memory::{self, Fresh};
-use crate::{import, possible::child_types};
+use crate::{arrow_types::child_types, import};
 
 type Made<T = ArrayRef> = Result<T, ArrowError>;
 

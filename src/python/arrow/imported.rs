@@ -7,7 +7,7 @@ use arrow_schema::{DataType, FieldRef};
 use pyo3::prelude::*;
 
 use super::super::runtime::unlocked;
-use crate::{CopyReason, Error, chunks, possible::child_types};
+use crate::{CopyReason, Error, arrow_types::child_types, chunks};
 
 /// Arrow data in its original chunks.
 pub(in crate::python) struct Imported {

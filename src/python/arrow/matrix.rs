@@ -11,7 +11,7 @@ use super::structs::{ArrowArray, ArrowSchema};
 use super::validate::CheckedArray;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Threads};
-use crate::{Error, ManagedTensor, memory, possible::MAX_DEPTH};
+use crate::{Error, ManagedTensor, arrow_types::MAX_DEPTH, memory};
 
 /// The type and the number of a table's columns.
 pub(in crate::python) struct Columns {

@@ -9,7 +9,7 @@ use arrow_data::{BufferSpec, DataTypeLayout, layout};
 use arrow_schema::DataType;
 
 use super::structs::{ArrowArray, Checked};
-use crate::possible::child_types;
+use crate::arrow_types::child_types;
 
 /// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit
 /// machines, whose address space is smaller.

@@ -9,8 +9,8 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError, PyValueError};
 use pyo3::types::{PyIterator, PyTuple};
 use pyo3::{intern, prelude::*};
 
+use crate::arrow_types::child_types;
 use crate::chunks::checked;
-use crate::possible::child_types;
 use crate::python::array::PyArray;
 use crate::python::arrow::imported::Imported;
 use crate::python::arrow::stream;

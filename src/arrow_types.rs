@@ -1,5 +1,6 @@
-//! The types of children, and checks for types that no array can have: arrow-rs panics when it makes an array of such a
-//! type, or, for decimals of a precision that is none, takes it.
+//! Facts about Arrow types: which ones arrays can have, the types of children, and which rows may differ in length.
+//! arrow-rs panics when it makes an array of a type that no array can have, or, for decimals of an invalid precision,
+//! takes it.
 
 use arrow_schema::{
     DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION,
@@ -87,4 +88,15 @@ pub(crate) fn item_of(data_type: &DataType) -> Option<&FieldRef> {
         | DataType::FixedSizeList(item, _) => Some(item),
         _ => None,
     }
+}
+
+/// Whether rows of the type are lists that may differ in length.
+pub(crate) fn is_list(data_type: &DataType) -> bool {
+    data_type.is_list() && !matches!(data_type, DataType::FixedSizeList(..))
+}
+
+/// Whether rows of the type differ in length: lists, texts and binaries.
+pub(crate) fn is_ragged(data_type: &DataType) -> bool {
+    let is_fixed = matches!(data_type, DataType::FixedSizeBinary(_));
+    is_list(data_type) || data_type.is_string() || (data_type.is_binary() && !is_fixed)
 }
