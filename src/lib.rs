@@ -309,7 +309,7 @@ use std::sync;
 pub use copy::{CopyPolicy, CopyReason};
 pub use dtype::Element;
 pub use error::{
-    Error, ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError,
+    Error, ExclusiveObstacle, Hint, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError,
     WriteObstacle,
 };
 pub use export::{ExportOptions, NullPolicy, Order, to_dlpack};

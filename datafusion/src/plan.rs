@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode as Code};
-use arrow_dlpack::{Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, import};
+use arrow_dlpack::{Error, ExportOptions, Hint, ImportOptions, ManagedTensor, NullPolicy, import};
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion_common::{DataFusionError, Result, plan_datafusion_err, plan_err};
 use datafusion_expr::Signature;
@@ -228,8 +228,8 @@ fn element(dtype: DLDataType) -> Option<DataType> {
 
 /// The Arrow type of a tensor's rows: a fixed-size list for each axis.
 fn storage(dtype: DLDataType, row: &[i64]) -> Result<DataType, Error> {
-    let way_out = "functions take and return numbers of 8 to 64 bits, and booleans";
-    let element = element(dtype).ok_or(Error::UnsupportedDtype { dtype, way_out })?;
+    let hint = Hint::Text("functions take and return numbers of 8 to 64 bits, and booleans");
+    let element = element(dtype).ok_or(Error::UnsupportedDtype { dtype, hint })?;
     row.iter().rev().try_fold(element, |item, &extent| {
         let size = i32::try_from(extent);
         let size = size.map_err(|_| Error::RowTooLarge { shape: row.to_vec() })?;

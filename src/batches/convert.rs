@@ -18,7 +18,7 @@ use crate::error::Refusals;
 use crate::export::{
     self, Exported, Prepared, PreparedPadded, PreparedRagged, Source, UniformMatrix,
 };
-use crate::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Order, arrow_types};
+use crate::{CopyPolicy, CopyReason, Error, ExportOptions, Hint, NullPolicy, Order, arrow_types};
 
 /// The conversion of rows to a batch.
 pub(super) struct Converter {
@@ -268,9 +268,10 @@ fn refuse_codes_in_lists(data_type: &DataType) -> Result<(), Error> {
     if !arrow_types::is_list(data_type) || !has_codes(data_type) {
         return Ok(());
     }
-    let way_out =
-        "its codes may mean other values in the next batch: cast its items to their values first";
-    Err(Error::UnsupportedType { data_type: data_type.clone(), way_out })
+    let hint = Hint::Text(
+        "its codes may mean other values in the next batch: cast its items to their values first",
+    );
+    Err(Error::UnsupportedType { data_type: data_type.clone(), hint })
 }
 
 /// A planned column of a batch. It holds only the rows that the result needs.

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::{error, fmt};
 
-use arrow_schema::{DataType, Field, FieldRef};
+use arrow_schema::{Field, FieldRef};
 
+use super::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
 /// Why a mask is refused; the message of [`Error::BadMask`](super::Error::BadMask).
@@ -216,13 +217,14 @@ impl PartialEq for ReaderError {
     }
 }
 
-/// The first errors, each cut to a few lines, and the number of the others.
-pub(super) struct OnePerLine<'a, E>(pub(super) &'a [E]);
+/// How many columns are refused, the first errors, each cut to a few lines, and the number of the others.
+pub(crate) struct RefusedColumns<'a, E>(pub(crate) &'a [E]);
 
-impl<E: fmt::Display> fmt::Display for OnePerLine<'_, E> {
+impl<E: fmt::Display> fmt::Display for RefusedColumns<'_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN: usize = 20;
         const LONGEST: usize = 300;
+        write!(f, "{} columns are refused:", self.0.len())?;
         for error in self.0.iter().take(SHOWN) {
             let text = error.to_string();
             let end = text.char_indices().nth(LONGEST).map_or(text.len(), |(end, _)| end);
@@ -267,31 +269,12 @@ impl fmt::Display for Count {
     }
 }
 
-/// More advice for a type that is not just a number.
-pub(super) fn or_floats(data_type: &DataType) -> &'static str {
-    match data_type {
-        DataType::Decimal32(..) | DataType::Decimal64(..) => {
-            ", or ask for dtype float64 for the numbers that they stand for"
-        }
-        _ => "",
-    }
-}
+/// The hint of an error, at the end of its message.
+pub(super) struct Advice<'a>(pub(super) &'a Error);
 
-/// Advice for the storage of an extension type.
-pub(super) fn of_storage(data_type: &DataType) -> &'static str {
-    match data_type {
-        DataType::Utf8
-        | DataType::LargeUtf8
-        | DataType::Utf8View
-        | DataType::Binary
-        | DataType::LargeBinary
-        | DataType::BinaryView => {
-            "use export::ragged, with ExportOptions::with_physical, for its storage"
-        }
-        DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => {
-            "convert the children of its storage one by one"
-        }
-        _ => "use ExportOptions::with_physical for its storage",
+impl fmt::Display for Advice<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.hint().map_or(Ok(()), |hint| hint.fmt(f))
     }
 }
 

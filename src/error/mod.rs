@@ -2,17 +2,19 @@
 //! there is some.
 
 mod details;
+mod hint;
 mod refusals;
 
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use crate::ffi::{DLDataType, DLDevice};
 use crate::{CopyReason, Scalar};
-pub(crate) use details::{Count, Names};
-use details::{Described, OnePerLine, instead, known, of_storage, or_floats};
+use details::{Advice, Described, instead, known};
+pub(crate) use details::{Count, Names, RefusedColumns};
 pub use details::{
     ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError, WriteObstacle,
 };
+pub use hint::Hint;
 pub(crate) use refusals::Refusals;
 
 /// Why a conversion was refused, or a tensor is invalid.
@@ -38,9 +40,9 @@ pub enum Error {
     // Arrow to tensor.
     /// The array has nulls, and the options do not say how to export them.
     #[error(
-        "{data_type} array has {} in {len} values, and a tensor cannot hold nulls: drop \
-         them, or choose a fill value, NaN or a mask by ExportOptions::with_nulls",
-        Count(*null_count, "null")
+        "{data_type} array has {} in {len} values, and a tensor cannot hold nulls: {}",
+        Count(*null_count, "null"),
+        Advice(self)
     )]
     Nulls {
         /// The array's type.
@@ -52,9 +54,9 @@ pub enum Error {
     },
     /// The values within ragged rows have nulls, which a mask of the rows cannot express.
     #[error(
-        "the rows hold {} in {len} values of {data_type}, and a tensor cannot hold nulls: drop them, or \
-         choose a fill value or NaN by ExportOptions::with_nulls (a mask is of the rows)",
-        Count(*null_count, "null")
+        "the rows hold {} in {len} values of {data_type}, and a tensor cannot hold nulls: {}",
+        Count(*null_count, "null"),
+        Advice(self)
     )]
     NullsInRows {
         /// The type of the values.
@@ -65,25 +67,25 @@ pub enum Error {
         len: usize,
     },
     /// This Arrow type has no tensor form.
-    #[error("{data_type} has no tensor form: {way_out}")]
+    #[error("{data_type} has no tensor form: {hint}")]
     UnsupportedType {
         /// The array's type.
         data_type: DataType,
-        /// Advice.
-        way_out: &'static str,
+        /// What to do instead.
+        hint: Hint,
     },
     /// The rows of this Arrow type have one length each, or it has no tensor form at all.
-    #[error("{data_type} is not ragged, as lists, texts and binaries are: {way_out}")]
+    #[error("{data_type} is not ragged, as lists, texts and binaries are: {hint}")]
     NotRagged {
         /// The array's type.
         data_type: DataType,
-        /// Advice.
-        way_out: &'static str,
+        /// What to do instead.
+        hint: Hint,
     },
     /// This extension type is unknown, and so is the meaning of its storage.
     #[error(
         "extension type {name:?} (stored as {data_type}) has no tensor form of its own: {}",
-        of_storage(data_type)
+        Advice(self)
     )]
     UnsupportedExtension {
         /// The value of `ARROW:extension:name`.
@@ -92,10 +94,7 @@ pub enum Error {
         data_type: DataType,
     },
     /// A number with a meaning, such as a time, which a tensor would lose.
-    #[error(
-        "{data_type} is not just a number: use ExportOptions::with_physical for its {dtype} values{}",
-        or_floats(data_type)
-    )]
+    #[error("{data_type} is not just a number: {}", Advice(self))]
     NotJustNumbers {
         /// The array's type.
         data_type: DataType,
@@ -121,16 +120,6 @@ pub enum Error {
     /// No dtype has this name.
     #[error("{name:?} is not the name of a dtype: {known}", name = .0, known = known(.0))]
     UnknownDtype(String),
-    /// Another error, with a message that fits the function that was called.
-    #[cfg(feature = "pyo3")]
-    #[doc(hidden)]
-    #[error("{words}")]
-    Worded {
-        /// The message.
-        words: String,
-        /// The error.
-        error: Box<Error>,
-    },
     /// The error of one column of a table.
     #[error("column {name:?}: {error}")]
     Column {
@@ -140,7 +129,7 @@ pub enum Error {
         error: Box<Error>,
     },
     /// The errors of several columns of a table.
-    #[error("{} columns are refused:{}", errors.len(), OnePerLine(errors))]
+    #[error("{}", RefusedColumns(errors))]
     Columns {
         /// One [`Self::Column`] per column.
         errors: Vec<Error>,
@@ -167,8 +156,8 @@ pub enum Error {
     /// The dtype cannot hold the fill value. It is an error of a column without nulls too: whether a conversion works does
     /// not depend on the data.
     #[error(
-        "nulls cannot be filled with {value}: {dtype} does not hold it, whether there are nulls or not; ask for a \
-         dtype that does, or convert the column by itself"
+        "nulls cannot be filled with {value}: {dtype} does not hold it, whether there are nulls or not; {}",
+        Advice(self)
     )]
     FillDoesNotFit {
         /// The value.
@@ -198,8 +187,8 @@ pub enum Error {
     },
     /// Rows differ in length, so that they are no axis of a tensor.
     #[error(
-        "row {row} has {length} values, and the rows before it have {expected}: use export::ragged, or \
-         export::padded to pad them"
+        "row {row} has {length} values, and the rows before it have {expected}: {}",
+        Advice(self)
     )]
     UnevenRows {
         /// The first row that differs.
@@ -213,7 +202,7 @@ pub enum Error {
     #[error("offsets are int32 or int64, not {0}")]
     NoOffsets(DLDataType),
     /// The requested dtype is too narrow for the offsets.
-    #[error("offset {offset} does not fit {dtype}: ask for int64 offsets")]
+    #[error("offset {offset} does not fit {dtype}: {}", Advice(self))]
     OffsetDoesNotFit {
         /// The first offset that does not fit.
         offset: i64,
@@ -284,12 +273,12 @@ pub enum Error {
 
     // Tensor to Arrow.
     /// No Arrow array has this element type.
-    #[error("dtype {dtype} has no Arrow type here: {way_out}")]
+    #[error("dtype {dtype} has no Arrow type here: {hint}")]
     UnsupportedDtype {
         /// The tensor's element type.
         dtype: DLDataType,
-        /// Advice.
-        way_out: &'static str,
+        /// What to do instead.
+        hint: Hint,
     },
     /// The requested representation does not exist for this element type.
     #[error("{dtype} cannot be represented as {representation}")]
@@ -314,11 +303,7 @@ pub enum Error {
         field: FieldRef,
     },
     /// The requested field is not of rows of different lengths; it may be that of their items.
-    #[error(
-        "{} is no type of rows that differ in length: ask for List or LargeList of the items' type, or for a text or \
-         binary type",
-        Described(field)
-    )]
+    #[error("{} is no type of rows that differ in length: {}", Described(field), Advice(self))]
     NotRows {
         /// The requested field.
         field: FieldRef,
@@ -392,9 +377,7 @@ pub enum Error {
     #[error(
         "copying was forbidden, but {reason}: {} would have to be copied{}",
         Count(*nbytes, "byte"),
-        if *reason == CopyReason::Permuted {
-            "; Representation::Permuted, or a field with a permutation, keeps that order"
-        } else { "" }
+        if *reason == CopyReason::Permuted { format!("; {}", Advice(self)) } else { String::new() }
     )]
     CopyForbidden {
         /// Why the copy is needed.
@@ -411,7 +394,7 @@ pub enum Error {
         dtype: DLDataType,
     },
     /// The legacy ABI has no flag for padded elements, of this type.
-    #[error("the legacy ABI has no flag for padded {0} elements: use into_raw")]
+    #[error("the legacy ABI has no flag for padded {dtype} elements: {}", Advice(self), dtype = .0)]
     LegacyCannotPad(DLDataType),
     /// A value changes in the requested dtype. Conversions to integers must be exact, and those to floats must not make
     /// a finite value infinite.
@@ -561,8 +544,9 @@ pub enum Error {
     /// A stride in bytes is not a multiple of the element size.
     #[error(
         "stride of axis {axis} is {stride} byte{}, which is no multiple of the {itemsize} bytes of an \
-         element: copy it first",
-        if stride.unsigned_abs() == 1 { "" } else { "s" }
+         element: {}",
+        if stride.unsigned_abs() == 1 { "" } else { "s" },
+        Advice(self)
     )]
     FractionalStride {
         /// The axis.
@@ -692,8 +676,6 @@ impl Error {
     /// Whether the error is one of these; one of several columns, if all of them are.
     fn is_any_of(&self, these: fn(&Self) -> bool) -> bool {
         match self {
-            #[cfg(feature = "pyo3")]
-            Self::Worded { error, .. } => error.is_any_of(these),
             Self::Column { error, .. } => error.is_any_of(these),
             Self::Columns { errors } => errors.iter().all(|error| error.is_any_of(these)),
             error => these(error),

@@ -62,8 +62,8 @@ pub(crate) use prepare::{prepare_by_type, prepare_dense, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 #[cfg(feature = "pyo3")]
-pub(crate) use refusal::{FLAT, FLAT_DECIMALS, FLAT_INTEGERS};
-pub(crate) use refusal::{nulls, way_out};
+pub(crate) use refusal::hint;
+pub(crate) use refusal::nulls;
 pub use source::Source;
 pub(crate) use source::{check_columns, check_type};
 pub(crate) use table::UniformMatrix;

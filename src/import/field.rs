@@ -11,7 +11,7 @@ use super::options::Representation;
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::memory::Fresh;
-use crate::{CopyReason, Error, ManagedTensor, arrow_types, dtype, kernels, layout};
+use crate::{CopyReason, Error, Hint, ManagedTensor, arrow_types, dtype, kernels, layout};
 
 /// A field, and the layout of its storage.
 pub(super) struct Choice {
@@ -153,7 +153,7 @@ pub(super) fn natural(dtype: DLDataType) -> Result<(DataType, Conversion), Error
         }
         (1, DLDataTypeCode::INT, ..8) => (DataType::Int8, Conversion::Integers),
         (1, DLDataTypeCode::UINT, ..8) => (DataType::UInt8, Conversion::Integers),
-        _ => return Err(Error::UnsupportedDtype { dtype, way_out: way_out(dtype) }),
+        _ => return Err(Error::UnsupportedDtype { dtype, hint: Hint::Text(way_out(dtype)) }),
     })
 }
 

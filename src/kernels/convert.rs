@@ -10,7 +10,7 @@ use super::fill::{FillBytes, append_filled, fill};
 use super::formats::{self, DecodeTable};
 use super::{bytes::array, decimal::Decimals, formats::from_bfloat};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::{Error, memory::Unwritten};
+use crate::{Error, Hint, memory::Unwritten};
 
 /// Bytes that are cast at once: a block stays in the L1 cache from the first step to the last.
 const BLOCK: usize = 16 << 10;
@@ -120,7 +120,7 @@ impl<'a> Chunk<'a> {
         };
         let steps = Steps::between(from, to).ok_or(Error::UnsupportedDtype {
             dtype: from,
-            way_out: "cast it to the dtype of the others first",
+            hint: Hint::Text("cast it to the dtype of the others first"),
         })?;
         let nulls = cells.nulls.filter(|nulls| nulls.null_count() > 0);
         Ok(Self { cells: Cells { nulls, ..cells }, fill, steps, from, to })

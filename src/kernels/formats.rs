@@ -9,7 +9,7 @@ use arrow_buffer::ArrowNativeType;
 use super::gather::{Walk, gather, readable};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::memory::Fresh;
-use crate::{Error, ManagedTensor};
+use crate::{Error, Hint, ManagedTensor};
 
 /// Widens bfloat16 and the floats of 8, 6 and 4 bits, packed or padded, to float32: exactly, in row-major order, with
 /// the lanes of an element adjacent.
@@ -68,7 +68,7 @@ pub(crate) fn widen_integers(tensor: &ManagedTensor) -> Result<Fresh, Error> {
 }
 
 fn unsupported(dtype: DLDataType) -> Error {
-    Error::UnsupportedDtype { dtype, way_out: "convert it to a numeric type first" }
+    Error::UnsupportedDtype { dtype, hint: Hint::Text("convert it to a numeric type first") }
 }
 
 /// Number of lanes in all elements.

@@ -8,7 +8,7 @@ use super::block::{Description, pack};
 use super::managed::PADDED;
 use super::owner::{Abi, Owner};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::{Error, layout};
+use crate::{Error, Hint, layout};
 
 impl ManagedTensor {
     /// Another tensor over the same memory, which keeps this one alive. It is read-only, because code in Rust may have
@@ -204,7 +204,7 @@ impl ManagedTensor {
         let dtype = self.dtype();
         let integers = DLDataType::scalar(DLDataTypeCode::UINT, dtype.bits);
         if dtype.lanes != 1 || dtype.bits % 8 != 0 || !integers.is_valid() {
-            return Err(Error::UnsupportedDtype { dtype, way_out: "convert it first" });
+            return Err(Error::UnsupportedDtype { dtype, hint: Hint::Text("convert it first") });
         }
         let (shape, strides) = (self.shape(), self.strides());
         let mut description = self.described(shape, &strides);
@@ -340,7 +340,7 @@ mod part_tests {
         for dtype in [lanes, DLDataType::scalar(DLDataTypeCode::UINT, 4)] {
             // SAFETY: as above.
             let refused = of(dtype).and_then(|tensor| unsafe { tensor.as_integers() }).err();
-            let expected = Error::UnsupportedDtype { dtype, way_out: "convert it first" };
+            let expected = Error::UnsupportedDtype { dtype, hint: Hint::Text("convert it first") };
             assert_eq!(refused, Some(expected));
         }
     }

@@ -10,7 +10,8 @@ use super::array::PyArray;
 use super::dlpack::consume::{Wanted, still_to_copy, take, take_by, take_mask};
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::dlpack::{exchange, method};
-use super::errors::{Asked, Expected};
+use super::errors::Asked;
+use super::expected::Expected;
 use super::field::{PyField, type_name};
 use super::numpy::convert;
 use super::preview::preview;
@@ -192,7 +193,7 @@ impl PyArray {
         let options = args::export(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
         table::refuse_none(columns.as_deref())?;
-        Data::new(self.imported(), columns)?.to_tensor(py, &options, Some(Asked::Tensor))
+        Data::new(self.imported(), columns)?.to_tensor(py, &options, Asked::Tensor)
     }
 
     /// One row as a Tensor of its own, without the axis of rows: a list's values, a text's bytes, the
@@ -226,7 +227,7 @@ impl PyArray {
         };
         let options = args::export(copy, nulls, dtype, OrderArg::default(), physical);
         let source = Source::Row(&self.array, Some(&self.field), row);
-        table::tensor(py, source, None, &options, Some(Asked::Row(row)))
+        table::tensor(py, source, None, &options, Asked::Row(row))
     }
 
     /// The array's name, type and metadata.

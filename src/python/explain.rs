@@ -8,7 +8,7 @@ use super::args::{
 };
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::protocols::{is_arrow, is_tensor};
-use super::{array::PyArray, errors::Expected, plan::PyPlan, read_once, table, table::Data};
+use super::{array::PyArray, expected::Expected, plan::PyPlan, read_once, table, table::Data};
 use crate::{ExportOptions, Order};
 
 /// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None, pad=None, max_length=None)

@@ -7,7 +7,8 @@ use pyo3::{intern, prelude::*, types::PyCapsule};
 
 use super::dlpack::capsule::Level;
 use super::dlpack::request::CopyArg;
-use super::errors::Expected;
+use super::errors::Asked;
+use super::expected::Expected;
 use super::numpy::{array_interface, buffer_import, hidden};
 use super::protocols::{attribute, has_buffer, is_arrow};
 use super::runtime::unlocked;
@@ -61,7 +62,7 @@ pub(super) fn asdlpack<'py>(
     let interface = attribute(obj, intern!(py, "__array_interface__"))?;
     if interface.is_none() && is_arrow(obj)? {
         let options = ExportOptions::default().with_copy(copy.map(|copy| copy.0));
-        return Ok(Data::read(obj, None)?.to_tensor(py, &options, None)?.cast_into()?);
+        return Ok(Data::read(obj, None)?.to_tensor(py, &options, Asked::Protocol)?.cast_into()?);
     }
     let has_dlpack = attribute(obj, intern!(py, "__dlpack__"))?.is_some();
     if has_dlpack || obj.is_instance_of::<PyCapsule>() {

@@ -42,7 +42,7 @@
 //   lists; `read_once` knows readers that are spent; `protocols` says which protocols an object supports.
 // - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
 //   interfaces; `batches` are the batches of a stream, as Python has them.
-// - `args`, `index` and `dtype` read arguments; `errors` has the exceptions; `runtime` knows the interpreter; `preview`,
+// - `args`, `index` and `dtype` read arguments; `errors` has the exceptions, `expected` what to do with objects of the wrong kind; `runtime` knows the interpreter; `preview`,
 //   `pickle` and `framework` show, pickle, and hand to other libraries.
 // - `rust_api` and `pyo3_arrow` are for other extensions.
 
@@ -55,6 +55,7 @@ mod batches;
 mod dlpack;
 mod dtype;
 mod errors;
+mod expected;
 mod explain;
 mod field;
 mod foreign;

@@ -47,7 +47,7 @@ pub(super) fn to_tensor<'py>(
         Received::Pair(pair) => pair.import(columns.as_deref())?,
         Received::Imported(imported) => imported,
     };
-    Data::new(imported, columns)?.to_tensor(py, options, Some(Asked::Tensor))
+    Data::new(imported, columns)?.to_tensor(py, options, Asked::Tensor)
 }
 
 /// Refuses an empty `columns=` of what becomes one tensor.
@@ -102,7 +102,7 @@ impl Data {
         &self,
         py: Python<'py>,
         options: &ExportOptions,
-        asked: Option<Asked>,
+        asked: Asked<'_>,
     ) -> PyResult<Bound<'py, PyAny>> {
         check_copies(&self.before, options)?;
         let field = match &self.shape {
@@ -127,10 +127,10 @@ impl Data {
             return Err(PyTypeError::new_err("to_tensor_dict takes a table: use to_tensor"));
         };
         check_copies(&self.before, options)?;
-        let rephrase = |error| Asked::Tensor.rephrase(error);
+        let refusal = |error| Asked::Tensor.refusal(error);
         let prepare = || export::prepare_columns(Source::Table(batches, schema), options);
-        let prepared = unlocked(py, self.source().nbytes(), prepare).map_err(rephrase)?;
-        let columns = unlocked(py, prepared.bytes_copied(), || prepared.run()).map_err(rephrase)?;
+        let prepared = unlocked(py, self.source().nbytes(), prepare).map_err(refusal)?;
+        let columns = unlocked(py, prepared.bytes_copied(), || prepared.run()).map_err(refusal)?;
         let tensors = PyDict::new(py);
         for (index, (field, made)) in columns.into_iter().enumerate() {
             tensors.set_item(field.name(), python(py, made, Some(&field))?)?;
@@ -146,7 +146,7 @@ impl Data {
         check_copies(&self.before, options)?;
         let source = self.source();
         let plan = unlocked(py, source.nbytes(), || export::explain(source, options));
-        let plan = plan.map_err(|error| Asked::Tensor.rephrase(error))?;
+        let plan = plan.map_err(|error| Asked::Tensor.refusal(error))?;
         Ok(self.plan(plan))
     }
 
@@ -183,7 +183,7 @@ impl Data {
     fn rows<P: Send>(
         &self,
         py: Python<'_>,
-        asked: Asked,
+        asked: Asked<'_>,
         options: &ExportOptions,
         prepare: impl FnOnce(Source<'_>) -> Result<P, Error> + Send,
     ) -> PyResult<P> {
@@ -205,7 +205,7 @@ impl Data {
         };
         let source = Source::Chunks(chunks, field);
         let prepared = unlocked(py, source.nbytes(), || prepare(source));
-        Ok(prepared.map_err(|error| asked.rephrase(error))?)
+        prepared.map_err(|error| asked.refusal(error))
     }
 }
 
@@ -226,13 +226,10 @@ pub(super) fn tensor<'py>(
     source: Source<'_>,
     field: Option<&FieldRef>,
     options: &ExportOptions,
-    asked: Option<Asked>,
+    asked: Asked<'_>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let rephrase = |error| match asked {
-        Some(asked) => asked.rephrase(error),
-        None => error,
-    };
-    python(py, exported(py, source, options).map_err(rephrase)?, field)
+    let made = exported(py, source, options).map_err(|error| asked.refusal(error))?;
+    python(py, made, field)
 }
 
 /// A `Tensor`, or with a mask a pair of them.

@@ -6,7 +6,7 @@ use pyo3::types::{PyComplex, PyList};
 use pyo3::{IntoPyObjectExt, intern, prelude::*};
 
 use crate::python::runtime::unlocked;
-use crate::{Error, ManagedTensor, ffi::DLDataTypeCode, kernels, layout, memory};
+use crate::{Error, Hint, ManagedTensor, ffi::DLDataTypeCode, kernels, layout, memory};
 
 /// Bytes of an empty Python list, of its place in a vector and in another list.
 const LIST: usize = 96;
@@ -98,7 +98,8 @@ fn probe_objects(py: Python<'_>, tensor: &ManagedTensor, lists: usize) -> PyResu
 /// All elements in row-major order.
 fn all<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let (dtype, nbytes) = (tensor.dtype(), tensor.nbytes());
-    let unsupported = |way_out| Err(Error::UnsupportedDtype { dtype, way_out }.into());
+    let unsupported =
+        |way_out| Err(Error::UnsupportedDtype { dtype, hint: Hint::Text(way_out) }.into());
     if dtype.lanes != 1 {
         return unsupported("view it with its lanes as one more axis first");
     }

@@ -27,7 +27,7 @@ use crate::ffi::{
 use crate::python::array::PyArray;
 use crate::python::dlpack::method::Produces;
 use crate::python::dlpack::request::described;
-use crate::python::errors::in_python;
+use crate::python::errors::Asked;
 use crate::python::runtime::exported;
 use crate::python::tensor::PyTensor;
 use crate::{CopyPolicy, Error, ExportOptions, ManagedTensor};
@@ -133,7 +133,7 @@ impl From<Error> for CError {
     fn from(error: Error) -> Self {
         let is_memory = matches!(error, Error::OutOfMemory { .. });
         let kind = if is_memory { c"MemoryError" } else { c"BufferError" };
-        Self::new(kind, in_python(error).to_string())
+        Self::new(kind, Asked::Protocol.message(&error, None))
     }
 }
 

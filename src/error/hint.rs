@@ -1,0 +1,239 @@
+//! What an error advises, as data: Rust's words for it are here, those of Python in `src/python/errors.rs`.
+
+use std::fmt;
+
+use arrow_schema::DataType;
+
+use super::Error;
+use crate::{CopyReason, arrow_types::is_ragged, ffi::DLDataType};
+
+/// What to do instead: the end of an error's message, in Rust's words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hint {
+    /// This text, which is the same in every language.
+    Text(&'static str),
+
+    // Nulls.
+    /// Choose what the nulls become.
+    Nulls,
+    /// Choose what the nulls within ragged rows become, which a mask of the rows cannot express.
+    NullsInRows,
+    /// Ask for a dtype that holds the fill value.
+    WiderThanFill,
+
+    // Types without a tensor form, by what they are.
+    /// Texts differ in length.
+    Texts,
+    /// Binaries differ in length.
+    Binaries,
+    /// Lists may differ in length.
+    Lists,
+    /// A struct has fields.
+    Fields,
+    /// A decimal of more than 64 bits.
+    Decimal,
+    /// All values are null.
+    AllNull,
+    /// Tensors of different shapes are taken row by row.
+    RowByRow,
+
+    // Rows.
+    /// Rows of different lengths are ragged or padded.
+    RaggedOrPadded,
+    /// Rows of one length are a tensor.
+    Tensor,
+    /// Rows of one length, of which the physical values are a tensor.
+    PhysicalTensor,
+    /// Rows of one length, of which the numbers as floats are a tensor.
+    FloatTensor,
+    /// The items of rows are structs.
+    FlattenStructs,
+    /// The items of rows are lists.
+    FlattenLists,
+    /// The items of rows are texts or binaries.
+    FlattenTexts,
+    /// The items of lists of one length are ragged.
+    FlattenToRagged,
+    /// A type of rows is one of lists, texts or binaries.
+    TypeOfRows,
+    /// Offsets need 64 bits.
+    LongOffsets,
+
+    // Numbers with a meaning.
+    /// Ask for the physical values, of this dtype.
+    Physical(DLDataType),
+    /// Ask for the physical values, of this dtype, or for the numbers that decimals stand for.
+    PhysicalOrFloats(DLDataType),
+    /// Ask for float64.
+    Float64,
+
+    // Storage of an extension type.
+    /// The storage is ragged.
+    RaggedStorage,
+    /// The storage has children.
+    ChildrenOfStorage,
+    /// The storage has a tensor form.
+    PhysicalStorage,
+
+    // Tensors.
+    /// A field with a permutation keeps the order of axes.
+    Permuted,
+    /// A contiguous copy has whole strides.
+    Contiguous,
+    /// The versioned ABI has the flag.
+    Versioned,
+}
+
+impl Hint {
+    /// What an extension type of this storage allows.
+    fn of_storage(data_type: &DataType) -> Self {
+        match data_type {
+            list if list.is_list() => Self::PhysicalStorage,
+            text if is_ragged(text) => Self::RaggedStorage,
+            DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => {
+                Self::ChildrenOfStorage
+            }
+            _ => Self::PhysicalStorage,
+        }
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text(text) => text,
+            Self::Nulls => {
+                "drop them, or choose a fill value, NaN or a mask by ExportOptions::with_nulls"
+            }
+            Self::NullsInRows => {
+                "drop them, or choose a fill value or NaN by ExportOptions::with_nulls (a mask is of the rows)"
+            }
+            Self::WiderThanFill => "ask for a dtype that does, or convert the column by itself",
+            Self::Texts | Self::Binaries => {
+                "its rows differ in length: use export::ragged, for all values and where each row begins"
+            }
+            Self::Lists => {
+                "its rows may differ in length: use export::ragged, or cast it to a fixed-size list if they do not"
+            }
+            Self::Fields => "export its fields one by one, or all of them as a RecordBatch",
+            Self::Decimal => {
+                "ask for dtype float64, if that is exact enough, or cast it to a decimal of up to 64 bits"
+            }
+            Self::AllNull => {
+                "cast it to the type you mean, or ask for a dtype and say what its nulls become by ExportOptions::with_nulls"
+            }
+            Self::RowByRow => {
+                "its rows differ in shape: take the tensors one by one, with Source::Row"
+            }
+            Self::RaggedOrPadded => "use export::ragged, or export::padded to pad them",
+            Self::Tensor => "use export::tensor",
+            Self::PhysicalTensor => {
+                "use export::tensor, with ExportOptions::with_physical for its integers"
+            }
+            Self::FloatTensor => "use export::tensor, with dtype float64",
+            Self::FlattenStructs => {
+                "the rows' items are structs: flatten one level first, for a table of them"
+            }
+            Self::FlattenLists => "the rows' items are lists themselves: flatten one level first",
+            Self::FlattenTexts => {
+                "as items of lists such values have none: flatten the lists first, and use export::ragged of that"
+            }
+            Self::FlattenToRagged => "flatten the lists first, whose items alone are ragged",
+            Self::TypeOfRows => {
+                "ask for List or LargeList of the items' type, or for a text or binary type"
+            }
+            Self::LongOffsets => "ask for int64 offsets",
+            Self::Physical(dtype) => {
+                return write!(f, "use ExportOptions::with_physical for its {dtype} values");
+            }
+            Self::PhysicalOrFloats(dtype) => {
+                return write!(
+                    f,
+                    "{}, or ask for dtype float64 for the numbers that they stand for",
+                    Self::Physical(*dtype)
+                );
+            }
+            Self::Float64 => "ask for dtype float64",
+            Self::RaggedStorage => {
+                "use export::ragged, with ExportOptions::with_physical, for its storage"
+            }
+            Self::ChildrenOfStorage => "convert the children of its storage one by one",
+            Self::PhysicalStorage => "use ExportOptions::with_physical for its storage",
+            Self::Permuted => {
+                "Representation::Permuted, or a field with a permutation, keeps that order"
+            }
+            Self::Contiguous => "copy it first",
+            Self::Versioned => "use into_raw",
+        })
+    }
+}
+
+impl Error {
+    /// What the message advises at its end, if it advises anything that depends on the language.
+    #[must_use]
+    pub fn hint(&self) -> Option<Hint> {
+        Some(match self {
+            Self::UnsupportedType { hint, .. }
+            | Self::NotRagged { hint, .. }
+            | Self::UnsupportedDtype { hint, .. } => *hint,
+            Self::Nulls { .. } => Hint::Nulls,
+            Self::NullsInRows { .. } => Hint::NullsInRows,
+            Self::FillDoesNotFit { .. } => Hint::WiderThanFill,
+            Self::UnsupportedExtension { data_type, .. } => Hint::of_storage(data_type),
+            Self::NotJustNumbers { data_type, dtype } => match data_type {
+                DataType::Decimal32(..) | DataType::Decimal64(..) => Hint::PhysicalOrFloats(*dtype),
+                _ => Hint::Physical(*dtype),
+            },
+            Self::UnevenRows { .. } => Hint::RaggedOrPadded,
+            Self::OffsetDoesNotFit { .. } => Hint::LongOffsets,
+            Self::NotRows { .. } => Hint::TypeOfRows,
+            Self::CopyForbidden { reason: CopyReason::Permuted, .. } => Hint::Permuted,
+            Self::LegacyCannotPad(_) => Hint::Versioned,
+            Self::FractionalStride { .. } => Hint::Contiguous,
+            _ => return None,
+        })
+    }
+
+    /// The message without its hint, for one in another language.
+    #[cfg(feature = "pyo3")]
+    pub(crate) fn fact(&self) -> String {
+        let mut message = self.to_string();
+        let hint = self.hint().map_or_else(String::new, |hint| hint.to_string());
+        message.truncate(message.len() - hint.len());
+        message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_ends_with_its_hint() {
+        let data_type = DataType::Date32;
+        let (dtype, field) =
+            (DLDataType::INT32, arrow_schema::Field::new("x", data_type.clone(), true));
+        let with_hints = [
+            Error::UnsupportedType { data_type: data_type.clone(), hint: Hint::Fields },
+            Error::NotRagged { data_type: data_type.clone(), hint: Hint::Tensor },
+            Error::UnsupportedDtype { dtype, hint: Hint::Text("view it first") },
+            Error::Nulls { data_type: data_type.clone(), null_count: 1, len: 2 },
+            Error::NullsInRows { data_type: data_type.clone(), null_count: 1, len: 2 },
+            Error::FillDoesNotFit { value: crate::Scalar::Float(0.5), dtype },
+            Error::UnsupportedExtension { name: "a.b".to_owned(), data_type: data_type.clone() },
+            Error::NotJustNumbers { data_type, dtype },
+            Error::NotJustNumbers { data_type: DataType::Decimal32(9, 2), dtype },
+            Error::UnevenRows { row: 1, length: 2, expected: 3 },
+            Error::OffsetDoesNotFit { offset: 1 << 40, dtype },
+            Error::NotRows { field: field.into() },
+            Error::CopyForbidden { reason: CopyReason::Permuted, nbytes: 8 },
+            Error::LegacyCannotPad(dtype),
+            Error::FractionalStride { axis: 0, stride: 3, itemsize: 2 },
+        ];
+        for error in with_hints {
+            let hint = error.hint().unwrap().to_string();
+            assert!(error.to_string().ends_with(&hint), "{error}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! What a function accepts, and what to do with an object that is something else.
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{
+    PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PyRange, PySet, PyString,
+    PyTuple, PyType,
+};
+
+use super::dlpack::request::type_name;
+use super::protocols::{has_buffer, is_arrow};
+
+/// What a function accepts.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Expected {
+    Arrow,
+    Tensor,
+    Either,
+    Any,
+}
+
+impl Expected {
+    fn words(self) -> &'static str {
+        match self {
+            Self::Arrow => {
+                "an Arrow array or table, an object with __arrow_c_array__ or __arrow_c_stream__"
+            }
+            Self::Tensor => "an object with __dlpack__ or a DLPack capsule",
+            Self::Either => {
+                "Arrow data, an object with __arrow_c_array__ or __arrow_c_stream__, or a tensor, one with \
+                 __dlpack__ or a DLPack capsule"
+            }
+            Self::Any => {
+                "an object with __dlpack__, __array_interface__, __arrow_c_array__, __arrow_c_stream__, \
+                 __cuda_array_interface__ or the buffer protocol, or a DLPack capsule"
+            }
+        }
+    }
+
+    /// The error for an object that is not what was expected.
+    pub(super) fn got(self, object: &Bound<'_, PyAny>) -> PyErr {
+        if let Ok(class) = object.cast::<PyType>() {
+            let name = class.name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+            return PyTypeError::new_err(format!(
+                "expected {}, got the class {name}: pass an object of it",
+                self.words()
+            ));
+        }
+        self.but(object, self.way_out(object))
+    }
+
+    /// The error for a named tuple of tensors, in place of a tensor.
+    pub(super) fn of_rows(self, object: &Bound<'_, PyAny>) -> Option<PyErr> {
+        let way_out = of_rows(object).ok().flatten()?;
+        Some(self.but(object, Some(way_out.to_owned())))
+    }
+
+    /// How to make what was expected. An exception from the object's attributes must not replace the error.
+    pub(super) fn way_out(self, object: &Bound<'_, PyAny>) -> Option<String> {
+        if let Ok(Some(way_out)) = of_dtype(object) {
+            return Some(way_out);
+        }
+        let way_out = match (self, of_rows(object)) {
+            (_, Ok(Some(way_out))) => Ok(Some(way_out)),
+            (Self::Tensor | Self::Any, _) => tensor_of(object),
+            (Self::Arrow | Self::Either, _) => arrow_of(object, self),
+        };
+        way_out.ok().flatten().map(str::to_owned)
+    }
+
+    fn but(self, object: &Bound<'_, PyAny>, way_out: Option<String>) -> PyErr {
+        let (expected, got) = (self.words(), type_name(object));
+        let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
+        PyTypeError::new_err(format!("expected {expected}, got {got}{way_out}"))
+    }
+}
+
+type WayOut = PyResult<Option<&'static str>>;
+
+/// How to make a tensor of it.
+fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
+    if is_arrow(object)? {
+        return Ok(Some("it is Arrow data: use to_tensor, or Array"));
+    }
+    if is_sequence(object) {
+        return tensor_of_items(object);
+    }
+    if object.hasattr("__array_interface__")? || has_buffer(object) {
+        return Ok(Some("asdlpack(x) takes its memory as it is"));
+    }
+    if is_path(object)? && object.str()?.to_str()?.ends_with(".npy") {
+        return Ok(Some("if it is a path, numpy.load(x) reads such a file"));
+    }
+    if object.hasattr("__array__")? || object.hasattr("__index__")? {
+        return Ok(Some("numpy.asarray(x) makes one of it"));
+    }
+    arrow_of(object, Expected::Either)
+}
+
+/// How to make a tensor of a list or tuple, judged by its first item.
+fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
+    let Some(first) = object.try_iter()?.next().transpose()? else {
+        return Ok(Some("numpy.asarray(x) makes one of it"));
+    };
+    Ok(Some(if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
+        "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it"
+    } else if is_arrow(&first)? {
+        return of_arrow(&first).map(Some);
+    } else if is_sequence(&first) || first.hasattr("__dlpack__")? || first.hasattr("__array__")? {
+        "numpy.stack(x) is a tensor of rows of one length, and from_ragged(numpy.concatenate(x), offsets) makes \
+         lists of rows of any length"
+    } else {
+        "numpy.asarray(x) makes one of it"
+    }))
+}
+
+/// The way back from the named tuples of tensors that stand for rows of different lengths.
+fn of_rows(object: &Bound<'_, PyAny>) -> WayOut {
+    if !object.is_instance_of::<PyTuple>() || !object.hasattr("_fields")? {
+        return Ok(None);
+    }
+    Ok(match (object.hasattr("offsets")?, object.hasattr("lengths")?, object.hasattr("mask")?) {
+        (true, _, false) => {
+            Some("from_ragged(*x) makes a column of lists of it, for pyarrow.table")
+        }
+        (true, _, true) => Some(
+            "from_ragged(x.values, x.offsets, mask=x.mask) makes a column of lists of it, for pyarrow.table",
+        ),
+        (_, true, false) => {
+            Some("from_padded(*x) makes a column of lists of it, for pyarrow.table")
+        }
+        (_, true, true) => Some(
+            "from_padded(x.values, x.lengths, mask=x.mask) makes a column of lists of it, for pyarrow.table",
+        ),
+        _ => None,
+    })
+}
+
+/// How to convert an array of NumPy's whose dtype no tensor has.
+pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let Some(dtype) = object.getattr_opt("dtype")? else { return Ok(None) };
+    let Some(kind) = dtype.getattr_opt("kind")? else { return Ok(None) };
+    Ok(match kind.extract::<String>()?.as_str() {
+        "M" | "m" => Some(format!(
+            "pyarrow.array(x) makes Arrow data of {dtype}; x.view(\"int64\") has its numbers as a tensor"
+        )),
+        "U" | "S" | "O" => Some(format!("pyarrow.array(x) makes Arrow data of {dtype}")),
+        "T" => Some("pyarrow.array(x.tolist()) makes Arrow data of texts".to_owned()),
+        "V" if !dtype.getattr("names")?.is_none() => Some(
+            "record_batch({name: x[name] for name in x.dtype.names}) makes a table of its fields"
+                .to_owned(),
+        ),
+        _ if !dtype.getattr("isnative")?.extract::<bool>()? => {
+            Some("x.astype(x.dtype.newbyteorder(\"=\")) has the machine's byte order".to_owned())
+        }
+        "f" if dtype.getattr("itemsize")?.extract::<usize>()? > 8 => {
+            Some("x.astype(\"float64\") is a tensor".to_owned())
+        }
+        _ => None,
+    })
+}
+
+/// How to make Arrow data of it.
+fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
+    if object.is_none() {
+        return Ok(Some("is there a return missing?"));
+    }
+    let has_dlpack = object.hasattr("__dlpack__")?;
+    if expected == Expected::Arrow && has_dlpack {
+        return Ok(Some(
+            "it is a tensor already: asdlpack(x) and Tensor.from_dlpack(x) make a Tensor of it, from_dlpack(x) \
+             an Array",
+        ));
+    }
+    if is_path(object)? {
+        return Ok(Some(
+            "if it is a path, pyarrow.dataset.dataset(x) opens it, for iter_batches, and to_table() of that \
+             reads it all",
+        ));
+    }
+    if object.is_instance_of::<PyBytes>() || object.is_instance_of::<PyByteArray>() {
+        return Ok(Some(
+            "asdlpack(x) is a tensor of its bytes; if they are a path, use os.fsdecode, and if they are Arrow \
+             IPC, pyarrow.ipc.open_stream(x)",
+        ));
+    }
+    if object.hasattr("__array_interface__")?
+        || object.is_instance_of::<PyMemoryView>()
+        || has_buffer(object)
+    {
+        return Ok(Some("asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array"));
+    }
+    if let Ok(dict) = object.cast::<PyDict>() {
+        let are_tensors =
+            dict.values().iter().any(|value| matches!(value.hasattr("__dlpack__"), Ok(true)));
+        return Ok(Some(match are_tensors {
+            true => "record_batch(x) makes a table of tensors",
+            false => "pyarrow.table(x) makes a table of it",
+        }));
+    }
+    if is_sequence(object) {
+        return of_items(object);
+    }
+    if let Some(way_out) = of_library(object)? {
+        return Ok(Some(way_out));
+    }
+    if object.hasattr("__next__")? {
+        return Ok(Some(
+            "pyarrow.array(list(x)) makes an array of values, and pyarrow.RecordBatchReader.from_batches(schema, \
+             x) a reader of record batches",
+        ));
+    }
+    if object.hasattr("__array__")? || object.hasattr("__arrow_array__")? {
+        return Ok(Some("pyarrow.array(x) makes an array of it"));
+    }
+    if object.hasattr("as_py")? || object.hasattr("__index__")? || object.hasattr("__float__")? {
+        return Ok(Some("pyarrow.array([x]) makes an array of one value"));
+    }
+    Ok(match object.hasattr("__iter__")? && !object.hasattr("__arrow_c_schema__")? {
+        true => Some("pyarrow.array(x) makes an array of values"),
+        false => None,
+    })
+}
+
+/// How to convert a list or tuple, judged by its first item.
+fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
+    let first = object.try_iter()?.next().transpose()?;
+    let Some(first) = first else {
+        return Ok(Some("pyarrow.array(x, type) makes an array of none"));
+    };
+    Ok(Some(if is_arrow(&first)? {
+        return of_arrow(&first).map(Some);
+    } else if first.hasattr("__dlpack__")? {
+        "several are one after numpy.stack(x) or torch.stack(x), or columns: record_batch(dict(...))"
+    } else if first.is_instance_of::<PyDict>() {
+        "pyarrow.Table.from_pylist(x) makes a table of it"
+    } else if is_path(&first)? {
+        "pyarrow.array(x) makes an array of texts; if they are paths, pyarrow.dataset.dataset(x) opens them"
+    } else {
+        "pyarrow.array(x) makes an array of values"
+    }))
+}
+
+/// How to join several Arrow objects, by the library of the first.
+fn of_arrow(first: &Bound<'_, PyAny>) -> PyResult<&'static str> {
+    let module = first.get_type().module()?.to_string();
+    let library = module.split('.').next().unwrap_or_default();
+    Ok(match (library, type_name(first).as_str()) {
+        ("pyarrow", "RecordBatch") => "several are one after pyarrow.Table.from_batches(x)",
+        ("pyarrow", "Table") => "several are one after pyarrow.concat_tables(x)",
+        ("pyarrow", _) => "several are one after pyarrow.chunked_array(x)",
+        ("polars", _) => "several are one after polars.concat(x)",
+        ("pandas", _) => "several are one after pandas.concat(x)",
+        _ => "put them together first, in their own library, or as pyarrow.concat_tables does",
+    })
+}
+
+/// Classes of libraries close to Arrow, recognised by attributes that only they have. The first match counts.
+const LIBRARIES: &[(&[&str], &str)] = &[
+    (
+        &["set_epoch", "state_dict", "categories"],
+        "a Loader makes batches of tensors: loop over it, or pass what it reads",
+    ),
+    (&["dictionaries", "close"], "these are batches of tensors already: loop over them"),
+    (&["sources", "stopping_strategy"], "a Mix is what a Loader reads: loop over Loader(x)"),
+    (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),
+    (
+        &["schema_arrow", "read"],
+        "x.read() makes a table of it, and x.iter_batches() goes through it",
+    ),
+    (&["to_arrow_table"], "x.to_arrow_table() has the result, and so has what x.sql(...) returns"),
+    (&["fetch_arrow_table"], "x.fetch_arrow_table() has the result"),
+    (&["collect"], "x.collect() makes a frame of it"),
+    (&["toArrow"], "x.toArrow() makes a table of it"),
+    (&["to_pyarrow"], "x.to_pyarrow() makes a table of it"),
+    (&["to_pyarrow_dataset"], "x.to_pyarrow_dataset() is what iter_batches takes"),
+    (&["with_format"], "x.with_format(\"arrow\")[:] is a table"),
+    (&["agg"], "these are groups: aggregate them, with x.agg(...)"),
+    (&["to_frame"], "x.to_frame() makes a frame of it"),
+    (&["compute", "dask"], "x.compute() makes a frame of it"),
+    (&["to_arrow"], "x.to_arrow() makes a table of it"),
+    (
+        &["cursor", "execute"],
+        "a connection has no rows: polars.read_database(query, x) and pandas.read_sql(query, x) make a frame of \
+         a query's",
+    ),
+    (
+        &["fetchone", "execute"],
+        "a cursor's rows are Python objects: polars.read_database(query, connection) and pandas.read_sql(query, \
+         connection) make a frame of them",
+    ),
+    (
+        &["read", "close"],
+        "a file is for who knows its format, such as pyarrow.parquet.read_table(x), pyarrow.csv.read_csv(x) and \
+         pyarrow.ipc.open_stream(x)",
+    ),
+];
+
+fn of_library(object: &Bound<'_, PyAny>) -> WayOut {
+    for (methods, way_out) in LIBRARIES {
+        let mut has = methods.iter().map(|&method| object.hasattr(method));
+        if has.try_fold(true, |all, has| has.map(|has| all && has))? {
+            return Ok(Some(way_out));
+        }
+    }
+    Ok(None)
+}
+
+fn is_path(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_instance_of::<PyString>() || object.hasattr("__fspath__")?)
+}
+
+fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.is_instance_of::<PyRange>()
+        || object.is_instance_of::<PySet>()
+        || object.is_instance_of::<PyFrozenSet>()
+}
