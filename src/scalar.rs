@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use half::{bf16, f16};
+
 /// A value that is converted to the dtype of a tensor, such as one that replaces nulls.
 ///
 /// ```
@@ -30,14 +32,25 @@ macro_rules! from {
 }
 from!(Bool: bool);
 from!(Int: i8 i16 i32 i64 u8 u16 u32 u64);
-from!(Float: f32 f64);
+from!(Float: f16 bf16 f32 f64);
 
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => value.fmt(f),
             Self::Int(value) => value.fmt(f),
-            Self::Float(value) => fmt::Debug::fmt(value, f),
+            Self::Float(value) => {
+                #[expect(
+                    clippy::as_conversions,
+                    reason = "rounds, and is compared with what it rounds"
+                )]
+                let single = *value as f32;
+                // A float32 by its own digits: 0.1, not 0.10000000149011612.
+                match f64::from(single) == *value {
+                    true => fmt::Debug::fmt(&single, f),
+                    false => fmt::Debug::fmt(value, f),
+                }
+            }
         }
     }
 }

@@ -402,8 +402,8 @@ pub enum Error {
         "value {value} in row {row} does not fit {dtype}: ask for a dtype that holds every value"
     )]
     ValueDoesNotFit {
-        /// The value, formatted.
-        value: String,
+        /// The value.
+        value: Scalar,
         /// The requested element type.
         dtype: DLDataType,
         /// Index of the column, from 0; 0 for a single column.

@@ -7,7 +7,9 @@ use super::{options::ImportOptions, ragged::ragged};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Padding};
 use crate::memory::{self, Fresh};
-use crate::{CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, layout, task::Steps};
+use crate::{
+    CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, Scalar, layout, task::Steps,
+};
 
 /// Makes lists of a tensor (rows, length, ...), whose rows are padded on the right, and a tensor of the rows' lengths.
 ///
@@ -91,7 +93,7 @@ fn read_lengths(lengths: &ManagedTensor, rows: i64, width: i64) -> Result<Vec<us
     let wide =
         kernels::concatenate(&[Cells { values, nulls: None }], DLDataType::INT64, None, None);
     let wide = wide.map_err(|error| match error {
-        Error::ValueDoesNotFit { value, row, .. } => bad(row, value.parse().unwrap_or(i128::MAX)),
+        Error::ValueDoesNotFit { value: Scalar::Int(length), row, .. } => bad(row, length),
         error => error,
     });
     let wide = wide?.into_buffer();

@@ -14,7 +14,8 @@ use crate::chunks::{Bounds, Numbers};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{self, CellValues, Cells};
 use crate::{
-    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, OffsetsProblem, Plan, arrow_types,
+    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, OffsetsProblem, Plan, Scalar,
+    arrow_types,
 };
 
 /// Makes lists, strings or binaries of a tensor of values and a tensor of offsets: row `i` has the values
@@ -224,11 +225,11 @@ fn read_offsets<O: OffsetSizeTrait>(
     let values = CellValues::Words { bytes: &found, dtype };
     let offsets = kernels::concatenate(&[Cells { values, nulls: None }], wanted, None, None);
     let offsets = offsets.map_err(|error| match error {
-        Error::ValueDoesNotFit { value, row: index, .. } => {
-            Error::BadOffsets(match value.parse() {
+        Error::ValueDoesNotFit { value: Scalar::Int(offset), row: index, .. } => {
+            Error::BadOffsets(match u64::try_from(offset) {
                 Ok(offset) => OffsetsProblem::TooLarge { index, offset, is_large: O::IS_LARGE },
                 Err(_) => {
-                    let offset = value.parse().unwrap_or(i64::MIN);
+                    let offset = i64::try_from(offset).unwrap_or(i64::MIN);
                     OffsetsProblem::Negative { index, offset }
                 }
             })

@@ -4,6 +4,7 @@
 use half::{bf16, f16};
 
 use super::bytes::array;
+use crate::Scalar;
 use crate::dtype::for_each_numeric;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
@@ -279,13 +280,12 @@ macro_rules! table {
             }
         }
 
-        /// Formats a number for an error.
-        pub(super) fn show(bytes: &[u8], dtype: DLDataType) -> String {
-            match dtype {
-                // 1e300 and not 301 digits.
-                $(DLDataType::$name => format!("{:?}", <$native>::read(bytes)),)*
-                _ => format!("{bytes:?}"),
-            }
+        /// A number for an error; `None` if its dtype is not one that [`cast`] converts from.
+        pub(super) fn scalar(bytes: &[u8], dtype: DLDataType) -> Option<Scalar> {
+            Some(match dtype {
+                $(DLDataType::$name => <$native>::read(bytes).into(),)*
+                _ => return None,
+            })
         }
     };
 }

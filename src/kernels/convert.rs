@@ -10,7 +10,7 @@ use super::fill::{FillBytes, append_filled, fill};
 use super::formats::{self, DecodeTable};
 use super::{bytes::array, decimal::Decimals, formats::from_bfloat};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::{Error, Hint, memory::Unwritten};
+use crate::{Error, Hint, Scalar, memory::Unwritten};
 
 /// Bytes that are cast at once: a block stays in the L1 cache from the first step to the last.
 const BLOCK: usize = 16 << 10;
@@ -255,29 +255,31 @@ impl<'a> Chunk<'a> {
         for (cell, item) in (start..).zip(from.chunks_exact(item_size(self.from))) {
             let null = self.cells.nulls.is_some_and(|nulls| nulls.is_null(cell));
             if !null && !cast(item, out) {
-                return Err(Misfit { cell, value: self.shown(cell, item) });
+                return Err(Misfit { cell, value: self.scalar(cell, item) });
             }
         }
         Ok(())
     }
 
-    /// A value as errors show it; of a decimal the nearest float64, which is not the one that is cast.
-    fn shown(&self, cell: usize, item: &[u8]) -> String {
+    /// A value for an error; of a decimal the nearest float64, which is not the one that is cast.
+    fn scalar(&self, cell: usize, item: &[u8]) -> Scalar {
         let mut nearest = [0; size_of::<f64>()];
-        match self.cells.values {
+        let scalar = match self.cells.values {
             CellValues::Decimals(bytes, decimals) => {
                 decimals.write(&bytes[cell * decimals.width..], &mut nearest, false);
-                cast::show(&nearest, self.from)
+                cast::scalar(&nearest, self.from)
             }
-            _ => cast::show(item, self.from),
-        }
+            _ => cast::scalar(item, self.from),
+        };
+        // What was cast is of such a dtype.
+        scalar.unwrap_or(Scalar::Float(f64::NAN))
     }
 }
 
 /// A value that does not fit.
 pub(super) struct Misfit {
     cell: usize,
-    value: String,
+    value: Scalar,
 }
 
 impl Misfit {

@@ -6,8 +6,8 @@ use half::f16;
 use super::super::can_convert;
 use super::{BFLOAT16, BOOL, Random, bytes_of, concatenate, dtype, words};
 use crate::dtype::for_each_numeric;
-use crate::error::Error;
 use crate::ffi::DLDataType;
+use crate::{Error, Scalar};
 
 /// Conversion to all decimal digits of a value, and to the value nearest to a decimal.
 trait Text: Copy {
@@ -319,7 +319,7 @@ fn what_is_infinite_stays_so_and_hides_nothing() {
         match found {
             Ok(_) => assert!(fits, "{value} as {dtype}"),
             Err(Error::ValueDoesNotFit { value: shown, row: 3, .. }) => {
-                assert_eq!(shown, format!("{value:?}"));
+                assert_eq!(shown, Scalar::Float(value));
                 assert!(!fits, "{value} as {dtype}");
             }
             Err(error) => panic!("{error}"),
