@@ -7,6 +7,7 @@ use ndarray::{
 };
 
 use crate::ffi::{DLDataType, DLPackFlags};
+use crate::memory::TensorSpec;
 use crate::{Element, Error, ManagedTensor, WriteObstacle, layout, memory::Fresh};
 
 /// An element of an `ndarray` view (feature `ndarray`): one of the eleven [`Element`]s, or `bool`.
@@ -191,8 +192,12 @@ impl<T: ViewElement, D: Dimension> From<Array<T, D>> for ManagedTensor {
         let (values, origin) = array.into_raw_vec_and_offset();
         let origin = origin.unwrap_or(0) * size_of::<T>();
         let (memory, flags) = (Fresh::from_vec(T::stored(values)), DLPackFlags::default());
-        ManagedTensor::from_fresh(memory, origin, T::DTYPE, flags, &shape, &strides)
-            .unwrap_or_else(|_| unreachable!("the elements of an array lie in its memory"))
+        ManagedTensor::from_fresh_at(
+            memory,
+            origin,
+            TensorSpec::new(T::DTYPE, flags, &shape, &strides),
+        )
+        .unwrap_or_else(|_| unreachable!("the elements of an array lie in its memory"))
     }
 }
 

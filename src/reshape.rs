@@ -1,5 +1,6 @@
 //! Copies of tensors, and other shapes of the same elements.
 
+use crate::memory::TensorSpec;
 use crate::{CopyPolicy, Error, ManagedTensor, ffi::DLPackFlags, kernels, layout};
 
 impl ManagedTensor {
@@ -14,7 +15,10 @@ impl ManagedTensor {
         let memory = kernels::gather(self)?;
         let padding = self.flags().intersection(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
         let (flags, shape) = (DLPackFlags::IS_COPIED.union(padding), self.shape());
-        Self::from_fresh(memory, 0, self.dtype(), flags, shape, &layout::row_major(shape))
+        Self::from_fresh(
+            memory,
+            TensorSpec::new(self.dtype(), flags, shape, &layout::row_major(shape)),
+        )
     }
 
     /// Gives the elements another shape, in the same row-major order. One extent may be -1, and is then computed.

@@ -10,7 +10,7 @@ use super::cells::{CellBuffer, Dense, NullCount, are_several};
 use super::options::{ExportOptions, NullPolicy};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, FillBytes, Threads};
-use crate::memory::{self, Fresh};
+use crate::memory::{self, Fresh, TensorSpec};
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
 
 /// A planned tensor, with its cost.
@@ -164,19 +164,19 @@ impl Column {
         let shape = self.shape();
         let Self { plan, target, mut chunks, rows, axes, is_gathered, .. } = self;
         let strides = axes.strides(chunks[0].strides(rows));
-        let (dtype, flags) = (target.dtype, target.flags());
-        let copied = flags.union(DLPackFlags::IS_COPIED);
+        let dtype = target.dtype;
+        let spec = TensorSpec::new(dtype, target.flags(), &shape, &strides);
         if plan.is_zero_copy() {
             let buffer = match &chunks[0].storage {
                 CellBuffer::Words(buffer) => buffer.clone(),
                 // Only without cells: booleans and decimals with cells are copied.
                 CellBuffer::Bits(_) | CellBuffer::Decimals(..) => Buffer::default(),
             };
-            return ManagedTensor::from_shared(buffer, dtype, flags, &shape, &strides);
+            return ManagedTensor::from_shared(buffer, spec);
         }
         let is_made = is_gathered && chunks[0].dtype == dtype;
         if let Some(memory) = claim(is_made || plan.is_just_requested(), &mut chunks[0].storage) {
-            return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
+            return ManagedTensor::from_fresh(memory, spec.copied());
         }
         let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
         let cells = chunks.iter().zip(&validities);
@@ -184,7 +184,7 @@ impl Column {
         let in_a_row = chunks[0].cells_in_a_row().saturating_mul(axes.values_in_a_row());
         let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref(), target.threads)
             .map_err(|error| error.in_row(|cell| cell / in_a_row.max(1)))?;
-        ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides)
+        ManagedTensor::from_fresh(memory, spec.copied())
     }
 }
 

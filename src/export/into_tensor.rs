@@ -7,7 +7,7 @@ use arrow_schema::{DataType, Field};
 
 use super::{ExportOptions, check_type, refusal, to_dlpack};
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::memory::{self, Fresh};
+use crate::memory::{self, Fresh, TensorSpec};
 use crate::{CopyPolicy, Error, ExclusiveObstacle, ManagedTensor, arrow_types, import::numeric};
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
@@ -100,8 +100,10 @@ pub fn into_tensor_with_field(
     drop(shared);
     let memory = if is_empty { Ok(Fresh::from_vec(Vec::<u8>::new())) } else { claim(array) };
     match memory {
-        Ok(memory) => ManagedTensor::from_fresh(memory, 0, dtype, flags, &shape, &strides)
-            .map_err(|_| unreachable!("a tensor that was valid is valid")),
+        Ok(memory) => {
+            ManagedTensor::from_fresh(memory, TensorSpec::new(dtype, flags, &shape, &strides))
+                .map_err(|_| unreachable!("a tensor that was valid is valid"))
+        }
         Err((array, obstacle)) => refuse(array, Error::NotExclusive(obstacle)),
     }
 }

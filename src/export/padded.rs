@@ -7,6 +7,7 @@ use super::ragged::{Lists, Rows};
 use super::{column::Column, column::extent, source::Source};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
+use crate::memory::TensorSpec;
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
 use crate::{layout, memory, memory::Fresh, task::Steps};
 
@@ -259,7 +260,8 @@ impl PreparedPadded {
             Ok(())
         })?;
         let dtype = DLDataType::INT64;
-        let lengths = ManagedTensor::from_fresh(lengths, 0, dtype, copied, &[count], &[1])?;
+        let lengths =
+            ManagedTensor::from_fresh(lengths, TensorSpec::new(dtype, copied, &[count], &[1]))?;
         Ok(Padded { values, lengths, mask: mask.map(|(mask, _)| mask), dictionary })
     }
 }
@@ -305,6 +307,9 @@ impl Frame {
         strides.extend(&values.strides()[1..]);
         let flags = values.flags().intersection(DLPackFlags::IS_SUBBYTE_TYPE_PADDED);
         let flags = flags.union(DLPackFlags::IS_COPIED);
-        ManagedTensor::from_fresh(memory, 0, values.dtype(), flags, &self.shape, &strides)
+        ManagedTensor::from_fresh(
+            memory,
+            TensorSpec::new(values.dtype(), flags, &self.shape, &strides),
+        )
     }
 }

@@ -14,6 +14,7 @@ use super::options::{ExportOptions, NullPolicy, Order, Reading};
 use super::source::{check_columns, check_type, empty};
 use crate::error::Refusals;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
+use crate::memory::TensorSpec;
 use crate::{CopyReason, Error, ManagedTensor, Plan, kernels, memory};
 
 /// A planned matrix, with its cost.
@@ -152,18 +153,18 @@ impl Matrix {
             Order::RowMajor => [shape[1], 1],
             Order::ColumnMajor => [1, shape[0].max(1)],
         };
-        let (dtype, flags) = (target.dtype, target.flags());
+        let dtype = target.dtype;
+        let spec = TensorSpec::new(dtype, target.flags(), &shape, &strides);
         if plan.is_zero_copy() {
             let run = columns.chunks.into_iter().filter_map(|chunk| match chunk.storage {
                 CellBuffer::Words(buffer) => Some(buffer),
                 CellBuffer::Bits(_) | CellBuffer::Decimals(..) => None,
             });
-            return ManagedTensor::from_run(run.collect(), dtype, flags, &shape, &strides);
+            return ManagedTensor::from_run(run.collect(), spec);
         }
-        let copied = flags.union(DLPackFlags::IS_COPIED);
         if columns.len() == 1 && (order == Order::RowMajor || columns.widths == [1]) {
             if let Some(memory) = claim(plan.is_just_requested(), &mut columns.chunks[0].storage) {
-                return ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides);
+                return ManagedTensor::from_fresh(memory, spec.copied());
             }
         }
         if target.is_mask {
@@ -191,7 +192,7 @@ impl Matrix {
             Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill, threads),
         };
         let memory = memory.map_err(|error| of_column(error, &fields, rows))?;
-        ManagedTensor::from_fresh(memory, 0, dtype, copied, &shape, &strides)
+        ManagedTensor::from_fresh(memory, spec.copied())
     }
 }
 
@@ -241,7 +242,10 @@ impl UniformMatrix {
             .map_err(|error| of_column(error, fields, len))?;
         let rows = i64::try_from(len).map_err(|_| Error::Overflow("length"))?;
         let flags = target.flags().union(DLPackFlags::IS_COPIED);
-        ManagedTensor::from_fresh(memory, 0, dtype, flags, &[rows, shape[1]], &[shape[1], 1])
+        ManagedTensor::from_fresh(
+            memory,
+            TensorSpec::new(dtype, flags, &[rows, shape[1]], &[shape[1], 1]),
+        )
     }
 }
 

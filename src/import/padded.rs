@@ -6,7 +6,7 @@ use arrow_schema::FieldRef;
 use super::{options::ImportOptions, ragged::ragged};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Padding};
-use crate::memory::{self, Fresh};
+use crate::memory::{self, Fresh, TensorSpec};
 use crate::{
     CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, Scalar, layout, task::Steps,
 };
@@ -69,7 +69,8 @@ pub fn padded(
     let flags =
         flags.intersection(DLPackFlags::IS_SUBBYTE_TYPE_PADDED).union(DLPackFlags::IS_COPIED);
     let strides = layout::row_major(&shape);
-    let values = ManagedTensor::from_fresh(memory, 0, dtype, flags, &shape, &strides)?;
+    let values =
+        ManagedTensor::from_fresh(memory, TensorSpec::new(dtype, flags, &shape, &strides))?;
     ragged(values, offsets(&lengths, sum)?, mask, options)
 }
 
@@ -122,5 +123,8 @@ fn offsets(lengths: &[usize], sum: i64) -> Result<ManagedTensor, Error> {
         Err(_) => (build::<i64>(lengths)?, DLDataType::INT64),
     };
     let count = i64::try_from(lengths.len() + 1).map_err(|_| Error::Overflow("length"))?;
-    ManagedTensor::from_fresh(memory, 0, dtype, DLPackFlags::IS_COPIED, &[count], &[1])
+    ManagedTensor::from_fresh(
+        memory,
+        TensorSpec::new(dtype, DLPackFlags::IS_COPIED, &[count], &[1]),
+    )
 }

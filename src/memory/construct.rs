@@ -45,7 +45,7 @@ impl ManagedTensor {
     pub fn from_vec<T: Element>(values: Vec<T>, shape: &[i64]) -> Result<Self, Error> {
         check_count(values.len(), shape)?;
         let (memory, strides) = (Fresh::from_vec(values), layout::row_major(shape));
-        Self::from_fresh(memory, 0, T::DTYPE, DLPackFlags::default(), shape, &strides)
+        Self::from_fresh(memory, TensorSpec::new(T::DTYPE, DLPackFlags::default(), shape, &strides))
     }
 
     /// A tensor of elements that an owner holds, row-major, in the owner's memory: read-only, since the owner
@@ -202,18 +202,42 @@ fn check_axes(shape: &[i64]) -> Result<(), Error> {
     }
 }
 
-impl ManagedTensor {
-    /// A tensor over memory that may have other holders: read-only, in addition to `flags`.
-    pub(crate) fn from_shared(
-        buffer: Buffer,
+/// The elements of a tensor in CPU memory.
+#[derive(Clone, Copy)]
+pub(crate) struct TensorSpec<'a> {
+    dtype: DLDataType,
+    flags: DLPackFlags,
+    shape: &'a [i64],
+    strides: &'a [i64],
+}
+
+impl<'a> TensorSpec<'a> {
+    /// Strides are in elements, one for each axis.
+    pub(crate) fn new(
         dtype: DLDataType,
         flags: DLPackFlags,
-        shape: &[i64],
-        strides: &[i64],
-    ) -> Result<Self, Error> {
-        let (whole, flags) = (whole(&buffer), flags.union(DLPackFlags::READ_ONLY));
+        shape: &'a [i64],
+        strides: &'a [i64],
+    ) -> Self {
+        Self { dtype, flags, shape, strides }
+    }
+
+    /// Of elements that were copied for the tensor.
+    pub(crate) fn copied(self) -> Self {
+        self.with(DLPackFlags::IS_COPIED)
+    }
+
+    fn with(self, flags: DLPackFlags) -> Self {
+        Self { flags: self.flags.union(flags), ..self }
+    }
+}
+
+impl ManagedTensor {
+    /// A tensor over memory that may have other holders: read-only, whatever its flags.
+    pub(crate) fn from_shared(buffer: Buffer, spec: TensorSpec<'_>) -> Result<Self, Error> {
+        let whole = whole(&buffer);
         // SAFETY: the bytes are the buffer's, and the tensor is read-only.
-        unsafe { Self::over(buffer, whole, 0, dtype, flags, shape, strides) }
+        unsafe { Self::over(buffer, whole, 0, spec.with(DLPackFlags::READ_ONLY)) }
     }
 
     /// [`Self::from_shared`] for the memory from the start of the first buffer to the end of the last. They are
@@ -222,42 +246,36 @@ impl ManagedTensor {
     /// # Panics
     ///
     /// If a buffer does not follow the one before it.
-    pub(crate) fn from_run(
-        mut buffers: Vec<Buffer>,
-        dtype: DLDataType,
-        flags: DLPackFlags,
-        shape: &[i64],
-        strides: &[i64],
-    ) -> Result<Self, Error> {
-        if shape.contains(&0) {
-            return Self::from_shared(Buffer::default(), dtype, flags, shape, strides);
+    pub(crate) fn from_run(mut buffers: Vec<Buffer>, spec: TensorSpec<'_>) -> Result<Self, Error> {
+        if spec.shape.contains(&0) {
+            return Self::from_shared(Buffer::default(), spec);
         }
         assert!(buffers.windows(2).all(|pair| follows(&pair[0], &pair[1])), "one run");
         let start = buffers.first().map_or(0, Buffer::ptr_offset);
         // It keeps the whole allocation alive, and with it the other slices.
         let last = buffers.pop().unwrap_or_default();
         let end = last.ptr_offset() + last.len();
-        let flags = flags.union(DLPackFlags::READ_ONLY);
         // SAFETY: one allocation has these bytes, as was asserted, and the tensor is read-only.
-        unsafe { Self::over(last, start..end, 0, dtype, flags, shape, strides) }
+        unsafe { Self::over(last, start..end, 0, spec.with(DLPackFlags::READ_ONLY)) }
     }
 
-    /// A writable tensor over memory with no other owner, whose first element is `origin` bytes into
-    /// it. `flags` describe its origin.
-    pub(crate) fn from_fresh(
+    /// A writable tensor over memory with no other owner.
+    pub(crate) fn from_fresh(memory: Fresh, spec: TensorSpec<'_>) -> Result<Self, Error> {
+        Self::from_fresh_at(memory, 0, spec)
+    }
+
+    /// [`Self::from_fresh`] for a first element that is `origin` bytes into the memory.
+    pub(crate) fn from_fresh_at(
         memory: Fresh,
         origin: usize,
-        dtype: DLDataType,
-        flags: DLPackFlags,
-        shape: &[i64],
-        strides: &[i64],
+        spec: TensorSpec<'_>,
     ) -> Result<Self, Error> {
         // SAFETY: `over` describes the memory by the pointer of the allocation. The buffer was that of a `Fresh`, so that
-        // nothing else has it, and `flags` say what its elements are, and not that they must not be written to.
+        // nothing else has it, and the flags say what its elements are, and not that they must not be written to.
         unsafe {
             let memory = memory.into_owner();
             let whole = whole(&memory);
-            let tensor = Self::over(memory, whole, origin, dtype, flags, shape, strides)?;
+            let tensor = Self::over(memory, whole, origin, spec)?;
             Ok(tensor.known_fresh())
         }
     }
@@ -287,16 +305,13 @@ impl ManagedTensor {
         buffer: Buffer,
         bytes: Range<usize>,
         origin: usize,
-        dtype: DLDataType,
-        flags: DLPackFlags,
-        shape: &[i64],
-        strides: &[i64],
+        spec: TensorSpec<'_>,
     ) -> Result<Self, Error> {
         // The pointer must come from the allocation, not from the buffer's `&[u8]`: a consumer of fresh memory
         // writes through it.
         let data = buffer.data_ptr().as_ptr().wrapping_add(bytes.start).wrapping_add(origin);
-        let len = bytes.len();
-        let device = DLDevice::CPU;
+        let (len, device) = (bytes.len(), DLDevice::CPU);
+        let TensorSpec { dtype, flags, shape, strides } = spec;
         let description =
             Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
         // SAFETY: the caller's promise; a buffer keeps its allocation where it is. That the elements lie within these
@@ -354,7 +369,7 @@ impl ManagedTensor {
         let memory = Fresh::write::<u8>(view.nbytes(), |_zeros| Ok(()))?;
         let strides = layout::row_major(view.shape());
         let flags = DLPackFlags::default();
-        Self::from_fresh(memory, 0, view.dtype(), flags, view.shape(), &strides)
+        Self::from_fresh(memory, TensorSpec::new(view.dtype(), flags, view.shape(), &strides))
     }
 }
 
@@ -487,7 +502,10 @@ impl<'a> Vector<'a> {
     /// As a read-only tensor of other axes.
     pub(crate) fn share_as(self, shape: &[i64], strides: &[i64]) -> Result<ManagedTensor, Error> {
         let flags = DLPackFlags::default();
-        ManagedTensor::from_shared(self.buffer.clone(), self.dtype, flags, shape, strides)
+        ManagedTensor::from_shared(
+            self.buffer.clone(),
+            TensorSpec::new(self.dtype, flags, shape, strides),
+        )
     }
 
     /// [`Self::share`] for a C consumer that supports versions up to `newest`.
@@ -524,12 +542,18 @@ mod tests {
         let whole = Buffer::from_vec(vec![0_i32; 4]);
         let shared = |shape: &[i64], strides: &[i64]| {
             let flags = DLPackFlags::default();
-            ManagedTensor::from_shared(whole.clone(), DLDataType::INT32, flags, shape, strides)
+            ManagedTensor::from_shared(
+                whole.clone(),
+                TensorSpec::new(DLDataType::INT32, flags, shape, strides),
+            )
         };
         let run = |shape: &[i64], strides: &[i64]| {
             let halves = vec![whole.slice_with_length(0, 8), whole.slice_with_length(8, 8)];
             let flags = DLPackFlags::default();
-            ManagedTensor::from_run(halves, DLDataType::INT32, flags, shape, strides)
+            ManagedTensor::from_run(
+                halves,
+                TensorSpec::new(DLDataType::INT32, flags, shape, strides),
+            )
         };
         let beyond = Error::Overflow("extent beyond its buffer");
         let ways: [Way<'_>; 2] = [&shared, &run];

@@ -21,7 +21,7 @@ mod views;
 mod writer;
 
 pub(crate) use block::Description;
-pub(crate) use construct::{Vector, adopt, claim, follows};
+pub(crate) use construct::{TensorSpec, Vector, adopt, claim, follows};
 pub(crate) use fresh::{Fresh, collect, probe_alloc, reserved, try_collect, zeros};
 pub use managed::ManagedTensor;
 pub use release::{Live, live};

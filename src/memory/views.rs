@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::ManagedTensor;
+use super::TensorSpec;
 use super::block::{Description, pack};
 use super::managed::PADDED;
 use super::owner::{Abi, Owner};
@@ -86,7 +87,11 @@ impl ManagedTensor {
         let this = match self.into_fresh() {
             Ok(memory) => {
                 let origin = reach.map_or(0, |(origin, _)| origin);
-                return Self::from_fresh(memory, origin, dtype, flags, shape, strides);
+                return Self::from_fresh_at(
+                    memory,
+                    origin,
+                    TensorSpec::new(dtype, flags, shape, strides),
+                );
             }
             Err(this) => Arc::new(this),
         };
@@ -289,7 +294,10 @@ mod share_tests {
     fn another_shape_does_not_reach_beyond_the_tensor() {
         let four = || {
             let (buffer, flags) = (Buffer::from_vec(vec![0_i32; 4]), DLPackFlags::default());
-            ManagedTensor::from_shared(buffer, DLDataType::INT32, flags, &[4], &[1])
+            ManagedTensor::from_shared(
+                buffer,
+                TensorSpec::new(DLDataType::INT32, flags, &[4], &[1]),
+            )
         };
         let nbytes = |shape: &[i64], strides: &[i64]| {
             four()?.in_shape(shape, strides).map(|tensor| tensor.nbytes())
@@ -331,7 +339,8 @@ mod part_tests {
     fn only_whole_bytes_of_one_lane_are_integers() {
         let of = |dtype| {
             let (buffer, flags) = (arrow_buffer::Buffer::from_vec(vec![0_u8; 4]), <_>::default());
-            ManagedTensor::from_shared(buffer, dtype, flags, &[2], &[1]).map(Arc::new)
+            ManagedTensor::from_shared(buffer, TensorSpec::new(dtype, flags, &[2], &[1]))
+                .map(Arc::new)
         };
         // SAFETY: it is read-only, each time.
         let integers = of(DLDataType::FLOAT16).and_then(|tensor| unsafe { tensor.as_integers() });

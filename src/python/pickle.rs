@@ -19,6 +19,7 @@ use super::{args::Items, array::PyArray, arrow, runtime::unlocked, tensor::PyTen
 use crate::arrow_types::{self, child_types};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
+use crate::memory::TensorSpec;
 use crate::{Error, ManagedTensor, layout, memory};
 
 /// A buffer in a pickle; protocol 5 can keep it out of band.
@@ -33,7 +34,7 @@ fn bytes<'py>(tensor: Bound<'py, PyTensor>, protocol: i32) -> PyResult<Bound<'py
 fn of_buffer(py: Python<'_>, buffer: Buffer, protocol: i32) -> PyResult<Bound<'_, PyAny>> {
     let len = i64::try_from(buffer.len()).map_err(|_| Error::Overflow("size in bytes"))?;
     let (dtype, flags) = (DLDataType::UINT8, DLPackFlags::default());
-    let tensor = ManagedTensor::from_shared(buffer, dtype, flags, &[len], &[1])?;
+    let tensor = ManagedTensor::from_shared(buffer, TensorSpec::new(dtype, flags, &[len], &[1]))?;
     bytes(Bound::new(py, PyTensor::from(tensor))?, protocol)
 }
 

@@ -6,6 +6,7 @@ use arrow_buffer::Buffer;
 use super::super::column::Column;
 use super::rows::Rows;
 use crate::ffi::{DLDataType, DLPackFlags};
+use crate::memory::TensorSpec;
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, memory::Fresh, task::Steps};
 
 /// The planned offsets.
@@ -61,14 +62,20 @@ impl Offsets {
         if let (true, Some(buffer)) = (plan.is_zero_copy(), own_offsets(chunks)) {
             let buffer = buffer.slice_with_length(0, count * dtype.item_bits(false) / 8);
             let flags = DLPackFlags::default();
-            return ManagedTensor::from_shared(buffer, dtype, flags, &[extent], &[1]);
+            return ManagedTensor::from_shared(
+                buffer,
+                TensorSpec::new(dtype, flags, &[extent], &[1]),
+            );
         }
         let memory = if dtype == DLDataType::INT32 {
             Fresh::try_build::<i32>(count, |out| sums(chunks, out))?
         } else {
             Fresh::try_build::<i64>(count, |out| sums(chunks, out))?
         };
-        ManagedTensor::from_fresh(memory, 0, dtype, DLPackFlags::IS_COPIED, &[extent], &[1])
+        ManagedTensor::from_fresh(
+            memory,
+            TensorSpec::new(dtype, DLPackFlags::IS_COPIED, &[extent], &[1]),
+        )
     }
 }
 

@@ -11,7 +11,7 @@ use super::convert::{CellValues, Cells};
 use super::fill::FillBytes;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::memory::{Fresh, ManagedTensor};
+use crate::memory::{Fresh, ManagedTensor, TensorSpec};
 
 const BOOL: DLDataType = DLDataType::BOOL;
 const BFLOAT16: DLDataType = DLDataType::scalar(DLDataTypeCode::BFLOAT, 16);
@@ -92,7 +92,8 @@ fn tensor(
     let memory = Fresh::build::<u8>(bytes.len(), |out| out.extend_from_slice(bytes));
     let flags = if padded { DLPackFlags::IS_SUBBYTE_TYPE_PADDED } else { DLPackFlags::default() };
     let memory = memory.expect("a few bytes");
-    ManagedTensor::from_fresh(memory, origin, dtype, flags, shape, strides).expect("it is true")
+    ManagedTensor::from_fresh_at(memory, origin, TensorSpec::new(dtype, flags, shape, strides))
+        .expect("it is true")
 }
 
 /// The distance of each element from the first one, in row-major order.

@@ -11,6 +11,7 @@ use super::structs::{ArrowArray, ArrowSchema};
 use super::validate::CheckedArray;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Threads};
+use crate::memory::TensorSpec;
 use crate::{Error, ManagedTensor, arrow_types::MAX_DEPTH, memory};
 
 /// The type and the number of a table's columns.
@@ -56,7 +57,8 @@ pub(in crate::python) fn made(
     let (dtype, flags) = (columns.dtype, DLPackFlags::IS_COPIED);
     let memory =
         kernels::interleave(&cells, usize::try_from(rows).unwrap_or(0), dtype, None, threads)?;
-    ManagedTensor::from_fresh(memory, 0, dtype, flags, &[rows, width], &[width, 1]).map(Ok)
+    ManagedTensor::from_fresh(memory, TensorSpec::new(dtype, flags, &[rows, width], &[width, 1]))
+        .map(Ok)
 }
 
 /// The cells of each column, if the array is well-formed, with the expected columns, and none is null.

@@ -5,6 +5,7 @@ use pyo3::types::{PyMemoryView, PyString};
 use pyo3::{intern, prelude::*};
 
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
+use crate::memory::TensorSpec;
 use crate::python::errors::unsupported;
 use crate::python::framework;
 use crate::python::runtime::unlocked;
@@ -76,7 +77,7 @@ fn as_it_is<'py>(
         let code = if is_float { DLDataTypeCode::UINT } else { dtype.code };
         let (byte, flags) = (DLDataType::scalar(code, 8), DLPackFlags::IS_COPIED);
         let (shape, strides) = (this.shape(), layout::row_major(this.shape()));
-        ManagedTensor::from_fresh(bytes?, 0, byte, flags, shape, &strides)
+        ManagedTensor::from_fresh(bytes?, TensorSpec::new(byte, flags, shape, &strides))
     });
     let bytes = viewed(&Bound::new(py, PyTensor::from(bytes?))?)?;
     let name = if is_float { intern!(py, "view") } else { intern!(py, "astype") };
