@@ -6,7 +6,6 @@ use std::{error, fmt};
 
 use arrow_schema::{Field, FieldRef};
 
-use super::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
 /// Why a mask is refused; the message of [`Error::BadMask`](super::Error::BadMask).
@@ -266,15 +265,6 @@ impl fmt::Display for Count {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(count, name) = self;
         write!(f, "{count} {name}{}", if *count == 1 { "" } else { "s" })
-    }
-}
-
-/// The hint of an error, at the end of its message.
-pub(super) struct Advice<'a>(pub(super) &'a Error);
-
-impl fmt::Display for Advice<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.hint().map_or(Ok(()), |hint| hint.fmt(f))
     }
 }
 

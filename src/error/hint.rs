@@ -5,7 +5,7 @@ use std::fmt;
 use arrow_schema::DataType;
 
 use super::Error;
-use crate::{CopyReason, arrow_types::is_ragged, ffi::DLDataType};
+use crate::{CopyReason, ffi::DLDataType};
 
 /// What to do instead: the end of an error's message, in Rust's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,8 +89,8 @@ impl Hint {
     /// What an extension type of this storage allows.
     fn of_storage(data_type: &DataType) -> Self {
         match data_type {
-            list if list.is_list() => Self::PhysicalStorage,
-            text if is_ragged(text) => Self::RaggedStorage,
+            DataType::FixedSizeBinary(_) => Self::PhysicalStorage,
+            text if text.is_string() || text.is_binary() => Self::RaggedStorage,
             DataType::Struct(_) | DataType::Map(..) | DataType::Union(..) => {
                 Self::ChildrenOfStorage
             }
@@ -195,12 +195,16 @@ impl Error {
         })
     }
 
+    /// The end of the message: the hint, or nothing.
+    pub(super) fn advice(&self) -> String {
+        self.hint().map_or_else(String::new, |hint| hint.to_string())
+    }
+
     /// The message without its hint, for one in another language.
     #[cfg(feature = "pyo3")]
     pub(crate) fn fact(&self) -> String {
         let mut message = self.to_string();
-        let hint = self.hint().map_or_else(String::new, |hint| hint.to_string());
-        message.truncate(message.len() - hint.len());
+        message.truncate(message.len() - self.advice().len());
         message
     }
 }

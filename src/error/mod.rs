@@ -9,8 +9,8 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use crate::ffi::{DLDataType, DLDevice};
 use crate::{CopyReason, Scalar};
-use details::{Advice, Described, instead, known};
 pub(crate) use details::{Count, Names, RefusedColumns};
+use details::{Described, instead, known};
 pub use details::{
     ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError, WriteObstacle,
 };
@@ -42,7 +42,7 @@ pub enum Error {
     #[error(
         "{data_type} array has {} in {len} values, and a tensor cannot hold nulls: {}",
         Count(*null_count, "null"),
-        Advice(self)
+        self.advice()
     )]
     Nulls {
         /// The array's type.
@@ -56,7 +56,7 @@ pub enum Error {
     #[error(
         "the rows hold {} in {len} values of {data_type}, and a tensor cannot hold nulls: {}",
         Count(*null_count, "null"),
-        Advice(self)
+        self.advice()
     )]
     NullsInRows {
         /// The type of the values.
@@ -85,7 +85,7 @@ pub enum Error {
     /// This extension type is unknown, and so is the meaning of its storage.
     #[error(
         "extension type {name:?} (stored as {data_type}) has no tensor form of its own: {}",
-        Advice(self)
+        self.advice()
     )]
     UnsupportedExtension {
         /// The value of `ARROW:extension:name`.
@@ -94,7 +94,7 @@ pub enum Error {
         data_type: DataType,
     },
     /// A number with a meaning, such as a time, which a tensor would lose.
-    #[error("{data_type} is not just a number: {}", Advice(self))]
+    #[error("{data_type} is not just a number: {}", self.advice())]
     NotJustNumbers {
         /// The array's type.
         data_type: DataType,
@@ -157,7 +157,7 @@ pub enum Error {
     /// not depend on the data.
     #[error(
         "nulls cannot be filled with {value}: {dtype} does not hold it, whether there are nulls or not; {}",
-        Advice(self)
+        self.advice()
     )]
     FillDoesNotFit {
         /// The value.
@@ -188,7 +188,7 @@ pub enum Error {
     /// Rows differ in length, so that they are no axis of a tensor.
     #[error(
         "row {row} has {length} values, and the rows before it have {expected}: {}",
-        Advice(self)
+        self.advice()
     )]
     UnevenRows {
         /// The first row that differs.
@@ -202,7 +202,7 @@ pub enum Error {
     #[error("offsets are int32 or int64, not {0}")]
     NoOffsets(DLDataType),
     /// The requested dtype is too narrow for the offsets.
-    #[error("offset {offset} does not fit {dtype}: {}", Advice(self))]
+    #[error("offset {offset} does not fit {dtype}: {}", self.advice())]
     OffsetDoesNotFit {
         /// The first offset that does not fit.
         offset: i64,
@@ -303,7 +303,7 @@ pub enum Error {
         field: FieldRef,
     },
     /// The requested field is not of rows of different lengths; it may be that of their items.
-    #[error("{} is no type of rows that differ in length: {}", Described(field), Advice(self))]
+    #[error("{} is no type of rows that differ in length: {}", Described(field), self.advice())]
     NotRows {
         /// The requested field.
         field: FieldRef,
@@ -377,7 +377,7 @@ pub enum Error {
     #[error(
         "copying was forbidden, but {reason}: {} would have to be copied{}",
         Count(*nbytes, "byte"),
-        if *reason == CopyReason::Permuted { format!("; {}", Advice(self)) } else { String::new() }
+        if *reason == CopyReason::Permuted { format!("; {}", self.advice()) } else { String::new() }
     )]
     CopyForbidden {
         /// Why the copy is needed.
@@ -394,7 +394,7 @@ pub enum Error {
         dtype: DLDataType,
     },
     /// The legacy ABI has no flag for padded elements, of this type.
-    #[error("the legacy ABI has no flag for padded {dtype} elements: {}", Advice(self), dtype = .0)]
+    #[error("the legacy ABI has no flag for padded {dtype} elements: {}", self.advice(), dtype = .0)]
     LegacyCannotPad(DLDataType),
     /// A value changes in the requested dtype. Conversions to integers must be exact, and those to floats must not make
     /// a finite value infinite.
@@ -546,7 +546,7 @@ pub enum Error {
         "stride of axis {axis} is {stride} byte{}, which is no multiple of the {itemsize} bytes of an \
          element: {}",
         if stride.unsigned_abs() == 1 { "" } else { "s" },
-        Advice(self)
+        self.advice()
     )]
     FractionalStride {
         /// The axis.
