@@ -13,19 +13,24 @@ use crate::kernels::{self, FillBytes, Threads};
 use crate::memory::{self, Fresh, TensorSpec};
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
 
-/// A planned tensor, with its cost.
-pub(super) struct Column {
+/// A planned tensor: what it costs, and what becomes of its chunks.
+pub(super) struct ColumnPlan {
     pub(super) plan: Plan,
     pub(super) target: Target,
-    chunks: Vec<Dense>,
     /// Whether more than one chunk has cells.
     pub(super) is_many: bool,
     /// Whether the chunks have different dictionaries.
     of_several: bool,
-    /// Whether the only chunk is memory of its own, into which what is planned was put together.
-    is_gathered: bool,
     pub(super) rows: i64,
     pub(super) axes: Axes,
+}
+
+/// A planned tensor with its chunks.
+pub(super) struct Column {
+    pub(super) planned: ColumnPlan,
+    chunks: Vec<Dense>,
+    /// Whether the only chunk is new memory, into which the planned values were put together.
+    is_gathered: bool,
 }
 
 /// What the axis of rows becomes.
@@ -68,55 +73,24 @@ impl Axes {
     }
 }
 
-impl Column {
-    /// Plans a tensor of at least one chunk of one type; `many` is the reason for the copy of several chunks.
-    pub(super) fn new(
-        chunks: Vec<Dense>,
-        many: CopyReason,
-        options: &ExportOptions,
-    ) -> Result<Self, Error> {
-        let mut survey = Survey::new(options);
-        chunks.iter().for_each(|chunk| survey.add(chunk));
-        Self::planned(survey.finish(many)?).with_chunks(chunks)
-    }
+/// The plan of a mask of this many cells.
+pub(super) fn mask_plan(cells: usize, copy: CopyPolicy) -> Result<Plan, Error> {
+    Plan::of(if cells == 0 { Vec::new() } else { vec![CopyReason::Mask] }, cells, copy)
+}
 
-    /// A column, still without its chunks.
-    pub(super) fn planned(planned: Planned) -> Self {
-        let Planned { plan, target, is_many, of_several, rows } = planned;
-        let (chunks, is_gathered) = (Vec::new(), false);
-        Self { plan, target, chunks, is_many, of_several, is_gathered, rows, axes: Axes::Rows }
-    }
-
-    /// [`Self::new`] for the validity of the chunks.
-    pub(super) fn mask(
-        chunks: Vec<Dense>,
-        copy: CopyPolicy,
-        threads: Threads,
-    ) -> Result<Self, Error> {
-        let (rows, is_many) = (rows(&chunks)?, chunks.len() > 1);
-        let plan = Self::mask_plan(chunks.iter().map(Dense::len).sum(), copy)?;
-        let target = Target::mask(threads);
-        let (of_several, is_gathered) = (false, false);
-        Ok(Self { plan, target, chunks, is_many, of_several, is_gathered, rows, axes: Axes::Rows })
-    }
-
-    /// The validity of a column that was planned, still without its chunks, in place of its values.
+impl ColumnPlan {
+    /// The plan of the validity, in place of the values.
     pub(super) fn into_mask(self, cells: usize, copy: CopyPolicy) -> Result<Self, Error> {
         let target = Target::mask(self.target.threads);
-        Ok(Self { plan: Self::mask_plan(cells, copy)?, target, ..self })
+        Ok(Self { plan: mask_plan(cells, copy)?, target, ..self })
     }
 
-    /// The plan of a mask of this many cells.
-    pub(super) fn mask_plan(cells: usize, copy: CopyPolicy) -> Result<Plan, Error> {
-        Plan::of(if cells == 0 { Vec::new() } else { vec![CopyReason::Mask] }, cells, copy)
-    }
-
-    /// The tensor of these chunks, at least one, of which a [`Survey`] was made.
+    /// The column of these chunks, at least one, of which a [`Survey`] was made.
     ///
     /// # Errors
     ///
     /// `InvalidArray` if they have changed since then, so that they are not what was planned.
-    pub(super) fn with_chunks(mut self, mut chunks: Vec<Dense>) -> Result<Self, Error> {
+    pub(super) fn with_chunks(self, mut chunks: Vec<Dense>) -> Result<Column, Error> {
         let mut filled = (0..chunks.len()).filter(|&index| chunks[index].len() > 0);
         let (first, is_many) = (filled.next(), filled.next().is_some());
         if rows(&chunks)? != self.rows || is_many != self.is_many {
@@ -126,34 +100,63 @@ impl Column {
             chunks.swap(0, only);
             chunks.truncate(1);
         }
-        self.chunks = chunks;
-        Ok(self)
+        Ok(Column { planned: self, chunks, is_gathered: false })
     }
 
     /// [`Self::with_chunks`] for bytes that have been put together in memory of their own.
-    pub(super) fn with_gathered(self, bytes: Buffer) -> Result<Self, Error> {
+    pub(super) fn with_gathered(self, bytes: Buffer) -> Result<Column, Error> {
         let chunks = vec![Dense::bytes(bytes)];
         match rows(&chunks)? == self.rows {
-            true => Ok(Self { chunks, is_gathered: true, ..self }),
+            true => Ok(Column { planned: self, chunks, is_gathered: true }),
             false => Err(Error::offsets_changed()),
         }
+    }
+}
+
+impl Column {
+    /// Plans a tensor of at least one chunk of one type; `many` is the reason for the copy of several chunks.
+    pub(super) fn new(
+        chunks: Vec<Dense>,
+        many: CopyReason,
+        options: &ExportOptions,
+    ) -> Result<Self, Error> {
+        let mut survey = Survey::new(options);
+        chunks.iter().for_each(|chunk| survey.add(chunk));
+        survey.finish(many)?.with_chunks(chunks)
+    }
+
+    /// [`Self::new`] for the validity of the chunks.
+    pub(super) fn mask(
+        chunks: Vec<Dense>,
+        copy: CopyPolicy,
+        threads: Threads,
+    ) -> Result<Self, Error> {
+        let planned = ColumnPlan {
+            plan: mask_plan(chunks.iter().map(Dense::len).sum(), copy)?,
+            target: Target::mask(threads),
+            is_many: chunks.len() > 1,
+            of_several: false,
+            rows: rows(&chunks)?,
+            axes: Axes::Rows,
+        };
+        Ok(Self { planned, chunks, is_gathered: false })
     }
 
     /// Whether the values become another dtype: only then some may not fit, and only then no memory is taken over.
     pub(super) fn is_cast(&self) -> bool {
-        self.chunks.iter().any(|chunk| chunk.dtype != self.target.dtype)
+        self.chunks.iter().any(|chunk| chunk.dtype != self.planned.target.dtype)
     }
 
     pub(super) fn shape(&self) -> Vec<i64> {
-        self.axes.shape(self.chunks[0].shape(self.rows))
+        self.planned.axes.shape(self.chunks[0].shape(self.planned.rows))
     }
 
     /// Runs the plan. Also returns the dictionary, if the values are codes.
     pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
-        if self.target.is_mask {
+        if self.planned.target.is_mask {
             self.chunks = memory::try_collect(self.chunks.iter().map(Dense::mask))?;
         }
-        if self.of_several {
+        if self.planned.of_several {
             Dense::unify(&mut self.chunks)?;
         }
         let dictionary = self.chunks[0].dictionary.clone();
@@ -162,7 +165,8 @@ impl Column {
 
     fn made(self) -> Result<ManagedTensor, Error> {
         let shape = self.shape();
-        let Self { plan, target, mut chunks, rows, axes, is_gathered, .. } = self;
+        let Self { planned, mut chunks, is_gathered } = self;
+        let ColumnPlan { plan, target, rows, axes, .. } = planned;
         let strides = axes.strides(chunks[0].strides(rows));
         let dtype = target.dtype;
         let spec = TensorSpec::new(dtype, target.flags(), &shape, &strides);
@@ -226,17 +230,6 @@ pub(super) struct Survey<'a> {
     filled: usize,
 }
 
-/// The plan of a column.
-pub(super) struct Planned {
-    pub(super) plan: Plan,
-    pub(super) target: Target,
-    /// Whether more than one chunk has cells.
-    pub(super) is_many: bool,
-    /// Whether the chunks have different dictionaries.
-    pub(super) of_several: bool,
-    pub(super) rows: i64,
-}
-
 impl<'a> Survey<'a> {
     pub(super) fn new(options: &'a ExportOptions) -> Self {
         Self {
@@ -280,7 +273,7 @@ impl<'a> Survey<'a> {
     }
 
     /// The plan for the chunks, of which there was at least one; `many` is the reason for a copy of several.
-    pub(super) fn finish(self, many: CopyReason) -> Result<Planned, Error> {
+    pub(super) fn finish(self, many: CopyReason) -> Result<ColumnPlan, Error> {
         let Self { options, target, mut reasons, data_type, nulls, dictionaries, .. } = self;
         let Self { rows, cells, filled, .. } = self;
         let rows = extent(rows)?;
@@ -296,7 +289,7 @@ impl<'a> Survey<'a> {
             reasons.clear();
         }
         let plan = Plan::of(reasons, target.nbytes(cells)?, options.copy)?;
-        Ok(Planned { plan, target, is_many: filled > 1, of_several, rows })
+        Ok(ColumnPlan { plan, target, is_many: filled > 1, of_several, rows, axes: Axes::Rows })
     }
 }
 

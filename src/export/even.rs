@@ -99,7 +99,7 @@ impl Even {
     pub(super) fn run(self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         let Some(frame) = self.frame else {
             let mut values = self.lists.values()?;
-            values.axes = Axes::Lists([self.shape[0], self.shape[1]]);
+            values.planned.axes = Axes::Lists([self.shape[0], self.shape[1]]);
             return values.run();
         };
         let (rows, values) = self.lists.settled()?;

@@ -2,9 +2,10 @@
 
 use arrow_array::ArrayRef;
 
+use super::column::{extent, mask_plan};
 use super::options::{ExportOptions, NullPolicy};
 use super::ragged::{Lists, Rows};
-use super::{column::Column, column::extent, source::Source};
+use super::source::Source;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
 use crate::memory::TensorSpec;
@@ -210,7 +211,7 @@ pub fn prepare_padded<'a>(
     plan = plan.and(step(CopyReason::Lengths, nbytes)?);
     let mask = (options.nulls == NullPolicy::Masked).then_some(options.copy);
     if let Some(copy) = mask {
-        plan = plan.and(Column::mask_plan(rows, copy)?);
+        plan = plan.and(mask_plan(rows, copy)?);
     }
     Ok(PreparedPadded { plan, lists, pad: *pad, options: of_values, frame, mask })
 }

@@ -142,7 +142,7 @@ impl Prepared {
     pub fn dtype(&self) -> DLDataType {
         match &self.values {
             Kind::Shared(tensor) => tensor.dtype(),
-            Kind::Column(column) => column.target.dtype,
+            Kind::Column(column) => column.planned.target.dtype,
             Kind::Even(even) => even.dtype(),
             Kind::Matrix(matrix) => matrix.target.dtype,
         }
@@ -182,7 +182,7 @@ impl Kind {
     fn plan(&self) -> Option<&Plan> {
         match self {
             Self::Shared(_) => None,
-            Self::Column(column) => Some(&column.plan),
+            Self::Column(column) => Some(&column.planned.plan),
             Self::Even(even) => Some(&even.plan),
             Self::Matrix(matrix) => Some(&matrix.plan),
         }
@@ -293,7 +293,7 @@ fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Err
 /// The column without the axis of rows, if the source is a single row.
 fn axes_of(source: Source<'_>, mut column: Column) -> Column {
     if matches!(source, Source::Row(..)) {
-        column.axes = Axes::Row;
+        column.planned.axes = Axes::Row;
     }
     column
 }

@@ -6,19 +6,16 @@ use std::{mem, num::NonZero};
 use arrow_array::Array;
 
 use super::rows::{Rows, gathered, pieces};
+use crate::export::column::{Column, ColumnPlan, Survey};
 use crate::export::options::{ExportOptions, NullPolicy, Reading};
 use crate::export::source::{Source, check_type, empty};
-use crate::{
-    CopyPolicy, CopyReason, Error, export::cells::Dense, export::column::Column,
-    export::column::Survey, export::refusal, memory,
-};
+use crate::{CopyPolicy, CopyReason, Error, export::cells::Dense, export::refusal, memory};
 
 /// Rows with their values planned.
 pub(in crate::export) struct Lists {
     pub(in crate::export) rows: Vec<Rows>,
     reading: Reading,
-    /// Still without its chunks.
-    pub(in crate::export) values: Column,
+    pub(in crate::export) values: ColumnPlan,
     /// The values if they are contiguous; else some of them.
     some: Vec<Dense>,
     /// Whether null rows have values, which are left out.
@@ -96,7 +93,7 @@ impl Lists {
             1 => CopyReason::Scattered,
             chunks => CopyReason::Chunks(chunks),
         };
-        let values = Column::planned(survey.finish(many).map_err(refusal::in_rows)?);
+        let values = survey.finish(many).map_err(refusal::in_rows)?;
         Ok(Self { rows, reading, values, some, dropped })
     }
 

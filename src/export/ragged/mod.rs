@@ -7,7 +7,7 @@ mod rows;
 use arrow_array::ArrayRef;
 
 use super::options::{ExportOptions, NullPolicy};
-use super::{column::Column, source::Source};
+use super::{column::mask_plan, source::Source};
 use crate::{CopyPolicy, Error, ManagedTensor, Plan, ffi::DLDataType};
 pub(super) use lists::Lists;
 use offsets::Offsets;
@@ -72,7 +72,7 @@ pub fn prepare_ragged<'a>(
     let mut plan = lists.values.plan.clone().and(offsets.plan.clone());
     let mask = (options.nulls == NullPolicy::Masked).then_some(options.copy);
     if let Some(copy) = mask {
-        plan = plan.and(Column::mask_plan(offsets.rows, copy)?);
+        plan = plan.and(mask_plan(offsets.rows, copy)?);
     }
     Ok(PreparedRagged { plan, lists, offsets, mask })
 }

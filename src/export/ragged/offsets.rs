@@ -3,7 +3,7 @@
 use arrow_array::OffsetSizeTrait;
 use arrow_buffer::Buffer;
 
-use super::super::column::Column;
+use super::super::column::ColumnPlan;
 use super::rows::Rows;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::memory::TensorSpec;
@@ -20,7 +20,7 @@ impl Offsets {
     /// Plans the offsets of at least one chunk with these values; `dropped` says whether null rows have more.
     pub(super) fn new(
         chunks: &[Rows],
-        values: &Column,
+        values: &ColumnPlan,
         dropped: bool,
         wanted: Option<DLDataType>,
         copy: CopyPolicy,
