@@ -3,20 +3,17 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{
-    Array, ArrayRef, FixedSizeListArray, RecordBatch, RecordBatchOptions, UInt64Array,
-};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
-use arrow_select::take::take;
 
 use super::batch::{Batch, BatchColumn, BatchTensor, Features};
 use super::options::{ColumnOptions, Form};
 use super::reader::Piece;
 use crate::arrow_types::child_types;
-use crate::chunks::{self, Bounds, Coded, Items, Meaning, addresses, checked, reserve, size};
+use crate::chunks::{self, Coded, Meaning, checked};
 use crate::error::Refusals;
 use crate::export::{
-    self, Exported, Prepared, PreparedPadded, PreparedRagged, Source, UniformMatrix,
+    self, Exported, Prepared, PreparedPadded, PreparedRagged, RowLength, Source, UniformMatrix,
 };
 use crate::{CopyPolicy, CopyReason, Error, ExportOptions, Hint, NullPolicy, Order, arrow_types};
 
@@ -164,7 +161,10 @@ impl Converter {
     fn tensor(&self, source: Source<'_>, index: usize) -> Result<PlannedTensor, Error> {
         let ColumnForm { form, options } = &self.forms[index];
         let prepared = match form {
-            Form::Dense(_) => export::prepare_dense(source, options, &self.lengths[index])?,
+            Form::Dense(_) => {
+                let length = RowLength::SameAcrossBatches(&self.lengths[index]);
+                export::prepare_dense(source, options, length)?
+            }
             _ => export::prepare_by_type(source, options)?,
         };
         let (field, meaning) = match &self.coded[index] {
@@ -239,7 +239,8 @@ impl Converter {
                 columns.push(column);
                 continue;
             }
-            let made = of_one_length(&column, &self.lengths[index], self.matrix.copy);
+            let length = RowLength::SameAcrossBatches(&self.lengths[index]);
+            let made = export::fixed_size(&column, length, self.matrix.copy);
             let made = made.map_err(|error| Error::in_column(field.name(), error))?;
             fields.push(Field::new(field.name(), made.data_type().clone(), true));
             columns.push(made);
@@ -350,54 +351,4 @@ impl PlannedTensor {
         let Exported { values, mask, .. } = self.prepared.run()?;
         Ok(BatchTensor { values, mask, field: self.field, meaning: self.meaning })
     }
-}
-
-/// Lists as fixed-size lists: over the same values, or over copies where null rows have to be padded, or rows do not lie
-/// one behind the other. `length` is that of all rows so far.
-pub(super) fn of_one_length(
-    lists: &ArrayRef,
-    length: &OnceLock<usize>,
-    copy: CopyPolicy,
-) -> Result<ArrayRef, Error> {
-    let lists = addresses(lists)?;
-    let Some((bounds, Items::List(values, item))) = Bounds::of(&lists) else { return Ok(lists) };
-    bounds.check(values.len())?;
-    let valid = |row: &usize| lists.is_valid(*row);
-    let rows = 0..lists.len();
-    for row in rows.clone().filter(valid) {
-        let found = bounds.range(row).len();
-        let expected = *length.get_or_init(|| found);
-        if found != expected {
-            return Err(Error::UnevenRows { row, length: found, expected });
-        }
-    }
-    let length = length.get().copied().unwrap_or(0);
-    let overflow = || Error::Overflow("length");
-    let count = rows.len().checked_mul(length).ok_or_else(overflow)?;
-    let first = rows.clone().next().map_or(0, |row| bounds.range(row).start);
-    let lies = |row: usize| bounds.range(row) == (first + row * length..first + (row + 1) * length);
-    let values = if count == 0 {
-        values.slice(0, 0)
-    } else if rows.clone().all(lies) {
-        values.slice(first, count)
-    } else {
-        let nbytes = size::of_type(values.data_type(), count);
-        if copy == CopyPolicy::Never {
-            let nbytes = nbytes.unwrap_or(usize::MAX);
-            return Err(Error::CopyForbidden { reason: CopyReason::Scattered, nbytes });
-        }
-        reserve(nbytes.and_then(|nbytes| nbytes.checked_add(count.checked_mul(9)?)))?;
-        let cells = rows.flat_map(|row| {
-            let start = valid(&row).then(|| bounds.range(row).start);
-            (0..length).map(move |cell| Some(u64::try_from(start? + cell).unwrap_or(u64::MAX)))
-        });
-        let cells = cells.collect::<UInt64Array>();
-        checked(|| take(values, &cells, None))?
-    };
-    let item = Arc::new(Field::clone(item).with_nullable(true));
-    let length = i32::try_from(length).map_err(|_| overflow())?;
-    let (rows, nulls) = (lists.len(), lists.nulls().cloned());
-    let made =
-        checked(|| FixedSizeListArray::try_new_with_length(item, length, values, nulls, rows));
-    Ok(Arc::new(made?))
 }

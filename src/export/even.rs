@@ -1,15 +1,44 @@
-//! A column of lists whose rows have one length: a tensor with an axis of their values.
+//! A column of lists whose rows have one length: a tensor with an axis of their values, or fixed-size lists.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef, FixedSizeListArray, UInt64Array};
+use arrow_schema::Field;
+use arrow_select::take::take;
 
 use super::options::{ExportOptions, NullPolicy};
 use super::ragged::{Lists, Rows};
 use super::{column::Axes, padded::Frame, source::Source};
+use crate::chunks::{Bounds, Items, addresses, checked, reserve, size};
 use crate::{
     CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout, task::Steps,
 };
+
+/// Which length the rows of lists must have.
+#[derive(Clone, Copy)]
+pub(crate) enum RowLength<'a> {
+    /// One that they share.
+    Any,
+    /// That of the batches before, if it is set; otherwise these rows set it.
+    SameAcrossBatches(&'a OnceLock<usize>),
+}
+
+impl RowLength<'_> {
+    fn known(self) -> Option<usize> {
+        match self {
+            Self::Any => None,
+            Self::SameAcrossBatches(length) => length.get().copied(),
+        }
+    }
+
+    /// The length, given that of these rows; 0 if there are no valid rows so far.
+    fn settle(self, found: Option<usize>) -> usize {
+        match (self, found) {
+            (Self::SameAcrossBatches(length), Some(found)) => *length.get_or_init(|| found),
+            (_, found) => found.unwrap_or(0),
+        }
+    }
+}
 
 /// A planned tensor of lists of one length, or the planned validity of their values.
 pub(super) struct Even {
@@ -22,35 +51,34 @@ pub(super) struct Even {
 }
 
 impl Even {
-    /// `known` is the length of rows that were read before, if it is set, and is set to that of these.
     pub(super) fn new(
         source: Source<'_>,
         options: &ExportOptions,
-        known: Option<&OnceLock<usize>>,
+        length: RowLength<'_>,
     ) -> Result<Self, Error> {
-        Self::plan(source, options, false, known)
+        Self::plan(source, options, false, length)
     }
 
     /// [`Self::new`] for the validity of the values, at all levels.
     pub(super) fn mask(
         source: Source<'_>,
         options: &ExportOptions,
-        known: Option<&OnceLock<usize>>,
+        length: RowLength<'_>,
     ) -> Result<Self, Error> {
         // The dtype says how decimals are read.
         let dtype = options.dtype.filter(|dtype| dtype.is_float());
         let options = options.clone().with_nulls(NullPolicy::Masked).with_dtype(dtype);
-        Self::plan(source, &options, true, known)
+        Self::plan(source, &options, true, length)
     }
 
     fn plan(
         source: Source<'_>,
         options: &ExportOptions,
         is_mask: bool,
-        known: Option<&OnceLock<usize>>,
+        length: RowLength<'_>,
     ) -> Result<Self, Error> {
         let rows = Lists::read(source, options, |_| false)?;
-        let found = length_of(&rows, known.and_then(OnceLock::get).copied());
+        let found = length_of(&rows, length.known());
         let found = match found {
             // Nor have the rows a form as lists of any length then.
             Err(uneven @ Error::UnevenRows { .. }) => {
@@ -61,10 +89,7 @@ impl Even {
             }
             found => found?,
         };
-        let length = match (found, known) {
-            (Some(found), Some(known)) => *known.get_or_init(|| found),
-            (found, _) => found.unwrap_or(0),
-        };
+        let length = length.settle(found);
         let is_padded = length > 0 && rows.iter().any(|rows| rows.null_count() > 0);
         // What is padded is copied then, and a mask shows no values.
         let inner = if is_padded { CopyPolicy::IfNeeded } else { options.copy };
@@ -140,4 +165,54 @@ fn nulls(error: Error) -> Error {
         }
         error => error,
     }
+}
+
+/// Lists as fixed-size lists: over the same values, or over copies where null rows have to be padded, or rows do not lie
+/// one behind the other. Other arrays as they are.
+pub(crate) fn fixed_size(
+    lists: &ArrayRef,
+    length: RowLength<'_>,
+    copy: CopyPolicy,
+) -> Result<ArrayRef, Error> {
+    let lists = addresses(lists)?;
+    let Some((bounds, Items::List(values, item))) = Bounds::of(&lists) else { return Ok(lists) };
+    bounds.check(values.len())?;
+    let valid = |row: &usize| lists.is_valid(*row);
+    let (rows, mut found) = (0..lists.len(), length.known());
+    for row in rows.clone().filter(valid) {
+        let length = bounds.range(row).len();
+        let expected = *found.get_or_insert(length);
+        if length != expected {
+            return Err(Error::UnevenRows { row, length, expected });
+        }
+    }
+    let length = length.settle(found);
+    let overflow = || Error::Overflow("length");
+    let count = rows.len().checked_mul(length).ok_or_else(overflow)?;
+    let first = rows.clone().next().map_or(0, |row| bounds.range(row).start);
+    let lies = |row: usize| bounds.range(row) == (first + row * length..first + (row + 1) * length);
+    let values = if count == 0 {
+        values.slice(0, 0)
+    } else if rows.clone().all(lies) {
+        values.slice(first, count)
+    } else {
+        let nbytes = size::of_type(values.data_type(), count);
+        if copy == CopyPolicy::Never {
+            let nbytes = nbytes.unwrap_or(usize::MAX);
+            return Err(Error::CopyForbidden { reason: CopyReason::Scattered, nbytes });
+        }
+        reserve(nbytes.and_then(|nbytes| nbytes.checked_add(count.checked_mul(9)?)))?;
+        let cells = rows.flat_map(|row| {
+            let start = valid(&row).then(|| bounds.range(row).start);
+            (0..length).map(move |cell| Some(u64::try_from(start? + cell).unwrap_or(u64::MAX)))
+        });
+        let cells = cells.collect::<UInt64Array>();
+        checked(|| take(values, &cells, None))?
+    };
+    let item = Arc::new(Field::clone(item).with_nullable(true));
+    let length = i32::try_from(length).map_err(|_| overflow())?;
+    let (rows, nulls) = (lists.len(), lists.nulls().cloned());
+    let made =
+        checked(|| FixedSizeListArray::try_new_with_length(item, length, values, nulls, rows));
+    Ok(Arc::new(made?))
 }

@@ -54,6 +54,7 @@ use arrow_schema::{Field, FieldRef};
 
 use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
+pub(crate) use even::{RowLength, fixed_size};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
@@ -169,7 +170,7 @@ pub fn tensor<'a>(
     if let Some(shared) = prepare::share(source, options) {
         return shared;
     }
-    Ok(prepare::values_of(source, options, None)?.run()?.0)
+    Ok(prepare::values_of(source, options, RowLength::Any)?.run()?.0)
 }
 
 /// The validity of the values of [`tensor`]: booleans of the same shape, true for valid values.
@@ -192,7 +193,7 @@ pub fn mask<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    Ok(prepare::mask_of(source.into(), options, None)?.run()?.0)
+    Ok(prepare::mask_of(source.into(), options, RowLength::Any)?.run()?.0)
 }
 
 /// Reports what [`tensor`] will copy; with [`NullPolicy::Masked`] also what [`mask`] will copy.

@@ -1,7 +1,7 @@
 //! Plans a conversion, to one tensor or to one for each column, which runs later.
 
 use std::borrow::Cow;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, FieldRef};
@@ -9,7 +9,12 @@ use arrow_schema::{Field, FieldRef};
 use super::column::{Axes, Column};
 use super::options::{ExportOptions, NullPolicy};
 use super::source::{Source, check_columns, check_type, empty};
-use super::{cells::Dense, even::Even, primitive, row, table::Matrix};
+use super::{
+    cells::Dense,
+    even::{Even, RowLength},
+    primitive, row,
+    table::Matrix,
+};
 use crate::chunks::column;
 use crate::error::Refusals;
 use crate::{CopyReason, Error, ManagedTensor, Plan, arrow_types, ffi::DLDataType};
@@ -88,7 +93,7 @@ pub fn prepare<'a>(
     source: impl Into<Source<'a>>,
     options: &ExportOptions,
 ) -> Result<Prepared, Error> {
-    prepared(source.into(), options, None)
+    prepared(source.into(), options, RowLength::Any)
 }
 
 /// [`prepare`] of a column of a table: lists are refused, whatever their lengths, because what a column of a table
@@ -105,21 +110,19 @@ pub(crate) fn prepare_by_type<'a>(
     prepare(source, options)
 }
 
-/// [`prepare`] of lists whose rows have the length of those that were read before, if it is set, or set it. Another column
-/// is prepared as it is.
+/// [`prepare`] of lists whose rows have this length. Another column is prepared as it is.
 pub(crate) fn prepare_dense(
     source: Source<'_>,
     options: &ExportOptions,
-    length: &OnceLock<usize>,
+    length: RowLength<'_>,
 ) -> Result<Prepared, Error> {
-    prepared(source, options, Some(length))
+    prepared(source, options, length)
 }
 
-/// `length` is that of lists which were read before, if any.
 fn prepared(
     source: Source<'_>,
     options: &ExportOptions,
-    length: Option<&OnceLock<usize>>,
+    length: RowLength<'_>,
 ) -> Result<Prepared, Error> {
     let values = values_of(source, options, length)?;
     let mask = match options.nulls {
@@ -203,7 +206,7 @@ impl Kind {
 pub(super) fn values_of(
     source: Source<'_>,
     options: &ExportOptions,
-    length: Option<&OnceLock<usize>>,
+    length: RowLength<'_>,
 ) -> Result<Kind, Error> {
     if let Some(shared) = share(source, options) {
         return shared.map(Kind::Shared);
@@ -225,7 +228,7 @@ pub(super) fn values_of(
 pub(super) fn mask_of(
     source: Source<'_>,
     options: &ExportOptions,
-    length: Option<&OnceLock<usize>>,
+    length: RowLength<'_>,
 ) -> Result<Kind, Error> {
     Ok(match source {
         Source::Table(batches, schema) => {
