@@ -24,14 +24,14 @@ pub(crate) struct Ahead(pub(crate) Arc<Queue>);
 
 /// The state that the thread and its consumer share.
 pub(crate) struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
     /// Most batches that may be ready.
     most: usize,
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     ready: VecDeque<Result<Batch, Error>>,
     /// How many ready batches the consumer waits for, if it waits.
     awaited: Option<usize>,
@@ -95,7 +95,7 @@ impl Queue {
     fn wants_more(&self) -> bool {
         let mut state = self.lock();
         state.is_full = state.ready.len() >= self.most;
-        let waits = |state: &mut State| state.is_full && !state.is_stopped;
+        let waits = |state: &mut QueueState| state.is_full && !state.is_stopped;
         let state = self.changed.wait_while(state, waits);
         !state.unwrap_or_else(PoisonError::into_inner).is_stopped
     }
@@ -129,7 +129,7 @@ impl Queue {
         for (count, at_most) in [(self.most.div_ceil(2), A_MOMENT), (1, at_most)] {
             let mut state = self.lock();
             state.awaited = Some(count);
-            let is_short = |state: &mut State| state.ready.len() < count && !state.has_ended;
+            let is_short = |state: &mut QueueState| state.ready.len() < count && !state.has_ended;
             let waited = self.changed.wait_timeout_while(state, at_most, is_short);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
             state.awaited = None;
@@ -144,7 +144,7 @@ impl Queue {
         if self.is_own_thread() {
             return true;
         }
-        let goes_on = |state: &mut State| !state.has_ended;
+        let goes_on = |state: &mut QueueState| !state.has_ended;
         let waited = self.changed.wait_timeout_while(self.lock(), at_most, goes_on);
         waited.unwrap_or_else(PoisonError::into_inner).0.has_ended
     }
@@ -174,7 +174,7 @@ impl Queue {
         self.lock().thread == Some(thread::current().id())
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -323,7 +323,7 @@ impl Planned {
             Self::Arrow(chunks, field) => {
                 let made = match <[ArrayRef; 1]>::try_from(chunks) {
                     Ok([only]) => Ok(only),
-                    Err(chunks) => chunks::joined(&chunks),
+                    Err(chunks) => chunks::concat(&chunks),
                 };
                 match made {
                     Ok(made) => Ok(BatchColumn::Arrow(made, field)),

@@ -13,7 +13,7 @@ use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::options::{BatchOptions, Shard, Shuffle};
 use super::shuffle::Pool;
-use crate::chunks::{Coded, checked, joined_batches};
+use crate::chunks::{Coded, checked, concat_batches};
 use crate::export::UniformMatrix;
 use crate::{CopyPolicy, CopyReason, Error, task};
 
@@ -199,7 +199,7 @@ impl Pieces {
         const MANY: usize = 1024;
         self.small.extend(pieces.iter().map(Piece::batch));
         if self.small.len() >= MANY {
-            self.together.push(joined_batches(mem::take(&mut self.small))?);
+            self.together.push(concat_batches(mem::take(&mut self.small))?);
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, cast::AsArra
 use arrow_buffer::NullBuffer;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema};
 
-use super::{checked::checked, join::joined, settled::addresses};
+use super::{checked::checked, concat::concat, snapshot::addresses};
 use crate::Error;
 
 /// A struct array as a batch. A null struct becomes null in all fields.
@@ -49,7 +49,7 @@ fn with_nulls(column: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef, ArrowEr
 }
 
 /// Concatenates batches. The result's offsets, views and the like are copies, which no other code can change.
-pub(crate) fn joined_batches(batches: Vec<RecordBatch>) -> Result<RecordBatch, Error> {
+pub(crate) fn concat_batches(batches: Vec<RecordBatch>) -> Result<RecordBatch, Error> {
     let schema = batches[0].schema();
     let columns = 0..schema.fields().len();
     let columns = columns.map(|index| as_one(&column(&batches, index)));
@@ -57,10 +57,10 @@ pub(crate) fn joined_batches(batches: Vec<RecordBatch>) -> Result<RecordBatch, E
     checked(|| RecordBatch::try_new(schema, columns))
 }
 
-/// [`joined_batches`] of one column, of at least one chunk.
+/// [`concat_batches`] of one column, of at least one chunk.
 pub(crate) fn as_one(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {
     match chunks {
         [chunk] => addresses(chunk),
-        _ => joined(chunks),
+        _ => concat(chunks),
     }
 }

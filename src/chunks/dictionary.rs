@@ -1,23 +1,30 @@
-//! One dictionary for all chunks of a column, so that a code stands for the same value in each of them.
+//! One dictionary for all chunks of a column, so that a code stands for the same value in each of them: of dictionary
+//! arrays, and of fixed-size lists of them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::{fmt, process};
 
-use arrow_array::{Array, ArrayRef, Int32Array, cast::AsArray, make_array, new_empty_array};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Int32Array, cast::AsArray, make_array, new_empty_array,
+};
 use arrow_buffer::{ArrowNativeType, Buffer};
-use arrow_schema::DataType;
+use arrow_data::ArrayData;
+use arrow_schema::{DataType, Field, FieldRef};
 
-use super::{checked::checked, distinct::Distinct, settled, size::items};
+use super::{
+    checked::checked, distinct_values::Distinct, distinct_values::tells_apart, footprint::items,
+    snapshot,
+};
 use crate::{CopyPolicy, CopyReason, Error, ffi::DLDataType, memory};
 
 /// The dictionary of a stream, to which values are appended as chunks are read.
 pub(crate) struct Dictionary {
-    state: Mutex<State>,
+    state: Mutex<Unified>,
     /// A forked process has the lock, but not the thread that may hold it.
     process: u32,
 }
 
-struct State {
+struct Unified {
     values: Values,
     /// The dictionary of the latest chunk, and the codes of its values.
     last: Option<(ArrayRef, Codes)>,
@@ -54,11 +61,11 @@ impl Dictionary {
                 Values::Whole(none?)
             }
         };
-        let state = State { values, last: None, made: None };
+        let state = Unified { values, last: None, made: None };
         Ok(Self { state: Mutex::new(state), process: process::id() })
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+    fn lock(&self) -> Result<MutexGuard<'_, Unified>, Error> {
         if self.process == process::id() {
             return Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -80,7 +87,7 @@ impl Dictionary {
     /// The first `len` values.
     pub(crate) fn array(&self, len: usize) -> Result<ArrayRef, Error> {
         let mut state = self.lock()?;
-        let State { values, made, .. } = &mut *state;
+        let Unified { values, made, .. } = &mut *state;
         let made = match (values, made) {
             (_, Some(made)) if made.len() >= len => made,
             (Values::Whole(values), _) => values,
@@ -133,7 +140,7 @@ impl Dictionary {
     }
 }
 
-impl State {
+impl Unified {
     fn codes(&mut self, values: &ArrayRef, data_type: &DataType) -> Result<Codes, Error> {
         if let Some((last, codes)) = &self.last {
             if last.to_data().ptr_eq(&values.to_data()) {
@@ -141,7 +148,7 @@ impl State {
             }
         }
         // Other code may have written to the offsets or views of the values.
-        let own = &settled::addresses(values)?;
+        let own = &snapshot::addresses(values)?;
         let codes = match &mut self.values {
             Values::Distinct(distinct) => distinct.codes(own)?,
             Values::Whole(whole) => {
@@ -231,6 +238,111 @@ pub(crate) fn most(keys: &DataType) -> usize {
     let bits = 8 * keys.primitive_width().unwrap_or(8) - usize::from(keys.is_signed_integer());
     let most = u32::try_from(bits).ok().and_then(|bits| 1_usize.checked_shl(bits));
     most.unwrap_or(usize::MAX)
+}
+
+/// A dictionary column of a stream, or one of fixed-size lists of codes.
+pub(crate) struct Coded {
+    /// The field of its codes.
+    pub(crate) codes: FieldRef,
+    /// Its own field, with codes and values.
+    pub(crate) field: FieldRef,
+    pub(crate) values: Arc<Dictionary>,
+}
+
+impl Coded {
+    pub(crate) fn new(field: &Field) -> Result<Option<Self>, Error> {
+        let Some((_, values)) = leaf(field.data_type()) else { return Ok(None) };
+        let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(values.clone()));
+        let with = |leaf| {
+            // A valid code may refer to a null value.
+            let data_type = with_leaf(field.data_type(), leaf);
+            Arc::new(field.clone().with_data_type(data_type).with_nullable(true))
+        };
+        let values = Arc::new(Dictionary::new(values)?);
+        Ok(Some(Self { codes: with(&DataType::Int32), field: with(&dictionary), values }))
+    }
+
+    /// The values of the codes of all chunks so far.
+    pub(crate) fn meaning(&self) -> Result<Meaning, Error> {
+        Ok(Meaning::Growing(Arc::clone(&self.values), self.values.len()?))
+    }
+
+    /// The codes of a chunk, which may have to be translated, by a copy.
+    pub(crate) fn read(&self, chunk: &ArrayRef, copy: CopyPolicy) -> Result<ArrayRef, Error> {
+        within(chunk, self.codes.data_type(), &|chunk| self.values.codes(chunk, copy))
+    }
+}
+
+/// The types of keys and values, inside any fixed-size lists; `None` for other types.
+fn leaf(data_type: &DataType) -> Option<(&DataType, &DataType)> {
+    match data_type {
+        DataType::Dictionary(keys, values) => Some((keys, values)),
+        DataType::FixedSizeList(item, _) => leaf(item.data_type()),
+        _ => None,
+    }
+}
+
+fn with_leaf(data_type: &DataType, leaf: &DataType) -> DataType {
+    match data_type {
+        DataType::FixedSizeList(item, size) => {
+            let item_type = with_leaf(item.data_type(), leaf);
+            let item = Field::clone(item).with_data_type(item_type).with_nullable(true);
+            DataType::FixedSizeList(Arc::new(item), *size)
+        }
+        _ => leaf.clone(),
+    }
+}
+
+/// An array of the type, with its dictionary array replaced.
+fn within(
+    array: &ArrayRef,
+    data_type: &DataType,
+    change: &dyn Fn(&dyn Array) -> Result<ArrayRef, Error>,
+) -> Result<ArrayRef, Error> {
+    let DataType::FixedSizeList(item, size) = data_type else { return change(array) };
+    let values = within(array.as_fixed_size_list().values(), item.data_type(), change)?;
+    let (item, nulls) = (Arc::clone(item), array.nulls().cloned());
+    let lists = || FixedSizeListArray::try_new_with_length(item, *size, values, nulls, array.len());
+    Ok(Arc::new(checked(lists)?))
+}
+
+/// Chunks of codes whose dictionaries differ, translated to one dictionary; `None` if the values are nested.
+fn unified(
+    chunks: &[ArrayRef],
+    dictionaries: &[ArrayRef],
+    (keys, values): (&DataType, &DataType),
+) -> Result<Option<Vec<ArrayRef>>, Error> {
+    if !tells_apart(values) {
+        return Ok(None);
+    }
+    let (values, codes) = Dictionary::united(dictionaries, chunks[0].data_type(), keys)?;
+    let unified = chunks.iter().zip(codes).map(|(chunk, codes)| {
+        within(chunk, chunk.data_type(), &|chunk| {
+            let nulls = checked(|| Ok(chunk.logical_nulls()))?;
+            let codes = recoded(&items(chunk.as_any_dictionary().keys()), keys, &codes, keys)?;
+            let data = ArrayData::builder(chunk.data_type().clone()).len(chunk.len()).nulls(nulls);
+            let data = data.add_buffer(codes).add_child_data(values.to_data());
+            checked(|| Ok(make_array(data.build()?)))
+        })
+    });
+    unified.collect::<Result<Vec<_>, Error>>().map(Some)
+}
+
+/// Chunks of codes with one dictionary; `None` if the dictionaries differ and their values are nested.
+pub(crate) fn of_one_dictionary(chunks: &[ArrayRef]) -> Result<Option<Vec<ArrayRef>>, Error> {
+    let Some(types) = chunks.first().and_then(|chunk| leaf(chunk.data_type())) else {
+        return Ok(None);
+    };
+    let dictionaries: Vec<ArrayRef> = chunks.iter().filter_map(dictionary_of).collect();
+    if !are_same(&dictionaries) {
+        return unified(chunks, &dictionaries, types);
+    }
+    let shared = chunks.iter().map(|chunk| {
+        within(chunk, chunk.data_type(), &|chunk| {
+            Ok(chunk.as_any_dictionary().with_values(Arc::clone(&dictionaries[0])))
+        })
+    });
+    shared.collect::<Result<_, Error>>().map(Some)
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ pub(super) struct Dense {
     /// The values of the dictionary, if the cells are codes.
     pub(super) dictionary: Option<ArrayRef>,
     /// The levels of nesting that have nulls, from the rows inwards.
-    pub(super) levels: Vec<Level>,
+    pub(super) levels: Vec<NullLevel>,
 }
 
 /// The buffer of the cells.
@@ -49,7 +49,7 @@ pub(super) enum CellBuffer {
 
 /// A validity bitmap, each bit of which covers a fixed number of cells.
 #[derive(Clone)]
-pub(super) struct Level {
+pub(super) struct NullLevel {
     pub(super) nulls: NullBuffer,
     pub(super) cells: usize,
 }
@@ -239,7 +239,7 @@ impl Dense {
                 *decimals,
             ),
         };
-        let levels = self.levels.iter().filter_map(|Level { nulls, cells }| {
+        let levels = self.levels.iter().filter_map(|NullLevel { nulls, cells }| {
             let bits = nulls.len() / self.rows.max(1);
             level(Some(&nulls.slice(from * bits, rows * bits)), *cells)
         });
@@ -320,9 +320,9 @@ impl Dense {
     }
 }
 
-pub(super) fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<Level> {
+pub(super) fn level(nulls: Option<&NullBuffer>, cells: usize) -> Option<NullLevel> {
     let nulls = nulls.filter(|nulls| nulls.null_count() > 0)?.clone();
-    Some(Level { nulls, cells })
+    Some(NullLevel { nulls, cells })
 }
 
 /// How a type of decimals stores them.
@@ -400,7 +400,7 @@ impl Dense {
     /// Which cells are valid, `None` if all are.
     pub(super) fn validity(&self) -> Result<Option<NullBuffer>, Error> {
         match self.levels.as_slice() {
-            [] | [Level { cells: 1, .. }] => {}
+            [] | [NullLevel { cells: 1, .. }] => {}
             _ => memory::probe_alloc(self.len().div_ceil(8))?,
         }
         let levels = self.levels.iter().map(|level| match level.cells {
@@ -427,8 +427,8 @@ impl Dense {
 }
 
 /// Number of these cells that are valid at all levels.
-fn valid(levels: &[Level], cells: Range<usize>) -> usize {
-    let Some((Level { nulls, cells: each }, inner)) = levels.split_first() else {
+fn valid(levels: &[NullLevel], cells: Range<usize>) -> usize {
+    let Some((NullLevel { nulls, cells: each }, inner)) = levels.split_first() else {
         return cells.len();
     };
     let (first, count) = (cells.start / each, cells.len() / each);

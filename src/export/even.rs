@@ -9,7 +9,7 @@ use arrow_select::take::take;
 use super::options::{ExportOptions, NullPolicy};
 use super::ragged::{Lists, Rows};
 use super::{column::Axes, padded::Frame, source::Source};
-use crate::chunks::{Bounds, Items, addresses, checked, reserve, size};
+use crate::chunks::{Bounds, Items, addresses, checked, footprint, reserve};
 use crate::{
     CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout, task::Steps,
 };
@@ -127,7 +127,7 @@ impl Even {
             values.planned.axes = Axes::Lists([self.shape[0], self.shape[1]]);
             return values.run();
         };
-        let (rows, values) = self.lists.settled()?;
+        let (rows, values) = self.lists.snapshot()?;
         if length_of(&rows, None)?.is_some_and(|length| length != self.length) {
             return Err(Error::offsets_changed());
         }
@@ -196,7 +196,7 @@ pub(crate) fn fixed_size(
     } else if rows.clone().all(lies) {
         values.slice(first, count)
     } else {
-        let nbytes = size::of_type(values.data_type(), count);
+        let nbytes = footprint::of_type(values.data_type(), count);
         if copy == CopyPolicy::Never {
             let nbytes = nbytes.unwrap_or(usize::MAX);
             return Err(Error::CopyForbidden { reason: CopyReason::Scattered, nbytes });

@@ -230,7 +230,7 @@ impl PreparedPadded {
     /// planned; `OutOfMemory`.
     pub fn run(self) -> Result<Padded, Error> {
         let Self { lists, pad, options, frame, mask, .. } = self;
-        let (rows, values) = lists.settled()?;
+        let (rows, values) = lists.snapshot()?;
         let width = frame.padding.width;
         if pad.width(&rows)? != width {
             return Err(Error::offsets_changed());
@@ -240,7 +240,7 @@ impl PreparedPadded {
             Err(Error::ValueDoesNotFit { .. }) if pad.longer == Longer::Cut => {
                 // It may be one that is cut away, of which nobody asks that it fits.
                 let rows = memory::try_collect(rows.iter().map(|rows| rows.cut(width)))?;
-                let (rows, values) = Lists::plan(rows, &options)?.settled()?;
+                let (rows, values) = Lists::plan(rows, &options)?.snapshot()?;
                 let made = values.run().map_err(|error| Lists::in_row(&rows, error))?;
                 (rows, made)
             }

@@ -183,11 +183,11 @@ impl Matrix {
         let memory = match order {
             Order::RowMajor => {
                 let chunks: Vec<_> = cells.chunks_exact(columns.each).collect();
-                kernels::side_by_side(&chunks, &columns.widths, rows, dtype, fill, threads)
+                kernels::interleave_wide(&chunks, &columns.widths, rows, dtype, fill, threads)
             }
             Order::ColumnMajor if columns.widths.iter().any(|&width| width != 1) => {
                 let chunks: Vec<_> = cells.chunks_exact(columns.each).collect();
-                kernels::one_behind_the_other(&chunks, &columns.widths, rows, dtype, fill)
+                kernels::concat_columns(&chunks, &columns.widths, rows, dtype, fill)
             }
             Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill, threads),
         };
@@ -238,7 +238,7 @@ impl UniformMatrix {
         let cells: Vec<_> = cells.collect();
         let (chunks, widths) = (cells.chunks_exact(1).collect::<Vec<_>>(), &columns.widths);
         let (dtype, fill, len) = (target.dtype, target.fill.as_ref(), rows.len());
-        let memory = kernels::side_by_side(&chunks, widths, len, dtype, fill, target.threads)
+        let memory = kernels::interleave_wide(&chunks, widths, len, dtype, fill, target.threads)
             .map_err(|error| of_column(error, fields, len))?;
         let rows = i64::try_from(len).map_err(|_| Error::Overflow("length"))?;
         let flags = target.flags().union(DLPackFlags::IS_COPIED);

@@ -9,7 +9,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 
-use super::field::{Choice, Conversion, FieldLayout, Form, alignment, choose, natural};
+use super::field::{Choice, Conversion, FieldLayout, Metadata, alignment, choose, natural};
 use super::options::ImportOptions;
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;
@@ -33,12 +33,12 @@ impl Fit {
     ///
     /// `CannotBecome`, `TooDeep`, `MalformedExtension`; `Overflow` if there are more values of size 0 than `usize`
     /// can count.
-    pub(super) fn new(form: &Form<'_>, choice: Choice) -> Result<(Self, FieldRef), Error> {
+    pub(super) fn new(metadata: &Metadata<'_>, choice: Choice) -> Result<(Self, FieldRef), Error> {
         let Choice { field, field_layout, conversion, is_permuted } = choice;
         let Some(conversion) = conversion else {
             // Errors that no option can avoid come first.
-            natural(form.dtype)?;
-            return Err(form.cannot_become(&field));
+            natural(metadata.dtype)?;
+            return Err(metadata.cannot_become(&field));
         };
         let FieldLayout { mut order, extents, element, .. } = field_layout;
         let mut logical: Vec<i64> = order.iter().map(|&place| extents[place]).collect();
@@ -46,14 +46,14 @@ impl Fit {
             // The last axis is that of the two parts of an element, which are adjacent.
             let last = order.pop();
             if last != Some(order.len()) || logical.pop() != Some(2) {
-                return Err(form.cannot_become(&field));
+                return Err(metadata.cannot_become(&field));
             }
         }
         // Element by element: comparing empty slices calls memcmp with a dangling pointer, which is slow.
-        if logical.iter().ne(form.row_shape()) {
-            return Err(form.cannot_become(&field));
+        if logical.iter().ne(metadata.row_shape()) {
+            return Err(metadata.cannot_become(&field));
         }
-        check_lengths(field.data_type(), form.rows()?)?;
+        check_lengths(field.data_type(), metadata.rows()?)?;
 
         let in_order = order.iter().copied().eq(0..order.len());
         let axes = (!in_order).then(|| {
@@ -66,39 +66,39 @@ impl Fit {
         Ok((Self { conversion, axes, is_permuted, align: alignment(&element) }, field))
     }
 
-    /// Plans the copy that makes the rows of `form` contiguous; `size` is the number of elements.
+    /// Plans the copy that makes the rows of `metadata` contiguous; `size` is the number of elements.
     ///
     /// # Errors
     ///
     /// `UnreadableDevice`, `CopyForbidden`.
     pub(super) fn plan(
         &self,
-        form: &Form<'_>,
+        metadata: &Metadata<'_>,
         tensor: &ManagedTensor,
         options: &ImportOptions,
     ) -> Result<Plan, Error> {
         tensor.check_readable()?;
         let mut reasons = Vec::new();
         if tensor.size() > 0 {
-            reasons.extend(self.conversion.reason(form.dtype, form.is_packed));
-            reasons.extend(self.obstacle(form));
+            reasons.extend(self.conversion.reason(metadata.dtype, metadata.is_packed));
+            reasons.extend(self.obstacle(metadata));
             if self.conversion.keeps_bytes() && tensor.data().addr() % self.align != 0 {
                 reasons.push(CopyReason::Misaligned { align: self.align });
             }
         }
-        Plan::of(reasons, self.conversion.nbytes(form.dtype, tensor.size()), options.copy)
+        Plan::of(reasons, self.conversion.nbytes(metadata.dtype, tensor.size()), options.copy)
     }
 
     /// Why the elements are not contiguous in the memory order of the array.
-    fn obstacle(&self, form: &Form<'_>) -> Option<CopyReason> {
+    fn obstacle(&self, metadata: &Metadata<'_>) -> Option<CopyReason> {
         if self.is_permuted {
             return Some(CopyReason::Permuted);
         }
         let Some(axes) = &self.axes else {
-            return layout::row_major_obstacle(form.shape, &form.strides);
+            return layout::row_major_obstacle(metadata.shape, &metadata.strides);
         };
         let pick = |values: &[i64]| axes.iter().map(|&axis| values[axis]).collect::<Vec<_>>();
-        match layout::row_major_obstacle(&pick(form.shape), &pick(&form.strides)) {
+        match layout::row_major_obstacle(&pick(metadata.shape), &pick(&metadata.strides)) {
             Some(CopyReason::Strided { axis, stride, expected }) => {
                 Some(CopyReason::Strided { axis: axes[axis], stride, expected })
             }
@@ -132,10 +132,10 @@ pub(super) struct Decided {
 
 /// Plans the import of a tensor without running it.
 pub(super) fn decide(tensor: &ManagedTensor, options: &ImportOptions) -> Result<Decided, Error> {
-    let form = Form::of(tensor);
-    let (fit, field) = Fit::new(&form, choose(&form, &options.representation)?)?;
-    let plan = fit.plan(&form, tensor, options)?;
-    Ok(Decided { plan, len: form.rows()?, fit, field })
+    let metadata = Metadata::of(tensor);
+    let (fit, field) = Fit::new(&metadata, choose(&metadata, &options.representation)?)?;
+    let plan = fit.plan(&metadata, tensor, options)?;
+    Ok(Decided { plan, len: metadata.rows()?, fit, field })
 }
 
 impl Decided {

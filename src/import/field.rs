@@ -24,17 +24,20 @@ pub(super) struct Choice {
 }
 
 /// The requested field, or else a nameless nullable one.
-pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result<Choice, Error> {
+pub(super) fn choose(
+    metadata: &Metadata<'_>,
+    representation: &Representation,
+) -> Result<Choice, Error> {
     if let Representation::Field(field) = representation {
         let is_possible = match arrow_types::check(field.data_type()) {
             Err(Error::NoSuchType { .. }) => false,
             checked => checked.map(|()| true)?,
         };
         let (field_layout, field) = (FieldLayout::of(field)?, Arc::clone(field));
-        let conversion = Conversion::between(form.dtype, &field_layout).filter(|_| is_possible);
+        let conversion = Conversion::between(metadata.dtype, &field_layout).filter(|_| is_possible);
         return Ok(Choice { field, field_layout, conversion, is_permuted: false });
     }
-    let (item, extension, is_pair) = item(form.dtype, representation)?;
+    let (item, extension, is_pair) = item(metadata.dtype, representation)?;
     let element = match item.data_type() {
         // A list without an extension type is a pair: its items are the elements.
         DataType::FixedSizeList(part, _) if extension.is_none() => part.data_type().clone(),
@@ -42,12 +45,12 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
     };
     let mut field_layout =
         FieldLayout { extents: Vec::new(), order: Vec::new(), element, extension };
-    let conversion = Conversion::between(form.dtype, &field_layout);
-    let mut extents = form.row_shape().to_vec();
+    let conversion = Conversion::between(metadata.dtype, &field_layout);
+    let mut extents = metadata.row_shape().to_vec();
     extents.extend(is_pair.then_some(2));
 
     let mut is_permuted = false;
-    let flat = form.shape.len() < 2 || *representation == Representation::FixedSizeList;
+    let flat = metadata.shape.len() < 2 || *representation == Representation::FixedSizeList;
     if flat && extents.len() >= arrow_types::MAX_DEPTH {
         return Err(arrow_types::TOO_DEEP);
     }
@@ -56,7 +59,7 @@ pub(super) fn choose(form: &Form<'_>, representation: &Representation) -> Result
         field_layout.extents.clone_from(&extents);
         extents.iter().rev().try_fold(item, |item, &extent| list(item, &[extent]))?
     } else {
-        let mut permutation = permutation(form, conversion, is_pair);
+        let mut permutation = permutation(metadata, conversion, is_pair);
         if *representation != Representation::Permuted {
             // Many readers ignore a permutation or read it wrongly, so a type has one only on request.
             is_permuted = permutation.take().is_some();
@@ -120,14 +123,14 @@ fn list(item: Field, extents: &[i64]) -> Result<Field, Error> {
 /// The permutation that lets the memory of a row stay as it is; `None` if the axes are in order, if the row is not
 /// contiguous in any order, or if the elements are converted anyway.
 fn permutation(
-    form: &Form<'_>,
+    metadata: &Metadata<'_>,
     conversion: Option<Conversion>,
     is_pair: bool,
 ) -> Option<Vec<usize>> {
-    if form.is_packed || !conversion?.keeps_bytes() {
+    if metadata.is_packed || !conversion?.keeps_bytes() {
         return None;
     }
-    let axes = layout::dense_order(form.shape, &form.strides)?;
+    let axes = layout::dense_order(metadata.shape, &metadata.strides)?;
     // The inverse of `axes`, without the axis of rows, which is the first.
     let mut places = vec![0; axes.len() - 1];
     for (place, axis) in axes.into_iter().skip(1).enumerate() {
@@ -266,7 +269,7 @@ fn stores(element: &DataType, dtype: DLDataType) -> bool {
 }
 
 /// The metadata of a tensor, or of a part of one, which needs no access to its memory.
-pub(super) struct Form<'a> {
+pub(super) struct Metadata<'a> {
     pub(super) dtype: DLDataType,
     /// Whether several elements share a byte.
     pub(super) is_packed: bool,
@@ -274,7 +277,7 @@ pub(super) struct Form<'a> {
     pub(super) strides: Cow<'a, [i64]>,
 }
 
-impl<'a> Form<'a> {
+impl<'a> Metadata<'a> {
     pub(super) fn of(tensor: &'a ManagedTensor) -> Self {
         Self {
             dtype: tensor.dtype(),

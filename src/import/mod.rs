@@ -114,8 +114,9 @@ pub fn array(tensor: ManagedTensor) -> Result<ArrayRef, Error> {
 ///
 /// As [`from_dlpack`], except those about memory.
 pub fn field(tensor: &ManagedTensor, options: &ImportOptions) -> Result<FieldRef, Error> {
-    let form = field::Form::of(tensor);
-    let (_, field) = convert::Fit::new(&form, field::choose(&form, &options.representation)?)?;
+    let metadata = field::Metadata::of(tensor);
+    let (_, field) =
+        convert::Fit::new(&metadata, field::choose(&metadata, &options.representation)?)?;
     Ok(field)
 }
 

@@ -7,7 +7,7 @@ use arrow_schema::{FieldRef, Schema};
 
 use super::convert::{self, Fit};
 use super::mask::{self, Prepared};
-use super::{field::Form, field::choose, options::ImportOptions};
+use super::{field::Metadata, field::choose, options::ImportOptions};
 use crate::{Error, ManagedTensor};
 
 /// Makes a table with a column for each tensor: rows are along the first axis, and each column is imported and named
@@ -104,8 +104,11 @@ pub fn columns(
 
     // Field and fit are decided for one column, and the copy for all columns together.
     let strides = tensor.strides().into_owned();
-    let column =
-        Form { shape: &tensor.shape()[..1], strides: strides[..1].into(), ..Form::of(&tensor) };
+    let column = Metadata {
+        shape: &tensor.shape()[..1],
+        strides: strides[..1].into(),
+        ..Metadata::of(&tensor)
+    };
     let rows = column.rows()?;
     let (fit, field) = Fit::new(&column, choose(&column, &options.representation)?)?;
     let plan = fit.plan(&column, &tensor, options)?;

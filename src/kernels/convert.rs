@@ -53,11 +53,11 @@ pub(super) fn item_size(dtype: DLDataType) -> usize {
 /// Whether values of `from` can become `to`: the same dtype, if its items have 1, 2, 4, 8 or 16 bytes; numbers and
 /// booleans to numbers and bfloat16; floats without an Arrow type to float32 and float64.
 pub(crate) fn can_convert(from: DLDataType, to: DLDataType) -> bool {
-    Steps::between(from, to).is_some()
+    CastSteps::between(from, to).is_some()
 }
 
 /// A conversion in two steps: to a dtype that can be cast, and then the cast.
-struct Steps {
+struct CastSteps {
     decode: Decode,
     cast: Option<Cast>,
 }
@@ -73,7 +73,7 @@ enum Decode {
     Code(Box<DecodeTable>),
 }
 
-impl Steps {
+impl CastSteps {
     fn between(from: DLDataType, to: DLDataType) -> Option<Self> {
         let bool = from.code == DLDataTypeCode::BOOL;
         if from == to {
@@ -99,15 +99,15 @@ impl Steps {
 }
 
 /// A chunk with its conversion.
-pub(super) struct Chunk<'a> {
+pub(super) struct CellChunk<'a> {
     cells: Cells<'a>,
     fill: Option<&'a FillBytes>,
-    steps: Steps,
+    steps: CastSteps,
     from: DLDataType,
     to: DLDataType,
 }
 
-impl<'a> Chunk<'a> {
+impl<'a> CellChunk<'a> {
     pub(super) fn new(
         cells: Cells<'a>,
         to: DLDataType,
@@ -118,7 +118,7 @@ impl<'a> Chunk<'a> {
             CellValues::Bits(_) => DLDataType::BOOL,
             CellValues::Decimals(..) => DLDataType::FLOAT64,
         };
-        let steps = Steps::between(from, to).ok_or(Error::UnsupportedDtype {
+        let steps = CastSteps::between(from, to).ok_or(Error::UnsupportedDtype {
             dtype: from,
             hint: Hint::Text("cast it to the dtype of the others first"),
         })?;
@@ -178,9 +178,10 @@ impl<'a> Chunk<'a> {
     /// The bytes of `len` items from `start` on, if only nulls change.
     pub(super) fn verbatim(&self, start: usize, len: usize) -> Option<&'a [u8]> {
         match (&self.steps, self.cells.values) {
-            (Steps { decode: Decode::Nothing, cast: None }, CellValues::Words { bytes, .. }) => {
-                Some(items(bytes, self.from, start, len))
-            }
+            (
+                CastSteps { decode: Decode::Nothing, cast: None },
+                CellValues::Words { bytes, .. },
+            ) => Some(items(bytes, self.from, start, len)),
             _ => None,
         }
     }
@@ -188,7 +189,9 @@ impl<'a> Chunk<'a> {
     /// The bits, if they only become bytes of 0 and 1.
     fn bits(&self) -> Option<&'a BooleanBuffer> {
         match (&self.steps, self.cells.values) {
-            (Steps { cast: None, .. }, CellValues::Bits(bits)) if !self.has_fill() => Some(bits),
+            (CastSteps { cast: None, .. }, CellValues::Bits(bits)) if !self.has_fill() => {
+                Some(bits)
+            }
             _ => None,
         }
     }

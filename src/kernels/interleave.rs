@@ -6,7 +6,7 @@
 use std::mem;
 use std::ops::Range;
 
-use super::convert::{Cells, Chunk, Misfit, item_size};
+use super::convert::{CellChunk, Cells, Misfit, item_size};
 use super::fill::FillBytes;
 use super::threads::{Fill, Layout, Threads, fill_rows, product};
 use super::transpose::{DEEP, LINE, append_rows, fills_registers, lines, transpose_tile};
@@ -22,7 +22,7 @@ pub(super) const TILE: usize = 256 << 10;
 /// there at once. A copy of whole lines does not read the destination first, which item by item stores do.
 const STAGE: usize = 64 << 10;
 
-/// Rows of at least this many bytes are wide: a strip of columns, one cache line of each row, is read, cast, and written
+/// RowWriter of at least this many bytes are wide: a strip of columns, one cache line of each row, is read, cast, and written
 /// from the first row to the last, since a tile of many columns holds few rows.
 const WIDE: usize = 512;
 
@@ -38,19 +38,19 @@ pub(crate) fn concatenate(
     threads: Threads,
 ) -> Result<Fresh, Error> {
     let chunks = prepare(&[chunks], dtype, fill)?;
-    let (rows, row) = (chunks.iter().map(Chunk::len).sum(), item_size(dtype));
+    let (rows, row) = (chunks.iter().map(CellChunk::len).sum(), item_size(dtype));
     // Whole words of validity bits.
     let layout = Layout { rows, row, step: 64 };
-    fill_rows(layout, threads, || Ok(Items { items: ColumnReader::new(&chunks), dtype }))
+    fill_rows(layout, threads, || Ok(ItemWriter { items: ColumnReader::new(&chunks), dtype }))
 }
 
 /// Writes items one after the other.
-struct Items<'a> {
+struct ItemWriter<'a> {
     items: ColumnReader<'a>,
     dtype: DLDataType,
 }
 
-impl Fill for Items<'_> {
+impl Fill for ItemWriter<'_> {
     fn fill(&mut self, rows: Range<usize>, part: &mut Unwritten<'_>) -> Result<(), Error> {
         let items = &mut self.items;
         items.seek(rows.start);
@@ -83,7 +83,7 @@ pub(crate) fn interleave<'a>(
     let readers = || readers(columns, &chunks);
     if row >= WIDE && rows >= 16 {
         let layout = Layout { rows, row, step: DEEP };
-        return fill_rows(layout, threads, || Ok(WideRows { columns: readers(), dtype }));
+        return fill_rows(layout, threads, || Ok(WideRowWriter { columns: readers(), dtype }));
     }
     let tile = (TILE / row.max(1)).next_multiple_of(64).clamp(64, 4096);
     let layout = Layout { rows, row, step: tile };
@@ -91,12 +91,12 @@ pub(crate) fn interleave<'a>(
     fill_rows(layout, threads, || {
         let scratch = memory::zeros(if is_cast { product(tile.min(rows), row)? } else { 0 })?;
         let spare = Vec::with_capacity(columns.len());
-        Ok(Rows { columns: readers(), scratch, stage: Vec::new(), spare, tile, size, dtype })
+        Ok(RowWriter { columns: readers(), scratch, stage: Vec::new(), spare, tile, size, dtype })
     })
 }
 
 /// Writes rows tile by tile.
-struct Rows<'a> {
+struct RowWriter<'a> {
     columns: Vec<ColumnReader<'a>>,
     /// Memory for a tile, unless all columns are read where they are.
     scratch: Vec<u8>,
@@ -104,13 +104,13 @@ struct Rows<'a> {
     stage: Vec<u8>,
     /// Memory for the items of each column.
     spare: Vec<&'static [u8]>,
-    /// Rows of a tile.
+    /// RowWriter of a tile.
     tile: usize,
     size: usize,
     dtype: DLDataType,
 }
 
-impl Fill for Rows<'_> {
+impl Fill for RowWriter<'_> {
     fn fill(&mut self, rows: Range<usize>, part: &mut Unwritten<'_>) -> Result<(), Error> {
         let Self { columns, scratch, stage, spare, tile, size, dtype } = self;
         let row = columns.len() * *size;
@@ -159,12 +159,12 @@ fn append_staged(
 }
 
 /// Writes wide rows strip by strip.
-struct WideRows<'a> {
+struct WideRowWriter<'a> {
     columns: Vec<ColumnReader<'a>>,
     dtype: DLDataType,
 }
 
-impl Fill for WideRows<'_> {
+impl Fill for WideRowWriter<'_> {
     fn fill(&mut self, rows: Range<usize>, part: &mut Unwritten<'_>) -> Result<(), Error> {
         let Self { columns, dtype } = self;
         columns.iter_mut().for_each(|column| column.seek(rows.start));
@@ -227,7 +227,7 @@ fn emptied<'b>(mut items: Vec<&[u8]>) -> Vec<&'b [u8]> {
 /// A column with its read position.
 #[derive(Clone, Copy)]
 pub(super) struct ColumnReader<'a> {
-    chunks: &'a [Chunk<'a>],
+    chunks: &'a [CellChunk<'a>],
     /// Position in the first chunk.
     at: usize,
     /// Number of rows before the first chunk.
@@ -235,7 +235,7 @@ pub(super) struct ColumnReader<'a> {
 }
 
 impl<'a> ColumnReader<'a> {
-    fn new(chunks: &'a [Chunk<'a>]) -> Self {
+    fn new(chunks: &'a [CellChunk<'a>]) -> Self {
         Self { chunks, at: 0, first: 0 }
     }
 
@@ -257,7 +257,7 @@ impl<'a> ColumnReader<'a> {
     }
 
     /// At most `most` of the next rows, in one chunk: the chunk, the position in it, and how many. `None` if `most` is 0.
-    fn part(&mut self, most: usize) -> Option<(&'a Chunk<'a>, usize, usize)> {
+    fn part(&mut self, most: usize) -> Option<(&'a CellChunk<'a>, usize, usize)> {
         if most == 0 {
             return None;
         }
@@ -301,7 +301,7 @@ impl<'a> ColumnReader<'a> {
 /// The readers of columns, whose chunks have been prepared.
 pub(super) fn readers<'a, 'b>(
     columns: &[impl AsRef<[Cells<'a>]>],
-    mut chunks: &'b [Chunk<'b>],
+    mut chunks: &'b [CellChunk<'b>],
 ) -> Vec<ColumnReader<'b>> {
     let columns = columns.iter().map(|column| {
         let (own, others) = chunks.split_at(column.as_ref().len());
@@ -316,12 +316,12 @@ pub(super) fn prepare<'a>(
     columns: &[impl AsRef<[Cells<'a>]>],
     dtype: DLDataType,
     fill: Option<&'a FillBytes>,
-) -> Result<Vec<Chunk<'a>>, Error> {
+) -> Result<Vec<CellChunk<'a>>, Error> {
     let count = columns.iter().map(|chunks| chunks.as_ref().len()).sum();
-    memory::probe_alloc(product(count, size_of::<Chunk<'_>>())?)?;
+    memory::probe_alloc(product(count, size_of::<CellChunk<'_>>())?)?;
     let mut prepared = Vec::with_capacity(count);
     for cells in columns.iter().flat_map(AsRef::as_ref) {
-        prepared.push(Chunk::new(*cells, dtype, fill)?);
+        prepared.push(CellChunk::new(*cells, dtype, fill)?);
     }
     Ok(prepared)
 }
@@ -334,7 +334,7 @@ pub(super) fn prepare<'a>(
 /// # Errors
 ///
 /// As [`concatenate`].
-pub(crate) fn side_by_side<'a>(
+pub(crate) fn interleave_wide<'a>(
     columns: &[impl AsRef<[Cells<'a>]> + Sync],
     widths: &[usize],
     rows: usize,
@@ -374,7 +374,7 @@ struct GroupedRows<'a> {
     scratch: Vec<u8>,
     /// Memory for the columns of one cell, interleaved.
     narrow: Vec<u8>,
-    /// Rows of a tile; 0 where it has less than one.
+    /// RowWriter of a tile; 0 where it has less than one.
     tile: usize,
     size: usize,
     dtype: DLDataType,
@@ -452,7 +452,7 @@ impl GroupedRows<'_> {
 /// # Errors
 ///
 /// As [`concatenate`].
-pub(crate) fn one_behind_the_other<'a>(
+pub(crate) fn concat_columns<'a>(
     columns: &[impl AsRef<[Cells<'a>]>],
     widths: &[usize],
     rows: usize,

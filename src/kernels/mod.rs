@@ -29,7 +29,7 @@ pub(crate) use decimal::Decimals;
 pub(crate) use fill::FillBytes;
 pub(crate) use formats::{unpack, widen, widen_integers};
 pub(crate) use gather::gather;
+pub(crate) use interleave::{concat_columns, interleave_wide};
 pub(crate) use interleave::{concatenate, interleave};
-pub(crate) use interleave::{one_behind_the_other, side_by_side};
 pub(crate) use pad::Padding;
 pub(crate) use threads::Threads;

@@ -19,7 +19,7 @@ const TILE: usize = 128;
 
 /// An axis: its length, its step in memory in bytes, and its step in the output in elements.
 #[derive(Clone, Copy)]
-struct Axis {
+struct TileAxis {
     len: usize,
     step: isize,
     out: usize,
@@ -29,11 +29,11 @@ struct Axis {
 pub(super) struct Tiles {
     origin: usize,
     /// All axes but `run` and `last`.
-    outer: Vec<Axis>,
+    outer: Vec<TileAxis>,
     /// The axis along which elements are contiguous in memory.
-    run: Axis,
+    run: TileAxis,
     /// The last axis, along which elements are contiguous in the output.
-    last: Axis,
+    last: TileAxis,
 }
 
 impl Tiles {
@@ -46,12 +46,12 @@ impl Tiles {
     ) -> Option<Self> {
         let mut out = 1;
         let axes = axes.rev().map(|(len, step)| {
-            let axis = Axis { len, step, out };
+            let axis = TileAxis { len, step, out };
             out *= len;
             axis
         });
-        let mut outer: Vec<Axis> = axes.collect();
-        let is_run = |axis: &Axis| usize::try_from(axis.step) == Ok(itemsize);
+        let mut outer: Vec<TileAxis> = axes.collect();
+        let is_run = |axis: &TileAxis| usize::try_from(axis.step) == Ok(itemsize);
         let run = outer.iter().position(is_run).filter(|&position| position > 0)?;
         let run = outer.remove(run);
         let last = outer.remove(0);

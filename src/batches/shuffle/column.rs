@@ -10,22 +10,22 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType;
 use arrow_select::take::take;
 
-use super::items::{Drawn, Items};
+use super::items::{Drawn, PooledItems};
 use crate::chunks::{as_one, check_taken, check_taken_at, checked};
-use crate::{Error, chunks, chunks::size::items, memory, task};
+use crate::{Error, chunks, chunks::footprint::items, memory, task};
 
 /// Rows between two checks whether to end.
 const BLOCK: usize = 1 << 16;
 
 /// The rows of a column that have not been drawn, and those that have.
-pub(super) enum Column {
-    Fixed(Fixed),
+pub(super) enum PooledColumn {
+    FixedWidth(FixedWidth),
     /// The rows that were read of a column whose rows have no fixed width. They stay in place until a refill.
     Other(Option<ArrayRef>),
 }
 
 /// A column of numbers or booleans, or of as many of them in each row.
-pub(super) struct Fixed {
+pub(super) struct FixedWidth {
     data_type: DataType,
     values: Box<dyn Drawn>,
     validity: Validity,
@@ -35,14 +35,14 @@ pub(super) struct Fixed {
 
 /// The validity as bytes, once there are nulls.
 struct Validity {
-    bytes: Option<Items<u8>>,
+    bytes: Option<PooledItems<u8>>,
     /// Bytes of a row.
     each: usize,
     /// Bytes that all rows have.
     len: usize,
 }
 
-impl Column {
+impl PooledColumn {
     pub(super) fn new(data_type: &DataType) -> Self {
         let inner = match data_type {
             DataType::FixedSizeList(item, size) if item.data_type().primitive_width().is_some() => {
@@ -54,7 +54,7 @@ impl Column {
             None => Self::Other(None),
             Some(values) => {
                 let (data_type, validity) = (data_type.clone(), Validity::new(1));
-                Self::Fixed(Fixed { data_type, values, validity, inner })
+                Self::FixedWidth(FixedWidth { data_type, values, validity, inner })
             }
         }
     }
@@ -66,7 +66,7 @@ impl Column {
     /// Adds chunks; `left` are the positions of the rows that have not been drawn.
     pub(super) fn append(&mut self, chunks: &[ArrayRef], left: &[u64]) -> Result<(), Error> {
         match self {
-            Self::Fixed(fixed) => chunks.iter().try_for_each(|chunk| fixed.append(chunk)),
+            Self::FixedWidth(fixed) => chunks.iter().try_for_each(|chunk| fixed.append(chunk)),
             Self::Other(rows) => {
                 let mut all = Vec::new();
                 for left in left.chunks(BLOCK) {
@@ -88,7 +88,7 @@ impl Column {
     /// Draws rows, by positions among those that are left.
     pub(super) fn draw(&mut self, draws: &[usize]) -> Result<(), Error> {
         match self {
-            Self::Fixed(Fixed { values, validity, inner, .. }) => {
+            Self::FixedWidth(FixedWidth { values, validity, inner, .. }) => {
                 values.draw(draws)?;
                 validity.draw(draws)?;
                 inner.iter_mut().try_for_each(|inner| inner.draw(draws))
@@ -100,7 +100,7 @@ impl Column {
     /// The items of the rows that have not been drawn; none for rows without a fixed width.
     pub(super) fn rest(&self) -> Result<Buffer, Error> {
         match self {
-            Self::Fixed(fixed) => fixed.values.rest(),
+            Self::FixedWidth(fixed) => fixed.values.rest(),
             Self::Other(_) => Ok(Buffer::default()),
         }
     }
@@ -113,7 +113,7 @@ impl Column {
         drawn: &[u64],
     ) -> Result<ArrayRef, Error> {
         match self {
-            Self::Fixed(fixed) => fixed.batch(start, rows),
+            Self::FixedWidth(fixed) => fixed.batch(start, rows),
             Self::Other(all) => {
                 let all = all.as_ref().ok_or(Error::Overflow("number of rows"))?;
                 asked(all, &drawn[start..start + rows])
@@ -134,14 +134,14 @@ fn values_of(data_type: &DataType) -> Option<Box<dyn Drawn>> {
     };
     match (width, each) {
         (_, 0) => None,
-        (1, _) => Some(Box::new(Items::<u8>::new(each))),
-        (2, _) => Some(Box::new(Items::<u16>::new(each))),
-        (4, _) => Some(Box::new(Items::<u32>::new(each))),
-        _ => Some(Box::new(Items::<u64>::new(width / 8 * each))),
+        (1, _) => Some(Box::new(PooledItems::<u8>::new(each))),
+        (2, _) => Some(Box::new(PooledItems::<u16>::new(each))),
+        (4, _) => Some(Box::new(PooledItems::<u32>::new(each))),
+        _ => Some(Box::new(PooledItems::<u64>::new(width / 8 * each))),
     }
 }
 
-impl Fixed {
+impl FixedWidth {
     fn append(&mut self, chunk: &ArrayRef) -> Result<(), Error> {
         let rows = chunk.len();
         self.validity.append(rows, chunk.nulls())?;
@@ -190,7 +190,7 @@ impl Validity {
 
     fn append(&mut self, count: usize, nulls: Option<&NullBuffer>) -> Result<(), Error> {
         if nulls.is_some_and(|nulls| nulls.null_count() > 0) && self.bytes.is_none() {
-            let mut bytes = Items::new(self.each);
+            let mut bytes = PooledItems::new(self.each);
             bytes.extend(self.len, iter::repeat_n(1, self.len))?;
             self.bytes = Some(bytes);
         }
@@ -228,7 +228,7 @@ pub(crate) fn rows_at(chunks: &[ArrayRef], which: &UInt64Array) -> Result<ArrayR
     match parts.as_slice() {
         [] => taken(&rows, &[]),
         [only] => Ok(Arc::clone(only)),
-        parts => chunks::joined(parts),
+        parts => chunks::concat(parts),
     }
 }
 

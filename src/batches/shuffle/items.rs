@@ -1,23 +1,23 @@
-//! Items of one width in a pool.
+//! PooledItems of one width in a pool.
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
 use crate::task::{self, Steps};
 use crate::{Error, memory::Fresh};
 
-/// Items between two checks whether to end: each takes some ten nanoseconds.
+/// PooledItems between two checks whether to end: each takes some ten nanoseconds.
 const BLOCK: usize = 1 << 16;
 
 /// The items of the rows of a pool, and of those that were drawn. Their memory is used again for each refill, because the
 /// system takes a quarter of the time of a shuffle to give memory anew.
-pub(super) struct Items<T> {
+pub(super) struct PooledItems<T> {
     left: Vec<T>,
     drawn: Vec<T>,
-    /// Items of a row.
+    /// PooledItems of a row.
     each: usize,
 }
 
-/// [`Items`] of any type.
+/// [`PooledItems`] of any type.
 pub(super) trait Drawn: Send {
     /// Adds the items of a buffer.
     fn append(&mut self, items: &Buffer) -> Result<(), Error>;
@@ -32,7 +32,7 @@ pub(super) trait Drawn: Send {
     fn rest(&self) -> Result<Buffer, Error>;
 }
 
-impl<T: ArrowNativeType> Items<T> {
+impl<T: ArrowNativeType> PooledItems<T> {
     pub(super) fn new(each: usize) -> Self {
         Self { left: Vec::new(), drawn: Vec::new(), each }
     }
@@ -57,7 +57,7 @@ impl<T: ArrowNativeType> Items<T> {
     }
 }
 
-impl Items<u64> {
+impl PooledItems<u64> {
     /// Puts the numbers of so many rows in place of all items.
     pub(super) fn number(&mut self, rows: usize) -> Result<(), Error> {
         self.left.clear();
@@ -65,7 +65,7 @@ impl Items<u64> {
     }
 }
 
-impl<T: ArrowNativeType + Send> Drawn for Items<T> {
+impl<T: ArrowNativeType + Send> Drawn for PooledItems<T> {
     fn append(&mut self, items: &Buffer) -> Result<(), Error> {
         let is_aligned = items.as_ptr().align_offset(align_of::<T>()) == 0;
         // Intervals of 8 bytes may be aligned to 4.

@@ -13,9 +13,9 @@ use arrow_schema::SchemaRef;
 
 use crate::chunks::{self, checked};
 use crate::{Error, memory, task::Steps};
-use column::Column;
+use column::PooledColumn;
 pub(crate) use column::rows_at;
-use items::{Drawn as _, Items};
+use items::{Drawn as _, PooledItems};
 pub(crate) use resume::{Resume, resume};
 
 /// All batches until the next refill are drawn at once, column by column, because a cache holds one column better than
@@ -27,9 +27,9 @@ pub(super) struct Pool {
     size: usize,
     random: Random,
     schema: SchemaRef,
-    columns: Vec<Column>,
+    columns: Vec<PooledColumn>,
     /// Positions of the rows that have not been drawn, and of those that have, for columns that are not of numbers.
-    positions: Items<u64>,
+    positions: PooledItems<u64>,
     /// Rows that have not been drawn.
     rows: usize,
     /// Rows that have been drawn, and how many of them `next` has returned.
@@ -39,14 +39,14 @@ pub(super) struct Pool {
 
 impl Pool {
     pub(super) fn new(least: usize, size: usize, seed: u64, schema: &SchemaRef) -> Self {
-        let columns = schema.fields().iter().map(|field| Column::new(field.data_type()));
+        let columns = schema.fields().iter().map(|field| PooledColumn::new(field.data_type()));
         Self {
             least,
             size,
             random: Random(seed),
             schema: Arc::clone(schema),
             columns: columns.collect(),
-            positions: Items::new(1),
+            positions: PooledItems::new(1),
             rows: 0,
             drawn: 0,
             returned: 0,
@@ -125,7 +125,7 @@ impl Pool {
 
     /// Adds rows, so that there are this many, and draws some.
     fn add(&mut self, more: &[RecordBatch], rows: usize, draws: Vec<usize>) -> Result<(), Error> {
-        let has_others = self.columns.iter().any(Column::needs_positions);
+        let has_others = self.columns.iter().any(PooledColumn::needs_positions);
         let left = has_others.then(|| self.positions.left().to_vec());
         if has_others {
             self.positions.number(rows)?;

@@ -5,7 +5,7 @@ use std::{mem, num::NonZero};
 
 use arrow_array::Array;
 
-use super::rows::{Rows, gathered, pieces};
+use super::rows::{Rows, gathered, runs};
 use crate::export::column::{Column, ColumnPlan, Survey};
 use crate::export::options::{ExportOptions, NullPolicy, Reading};
 use crate::export::source::{Source, check_type, empty};
@@ -73,13 +73,11 @@ impl Lists {
         let (mut survey, mut dropped, mut some) = (Survey::new(options), false, Vec::new());
         for chunk in &rows {
             let mut is_first = true;
-            dropped |= chunk.each_piece(reading, &mut |piece| {
-                match piece.uniform_cells().filter(|_| !is_first) {
-                    Some(cells) => {
-                        survey.add_uniform(piece.len(), cells.saturating_mul(piece.len()))
-                    }
+            dropped |= chunk.each_run(reading, &mut |run| {
+                match run.uniform_cells().filter(|_| !is_first) {
+                    Some(cells) => survey.add_uniform(run.len(), cells.saturating_mul(run.len())),
                     None => {
-                        let dense = piece.dense();
+                        let dense = run.dense();
                         survey.add(&dense);
                         some = vec![dense];
                     }
@@ -103,11 +101,11 @@ impl Lists {
     }
 
     /// The rows, with bounds that no other code can change, and the values of the valid ones.
-    pub(in crate::export) fn settled(self) -> Result<(Vec<Rows>, Column), Error> {
-        let rows = memory::try_collect(self.rows.into_iter().map(Rows::settled))?;
+    pub(in crate::export) fn snapshot(self) -> Result<(Vec<Rows>, Column), Error> {
+        let rows = memory::try_collect(self.rows.into_iter().map(Rows::snapshot))?;
         let values = match gathered(&rows)? {
             Some(bytes) => self.values.with_gathered(bytes)?,
-            None => self.values.with_chunks(pieces(&rows, self.reading)?)?,
+            None => self.values.with_chunks(runs(&rows, self.reading)?)?,
         };
         Ok((rows, values))
     }
@@ -115,8 +113,8 @@ impl Lists {
     /// The values of rows without nulls, whose bounds do not matter any more.
     pub(in crate::export) fn values(self) -> Result<Column, Error> {
         match self.rows.iter().all(Rows::is_contiguous) {
-            true => self.values.with_chunks(pieces(&self.rows, self.reading)?),
-            false => Ok(self.settled()?.1),
+            true => self.values.with_chunks(runs(&self.rows, self.reading)?),
+            false => Ok(self.snapshot()?.1),
         }
     }
 

@@ -93,7 +93,7 @@ impl PreparedRagged {
         // Offsets are shared only if the values of all rows are contiguous.
         let (rows, values) = match self.offsets.plan.is_zero_copy() {
             true => self.lists.shared()?,
-            false => self.lists.settled()?,
+            false => self.lists.snapshot()?,
         };
         let mask = self.mask.map(|copy| Lists::mask(&rows, copy)?.run()).transpose()?;
         let offsets = self.offsets.run(&rows)?;

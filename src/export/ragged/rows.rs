@@ -16,7 +16,7 @@ use crate::{
 ///
 /// The producer may still write to an array's offsets. If they are shared, only the first and the last are read, once
 /// each. A plan reads the others where they are, and checks each range that it uses. What is copied is made from a
-/// [settled](Self::settled) copy, which is checked again.
+/// [snapshot](Self::snapshot) copy, which is checked again.
 pub(in crate::export) struct Rows {
     pub(super) bounds: Bounds,
     /// The start of the first row and the end of the last one, if the rows are contiguous.
@@ -34,19 +34,19 @@ enum RowValues {
 }
 
 /// Contiguous values of an array.
-pub(super) enum Piece<'a> {
+pub(super) enum Run<'a> {
     Rows(&'a Dense, Range<usize>),
     Bytes(&'a Buffer, Range<usize>),
 }
 
-impl Piece<'_> {
+impl Run<'_> {
     /// Number of values.
     pub(super) fn len(&self) -> usize {
         let (Self::Rows(_, range) | Self::Bytes(_, range)) = self;
         range.len()
     }
 
-    /// The cells of each value, if every piece of the array is copied for the same reasons.
+    /// The cells of each value, if every run of the array is copied for the same reasons.
     pub(super) fn uniform_cells(&self) -> Option<usize> {
         match self {
             Self::Rows(all, _) => all.uniform_cells(),
@@ -123,9 +123,9 @@ impl Rows {
     }
 
     /// The same rows with bounds and validity that no other code can change.
-    pub(in crate::export) fn settled(self) -> Result<Self, Error> {
+    pub(in crate::export) fn snapshot(self) -> Result<Self, Error> {
         let nulls = checked(|| validity(self.nulls.as_ref()))?;
-        let bounds = self.bounds.settled(self.values.len())?;
+        let bounds = self.bounds.snapshot(self.values.len())?;
         Ok(Self { ends: bounds.ends(), bounds, nulls, ..self })
     }
 
@@ -182,49 +182,49 @@ impl Rows {
         match &self.values {
             RowValues::Views(..) => {
                 let mut only = empty();
-                self.each_piece(reading, &mut |piece| {
-                    only = piece.dense();
+                self.each_run(reading, &mut |run| {
+                    only = run.dense();
                     Ok(())
                 })?;
                 Ok(only)
             }
             _ => {
-                let rows = self.settled()?;
+                let rows = self.snapshot()?;
                 rows.span(&rows.bounds.range(0), reading)
             }
         }
     }
 
-    /// Calls a function with the values of the valid rows, as contiguous pieces, at least one. Returns whether null rows
+    /// Calls a function with the values of the valid rows, as contiguous runs, at least one. Returns whether null rows
     /// have values, which are left out.
-    pub(super) fn each_piece(
+    pub(super) fn each_run(
         &self,
         reading: Reading,
-        each: &mut dyn FnMut(Piece<'_>) -> Result<(), Error>,
+        each: &mut dyn FnMut(Run<'_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
-        if let (Bounds::ByteViews(settled), RowValues::Views(views, blocks)) =
+        if let (Bounds::ByteViews(checked), RowValues::Views(views, blocks)) =
             (&self.bounds, &self.values)
         {
             let (mut has_text, mut steps) = (false, Steps::default());
             // The view of a null row may be invalid.
-            for (row, &view) in settled.iter().enumerate().filter(|&(row, _)| !self.is_null(row)) {
+            for (row, &view) in checked.iter().enumerate().filter(|&(row, _)| !self.is_null(row)) {
                 steps.done(size_of_val(&view))?;
                 let (block, at) = place(view, row, views, blocks).map_err(Error::BadOffsets)?;
                 if !at.is_empty() {
                     has_text = true;
-                    each(Piece::Bytes(block, at))?;
+                    each(Run::Bytes(block, at))?;
                 }
             }
             return if has_text {
                 Ok(false)
             } else {
-                each(Piece::Rows(&empty(), 0..0)).map(|()| false)
+                each(Run::Rows(&empty(), 0..0)).map(|()| false)
             };
         }
         let all = self.ends.clone().unwrap_or(0..self.values.len());
         let span = self.span(&all, reading)?;
         if self.is_contiguous() {
-            return each(Piece::Rows(&span, 0..all.len())).map(|()| false);
+            return each(Run::Rows(&span, 0..all.len())).map(|()| false);
         }
         let (mut run, mut dropped, mut has_run) = (all.start..all.start, false, false);
         let mut end_run = |run: &Range<usize>, is_last: bool| {
@@ -232,7 +232,7 @@ impl Rows {
                 return Ok(());
             }
             has_run = true;
-            each(Piece::Rows(&span, run.start - all.start..run.end - all.start))
+            each(Run::Rows(&span, run.start - all.start..run.end - all.start))
         };
         let mut steps = Steps::default();
         for row in 0..self.bounds.rows() {
@@ -268,18 +268,18 @@ impl Rows {
     }
 }
 
-/// The values of all valid rows, as contiguous pieces.
-pub(super) fn pieces(rows: &[Rows], reading: Reading) -> Result<Vec<Dense>, Error> {
-    let mut pieces = Vec::new();
+/// The values of all valid rows, as contiguous runs.
+pub(super) fn runs(rows: &[Rows], reading: Reading) -> Result<Vec<Dense>, Error> {
+    let mut runs = Vec::new();
     for chunk in rows {
-        chunk.each_piece(reading, &mut |piece| {
-            let nbytes = 2 * size_of_val(pieces.as_slice());
-            pieces.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
-            pieces.push(piece.dense());
+        chunk.each_run(reading, &mut |run| {
+            let nbytes = 2 * size_of_val(runs.as_slice());
+            runs.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
+            runs.push(run.dense());
             Ok(())
         })?;
     }
-    Ok(pieces)
+    Ok(runs)
 }
 
 /// The bytes of the valid rows of byte views, one row behind the other; `None` for other rows.
@@ -291,12 +291,12 @@ pub(super) fn gathered(rows: &[Rows]) -> Result<Option<Buffer>, Error> {
     let mut steps = Steps::default();
     let bytes = Fresh::try_build::<u8>(nbytes, |out| {
         for chunk in rows {
-            let (Bounds::ByteViews(settled), RowValues::Views(views, blocks)) =
+            let (Bounds::ByteViews(checked), RowValues::Views(views, blocks)) =
                 (&chunk.bounds, &chunk.values)
             else {
                 continue;
             };
-            for (row, &view) in settled.iter().enumerate().filter(|&(row, _)| !chunk.is_null(row)) {
+            for (row, &view) in checked.iter().enumerate().filter(|&(row, _)| !chunk.is_null(row)) {
                 let (block, at) = place(view, row, views, blocks).map_err(Error::BadOffsets)?;
                 steps.done(at.len().max(size_of_val(&view)))?;
                 out.extend_from_slice(&block[at]);

@@ -115,7 +115,7 @@ fn columns_lie_side_by_side() {
         for count in [0, 1, 2, 3, 4, 7, 8, 13, 33].into_iter().take(if cfg!(miri) { 6 } else { 9 })
         {
             for rows in [0, 1, 65, 9000].into_iter().take(if cfg!(miri) { 3 } else { 4 }) {
-                side_by_side(&mut random, (dtype, size), count, rows);
+                interleave_wide(&mut random, (dtype, size), count, rows);
             }
         }
     }
@@ -128,7 +128,7 @@ fn columns_lie_side_by_side_in_large_results() {
     let mut random = Random(16);
     let [_, _, words, pairs, wide, _] = dtypes();
     for (of, bytes) in [(words, 64), (words, 68), (pairs, 128), (wide, 64)] {
-        side_by_side(&mut random, of, bytes / of.1, (16 << 20) / bytes + 5);
+        interleave_wide(&mut random, of, bytes / of.1, (16 << 20) / bytes + 5);
     }
 }
 
@@ -143,7 +143,7 @@ fn columns_lie_side_by_side_in_wide_rows() {
         }
         let sizes = [(520_usize, 17), (512, 15), (513, 16), (575, 31), (520, 2049)];
         for (bytes, rows) in sizes.into_iter().take(if cfg!(miri) { 1 } else { 5 }) {
-            side_by_side(&mut random, (dtype, size), bytes.div_ceil(size), rows);
+            interleave_wide(&mut random, (dtype, size), bytes.div_ceil(size), rows);
         }
     }
 }
@@ -157,11 +157,11 @@ fn columns_lie_side_by_side_in_blocks() {
     for (of, row, rows) in
         [(words, 520, 8195), (pairs, 520, 8193), (bytes, 520, 8207), (words, 64, 65537)]
     {
-        side_by_side(&mut random, of, row / of.1, rows);
+        interleave_wide(&mut random, of, row / of.1, rows);
     }
 }
 
-fn side_by_side(
+fn interleave_wide(
     random: &mut Random,
     (dtype, size): (DLDataType, usize),
     count: usize,

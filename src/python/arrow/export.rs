@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, FieldRef, Fields};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::structs::{Checked, fenced};
-use crate::chunks::{everything, reserve, size};
+use crate::chunks::{everything, footprint, reserve};
 use crate::{arrow_types::item_of, extension::Extension};
 
 /// The pair of capsules that `__arrow_c_array__` returns.
@@ -122,7 +122,7 @@ fn handed_out(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
         // There are no values that could change.
         (DataType::Null, _) => {
             let rows = array.len();
-            check_memory(size::of_type(wanted, rows), rows).map_err(refuse)?;
+            check_memory(footprint::of_type(wanted, rows), rows).map_err(refuse)?;
             fenced(|| Ok(new_null_array(wanted, rows))).map_err(refuse)
         }
         (DataType::Timestamp(..), DataType::Date64) => Err(refuse(
@@ -201,7 +201,7 @@ fn check_memory(nbytes: Option<usize>, rows: usize) -> Checked<()> {
 fn bytes_of_cast(array: &dyn Array, wanted: &DataType) -> Option<usize> {
     // A decimal of 76 digits with 128 zeros behind them; no other number, time or interval is as long.
     const LONGEST_TEXT: usize = 205;
-    let all = |array: &dyn Array| size::of_each_row(array)?.between(0, array.len());
+    let all = |array: &dyn Array| footprint::of_each_row(array)?.between(0, array.len());
     let (stored, rows) = (array.data_type(), array.len());
     let is_printed = (stored.is_primitive() || stored == &DataType::Boolean)
         && (wanted.is_string() || wanted.is_binary());
@@ -210,7 +210,7 @@ fn bytes_of_cast(array: &dyn Array, wanted: &DataType) -> Option<usize> {
         Some(codes) => all(codes.values())?,
         None => 0,
     };
-    let sums = [size::of_type(wanted, rows)?, printed, values];
+    let sums = [footprint::of_type(wanted, rows)?, printed, values];
     let bytes = sums.into_iter().try_fold(all(array)?, usize::checked_add)?;
     // The cast, the way back, and buffers that double, of which old and new are there at once.
     bytes.checked_mul(3)

@@ -26,7 +26,7 @@ impl Imported {
         if let [chunk] = self.chunks.as_slice() {
             return Ok((Arc::clone(chunk), self.field));
         }
-        let array = unlocked(py, self.nbytes(), || chunks::joined(&self.chunks))?;
+        let array = unlocked(py, self.nbytes(), || chunks::concat(&self.chunks))?;
         Ok((array, self.field))
     }
 

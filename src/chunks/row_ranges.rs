@@ -185,8 +185,8 @@ impl Bounds {
     }
 
     /// A copy, checked.
-    pub(crate) fn settled(self, values: usize) -> Result<Self, Error> {
-        let settled = match &self {
+    pub(crate) fn snapshot(self, values: usize) -> Result<Self, Error> {
+        let copied = match &self {
             Self::Offsets(offsets) => Self::Offsets(offsets.copied()?),
             Self::Views(starts, sizes) => Self::Views(starts.copied()?, sizes.copied()?),
             Self::ByteViews(views) => {
@@ -194,8 +194,8 @@ impl Bounds {
                 Self::ByteViews(views.to_vec().into())
             }
         };
-        settled.check(values)?;
-        Ok(settled)
+        copied.check(values)?;
+        Ok(copied)
     }
 
     /// Checks that offsets are not negative and do not decrease, and that all rows are within this many values.

@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 use half::f16;
 use hashbrown::{HashTable, hash_table::Entry};
 
-use super::{bounds::place, checked::checked, size::item_width};
+use super::{checked::checked, footprint::item_width, row_ranges::place};
 use crate::{Error, memory};
 
 /// Distinct values of one type. Floats are equal if they have the same bits, or are both NaN.

@@ -12,11 +12,11 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder, ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{ArrowError, DataType, UnionMode};
 
-use super::{checked::checked, size::item_width};
+use super::{checked::checked, footprint::item_width};
 use crate::Error;
 use crate::memory::{self, Fresh};
 
-type Settled<T> = Result<T, ArrowError>;
+type Copied<T> = Result<T, ArrowError>;
 
 /// The same values in the same memory, with copied offsets, codes and other indices, which no other code can change.
 pub(crate) fn addresses(array: &ArrayRef) -> Result<ArrayRef, Error> {
@@ -66,7 +66,7 @@ fn has_addresses(data_type: &DataType) -> bool {
 }
 
 /// A copy of an array from its first row on; with `all`, its values are copied too.
-fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
+fn copy(data: &ArrayData, all: bool) -> Copied<ArrayData> {
     use DataType::{
         Binary, BinaryView, Dictionary, FixedSizeList, LargeBinary, LargeList, LargeListView,
         LargeUtf8, List, ListView, Map, Null, RunEndEncoded, Struct, Union, Utf8, Utf8View,
@@ -81,15 +81,15 @@ fn copy(data: &ArrayData, all: bool) -> Settled<ArrayData> {
     let items = |widths: &[usize]| {
         let buffers = data.buffers().iter().zip(widths);
         let items = buffers.map(|(buffer, width)| section(buffer, start * width, rows * width));
-        items.collect::<Settled<Vec<_>>>()
+        items.collect::<Copied<Vec<_>>>()
     };
     let children = || {
         let children = data.child_data().iter();
-        children.map(|child| copy(child, all)).collect::<Settled<Vec<_>>>()
+        children.map(|child| copy(child, all)).collect::<Copied<Vec<_>>>()
     };
     let columns = || {
         let columns = data.child_data().iter();
-        columns.map(|column| copy(&slice(column, start, rows), all)).collect::<Settled<Vec<_>>>()
+        columns.map(|column| copy(&slice(column, start, rows), all)).collect::<Copied<Vec<_>>>()
     };
     let nulls = validity(data.nulls())?;
     let builder = ArrayData::builder(data_type.clone()).len(rows).nulls(nulls.clone());
@@ -143,7 +143,7 @@ fn slice(data: &ArrayData, start: usize, len: usize) -> ArrayData {
 
 /// Texts or binaries: copies their offsets, each of them read once, and with `all` the bytes between the first and
 /// the last.
-fn bytes<O: OffsetSizeTrait>(data: &ArrayData, all: bool) -> Settled<Vec<Buffer>> {
+fn bytes<O: OffsetSizeTrait>(data: &ArrayData, all: bool) -> Copied<Vec<Buffer>> {
     let bytes = &data.buffers()[1];
     let (offsets, rows) = offsets::<O>(data, bytes.len())?;
     // Cut, because arrow-rs checks all of them, for each slice of an array.
@@ -156,7 +156,7 @@ fn lists<O: OffsetSizeTrait>(
     data: &ArrayData,
     all: bool,
     builder: ArrayDataBuilder,
-) -> Settled<ArrayDataBuilder> {
+) -> Copied<ArrayDataBuilder> {
     let items = &data.child_data()[0];
     let (offsets, rows) = offsets::<O>(data, items.len())?;
     let items = copy(&slice(items, rows.start, rows.len()), all)?;
@@ -164,7 +164,7 @@ fn lists<O: OffsetSizeTrait>(
 }
 
 /// A copy of all offsets, which begins at 0, and the range of the values, checked against their number.
-fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Settled<(Buffer, Range<usize>)> {
+fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Copied<(Buffer, Range<usize>)> {
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
     memory::probe_alloc(size_of_val(offsets))?;
     let mut offsets = offsets.to_vec();
@@ -193,7 +193,7 @@ fn views(
     all: bool,
     nulls: Option<&NullBuffer>,
     builder: ArrayDataBuilder,
-) -> Settled<ArrayDataBuilder> {
+) -> Copied<ArrayDataBuilder> {
     let (views, blocks) = (bytes_of(data, 16)?, &data.buffers()[1..]);
     if !all {
         return Ok(builder.add_buffer(views).add_buffers(blocks.to_vec()));
@@ -208,7 +208,7 @@ fn views(
     let (needed, held) =
         (needed.fold(0, usize::saturating_add), blocks.iter().map(Buffer::len).sum());
     if needed > held || u32::try_from(needed).is_err() {
-        let blocks = blocks.iter().map(whole).collect::<Settled<Vec<_>>>()?;
+        let blocks = blocks.iter().map(whole).collect::<Copied<Vec<_>>>()?;
         return Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffers(blocks));
     }
     memory::probe_alloc(needed)?;
@@ -231,7 +231,7 @@ fn views(
 }
 
 /// A copy of the validity, with its nulls counted again.
-pub(crate) fn validity(nulls: Option<&NullBuffer>) -> Settled<Option<NullBuffer>> {
+pub(crate) fn validity(nulls: Option<&NullBuffer>) -> Copied<Option<NullBuffer>> {
     let copied = |nulls: &NullBuffer| {
         let bits = whole(&nulls.inner().sliced())?;
         Ok(NullBuffer::new(BooleanBuffer::new(bits, 0, nulls.len())))
@@ -240,14 +240,14 @@ pub(crate) fn validity(nulls: Option<&NullBuffer>) -> Settled<Option<NullBuffer>
 }
 
 /// The items of the first buffer that belong to rows.
-fn bytes_of(data: &ArrayData, width: usize) -> Settled<Buffer> {
+fn bytes_of(data: &ArrayData, width: usize) -> Copied<Buffer> {
     section(&data.buffers()[0], data.offset() * width, data.len() * width)
 }
 
-fn section(buffer: &Buffer, start: usize, len: usize) -> Settled<Buffer> {
+fn section(buffer: &Buffer, start: usize, len: usize) -> Copied<Buffer> {
     whole(&buffer.slice_with_length(start, len))
 }
 
-fn whole(buffer: &Buffer) -> Settled<Buffer> {
+fn whole(buffer: &Buffer) -> Copied<Buffer> {
     Ok(Fresh::copied(iter::once(buffer.as_slice()))?.into_buffer())
 }

@@ -85,7 +85,7 @@ fn slices_of_nested_dictionaries_keep_the_dictionary() {
     ];
     for array in arrays {
         let chunks = (0..25).map(|at| array.slice(2 * at, 2)).collect::<Vec<_>>();
-        assert_eq!(&joined(&chunks).unwrap(), &array);
+        assert_eq!(&concat(&chunks).unwrap(), &array);
     }
 }
 
@@ -97,7 +97,7 @@ fn slices_of_any_type_are_the_same_rows_as_by_arrow_select() {
             let chunks = chunks.collect::<Vec<_>>();
             let refs = chunks.iter().map(|chunk| &**chunk).collect::<Vec<_>>();
             let expected = arrow_select::concat::concat(&refs).unwrap();
-            assert_eq!(&joined(&chunks).unwrap(), &expected, "{}", array.data_type());
+            assert_eq!(&concat(&chunks).unwrap(), &expected, "{}", array.data_type());
         }
     }
 }
@@ -110,13 +110,13 @@ fn a_slice_of_runs_is_copied_without_the_runs_outside() {
     for (start, rows, expected) in [(0, 3000, 1000), (0, 3, 1), (2, 2, 2), (2997, 3, 1), (7, 1, 1)]
     {
         let slice = runs.slice(start, rows);
-        let copy = settled::chunks(std::slice::from_ref(&slice)).unwrap();
+        let copy = snapshot::chunks(std::slice::from_ref(&slice)).unwrap();
         assert_eq!(copy[0].as_run::<Int32Type>().values().len(), expected);
         assert_eq!(&copy[0], &slice);
-        assert_eq!(&settled::everything(&slice).unwrap(), &slice);
+        assert_eq!(&snapshot::everything(&slice).unwrap(), &slice);
     }
     let slices = (0..3000).map(|row| runs.slice(row, 1)).collect::<Vec<_>>();
-    let rows = joined(&slices).unwrap();
+    let rows = concat(&slices).unwrap();
     let texts = rows.as_run::<Int32Type>().downcast::<StringArray>().unwrap().into_iter();
     assert!(texts.map(Option::unwrap).eq((0..3000).map(|row| (row / 3).to_string())));
 }

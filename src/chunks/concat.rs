@@ -21,8 +21,10 @@ use arrow_data::transform::{Capacities, MutableArrayData};
 use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType, Fields};
 
-use super::bounds::{Bounds, Items};
-use super::{checked::checked, coded::of_one_dictionary, dictionary::most, settled, size};
+use super::row_ranges::{Bounds, Items};
+use super::{
+    checked::checked, dictionary::most, dictionary::of_one_dictionary, footprint, snapshot,
+};
 use crate::memory::{self, Fresh};
 use crate::{Error, task};
 
@@ -32,13 +34,13 @@ impl Offset for i32 {}
 impl Offset for i64 {}
 
 /// Several chunks as one array.
-pub(crate) fn joined(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {
-    size::check_joined(chunks)?;
-    checked(|| concat(chunks))
+pub(crate) fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, Error> {
+    footprint::check_joined(chunks)?;
+    checked(|| concat_any(chunks))
 }
 
 /// All chunks as one array; there is at least one, and they are of one type.
-fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
+fn concat_any(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let [first, others @ ..] = chunks else {
         return Err(ArrowError::InvalidArgumentError("no chunks".to_owned()));
     };
@@ -54,10 +56,10 @@ fn concat(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         DataType::ListView(_) => views::<i32>(chunks),
         DataType::LargeListView(_) => views::<i64>(chunks),
         DataType::FixedSizeList(_, size) => fixed_size_lists(chunks, size.as_usize()),
-        DataType::Union(fields, mode) => unions::concat(chunks, fields, *mode, &concat),
+        DataType::Union(fields, mode) => unions::concat(chunks, fields, *mode, &concat_any),
         DataType::Boolean => booleans(chunks),
-        other if size::item_width(other).is_some() => of_fixed_width(chunks),
-        _ => indexed(&settled::chunks(chunks)?),
+        other if footprint::item_width(other).is_some() => of_fixed_width(chunks),
+        _ => indexed(&snapshot::chunks(chunks)?),
     }
 }
 
@@ -76,7 +78,7 @@ fn indexed(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 
 /// Numbers, or any other values that all have as many bytes.
 fn of_fixed_width(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
-    let values = memory::collect(chunks.iter().map(|chunk| size::items(chunk)))?;
+    let values = memory::collect(chunks.iter().map(|chunk| footprint::items(chunk)))?;
     let values = together(&values)?;
     Ok(make_array(like(chunks)?.add_buffer(values).build()?))
 }
@@ -102,7 +104,7 @@ fn rows<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let data = like(chunks)?.add_buffer(offsets);
     let data = match values.as_slice() {
         [] => data.add_buffer(together(&bytes)?),
-        values => data.add_child_data(concat(values)?.to_data()),
+        values => data.add_child_data(concat_any(values)?.to_data()),
     };
     Ok(make_array(data.build()?))
 }
@@ -159,7 +161,7 @@ fn together(parts: &[Buffer]) -> Result<Buffer, ArrowError> {
 fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError> {
     let column = |index| {
         let chunks = chunks.iter().map(|chunk| Arc::clone(chunk.as_struct().column(index)));
-        concat(&chunks.collect::<Vec<_>>())
+        concat_any(&chunks.collect::<Vec<_>>())
     };
     let columns = (0..fields.len()).map(column).collect::<Result<_, _>>()?;
     let rows = chunks.iter().map(|chunk| chunk.len()).sum();
@@ -170,7 +172,7 @@ fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError>
 fn fixed_size_lists(chunks: &[ArrayRef], size: usize) -> Result<ArrayRef, ArrowError> {
     let values =
         chunks.iter().map(|chunk| chunk.as_fixed_size_list().values().slice(0, chunk.len() * size));
-    let values = concat(&memory::collect(values)?)?;
+    let values = concat_any(&memory::collect(values)?)?;
     Ok(make_array(like(chunks)?.add_child_data(values.to_data()).build()?))
 }
 
@@ -204,7 +206,7 @@ fn views<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
         values.push(list.values().slice(first, end - first));
         base = last;
     }
-    let values = concat(&values)?;
+    let values = concat_any(&values)?;
     let data =
         like(chunks)?.add_buffer(Buffer::from_vec(offsets)).add_buffer(Buffer::from_vec(sizes));
     Ok(make_array(data.add_child_data(values.to_data()).build()?))
@@ -213,7 +215,7 @@ fn views<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 /// Run-end encoded chunks.
 fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let runs = || chunks.iter().filter_map(|chunk| chunk.as_run_opt::<T>());
-    let values = concat(&runs().map(RunArray::values_slice).collect::<Vec<_>>())?;
+    let values = concat_any(&runs().map(RunArray::values_slice).collect::<Vec<_>>())?;
     memory::probe_alloc(values.len().saturating_mul(size_of::<T::Native>()))?;
     let (mut ends, mut start) = (Vec::with_capacity(values.len()), 0_usize);
     for chunk in runs() {
@@ -243,7 +245,7 @@ fn coded(chunks: &[ArrayRef], keys: &DataType) -> Result<ArrayRef, ArrowError> {
 }
 
 fn appended(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
-    size::check_appended(chunks, chunks[0].data_type())?;
+    footprint::check_appended(chunks, chunks[0].data_type())?;
     let data: Vec<_> = chunks.iter().map(|chunk| chunk.to_data()).collect();
     let rows = Capacities::Array(data.iter().map(|data| data.len()).sum());
     let mut all = MutableArrayData::with_capacities(data.iter().collect(), false, rows);
