@@ -42,7 +42,8 @@ impl RetainingAllocator {
     pub const fn new() -> Self {
         let blocks = [const { AtomicPtr::new(ptr::null_mut()) }; SLOTS];
         let (next, pages) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Self { slots: Slots { blocks, next, pages } }
+        // SAFETY: they are null, and 0.
+        Self { slots: unsafe { Slots::new(blocks, next, pages) } }
     }
 
     /// What the system answers; if it has no block, what it answers once the kept blocks are freed. Under a limit on a
@@ -154,7 +155,6 @@ unsafe impl GlobalAlloc for RetainingAllocator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sync::atomic::Ordering;
 
     fn layout(size: usize) -> Layout {
         Layout::from_size_align(size, 8).expect("it is small")
@@ -181,10 +181,9 @@ mod tests {
     }
 
     fn kept(allocator: &RetainingAllocator) -> usize {
-        let Slots { blocks, pages, .. } = &allocator.slots;
-        let in_slots = blocks.iter().map(|slot| slot.load(Ordering::Relaxed).addr() % PAGE).sum();
-        assert_eq!(pages.load(Ordering::Relaxed), in_slots);
-        in_slots
+        let (pages, counted) = allocator.slots.kept();
+        assert_eq!(counted, pages);
+        pages
     }
 
     #[test]

@@ -16,14 +16,34 @@ pub(super) const MOST: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Slots<const N: usize> {
-    pub(super) blocks: [AtomicPtr<u8>; N],
+    blocks: [AtomicPtr<u8>; N],
     /// The slot to fill next, which was filled the longest time ago.
-    pub(super) next: AtomicUsize,
+    next: AtomicUsize,
     /// Pages in all slots; briefly it may count more.
-    pub(super) pages: AtomicUsize,
+    pages: AtomicUsize,
 }
 
 impl<const N: usize> Slots<N> {
+    /// Slots made of the atomics that only the caller can make: those of loom not in a constant.
+    ///
+    /// # Safety
+    ///
+    /// The pointers are null, and the number of pages is 0.
+    pub(super) const unsafe fn new(
+        blocks: [AtomicPtr<u8>; N],
+        next: AtomicUsize,
+        pages: AtomicUsize,
+    ) -> Self {
+        Self { blocks, next, pages }
+    }
+
+    /// The pages of the blocks in the slots, and as they are counted.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> (usize, usize) {
+        let in_slots = self.blocks.iter().map(|slot| count(slot.load(Ordering::Relaxed))).sum();
+        (in_slots, self.pages.load(Ordering::Relaxed))
+    }
+
     /// A block of so many pages, which the caller then owns; or null.
     pub(super) fn take(&self, pages: usize) -> *mut u8 {
         for slot in &self.blocks {

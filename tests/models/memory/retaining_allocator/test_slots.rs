@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use loom::cell::Cell;
-use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use loom::sync::atomic::{AtomicPtr, AtomicUsize};
 use loom::thread;
 
 use super::super::huge::PAGE;
@@ -31,11 +31,9 @@ enum Owner {
 impl Model {
     #[expect(clippy::arc_with_non_send_sync, reason = "the threads of loom take turns")]
     fn new() -> Arc<Self> {
-        let slots = Slots {
-            blocks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
-            next: AtomicUsize::new(0),
-            pages: AtomicUsize::new(0),
-        };
+        let blocks = std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut()));
+        // SAFETY: they are null, and 0.
+        let slots = unsafe { Slots::new(blocks, AtomicUsize::new(0), AtomicUsize::new(0)) };
         Arc::new(Self { slots, blocks: std::array::from_fn(|_| Cell::new(Owner::Freed)) })
     }
 
@@ -78,10 +76,8 @@ impl Model {
 
     /// What is true when all threads are done; then nothing is kept any more.
     fn settle(&self) {
-        let slots = &self.slots.blocks;
-        let pages: usize =
-            slots.iter().map(|slot| slot.load(Ordering::Relaxed).addr() % PAGE).sum();
-        assert_eq!(self.slots.pages.load(Ordering::Relaxed), pages, "as many as are in slots");
+        let (pages, counted) = self.slots.kept();
+        assert_eq!(counted, pages, "as many as are in slots");
         assert!(pages <= MOST, "{pages} pages are kept");
         self.slots.clear(|address, _| self.free(address));
         for block in &self.blocks {
