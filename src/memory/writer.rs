@@ -146,6 +146,8 @@ pub(crate) struct Grid<'a> {
     /// Bytes of a row.
     row: usize,
     done: usize,
+    /// Bytes of each row that strips have begun to write: more than are done after a panic.
+    begun: usize,
     is_streamed: bool,
     /// Invariant (G3), and not `Send` (G4).
     invariant: PhantomData<*mut &'a ()>,
@@ -157,8 +159,8 @@ impl Grid<'_> {
         let rows = bytes.len() / row;
         // SAFETY: these bytes, which are borrowed as long, and a grid only writes bytes that have a value.
         let memory = unsafe { slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), rows * row) };
-        let (done, is_streamed, invariant) = (0, false, PhantomData);
-        write(&mut Grid { memory, rows, row, done, is_streamed, invariant });
+        let (is_streamed, invariant) = (false, PhantomData);
+        write(&mut Grid { memory, rows, row, done: 0, begun: 0, is_streamed, invariant });
     }
 
     /// Writes `rows` rows of `row` bytes each, neither of them 0.
@@ -173,10 +175,10 @@ impl Grid<'_> {
         write: impl FnOnce(&mut Grid<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
         let nbytes = rows.saturating_mul(row);
-        let (done, is_streamed, invariant) = (0, out.is_streamed(), PhantomData);
+        let (is_streamed, invariant) = (out.is_streamed(), PhantomData);
         let memory = &mut out.spare()[..nbytes];
         let fence = is_streamed.then_some(Fence);
-        let mut grid = Grid { memory, rows, row, done, is_streamed, invariant };
+        let mut grid = Grid { memory, rows, row, done: 0, begun: 0, is_streamed, invariant };
         write(&mut grid)?;
         drop(fence);
         assert_eq!(grid.done, row, "a strip is missing");
@@ -198,10 +200,11 @@ impl Grid<'_> {
         lines: impl Fn(usize) -> [[u8; W]; K],
     ) {
         assert!(at <= self.done && at + W <= self.row && K <= self.rows, "no such strip");
-        // It writes over bytes of the strip before.
-        if self.is_streamed && at < self.done {
+        // It writes over bytes of the strip before, or of one that panicked.
+        if self.is_streamed && at < self.begun {
             drop(Fence);
         }
+        self.begun = self.begun.max(at + W);
         let memory: *mut u8 = self.memory.as_mut_ptr().cast();
         for next in (0..self.rows).step_by(K) {
             let first = next.min(self.rows - K);
@@ -394,6 +397,24 @@ mod grid_tests {
     impl<T: ?Sized> NotSend<()> for T {}
     impl<T: ?Sized + Send> NotSend<Sendable> for T {}
     const _: () = <Grid<'static> as NotSend<_>>::IS;
+
+    /// The lines of a strip are made by a caller's function, whose panic the caller may catch.
+    #[test]
+    #[cfg_attr(miri, ignore = "too large, and Miri has no such stores")]
+    fn a_strip_after_one_that_panicked_begins_with_a_fence() {
+        let rows = STREAMED.div_ceil(LINE);
+        let fences = || FENCES.with(std::cell::Cell::get);
+        let write = |grid: &mut Grid<'_>| {
+            let line = |row: usize| if row > 4 { panic!("in the middle") } else { [[7; LINE]] };
+            let strip = std::panic::AssertUnwindSafe(|| grid.strip::<LINE, 1>(0, line));
+            std::panic::catch_unwind(strip).expect_err("it panics");
+            let before = fences();
+            grid.strip::<LINE, 1>(0, |_| [[8; LINE]]);
+            assert_eq!(fences(), before + 1);
+            Ok::<(), ()>(())
+        };
+        assert_eq!(append(&mut Vec::with_capacity(rows * LINE), rows, LINE, write), Ok(()));
+    }
 
     #[test]
     #[cfg_attr(miri, ignore = "too large, and Miri has no such stores")]
