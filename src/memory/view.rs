@@ -254,6 +254,12 @@ impl View {
         })
     }
 
+    /// The position of the first element in the bytes from the lowest element to the end of the highest, on any device, and
+    /// the number of these.
+    pub(super) fn reach(&self) -> (usize, usize) {
+        (self.before, self.before.saturating_add(self.after))
+    }
+
     /// Whether there are elements outside of `len` bytes, in which the first one is at `origin`.
     pub(super) fn extends_beyond(&self, origin: usize, len: usize) -> bool {
         self.before > origin || origin.checked_add(self.after).is_none_or(|end| end > len)

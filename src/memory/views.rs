@@ -79,19 +79,18 @@ impl ManagedTensor {
         shared.unwrap_or_else(|_| unreachable!("a tensor that was valid is valid"))
     }
 
-    /// The same elements in another shape. The caller has checked that it spans no more memory.
+    /// The same elements in another shape.
+    ///
+    /// # Errors
+    ///
+    /// `Overflow` if it spans more memory.
     pub(crate) fn in_shape(self, shape: &[i64], strides: &[i64]) -> Result<Self, Error> {
         let (flags, dtype, exclusive) = (self.flags(), self.dtype(), !self.may_change());
-        // The span of other devices' memory is not known.
-        let reach = self.span().map(|(bytes, origin)| (origin, bytes.len()));
+        let (origin, len) = self.descriptor().reach();
         let this = match self.into_fresh() {
             Ok(memory) => {
-                let origin = reach.map_or(0, |(origin, _)| origin);
-                return Self::from_fresh_at(
-                    memory,
-                    origin,
-                    TensorSpec::new(dtype, flags, shape, strides),
-                );
+                let spec = TensorSpec::new(dtype, flags, shape, strides);
+                return Self::from_fresh_at(memory, origin, spec);
             }
             Err(this) => Arc::new(this),
         };
@@ -99,7 +98,7 @@ impl ManagedTensor {
         // SAFETY: I2, for as long as the clone keeps the tensor; that no axis goes further than it did is checked
         // next, before any access.
         let tensor = unsafe { Self::pack(Arc::clone(&this), &description) }?;
-        if reach.is_some_and(|(origin, len)| tensor.extends_beyond(origin, len)) {
+        if tensor.extends_beyond(origin, len) {
             return Err(Error::Overflow("extent beyond its buffer"));
         }
         // SAFETY: I3: the owner has what the tensor had, and the owner has no other holder.
@@ -287,7 +286,7 @@ mod share_tests {
     use arrow_buffer::Buffer;
 
     use super::*;
-    use crate::ffi::DLDataType;
+    use crate::ffi::{DLDevice, DLDeviceType};
 
     /// Callers check the shape; should one of them be wrong, no tensor says so.
     #[test]
@@ -306,6 +305,24 @@ mod share_tests {
         let beyond = Error::Overflow("extent beyond its buffer");
         for (shape, strides) in [([5], [1]), ([2], [4]), ([2], [-1])] {
             assert_eq!(nbytes(&shape, &strides), Err(beyond.clone()));
+        }
+    }
+
+    /// Of a device's memory only the descriptor is known, which says enough.
+    #[test]
+    fn another_shape_of_a_devices_memory_does_not_reach_beyond_it() {
+        let device = DLDevice { device_type: DLDeviceType::CUDA, device_id: 0 };
+        let reshaped = |shape: &[i64], strides: &[i64]| {
+            let (data, dtype) = (std::ptr::without_provenance_mut(256), DLDataType::INT32);
+            let own = Some(&[-1][..]);
+            // SAFETY: the CPU does not read this memory, and no device does.
+            let four = unsafe { ManagedTensor::from_raw_parts((), data, dtype, &[4], own, device) };
+            four?.in_shape(shape, strides).map(|tensor| tensor.nbytes())
+        };
+        assert_eq!(reshaped(&[2, 2], &[-2, -1]), Ok(16));
+        for (shape, strides) in [([5], [-1]), ([4], [1]), ([2], [-4])] {
+            let beyond = Err(Error::Overflow("extent beyond its buffer"));
+            assert_eq!(reshaped(&shape, &strides), beyond);
         }
     }
 }
