@@ -1,7 +1,7 @@
 """Arrow sources: real libraries, streams that fail, and C structures that cannot be true."""
 
 import ctypes
-from ctypes import POINTER
+from ctypes import POINTER, c_void_p
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -10,8 +10,17 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from arrow_dlpack import Array, asdlpack, explain, ragged, to_tensor, to_tensor_dict
-from hostile_arrow import GET, NULL_RELEASE, ArrayStruct, EmptyStream, FailingStream, Schema, Source
+from arrow_dlpack import Array, _core, asdlpack, explain, ragged, to_tensor, to_tensor_dict
+from hostile_arrow import (
+    GET,
+    NULL_RELEASE,
+    ArrayStruct,
+    EmptyStream,
+    FailingStream,
+    Schema,
+    Source,
+    Stream,
+)
 from hostile_trees import NO_TEXT, NO_WORDS, Node, TreeStream
 
 
@@ -485,6 +494,38 @@ def test_a_stream_that_fails_without_a_word_is_an_error():
     with pytest.raises(ValueError, match=r"stream failed: no message \(code 5\)"):
         Array(source)
     assert source.released == 1
+
+
+def test_a_schema_that_a_stream_has_released_is_not_followed():
+    fields = {"format": b"+s", "n_children": 1, "children": NOWHERE}
+    for read in (Array, lambda source: to_tensor(source, columns=["a"])):
+        source = EmptyStream(schema=fields | {"release": NULL_RELEASE})
+        with pytest.raises(ValueError, match="the Arrow schema has been released already"):
+            read(source)
+
+
+def test_a_stream_is_asked_for_its_error_only_after_a_failure():
+    asked = []
+    words = ctypes.c_char_p(b"out of luck")
+
+    def last_error(_stream):
+        asked.append(True)
+        return ctypes.cast(words, c_void_p).value
+
+    def recorded(source):
+        source.stream.get_last_error = type(source.stream.get_last_error)(last_error)
+        capsule = _core._recorded_stream(source)
+        return capsule, Stream.from_address(hostile.capsule_pointer(capsule, b"arrow_array_stream"))
+
+    _kept, stream = recorded(empty := EmptyStream())
+    assert stream.get_next(stream, ctypes.byref(ArrayStruct())) == 0
+    assert stream.get_last_error(stream) is None
+    assert not asked
+    assert empty.released == 0
+    _kept, stream = recorded(FailingStream())
+    assert stream.get_next(stream, ctypes.byref(ArrayStruct())) == 5
+    assert ctypes.string_at(stream.get_last_error(stream)) == b"out of luck"
+    assert asked == [True]
 
 
 INTEGERS = Node("i", 2, [None, bytes(8)])

@@ -8,21 +8,17 @@ use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
 use super::array::PyArray;
-use super::arrow::capsule::{moved, read};
-use super::arrow::import::array_from;
+use super::arrow::capsule::{Pair, moved, table_schema_of};
 use super::arrow::imported::Imported;
-use super::arrow::matrix;
-use super::arrow::select::{field_of, wanted_of};
 use super::arrow::stream::{Stream, drained};
-use super::arrow::structs::{ArrowArray, ArrowArrayStream};
+use super::arrow::structs::ArrowArrayStream;
 use super::dlpack::capsule::Level;
 use super::dlpack::request::{described, type_name};
 use super::errors::unsupported;
 use super::expected::Expected;
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
-use super::runtime::{call, unlocked};
-use crate::{ManagedTensor, kernels::Threads};
+use super::runtime::call;
 
 /// The object, if it is an `Array` whose class does not override `__arrow_c_array__`. Its array is shared
 /// directly, without a C structure that would have to be made, checked and owned.
@@ -153,7 +149,7 @@ pub(super) fn open(
     };
     let stream = taken_stream(object, &method, wanted)?;
     let stream = py.detach(|| Stream::open(stream, wanted, reading))?;
-    refuse_objects(object, &stream.field)?;
+    refuse_objects(object, stream.field())?;
     Ok(Some(stream))
 }
 
@@ -167,8 +163,7 @@ pub(super) fn taken(object: &Bound<'_, PyAny>) -> PyResult<Option<ArrowArrayStre
 pub(super) fn field(schema: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<FieldRef> {
     let capsule = schema.call_method0(intern!(schema.py(), "__arrow_c_schema__"))?;
     let capsule = capsule.cast_into::<PyCapsule>()?;
-    let (field, _) = read(&capsule, |schema| field_of(schema, wanted))??;
-    Ok(field)
+    table_schema_of(&capsule, wanted)
 }
 
 /// The result of the method. If `object` is a class, the call fails, and the error says what was expected.
@@ -215,64 +210,4 @@ fn narrowed<'py>(
     let readers = py.import(intern!(py, "arrow_dlpack._loader.readers"))?;
     let frame = readers.call_method1(intern!(py, "narrowed"), (object, wanted))?;
     Ok((!frame.is_none()).then_some(frame))
-}
-
-/// A pair of capsules (schema, array).
-pub(super) struct Pair<'py> {
-    schema: Bound<'py, PyCapsule>,
-    array: Bound<'py, PyCapsule>,
-}
-
-impl<'py> Pair<'py> {
-    fn of(object: &Bound<'py, PyAny>, pair: &Bound<'py, PyAny>) -> PyResult<Self> {
-        let Ok((schema, array)) = pair.extract() else {
-            return Err(PyTypeError::new_err(format!(
-                "{}.__arrow_c_array__ returned {}, not a pair of capsules",
-                type_name(object),
-                described(pair)
-            )));
-        };
-        Ok(Self { schema, array })
-    }
-
-    /// The matrix of a table of plain numbers of one type; else the array.
-    pub(super) fn matrix(&self, threads: Threads) -> PyResult<Result<ManagedTensor, Imported>> {
-        let columns = read(&self.schema, matrix::columns_of)?;
-        let Some(columns) = columns else {
-            return self.import(None).map(Err);
-        };
-        let array = moved(&self.array)?;
-        let work = most_work(&array, &columns.data_type).saturating_mul(columns.count);
-        match unlocked(self.array.py(), work, || matrix::made(array, &columns, threads))? {
-            Ok(matrix) => Ok(Ok(matrix)),
-            Err(array) => self.import_as(None, || Ok(array)).map(Err),
-        }
-    }
-
-    /// The array.
-    pub(super) fn import(&self, wanted: Option<&[String]>) -> PyResult<Imported> {
-        self.import_as(wanted, || moved(&self.array))
-    }
-
-    /// The array. It is moved out of its capsule once its type is known.
-    fn import_as(
-        &self,
-        wanted: Option<&[String]>,
-        array: impl FnOnce() -> PyResult<ArrowArray>,
-    ) -> PyResult<Imported> {
-        let (field, pick) = read(&self.schema, |schema| field_of(schema, wanted))??;
-        let array = wanted_of(pick.as_ref(), array()?).map_err(PyValueError::new_err)?;
-        let work = most_work(&array, field.data_type());
-        let import = || array_from(array, field.data_type(), None);
-        let array = unlocked(self.array.py(), work, import);
-        let (array, moved) = array.map_err(PyValueError::new_err)?;
-        Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })
-    }
-}
-
-/// An upper bound of the bytes that an import reads or moves, computed before the array has been checked.
-fn most_work(array: &ArrowArray, data_type: &DataType) -> usize {
-    let rows = usize::try_from(array.length().max(array.offset())).unwrap_or(usize::MAX);
-    let width = data_type.primitive_width().unwrap_or(usize::MAX);
-    rows.max(1).saturating_mul(width.saturating_mul(2))
 }

@@ -9,9 +9,9 @@ use arrow_buffer::{BooleanBufferBuilder, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 
-use super::structs::{ArrowArray, Checked, fenced};
-use super::validate::{Bytes, CheckedArray};
-use crate::memory::{self, release_foreign};
+use super::structs::{Checked, fenced};
+use super::validate::{Bytes, CheckedArray, TypedArray};
+use crate::memory;
 
 /// The first small chunks in a row, so many of them, each become an array; later ones are joined.
 const MANY: usize = 64;
@@ -45,22 +45,17 @@ impl<'a> Gather<'a> {
     /// complete.
     pub(in crate::python) fn take(
         &mut self,
-        chunk: ArrowArray,
-    ) -> Checked<(Option<ArrowArray>, Option<ArrayRef>)> {
-        let taken = self.append(&chunk);
-        let chunk = if taken == Ok(false) {
-            Some(chunk)
-        } else {
-            release_foreign(move || drop(chunk));
-            None
-        };
-        let is_time = !taken? || self.is_full();
+        chunk: TypedArray,
+    ) -> Checked<(Option<TypedArray>, Option<ArrayRef>)> {
+        let is_taken = self.append(&chunk)?;
+        let chunk = if is_taken { None } else { Some(chunk) };
+        let is_time = !is_taken || self.is_full();
         Ok((chunk, if is_time { self.array()? } else { None }))
     }
 
     /// Appends a chunk if it is to be joined, and returns whether it did.
-    fn append(&mut self, chunk: &ArrowArray) -> Checked<bool> {
-        let bytes = usize::try_from(chunk.length()).ok();
+    fn append(&mut self, chunk: &TypedArray) -> Checked<bool> {
+        let bytes = usize::try_from(chunk.array().length()).ok();
         let bytes = bytes.and_then(|rows| rows.checked_mul(self.width?));
         let Some(bytes) = bytes.filter(|&bytes| bytes <= SMALL) else {
             self.small = 0;
@@ -70,7 +65,7 @@ impl<'a> Gather<'a> {
         if self.small <= MANY {
             return Ok(false);
         }
-        let (chunk, _) = CheckedArray::new(chunk, self.data_type)?;
+        let (chunk, _) = chunk.checked()?;
         if !has_buffers(chunk) {
             return Ok(false);
         }

@@ -16,9 +16,9 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBu
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
-use super::known::{Known, OwnedArray};
-use super::structs::{ArrowArray, Checked, fenced};
-use super::validate::{Bytes, CheckedArray};
+use super::known::Known;
+use super::structs::{Checked, fenced};
+use super::validate::{Bytes, CheckedArray, TypedArray};
 use crate::memory::{self, Fresh};
 use crate::{arrow_types::child_types, import};
 
@@ -27,13 +27,9 @@ type Made<T = ArrayRef> = Result<T, ArrowError>;
 /// Takes over an array structure, and returns how many bytes of it are not aligned to their values, which
 /// are moved. Numeric arrays are checked in constant time, apart from a count of nulls if there are any;
 /// other arrays are checked in full, because offsets and keys index memory, except for children that are known.
-pub(in crate::python) fn array_from(
-    array: ArrowArray,
-    data_type: &DataType,
-    known: Option<&Known>,
-) -> Checked<(ArrayRef, usize)> {
-    let owner = Arc::new(OwnedArray(array));
-    let (array, moved) = CheckedArray::new(&owner.0, data_type)?;
+pub(super) fn array_from(array: TypedArray, known: Option<&Known>) -> Checked<(ArrayRef, usize)> {
+    let owner = Arc::new(array);
+    let (array, moved) = owner.checked()?;
     known.inspect(|known| known.begin());
     let part = Part { array, owner: &owner, known };
     let array = fenced(|| part.rows(0, part.array.len()))?;
@@ -44,7 +40,7 @@ pub(in crate::python) fn array_from(
 #[derive(Clone, Copy)]
 struct Part<'a> {
     array: CheckedArray<'a>,
-    owner: &'a Arc<OwnedArray>,
+    owner: &'a Arc<TypedArray>,
     /// `None` outside of streams, and below a child that is known or becomes it.
     known: Option<&'a Known>,
 }

@@ -4,31 +4,13 @@
 //! values. Each of 800 chunks of a stream would check all of it.
 
 use std::cell::{Cell, RefCell};
-use std::{mem, sync::Arc};
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::ArrowError;
 
-use super::structs::{ArrowArray, Structure};
-use super::validate::CheckedArray;
-use crate::memory::release_foreign;
-
-/// A structure that is released when its last user is dropped.
-pub(in crate::python) struct OwnedArray(pub(in crate::python) ArrowArray);
-
-impl OwnedArray {
-    /// The structure, which is not released.
-    pub(in crate::python) fn into_inner(mut self) -> ArrowArray {
-        mem::replace(&mut self.0, ArrowArray::released())
-    }
-}
-
-impl Drop for OwnedArray {
-    fn drop(&mut self) {
-        let array = mem::replace(&mut self.0, ArrowArray::released());
-        release_foreign(move || drop(array));
-    }
-}
+use super::structs::ArrowArray;
+use super::validate::{CheckedArray, TypedArray};
 
 /// The children that the last array referred to, in the order in which they are imported.
 /// It holds that array until the next one is imported.
@@ -42,7 +24,7 @@ struct Child {
     place: Vec<usize>,
     values: ArrayRef,
     /// While it lives, what is at the same addresses is the same memory.
-    _owner: Arc<OwnedArray>,
+    _owner: Arc<TypedArray>,
 }
 
 impl Known {
@@ -55,7 +37,7 @@ impl Known {
     pub(super) fn child(
         &self,
         array: CheckedArray<'_>,
-        owner: &Arc<OwnedArray>,
+        owner: &Arc<TypedArray>,
         import: impl FnOnce() -> Result<ArrayRef, ArrowError>,
     ) -> Result<ArrayRef, ArrowError> {
         let index = self.next.replace(self.next.get() + 1);

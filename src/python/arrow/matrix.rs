@@ -3,29 +3,18 @@
 //! To make a field and an array of arrow-rs for each of thousands of columns takes as long as the matrix itself. A batch
 //! that is not plain, or not well-formed, takes the usual path, which has the same result or the error.
 
-use arrow_schema::DataType;
-
-use super::known::OwnedArray;
-use super::schema::{MAX_FIELDS, check_live, check_node, number};
+use super::schema::{MAX_FIELDS, check_node, number};
 use super::structs::{ArrowArray, ArrowSchema};
-use super::validate::CheckedArray;
+use super::validate::{Columns, TypedArray};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Threads};
 use crate::memory::TensorSpec;
 use crate::{Error, ManagedTensor, arrow_types::MAX_DEPTH, memory};
 
-/// The type and the number of a table's columns.
-pub(in crate::python) struct Columns {
-    pub(in crate::python) data_type: DataType,
-    dtype: DLDataType,
-    pub(in crate::python) count: usize,
-}
-
 /// The columns of a table, if there are several, all numbers of one type, and neither they nor the table
 /// have more metadata than names.
-pub(in crate::python) fn columns_of(schema: &ArrowSchema) -> Option<Columns> {
+pub(super) fn columns_of(schema: &ArrowSchema) -> Option<Columns> {
     let mut fields = MAX_FIELDS;
-    check_live(schema).ok()?;
     let table = check_node(schema, MAX_DEPTH, &mut fields).ok()?;
     let is_plain = |schema: &ArrowSchema| !schema.has_metadata() && schema.dictionary().is_none();
     if table.format != "+s" || !is_plain(schema) || schema.n_children() < 2 {
@@ -39,22 +28,24 @@ pub(in crate::python) fn columns_of(schema: &ArrowSchema) -> Option<Columns> {
     let format = columns.next()??;
     let data_type = columns.all(|column| column == Some(format)).then(|| number(format))??;
     let count = usize::try_from(schema.n_children()).ok()?;
-    Some(Columns { dtype: DLDataType::from_arrow(&data_type)?, data_type, count })
+    Some(Columns { data_type, count })
 }
 
 /// The matrix of a table with such columns; the array back if it has nulls, or is not well-formed.
-pub(in crate::python) fn made(
-    array: ArrowArray,
-    columns: &Columns,
+pub(super) fn made(
+    table: TypedArray<Columns>,
     threads: Threads,
 ) -> Result<Result<ManagedTensor, ArrowArray>, Error> {
-    let array = OwnedArray(array);
-    let Some(cells) = cells_of(&array.0, columns)? else {
-        return Ok(Err(array.into_inner()));
+    let Columns { data_type, count } = table.of();
+    let (Some(dtype), Ok(width)) = (DLDataType::from_arrow(data_type), i64::try_from(*count))
+    else {
+        return Ok(Err(table.into_inner()));
     };
-    let rows = array.0.length();
-    let width = i64::try_from(columns.count).map_err(|_| Error::Overflow("length"))?;
-    let (dtype, flags) = (columns.dtype, DLPackFlags::IS_COPIED);
+    let Some(cells) = cells_of(&table, dtype)? else {
+        return Ok(Err(table.into_inner()));
+    };
+    let rows = table.array().length();
+    let flags = DLPackFlags::IS_COPIED;
     let memory =
         kernels::interleave(&cells, usize::try_from(rows).unwrap_or(0), dtype, None, threads)?;
     ManagedTensor::from_fresh(memory, TensorSpec::new(dtype, flags, &[rows, width], &[width, 1]))
@@ -62,28 +53,27 @@ pub(in crate::python) fn made(
 }
 
 /// The cells of each column, if the array is well-formed, with the expected columns, and none is null.
-fn cells_of<'a>(
-    table: &'a ArrowArray,
-    &Columns { ref data_type, dtype, count }: &'a Columns,
-) -> Result<Option<Vec<[Cells<'a>; 1]>>, Error> {
+fn cells_of(
+    typed: &TypedArray<Columns>,
+    dtype: DLDataType,
+) -> Result<Option<Vec<[Cells<'_>; 1]>>, Error> {
+    let table = typed.array();
     let rows = usize::try_from(table.length()).ok().filter(|&rows| rows > 0);
     let (Some(rows), Ok(start)) = (rows, usize::try_from(table.offset())) else { return Ok(None) };
     let (end, width) = (start.saturating_add(rows), dtype.item_bits(true) / 8);
     let is_table = table.n_buffers() == 1
         && table.dictionary().is_none()
-        && (-1..=table.length()).contains(&table.null_count())
-        && usize::try_from(table.n_children()) == Ok(count);
+        && (-1..=table.length()).contains(&table.null_count());
     let has_nulls = |array: &ArrowArray| {
         array.null_count() != 0 && array.buffer(0).is_none_or(|bits| !bits.is_null())
     };
     if !is_table || table.buffer(0).is_none() || has_nulls(table) {
         return Ok(None);
     }
-    let Ok(columns) = table.children() else { return Ok(None) };
-    let mut cells = memory::reserved(count)?;
+    let Ok(columns) = typed.columns() else { return Ok(None) };
+    let mut cells = memory::reserved(typed.of().count)?;
     for column in columns {
-        let checked = column.and_then(|column| CheckedArray::new(column, data_type));
-        let Ok((column, 0)) = checked else { return Ok(None) };
+        let Ok((column, 0)) = column else { return Ok(None) };
         if column.len() < end || has_nulls(column.array()) {
             return Ok(None);
         }

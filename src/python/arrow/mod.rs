@@ -1,7 +1,8 @@
 //! Arrow's C interfaces: structures and streams from Python, checked and as arrays of arrow-rs, and back.
 //!
-//! - `structs` has the structures, and alone follows their pointers; `capsule` finds them in capsules.
-//! - `schema` checks types and makes fields of them; `validate` checks arrays, which are then `CheckedArray`s.
+//! - `structs` has the structures, and alone follows their pointers; `capsule` finds them in capsules, and imports pairs.
+//! - `schema` checks types and makes fields of them; `validate` checks arrays that came with their type (`TypedArray`), which
+//!   are then `CheckedArray`s.
 //! - `import` makes arrays of arrow-rs of those, with children that were checked before (`known`); `matrix` makes a
 //!   matrix of a table of plain numbers, without arrays.
 //! - `stream` reads streams array by array: less the columns that nobody asked for (`select`), small chunks joined
@@ -11,13 +12,13 @@
 pub(in crate::python) mod capsule;
 pub(in crate::python) mod export;
 mod gather;
-pub(in crate::python) mod import;
+mod import;
 pub(in crate::python) mod imported;
 mod known;
-pub(in crate::python) mod matrix;
+mod matrix;
 pub(in crate::python) mod recorded_stream;
 pub(in crate::python) mod schema;
-pub(in crate::python) mod select;
+mod select;
 pub(in crate::python) mod stream;
 pub(in crate::python) mod structs;
 mod validate;

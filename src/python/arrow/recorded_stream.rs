@@ -19,7 +19,8 @@ use crate::python::source;
 struct Recorded {
     stream: ArrowArrayStream,
     reading: Reading,
-    refusal: Option<CString>,
+    /// What the last call failed with.
+    words: Option<CString>,
 }
 
 /// The stream of an object with `__arrow_c_stream__`, in a capsule, which is refused if earlier readings took all rows.
@@ -37,7 +38,7 @@ pub(in crate::python) fn _recorded_stream<'py>(
 }
 
 fn recorded(stream: ArrowArrayStream, reading: Reading) -> ArrowArrayStream {
-    let recorded = Box::into_raw(Box::new(Recorded { stream, reading, refusal: None }));
+    let recorded = Box::into_raw(Box::new(Recorded { stream, reading, words: None }));
     // SAFETY: the callbacks below are for streams that have this box.
     unsafe { ArrowArrayStream::new(get_schema, get_next, get_last_error, release, recorded.cast()) }
 }
@@ -52,26 +53,32 @@ unsafe fn inner<'a>(stream: *mut ArrowArrayStream) -> &'a mut Recorded {
 
 unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
-    let Recorded { stream, .. } = unsafe { inner(stream) };
+    let Recorded { stream, words, .. } = unsafe { inner(stream) };
     match stream.schema() {
         // SAFETY: S1, by which the caller passes memory for a schema.
         Ok(schema) => unsafe { out.write(schema) },
-        Err(code) => return code,
+        Err(failure) => {
+            *words = failure.words.map(CStr::to_owned);
+            return failure.code;
+        }
     }
     0
 }
 
 unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
-    let Recorded { stream, reading, refusal } = unsafe { inner(stream) };
+    let Recorded { stream, reading, words } = unsafe { inner(stream) };
     let chunk = match stream.next() {
         Ok(chunk) => chunk,
-        Err(code) => return code,
+        Err(failure) => {
+            *words = failure.words.map(CStr::to_owned);
+            return failure.code;
+        }
     };
     if let Some(chunk) = &chunk {
         reading.took(chunk.length());
-    } else if let Some(words) = fenced(|| reading.refusal()).unwrap_or_else(Some) {
-        *refusal = Some(CString::new(words).unwrap_or_default());
+    } else if let Some(refusal) = fenced(|| reading.refusal()).unwrap_or_else(Some) {
+        *words = Some(CString::new(refusal).unwrap_or_default());
         return EINVAL;
     }
     // SAFETY: S1, by which the caller passes memory for an array.
@@ -80,19 +87,15 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
 }
 
 unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
-    // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time. Its text is valid until the
-    // next call, as ours is.
-    let Recorded { stream, refusal, .. } = unsafe { inner(stream) };
-    let said = refusal.as_deref().or_else(|| stream.last_error());
-    said.map_or(ptr::null(), CStr::as_ptr)
+    // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time. The text is valid until the
+    // next call.
+    let Recorded { words, .. } = unsafe { inner(stream) };
+    words.as_deref().map_or(ptr::null(), CStr::as_ptr)
 }
 
 unsafe extern "C" fn release(stream: *mut ArrowArrayStream) {
     // SAFETY: S1, by which the caller passes a live stream of ours, once. The box is that of `recorded`.
-    let recorded = unsafe {
-        (*stream).forget();
-        Box::from_raw((*stream).private_data().cast::<Recorded>())
-    };
+    let recorded = unsafe { Box::from_raw((*stream).forget().cast::<Recorded>()) };
     // Who releases this stream released the inner one so before: nothing here asks for the interpreter.
     let _fenced = fenced(move || drop(recorded));
 }

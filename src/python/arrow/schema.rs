@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::structs::{ArrowSchema, Checked, Structure, fenced};
+use super::structs::{ArrowSchema, Checked, fenced};
 use crate::arrow_types::{self, MAX_DEPTH};
 
 /// The most fields of a schema, at all levels: far more than tables have. Children may point to the same
@@ -14,7 +14,6 @@ pub(in crate::python) const MAX_FIELDS: usize = 1 << 20;
 
 /// The field that a schema structure describes.
 pub(super) fn field_from(schema: &ArrowSchema) -> Checked<FieldRef> {
-    check_live(schema)?;
     let field = field_at(schema, MAX_DEPTH, &mut { MAX_FIELDS })?;
     arrow_types::check(field.data_type()).map_err(|error| error.to_string())?;
     Ok(field)
@@ -136,12 +135,4 @@ fn check_below(schema: &ArrowSchema, depth: usize, fields: &mut usize) -> Checke
         check_below(below, depth, fields)?;
     }
     Ok(())
-}
-
-/// That a schema has not been released.
-pub(super) fn check_live(schema: &ArrowSchema) -> Checked {
-    match schema.is_released() {
-        true => Err("the Arrow schema has been released already".to_owned()),
-        false => Ok(()),
-    }
 }

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use arrow_schema::{FieldRef, extension::EXTENSION_TYPE_NAME_KEY};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
-use super::schema::{MAX_FIELDS, check_live, field_from, struct_of};
+use super::schema::{MAX_FIELDS, field_from, struct_of};
 use super::structs::{ArrowArray, ArrowSchema, Checked, fenced};
 use crate::names;
 
 /// The field of a schema, for a table only with the columns of these names, if any are given; and which of the
 /// children these are, if they are not all.
-pub(in crate::python) fn field_of(
+pub(super) fn field_of(
     schema: &ArrowSchema,
     wanted: Option<&[String]>,
 ) -> PyResult<(FieldRef, Option<Pick>)> {
@@ -45,7 +45,6 @@ fn picked(schema: &ArrowSchema, wanted: &[String]) -> PyResult<Option<(FieldRef,
 
 /// The columns of a table's schema; `None` if it is no table, or has more columns than are checked.
 fn columns_of(schema: &ArrowSchema) -> Checked<Option<Vec<&ArrowSchema>>> {
-    check_live(schema)?;
     let is_struct = schema.format() == Some(c"+s");
     let is_too_wide = usize::try_from(schema.n_children()).is_ok_and(|count| count >= MAX_FIELDS);
     if !is_struct || schema.dictionary().is_some() || is_too_wide {
@@ -65,14 +64,14 @@ fn name_of(column: &ArrowSchema) -> Cow<'_, str> {
 }
 
 /// A selection of the children of a struct, in their order.
-pub(in crate::python) struct Pick {
+pub(super) struct Pick {
     positions: Vec<usize>,
     /// How many children there are in all.
     among: usize,
 }
 
 /// The array with the selected children.
-pub(in crate::python) fn wanted_of(pick: Option<&Pick>, array: ArrowArray) -> Checked<ArrowArray> {
+pub(super) fn wanted_of(pick: Option<&Pick>, array: ArrowArray) -> Checked<ArrowArray> {
     let Some(Pick { positions, among }) = pick else { return Ok(array) };
     if usize::try_from(array.n_children()) != Ok(*among) {
         return Err(format!(

@@ -1,8 +1,9 @@
 //! Streams of Arrow's C interface, read array by array.
 //!
 //! Source: <https://arrow.apache.org/docs/format/CStreamInterface.html>.
+#![expect(unsafe_code, reason = "says of which type a stream's arrays are")]
 
-use std::sync::Arc;
+use std::{ffi::CStr, sync::Arc};
 
 use arrow_array::{ArrayRef, new_empty_array};
 use arrow_schema::FieldRef;
@@ -11,7 +12,8 @@ use pyo3::{intern, prelude::*};
 
 use super::super::{read_once::Reading, runtime::Interrupt};
 use super::select::{Pick, field_of, wanted_of};
-use super::structs::{ArrowArray, ArrowArrayStream, Checked, fenced};
+use super::structs::{ArrowArray, ArrowArrayStream, Checked, Failure, Structure, fenced};
+use super::validate::TypedArray;
 use super::{gather::Gather, import::array_from, imported::Imported, known::Known};
 use crate::memory::release_foreign;
 
@@ -27,14 +29,13 @@ pub(in crate::python) fn drained(
     let (mut gather, mut interrupt) = (Gather::new(field.data_type()), Interrupt::new());
     let mut pull = || -> Checked<bool> {
         let Some(chunk) = stream.pull()? else { return Ok(false) };
-        if chunk.length() == 0 {
-            release(chunk);
+        if chunk.array().length() == 0 {
             return Ok(true);
         }
-        let (chunk, before) = gather.take(wanted_of(stream.pick.as_ref(), chunk)?)?;
+        let (chunk, before) = gather.take(chunk)?;
         chunks.extend(before);
         if let Some(chunk) = chunk {
-            let (chunk, bytes) = array_from(chunk, field.data_type(), Some(&stream.known))?;
+            let (chunk, bytes) = array_from(chunk, Some(&stream.known))?;
             chunks.push(chunk);
             moved += bytes;
         }
@@ -57,7 +58,8 @@ pub(in crate::python) fn drained(
 pub(in crate::python) struct Stream {
     /// `Some` until this is dropped.
     stream: Option<ArrowArrayStream>,
-    pub(in crate::python) field: FieldRef,
+    /// Made of the stream's schema, less the columns that `pick` leaves out.
+    field: FieldRef,
     pick: Option<Pick>,
     known: Known,
     /// Which rows have been taken from the object that has the stream.
@@ -72,9 +74,13 @@ impl Stream {
     ) -> PyResult<Self> {
         stream.check().map_err(PyValueError::new_err)?;
         let schema = stream.schema();
-        let schema = schema.map_err(|code| PyValueError::new_err(failure(&mut stream, code)))?;
+        let schema = schema.map_err(|failure| PyValueError::new_err(words_of(failure)))?;
         let (field, pick) = field_of(&schema, wanted)?;
         Ok(Self { stream: Some(stream), field, pick, known: Known::default(), reading })
+    }
+
+    pub(in crate::python) fn field(&self) -> &FieldRef {
+        &self.field
     }
 
     /// The next array, and how many bytes of it had to be moved; `None` at the end.
@@ -84,26 +90,26 @@ impl Stream {
             self.known = Known::default();
             return Ok(None);
         };
-        let data_type = self.field.data_type();
-        if chunk.length() == 0 {
-            release(chunk);
-            return Ok(Some((fenced(|| Ok(new_empty_array(data_type)))?, 0)));
+        if chunk.array().length() == 0 {
+            return Ok(Some((fenced(|| Ok(new_empty_array(self.field.data_type())))?, 0)));
         }
-        array_from(wanted_of(self.pick.as_ref(), chunk)?, data_type, Some(&self.known)).map(Some)
+        array_from(chunk, Some(&self.known)).map(Some)
     }
 
-    /// The next array, not checked.
-    fn pull(&mut self) -> Checked<Option<ArrowArray>> {
+    /// The next array, not checked; one without rows is released already.
+    fn pull(&mut self) -> Checked<Option<TypedArray>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
-        let chunk = stream.next().map_err(|code| failure(stream, code))?;
-        chunk.iter().for_each(|chunk| self.reading.took(chunk.length()));
-        Ok(chunk)
+        let Some(mut chunk) = stream.next().map_err(words_of)? else { return Ok(None) };
+        self.reading.took(chunk.length());
+        chunk = if chunk.length() == 0 {
+            release_foreign(move || drop(chunk));
+            ArrowArray::released()
+        } else {
+            wanted_of(self.pick.as_ref(), chunk)?
+        };
+        // SAFETY: S3, of this stream, less what `pick` leaves out of both.
+        Ok(Some(unsafe { TypedArray::new(chunk, Arc::clone(&self.field)) }))
     }
-}
-
-/// Releases an array.
-fn release(array: ArrowArray) {
-    release_foreign(move || drop(array));
 }
 
 impl Drop for Stream {
@@ -115,8 +121,8 @@ impl Drop for Stream {
 
 const FAILED: &str = "the Arrow stream failed: ";
 
-fn failure(stream: &mut ArrowArrayStream, code: i32) -> String {
-    let message = stream.last_error().map(|text| text.to_string_lossy());
+fn words_of(Failure { code, words }: Failure<'_>) -> String {
+    let message = words.map(CStr::to_string_lossy);
     format!("{FAILED}{} (code {code})", message.as_deref().unwrap_or("no message"))
 }
 

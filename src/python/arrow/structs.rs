@@ -6,7 +6,7 @@
 //! **A1** The structures of arrow-rs have the same fields at the same places, because they mirror the same C
 //! declarations (`repr(C)`, "ABI-compatible" in its documentation): one can be read as the other.
 //!
-//! **S1** A structure is released, or valid for as long as its owner lives, as the interface says:
+//! **S1** A structure is [`Structure::released`], or valid for as long as its owner lives, as the interface says:
 //!
 //! - its texts end with a NUL, its metadata have the lengths that they give, its arrays of pointers those given in it,
 //!   and what these point to meets S1 too;
@@ -18,12 +18,14 @@
 //! - a stream's callbacks may be called, one after the other.
 //!
 //! Every value of a type here meets S1 and owns what it points to; every reference borrows one that does. It comes from
-//! a capsule or from a callback, whose word that is. Nothing but this file has the pointers, so that what reads a
-//! structure is safe.
+//! a capsule or from a callback, whose word that is, and which may have released it already, so that both ask first: the
+//! other fields of a structure that a producer has released may say anything. Nothing but this file has the pointers, so
+//! that what reads a structure is safe.
 #![expect(unsafe_code, reason = "follows the pointers of C structures, and releases them")]
 
 use std::ffi::{CStr, c_char, c_int, c_void};
-use std::{collections::HashMap, mem, ptr};
+use std::mem::{self, ManuallyDrop};
+use std::{collections::HashMap, ptr};
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
@@ -93,10 +95,23 @@ pub(in crate::python) unsafe trait Structure: Sized {
     /// What messages call it.
     const WORD: &'static str;
 
-    /// One that has been released, for a callback to fill or to leave behind.
+    /// One that has been released, for a callback to fill or to leave behind. It has no rows, and points to nothing.
     fn released() -> Self;
 
     fn is_released(&self) -> bool;
+
+    /// What a producer left, which must not be followed if it is released.
+    fn live(self) -> Checked<Self> {
+        self.check_live()?;
+        Ok(self)
+    }
+
+    fn check_live(&self) -> Checked {
+        match self.is_released() {
+            true => Err(format!("the Arrow {} has been released already", Self::WORD)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The size is that of arrow-rs's structure, as A1 has it.
@@ -143,6 +158,36 @@ unsafe impl Sync for ArrowArray {}
 // SAFETY: as for arrays; a stream's callbacks are called one after the other.
 unsafe impl Send for ArrowArrayStream {}
 
+/// What is below a structure, in fields of the same names.
+macro_rules! tree {
+    ($name:ident) => {
+        impl $name {
+            pub(super) fn n_children(&self) -> i64 {
+                self.n_children
+            }
+
+            pub(super) fn children(&self) -> Checked<impl Iterator<Item = Checked<&Self>>> {
+                let said = self.n_children;
+                let refuse = |what| Err(format!("an Arrow structure has {said} children{what}"));
+                let Ok(count) = usize::try_from(said) else { return refuse("") };
+                if count > 0 && (self.children.is_null() || !self.children.is_aligned()) {
+                    return refuse(", but no pointer to them");
+                }
+                // SAFETY: S1: so many pointers are there, each to a structure below this one.
+                let child = |index: usize| unsafe { below(self.children.add(index).read()) };
+                Ok((0..count).map(child))
+            }
+
+            pub(super) fn dictionary(&self) -> Option<Checked<&Self>> {
+                // SAFETY: S1.
+                (!self.dictionary.is_null()).then(|| unsafe { below(self.dictionary) })
+            }
+        }
+    };
+}
+tree!(ArrowSchema);
+tree!(ArrowArray);
+
 impl ArrowSchema {
     /// The same structure as arrow-rs's.
     pub(super) fn theirs(&self) -> &FFI_ArrowSchema {
@@ -158,20 +203,6 @@ impl ArrowSchema {
     pub(super) fn name(&self) -> Option<&CStr> {
         // SAFETY: S1.
         unsafe { text(self.name) }
-    }
-
-    pub(super) fn n_children(&self) -> i64 {
-        self.n_children
-    }
-
-    pub(super) fn children(&self) -> Checked<impl Iterator<Item = Checked<&Self>>> {
-        // SAFETY: S1.
-        unsafe { children(self.n_children, self.children) }
-    }
-
-    pub(super) fn dictionary(&self) -> Option<Checked<&Self>> {
-        // SAFETY: S1.
-        (!self.dictionary.is_null()).then(|| unsafe { below(self.dictionary) })
     }
 
     pub(super) fn has_metadata(&self) -> bool {
@@ -226,20 +257,6 @@ impl ArrowArray {
             && usize::try_from(self.n_buffers).is_ok_and(|count| index < count);
         // SAFETY: S1, there are as many pointers as buffers.
         is_there.then(|| unsafe { self.buffers.add(index).read() }.cast())
-    }
-
-    pub(super) fn n_children(&self) -> i64 {
-        self.n_children
-    }
-
-    pub(super) fn children(&self) -> Checked<impl Iterator<Item = Checked<&Self>>> {
-        // SAFETY: S1.
-        unsafe { children(self.n_children, self.children) }
-    }
-
-    pub(super) fn dictionary(&self) -> Option<Checked<&Self>> {
-        // SAFETY: S1.
-        (!self.dictionary.is_null()).then(|| unsafe { below(self.dictionary) })
     }
 
     /// A structure with the children at these positions and no others, which owns all of them.
@@ -304,9 +321,9 @@ impl ArrowArrayStream {
         self.private_data
     }
 
-    /// Marks it as released.
-    pub(super) fn forget(&mut self) {
-        self.release = None;
+    /// Marks it as released, for the callback that releases it, which gets what it is to free.
+    pub(super) fn forget(&mut self) -> *mut c_void {
+        ManuallyDrop::new(mem::replace(self, Self::released())).private_data
     }
 
     /// That it can be read.
@@ -317,34 +334,51 @@ impl ArrowArrayStream {
         }
     }
 
-    /// The type of the arrays, or the code of the failure.
-    pub(super) fn schema(&mut self) -> Result<ArrowSchema, c_int> {
-        let get_schema = self.get_schema.ok_or(EINVAL)?;
+    /// The type of the arrays.
+    pub(super) fn schema(&mut self) -> Result<ArrowSchema, Failure<'_>> {
+        let get_schema = self.get_schema.ok_or(Failure::UNCALLED)?;
         let mut schema = ArrowSchema::released();
         // SAFETY: S1, and the stream is borrowed mutably, so that no other callback runs.
         match unsafe { get_schema(self, &raw mut schema) } {
+            0 if schema.is_released() => {
+                let words = Some(c"the Arrow schema has been released already");
+                Err(Failure { words, ..Failure::UNCALLED })
+            }
             0 => Ok(schema),
-            code => Err(code),
+            code => Err(self.failed(code)),
         }
     }
 
-    /// The next array, `None` after the last one, or the code of the failure.
-    pub(super) fn next(&mut self) -> Result<Option<ArrowArray>, c_int> {
-        let get_next = self.get_next.ok_or(EINVAL)?;
+    /// The next array, `None` after the last one.
+    pub(super) fn next(&mut self) -> Result<Option<ArrowArray>, Failure<'_>> {
+        let get_next = self.get_next.ok_or(Failure::UNCALLED)?;
         let mut array = ArrowArray::released();
         // SAFETY: S1, and the stream is borrowed mutably, so that no other callback runs.
         match unsafe { get_next(self, &raw mut array) } {
             0 => Ok(Some(array).filter(|array| !array.is_released())),
-            code => Err(code),
+            code => Err(self.failed(code)),
         }
     }
 
-    /// What it says of the last failure.
-    pub(super) fn last_error(&mut self) -> Option<&CStr> {
-        let get_last_error = self.get_last_error?;
-        // SAFETY: S1, and the text is valid until the next call of the stream, which is borrowed.
-        unsafe { text(get_last_error(self)) }
+    /// What the stream says of the call before, which failed with this code: only then it may be asked.
+    fn failed(&mut self, code: c_int) -> Failure<'_> {
+        let words = self.get_last_error.and_then(|get_last_error| {
+            // SAFETY: S1, and the text is valid until the next call of the stream, which is borrowed.
+            unsafe { text(get_last_error(self)) }
+        });
+        Failure { code, words }
     }
+}
+
+/// Why a stream has not returned what it was asked for.
+pub(super) struct Failure<'a> {
+    pub(super) code: c_int,
+    pub(super) words: Option<&'a CStr>,
+}
+
+impl Failure<'_> {
+    /// It has no such function.
+    const UNCALLED: Self = Self { code: EINVAL, words: None };
 }
 
 /// # Safety
@@ -370,24 +404,6 @@ unsafe fn below<'a, T: Structure>(structure: *const T) -> Checked<&'a T> {
         true => Err(format!("the Arrow {} has a child that has been released already", T::WORD)),
         false => Ok(structure),
     }
-}
-
-/// The structures below one.
-///
-/// # Safety
-///
-/// S1: so many pointers as a structure has; `'a` borrows it.
-unsafe fn children<'a, T: Structure + 'a>(
-    count: i64,
-    children: *mut *mut T,
-) -> Checked<impl Iterator<Item = Checked<&'a T>>> {
-    let count =
-        usize::try_from(count).map_err(|_| format!("an Arrow structure has {count} children"))?;
-    if count > 0 && (children.is_null() || !children.is_aligned()) {
-        return Err(format!("an Arrow structure has {count} children, but no pointer to them"));
-    }
-    // SAFETY: the caller's promise: `count` pointers are there, and what they point to meets S1.
-    Ok((0..count).map(move |index| unsafe { below(children.add(index).read()) }))
 }
 
 /// Turns a panic of arrow-rs, which asserts some of what it imports, into an error.

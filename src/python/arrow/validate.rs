@@ -3,21 +3,87 @@
 //! as the lengths say cannot be, and is the producer's promise.
 #![expect(unsafe_code, reason = "reads the buffers of foreign structures")]
 
-use std::{ffi::c_void, ops::Deref, slice};
+use std::{ffi::c_void, mem, ops::Deref, slice};
 
 use arrow_data::{BufferSpec, DataTypeLayout, layout};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, FieldRef};
 
-use super::structs::{ArrowArray, Checked};
+use super::structs::{ArrowArray, Checked, Structure};
+use crate::memory::release_foreign;
 use crate::arrow_types::child_types;
 
 /// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit
 /// machines, whose address space is smaller.
 const MAX_VARIADIC: usize = (1 << 31) / size_of::<*const c_void>();
 
+/// An array structure and what the schema beside it says of its type: the field, or the columns of a table. It is released
+/// when this is dropped.
+///
+/// **S3** Schema and array came together, in one pair or from one stream; what was left out of one was left out of the
+/// other.
+pub(in crate::python) struct TypedArray<T = FieldRef> {
+    array: ArrowArray,
+    of: T,
+}
+
+/// The type and the number of a table's columns, which are alike.
+pub(super) struct Columns {
+    pub(super) data_type: DataType,
+    pub(super) count: usize,
+}
+
+impl<T> TypedArray<T> {
+    /// # Safety
+    ///
+    /// S3, with the schema that `of` was made of.
+    pub(super) unsafe fn new(array: ArrowArray, of: T) -> Self {
+        Self { array, of }
+    }
+
+    pub(in crate::python) fn array(&self) -> &ArrowArray {
+        &self.array
+    }
+
+    pub(super) fn of(&self) -> &T {
+        &self.of
+    }
+
+    /// The structure, which is not released.
+    pub(super) fn into_inner(mut self) -> ArrowArray {
+        mem::replace(&mut self.array, ArrowArray::released())
+    }
+}
+
+impl TypedArray {
+    /// The structure, if arrow-rs may have it, and how many bytes are misaligned.
+    pub(super) fn checked(&self) -> Checked<(CheckedArray<'_>, usize)> {
+        CheckedArray::new(&self.array, self.of.data_type())
+    }
+}
+
+impl TypedArray<Columns> {
+    /// Its columns, each as [`TypedArray::checked`] has it.
+    pub(super) fn columns(
+        &self,
+    ) -> Checked<impl Iterator<Item = Checked<(CheckedArray<'_>, usize)>>> {
+        let Columns { data_type, count } = &self.of;
+        if usize::try_from(self.array.n_children()) != Ok(*count) {
+            return Err(format!("{} children where {count} are expected", self.array.n_children()));
+        }
+        Ok(self.array.children()?.map(|column| CheckedArray::new(column?, data_type)))
+    }
+}
+
+impl<T> Drop for TypedArray<T> {
+    fn drop(&mut self) {
+        let array = mem::replace(&mut self.array, ArrowArray::released());
+        release_foreign(move || drop(array));
+    }
+}
+
 /// An array structure that has been checked.
 ///
-/// **S2** It meets S1, and has passed [`check`] for its type, at all levels: its lengths are no overflow, neither as
+/// **S2** It meets S1, and its type is that of S3. It has passed [`check`], at all levels: its lengths are no overflow, neither as
 /// elements nor as bytes, its buffers and children are as many as the type has, and parallel children are as long as it
 /// needs.
 #[derive(Clone, Copy)]
@@ -27,8 +93,8 @@ pub(super) struct CheckedArray<'a> {
 }
 
 impl<'a> CheckedArray<'a> {
-    /// The structure, if arrow-rs may have it, and how many bytes are misaligned.
-    pub(super) fn new(array: &'a ArrowArray, data_type: &'a DataType) -> Checked<(Self, usize)> {
+    /// Only for a [`TypedArray`], of its type.
+    fn new(array: &'a ArrowArray, data_type: &'a DataType) -> Checked<(Self, usize)> {
         let moved = check(array, data_type)?;
         Ok((Self { array, data_type }, moved))
     }

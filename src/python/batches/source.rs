@@ -40,7 +40,7 @@ pub(in crate::python) fn chunks_of(
         return Ok((Box::new(chunks), field));
     }
     if let Some(mut stream) = source::open(source, wanted)? {
-        let field = Arc::clone(&stream.field);
+        let field = Arc::clone(stream.field());
         let chunks = iter::from_fn(move || {
             let next = stream.next().map_err(|error| failed(stream::raised(error)));
             match next {
