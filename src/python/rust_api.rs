@@ -167,8 +167,11 @@ impl PyTensor {
     ///
     /// `DtypeMismatch` if they are no `T`s; `UnreadableDevice`; `OutOfMemory`.
     pub fn to_vec<T: Element>(&self, py: Python<'_>) -> Result<Vec<T>, Error> {
-        if let Some(elements) = self.tensor.as_slice::<T>() {
-            return memory::collect(elements.iter().copied());
+        let row_major = |tensor: &ManagedTensor| {
+            tensor.as_slice::<T>().map(|elements| memory::collect(elements.iter().copied()))
+        };
+        if let Some(elements) = self.tensor.read(row_major) {
+            return elements;
         }
         let (dtype, found) = (T::DTYPE, self.dtype());
         if dtype != found {
@@ -186,7 +189,7 @@ impl PyTensor {
     ///
     /// As [`ManagedTensor::copied`].
     pub fn copied(&self, _py: Python<'_>) -> Result<ManagedTensor, Error> {
-        self.tensor.copied()
+        self.tensor.read(ManagedTensor::copied)
     }
 
     /// The tensor taken out of its object, if it is known to be the only way to its memory: a copy, or memory that was
@@ -213,10 +216,7 @@ impl PyTensor {
     ///
     /// The object, if Python or another library holds the memory too.
     pub fn into_exclusive(self) -> Result<ManagedTensor, Self> {
-        if self.tensor.may_change() {
-            return Err(self);
-        }
-        Arc::try_unwrap(self.tensor).map_err(|tensor| Self { tensor, ..self })
+        self.tensor.into_exclusive().map_err(|tensor| Self { tensor, ..self })
     }
 
     /// The elements where they are, if they are `T`s, aligned, in row-major order, in memory that the CPU can
@@ -237,9 +237,7 @@ impl PyTensor {
 
     /// Another tensor over the memory, for a consumer in another language: writable if this one is.
     pub(super) fn shared(&self) -> ManagedTensor {
-        // SAFETY: what the field says: Rust borrows it as cells only, or by `Self::tensor`, whose caller promises that
-        // nobody writes meanwhile.
-        unsafe { self.tensor.share_writable() }
+        self.tensor.shared()
     }
 
     /// The tensor itself, for access without a copy.
@@ -252,7 +250,8 @@ impl PyTensor {
     /// that release it and on free-threaded builds.
     #[must_use]
     pub unsafe fn tensor(&self) -> &Arc<ManagedTensor> {
-        &self.tensor
+        // SAFETY: the caller's promise.
+        unsafe { self.tensor.get() }
     }
 }
 

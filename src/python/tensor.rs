@@ -1,13 +1,15 @@
 //! `Tensor`: the DLPack side as a Python object.
 #![expect(unsafe_code, reason = "lets Python write to memory")]
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
 use super::dlpack::exchange::BorrowedTensor;
-use crate::{Error, ManagedTensor, chunks::Meaning, memory::Index, memory::release_foreign};
+use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLTensor};
+use crate::memory::{Index, release_foreign};
+use crate::{Element, Error, ManagedTensor, chunks::Meaning};
 
 /// A DLPack tensor of any rank, strides, dtype and device. Its memory is not read or written unless asked for.
 ///
@@ -25,9 +27,7 @@ use crate::{Error, ManagedTensor, chunks::Meaning, memory::Index, memory::releas
 #[pyclass(name = "Tensor", module = "arrow_dlpack", frozen)]
 #[derive(Debug)]
 pub struct PyTensor {
-    /// Python may be writing to its memory. Unless it is read-only, Rust borrows it as cells only, or as the caller of
-    /// [`Self::tensor`] promises.
-    pub(super) tensor: Arc<ManagedTensor>,
+    pub(super) tensor: LentTensor,
     /// The producer, if the tensor is not on the CPU: it knows how to synchronise.
     pub(super) producer: Producer,
     /// The Arrow column that it came from.
@@ -40,6 +40,70 @@ pub struct PyTensor {
     pub(super) is_part: bool,
     /// The tensor that the exchange API hands out as borrowed.
     pub(super) borrowed: BorrowedTensor,
+}
+
+/// A tensor whose memory Python may be writing to, unless it is read-only.
+///
+/// **N1** If it is not read-only, no code in Rust borrows its memory, but for a copy ([`Self::read`]), as cells, or as the
+/// caller of [`Self::get`] promises.
+#[derive(Clone, Debug)]
+pub(super) struct LentTensor(Arc<ManagedTensor>);
+
+/// What does not read the memory.
+macro_rules! metadata {
+    ($($name:ident: $of:ty),*) => {
+        impl LentTensor {
+            $(pub(super) fn $name(&self) -> $of {
+                self.0.$name()
+            })*
+        }
+    };
+}
+metadata! {
+    shape: &[i64], strides: Cow<'_, [i64]>, ndim: usize, size: usize, nbytes: usize, itemsize: Option<usize>,
+    dtype: DLDataType, device: DLDevice, flags: DLPackFlags, is_read_only: bool, is_contiguous: bool, data: *mut u8,
+    dl_tensor: Option<DLTensor>
+}
+
+impl LentTensor {
+    /// # Safety
+    ///
+    /// N1.
+    unsafe fn new(tensor: Arc<ManagedTensor>) -> Self {
+        Self(tensor)
+    }
+
+    /// Another tensor over the memory, for a consumer in another language: writable if this one is.
+    pub(super) fn shared(&self) -> ManagedTensor {
+        // SAFETY: N1.
+        unsafe { self.0.share_writable() }
+    }
+
+    /// What a function makes of the elements, which calls no Python code: a copy. What other threads write meanwhile may be
+    /// in it in part.
+    pub(super) fn read<T>(&self, read: fn(&ManagedTensor) -> T) -> T {
+        read(&self.0)
+    }
+
+    /// The elements as cells, and their number. Others may write to them.
+    pub(super) fn run_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
+        self.0.run_of()
+    }
+
+    /// The tensor, if it is the only way to its memory.
+    pub(super) fn into_exclusive(self) -> Result<ManagedTensor, Self> {
+        match self.0.may_change() {
+            true => Err(self),
+            false => Arc::try_unwrap(self.0).map_err(Self),
+        }
+    }
+
+    /// # Safety
+    ///
+    /// That of [`PyTensor::tensor`].
+    pub(super) unsafe fn get(&self) -> &Arc<ManagedTensor> {
+        &self.0
+    }
 }
 
 /// An object that is released like a tensor: it may hold another one that has a producer.
@@ -80,10 +144,11 @@ impl PyTensor {
     ///
     /// # Safety
     ///
-    /// Unless it is read-only, no code in Rust borrows its memory but by this object.
+    /// N1: unless it is read-only, no code in Rust borrows its memory but by this object.
     pub(super) unsafe fn received(tensor: Arc<ManagedTensor>) -> Self {
         Self {
-            tensor,
+            // SAFETY: the caller's promise.
+            tensor: unsafe { LentTensor::new(tensor) },
             producer: Producer::default(),
             field: None,
             meaning: None,
@@ -101,29 +166,29 @@ impl PyTensor {
             meaning: self.meaning.clone(),
             synchronised: self.synchronised,
             is_part: self.is_part,
-            // SAFETY: both objects lend it as this one does.
-            ..unsafe { Self::received(Arc::clone(&self.tensor)) }
+            tensor: self.tensor.clone(),
+            borrowed: BorrowedTensor::default(),
         }
     }
 
     /// A view of some of the elements. It keeps the column's field if it consists of whole rows.
     pub(super) fn part(&self, py: Python<'_>, picks: &[Index]) -> PyResult<Self> {
-        // SAFETY: Rust borrows it as this object does.
-        let part = unsafe { self.tensor.part(picks) }?;
-        let is_rows = part.ndim() > 0 && part.shape().get(1..) == self.tensor.shape().get(1..);
+        // SAFETY: N1, of the same memory.
+        let tensor = unsafe { LentTensor::new(Arc::new(self.tensor.0.part(picks)?)) };
+        let is_rows = tensor.ndim() > 0 && tensor.shape().get(1..) == self.tensor.shape().get(1..);
         let field = self.field.clone().filter(|_| is_rows);
-        Ok(Self { tensor: Arc::new(part), field, is_part: true, ..self.share(py) })
+        Ok(Self { tensor, field, is_part: true, ..self.share(py) })
     }
 
     /// The bytes of elements in row-major order, as one axis.
     pub(super) fn as_bytes(&self) -> Result<Self, Error> {
-        // SAFETY: Rust borrows them as this object does.
-        unsafe { Ok(Self::received(Arc::new(self.tensor.as_bytes()?))) }
+        // SAFETY: N1, of the same memory.
+        unsafe { Ok(Self::received(Arc::new(self.tensor.0.as_bytes()?))) }
     }
 
     /// The same bytes as unsigned integers of the elements' size.
     pub(super) fn as_integers(&self) -> Result<Self, Error> {
-        // SAFETY: Rust borrows them as this object does.
-        unsafe { Ok(Self::received(Arc::new(self.tensor.as_integers()?))) }
+        // SAFETY: N1, of the same memory.
+        unsafe { Ok(Self::received(Arc::new(self.tensor.0.as_integers()?))) }
     }
 }

@@ -17,8 +17,8 @@ use super::protocols::is_tensor;
 use super::runtime::unlocked;
 use super::tensor::{Producer, PyTensor};
 use super::{index, pickle};
-use crate::Error;
 use crate::ffi::{DLDevice, DLPackFlags};
+use crate::{Error, ManagedTensor};
 
 /// Any object with `__dlpack__`, a DLPack capsule, or an Arrow array.
 impl<'py> FromPyObject<'_, 'py> for PyTensor {
@@ -272,7 +272,7 @@ impl PyTensor {
 
     /// For copy.copy: memory of its own, row-major and writable.
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
-        let copy = unlocked(py, self.tensor.nbytes(), || self.tensor.copied())?;
+        let copy = unlocked(py, self.tensor.nbytes(), || self.tensor.read(ManagedTensor::copied))?;
         let (field, meaning) = (self.field.clone(), self.meaning.clone());
         Ok(Self { field, meaning, ..Self::from(copy) })
     }

@@ -83,7 +83,7 @@ impl PyTensor {
                 return Ok(self.shared());
             }
         }
-        Ok(unlocked(py, tensor.nbytes(), || tensor.copied())?)
+        Ok(unlocked(py, tensor.nbytes(), || tensor.read(ManagedTensor::copied))?)
     }
 }
 

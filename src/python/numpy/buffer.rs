@@ -12,8 +12,8 @@ use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use super::buffer_import::MAX_NDIM;
 use super::item;
-use crate::python::tensor::PyTensor;
-use crate::{Error, ManagedTensor, layout};
+use crate::python::tensor::{LentTensor, PyTensor};
+use crate::{Error, layout};
 
 /// Fills `view` as `flags` ask; it then owns a reference to the tensor, which keeps the memory.
 ///
@@ -83,7 +83,7 @@ struct Extents {
 }
 
 /// The format and the item size of a tensor's buffer, if it has one of the kind that `flags` ask for.
-fn checked(tensor: &ManagedTensor, flags: c_int) -> PyResult<(&'static CStr, Py_ssize_t)> {
+fn checked(tensor: &LentTensor, flags: c_int) -> PyResult<(&'static CStr, Py_ssize_t)> {
     let has = |flag| flags & flag == flag;
     let refuse = |message: String| Err(PyBufferError::new_err(message));
     let (device, dtype) = (tensor.device(), tensor.dtype());
@@ -117,14 +117,14 @@ fn checked(tensor: &ManagedTensor, flags: c_int) -> PyResult<(&'static CStr, Py_
     Ok((format, itemsize))
 }
 
-fn is_column_major(tensor: &ManagedTensor) -> bool {
+fn is_column_major(tensor: &LentTensor) -> bool {
     let reversed = |values: &[i64]| values.iter().rev().copied().collect::<Vec<_>>();
     let (shape, strides) = (reversed(tensor.shape()), reversed(&tensor.strides()));
     layout::row_major_obstacle(&shape, &strides).is_none()
 }
 
 /// Shape, and strides in bytes; strides that have no meaning are replaced by valid ones.
-fn extents(tensor: &ManagedTensor, itemsize: Py_ssize_t) -> Result<Extents, Error> {
+fn extents(tensor: &LentTensor, itemsize: Py_ssize_t) -> Result<Extents, Error> {
     let overflow = Error::Overflow("span of strides");
     let strides = if tensor.size() == 0 {
         layout::row_major(tensor.shape()).into()

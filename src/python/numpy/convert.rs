@@ -73,7 +73,7 @@ fn as_it_is<'py>(
     }
     let is_float = !matches!(dtype.code, DLDataTypeCode::INT | DLDataTypeCode::UINT);
     let bytes = unlocked(py, this.size(), || -> Result<_, Error> {
-        let bytes = if is_float { kernels::unpack(this) } else { kernels::widen_integers(this) };
+        let bytes = this.read(if is_float { kernels::unpack } else { kernels::widen_integers });
         let code = if is_float { DLDataTypeCode::UINT } else { dtype.code };
         let (byte, flags) = (DLDataType::scalar(code, 8), DLPackFlags::IS_COPIED);
         let (shape, strides) = (this.shape(), layout::row_major(this.shape()));

@@ -6,6 +6,7 @@ use pyo3::types::{PyComplex, PyList};
 use pyo3::{IntoPyObjectExt, intern, prelude::*};
 
 use crate::python::runtime::unlocked;
+use crate::python::tensor::LentTensor;
 use crate::{Error, Hint, ManagedTensor, ffi::DLDataTypeCode, kernels, layout, memory};
 
 /// Bytes of an empty Python list, of its place in a vector and in another list.
@@ -18,7 +19,7 @@ const ARENA: usize = 1 << 20;
 /// Nested lists of the elements; without axes, the one element.
 pub(in crate::python) fn lists<'py>(
     py: Python<'py>,
-    tensor: &ManagedTensor,
+    tensor: &LentTensor,
 ) -> PyResult<Bound<'py, PyAny>> {
     let shape = tensor.shape();
     let inner = (1..shape.len()).map(|axes| layout::element_count(&shape[..axes]));
@@ -44,7 +45,7 @@ pub(in crate::python) fn lists<'py>(
 /// The one element.
 pub(in crate::python) fn one<'py>(
     py: Python<'py>,
-    tensor: &ManagedTensor,
+    tensor: &LentTensor,
 ) -> PyResult<Bound<'py, PyAny>> {
     if tensor.size() != 1 {
         return Err(PyValueError::new_err(format!(
@@ -56,7 +57,7 @@ pub(in crate::python) fn one<'py>(
 }
 
 /// Whether the one element is true.
-pub(in crate::python) fn truth(py: Python<'_>, tensor: &ManagedTensor) -> PyResult<bool> {
+pub(in crate::python) fn truth(py: Python<'_>, tensor: &LentTensor) -> PyResult<bool> {
     if tensor.size() != 1 {
         return Err(PyValueError::new_err(format!(
             "the truth of a tensor of {} elements is ambiguous: ask numpy.asarray(tensor).any() or .all()",
@@ -69,7 +70,7 @@ pub(in crate::python) fn truth(py: Python<'_>, tensor: &ManagedTensor) -> PyResu
 /// The one element of a tensor without axes, if it is an integer.
 pub(in crate::python) fn index<'py>(
     py: Python<'py>,
-    tensor: &ManagedTensor,
+    tensor: &LentTensor,
 ) -> PyResult<Bound<'py, PyAny>> {
     let is_integer = matches!(tensor.dtype().code, DLDataTypeCode::INT | DLDataTypeCode::UINT);
     if !is_integer || tensor.ndim() > 0 {
@@ -81,7 +82,7 @@ pub(in crate::python) fn index<'py>(
 /// An error unless Python can allocate the elements and so many lists. PyO3 panics where it cannot.
 ///
 /// The system is asked, as Python asks it, because what our allocator keeps would answer for it.
-fn probe_objects(py: Python<'_>, tensor: &ManagedTensor, lists: usize) -> PyResult<()> {
+fn probe_objects(py: Python<'_>, tensor: &LentTensor, lists: usize) -> PyResult<()> {
     let numbers = tensor.size().saturating_mul(NUMBER).saturating_add(tensor.nbytes());
     let nbytes = numbers.saturating_add(lists.saturating_mul(LIST));
     if nbytes < ARENA {
@@ -96,7 +97,7 @@ fn probe_objects(py: Python<'_>, tensor: &ManagedTensor, lists: usize) -> PyResu
 }
 
 /// All elements in row-major order.
-fn all<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
+fn all<'py>(py: Python<'py>, tensor: &LentTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let (dtype, nbytes) = (tensor.dtype(), tensor.nbytes());
     let unsupported =
         |way_out| Err(Error::UnsupportedDtype { dtype, hint: Hint::Text(way_out) }.into());
@@ -104,12 +105,12 @@ fn all<'py>(py: Python<'py>, tensor: &ManagedTensor) -> PyResult<Vec<Bound<'py, 
         return unsupported("view it with its lanes as one more axis first");
     }
     // The elements as numbers of Rust's.
-    let read = match (dtype.code, dtype.bits) {
+    let read: fn(&ManagedTensor) -> Result<memory::Fresh, Error> = match (dtype.code, dtype.bits) {
         (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => kernels::widen,
         (DLDataTypeCode::INT | DLDataTypeCode::UINT, ..8) => kernels::widen_integers,
         _ => kernels::gather,
     };
-    let bytes = || unlocked(py, nbytes, || read(tensor)).map(memory::Fresh::into_buffer);
+    let bytes = || unlocked(py, nbytes, || tensor.read(read)).map(memory::Fresh::into_buffer);
     match (dtype.code, dtype.bits) {
         (DLDataTypeCode::BOOL, _) => objects(py, bytes()?.iter().map(|&byte| byte != 0)),
         (DLDataTypeCode::INT, ..=8) => numbers::<i8>(py, &bytes()?),
