@@ -97,6 +97,51 @@ def test_a_daemon_thread_in_a_call_survives_the_end_of_the_interpreter():
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
+CALLED_BACK = """
+import threading, time
+from arrow_dlpack import Array, from_dlpack
+from hostile import Producer
+from hostile_arrow import EmptyStream, Source
+
+class SlowStream(EmptyStream):
+    def fill_nothing(self, stream, out):
+        time.sleep(0.001)  # lets go of the interpreter, and wants it again
+        return super().fill_nothing(stream, out)
+
+class SlowSource(Source):
+    def release_array(self, pointer):
+        time.sleep(0.001)
+        super().release_array(pointer)
+
+class SlowProducer(Producer):
+    def _delete(self, pointer):
+        time.sleep(0.001)
+        super()._delete(pointer)
+
+def work(take, source):
+    while True:
+        kept = source()
+        take(kept)
+
+for take, source in [(Array, SlowStream), (Array, SlowSource), (from_dlpack, SlowProducer)]:
+    threading.Thread(target=work, args=(take, source), daemon=True).start()
+time.sleep(0.05)
+print("done")
+"""
+
+
+def test_a_daemon_thread_in_a_callback_survives_the_end_of_the_interpreter():
+    done = subprocess.run(
+        [sys.executable, "-c", CALLED_BACK],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        cwd=Path(__file__).parent,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 def interpreter(version):
     """The command for a CPython, and what it needs in its environment."""
     if sys.version_info[:2] == version:

@@ -13,7 +13,7 @@ use std::mem::{self, ManuallyDrop};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-use crate::fence;
+use crate::fence::{self, calling};
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned};
 use crate::pending::without_exception;
 
@@ -111,16 +111,22 @@ impl Drop for Outgoing {
     }
 }
 
+type Deleter<T> = unsafe extern "C" fn(*mut T);
+
+/// The same with unwinding: a deleter may be Python code, or wait for the interpreter, whose end unwinds it.
+type MayUnwind<T> = unsafe extern "C-unwind" fn(*mut T);
+
 /// Calls the deleter, if there is one. No other field is read but the deleter, because the major version may differ.
 ///
 /// # Safety
 ///
 /// I1, and the tensor is not used again.
 pub(crate) unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise; the two types differ only in the ABI's unwinding.
     unsafe {
         if let Some(delete) = (&raw const (*tensor).deleter).read() {
-            delete(tensor);
+            let delete = mem::transmute::<Deleter<_>, MayUnwind<_>>(delete);
+            calling(|| delete(tensor));
         }
     }
 }
@@ -131,10 +137,11 @@ pub(crate) unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
 ///
 /// I1, and the tensor is not used again.
 pub(crate) unsafe fn delete_legacy(tensor: *mut DLManagedTensor) {
-    // SAFETY: the caller's promise.
+    // SAFETY: as in `delete_versioned`.
     unsafe {
         if let Some(delete) = (&raw const (*tensor).deleter).read() {
-            delete(tensor);
+            let delete = mem::transmute::<Deleter<_>, MayUnwind<_>>(delete);
+            calling(|| delete(tensor));
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::num::NonZero;
 use std::time::{Duration, Instant};
-use std::{hint, mem, ptr, thread};
+use std::{hint, mem, ptr};
 
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
@@ -12,6 +12,7 @@ use pyo3::types::{PyDict, PyTuple};
 use pyo3::{ffi, intern};
 
 use crate::export::{self, Exported, Source};
+use crate::fence::calling;
 use crate::task::Task;
 use crate::{Error, ExportOptions, ReaderError};
 
@@ -29,19 +30,6 @@ pub(super) fn refuse_other_than_main(_py: Python<'_>) -> PyResult<()> {
         "arrow_dlpack works in the main interpreter only, and this is a sub-interpreter: import it in \
          the main one, or use a process instead (under mod_wsgi: WSGIApplicationGroup %{GLOBAL})",
     ))
-}
-
-/// The result of a call of foreign Python code.
-///
-/// Before Python 3.14, when the interpreter ends, it ends a daemon thread in such a call by unwinding its
-/// stack, and the drops on the way need the interpreter. This function blocks such a thread until the process
-/// ends, as Python 3.14 does, and PyO3 where a thread attaches. The called function must be declared as `extern
-/// "C-unwind"`: for any other, the compiler assumes that the call does not unwind.
-pub(super) fn calling<T>(call: impl FnOnce() -> T) -> T {
-    let ended = Ended;
-    let answer = call();
-    mem::forget(ended);
-    answer
 }
 
 /// `callable(**keywords)`, as a call of foreign code.
@@ -63,18 +51,6 @@ pub(super) fn call<'py>(
     let answer = calling(|| unsafe { call(callable.as_ptr(), args.as_ptr(), keywords) });
     // SAFETY: a new reference, or NULL with an exception set.
     unsafe { Bound::from_owned_ptr_or_err(callable.py(), answer) }
-}
-
-/// A guard that is dropped only if the call unwinds.
-struct Ended;
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        // A panic unwinds too, and continues.
-        while !thread::panicking() {
-            thread::park();
-        }
-    }
 }
 
 /// The time between two checks for signals.

@@ -51,7 +51,10 @@ unsafe fn inner<'a>(stream: *mut ArrowArrayStream) -> &'a mut Recorded {
     unsafe { &mut *(*stream).private_data().cast::<Recorded>() }
 }
 
-unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
+unsafe extern "C-unwind" fn get_schema(
+    stream: *mut ArrowArrayStream,
+    out: *mut ArrowSchema,
+) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
     let Recorded { stream, words, .. } = unsafe { inner(stream) };
     match stream.schema() {
@@ -65,7 +68,7 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSc
     0
 }
 
-unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
+unsafe extern "C-unwind" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
     let Recorded { stream, reading, words } = unsafe { inner(stream) };
     let chunk = match stream.next() {
@@ -86,14 +89,14 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
     0
 }
 
-unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
+unsafe extern "C-unwind" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time. The text is valid until the
     // next call.
     let Recorded { words, .. } = unsafe { inner(stream) };
     words.as_deref().map_or(ptr::null(), CStr::as_ptr)
 }
 
-unsafe extern "C" fn release(stream: *mut ArrowArrayStream) {
+unsafe extern "C-unwind" fn release(stream: *mut ArrowArrayStream) {
     // SAFETY: S1, by which the caller passes a live stream of ours, once. The box is that of `recorded`.
     let recorded = unsafe { Box::from_raw((*stream).forget().cast::<Recorded>()) };
     // Who releases this stream released the inner one so before: nothing here asks for the interpreter.

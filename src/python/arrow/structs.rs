@@ -31,7 +31,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_schema::{ArrowError, ffi::Flags};
 
-use crate::fence;
+use crate::fence::{self, calling};
 
 /// A result whose error describes what is wrong with a structure.
 pub(in crate::python) type Checked<T = ()> = Result<T, String>;
@@ -49,7 +49,7 @@ pub(in crate::python) struct ArrowSchema {
     n_children: i64,
     children: *mut *mut ArrowSchema,
     dictionary: *mut ArrowSchema,
-    release: Option<unsafe extern "C" fn(*mut ArrowSchema)>,
+    release: Option<unsafe extern "C-unwind" fn(*mut ArrowSchema)>,
     private_data: *mut c_void,
 }
 
@@ -64,7 +64,7 @@ pub(in crate::python) struct ArrowArray {
     buffers: *mut *const c_void,
     children: *mut *mut ArrowArray,
     dictionary: *mut ArrowArray,
-    release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    release: Option<unsafe extern "C-unwind" fn(*mut ArrowArray)>,
     private_data: *mut c_void,
 }
 
@@ -78,10 +78,11 @@ pub(in crate::python) struct ArrowArrayStream {
     private_data: *mut c_void,
 }
 
-type GetSchema = unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int;
-type GetNext = unsafe extern "C" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int;
-type GetLastError = unsafe extern "C" fn(*mut ArrowArrayStream) -> *const c_char;
-type ReleaseStream = unsafe extern "C" fn(*mut ArrowArrayStream);
+// With unwinding, because a callback may be Python code, or wait for the interpreter, whose end unwinds it.
+type GetSchema = unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut ArrowSchema) -> c_int;
+type GetNext = unsafe extern "C-unwind" fn(*mut ArrowArrayStream, *mut ArrowArray) -> c_int;
+type GetLastError = unsafe extern "C-unwind" fn(*mut ArrowArrayStream) -> *const c_char;
+type ReleaseStream = unsafe extern "C-unwind" fn(*mut ArrowArrayStream);
 
 /// What all of them have.
 ///
@@ -141,7 +142,7 @@ macro_rules! structure {
             fn drop(&mut self) {
                 if let Some(release) = self.release {
                     // SAFETY: S1, the callback is called once, with its structure, which its owner lets go of.
-                    unsafe { release(self) };
+                    calling(|| unsafe { release(self) });
                 }
             }
         }
@@ -289,7 +290,7 @@ struct Whole {
 }
 
 /// Releases the whole structure. Its producer releases the children with it, these and all others.
-unsafe extern "C" fn release_part(part: *mut ArrowArray) {
+unsafe extern "C-unwind" fn release_part(part: *mut ArrowArray) {
     // SAFETY: called once, by the interface, with a structure that `into_part` has made.
     unsafe {
         drop(Box::from_raw((*part).private_data.cast::<Whole>()));
@@ -339,7 +340,7 @@ impl ArrowArrayStream {
         let get_schema = self.get_schema.ok_or(Failure::UNCALLED)?;
         let mut schema = ArrowSchema::released();
         // SAFETY: S1, and the stream is borrowed mutably, so that no other callback runs.
-        match unsafe { get_schema(self, &raw mut schema) } {
+        match calling(|| unsafe { get_schema(self, &raw mut schema) }) {
             0 if schema.is_released() => {
                 let words = Some(c"the Arrow schema has been released already");
                 Err(Failure { words, ..Failure::UNCALLED })
@@ -354,7 +355,7 @@ impl ArrowArrayStream {
         let get_next = self.get_next.ok_or(Failure::UNCALLED)?;
         let mut array = ArrowArray::released();
         // SAFETY: S1, and the stream is borrowed mutably, so that no other callback runs.
-        match unsafe { get_next(self, &raw mut array) } {
+        match calling(|| unsafe { get_next(self, &raw mut array) }) {
             0 => Ok(Some(array).filter(|array| !array.is_released())),
             code => Err(self.failed(code)),
         }
@@ -364,7 +365,7 @@ impl ArrowArrayStream {
     fn failed(&mut self, code: c_int) -> Failure<'_> {
         let words = self.get_last_error.and_then(|get_last_error| {
             // SAFETY: S1, and the text is valid until the next call of the stream, which is borrowed.
-            unsafe { text(get_last_error(self)) }
+            calling(|| unsafe { text(get_last_error(self)) })
         });
         Failure { code, words }
     }

@@ -11,7 +11,7 @@ use crate::python::errors::placed;
 use crate::python::expected::{Expected, of_dtype};
 use crate::python::numpy::hidden;
 use crate::python::protocols::{attribute, is_arrow};
-use crate::python::runtime::{call, calling, unlocked};
+use crate::python::runtime::{call, unlocked};
 use crate::python::table::Data;
 use crate::python::tensor::PyTensor;
 use crate::{Error, ManagedTensor};
@@ -35,7 +35,7 @@ pub(in crate::python) fn ask<'py>(
     let is_newest = request.max_version == Some(DLPackVersion::CURRENT);
     let is_usual = is_newest && request.dl_device.is_none() && copy.is_none() && !synchronises;
     let _level = capsule::Level::enter(py)?;
-    let first = if is_usual { calling(|| vectorcall::ask(x)) } else { None };
+    let first = if is_usual { vectorcall::ask(x) } else { None };
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)
     } else {

@@ -6,8 +6,7 @@ use std::ffi::c_void;
 use pyo3::types::{PyString, PyTuple};
 use pyo3::{ffi, prelude::*, sync::PyOnceLock};
 
-use crate::python::runtime::calling;
-use crate::{ffi::DLPackVersion, pending::symbol};
+use crate::{fence::calling, ffi::DLPackVersion, pending::symbol};
 
 /// The signature of `PyObject_VectorcallMethod`. When the interpreter ends, it may unwind it while it runs Python code.
 type Vectorcall = unsafe extern "C-unwind" fn(

@@ -12,9 +12,9 @@ use pyo3::prelude::*;
 use super::known;
 use super::known::{Known, unless_it_raises};
 use crate::ManagedTensor;
+use crate::fence::calling;
 use crate::ffi::{DLDataTypeCode, DLManagedTensorVersioned, DLPackManagedTensorFromPyObjectNoSync};
 use crate::python::dlpack::capsule::Level;
-use crate::python::runtime::calling;
 
 /// The tensor of an object whose type has a table. `None` if it has none, or if `__dlpack__` might act
 /// differently; the caller then calls `__dlpack__`, which raises the error if there is one.
