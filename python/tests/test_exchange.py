@@ -720,6 +720,20 @@ def test_a_type_that_only_inherits_a_table_is_asked_by_dlpack():
     assert producer.asked == 1
 
 
+def test_an_object_that_changes_its_class_meanwhile_is_asked_by_dlpack():
+    other = type("Other", (Asked,), {})
+
+    def changes(x):
+        x.__class__ = other
+        return False
+
+    table = make_table(exporter(managed_address))
+    producer = producer_type(table, requires_grad=property(changes))()
+    Tensor.from_dlpack(producer)
+    assert type(producer) is other
+    assert producer.asked == 1
+
+
 def test_a_table_alone_will_do():
     class Bare:
         def __init__(self):

@@ -84,16 +84,18 @@ pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
     if without.load(Ordering::Relaxed) == address {
         return Ok(None);
     }
-    let is_alive = |known: &Known| known.alive.bind(x.py()).upgrade().is_some();
-    let is = |known: &Known| known.address == address && is_alive(known);
-    WITH.find(first, is, || {
-        let kind = x.get_type();
-        let known = find(&kind)?;
-        if known.is_none() && is_builtin(x) {
-            without.store(kind.as_ptr().addr(), Ordering::Relaxed);
-        }
-        Ok(known)
-    })
+    WITH.find(
+        first,
+        |known| known.is_of(x),
+        || {
+            let kind = x.get_type();
+            let known = find(&kind)?;
+            if known.is_none() && is_builtin(x) {
+                without.store(kind.as_ptr().addr(), Ordering::Relaxed);
+            }
+            Ok(known)
+        },
+    )
 }
 
 /// Whether the type of `x` is one of those that live as long as the process: written in C, not a
@@ -102,6 +104,13 @@ pub(in crate::python) fn is_builtin(x: &Bound<'_, PyAny>) -> bool {
     // SAFETY: attached to Python, and a type.
     let flags = unsafe { ffi::PyType_GetFlags(x.get_type_ptr()) };
     flags & ffi::Py_TPFLAGS_HEAPTYPE == 0
+}
+
+impl Known {
+    /// Whether the object is of this very type.
+    pub(super) fn is_of(&self, x: &Bound<'_, PyAny>) -> bool {
+        self.address == x.get_type_ptr().addr() && self.alive.bind(x.py()).upgrade().is_some()
+    }
 }
 
 /// Reads a type's own table.

@@ -22,10 +22,11 @@ use crate::python::dlpack::capsule::Level;
 /// The tensor is on the CPU, because a table does not synchronise.
 pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTensor>> {
     let Some(known) = known::of(x)? else { return Ok(None) };
-    if !meets(x, known, false)? {
+    // To ask for the conditions runs Python code, which may make the object one of another class.
+    if !meets(x, known, false)? || !known.is_of(x) {
         return Ok(None);
     }
-    // SAFETY: X5, of the type of `x`, which has just been looked up.
+    // SAFETY: X5, of the type of `x`, which has just been asked for.
     let (given, raised) = unsafe { call(x, known) }?;
     // SAFETY: X7. A tensor is ours to delete even if it came with an exception.
     let tensor = unsafe { ManagedTensor::from_raw(given) };
