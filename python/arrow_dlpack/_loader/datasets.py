@@ -17,11 +17,11 @@ from .parallel import side_by_side
 from .paths import is_told, stamp_of, unread
 from .readers import (
     Made,
+    has_coded_views,
     heads,
     reached,
     reader_of,
     schema_without_views,
-    without_view,
     without_views,
 )
 from .row_groups import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
@@ -527,9 +527,8 @@ def _is_of_reading(error: Exception) -> bool:
 
 def _is_never_cast(one: Any, other: Any) -> bool:
     """Whether scans of pyarrow cannot make one type of the other, though `fitted` can."""
-    pa = import_module("pyarrow")
-    words = getattr(one, "value_type", None) if pa.types.is_dictionary(one) else None
-    return isinstance(other, pa.BaseExtensionType) or without_view(words) != words
+    is_extension = isinstance(other, import_module("pyarrow").BaseExtensionType)
+    return is_extension or has_coded_views(one)
 
 
 def _replaced(path: str) -> Exception:

@@ -217,13 +217,32 @@ def cast(column: Any, kind: Any) -> Any:
         if pa.types.is_null(column.type):
             return kind.wrap_array(pa.nulls(len(column), kind.storage_type))
         return kind.wrap_array(cast(column.storage, kind.storage_type))
-    if pa.types.is_dictionary(column.type):
-        # pyarrow casts no dictionary of views.
-        words = _WITHOUT_VIEW.get(str(column.type.value_type))
-        if words is not None:
-            plain = column.dictionary.cast(words)
-            column = pa.DictionaryArray.from_arrays(column.indices, plain)
-    return column.cast(kind)
+    return (_plain(column) if has_coded_views(column.type) else column).cast(kind)
+
+
+def has_coded_views(kind: Any) -> bool:
+    """Whether there is a dictionary of views in it, at any depth: pyarrow casts none of these."""
+    if import_module("pyarrow").types.is_dictionary(kind):
+        return str(kind.value_type) in _WITHOUT_VIEW
+    return any(has_coded_views(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def _plain(column: Any) -> Any:
+    """The array without views, which are cast alone where a dictionary has them."""
+    pa, kind = import_module("pyarrow"), column.type
+    plain = _without_views(kind)
+    if not has_coded_views(kind):
+        return column.cast(plain)
+    if pa.types.is_dictionary(kind):
+        words = column.dictionary.cast(plain.value_type)
+        return pa.DictionaryArray.from_arrays(column.indices, words, ordered=kind.ordered)
+    if pa.types.is_struct(kind):
+        fields = [_plain(column.field(at)) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(fields, fields=list(plain), mask=column.is_null())
+    # Lists stay where they are in their items, and so do their nulls.
+    own = column.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
+    items = [_plain(column.values)]
+    return pa.Array.from_buffers(plain, len(column), own, column.null_count, column.offset, items)
 
 
 #: By the names of views, what pyarrow calls the types that have their values.
@@ -238,25 +257,27 @@ def without_view(kind: Any) -> Any:
 
 def schema_without_views(schema: Any) -> Any:
     """The schema with large texts and binaries in place of views."""
+    fields = [own.with_type(_without_views(own.type)) for own in schema]
+    return import_module("pyarrow").schema(fields, schema.metadata)
+
+
+def _without_views(kind: Any) -> Any:
     pa = import_module("pyarrow")
 
     def plain(field: Any) -> Any:
-        kind = field.type
-        if pa.types.is_struct(kind):
-            kind = pa.struct([plain(kind.field(at)) for at in range(kind.num_fields)])
-        elif pa.types.is_list(kind):
-            kind = pa.list_(plain(kind.value_field))
-        elif pa.types.is_large_list(kind):
-            kind = pa.large_list(plain(kind.value_field))
-        elif pa.types.is_fixed_size_list(kind):
-            kind = pa.list_(plain(kind.value_field), kind.list_size)
-        elif pa.types.is_map(kind):
-            kind = pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
-        elif pa.types.is_dictionary(kind):
-            kind = pa.dictionary(kind.index_type, without_view(kind.value_type), kind.ordered)
-        return field.with_type(without_view(kind))
+        return field.with_type(_without_views(field.type))
 
-    return pa.schema([plain(field) for field in schema], schema.metadata)
+    if pa.types.is_struct(kind):
+        return pa.struct([plain(kind.field(at)) for at in range(kind.num_fields)])
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(plain(kind.value_field))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain(kind.value_field), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, without_view(kind.value_type), kind.ordered)
+    return without_view(kind)
 
 
 def heads(
