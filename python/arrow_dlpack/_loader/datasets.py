@@ -194,10 +194,10 @@ class Dataset(Source):
 
     def read_pieces(self, query: Query, pieces: Sequence[Piece]) -> Any:
         """Arrow data of these pieces, in this order; a filter is for whole row groups."""
-        # Files that are not read now may hold words that these cannot.
-        asked = replace(query, is_part=query.is_part or len(pieces) < len(self.pieces() or ()))
         runs = self._runs(query, [piece.group for piece in pieces])
-        reader = joined(runs, asked, self.way, self._whole(query))
+        # Files that are not read now may hold words that these cannot.
+        parts = [run.part for run in self._runs(query, None)]
+        reader = joined(runs, query, self.way, self._whole(query), parts)
         if query.where is not None:
             return reader
         cuts = [(piece.start, piece.stop, rows_of(piece.group)) for piece in pieces]

@@ -160,22 +160,25 @@ def count_of(runs: Iterable[Run]) -> int:
     return sum(len(batch) for run in runs for batch in reader_of(run.open()))
 
 
-def joined(runs: Sequence[Run], query: Query, way: str, whole: Any = None) -> Any:
+def joined(
+    runs: Sequence[Run], query: Query, way: str, whole: Any = None, parts: Sequence[Part] = ()
+) -> Any:
     """The runs one after the other, with one schema, and codes in place of categories.
 
+    parts: those of all runs, where some are not read.
     whole: the schema, where runs that are not read decide it too.
     """
     categories = query.categories
     if len(runs) == 1 and whole is None:
         return encoded(runs[0].open(), categories, query.is_part)
-    parts = [run.part for run in runs]
+    parts = parts or [run.part for run in runs]
     encoder = Encoder(categories, [part.schema for part in parts], query.is_part)
     target = encoder.schema(common(parts, query, way) if whole is None else whole)
 
     def batches() -> Iterator[Any]:
         for run in runs:
             for batch in reader_of(run.open()):
-                yield fitted(encoder.batch(batch), target)
+                yield fitted(encoder.batch(batch), target, query)
 
     return Made(target, batches())
 
