@@ -59,9 +59,8 @@ class Dataset(Source):
         if not hasattr(self._dataset, "count_rows"):
             return None
         where = query.where
-        plain = schema_without_views(self._dataset.schema) if where is not None else None
-        if where is not None and self._is_unpruned(plain, where):
-            names = _filters.named(where, plain)
+        if where is not None and self._is_unpruned(self._dataset.schema, where):
+            names = _filters.named(where, _filters.seen_of(self._dataset.schema))
             whole = self._scan(None, None, Query(columns=names))
             return sum(map(len, _filters.filtered(whole, where, [])))
         if where is None and (parts := self._parts()) and are_parquet(parts):
@@ -123,13 +122,12 @@ class Dataset(Source):
         if has_no_columns(dataset):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
-        plain = None if where is None else schema_without_views(dataset.schema)
-        if where is None or not (seen or self._is_unpruned(plain, where)):
+        if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
             options |= {} if where is None else {"filter": where}
             data = dataset.scanner(columns=wanted, **options)
             data = without_views(self._reader(data)) if hasattr(data, "to_reader") else data
         else:
-            more = _filters.named(where, with_types(plain, seen or {}))
+            more = _filters.named(where, _filters.seen_of(with_types(dataset.schema, seen or {})))
             read = None if wanted is None else list(dict.fromkeys([*wanted, *more]))
             data = self._reader(dataset.scanner(columns=read, **options))
             data = _filters.filtered(data, where, wanted, seen)
@@ -155,11 +153,18 @@ class Dataset(Source):
         return made if where is None else made.filter(where)
 
     def _is_unpruned(self, schema: Any, where: Any) -> bool:
-        """Whether statistics of Parquet would leave out rows that the filter keeps, or fail."""
+        """Whether statistics of Parquet would leave out rows that the filter keeps, or fail, or
+        pyarrow cannot compare the values.
+        """
         dataset = self._dataset
-        form = getattr(getattr(dataset, "format", None), "default_extname", "parquet")
-        if form != "parquet" or not type(dataset).__module__.startswith("pyarrow"):
+        if not type(dataset).__module__.startswith("pyarrow"):
             return False
+        if _filters.has_halves(where, schema):
+            return True
+        form = getattr(getattr(dataset, "format", None), "default_extname", "parquet")
+        if form != "parquet":
+            return False
+        schema = _filters.seen_of(schema)
         if _filters.has_inexact(where, schema, [dataset.schema]):
             return True
         # Files may have views, or floats, that become the texts of the schema.

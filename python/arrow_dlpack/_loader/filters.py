@@ -54,6 +54,20 @@ def _way_out(where: Any) -> str:
     return next((way for is_it, way in ways if is_it), "")
 
 
+def seen_of(schema: Any) -> Any:
+    """The schema that a filter sees: pyarrow has kernels neither for all views nor for float16."""
+    pa, plain = import_module("pyarrow"), schema_without_views(schema)
+    halves = [own.name for own in plain if pa.types.is_float16(own.type)]
+    return with_types(plain, dict.fromkeys(halves, pa.float32()))
+
+
+def has_halves(where: Any, schema: Any) -> bool:
+    """Whether the filter names a column of float16."""
+    pa = import_module("pyarrow")
+    others = [own for own in schema if not pa.types.is_float16(own.type)]
+    return len(others) < len(schema) and not _binds(where, pa.schema(others))
+
+
 def own_of(dataset: Any) -> Any:
     """The filter that a dataset of pyarrow's has itself, which nothing public tells."""
     options = getattr(dataset, "_scan_options", None)
@@ -74,7 +88,7 @@ def filtered(
     pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")
     batches = without_views(reader_of(data))
     schema = batches.schema
-    sees = schema_without_views(with_types(schema, seen or {}))
+    sees = seen_of(with_types(schema, seen or {}))
     _bind(where, sees)
     names = columns if columns is not None else readable(schema) or schema.names
     _core._check_names(schema.names, list(dict.fromkeys(names)))
@@ -157,6 +171,13 @@ def _bind(where: Any, schema: Any) -> None:
     of = import_module("pyarrow.dataset").Scanner.from_batches
     try:
         of(iter(()), schema=schema, columns=[], filter=where)
+    except NotImplementedError as error:
+        if "halffloat" not in str(error):
+            raise
+        raise TypeError(
+            f"filter= has float16 in a struct, or as a value, which pyarrow does not compare: "
+            f'field.cast("float32") and float(value) are compared, in {where}'
+        ) from error
     except ValueError as error:
         found = re.match(r"(No|Multiple) match(?:es)? for FieldRef.Name\((.*)\) in ", str(error))
         if found is None:
@@ -168,7 +189,7 @@ def _bind(where: Any, schema: Any) -> None:
 
 def check_kind(where: Any, schema: Any) -> None:
     """An error for an expression that is neither true nor false."""
-    pa, plain = import_module("pyarrow"), schema_without_views(schema)
+    pa, plain = import_module("pyarrow"), seen_of(schema)
     _bind(where, plain)
     none = import_module("pyarrow.dataset").dataset(pa.Table.from_batches([], plain))
     kind = none.scanner(columns={"holds": where}).projected_schema.field("holds").type

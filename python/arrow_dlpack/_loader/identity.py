@@ -17,7 +17,7 @@ from typing import Any
 from . import filters as _filters
 from .parallel import side_by_side
 from .paths import stamp_of
-from .readers import heads, reached, schema_without_views
+from .readers import heads, reached
 from .row_groups import are_parquet, rows_of
 from .schema import Query, alike, features_of, selected
 
@@ -37,7 +37,7 @@ def read_by(schema: Any, query: Query) -> list[str]:
     """The columns that are read, for a filter too."""
     names = features_of(schema) if query.columns is None else list(query.columns)
     if query.where is not None:
-        names += _filters.named(query.where, schema_without_views(schema))
+        names += _filters.named(query.where, _filters.seen_of(schema))
     return list(dict.fromkeys(names))
 
 

@@ -20,7 +20,6 @@ from .readers import (
     readable_for,
     reader_of,
     recorded,
-    schema_without_views,
     without_view,
 )
 from .row_groups import Piece
@@ -218,7 +217,7 @@ class Stream(Source):
         if names is not None and query.where is not None:
             names = list(
                 dict.fromkeys(
-                    [*names, *_filters.named(query.where, schema_without_views(first.schema))]
+                    [*names, *_filters.named(query.where, _filters.seen_of(first.schema))]
                 )
             )
         schema = of_stream(head_of(first.schema, names))
@@ -358,7 +357,7 @@ def seen_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> dict[st
 
 def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[str]:
     """The columns that a filter names, of parts that differ: pairs of a name and a schema."""
-    whole = schema_without_views(whole_of([schema for _, schema in parts], query))
+    whole = _filters.seen_of(whole_of([schema for _, schema in parts], query))
     try:
         return _filters.named(query.where, whole)
     except (NotImplementedError, TypeError, ValueError) as error:
