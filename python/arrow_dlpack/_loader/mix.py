@@ -384,7 +384,7 @@ class Mixed(Source):
         pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
         tables, due = [], []
         for of, (one, start, stop) in enumerate(zip(held, done, upto, strict=True)):
-            tables.append(fitted(one.take(stop - start), schema))
+            tables.append(fitted(one.take(stop - start), schema, one.query))
             if (lacking := stop - start - len(tables[-1])) > 0:
                 raise ValueError(
                     f"source {of} of the Mix has {lacking} rows fewer than its row groups claim"
@@ -443,8 +443,9 @@ class _Opens:
 class _Held:
     """A reader, and rows of it that have been read ahead of their turn."""
 
-    def __init__(self, opens: Callable[[], Any], repeats: bool) -> None:
+    def __init__(self, opens: _Opens, repeats: bool) -> None:
         self._opens, self._repeats, self.reader = opens, repeats, opens()
+        self.query = opens.query
         self._batches: list[Any] = []
         #: Rows that are held.
         self.rows = self._read = 0

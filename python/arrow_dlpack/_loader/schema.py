@@ -38,13 +38,18 @@ class Query:
 
     def dtype_of(self, name: str) -> Any:
         """The Arrow type that the column's numbers become, None if they stay what they are."""
+        number = self.number_of(name)
+        return None if number is None else _number_type(number)
+
+    def number_of(self, name: str) -> str | None:
+        """The name of the dtype that the column's numbers become, None if they stay."""
         wish = self.wishes.get(name)
         if isinstance(wish, (AsArrow, Categories)):
             return None
         own = wish.dtype if isinstance(wish, (Cast, Pad, Dense)) else None
         is_feature = name not in self.labels and (self.features is None or name in self.features)
         dtype = self.dtype if own is None and is_feature else own
-        return None if dtype is None else _number_type(_core._dtype_name(dtype))
+        return None if dtype is None else _core._dtype_name(dtype)
 
     def fills(self, name: str) -> bool:
         """Whether the column's own wish says what becomes of nulls, and so of a part without it."""
@@ -79,7 +84,7 @@ def _number_type(name: str) -> Any:
     pa = import_module("pyarrow")
     if name == "bool" or name.rstrip("0123456789") in ("int", "uint", "float"):
         return pa.type_for_alias(name)
-    # Of floats that Arrow has not, such as bfloat16, this is what they are made of.
+    # Floats that Arrow has not, such as bfloat16, are of this type, which has all of their values.
     return pa.float64() if "float" in name else None
 
 
@@ -484,8 +489,11 @@ def alike(kind: Any) -> Any:
     return kind
 
 
-def fitted(batch: Any, schema: Any) -> Any:
-    """A batch, or a table, with the columns of the schema, cast to it; nulls for those it lacks."""
+def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
+    """A batch, or a table, with the columns of the schema, cast to it; nulls for those it lacks.
+
+    query: of which the schema is, and whose wishes convert what has no type of all parts.
+    """
     if batch.schema.equals(schema):
         return batch
     pa = import_module("pyarrow")
@@ -496,14 +504,17 @@ def fitted(batch: Any, schema: Any) -> Any:
             columns.append(pa.nulls(len(batch), own.type))
             continue
         try:
-            columns.append(_cast(batch.column(at), own.type))
+            columns.append(_cast(batch.column(at), own.type, query.number_of(own.name)))
         except ValueError as error:
             raise ValueError(f'column "{own.name}": {error}') from error
     return type(batch).from_arrays(columns, schema=schema)
 
 
-def _cast(column: Any, kind: Any) -> Any:
-    """The column as this type, which `common` found for it."""
+def _cast(column: Any, kind: Any, wished: str | None) -> Any:
+    """The column as this type, which `common` found for it.
+
+    wished: the dtype that numbers become, of which the type has all values.
+    """
     whole = merged(column.type, kind)
     is_moved = _is_tensor(column.type) and column.type.permutation != kind.permutation
     if whole is not None and alike(whole).equals(alike(kind)) and not is_moved:
@@ -515,11 +526,11 @@ def _cast(column: Any, kind: Any) -> Any:
     # pyarrow makes inf of what a narrower float cannot hold.
     pa = import_module("pyarrow")
     if not isinstance(column, pa.ChunkedArray):
-        return _converted(column, kind)
-    return pa.chunked_array([_converted(chunk, kind) for chunk in column.chunks], kind)
+        return _converted(column, kind, wished)
+    return pa.chunked_array([_converted(chunk, kind, wished) for chunk in column.chunks], kind)
 
 
-def _converted(column: Any, kind: Any) -> Any:
+def _converted(column: Any, kind: Any, wished: str | None) -> Any:
     """Numbers as those of a wish, in lists too: what the engine would make of the column alone."""
     pa, pc = import_module("pyarrow"), import_module("pyarrow.compute")
     types = pa.types
@@ -529,29 +540,30 @@ def _converted(column: Any, kind: Any) -> Any:
         lengths = pc.fill_null(pc.list_value_length(column).cast(pa.int64()), 0)
         ends = pc.cumulative_sum(lengths)
         offsets = pa.concat_arrays([pa.array([0], pa.int64()), ends])
-        values = _cast(column.flatten(), kind.value_type)
+        values = _cast(column.flatten(), kind.value_type, wished)
         whole = pa.LargeListArray.from_arrays(offsets, values, mask=column.is_null())
         return whole.cast(kind)
     if types.is_fixed_size_list(kind):
         size = kind.list_size
         values = column.values.slice(column.offset * size, len(column) * size)
-        items = _cast(values, kind.value_type)
+        items = _cast(values, kind.value_type, wished)
         return pa.FixedSizeListArray.from_arrays(items, type=kind, mask=column.is_null())
     if _is_tensor(kind):
         size = column.storage.type.list_size
         items = column.storage.values.slice(column.storage.offset * size, len(column) * size)
         rows = pa.FixedSizeListArray.from_arrays(items, type=column.type.storage_type)
         tensor, valid = _core.to_tensor(
-            column.type.wrap_array(rows), dtype=_dtype_of(kind.value_type), nulls="mask"
+            column.type.wrap_array(rows), dtype=wished or _dtype_of(kind.value_type), nulls="mask"
         )
         items = pa.array(_core.from_dlpack(tensor, mask=valid)).storage.values
+        items = items.cast(kind.value_type)
         rows = pa.FixedSizeListArray.from_arrays(
             items, type=kind.storage_type, mask=column.is_null()
         )
         return kind.wrap_array(rows)
     if not (_is_number(kind) or types.is_boolean(kind)):
         raise ValueError(f"{column.type} is no {kind}")
-    values, valid = _core.to_tensor(column, dtype=_dtype_of(kind), nulls="mask")
+    values, valid = _core.to_tensor(column, dtype=wished or _dtype_of(kind), nulls="mask")
     return pa.array(_core.from_dlpack(values, mask=valid)).cast(kind)
 
 

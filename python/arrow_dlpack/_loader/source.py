@@ -164,8 +164,8 @@ def joined(
 ) -> Any:
     """The runs one after the other, with one schema, and codes in place of categories.
 
-    parts: those of all runs, where some are not read.
     whole: the schema, where runs that are not read decide it too.
+    parts: those of all runs, where some are not read.
     """
     categories = query.categories
     if len(runs) == 1 and whole is None:
