@@ -64,7 +64,7 @@ def _batches(source: "Source", query: Query) -> Iterator[Any]:
             common([run.part for run in runs], query, source.way)  # refuses what a part lacks
         for run in runs:
             yield from reader_of(run.open())
-    except ValueError as error:
+    except (NotImplementedError, ValueError) as error:
         raise source.explained(error, query) from error
 
 

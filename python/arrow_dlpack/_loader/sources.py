@@ -5,6 +5,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -150,10 +151,27 @@ def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:
     """Those of its rows, and one without rows where there are none."""
     has_rows = getattr(dataset, "num_rows", None) != 0
     batch = None
-    for batch in dataset.with_format("arrow").iter(batch_size=1000) if has_rows else ():
-        yield batch
+    try:
+        for batch in dataset.with_format("arrow").iter(batch_size=1000) if has_rows else ():
+            yield batch
+    except ValueError as error:
+        raise _of_differing_rows(error) from error
     if batch is None and dataset.features is not None:
         yield _table_of(dataset.features.arrow_schema)
+
+
+def _of_differing_rows(error: ValueError) -> Exception:
+    """With the column of a streamed dataset whose rows pyarrow does not put together."""
+    found = re.fullmatch(r"Schema at index \d+ was different: \n(.*)\nvs\n(.*)", str(error), re.S)
+    pairs = zip(found[1].splitlines(), found[2].splitlines(), strict=False) if found else ()
+    one, other = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
+    name, _, kind = one.partition(": ")
+    if not kind or not other.startswith(f"{name}: "):
+        return error
+    return TypeError(
+        f'column "{name}" is {kind} in a row and {other.removeprefix(f"{name}: ")} in a later one, '
+        "and a stream has one schema: dataset.map(function) makes values of one type"
+    )
 
 
 def _of_batches(batches: Any) -> Source:
