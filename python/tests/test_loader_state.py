@@ -378,3 +378,15 @@ def test_a_column_without_a_batch_size_goes_on():
                 list(resumed)
         else:
             assert [batch.tolist() for batch in resumed] == rest
+
+
+@pytest.mark.parametrize("batch", [7, 2**40, 2**63 - 1])
+@pytest.mark.parametrize("source", [TABLE, [TABLE], Mix([(TABLE, 1)])])
+def test_no_state_has_more_batches_than_rows(source, batch):
+    """Without a batch_size the rows say where the epoch goes on, and each batch has one or more."""
+    state = {"epoch": 0, "batch": batch, "chunks": 6}
+    loader = Loader(source, columns=["y"])
+    next(iter(loader))
+    loader.load_state_dict({**loader.state_dict(), **state})
+    with pytest.raises(ValueError, match="fewer batches"):
+        next(iter(loader))

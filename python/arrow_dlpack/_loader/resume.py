@@ -56,6 +56,9 @@ def rows_of_chunks(batch: int, told: Any) -> int:
     """How many rows the chunks had that one process was handed out, by what its state tells."""
     if batch > 0 and not isinstance(told, int):
         raise other_chunks()
+    # Each has a row, or more.
+    if isinstance(told, int) and batch > told:
+        raise fewer_batches()
     return told if batch > 0 else 0
 
 
