@@ -985,3 +985,200 @@ def test_a_filter_sees_words_beside_nulls():
         where = pc.field("t") == "a"
         (batch,) = Loader(parts, columns={"t": AsArrow()}, filter=where, batch_size=9)
         assert pa.array(batch["t"]).to_pylist() == ["a"]
+
+
+NESTED_WORDS = [
+    (polars.List, [["a", "b"], None, []], [["b"]]),
+    (lambda word: polars.Array(word, 1), [["a"], None], [["b"]]),
+    (lambda word: polars.Struct({"u": word, "v": polars.String}), [{"u": "a", "v": "z"}], [None]),
+    (lambda word: polars.List(polars.Struct({"u": word})), [[{"u": "a"}], None], [[{"u": "b"}]]),
+]
+
+
+@pytest.mark.parametrize("nested", NESTED_WORDS)
+@pytest.mark.parametrize("word", [polars.Categorical, polars.Enum(["a", "b"])])
+@pytest.mark.parametrize("form", ["list", "generator", "mix", "parquet", "arrow"])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_nested_words_are_of_one_type_with_texts(tmp_path, nested, word, form, turn):
+    make, coded, texts = nested
+    dtype, of_texts = make(word), make(polars.String)
+    frames = [
+        polars.DataFrame({"x": polars.Series(coded, dtype=dtype)}),
+        polars.DataFrame({"x": polars.Series(texts, dtype=of_texts)}),
+    ][::turn]
+    source = {
+        "list": frames,
+        "generator": iter(frames),
+        "mix": Mix([(frames[0], len(frames[0])), (frames[1], len(frames[1]))]),
+    }.get(form, str(tmp_path))
+    for at, frame in enumerate(frames):
+        if form == "parquet":
+            pq.write_table(frame.to_arrow(), tmp_path / f"{at}.parquet")
+        if form == "arrow":
+            frame.write_ipc(tmp_path / f"{at}.arrow")
+    found = [row for batch in Loader(source, columns={"x": AsArrow()}) for row in plain(batch)["x"]]
+    assert sorted(map(repr, found)) == sorted(map(repr, coded + texts))
+    if form != "mix":
+        assert found == (coded + texts if turn == 1 else texts + coded)
+
+
+#: Lies between two of bfloat16's, and above their middle; as float64 it is the middle.
+ABOVE_THE_MIDDLE = 2**60 + 2**52 + 1
+
+
+@pytest.mark.parametrize("form", ["list", "files", "mix", "mix of lists"])
+@pytest.mark.parametrize("within", ["column", "list", "fixed", "tensor"])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_a_wish_rounds_each_part_once(tmp_path, form, within, turn):
+    kinds = {
+        "column": (lambda kind: kind, lambda value: value, Cast),
+        "list": (pa.list_, lambda value: [value], lambda dtype: Dense(dtype=dtype)),
+        "fixed": (lambda kind: pa.list_(kind, 1), lambda value: [value], Cast),
+        "tensor": (lambda kind: pa.fixed_shape_tensor(kind, [1]), lambda value: [value], Cast),
+    }
+    make, row, wish = kinds[within]
+
+    def table(value, kind):
+        kind = make(kind)
+        storage = getattr(kind, "storage_type", kind)
+        column = pa.array([row(value)], storage)
+        return pa.table({"x": kind.wrap_array(column) if storage != kind else column})
+
+    tables = [table(ABOVE_THE_MIDDLE, pa.int64()), table(0.5, pa.float64())][::turn]
+    options = {"columns": {"x": wish("bfloat16")}, "batch_size": 1}
+    alone = [plain(batch["x"]) for one in tables for batch in Loader(one, **options)]
+    if form == "files":
+        source = write(tmp_path, tables)
+    elif form == "list":
+        source = tables
+    else:
+        source = Mix([([one] if form == "mix of lists" else one, 1) for one in tables])
+    assert [plain(batch["x"]) for batch in Loader(source, **options)] == alone
+
+
+@pytest.mark.parametrize("later", [pa.array([5, 6, 7, 8], pa.int16()), pa.array(list("abcd"))])
+@pytest.mark.parametrize("form", ["files", "one kind", "dataset", "list", "swapped"])
+@pytest.mark.parametrize("where", [None, pc.field("i") > 0])
+def test_words_are_refused_for_any_rank_and_shuffle_or_for_none(tmp_path, later, form, where):
+    tables = [
+        pa.table({"i": range(4), "x": pa.array([1, 2, 3, 4], pa.int8())}),
+        pa.table({"i": range(4), "x": later}),
+    ]
+    if form in ("one kind", "dataset"):
+        tables[1] = tables[0]
+    if form == "swapped":
+        tables.reverse()
+    source = tables if form == "list" else write(tmp_path, tables)
+    source = ds.dataset(source) if form == "dataset" else source
+    orders = [
+        {},
+        {"shuffle": 3, "seed": 1},
+        {"rank": 0, "world_size": 2, "uneven": "allow"},
+        {"rank": 1, "world_size": 2, "uneven": "allow"},
+        {"rank": 3, "world_size": 4, "uneven": "allow", "shuffle": 3, "seed": 1},
+    ]
+
+    def refusal(word, options):
+        words = [1, 2, 3, 4, *later.to_pylist(), word]
+        wish = Categories(list(dict.fromkeys(words)), unknown=-1)
+        try:
+            list(Loader(source, columns={"x": wish}, batch_size=2, filter=where, **options))
+        except ValueError as error:
+            return str(error)
+        return None
+
+    for word in (1000, 10**30, "word"):
+        assert len({refusal(word, options) for options in orders}) == 1
+
+
+HALVES = pa.table({"i": [0, 1, 2, 3], "x": pa.array([1, 5, None, float("nan")], pa.float16())})
+
+
+@pytest.mark.parametrize(
+    ("where", "kept"),
+    [
+        (pc.field("x") > 2, [1]),
+        (pc.field("x") != 5, [0, 3]),
+        (~(pc.field("x") <= 2), [1, 3]),
+        (pc.field("x").isin([5]), [1]),
+        (pc.field("x").is_nan(), [3]),
+        (pc.field("x").is_null() | (pc.field("x") == 1), [0, 2]),
+        (pc.field("x") < pc.field("i") + 1, []),
+    ],
+)
+@pytest.mark.parametrize("form", ["table", "list", "files", "arrow", "dataset", "mix", "generator"])
+def test_a_filter_compares_float16(tmp_path, where, kept, form):
+    if form in ("files", "dataset"):
+        pq.write_table(HALVES, tmp_path / "0.parquet", row_group_size=1)
+    if form == "arrow":
+        pa.feather.write_feather(HALVES, tmp_path / "0.arrow")
+
+    def source():
+        return {
+            "table": lambda: HALVES,
+            "list": lambda: [HALVES],
+            "dataset": lambda: ds.dataset(tmp_path),
+            "mix": lambda: Mix([(HALVES, 1)]),
+            "generator": lambda: iter([HALVES]),
+        }.get(form, lambda: str(tmp_path))()
+
+    def ids(**options):
+        loader = Loader(source(), columns=["i", "x"], nulls="nan", filter=where, **options)
+        batches = [plain(batch) for batch in loader]
+        for batch in batches:
+            values = [[1.0, 5.0, np.nan, np.nan][int(at)] for at in batch["i"]]
+            np.testing.assert_array_equal(batch["x"], values)
+        return [at for batch in batches for at in batch["i"]]
+
+    assert ids() == kept
+    assert sorted(ids(batch_size=1, shuffle=9, seed=1)) == kept
+    shares = [ids(batch_size=1, rank=rank, world_size=2, uneven="allow") for rank in (0, 1)]
+    assert sorted(shares[0] + shares[1]) == kept
+    if form != "generator":
+        assert len(Loader(source(), columns=["i"], batch_size=1, filter=where)) == len(kept)
+
+
+@pytest.mark.parametrize(
+    "where", [pc.field("x") == pa.scalar(5, pa.float16()), pc.field("m", "a") > 2]
+)
+def test_what_a_filter_cannot_compare_of_float16_has_a_way_out(where):
+    struct = pa.array([{"a": 1}, {"a": 4}], pa.struct({"a": pa.float16()}))
+    table = pa.table({"i": [0, 1], "x": pa.array([5, 1], pa.float16()), "m": struct})
+    with pytest.raises(TypeError, match=r'field\.cast\("float32"\) and float\(value\)'):
+        Loader(table, columns=["i"], filter=where)
+    ways = {"x": pc.field("x") == float(np.float16(5)), "m": pc.field("m", "a").cast("float32") < 2}
+    for way in ways.values():
+        assert [plain(one) for one in Loader(table, columns=["i"], filter=way)] == [{"i": [0]}]
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ([{"x": 1}, {"x": "a"}], "int64 in a row and string"),
+        ([{"x": 1}] * 1500 + [{"x": 0.5}], "int64 in a row and double"),
+        ([{"x": {"a": 1}}, {"x": {"a": "s"}}], r"struct<a: int64> in a row and struct<a: string>"),
+    ],
+)
+def test_a_streamed_dataset_of_rows_that_differ_is_refused_by_name(rows, told):
+    streamed = datasets.IterableDataset.from_generator(lambda: iter(rows))
+    with pytest.raises(TypeError, match=f'column "x" is {told} in a later one.*dataset.map'):
+        list(Loader(streamed, columns={"x": AsArrow()}))
+    mapped = streamed.map(lambda row: {"x": str(row["x"])})
+    batches = list(Loader(mapped, columns={"x": AsArrow()}, batch_size=len(rows)))
+    assert plain(batches[0]["x"]) == [str(row["x"]) for row in rows]
+
+
+@pytest.mark.parametrize("form", ["parquet", "ipc"])
+@pytest.mark.parametrize("wish", [Categories(["a", "b"]), Categories.scan(), AsArrow()])
+def test_files_that_the_schema_of_a_dataset_does_not_fit_are_named(tmp_path, form, wish):
+    words = pa.array(["a", "b"])
+    for at, column in enumerate([words.dictionary_encode(), words.cast(pa.string_view())]):
+        options = {"format": form, "existing_data_behavior": "overwrite_or_ignore"}
+        name = f"{at}-{{i}}.{'arrow' if form == 'ipc' else form}"
+        ds.write_dataset(pa.table({"x": column}), tmp_path, basename_template=name, **options)
+    options = {"columns": {"x": wish}, "framework": "numpy"}
+    with pytest.raises(ValueError, match=r"1-0\.\w+: .*; the schema= .*, and the path in its"):
+        list(Loader(ds.dataset(tmp_path, format=form), **options))
+    assert (
+        len([row for batch in Loader(str(tmp_path), **options) for row in plain(batch)["x"]]) == 4
+    )
