@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import arrow_dlpack as ad
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 HERE = Path(__file__).parent
@@ -263,8 +265,90 @@ def test_what_pyarrow_has_another_function_for_leads_there(array, wanted, way):
     ],
 )
 def test_no_cast_of_nested_values_is_tried(array, wanted):
-    with pytest.raises(ValueError, match="cannot be handed out as .*: take it as it is"):
+    with pytest.raises(ValueError, match="cannot be handed out as .*: no cast of one to the other"):
         pa.array(ad.Array(array), type=wanted)
+
+
+WAYS = {
+    "pyarrow.array(x).cast(type)": lambda array, wanted: array.cast(wanted),
+    "pyarrow.array(x).dictionary_encode()": lambda array, wanted: array.dictionary_encode(),
+    "run_end_decode(pyarrow.array(x))": lambda array, wanted: pc.run_end_decode(array),
+    "run_end_encode(pyarrow.array(x))": lambda array, wanted: pc.run_end_encode(array),
+}
+NESTED = [
+    pa.array([1, 0], pa.int8()),
+    pa.array(["1", "2"]),
+    pa.array(["1", "2"], pa.string_view()),
+    pa.array([[1], [2]], pa.list_(pa.int8())),
+    pa.array([[1], [2]], pa.large_list(pa.float64())),
+    pa.array([[1], [2]], pa.list_view(pa.int8())),
+    pa.array([[1], [2]], pa.list_(pa.int8(), 1)),
+    pa.array([["1"], ["2"]]),
+    pa.array([["1"], ["2"]], pa.list_(pa.dictionary(pa.int32(), pa.string()))),
+    pa.array([{"a": 1}]),
+    pa.array([{"a": [1]}]),
+    pa.array([{"b": 1}]),
+    pa.array([[("a", 1)]], MAP),
+    pa.array([1, 2]).dictionary_encode(),
+    pa.array(["1", "2"], pa.dictionary(pa.int8(), pa.large_string())),
+    RUNS,
+]
+
+
+@pytest.mark.parametrize("array", NESTED, ids=lambda array: str(array.type))
+@pytest.mark.parametrize("wanted", NESTED, ids=lambda array: str(array.type))
+def test_a_way_out_leads_to_the_type_that_was_asked_for(array, wanted):
+    words = ""
+    try:
+        pa.array(ad.Array(array), type=wanted.type)
+    except ValueError as error:
+        words = str(error)
+    ways = [make for way, make in WAYS.items() if words.endswith(way)]
+    assert ways or "pyarrow" not in words
+    for make in ways:
+        assert make(array, wanted.type).type == wanted.type
+
+
+def test_the_way_out_of_a_column_is_that_of_its_table():
+    table = pa.table({"x": [[1]]})
+    schema = pa.schema([("x", pa.list_(pa.float64()))])
+    with pytest.raises(ValueError, match=r'in field "x", .*pyarrow\.table\(x\)\.cast\(schema\)$'):
+        pa.table(ad.Array(table), schema=schema)
+    assert pa.table(ad.Array(table)).cast(schema).schema == schema
+    tensors = pa.table({"x": pa.array(ad.from_dlpack(np.zeros((1, 2), "float32")))})
+    schema = pa.schema([("x", pa.fixed_shape_tensor(pa.float64(), [2]))])
+    with pytest.raises(ValueError, match=r"to_tensor\(x, dtype=\.\.\.\)"):
+        pa.table(ad.Array(tensors), schema=schema)
+    with pytest.raises(ValueError, match=r"to_tensor\(x, dtype=\.\.\.\)"):
+        pa.array(ad.Array(tensors["x"]), type=schema.field("x").type)
+    made = ad.from_dlpack(ad.to_tensor(tensors["x"], dtype="float64"))
+    assert pa.array(made).type == schema.field("x").type
+
+
+ZONED = pa.array([1_600_000_000_000_000], pa.timestamp("us", "Europe/Berlin"))
+NAIVE = pa.array([1_600_000_000_000_000], pa.timestamp("us"))
+
+
+@pytest.mark.parametrize("coded", [False, True])
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "+02:00"])
+def test_times_of_a_zone_and_of_none_are_told_apart_in_words(coded, zone):
+    naive = NAIVE.dictionary_encode() if coded else NAIVE
+    with pytest.raises(ValueError, match=r"UTC or of the zone.*pyarrow\.compute\.assume_timezone"):
+        pa.array(ad.Array(naive), type=pa.timestamp("us", zone))
+    assert naive.cast(pa.timestamp("us", zone)).cast(pa.int64()) == NAIVE.cast(pa.int64())
+    zoned = NAIVE.cast(pa.timestamp("us", zone))
+    with pytest.raises(ValueError, match=r"UTC or of the zone.*pyarrow\.compute\.local_timestamp"):
+        pa.array(ad.Array(zoned), type=pa.timestamp("us"))
+    assert zoned.cast(pa.timestamp("us")) == NAIVE
+    assert pc.local_timestamp(zoned).type == pa.timestamp("us")
+    assert pc.assume_timezone(NAIVE, zone).type == pa.timestamp("us", zone)
+
+
+@pytest.mark.parametrize("wanted", [pa.date32(), pa.string(), pa.time64("us"), pa.string_view()])
+def test_what_a_time_is_in_its_zone_is_for_pyarrow(wanted):
+    with pytest.raises(ValueError, match="cast it in pyarrow, which knows the zone"):
+        pa.array(ad.Array(ZONED), type=wanted)
+    assert ZONED.cast(wanted).type == wanted
 
 
 def test_a_column_that_is_refused_is_named():

@@ -50,7 +50,7 @@ pub(in crate::python) fn as_requested(
     if let Some(why) = misread(field, requested) {
         return Err(PyValueError::new_err(refusal(stored, wanted, why)));
     }
-    let there = handed_out(array, wanted).map_err(PyValueError::new_err)?;
+    let there = handed_out(array, wanted, false).map_err(PyValueError::new_err)?;
     let mut metadata = field.metadata().clone();
     if stored != wanted || requested.extension_type_name() != field.extension_type_name() {
         metadata.retain(|key, _| !key.starts_with("ARROW:extension:"));
@@ -79,6 +79,9 @@ fn misread(stored: &Field, wanted: &Field) -> Option<&'static str> {
         return match shape == wanted {
             _ if !is_one_order => Some("the axes of its rows lie in another order"),
             false => Some("its rows have another shape"),
+            true if !is_renamed(from, to) => {
+                Some("to_tensor(x, dtype=...) makes numbers of another type")
+            }
             true => None,
         };
     }
@@ -95,12 +98,17 @@ fn misread(stored: &Field, wanted: &Field) -> Option<&'static str> {
             stored.iter().zip(&wanted).find_map(|(stored, wanted)| misread(stored, wanted))
         }
         _ if from == to || is_bool || (is_text(from) && is_text(to)) => None,
+        (Some(Extension::FixedShapeTensor { .. }), None) if item_of(to).is_some() => Some(
+            "the storage of an extension type is cast to no other type, and to_tensor(x, dtype=...) makes numbers of one",
+        ),
         _ => Some("the storage of an extension type is cast to no other type"),
     }
 }
 
 /// The values of an array as another type. An error says which type cannot be handed out as which, and why.
-fn handed_out(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
+///
+/// `in_table` says that it is a column of a table, or a field of structs, which are no arrays to their owner.
+fn handed_out(array: &ArrayRef, wanted: &DataType, in_table: bool) -> Checked<ArrayRef> {
     let stored = array.data_type();
     let refuse = |why: String| refusal(stored, wanted, &why);
     match (stored, wanted) {
@@ -111,7 +119,7 @@ fn handed_out(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
             }
             let rows = array.as_struct();
             let columns = rows.columns().iter().zip(fields).map(|(column, field)| {
-                let column = handed_out(column, field.data_type());
+                let column = handed_out(column, field.data_type(), true);
                 column.map_err(|why| format!("in field {:?}, {why}", field.name()))
             });
             let columns = columns.collect::<Checked<_>>()?;
@@ -148,20 +156,72 @@ fn handed_out(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
             leaf(&settled(array).map_err(refuse)?, wanted).map_err(refuse)
         }
         _ if is_renamed(stored, wanted) => cast(array, wanted).map_err(refuse),
-        _ => Err(refuse(format!("take it as it is, and then {}", way_out(stored, wanted)))),
+        _ => Err(refuse(match way_out(stored, wanted, in_table) {
+            Some(way_out) => format!("take it as it is, and then {way_out}"),
+            None => "no cast of one to the other is known".to_owned(),
+        })),
     }
 }
 
-/// What casts the array in pyarrow, as far as that can.
-fn way_out(stored: &DataType, wanted: &DataType) -> &'static str {
-    use DataType::{Dictionary, RunEndEncoded};
+/// What casts the array instead, if something does.
+fn way_out(stored: &DataType, wanted: &DataType, in_table: bool) -> Option<&'static str> {
+    use DataType::{Dictionary, Int32, RunEndEncoded};
     match (stored, wanted) {
-        (RunEndEncoded(..), _) => "pyarrow.compute.run_end_decode(pyarrow.array(x))",
-        (_, RunEndEncoded(..)) => "pyarrow.compute.run_end_encode(pyarrow.array(x))",
-        (Dictionary(..), _) => "pyarrow.array(x).cast(type)",
-        (_, Dictionary(..)) => "pyarrow.array(x).dictionary_encode()",
-        _ => "pyarrow.array(x).cast(type)",
+        _ if casts_in_pyarrow(stored, wanted) => Some(match in_table {
+            true => "pyarrow.table(x).cast(schema)",
+            false => "pyarrow.array(x).cast(type)",
+        }),
+        _ if in_table => None,
+        (RunEndEncoded(_, values), _) if values.data_type() == wanted => {
+            Some("pyarrow.compute.run_end_decode(pyarrow.array(x))")
+        }
+        (_, RunEndEncoded(ends, values))
+            if ends.data_type() == &Int32 && values.data_type() == stored =>
+        {
+            Some("pyarrow.compute.run_end_encode(pyarrow.array(x))")
+        }
+        (_, Dictionary(codes, values)) if **codes == Int32 && **values == *stored => {
+            Some("pyarrow.array(x).dictionary_encode()")
+        }
+        _ => None,
     }
+}
+
+/// Whether pyarrow has a cast of what is nested or a dictionary, as far as the types tell.
+fn casts_in_pyarrow(stored: &DataType, wanted: &DataType) -> bool {
+    use DataType::{Binary, LargeBinary, LargeUtf8, Utf8};
+    use DataType::{Dictionary, FixedSizeList, LargeList, List, Map, Struct};
+    let is_number = |of: &DataType| of.is_numeric() || of == &DataType::Boolean;
+    let is_text = |of: &DataType| of.is_string() || of.is_binary();
+    match (stored, wanted) {
+        (Dictionary(_, own), Dictionary(_, other)) => {
+            own == other || (is_text(own) && is_text(other))
+        }
+        (Dictionary(_, values), _) => is_leaf(values) && casts_in_pyarrow(values, wanted),
+        (Utf8 | LargeUtf8 | Binary | LargeBinary, Dictionary(_, values)) => is_text(values),
+        (FixedSizeList(_, one), FixedSizeList(_, other)) if one != other => false,
+        (Struct(own), Struct(others)) => {
+            let mut pairs = own.iter().zip(others);
+            have_same_names(own, others)
+                && pairs.all(|(one, other)| casts_within(one.data_type(), other.data_type()))
+        }
+        (
+            List(one) | LargeList(one) | FixedSizeList(one, _),
+            List(other) | LargeList(other) | FixedSizeList(other, _),
+        )
+        | (Map(one, _), Map(other, _)) => casts_within(one.data_type(), other.data_type()),
+        _ => {
+            stored == wanted
+                || (is_number(stored) && is_number(wanted))
+                || (is_text(stored) && is_text(wanted))
+        }
+    }
+}
+
+/// The same of values in lists and structs, in which pyarrow makes no dictionaries.
+fn casts_within(stored: &DataType, wanted: &DataType) -> bool {
+    let is_coded = matches!(wanted, DataType::Dictionary(..));
+    stored == wanted || (!is_coded && casts_in_pyarrow(stored, wanted))
 }
 
 /// A snapshot, which no other code can change while arrow's kernels read it.
@@ -175,6 +235,38 @@ fn leaf(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
     if stored == wanted {
         return Ok(Arc::clone(array));
     }
+    there_and_back(array, wanted).map_err(|why| match of_zone(stored, wanted) {
+        Some(way_out) => way_out.to_owned(),
+        None => why,
+    })
+}
+
+/// Why times of a zone are no other values, and back: arrow's casts know offsets, and no names of zones.
+fn of_zone(stored: &DataType, wanted: &DataType) -> Option<&'static str> {
+    use DataType::{Date32, Date64, Time32, Time64, Timestamp};
+    let is_day_or_text =
+        |of: &DataType| of.is_string() || matches!(of, Date32 | Date64 | Time32(_) | Time64(_));
+    match (stored, wanted) {
+        (Timestamp(_, None), Timestamp(_, Some(_))) => Some(
+            "whether the times are those of UTC or of the zone is not said: pyarrow's cast takes them for UTC's, and \
+             pyarrow.compute.assume_timezone for the zone's",
+        ),
+        (Timestamp(_, Some(_)), Timestamp(_, None)) => Some(
+            "whether times of UTC or of the zone are meant is not said: pyarrow's cast gives UTC's, and \
+             pyarrow.compute.local_timestamp the zone's",
+        ),
+        (Timestamp(_, Some(_)), other) if is_day_or_text(other) => {
+            Some("take it as it is, and then cast it in pyarrow, which knows the zone")
+        }
+        (text, Timestamp(_, Some(_))) if text.is_string() => Some(
+            "pyarrow's cast reads texts that have an offset, such as 2020-01-01T00:00:00+00:00",
+        ),
+        _ => None,
+    }
+}
+
+fn there_and_back(array: &ArrayRef, wanted: &DataType) -> Checked<ArrayRef> {
+    let stored = array.data_type();
     if !can_cast_types(stored, wanted) || !can_cast_types(wanted, stored) {
         return Err("there is no way from one to the other and back".to_owned());
     }
