@@ -104,6 +104,16 @@ def to_jax(
     return import_module("jax.numpy").asarray(narrowed)
 
 
+def check_jax_array(array: Any) -> None:
+    """`check_jax` for ``__jax_array__``, which JAX calls without the dtype that it is asked for."""
+    try:
+        check_jax(array)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}, and jax.numpy.asarray(numpy.asarray(x, dtype)) makes another dtype of them"
+        ) from None
+
+
 def check_jax(
     tensor: Any, mask: Tensor | None = None, column: str | None = None, offsets: Any = None
 ) -> Any:

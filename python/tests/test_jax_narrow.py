@@ -171,3 +171,21 @@ def test_values_below_the_least_normal_number_are_kept():
     small = np.array([9.2e-41, 1e-38, 1.2e-38])
     tensor = to_tensor(pa.array(small), framework="jax")
     assert np.array_equal(np.asarray(tensor), small.astype("float32"))
+
+
+@pytest.mark.parametrize("make", [to_tensor, Array])
+@pytest.mark.parametrize("call", [jnp.array, jnp.asarray])
+@pytest.mark.parametrize("value", [BIG, 1e300])
+def test_another_dtype_is_made_before_jax_has_the_values(make, call, value):
+    """JAX calls ``__jax_array__`` without the dtype, so what is asked for is not known there."""
+    data = make(pa.array([value]))
+    with pytest.raises(
+        ValueError, match=r"jax\.numpy\.asarray\(numpy\.asarray\(x, dtype\)\) makes"
+    ):
+        call(data, dtype="complex64")
+    dtype = "float32" if value == BIG else "int8"
+    with np.errstate(invalid="ignore"):
+        made = jnp.asarray(np.asarray(data, dtype))
+        assert made.dtype == dtype
+        np.testing.assert_array_equal(made, np.asarray([value]).astype(dtype))
+        np.testing.assert_array_equal(np.array(data, dtype=dtype), np.asarray(data, dtype))
