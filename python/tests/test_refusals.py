@@ -1,6 +1,7 @@
 """Refusals whose hint leads somewhere: by the type, and by the function that was called."""
 
 import pathlib
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -217,6 +218,40 @@ def test_elements_that_share_a_byte_are_refused_with_their_bytes():
     for call in (from_dlpack, lambda x: record_batch({"a": x})):
         assert "x.view(torch.uint8)" in refusal(UnsupportedError, call, halves)
     assert from_dlpack(halves.view(torch.uint8)).type == "UInt8"
+
+
+def test_tensors_without_strides_have_a_way_out():
+    torch = pytest.importorskip("torch")
+    rows = [torch.ones(2), torch.zeros(3)]
+    jagged = torch.nested.nested_tensor(rows, layout=torch.jagged)
+    with warnings.catch_warnings(action="ignore"):  # of a prototype, once in a process
+        nested = torch.nested.nested_tensor(rows)
+    ways = {
+        "from_ragged(x.values(), x.offsets())": jagged,
+        "x.to_padded_tensor(0)": nested,
+        "x.to_dense()": torch.eye(2).to_sparse(),
+    }
+    for way, x in ways.items():
+        for call in (from_dlpack, asdlpack, lambda x: record_batch({"a": x})):
+            with pytest.raises((BufferError, RuntimeError)) as error:
+                call(x)
+            assert any(way in note for note in error.value.__notes__)
+    made = from_ragged(jagged.values(), jagged.offsets())
+    assert pa.array(made).to_pylist() == [[1, 1], [0, 0, 0]]
+    assert len(from_dlpack(nested.to_padded_tensor(0))) == 2
+    assert len(from_dlpack(ways["x.to_dense()"].to_dense())) == 2
+
+
+@pytest.mark.parametrize("values", [pa.array([7, 8]), pa.array([0.5, 1.5])])
+def test_a_dictionary_of_numbers_has_its_values_too(values):
+    coded = values.dictionary_encode()
+    words = refusal(UnsupportedError, to_tensor, coded)
+    assert "pass physical=True for its int32 values" in words
+    assert "pyarrow.array(x).dictionary_decode()" in words
+    assert to_tensor(pa.array(coded).dictionary_decode()).tolist() == values.to_pylist()
+    table = pa.table({"x": coded})
+    assert "dictionary_decode()" in refusal(UnsupportedError, Loader, table, columns=["x"])
+    assert "decode" not in refusal(UnsupportedError, to_tensor, pa.array(["a"]).dictionary_encode())
 
 
 def test_a_loader_its_batches_and_a_mix_are_no_data():

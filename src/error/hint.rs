@@ -65,6 +65,8 @@ pub enum Hint {
     Physical(DLDataType),
     /// Ask for the physical values, of this dtype, or for the numbers that decimals stand for.
     PhysicalOrFloats(DLDataType),
+    /// Ask for the codes of a dictionary, of this dtype, or for its values, which are numbers too.
+    PhysicalOrNumbers(DLDataType),
     /// Ask for float64.
     Float64,
 
@@ -154,6 +156,13 @@ impl fmt::Display for Hint {
                     Self::Physical(*dtype)
                 );
             }
+            Self::PhysicalOrNumbers(dtype) => {
+                return write!(
+                    f,
+                    "{}, or cast it to its values, which are numbers",
+                    Self::Physical(*dtype)
+                );
+            }
             Self::Float64 => "ask for dtype float64",
             Self::RaggedStorage => {
                 "use export::ragged, with ExportOptions::with_physical, for its storage"
@@ -183,6 +192,9 @@ impl Error {
             Self::UnsupportedExtension { data_type, .. } => Hint::of_storage(data_type),
             Self::NotJustNumbers { data_type, dtype } => match data_type {
                 DataType::Decimal32(..) | DataType::Decimal64(..) => Hint::PhysicalOrFloats(*dtype),
+                DataType::Dictionary(_, values) if DLDataType::from_arrow(values).is_some() => {
+                    Hint::PhysicalOrNumbers(*dtype)
+                }
                 _ => Hint::Physical(*dtype),
             },
             Self::UnevenRows { .. } => Hint::RaggedOrPadded,

@@ -200,6 +200,12 @@ impl Asked<'_> {
                     "{physical} for its {dtype} values, or pass dtype=\"float64\" for the numbers that they stand for"
                 );
             }
+            Hint::PhysicalOrNumbers(dtype) => {
+                return format!(
+                    "{physical} for its {dtype} values, or take its values by \
+                     pyarrow.array(x).dictionary_decode(), which are numbers"
+                );
+            }
             Hint::Float64 => "pass dtype=\"float64\"",
             Hint::RaggedStorage => "use ragged, with physical=True, for its storage",
             Hint::ChildrenOfStorage => "convert the children of its storage one by one",

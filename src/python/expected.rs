@@ -160,6 +160,27 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     })
 }
 
+/// What converts a tensor of PyTorch's whose elements do not lie at strides: one of rows of different lengths, or a
+/// sparse one.
+pub(super) fn of_layout(object: &Bound<'_, PyAny>) -> WayOut {
+    let is = |name: &str| match object.getattr_opt(name)? {
+        Some(is_it) => Ok::<_, PyErr>(is_it.extract().unwrap_or(false)),
+        None => Ok(false),
+    };
+    Ok(if is("is_nested")? && object.hasattr("offsets")? {
+        Some(
+            "from_ragged(x.values(), x.offsets()) has the rows of a nested tensor, and x.to_padded_tensor(0) is a \
+             tensor of all",
+        )
+    } else if is("is_nested")? {
+        Some("x.to_padded_tensor(0) is a tensor of all rows of a nested one")
+    } else if is("is_sparse")? || is("is_sparse_csr")? {
+        Some("x.to_dense() is a tensor of all elements")
+    } else {
+        None
+    })
+}
+
 /// How to make Arrow data of it.
 fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
     if object.is_none() {

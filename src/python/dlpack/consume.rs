@@ -8,7 +8,7 @@ use super::request::{DlDeviceArg, Request, described, type_name};
 use super::{capsule, exchange, request, vectorcall};
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
 use crate::python::errors::placed;
-use crate::python::expected::{Expected, of_dtype};
+use crate::python::expected::{Expected, of_dtype, of_layout};
 use crate::python::numpy::hidden;
 use crate::python::protocols::{attribute, is_arrow};
 use crate::python::runtime::{call, unlocked};
@@ -78,14 +78,17 @@ pub(in crate::python) fn ask<'py>(
     Ok(Answer { capsule, understood })
 }
 
-/// The error of a producer, with a note where its dtype is NumPy's alone: times, texts and objects.
+/// The error of a producer, with a note where its dtype is NumPy's alone, as times, texts and objects are, or its layout
+/// PyTorch's.
 #[cold]
 fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = x.py();
-    if !error.is_instance_of::<PyBufferError>(py) {
-        return error;
-    }
-    if let Ok(Some(way_out)) = of_dtype(x) {
+    let way_out = match of_layout(x) {
+        Ok(Some(way_out)) => Ok(Some(way_out.to_owned())),
+        _ if error.is_instance_of::<PyBufferError>(py) => of_dtype(x),
+        _ => return error,
+    };
+    if let Ok(Some(way_out)) = way_out {
         // The error itself matters more than its note.
         let _added = error.value(py).call_method1("add_note", (way_out,));
     }
