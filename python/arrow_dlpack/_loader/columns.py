@@ -326,7 +326,7 @@ def check_dtype(dtype: Any) -> None:
         _core._dtype_name(dtype)
 
 
-def integer(name: str, value: Any, least: int, meaning: str = "") -> int:
+def integer(name: str, value: Any, least: int, meaning: str = "", end: int | None = 2**63) -> int:
     """The number; an error that names the argument, and what it means, if it is none."""
     wrong = f"{name} must be an integer of at least {least}, got {value!r}{meaning}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
@@ -334,6 +334,8 @@ def integer(name: str, value: Any, least: int, meaning: str = "") -> int:
     number = operator.index(value)
     if number < least:
         raise ValueError(wrong)
+    if end is not None and number >= end:
+        raise ValueError(f"{name} must be an integer below {end}, got {value!r}{meaning}")
     return number
 
 

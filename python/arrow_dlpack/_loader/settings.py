@@ -167,7 +167,7 @@ def checked(
         filter=filter,
         drop_last=bool(drop_last),
         shuffle=shuffle,
-        seed=None if seed is None else integer("seed", seed, 0),
+        seed=None if seed is None else integer("seed", seed, 0, end=None),
         prefetch=integer("prefetch", prefetch, 0, _PREFETCH),
         physical=physical,
         copy=copy,
