@@ -231,3 +231,16 @@ def test_a_missing_file_is_named(store):
         rows_of(Loader(source, **OPTIONS))
     with pytest.raises(FileNotFoundError, match="no file is called"):
         rows_of(Loader(f"s3://{BUCKET}/many/*.none", **OPTIONS))
+
+
+@pytest.mark.parametrize("make", [SOURCES["pattern"], SOURCES["dataset"]], ids=["paths", "dataset"])
+def test_a_state_reads_the_first_rows_of_one_file_once(store, make, exact_reads):
+    loader = Loader(make(store), **OPTIONS)
+    list(loader)
+    store.forget()
+    loader.state_dict()
+    read = store.counted()
+    assert sum(read.values()) <= 2
+    assert len(read) == 1
+    loader.state_dict()
+    assert store.counted() == read
