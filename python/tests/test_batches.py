@@ -254,7 +254,7 @@ WRONG = [
     ({"batch_size": 0}, ValueError, "batch_size must be an integer of at least 1, got 0"),
     ({"batch_size": 2.0}, TypeError, "batch_size must be an integer of at least 1, got 2.0"),
     ({"batch_size": True}, TypeError, "batch_size must be an integer"),
-    ({"batch_size": 1 << 70}, OverflowError, ""),
+    ({"batch_size": 1 << 70}, ValueError, "batch_size must be an integer below"),
     ({"prefetch": -1}, ValueError, "prefetch must be an integer of at least 0"),
     ({"prefetch": None}, TypeError, "prefetch must be an integer of at least 0"),
     ({"format": "list"}, ValueError, 'format must be "dict" or "matrix", got \'list\''),

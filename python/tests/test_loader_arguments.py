@@ -150,7 +150,7 @@ def test_what_a_loader_of_all_columns_can_tell_when_it_is_made():
     assert [x for batch in loader for x in batch["x"].tolist()] == [1.0, 0.75]
 
 
-@pytest.mark.parametrize("number", [2**63, 2**64, 10**30])
+@pytest.mark.parametrize("number", [2**64, 10**30])
 @pytest.mark.parametrize(
     "options",
     [{"batch_size": 0}, {"batch_size": 1, "shuffle": 0}, {"prefetch": 0}],
@@ -159,8 +159,8 @@ def test_what_a_loader_of_all_columns_can_tell_when_it_is_made():
 def test_a_number_that_no_machine_counts_to_is_refused_in_words(number, options):
     name = list(options)[-1]
     for call in (Loader, iter_batches):
-        with pytest.raises(ValueError, match=f"{name} must be an integer below {2**63}, got"):
+        with pytest.raises(ValueError, match=f"{name} must be an integer below {2**64}, got"):
             call(TABLE, columns=["x"], **{**options, name: number})
-    assert len(Loader(TABLE, columns=["x"], batch_size=2**63 - 1)) == 1
+    assert len(Loader(TABLE, columns=["x"], batch_size=2**64 - 1)) == 1
     # A seed may have any length.
     assert len(list(Loader(TABLE, columns=["x"], batch_size=1, shuffle=3, seed=number))) == 3

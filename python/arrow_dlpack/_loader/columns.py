@@ -326,7 +326,7 @@ def check_dtype(dtype: Any) -> None:
         _core._dtype_name(dtype)
 
 
-def integer(name: str, value: Any, least: int, meaning: str = "", end: int | None = 2**63) -> int:
+def integer(name: str, value: Any, least: int, meaning: str = "", end: int | None = 2**64) -> int:
     """The number; an error that names the argument, and what it means, if it is none."""
     wrong = f"{name} must be an integer of at least {least}, got {value!r}{meaning}"
     if isinstance(value, bool) or not hasattr(value, "__index__"):
