@@ -94,13 +94,13 @@ pub enum CopyReason {
     /// Arrow's validity packs eight values in a byte; a tensor's mask has one byte per value.
     #[error("the mask is made of validity bits")]
     Mask,
-    /// Several chunks, so many, are concatenated.
+    /// This many chunks are concatenated.
     #[error("{0} chunks are put together")]
     Chunks(usize),
-    /// The columns of a table, so many, become a row-major matrix.
+    /// This many columns of a table become a row-major matrix.
     #[error("{0} columns are put side by side")]
     Rows(usize),
-    /// The columns of a table, so many, become a column-major matrix, and are not contiguous slices of one buffer.
+    /// This many columns of a table become a column-major matrix, and are not contiguous slices of one buffer.
     #[error("{0} columns are not slices of one buffer, one behind the other")]
     Columns(usize),
     /// The rows of views are not contiguous.

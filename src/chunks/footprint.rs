@@ -49,7 +49,7 @@ impl Sizes {
     }
 }
 
-/// The bytes that kernels reserve for so many rows of a type, at every depth, before they write one. A row
+/// The bytes that kernels reserve for `rows` rows of a type, at every depth, before they write one. A row
 /// counts at least one byte, because the time is proportional to rows.
 pub(crate) fn of_type(data_type: &DataType, rows: usize) -> Option<usize> {
     let each = |width: usize| rows.checked_mul(width);
@@ -234,7 +234,7 @@ fn together(rows: usize, columns: &[Sizes]) -> Option<Sizes> {
     Sizes::collect(rows, (0..rows).map(each))
 }
 
-/// An error unless so many bytes can be allocated; `None` stands for a number that overflows.
+/// An error unless this many bytes can be allocated; `None` stands for a number that overflows.
 pub(crate) fn reserve(nbytes: Option<usize>) -> Result<(), Error> {
     memory::probe_alloc(nbytes.unwrap_or(usize::MAX))
 }
@@ -306,7 +306,7 @@ pub(crate) fn check_taken_at(array: &dyn Array, which: &[u64]) -> Result<(), Err
     if mean().is_some_and(|nbytes| nbytes < SMALL) { Ok(()) } else { reserve(taken()) }
 }
 
-/// The bytes that arrow's `take` of so many rows reserves besides those that it writes: for lists it assumes their mean length,
+/// The bytes that arrow's `take` of `rows` rows reserves besides those that it writes: for lists it assumes their mean length,
 /// and what their items consist of it puts into buffers that double, of which old and new are there at once.
 fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
     let mean = |values: &dyn Array| {
@@ -340,13 +340,13 @@ fn of_take(array: &dyn Array, rows: usize) -> Option<usize> {
     }
 }
 
-/// The bytes of so many of the items of rows.
+/// The bytes of `count` of the items of rows.
 fn of_some(items: Items<'_>, count: usize) -> Option<usize> {
     let Some(values) = items.array() else { return Some(count) };
     of_type(values.data_type(), count)?.checked_add(of_mean(values, count)?)
 }
 
-/// The bytes of the items of so many rows, if these have as many as all rows have on average.
+/// The bytes of the items of `rows` rows, if these have as many as all rows have on average.
 fn of_mean(array: &dyn Array, rows: usize) -> Option<usize> {
     match array.data_type() {
         DataType::FixedSizeList(_, size) => {

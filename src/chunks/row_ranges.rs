@@ -149,7 +149,7 @@ impl Bounds {
         }
     }
 
-    /// The bounds of the first values of each row, at most so many; those of byte views are as they were.
+    /// The bounds of the first values of each row, at most `most`; those of byte views are as they were.
     pub(crate) fn cut(&self, width: usize) -> Result<Self, Error> {
         if let Self::ByteViews(views) = self {
             return Ok(Self::ByteViews(views.clone()));

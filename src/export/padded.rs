@@ -238,7 +238,7 @@ impl PreparedPadded {
         let mask = mask.map(|copy| Lists::mask(&rows, copy)?.run()).transpose()?;
         let (rows, (values, dictionary)) = match values.run() {
             Err(Error::ValueDoesNotFit { .. }) if pad.longer == Longer::Cut => {
-                // It may be one that is cut away, of which nobody asks that it fits.
+                // It may be one that is cut away, which need not fit.
                 let rows = memory::try_collect(rows.iter().map(|rows| rows.cut(width)))?;
                 let (rows, values) = Lists::plan(rows, &options)?.snapshot()?;
                 let made = values.run().map_err(|error| Lists::in_row(&rows, error))?;
@@ -274,7 +274,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// So many rows of so many values, whose tensor is of the shape `values`.
+    /// A number of rows and of values in each, whose tensor has the shape `values`.
     pub(super) fn new(
         [rows, width]: [usize; 2],
         values: &[i64],

@@ -21,7 +21,7 @@ pub(super) struct Fit {
     conversion: Conversion,
     /// The permutation of the tensor's axes to the memory order of the array; `None` if they are in that order.
     axes: Option<Vec<usize>>,
-    /// Whether a permutation in the field's type, which nobody asked for, would take the place of a copy.
+    /// Whether a permutation in the field's type, which was not asked for, would take the place of a copy.
     is_permuted: bool,
     align: usize,
 }

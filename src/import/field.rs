@@ -19,7 +19,7 @@ pub(super) struct Choice {
     pub(super) field_layout: FieldLayout,
     /// The conversion of the tensor's elements to the stored ones, if there is one.
     pub(super) conversion: Option<Conversion>,
-    /// Whether the rows would be shared if the field had another permutation, which nobody asked for.
+    /// Whether the rows would be shared if the field had another permutation, which was not asked for.
     pub(super) is_permuted: bool,
 }
 

@@ -74,7 +74,7 @@ pub fn padded(
     ragged(values, offsets(&lengths, sum)?, mask, options)
 }
 
-/// The lengths of so many rows of so many values.
+/// The lengths of `rows` rows of `width` values.
 fn read_lengths(lengths: &ManagedTensor, rows: i64, width: i64) -> Result<Vec<usize>, Error> {
     let (dtype, ndim) = (lengths.dtype(), lengths.ndim());
     if !matches!(dtype.code, DLDataTypeCode::INT | DLDataTypeCode::UINT)

@@ -37,7 +37,7 @@ impl Padding {
         self.width.checked_mul(self.value).ok_or(Error::Overflow("size in bytes"))
     }
 
-    /// The padded rows of so many values each. Each byte is written once.
+    /// The padded rows. Each byte is written once.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl Padding {
         })
     }
 
-    /// The first values of each padded row, so many of each, one row after the other.
+    /// The first values of each padded row, one row after the other.
     ///
     /// # Errors
     ///
@@ -95,7 +95,7 @@ impl Padding {
     }
 }
 
-/// Appends so many bytes of padding.
+/// Appends this many bytes of padding.
 fn repeat(
     out: &mut Vec<u8>,
     block: &[u8; BLOCK],

@@ -22,7 +22,7 @@ const LARGE: usize = 4 << 20;
 /// Bytes that a thread may need for its stack and its first allocations.
 const HELPER: usize = 16 << 20;
 
-/// A result: so many rows of `row` bytes, which are cut at multiples of `step` rows. No part has fewer rows than `step`,
+/// A result: `rows` rows of `row` bytes, which are cut at multiples of `step` rows. No part has fewer rows than `step`,
 /// but for that of a smaller result.
 #[derive(Clone, Copy)]
 pub(super) struct Layout {

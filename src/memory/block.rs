@@ -171,7 +171,7 @@ impl Packed {
     pub(super) fn into_versioned(self, newest: DLPackVersion, least: u32) -> Outgoing {
         let least = DLPackVersion { major: DLPackVersion::CURRENT.major, minor: least };
         let raw = self.header();
-        // SAFETY: P1, and nobody else has the header yet; with P3 the block meets I1.
+        // SAFETY: P1, and no other code has the header yet; with P3 the block meets I1.
         unsafe {
             (*raw).version = newest.min(DLPackVersion::CURRENT).max(least);
             Outgoing::new(self.0.cast())
@@ -191,7 +191,7 @@ impl Packed {
     /// Rewrites the header as a legacy one, in place; the pointer is the consumer's.
     pub(super) fn into_legacy(self) -> *mut DLManagedTensor {
         let prefix = self.0.as_ptr();
-        // SAFETY: P1, the versioned header is in place, and nobody else has it. Both headers are plain data.
+        // SAFETY: P1, the versioned header is in place, and no other code has it. Both headers are plain data.
         unsafe {
             let DLManagedTensorVersioned { manager_ctx, dl_tensor, .. } = self.header().read();
             let deleter = Some((*prefix).legacy_deleter);

@@ -185,7 +185,7 @@ impl ManagedTensor {
     }
 }
 
-/// Whether a shape has so many elements.
+/// Whether a shape has this number of elements.
 fn check_count(found: usize, shape: &[i64]) -> Result<(), Error> {
     check_axes(shape)?;
     match layout::element_count(shape)? {
@@ -194,7 +194,7 @@ fn check_count(found: usize, shape: &[i64]) -> Result<(), Error> {
     }
 }
 
-/// Whether there can be so many axes, before memory is allocated for them.
+/// Whether there can be this many axes, before memory is allocated for them.
 fn check_axes(shape: &[i64]) -> Result<(), Error> {
     match shape.len() {
         ndim if ndim > layout::MAX_NDIM => Err(Error::TooManyAxes { ndim, most: layout::MAX_NDIM }),

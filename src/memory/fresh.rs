@@ -197,13 +197,13 @@ pub(super) fn zeroed<T: ArrowNativeType>(len: usize) -> Option<Vec<T>> {
     Some(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
 }
 
-/// An error unless so many bytes can be allocated now. Called before code that aborts if they cannot.
+/// An error unless `nbytes` bytes can be allocated now. Called before code that aborts if they cannot.
 pub(crate) fn probe_alloc(nbytes: usize) -> Result<(), Error> {
     // The optimiser may remove an allocation that nothing reads.
     reserved::<u8>(nbytes).map(|memory| drop(black_box(memory)))
 }
 
-/// An empty vector with capacity for so many items.
+/// An empty vector with capacity for `count` items.
 pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Error> {
     let mut vector = Vec::new();
     match vector.try_reserve_exact(count) {

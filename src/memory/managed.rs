@@ -297,7 +297,7 @@ impl ManagedTensor {
                 // SAFETY: it has just been given up.
                 let owner = unsafe { Owner::versioned(tensor) };
                 let this = Arc::new(Self { view: self.view, owner, exclusive: self.exclusive });
-                // SAFETY: it is read-only, or nobody in Rust has borrowed its memory, by the promise of `from_raw`.
+                // SAFETY: it is read-only, or no code in Rust has borrowed its memory, by the promise of `from_raw`.
                 unsafe { this.share_writable() }.into_raw_legacy()
             }
         }
@@ -550,7 +550,7 @@ mod tests {
     use super::*;
     use crate::ffi::DLTensor;
 
-    /// A producer's header, in memory that nobody may write to.
+    /// A producer's header, in read-only memory.
     struct Fixed(DLManagedTensorVersioned);
 
     // SAFETY: nothing changes it.

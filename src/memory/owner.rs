@@ -63,7 +63,7 @@ impl Owner {
         &self.0
     }
 
-    /// Gives up ownership without a call of the deleter, for who has the tensor by another way.
+    /// Gives up ownership without a call of the deleter: the caller has the tensor by another way.
     pub(super) fn forget(self) {
         let _ = self.into_abi();
     }

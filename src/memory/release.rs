@@ -105,7 +105,7 @@ impl Drop for Outgoing {
     fn drop(&mut self) {
         let tensor = self.0;
         release_foreign(move || {
-            // SAFETY: I1, and nobody took it.
+            // SAFETY: I1, and no caller took it.
             unsafe { delete_versioned(tensor.as_ptr()) };
         });
     }

@@ -190,7 +190,7 @@ impl ManagedTensor {
         let mut description = self.described(&shape, &[1]);
         description.dtype = DLDataType::UINT8;
         description.flags = description.flags.intersection(DLPackFlags::READ_ONLY);
-        // SAFETY: I2, V3: the elements are one run of so many bytes, for as long as the clone keeps the tensor; the
+        // SAFETY: I2, V3: the elements are one run of `nbytes` bytes, for as long as the clone keeps the tensor; the
         // caller's promise, where it is writable.
         unsafe { Self::pack(Arc::clone(self), &description) }
     }

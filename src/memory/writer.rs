@@ -66,7 +66,7 @@ impl<'a> Unwritten<'a> {
     ///
     /// # Panics
     ///
-    /// If there are not so many, or some are written.
+    /// If there are fewer, or some are written.
     pub(crate) fn split_to(&mut self, nbytes: usize) -> Self {
         assert_eq!(self.len, 0, "memory is cut before it is written");
         let (memory, rest) = mem::take(&mut self.memory).split_at_mut(nbytes);
@@ -104,12 +104,12 @@ impl<'a> Unwritten<'a> {
         self.len += bytes.len();
     }
 
-    /// Writes so many zeros, to be overwritten.
+    /// Writes zeros, to be overwritten.
     pub(crate) fn zeros(&mut self, nbytes: usize) -> &mut [u8] {
         let out = &mut self.memory[self.len..][..nbytes];
         out.fill(MaybeUninit::new(0));
         self.len += nbytes;
-        // SAFETY: so many bytes, just written, and borrowed mutably.
+        // SAFETY: these bytes were just written, and are borrowed mutably.
         unsafe { slice::from_raw_parts_mut(out.as_mut_ptr().cast(), nbytes) }
     }
 
@@ -118,7 +118,7 @@ impl<'a> Unwritten<'a> {
         &mut self.memory[self.len..]
     }
 
-    /// Takes so many more bytes for written.
+    /// Takes `nbytes` more bytes for written.
     ///
     /// # Safety
     ///
@@ -192,7 +192,7 @@ impl Grid<'_> {
     ///
     /// # Panics
     ///
-    /// There are not so many rows or bytes, or some before these are missing.
+    /// There are fewer rows or bytes, or some before these are missing.
     #[inline(always)]
     pub(crate) fn strip<const W: usize, const K: usize>(
         &mut self,

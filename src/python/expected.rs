@@ -312,7 +312,7 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     ),
     (
         &["read", "close"],
-        "a file is for who knows its format, such as pyarrow.parquet.read_table(x), pyarrow.csv.read_csv(x) and \
+        "read a file by its format: pyarrow.parquet.read_table(x), pyarrow.csv.read_csv(x) and \
          pyarrow.ipc.open_stream(x)",
     ),
 ];

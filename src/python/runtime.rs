@@ -104,7 +104,7 @@ pub(super) fn exported(
     unlocked(py, prepared.bytes_copied(), || prepared.run())
 }
 
-/// Runs `work` on so many bytes, without the GIL if they are enough to delay other threads.
+/// Runs `work` on `nbytes` bytes, without the GIL if they are enough to delay other threads.
 pub(super) fn unlocked<T: Send>(
     py: Python<'_>,
     nbytes: usize,

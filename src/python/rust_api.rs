@@ -230,7 +230,7 @@ impl PyTensor {
         _py: Python<'a>,
     ) -> Result<&'a [ReadOnlyCell<T>], Error> {
         let (first, len) = self.tensor.run_of::<T>()?;
-        // SAFETY: I2, V3: so many elements are there for as long as the tensor is. A cell is a `T` in memory, of
+        // SAFETY: I2, V3: the elements are there for as long as the tensor is. A cell is a `T` in memory, of
         // any bits, and the borrow promises nothing of what is in an `UnsafeCell`.
         Ok(unsafe { slice::from_raw_parts(first.cast::<ReadOnlyCell<T>>(), len) })
     }
@@ -261,7 +261,7 @@ impl PyTensor {
 impl From<ManagedTensor> for PyTensor {
     fn from(tensor: ManagedTensor) -> Self {
         if tensor.is_read_only() || !tensor.has_lookers_on() {
-            // SAFETY: it is read-only, exclusive, or came through C, and nobody in Rust has it any more.
+            // SAFETY: it is read-only, exclusive, or came through C, and no code in Rust has it any more.
             return unsafe { Self::received(Arc::new(tensor)) };
         }
         // SAFETY: it is read-only.

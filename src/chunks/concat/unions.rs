@@ -44,7 +44,7 @@ pub(super) fn concat(
 }
 
 /// The values of a child of a dense union from the first to the last that a row has. Writes the offsets of these rows,
-/// where so many values of other chunks come before them.
+/// where values of other chunks come before them.
 fn dense(
     id: i8,
     child: &ArrayRef,

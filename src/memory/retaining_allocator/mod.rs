@@ -66,7 +66,7 @@ impl RetainingAllocator {
 
 /// # Safety
 ///
-/// The block is a large one of so many pages, and the caller's to free.
+/// The block is a large one of this many pages, and the caller's to free.
 unsafe fn free(block: *mut u8, pages: usize) {
     // SAFETY: the caller's promise, and K1: these are its size and alignment, which are a valid layout.
     unsafe { System.dealloc(block, Layout::from_size_align_unchecked(pages * PAGE, PAGE)) };
@@ -140,7 +140,7 @@ unsafe impl GlobalAlloc for RetainingAllocator {
                 // SAFETY: the caller's promise: `size` is not 0.
                 let new = unsafe { self.alloc(wanted) };
                 if !new.is_null() {
-                    // SAFETY: two blocks of at least so many bytes, the old one the caller's to free.
+                    // SAFETY: both blocks have at least this many bytes, the old one the caller's to free.
                     unsafe {
                         new.copy_from_nonoverlapping(block, layout.size().min(size));
                         self.dealloc(block, layout);
@@ -162,7 +162,7 @@ mod tests {
 
     /// Allocates, looks at both ends, and leaves a mark there.
     fn alloc(allocator: &RetainingAllocator, size: usize) -> *mut u8 {
-        // SAFETY: it is not empty, and so many bytes are there.
+        // SAFETY: it is not empty, and has these bytes.
         unsafe {
             let block = allocator.alloc(layout(size));
             assert!(!block.is_null());

@@ -44,7 +44,7 @@ impl<const N: usize> Slots<N> {
         (in_slots, self.pages.load(Ordering::Relaxed))
     }
 
-    /// A block of so many pages, which the caller then owns; or null.
+    /// A block of this many pages, which the caller then owns; or null.
     pub(super) fn take(&self, pages: usize) -> *mut u8 {
         for slot in &self.blocks {
             let kept = slot.load(Ordering::Relaxed);
@@ -61,11 +61,11 @@ impl<const N: usize> Slots<N> {
         ptr::null_mut()
     }
 
-    /// Keeps a block of so many pages, at most [`MOST`]. `free` gets the blocks that it displaces.
+    /// Keeps a block of this many pages, at most [`MOST`]. `free` gets the blocks that it displaces.
     ///
     /// # Safety
     ///
-    /// The caller owns the block, at a multiple of [`PAGE`], with so many of them, at most [`MOST`], and gives it up.
+    /// The caller owns the block, of this many pages, at most [`MOST`], at a multiple of [`PAGE`], and gives it up.
     pub(super) unsafe fn keep(&self, block: *mut u8, pages: usize, free: impl Fn(*mut u8, usize)) {
         self.pages.fetch_add(pages, Ordering::Relaxed);
         let first = self.next.fetch_add(1, Ordering::Relaxed);

@@ -118,7 +118,7 @@ fn read<T>(capsule: &Bound<'_, PyCapsule>, read: impl FnOnce(&ArrowSchema) -> T)
 }
 
 /// A capsule with one of the interface's names holds a pointer to a structure of that name that meets
-/// S1 for as long as the capsule lives and nobody moves it. That much of the interface cannot be checked.
+/// S1 for as long as the capsule lives and no consumer moves it. That much of the interface cannot be checked.
 fn pointer<T: Structure>(capsule: &Bound<'_, PyCapsule>) -> PyResult<*mut T> {
     let name = T::CAPSULE;
     let pointer = capsule.pointer_checked(Some(name)).map_err(|_| {

@@ -13,7 +13,7 @@ use super::structs::{Checked, fenced};
 use super::validate::{Bytes, CheckedArray, TypedArray};
 use crate::memory;
 
-/// The first small chunks in a row, so many of them, each become an array; later ones are joined.
+/// This many small chunks at first each become an array; later ones are joined.
 const MANY: usize = 64;
 
 /// The most bytes that a small chunk has.
@@ -133,7 +133,7 @@ struct ColumnBuilder {
 }
 
 enum ValuesBuilder {
-    /// Values of so many bytes each.
+    /// Values of a width in bytes.
     Items(usize, MutableBuffer),
     Bits(BooleanBufferBuilder),
     /// So many items of a column in each row.
@@ -159,7 +159,7 @@ impl ColumnBuilder {
         Self { data_type: data_type.clone(), rows: 0, valid: None, values }
     }
 
-    /// Appends so many rows of an array of this type, which [`has_buffers`], from one on.
+    /// Appends `rows` rows of an array of this type, which [`has_buffers`], from one on.
     fn append(&mut self, array: CheckedArray<'_>, from: usize, len: usize) {
         let start = array.offset() + from;
         let valid = array.validity().map(Bytes::get).filter(|bits| !bits.is_empty());

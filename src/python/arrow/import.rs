@@ -210,7 +210,7 @@ impl<'a> Part<'a> {
         }
         // Times and decimals: a typed array for each would instantiate arrow-array's code once more.
         let data = ArrayData::builder(data_type.clone()).offset(start).len(len).nulls(nulls);
-        // SAFETY: so many values, which are aligned, and as many bits.
+        // SAFETY: the values are aligned, and there are as many bits as values.
         Some(make_array(unsafe { data.add_buffer(values).build_unchecked() }))
     }
 

@@ -5,7 +5,7 @@
 //!   are then `CheckedArray`s.
 //! - `import` makes arrays of arrow-rs of those, with children that were checked before (`known`); `matrix` makes a
 //!   matrix of a table of plain numbers, without arrays.
-//! - `stream` reads streams array by array: less the columns that nobody asked for (`select`), small chunks joined
+//! - `stream` reads streams array by array: without the columns that were not asked for (`select`), small chunks joined
 //!   (`gather`); `recorded_stream` hands a stream on that remembers which rows were taken. `imported` is the result.
 //! - `export` hands arrays out, values without children cast as a consumer requests.
 

@@ -174,7 +174,7 @@ macro_rules! tree {
                 if count > 0 && (self.children.is_null() || !self.children.is_aligned()) {
                     return refuse(", but no pointer to them");
                 }
-                // SAFETY: S1: so many pointers are there, each to a structure below this one.
+                // SAFETY: S1: the pointers are there, each to a structure below this one.
                 let child = |index: usize| unsafe { below(self.children.add(index).read()) };
                 Ok((0..count).map(child))
             }
@@ -269,7 +269,7 @@ impl ArrowArray {
         else {
             return Err(format!("an Arrow structure has {count} children"));
         };
-        // SAFETY: S1, so many pointers are there.
+        // SAFETY: S1, the pointers are there.
         let child = |&position: &usize| unsafe { self.children.add(position).read() };
         let mut kept: Vec<_> = positions.iter().map(child).collect();
         let children = kept.as_mut_ptr();

@@ -130,7 +130,7 @@ impl<'a> CheckedArray<'a> {
         {
             return None;
         }
-        // SAFETY: S1, S2: so many bits.
+        // SAFETY: S1, S2: the buffer has a bit for each row.
         unsafe { self.bytes(0, self.end().div_ceil(8)) }
     }
 
@@ -138,7 +138,7 @@ impl<'a> CheckedArray<'a> {
     /// there are none.
     pub(super) fn values(self) -> Option<Bytes<'a>> {
         let width = self.data_type.primitive_width()?;
-        // SAFETY: S1, S2: so many values.
+        // SAFETY: S1, S2: the buffer has a value for each row.
         unsafe { self.bytes(1, self.end() * width) }
     }
 
@@ -147,7 +147,7 @@ impl<'a> CheckedArray<'a> {
         if *self.data_type != DataType::Boolean {
             return None;
         }
-        // SAFETY: S1, S2: so many bits.
+        // SAFETY: S1, S2: the buffer has a bit for each row.
         unsafe { self.bytes(1, self.end().div_ceil(8)) }
     }
 
@@ -167,7 +167,7 @@ impl<'a> CheckedArray<'a> {
             return Ok([None; 2]);
         };
         let last = number(&offsets[self.end() * width..]);
-        // SAFETY: S1: so many bytes, by the last offset, which has been read once.
+        // SAFETY: S1: the buffer ends at the last offset, which has been read once.
         Ok([Some(offsets), unsafe { self.bytes(2, byte_count(last)?) }])
     }
 
@@ -182,7 +182,7 @@ impl<'a> CheckedArray<'a> {
                 BufferSpec::BitMap => (None, self.end().div_ceil(8)),
                 BufferSpec::VariableWidth | BufferSpec::AlwaysNull => return None,
             };
-            // SAFETY: S1, S2: so many items or bits, by the layout of the type.
+            // SAFETY: S1, S2: the layout of the type says how many items or bits there are.
             let bytes = unsafe { self.bytes(index + usize::from(can_contain_null_mask), len) };
             Some((width, bytes))
         };
@@ -200,7 +200,7 @@ impl<'a> CheckedArray<'a> {
         // SAFETY: S1, S2: the last buffer has their sizes.
         let sizes = unsafe { self.bytes(2 + count, count * 8) }.map_or(&[][..], Bytes::get);
         let buffers = sizes.chunks_exact(8).zip(2..).map(|(size, index)| {
-            // SAFETY: S1: so many bytes, by its size, which is read once.
+            // SAFETY: S1: the buffer has its size in bytes, which is read once.
             Ok(unsafe { self.bytes(index, byte_count(number(size))?) })
         });
         buffers.collect()
@@ -322,7 +322,7 @@ fn check_length(array: &ArrowArray) -> Checked<usize> {
     Ok(end)
 }
 
-/// How many bytes of the buffers of so many rows are misaligned.
+/// How many bytes of the buffers of these rows are misaligned.
 fn check_buffers(array: &ArrowArray, data_type: &DataType, end: usize) -> Checked<usize> {
     let (number, other);
     let (buffers, has_validity, is_variadic) = match values_of_number(data_type) {

@@ -1,4 +1,4 @@
-//! What `Batches` of the Python package reads: a stream of Arrow data as tensors of so many rows.
+//! What `Batches` of the Python package reads: a stream of Arrow data as tensors of `batch_size` rows.
 //!
 //! `Loader` checks the arguments and opens one; `crate::batches` cuts, shuffles and reads ahead. This module adds what
 //! Python needs: signals, forks and progress.
@@ -37,7 +37,7 @@ create_exception!(
     arrow_dlpack._core,
     BusyError,
     PyValueError,
-    "Another thread reads these batches, or waits for who asks: they continue for it."
+    "Another thread reads these batches, or waits for the one that asks: they continue for it."
 );
 
 /// A [`Resume`].

@@ -48,7 +48,7 @@ pub(in crate::python) fn stop(py: Python<'_>, queue: &Queue) -> PyResult<()> {
     Ok(())
 }
 
-/// Starts to read so many batches ahead, unless the interpreter is ending.
+/// Starts to read this many batches ahead, unless the interpreter is ending.
 pub(in crate::python) fn start(batches: &mut Batches, most: usize) -> PyResult<()> {
     let mut queues = QUEUES.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(queues) = &mut *queues else { return Err(ending()) };

@@ -13,7 +13,7 @@ use crate::{Error, Hint, ManagedTensor, ffi::DLDataTypeCode, kernels, layout, me
 const LIST: usize = 96;
 /// Bytes of a Python number, of its place in a vector and in a list.
 const NUMBER: usize = 48;
-/// Python takes memory for small objects from the system in arenas of so many bytes.
+/// Python takes memory for small objects from the system in arenas of this size.
 const ARENA: usize = 1 << 20;
 
 /// Nested lists of the elements; without axes, the one element.
@@ -79,7 +79,7 @@ pub(in crate::python) fn index<'py>(
     one(py, tensor)
 }
 
-/// An error unless Python can allocate the elements and so many lists. PyO3 panics where it cannot.
+/// An error unless Python can allocate the elements and this many lists. PyO3 panics where it cannot.
 ///
 /// The system is asked, as Python asks it, because what our allocator keeps would answer for it.
 fn probe_objects(py: Python<'_>, tensor: &LentTensor, lists: usize) -> PyResult<()> {

@@ -203,7 +203,7 @@ fn swap(code: DLDataTypeCode, size: usize) -> String {
     )
 }
 
-/// The dtype of numbers of so many bytes, if there is one. (DLPack could say `int128` too, and
+/// The dtype of numbers of this size in bytes, if there is one. (DLPack could say `int128` too, and
 /// 16 bytes of `float` are not IEEE's on most.)
 fn number(code: DLDataTypeCode, size: usize) -> Option<DLDataType> {
     let sizes: &[usize] = match code {
