@@ -2,6 +2,7 @@
 
 import copy
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,26 @@ import griffe
 ARGUMENT = re.compile(r"^(\w+(?:, \w+)*): (?=\S)")
 #: What Markdown would take for emphasis.
 SPECIAL = re.compile(r"(?<![`\w.])(__\w+__|\d+\*\*\d+)(?!`)")
+#: Where the keywords of a loader are written down.
+OPTIONS = "_loader.options.LoaderOptions"
 
 
 class Docstrings(griffe.Extension):
+    def on_package(self, *, pkg: griffe.Module, **kwargs: Any) -> None:
+        """Writes out the keywords that `takes_options` gives, which happens at run time."""
+        fields = [one for one in pkg[OPTIONS].members.values() if one.is_attribute]
+        kind = griffe.ParameterKind.keyword_only
+        keywords = [
+            griffe.Parameter(one.name, annotation=one.annotation, kind=kind, default=one.value)
+            for one in fields
+            if one.value is not None and "init=False" not in str(one.value)
+        ]
+        for function in taking(pkg):
+            (decorator,) = function.decorators
+            plain = [one for one in function.parameters if one.name != "options"]
+            given = [one for one in keywords if f"'{one.name}'" not in str(decorator.value)]
+            function.parameters = griffe.Parameters(*plain, *given)
+
     def on_instance(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         if isinstance(obj, griffe.Attribute) and not obj.docstring and comment(obj):
             obj.docstring = griffe.Docstring(comment(obj), parent=obj)
@@ -34,6 +52,18 @@ class Docstrings(griffe.Extension):
                 constructor = copy.copy(obj.members["__new__"])
                 constructor.name = "__init__"
                 obj.set_member("__init__", constructor)
+
+
+def taking(thing: griffe.Object) -> Iterator[griffe.Function]:
+    """The functions that `takes_options` decorates."""
+    for member in thing.members.values():
+        if member.is_alias:
+            continue
+        if isinstance(member, griffe.Function):
+            if any("takes_options" in str(one.value) for one in member.decorators):
+                yield member
+        else:
+            yield from taking(member)
 
 
 def comment(attribute: griffe.Attribute) -> str:

@@ -45,13 +45,12 @@ from ._core import (
     to_tensor,
     to_tensor_dict,
 )
-from ._loader.batches import iter_batches
 from .udf import tensor_udf
 
 if TYPE_CHECKING:
     from ._loader.columns import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
     from ._loader.epoch import Batches
-    from ._loader.loader import Loader
+    from ._loader.loader import Loader, iter_batches
     from ._loader.mix import Mix
 
 __all__ = [
@@ -94,6 +93,7 @@ _LATER = {
     "Batches": "._loader.epoch",
     "Loader": "._loader.loader",
     "Mix": "._loader.mix",
+    "iter_batches": "._loader.loader",
     **dict.fromkeys(
         ["AsArrow", "ByLength", "ByTokens", "Cast", "Categories", "Dense", "Pad"],
         "._loader.columns",

@@ -15,7 +15,7 @@ import inspect
 import os
 import pickle
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from multiprocessing.context import get_spawning_popen
 from types import FrameType
@@ -34,7 +34,7 @@ from torch.utils.data import (
 from . import Loader
 from ._loader.columns import Columns
 from ._loader.identity import OtherDataError
-from ._loader.options import SharedOptions
+from ._loader.options import AnyDatasetKeywords, DatasetKeywords, takes_options
 from ._loader.sharding import Share, share_of
 from .typing import Nulls
 
@@ -47,20 +47,6 @@ __all__ = ["BatchDataset"]
 #: Values, and where they are valid.
 Masked: TypeAlias = tuple[torch.Tensor, torch.Tensor]
 Batch_co = TypeVar("Batch_co", covariant=True)
-
-
-class DatasetOptions(SharedOptions, total=False):
-    """Columns without wishes."""
-
-    columns: Sequence[str] | None
-    transform: None
-
-
-class AnyDatasetOptions(SharedOptions, total=False):
-    """Whatever a batch may be."""
-
-    columns: Columns | None
-    transform: Callable[[Any], Any] | None
 
 
 class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignore[misc]  # Any to mypy
@@ -97,7 +83,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["dict"] = ...,
         label: None = ...,
         nulls: Nulls = ...,
-        **options: Unpack[DatasetOptions],
+        **options: Unpack[DatasetKeywords],
     ) -> None: ...
 
     @overload
@@ -109,7 +95,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["dict"] = ...,
         label: str,
         nulls: Nulls = ...,
-        **options: Unpack[DatasetOptions],
+        **options: Unpack[DatasetKeywords],
     ) -> None: ...
 
     @overload
@@ -121,7 +107,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["matrix"],
         label: None = ...,
         nulls: Nulls = ...,
-        **options: Unpack[DatasetOptions],
+        **options: Unpack[DatasetKeywords],
     ) -> None: ...
 
     @overload
@@ -133,7 +119,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["matrix"],
         label: str,
         nulls: Nulls = ...,
-        **options: Unpack[DatasetOptions],
+        **options: Unpack[DatasetKeywords],
     ) -> None: ...
 
     @overload
@@ -145,7 +131,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["dict"] = ...,
         label: None = ...,
         nulls: Literal["mask"],
-        **options: Unpack[DatasetOptions],
+        **options: Unpack[DatasetKeywords],
     ) -> None: ...
 
     @overload
@@ -157,7 +143,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["dict"] = ...,
         label: str,
         nulls: Literal["mask"],
-        **options: Unpack[DatasetOptions],
+        **options: Unpack[DatasetKeywords],
     ) -> None: ...
 
     @overload
@@ -169,7 +155,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["matrix"],
         label: None = ...,
         nulls: Literal["mask"],
-        **options: Unpack[DatasetOptions],
+        **options: Unpack[DatasetKeywords],
     ) -> None: ...
 
     @overload
@@ -181,7 +167,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["matrix"],
         label: str,
         nulls: Literal["mask"],
-        **options: Unpack[DatasetOptions],
+        **options: Unpack[DatasetKeywords],
     ) -> None: ...
 
     @overload
@@ -193,19 +179,17 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
         format: Literal["dict", "matrix"] = ...,
         label: str | Columns | None = ...,
         nulls: Nulls | Literal["mask"] = ...,
-        **options: Unpack[AnyDatasetOptions],
+        **options: Unpack[AnyDatasetKeywords],
     ) -> None: ...
 
+    @takes_options("framework", "progress")
     def __init__(self, source: Any, /, **options: Any) -> None:
         super().__init__()
-        if "progress" in options or "framework" in options:
-            wrong = "progress" if "progress" in options else "framework"
-            raise TypeError(f"BatchDataset got an unexpected keyword argument {wrong!r}")
         if isinstance(source, Loader) and options:
             raise TypeError("a Loader has its options: pass it alone")
         is_loader = isinstance(source, Loader)
         self.loader: Loader[Any] = source if is_loader else Loader(source, **options)
-        self.loader._check_writable("torch")
+        self.loader._options.written("torch")
         self._notice = _Notice()
         self.loader._listen(self._notice)
 
@@ -221,7 +205,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
                 "pass a collate_fn of your own"
             )
         loader, worker = self.loader, get_worker_info()
-        framework = loader._framework or "torch"
+        framework = loader._options.framework or "torch"
         if worker is None:
             return loader._iterate(framework)
         try:
@@ -424,7 +408,7 @@ def data_loader(loader: "Epochs[Any]", num_workers: int, options: dict[str, Any]
         loader._numbered()  # or each worker would read the words again
         options = {"multiprocessing_context": "spawn"} | options
     dataset = BatchDataset(loader)
-    is_torchs = loader._framework is None or loader._framework == "torch"
+    is_torchs = loader._options.framework is None or loader._options.framework == "torch"
     options |= {"batch_size": None, "collate_fn": _converted if is_torchs else _as_made}
     return EpochLoader(dataset, num_workers=num_workers, **options)
 

@@ -15,8 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from arrow_dlpack import Batches, Loader, Tensor, iter_batches
-from arrow_dlpack._loader.loader import AnyOptions, LoaderOptions
-from arrow_dlpack.torch import AnyDatasetOptions, BatchDataset, DatasetOptions
+from arrow_dlpack._loader.options import (
+    AnyDatasetKeywords,
+    AnyLoaderKeywords,
+    DatasetKeywords,
+    LoaderKeywords,
+    LoaderOptions,
+)
+from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE, first_file, first_table, part
 from torch.utils.data import DataLoader
 
@@ -270,20 +276,36 @@ def test_an_error_in_a_worker_is_raised():
 def test_editors_see_the_keywords():
     """In the overloads, which take those of the signatures."""
     loader = inspect.signature(Loader).parameters.keys() - {"source", "format", "label", "nulls"}
-    assert set(get_type_hints(LoaderOptions)) == loader
-    assert set(get_type_hints(AnyOptions)) == loader - {"transform"}  # which the overloads have
-    assert set(get_type_hints(DatasetOptions)) == loader - {"framework", "progress"}
-    assert set(get_type_hints(AnyDatasetOptions)) == loader - {"framework", "progress"}
+    assert set(get_type_hints(LoaderKeywords)) == loader
+    assert set(get_type_hints(AnyLoaderKeywords)) == loader - {"transform"}  # of the overloads
+    dataset = loader - {"framework", "progress"}
+    assert set(get_type_hints(DatasetKeywords)) == dataset
+    assert set(get_type_hints(AnyDatasetKeywords)) == dataset
     assert len(loader) + 3 == 20
     assert get_origin(Batches[Tensor]) is Batches
 
 
-def test_iter_batches_has_the_keywords_of_a_loader():
-    loader, batches = (
+@pytest.mark.parametrize("keywords", [AnyLoaderKeywords, AnyDatasetKeywords])
+def test_editors_see_the_types_of_the_keywords(keywords):
+    options = get_type_hints(LoaderOptions)
+    for name, kind in get_type_hints(keywords).items():
+        assert kind == options[name], name
+
+
+@pytest.mark.parametrize(
+    ("function", "without"), [(iter_batches, set()), (BatchDataset, {"framework", "progress"})]
+)
+def test_signatures_have_the_keywords_of_a_loader(function, without):
+    loader, other = (
         {name: (one.kind, one.default) for name, one in inspect.signature(of).parameters.items()}
-        for of in (Loader, iter_batches)
+        for of in (Loader, function)
     )
-    assert loader == batches
+    assert other == {name: one for name, one in loader.items() if name not in without}
+
+
+def test_a_keyword_that_is_meant_is_named():
+    with pytest.raises(TypeError, match=r"argument 'bath_size'. Did you mean 'batch_size'\?$"):
+        iter_batches(TABLE, bath_size=3)
 
 
 def test_wrong_arguments_are_named():

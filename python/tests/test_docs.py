@@ -10,7 +10,6 @@ import arrow_dlpack
 import arrow_dlpack.torch
 import pytest
 from arrow_dlpack import _core, udf
-from arrow_dlpack._loader import batches as _batches
 from arrow_dlpack._loader import loader as _loader
 from conftest import LEFT_OUT
 
@@ -53,9 +52,7 @@ def test_the_pages_run_from_top_to_bottom(page):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    "module", [arrow_dlpack, _core, _batches, _loader, arrow_dlpack.torch, udf]
-)
+@pytest.mark.parametrize("module", [arrow_dlpack, _core, _loader, arrow_dlpack.torch, udf])
 def test_docstrings_run(module):
     finder = doctest.DocTestFinder()
     runner = doctest.DocTestRunner(

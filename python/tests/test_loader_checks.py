@@ -157,7 +157,7 @@ def test_a_loader_says_what_its_columns_become():
     assert repr(loader).splitlines() == [
         "<arrow_dlpack.Loader",
         "  source: pyarrow.Table, 3 rows",
-        '  options: batch_size=2, dtype="float32", shuffle=10, seed=0, framework="numpy"',
+        '  options: batch_size=2, dtype="float32", framework="numpy", shuffle=10, seed=0',
         "  x: double -> float32",
         '  s: string -> Categories(["a", "b", "c", ... 1003 words], nulls=-1)',
         "  l: list<item: int64> -> Pad(0, max_length=8)",

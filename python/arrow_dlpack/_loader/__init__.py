@@ -1,6 +1,6 @@
 """Training loops: from a source of rows to batches of tensors.
 
-loader, batches, options, settings: ``Loader``, ``iter_batches``, their arguments, judged once.
+loader, options: ``Loader``, ``iter_batches``, their keywords, written down and judged once.
 columns, categories, bucketing: what a column becomes; codes of words; batches of like lengths.
 sources, source, datasets, ipc, paths, iceberg, mix: what is read, of one part or of several.
 schema, readers, filters: one schema for all parts, readers of pyarrow, the rows that are kept.

@@ -1,10 +1,12 @@
 """One pass over a source: which rows this process reads, and the batches made of them."""
 
+import atexit
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from itertools import chain, islice
 from typing import Any, Generic, NoReturn, TypeVar
 
@@ -14,14 +16,18 @@ from .bucketing import Bucketed
 from .categories import encoded, scanned
 from .columns import ByLength, ByTokens, Pad
 from .mix import Mixed
+from .options import LoaderOptions
 from .prefetch import Ahead
 from .resume import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
 from .row_groups import Piece, len_of, pieces_of
-from .settings import Settings, bar_of, seed_of
-from .sharding import Share, Uneven
+from .schema import Query
+from .sharding import Share, seed_of
 from .sources import Dataset, Source
 
 Batch_co = TypeVar("Batch_co", covariant=True)
+
+# A thread that reads ahead may need the interpreter for its source: it ends before that does.
+atexit.register(_core._stop_batches)
 
 
 @dataclass
@@ -58,66 +64,66 @@ class Reading:
     resume: tuple[int, int, int] | None = None
 
 
-def reading(source: Source, settings: Settings, uneven: Uneven, position: Position) -> Reading:
+def reading(source: Source, query: Query, options: LoaderOptions, position: Position) -> Reading:
     """The rows of this share, by row groups where they can be read alone, else by turns."""
-    share, query = position.share, settings.query
-    by = settings.batch_size
+    share = position.share
+    by = options.batch_size
     if isinstance(by, (ByLength, ByTokens)):
-        wish = settings.wanted.wishes.get(by.column)
+        wish = options.wanted.wishes.get(by.column)
         width = wish.max_length if isinstance(wish, Pad) else None
-        bucketed = Bucketed(by, settings.shuffle, position.seed or 0, settings.drop_last, width)
+        bucketed = Bucketed(by, options.shuffle, position.seed or 0, options.drop_last, width)
         # Rows are sorted by the lengths of the texts that may become codes.
         data = source.read(query.uncoded([by.column]))
-        stream = bucketed.reader(data, share.world, uneven)
+        stream = bucketed.reader(data, share.world, options.uneven)
         return Reading(stream, (share.index, share.count), None, position.batch)
     # Codes of dictionaries are numbered from the first row on.
-    is_wanted = share.count > 1 or settings.shuffle is not None or position.batch > 0
-    is_whole = share.count == 1 or settings.filter is None
-    if by is not None and is_wanted and is_whole and not settings.physical:
+    is_wanted = share.count > 1 or options.shuffle is not None or position.batch > 0
+    is_whole = share.count == 1 or options.filter is None
+    if by is not None and is_wanted and is_whole and not options.physical:
         pieces = source.pieces()
         if pieces and isinstance(source, (Dataset, Mixed)):
-            return _by_groups(source, pieces, settings, uneven, position)
-    return _by_turns(source, settings, uneven, position)
+            return _by_groups(source, pieces, query, options, position)
+    return _by_turns(source, query, options, position)
 
 
 def _by_groups(
     source: Dataset | Mixed,
     pieces: Sequence[Piece],
-    settings: Settings,
-    uneven: Uneven,
+    query: Query,
+    options: LoaderOptions,
     position: Position,
 ) -> Reading:
     share, skipped, most = position.share, position.batch, None
     chosen: list[Piece] = list(pieces)
     again: list[int] = []
-    if settings.filter is None:
+    if options.filter is None:
         rows = sum(map(len_of, pieces))
-        total = settings.batches_of(rows)
-        numbers = share.range_of(total, uneven)
+        total = options.batches_of(rows)
+        numbers = share.range_of(total, options.uneven)
         if skipped > len(numbers):
             raise fewer_batches()
-        if settings.shuffle is None:
+        if options.shuffle is None:
             # Whole batches: the last one of the source may have fewer rows.
             numbers, again = _once_and_again(numbers[skipped:], total)
             skipped = 0
         most, chosen = len(numbers), []
         for start, stop in _spans(numbers, total):
-            size = settings.rows or 1
+            size = options.rows or 1
             chosen += pieces_of(pieces, start * size, min(stop * size, rows))
     seed = seed_of(position.seed or 0, position.part[0])
-    if settings.shuffle is not None:
+    if options.shuffle is not None:
         chosen = source.shuffled(chosen, seed)
     if not chosen:
-        return Reading(source.read(settings.query), most=0, again=again)
+        return Reading(source.read(query), most=0, again=again)
     is_resumed = most is not None and 0 < skipped < most
-    if settings.shuffle is not None and isinstance(source, Dataset) and most and is_resumed:
+    if options.shuffle is not None and isinstance(source, Dataset) and most and is_resumed:
         rows = sum(map(len_of, chosen))
-        found = _core._resume_shuffle(rows, settings.rows or 1, (settings.shuffle, seed), skipped)
+        found = _core._resume_shuffle(rows, options.rows or 1, (options.shuffle, seed), skipped)
         if found is not None:
             positions, read, state = found
-            stream = source.read_resumed(settings.query, chosen, positions, read)
+            stream = source.read_resumed(query, chosen, positions, read)
             return Reading(stream, most=most - skipped, resume=state)
-    stream = source.read_pieces(settings.query, chosen)
+    stream = source.read_pieces(query, chosen)
     return Reading(stream, most=most, skipped=skipped, again=again)
 
 
@@ -138,52 +144,59 @@ def _spans(numbers: range, total: int) -> Iterator[tuple[int, int]]:
         start += last - first
 
 
-def _by_turns(source: Source, settings: Settings, uneven: Uneven, position: Position) -> Reading:
+def _by_turns(source: Source, query: Query, options: LoaderOptions, position: Position) -> Reading:
     share, most = position.share, None
     again: list[int] = []
-    if share.world > 1 and uneven != "allow":
-        total = total_of(source, settings)
+    if share.world > 1 and options.uneven != "allow":
+        total = total_of(source, query, options)
         if total is None:
             raise TypeError(
                 "how many rows the source has is not known before it has been read, and ranks that "
                 'wait for each other would hang: say uneven="allow", or pass a table, a path or a '
                 "dataset, and a batch_size"
             )
-        turns = share.turns(total, uneven)
+        turns = share.turns(total, options.uneven)
         if position.batch > len(turns):
             raise fewer_batches()
         numbers, again = _once_and_again(turns, total)
         most = len(numbers)
-    stream = source.read(settings.query)
+    stream = source.read(query)
     return Reading(stream, (share.index, share.count), most, position.batch, again)
 
 
-def total_of(source: Source, settings: Settings) -> int | None:
+def total_of(source: Source, query: Query, options: LoaderOptions) -> int | None:
     """How many batches all shares make together, if that is known."""
-    rows = None if settings.rows is None else source.rows(settings.query)
-    return None if rows is None else settings.batches_of(rows)
+    rows = None if options.rows is None else source.rows(query)
+    return None if rows is None else options.batches_of(rows)
 
 
-def _opened(settings: Settings, stream: Any, **options: Any) -> _core._Batches:
-    by, categories = settings.batch_size, settings.query.categories
+def _opened(options: LoaderOptions, stream: Any, **how: Any) -> _core._Batches:
+    by, categories = options.batch_size, options.wanted.categories
     if isinstance(by, (ByLength, ByTokens)) and by.column in categories:
         stream = encoded(stream, {by.column: categories[by.column]})
-    return settings.open(stream, **options)
+    return options.open(stream, **how)
 
 
-def check(source: Source, settings: Settings) -> None:
+def bar_of(rows: int | None) -> Any:
+    """A bar of progress."""
+    try:
+        tqdm = import_module("tqdm.auto").tqdm
+    except ImportError as error:
+        raise ImportError("progress=True needs tqdm: pip install tqdm") from error
+    return tqdm(total=rows, unit="row", unit_scale=True)
+
+
+def check(source: Source, options: LoaderOptions) -> None:
     """The error that an epoch would begin with: for names, dtypes and wishes that do not fit.
 
     source: one without rows.
     """
     # A text is a filter of another library's than the one that reads no rows.
-    if isinstance(settings.filter, str):
-        settings = replace(settings, filter=None)
-    known = scanned(source, settings.query)
-    what = replace(settings.wanted, wishes=settings.wanted.wishes | known)
-    settings = replace(settings, wanted=what)
-    read = reading(source, settings, "allow", Position(0))
-    _opened(settings, read.stream, prefetch=0).close()
+    where = None if isinstance(options.filter, str) else options.filter
+    options = replace(options, filter=where, uneven="allow")
+    options = options.numbered(scanned(source, options.query))
+    read = reading(source, options.query, options, Position(0))
+    _opened(options, read.stream, prefetch=0).close()
 
 
 class Batches(Iterator[Batch_co], Generic[Batch_co]):
@@ -199,12 +212,10 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         self,
         *,
         source: Source | None,
-        settings: Settings,
-        uneven: Uneven,
+        query: Query,
+        options: LoaderOptions,
         position: Position,
         work: Callable[[Any], Any] | None,
-        in_thread: bool,
-        progress: bool,
     ) -> None:
         self._position = position
         self._is_read = False
@@ -213,40 +224,40 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         self._work: Callable[[Any], Any] | None = None
         self._batches: Iterator[Any] = iter(())
         #: Of each batch without a batch_size what a state tells of it.
-        self._chunks: deque[Any] | None = deque() if settings.batch_size is None else None
+        self._chunks: deque[Any] | None = deque() if options.batch_size is None else None
         self._explained: Callable[[Exception], Exception] | None = None
         if source is None:
             return
-        self._explained = partial(source.explained, query=settings.query)
-        read = reading(source, settings, uneven, position)
+        self._explained = partial(source.explained, query=query)
+        read = reading(source, query, options, position)
         seed = seed_of(position.seed or 0, position.part[0])
-        is_whole = position.share.count == 1 and settings.filter is None
+        is_whole = position.share.count == 1 and options.filter is None
 
-        def opened(stream: Any, shard: tuple[int, int], **options: Any) -> _core._Batches:
-            return _opened(settings, stream, seed=seed, shard=shard, **options)
+        def opened(stream: Any, shard: tuple[int, int], **how: Any) -> _core._Batches:
+            return _opened(options, stream, seed=seed, shard=shard, **how)
 
         def again() -> Iterator[Any]:
             for number in read.again:
-                stream = source.read(settings.query)
+                stream = source.read(query)
                 with closing(opened(stream, (number, position.share.count), prefetch=0)) as more:
                     yield from islice(more, 1)
 
-        ahead = settings.prefetch if work is not None and in_thread else 0
+        ahead = options.prefetch if options.transform is not None else 0
         first = read.skipped if read.most is None else min(read.skipped, read.most)
-        bar = bar_of(source.rows() if is_whole else None) if progress else None
+        bar = bar_of(source.rows() if is_whole else None) if options.progress else None
         stream, made = read.stream, 0
         if self._chunks is not None and position.share.count == 1:
             bar = Noted(bar, self._chunks)
             first, made = 0, rows_of_chunks(position.batch, position.chunks)
         elif self._chunks is not None:
             told = position.batch, position.chunks
-            stream = in_turns(stream, settings.read, position.share, told, self._chunks)
+            stream = in_turns(stream, options.read, position.share, told, self._chunks)
         elif read.most is None and first > 0:
             first, made = first - 1, 1
         self._engine = opened(
             stream,
             read.shard,
-            prefetch=0 if ahead else settings.prefetch,
+            prefetch=0 if ahead else options.prefetch,
             progress=bar,
             skip=first,
             resume=read.resume,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from random import SystemRandom
-from typing import Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 from weakref import WeakSet
 
 from .. import _core, _frameworks
@@ -20,9 +20,10 @@ from .datasets import has_no_columns
 from .epoch import Batches, Position, total_of
 from .epoch import check as check_epoch
 from .mix import Mix, Turns, emptied, source_of
+from .options import LoaderOptions
 from .readers import heads
-from .settings import Settings, seed_of
-from .sharding import Share, Uneven, resolved, share_of
+from .schema import Query
+from .sharding import Share, resolved, seed_of, share_of
 from .source import Loop, Source
 from .sources import (
     check,
@@ -47,32 +48,14 @@ class Epochs(Loop, Generic[Batch_co]):
     #: Whether columns are checked when it is made.
     _is_checked = True
 
-    def __init__(
-        self,
-        *,
-        source: Any,
-        settings: Settings,
-        framework: Framework | None,
-        writable: bool | None,
-        transform: Callable[[Any], Any] | None,
-        rank: int | Literal["auto"] | None,
-        world_size: int | None,
-        uneven: Uneven,
-        progress: bool,
-    ) -> None:
-        resolved(rank, world_size)
+    def __init__(self, source: Any, options: LoaderOptions) -> None:
         if isinstance(source, Epochs):
             raise TypeError(
                 "a Loader is no source of batches to make: loop over it, or pass its source"
             )
         if isinstance(source, type) or not (callable(source) or isinstance(source, Mix)):
             check(source, "a Loader")
-        if transform is not None and not callable(transform):
-            raise TypeError(f"transform must be a function of a batch, got {transform!r:.80}")
-        self._data, self._settings = source, settings
-        self._framework, self._writable, self._transform = framework, writable, transform
-        self._rank, self._world_size, self._uneven = rank, world_size, uneven
-        self._progress = progress
+        self._data, self._options = source, options
         self._source: Source | None = None
         self._was_read = False
         self._next_epoch = 0
@@ -95,7 +78,7 @@ class Epochs(Loop, Generic[Batch_co]):
         if is_function:
             _check_function(data)
         parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
-        _filters.check(self._settings.filter, is_function or any(map(takes_texts, parts)))
+        _filters.check(self._options.filter, is_function or any(map(takes_texts, parts)))
         if self._is_checked and not is_function:
             self._check_columns()
 
@@ -105,7 +88,7 @@ class Epochs(Loop, Generic[Batch_co]):
         Of files of this machine the first footer is read; those of a network wait for the first
         epoch, which reads all of them side by side. It looks for the files anew: there may be more.
         """
-        data, query = self._data, self._settings.query
+        data, options, query = self._data, self._options, self._options.query
         empty, names = emptied(data), names_of(data)
         if is_local(data):
             try:
@@ -130,61 +113,51 @@ class Epochs(Loop, Generic[Batch_co]):
             is_one = not isinstance(data, (list, tuple, Mix))
             if is_one and query.where is not None and not isinstance(query.where, str):
                 _filters.check_kind(query.where, self._schema)
-            writable = _frameworks.is_writable(self._framework, self._writable)
             try:
-                check_epoch(source_of(empty), self._settings.written(writable))
+                check_epoch(source_of(empty), options.written(options.framework))
             except _core.UnsupportedError:
                 # Columns that nobody has named, such as texts, are none of len()'s.
                 if query.columns is not None:
                     raise
-                what = self._settings.wanted
-                if what.labels:
-                    named = replace(self._settings, wanted=replace(what, columns=[]), matrix=False)
-                    check_epoch(source_of(empty), named.written(writable))
+                if options.wanted.labels:
+                    labels = replace(options, columns=[], format="dict")
+                    check_epoch(source_of(empty), labels.written(options.framework))
         elif names is not None:
             _core._check_names(names, heads(query.columns, lambda: names) or [])
 
     def __repr__(self) -> str:
         """Its source, its options, and what each column becomes; it reads no data for it."""
         try:
-            more = {
-                "framework": self._framework,
-                "writable": self._writable,
-                "prefetch": self._settings.prefetch or None,
-                "rank": self._rank,
-                "world_size": self._world_size,
-                "uneven": self._uneven,
-                "transform": self._transform,
-            }
-            return of_loader(self._data, self._schema, self._settings, more)
+            return of_loader(self._data, self._schema, self._options)
         except Exception:  # of data whose attributes raise, or before there is any
             return object.__repr__(self)
 
     def __iter__(self) -> Batches[Batch_co]:
-        return self._iterate(self._framework)
+        return self._iterate(self._options.framework)
 
     def _iterate(self, framework: Framework | None) -> Batches[Any]:
         """The next epoch, with tensors of this framework."""
         share = share_of(*self._ranks())
-        settings = self._numbered()
+        options = self._numbered().written(framework)
+        query = replace(options.query, is_part=self._is_function() and share.count > 1)
         source = self._opened(share)
         self._try_again()
         identify = ours = None
         if source is not None:
             source.refresh()
-            identify = source.identity(settings.query)
+            identify = source.identity(options.query)
         if self._resume is not None and identify is not None:
             ours = identify()
             _identity.check(
                 self._resume.get("source"),
                 ours,
-                is_ordered=settings.matrix,
-                is_shuffled=settings.shuffle is not None,
+                is_ordered=options.matrix,
+                is_shuffled=options.shuffle is not None,
                 is_shared=share.count > 1,
             )
         before = self._resume, self._next_epoch
         try:
-            batches = self._batches(source, settings, share, framework)
+            batches = self._batches(source, query, options, share, framework)
         except BaseException:
             # What failed to go on can be tried again.
             self._resume, self._next_epoch = before
@@ -201,18 +174,20 @@ class Epochs(Loop, Generic[Batch_co]):
             self._resume = dict(at.resumed)
 
     def _batches(
-        self, source: Source | None, settings: Settings, share: Share, framework: Framework | None
+        self,
+        source: Source | None,
+        query: Query,
+        options: LoaderOptions,
+        share: Share,
+        framework: Framework | None,
     ) -> Batches[Any]:
         position = self._start(share, framework)
-        settings = replace(settings, is_part=self._is_function() and share.count > 1)
         batches: Batches[Any] = Batches(
             source=source,
-            settings=settings.written(_frameworks.is_writable(framework, self._writable)),
-            uneven=self._uneven,
+            query=query,
+            options=options,
             position=position,
             work=self._work(framework),
-            in_thread=self._transform is not None,
-            progress=self._progress,
         )
         if source is not None and source.once:
             self._was_read = True
@@ -224,7 +199,7 @@ class Epochs(Loop, Generic[Batch_co]):
 
         After `load_state_dict` too: ``state_dict()["batch"]`` of them have been handed out.
         """
-        if self._settings.rows is None:
+        if self._options.rows is None:
             raise TypeError(
                 "how many batches there are is known with a batch_size of so many rows (a "
                 "DataLoader of PyTorch's is loader.torch(), which does not ask)"
@@ -232,13 +207,13 @@ class Epochs(Loop, Generic[Batch_co]):
         source = None if self._is_function() else self._of_data()
         if source is not None:
             source.refresh()
-        total = None if source is None else total_of(source, self._settings)
+        total = None if source is None else total_of(source, self._options.query, self._options)
         if total is None:
             raise TypeError(
                 "the source does not know how many rows it has: count the batches of an epoch, or "
                 "pass a table, a path or a dataset"
             )
-        return Share(*self._ranks()).of_rank(total, self._uneven)
+        return Share(*self._ranks()).of_rank(total, self._options.uneven)
 
     def __getitem__(self, index: Any) -> NoReturn:
         """Refuses, so that PyTorch's own DataLoader, which would ask for rows, names the way."""
@@ -344,18 +319,21 @@ class Epochs(Loop, Generic[Batch_co]):
                     "and so not be handed to another process: pass a path, a dataset, or a "
                     "function of (index, count), at the top of a module, that opens it there"
                 ) from error
-        for name, function in (("transform", self._transform), ("framework", self._framework)):
+        options = self._options
+        for name in ("transform", "framework"):
             try:
-                pickle.dumps(function)
+                pickle.dumps(getattr(options, name))
             except Exception as error:
                 raise TypeError(
                     f"the {name} of this Loader cannot be pickled, and so not be handed to another "
                     "process: define it with def, at the top of a module"
                 ) from error
-        rank, world_size = self._ranks() if self._rank == "auto" else (self._rank, self._world_size)
-        state = {"_rank": rank, "_world_size": world_size, "_source": None, "_identify": None}
-        own = {"_data": data, "_position": None, "_elsewhere": 0, "_listeners": ()}
-        return {**self.__dict__, **state, **own}
+        if options.rank == "auto":
+            rank, world_size = self._ranks()
+            options = replace(options, rank=rank, world_size=world_size)
+        own = {"_data": data, "_options": options, "_source": None, "_identify": None}
+        state = {"_position": None, "_elsewhere": 0, "_listeners": ()}
+        return {**self.__dict__, **own, **state}
 
     def _listen(self, listener: Any) -> None:
         """Calls its ``tell`` as long as it lives, which copies of this loader do not."""
@@ -378,11 +356,8 @@ class Epochs(Loop, Generic[Batch_co]):
                 f"this is part {part[0]} of {part[1]}: each rank and worker has its own"
             )
 
-    def _check_writable(self, framework: Framework) -> None:
-        self._settings.written(_frameworks.is_writable(framework, self._writable))
-
     def _ranks(self) -> tuple[int, int]:
-        return resolved(self._rank, self._world_size)
+        return resolved(self._options.rank, self._options.world_size)
 
     def _is_function(self) -> bool:
         data = self._data
@@ -398,7 +373,7 @@ class Epochs(Loop, Generic[Batch_co]):
     def _opened(self, share: Share) -> Source | None:
         """The source, or the part of it that a function returns; None for one without rows."""
         if self._is_function():
-            if share.world > 1 and self._uneven != "allow":
+            if share.world > 1 and self._options.uneven != "allow":
                 raise TypeError(
                     "a function opens parts of any size, and ranks that wait for each other would "
                     'hang where one has fewer batches: say uneven="allow", or pass the files'
@@ -413,16 +388,15 @@ class Epochs(Loop, Generic[Batch_co]):
             )
         return source
 
-    def _numbered(self) -> Settings:
-        """The settings, whose categories have words: those of the whole source."""
-        settings, is_function = self._settings, self._is_function()
-        categories = settings.wanted.categories
+    def _numbered(self) -> LoaderOptions:
+        """The options, whose categories have words: those of the whole source."""
+        options, is_function = self._options, self._is_function()
+        categories = options.wanted.categories
         if any(wish.words is None for wish in categories.values()):
             source = source_of(_part(self._data, 0, 1)) if is_function else self._of_data()
-            known = scanned(source, settings.query, is_function)
-            what = replace(settings.wanted, wishes=settings.wanted.wishes | known)
-            settings = self._settings = replace(settings, wanted=what)
-        return settings
+            known = scanned(source, options.query, is_function)
+            options = self._options = options.numbered(known)
+        return options
 
     def _start(self, share: Share, framework: Framework | None) -> Position:
         """Where the next epoch starts: behind what has been handed out, if it is resumed."""
@@ -435,16 +409,16 @@ class Epochs(Loop, Generic[Batch_co]):
         else:
             epoch, batch, seed = resume["epoch"], resume["batch"], resume["seed"]
         self._next_epoch = epoch + 1
-        if seed is None and self._settings.shuffle is not None:
+        if seed is None and self._options.shuffle is not None:
             seed = self._drawn(epoch, share, framework)
         chunks = None if resume is None else resume["chunks"]
         return Position(epoch, batch, seed, reads, part, chunks, resumed=resume)
 
     def _drawn(self, epoch: int, share: Share, framework: Framework | None) -> int:
         """The seed of an epoch, the same for all shares where one is given."""
-        if self._settings.seed is not None:
-            return seed_of(self._settings.seed, epoch)
-        if self._settings.rows is None and share.count > 1:
+        if self._options.seed is not None:
+            return seed_of(self._options.seed, epoch)
+        if self._options.rows is None and share.count > 1:
             if share.world > 1:
                 raise TypeError("ranks that sort and shuffle the same rows need one seed=")
             worker = import_module("torch.utils.data").get_worker_info()
@@ -459,7 +433,7 @@ class Epochs(Loop, Generic[Batch_co]):
     def _work(self, framework: Framework | None) -> Callable[[Any], Any] | None:
         """What Python does with each of the engine's batches, if anything."""
         take = None if framework is None else _frameworks.taker(framework)
-        transform, labels = self._transform, self._settings.wanted.labels
+        transform, labels = self._options.transform, self._options.wanted.labels
         if take is None and transform is None:
             return None
 
@@ -486,18 +460,18 @@ class Epochs(Loop, Generic[Batch_co]):
 
     def _fingerprint(self) -> dict[str, Any]:
         """What decides which rows are in a batch."""
-        settings, data = self._settings, self._data
+        options, data = self._options, self._data
         mix = {}
         if isinstance(data, Mix):
             mix["mix"] = repr(Turns(data).weights)
             mix["stopping_strategy"] = data.stopping_strategy
         return mix | {
-            "batch_size": settings.rows or repr(settings.batch_size),
-            "shuffle": settings.shuffle,
-            "seed": settings.seed,
-            "drop_last": settings.drop_last,
-            "filter": None if settings.filter is None else _identity.of_filter(settings.filter),
-            "uneven": self._uneven,
+            "batch_size": options.rows or repr(options.batch_size),
+            "shuffle": options.shuffle,
+            "seed": options.seed,
+            "drop_last": options.drop_last,
+            "filter": None if options.filter is None else _identity.of_filter(options.filter),
+            "uneven": options.uneven,
         }
 
 

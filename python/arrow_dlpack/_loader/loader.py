@@ -1,17 +1,29 @@
-"""``Loader``: batches of tensors for training, epoch after epoch."""
+"""``Loader``: batches of tensors for training, epoch after epoch; ``iter_batches`` of one."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
-from .. import _frameworks
 from .._core import Tensor
-from .._frameworks import Framework
-from ..typing import Dtype, Nulls
-from .columns import ByLength, ByTokens, Columns
+from ..typing import Nulls, SupportsArrowArray, SupportsArrowStream, SupportsReader, SupportsScanner
+from .columns import Columns
+from .epoch import Batches
 from .epochs import Epochs
-from .options import AnyOptions, LoaderOptions
-from .settings import checked
-from .sharding import Uneven
+from .mix import Mix
+from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
+
+Arrow: TypeAlias = SupportsArrowStream | SupportsArrowArray
+Path: TypeAlias = str | os.PathLike[str]
+Source: TypeAlias = (
+    Arrow
+    | SupportsScanner
+    | SupportsReader
+    | Path
+    | Sequence[Path]
+    | Sequence[Arrow]
+    | Iterator[Arrow]
+    | Callable[[int, int], Any]
+)
 
 #: Values, and where they are valid.
 Masked: TypeAlias = tuple[Tensor, Tensor]
@@ -106,7 +118,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["dict"] = ...,
         label: None = ...,
         nulls: Nulls = ...,
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[LoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -118,7 +130,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["dict"] = ...,
         label: str,
         nulls: Nulls = ...,
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[LoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -130,7 +142,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["matrix"],
         label: None = ...,
         nulls: Nulls = ...,
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[LoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -142,7 +154,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["matrix"],
         label: str,
         nulls: Nulls = ...,
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[LoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -154,7 +166,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["dict"] = ...,
         label: None = ...,
         nulls: Literal["mask"],
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[LoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -166,7 +178,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["dict"] = ...,
         label: str,
         nulls: Literal["mask"],
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[LoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -178,7 +190,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["matrix"],
         label: None = ...,
         nulls: Literal["mask"],
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[LoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -190,7 +202,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["matrix"],
         label: str,
         nulls: Literal["mask"],
-        **options: Unpack[LoaderOptions],
+        **options: Unpack[LoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -203,7 +215,7 @@ class Loader(Epochs[Batch_co]):
         format: Literal["dict", "matrix"] = ...,
         label: str | Columns | None = ...,
         nulls: Nulls | Literal["mask"] = ...,
-        **options: Unpack[AnyOptions],
+        **options: Unpack[AnyLoaderKeywords],
     ) -> None: ...
 
     @overload
@@ -216,68 +228,160 @@ class Loader(Epochs[Batch_co]):
         format: Literal["dict", "matrix"] = ...,
         label: str | Columns | None = ...,
         nulls: Nulls | Literal["mask"] = ...,
-        **options: Unpack[AnyOptions],
+        **options: Unpack[AnyLoaderKeywords],
     ) -> None: ...
 
-    def __init__(
-        self,
-        source: Any,
-        /,
-        *,
-        batch_size: int | ByLength | ByTokens | None = None,
-        columns: Columns | None = None,
-        label: str | Columns | None = None,
-        format: Literal["dict", "matrix"] = "dict",
-        dtype: Dtype | None = None,
-        nulls: Nulls | Literal["mask"] = "error",
-        filter: Any = None,
-        framework: Framework | None = None,
-        writable: bool | None = None,
-        shuffle: int | None = None,
-        seed: int | None = None,
-        drop_last: bool = False,
-        prefetch: int = 0,
-        rank: int | Literal["auto"] | None = None,
-        world_size: int | None = None,
-        uneven: Uneven = None,
-        transform: Callable[[Any], Any] | None = None,
-        progress: bool = False,
-        physical: bool = False,
-        copy: bool | None = None,
-    ) -> None:
-        _frameworks.check(framework)
-        if uneven not in (None, "drop", "repeat", "allow"):
-            raise ValueError(f'uneven must be "drop", "repeat" or "allow", got {uneven!r}')
-        settings = checked(
-            batch_size=batch_size,
-            columns=columns,
-            label=label,
-            format=format,
-            dtype=dtype,
-            nulls=nulls,
-            filter=filter,
-            drop_last=drop_last,
-            shuffle=shuffle,
-            seed=seed,
-            prefetch=prefetch,
-            physical=physical,
-            copy=copy,
-        )
-        settings.written(_frameworks.is_writable(framework, writable))
-        super().__init__(
-            source=source,
-            settings=settings,
-            framework=framework,
-            writable=writable,
-            transform=transform,
-            rank=rank,
-            world_size=world_size,
-            uneven=uneven,
-            progress=progress,
-        )
+    @takes_options()
+    def __init__(self, source: Any, /, **options: Any) -> None:
+        super().__init__(source, LoaderOptions(**options))
 
 
 class OnePass(Loader[Any]):
     """The Loader of `iter_batches`, whose one epoch begins at once and checks the columns."""
 
     _is_checked = False
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    format: Literal["dict"] = ...,
+    label: None = ...,
+    nulls: Nulls = ...,
+    **options: Unpack[LoaderKeywords],
+) -> Batches[dict[str, Tensor]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    format: Literal["dict"] = ...,
+    label: str,
+    nulls: Nulls = ...,
+    **options: Unpack[LoaderKeywords],
+) -> Batches[tuple[dict[str, Tensor], Tensor]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    format: Literal["matrix"],
+    label: None = ...,
+    nulls: Nulls = ...,
+    **options: Unpack[LoaderKeywords],
+) -> Batches[Tensor]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    format: Literal["matrix"],
+    label: str,
+    nulls: Nulls = ...,
+    **options: Unpack[LoaderKeywords],
+) -> Batches[tuple[Tensor, Tensor]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    format: Literal["dict"] = ...,
+    label: None = ...,
+    nulls: Literal["mask"],
+    **options: Unpack[LoaderKeywords],
+) -> Batches[dict[str, Masked]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    format: Literal["dict"] = ...,
+    label: str,
+    nulls: Literal["mask"],
+    **options: Unpack[LoaderKeywords],
+) -> Batches[tuple[dict[str, Masked], Masked]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    format: Literal["matrix"],
+    label: None = ...,
+    nulls: Literal["mask"],
+    **options: Unpack[LoaderKeywords],
+) -> Batches[Masked]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    format: Literal["matrix"],
+    label: str,
+    nulls: Literal["mask"],
+    **options: Unpack[LoaderKeywords],
+) -> Batches[tuple[Masked, Masked]]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    transform: Callable[[Any], Other],
+    format: Literal["dict", "matrix"] = ...,
+    label: str | Columns | None = ...,
+    nulls: Nulls | Literal["mask"] = ...,
+    **options: Unpack[AnyLoaderKeywords],
+) -> Batches[Other]: ...
+
+
+@overload
+def iter_batches(
+    source: Source | Mix,
+    /,
+    *,
+    transform: None = ...,
+    format: Literal["dict", "matrix"] = ...,
+    label: str | Columns | None = ...,
+    nulls: Nulls | Literal["mask"] = ...,
+    **options: Unpack[AnyLoaderKeywords],
+) -> Batches[Any]: ...
+
+
+@takes_options()
+def iter_batches(source: "Source | Mix", /, **options: Any) -> "Batches[Any]":
+    """Batches of tensors of a source, in one pass: ``iter(Loader(source, ...))``.
+
+    The sources and keywords are those of `Loader`, which describes them. Memory does not grow with
+    the source. Without a seed each call shuffles in another order. For epochs, for the number of
+    batches, and to go on after an interruption, keep the `Loader` itself.
+
+    rank=index, world_size=count and uneven="allow" give one of several readers its part. In a
+    worker of PyTorch's DataLoader the batches are the worker's part, as with `Loader`.
+
+    >>> import arrow_dlpack, pyarrow as pa
+    >>> table = pa.table({"x": [1, 2, 3, 4, 5], "y": [0.5, 1.5, 2.5, 3.5, 4.5], "z": range(5)})
+    >>> for features, label in arrow_dlpack.iter_batches(
+    ...     table, batch_size=2, format="matrix", dtype="float32", label="z", drop_last=True
+    ... ):
+    ...     print(features, memoryview(label).tolist())
+    <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [0, 1]
+    <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [2, 3]
+    """
+    return iter(OnePass(source, **options))

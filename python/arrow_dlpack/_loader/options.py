@@ -1,38 +1,46 @@
-"""The types of the keywords of ``iter_batches``, ``Loader`` and ``BatchDataset``."""
+"""The keywords of `Loader`, ``iter_batches`` and ``BatchDataset``, written down here alone.
 
-from collections.abc import Sequence
-from typing import Any, Literal, TypedDict
+`LoaderOptions` has them with their defaults and checks them, once. Type checkers need each type a
+second time, in a TypedDict, because the overloads tell what a batch is by some of the keywords.
+"""
 
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import wraps
+from inspect import Parameter, signature
+from typing import Any, Literal, TypedDict, TypeVar
+
+from .. import _core, _frameworks
 from .._frameworks import Framework
-from ..typing import Dtype
-from .columns import ByLength, ByTokens, Columns
-from .sharding import Uneven
+from ..typing import Dtype, Nulls
+from .columns import ByLength, ByTokens, Columns, Wanted, check_dtype, integer, wanted
+from .readers import Made, reached
+from .schema import Query
+from .sharding import Uneven, resolved
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-class Options(TypedDict, total=False):
+class _Keywords(TypedDict, total=False):
     """What decides nothing about what is in a batch."""
 
+    batch_size: int | ByLength | ByTokens | None
     dtype: Dtype | None
     filter: Any
-    drop_last: bool
+    writable: bool | None
     shuffle: int | None
     seed: int | None
+    drop_last: bool
     prefetch: int
+    rank: int | Literal["auto"] | None
+    world_size: int | None
+    uneven: Uneven
     physical: bool
     copy: bool | None
 
 
-class SharedOptions(Options, total=False):
-    """What decides nothing about what is in a batch."""
-
-    batch_size: int | ByLength | ByTokens | None
-    rank: int | Literal["auto"] | None
-    world_size: int | None
-    uneven: Uneven
-    writable: bool | None
-
-
-class LoaderOptions(SharedOptions, total=False):
+class LoaderKeywords(_Keywords, total=False):
     """Columns without wishes; the batches are of our tensors."""
 
     columns: Sequence[str] | None
@@ -41,9 +49,247 @@ class LoaderOptions(SharedOptions, total=False):
     progress: bool
 
 
-class AnyOptions(SharedOptions, total=False):
-    """Whatever a batch may be."""
+class AnyLoaderKeywords(_Keywords, total=False):
+    """Whatever a batch may be; its overloads have ``transform=``."""
 
     columns: Columns | None
     framework: Framework | None
     progress: bool
+
+
+class DatasetKeywords(_Keywords, total=False):
+    """Columns without wishes; the batches are of PyTorch's tensors."""
+
+    columns: Sequence[str] | None
+    transform: None
+
+
+class AnyDatasetKeywords(_Keywords, total=False):
+    """Whatever a batch of PyTorch's tensors may be."""
+
+    columns: Columns | None
+    transform: Callable[[Any], Any] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderOptions:
+    """The keywords, checked as far as they can be without the source.
+
+    `Loader` says what each means.
+    """
+
+    batch_size: int | ByLength | ByTokens | None = None
+    columns: Columns | None = None
+    label: str | Columns | None = None
+    format: Literal["dict", "matrix"] = "dict"
+    dtype: Dtype | None = None
+    nulls: Nulls | Literal["mask"] = "error"
+    filter: Any = None
+    framework: Framework | None = None
+    writable: bool | None = None
+    shuffle: int | None = None
+    seed: int | None = None
+    drop_last: bool = False
+    prefetch: int = 0
+    rank: int | Literal["auto"] | None = None
+    world_size: int | None = None
+    uneven: Uneven = None
+    transform: Callable[[Any], Any] | None = None
+    progress: bool = False
+    physical: bool = False
+    copy: bool | None = None
+    #: What `columns` and `label` say.
+    wanted: Wanted = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        _frameworks.check(self.framework)
+        if self.uneven not in (None, "drop", "repeat", "allow"):
+            raise ValueError(f'uneven must be "drop", "repeat" or "allow", got {self.uneven!r}')
+        size, shuffle, seed = self.batch_size, self.shuffle, self.seed
+        if size is not None and not isinstance(size, (ByLength, ByTokens)):
+            size = integer("batch_size", size, 1)
+        if self.format not in ("dict", "matrix"):
+            raise ValueError(f'format must be "dict" or "matrix", got {self.format!r}')
+        check_dtype(self.dtype)
+        if isinstance(self.nulls, Mapping):
+            raise TypeError(
+                f"nulls is one for all columns, got {self.nulls!r}: nulls= of a column's own wish, "
+                'as columns={"x": Cast("float32", nulls=0)}, is of it alone'
+            )
+        what = wanted(self.columns, self.label)
+        if self.matrix:
+            what.check_matrix()
+        self._check_together()
+        own = {
+            "batch_size": size,
+            # The caller's lists and dicts may change later.
+            "columns": _copied(self.columns),
+            "label": _copied(self.label),
+            "wanted": what,
+            "shuffle": None if shuffle is None else integer("shuffle", shuffle, 1, _SHUFFLE),
+            "seed": None if seed is None else integer("seed", seed, 0, end=None),
+            "drop_last": bool(self.drop_last),
+            "prefetch": integer("prefetch", self.prefetch, 0, _PREFETCH),
+        }
+        _frameworks.copying(_frameworks.is_writable(self.framework, self.writable), self.copy)
+        resolved(self.rank, self.world_size)
+        if self.transform is not None and not callable(self.transform):
+            raise TypeError(f"transform must be a function of a batch, got {self.transform!r:.80}")
+        for name, value in own.items():
+            object.__setattr__(self, name, value)
+
+    def _check_together(self) -> None:
+        """An error for keywords of which one needs, or rules out, another."""
+        size, shuffle = self.batch_size, self.shuffle
+        if size is None and shuffle is not None:
+            needs = "drop_last and shuffle need" if self.drop_last else "shuffle needs"
+            raise TypeError(f"{needs} a batch_size")
+        if size is None and self.drop_last:
+            raise TypeError("drop_last needs a batch_size")
+        if isinstance(size, ByTokens) and self.drop_last:
+            raise TypeError("drop_last is for batches of so many rows, which ByTokens has not")
+        if shuffle is not None and self.copy is not None and not self.copy:
+            raise BufferError("copying was forbidden, and shuffle copies each row")
+        if shuffle is None and self.seed is not None:
+            raise TypeError("seed is for shuffle")
+
+    @property
+    def matrix(self) -> bool:
+        """Whether the features are one tensor."""
+        return self.format == "matrix"
+
+    @property
+    def rows(self) -> int | None:
+        """Of each batch but the last one, if that is said."""
+        return self.batch_size if isinstance(self.batch_size, int) else None
+
+    @property
+    def read(self) -> list[str] | None:
+        """The columns that are read of the source, None for all."""
+        columns, of = self.wanted.columns, self.batch_size
+        if columns is None:
+            return None
+        lengths = [of.column] if isinstance(of, (ByLength, ByTokens)) else []
+        return list(dict.fromkeys([*columns, *self.wanted.labels, *lengths]))
+
+    @property
+    def query(self) -> Query:
+        """What is read of the source."""
+        what = self.wanted
+        return Query(
+            columns=self.read,
+            where=self.filter,
+            wishes=what.wishes,
+            dtype=self.dtype,
+            labels=what.labels,
+            features=what.columns,
+            physical=self.physical,
+        )
+
+    def batches_of(self, rows: int) -> int:
+        """How many batches so many rows are."""
+        size = self.rows or 1
+        return rows // size if self.drop_last else -(-rows // size)
+
+    def written(self, framework: Framework | None) -> "LoaderOptions":
+        """With memory of their own for all tensors, if those of this framework are writable."""
+        writable = _frameworks.is_writable(framework, self.writable)
+        copy = _frameworks.copying(writable, self.copy)
+        return self if copy is self.copy else replace(self, copy=copy)
+
+    def numbered(self, known: Mapping[str, Any]) -> "LoaderOptions":
+        """With the wishes of these columns, whose words have been read."""
+
+        def named(of: Any) -> Any:
+            is_dict = isinstance(of, Mapping)
+            return {name: known.get(name, wish) for name, wish in of.items()} if is_dict else of
+
+        if not known:
+            return self
+        return replace(self, columns=named(self.columns), label=named(self.label))
+
+    def open(
+        self,
+        stream: Any,
+        *,
+        seed: int | None = None,
+        shard: tuple[int, int] = (0, 1),
+        prefetch: int | None = None,
+        progress: Any = None,
+        skip: int = 0,
+        resume: tuple[int, int, int] | None = None,
+    ) -> _core._Batches:
+        """The engine's batches of Arrow data whose categories are codes already."""
+        if self.wanted.columns is None:
+            stream = reached(stream, self.wanted.labels, keeps_others=True)
+        names, labels = self.wanted.columns, self.wanted.labels
+        forms = self.wanted.in_matrix() if self.matrix else self.wanted.forms
+        # Codes have no "nan", and their nulls are for Categories to say.
+        is_own = isinstance(self.nulls, str) and self.nulls in ("nan", "error")
+        for name, wish in self.wanted.categories.items() if is_own else ():
+            if name in forms and wish.nulls is None:
+                forms[name] = "tensor", wish.dtype, "error"
+        rows = self.rows
+        return _core._open_batches(
+            (stream.schema, stream) if isinstance(stream, Made) else stream,
+            columns=names,
+            labels=labels,
+            as_matrix=self.matrix,
+            dtype=self.dtype,
+            nulls=self.nulls,
+            copy=self.copy,
+            physical=self.physical,
+            batch_size=rows,
+            drop_last=self.drop_last and rows is not None,
+            shuffle=None if self.shuffle is None or rows is None else (self.shuffle, seed or 0),
+            shard=shard,
+            prefetch=self.prefetch if prefetch is None else prefetch,
+            progress=progress,
+            skip=skip,
+            resume=resume,
+            forms=forms or None,
+        )
+
+
+def _copied(names: Any) -> Any:
+    if names is None or isinstance(names, str):
+        return names
+    return dict(names) if isinstance(names, Mapping) else list(names)
+
+
+_SHUFFLE = (
+    ": it is how many rows the buffer has that rows are drawn from, and the number of rows of the "
+    "source shuffles all of them; leave it out for the order of the source"
+)
+_PREFETCH = ": it is how many batches are made ahead"
+
+
+def takes_options(*without: str) -> Callable[[_Function], _Function]:
+    """Gives a function the keywords of `LoaderOptions`, for help(), editors and errors.
+
+    It passes them on by ``**options``. without: keywords that it does not take.
+    """
+    known = {
+        name: keyword
+        for name, keyword in signature(LoaderOptions).parameters.items()
+        if name not in without
+    }
+
+    def taking(function: _Function) -> _Function:
+        @wraps(function)
+        def checked(*args: Any, **options: Any) -> Any:
+            for name in options:
+                if name not in known:
+                    meant = "".join(
+                        f". Did you mean {one!r}?" for one in get_close_matches(name, known, 1)
+                    )
+                    wrong = f"got an unexpected keyword argument {name!r}{meant}"
+                    raise TypeError(f"{function.__qualname__}() {wrong}")
+            return function(*args, **options)
+
+        own = signature(function)
+        plain = [one for one in own.parameters.values() if one.kind is not Parameter.VAR_KEYWORD]
+        checked.__signature__ = own.replace(parameters=[*plain, *known.values()])  # type: ignore[attr-defined]
+        return checked  # type: ignore[return-value]
+
+    return taking

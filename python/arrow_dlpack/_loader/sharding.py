@@ -5,6 +5,7 @@ count-th batch, or a range of numbers where the rows of a range can be read alon
 """
 
 import os
+import random
 import sys
 import warnings
 from dataclasses import dataclass
@@ -95,6 +96,11 @@ def _of_torch() -> tuple[int, int]:
         return distributed.get_rank(), distributed.get_world_size()
     # What torchrun sets for each process that it starts.
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def seed_of(seed: int, index: int) -> int:
+    """That of one of several readers, who are to draw differently."""
+    return seed % 2**64 if index == 0 else random.Random(f"{seed}, {index}").getrandbits(53)
 
 
 def share_of(rank: int, world: int) -> Share:

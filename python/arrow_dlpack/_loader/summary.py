@@ -2,15 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .columns import Categories, Wish
+from .options import LoaderOptions
 from .readers import path_of
 from .schema import features_of, is_list
-from .settings import Settings
 from .source import rows_of_table
 
 if TYPE_CHECKING:
@@ -20,24 +20,27 @@ if TYPE_CHECKING:
 _COLUMNS, _SOURCES, _WORDS = 30, 10, 3
 
 
-def of_loader(data: Any, schema: Any, settings: Settings, more: Mapping[str, Any]) -> str:
-    """schema: that of the source, if it is known. more: other arguments, without their defaults."""
-    options = {
-        "batch_size": settings.batch_size,
-        "format": "matrix" if settings.matrix else None,
-        "dtype": settings.dtype,
-        "nulls": None if settings.nulls == "error" else settings.nulls,
-        "filter": None if settings.filter is None else str(settings.filter),
-        "shuffle": settings.shuffle,
-        "seed": settings.seed,
-        "drop_last": settings.drop_last or None,
-        "physical": settings.physical or None,
-        **more,
-    }
-    shown = [f"{name}={_plain(value)}" for name, value in options.items() if value is not None]
+def of_loader(data: Any, schema: Any, options: LoaderOptions) -> str:
+    """schema: that of the source, if it is known."""
+    shown = ", ".join(f"{name}={_plain(value)}" for name, value in _of_options(options))
     lines = [f"source: {line}" if not at else line for at, line in enumerate(_of_source(data))]
-    lines += [f"options: {', '.join(shown)}"] if shown else []
-    return _lines("Loader", [*lines, *_of_columns(schema, settings)])
+    lines += [f"options: {shown}"] if shown else []
+    return _lines("Loader", [*lines, *_of_columns(schema, options)])
+
+
+def _of_options(options: LoaderOptions) -> Iterator[tuple[str, Any]]:
+    for name, value in _said(options):
+        if name not in ("columns", "label"):
+            yield name, str(value) if name == "filter" else value
+
+
+def _said(thing: Any) -> Iterator[tuple[str, Any]]:
+    """The arguments of a dataclass that differ from their defaults."""
+    for field in fields(thing):
+        value = getattr(thing, field.name)
+        is_default = type(value) is type(field.default) and value == field.default
+        if field.init and not is_default:
+            yield field.name, value
 
 
 def of_mix(mix: "Mix") -> str:
@@ -83,24 +86,24 @@ def _of_one(data: Any) -> str:
     return name if rows is None else f"{name}, {rows} rows"
 
 
-def _of_columns(schema: Any, settings: Settings) -> Iterator[str]:
-    what, names = settings.wanted, settings.wanted.columns
+def _of_columns(schema: Any, options: LoaderOptions) -> Iterator[str]:
+    what, names = options.wanted, options.wanted.columns
     if names is None and schema is not None:
         names = [name for name in features_of(schema) if name not in what.labels]
     if names is None:
         yield "columns: all"
     for name in (names or ())[:_COLUMNS]:
         if name not in what.labels:
-            yield f"{_cut(name)}{_becomes(name, schema, settings)}"
+            yield f"{_cut(name)}{_becomes(name, schema, options)}"
     if len(names or ()) > _COLUMNS:
         yield f"and {len(names or ()) - _COLUMNS} columns more"
     for name in what.labels:
-        yield f"label {_cut(name)}{_becomes(name, schema, settings)}"
+        yield f"label {_cut(name)}{_becomes(name, schema, options)}"
 
 
-def _becomes(name: str, schema: Any, settings: Settings) -> str:
+def _becomes(name: str, schema: Any, options: LoaderOptions) -> str:
     """Its type, if that is known, and what it becomes, if that is something else."""
-    kind, wish = None, settings.wanted.wishes.get(name)
+    kind, wish = None, options.wanted.wishes.get(name)
     if schema is not None:
         try:
             kind = path_of(name, schema)[0].type
@@ -113,22 +116,19 @@ def _becomes(name: str, schema: Any, settings: Settings) -> str:
         return of
     types = import_module("pyarrow").types
     if is_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
-        return f"{of} -> {'matrix' if settings.matrix else 'Ragged'}"
-    is_label = name in settings.wanted.labels
-    if settings.dtype is None or is_label:
+        return f"{of} -> {'matrix' if options.matrix else 'Ragged'}"
+    is_label = name in options.wanted.labels
+    if options.dtype is None or is_label:
         return of
-    return f"{of} -> {_plain(settings.dtype).strip(chr(34))}"
+    return f"{of} -> {_plain(options.dtype).strip(chr(34))}"
 
 
 def _of_wish(wish: Wish) -> str:
     """The call that makes it, without what is so by default."""
     told = []
-    for at, field in enumerate(fields(wish)):
-        value = getattr(wish, field.name)
-        if type(value) is type(field.default) and value == field.default:
-            continue
-        shown = _words(value) if field.name == "words" else _plain(value)
-        told.append(f"{field.name}={shown}" if at else shown)
+    for name, value in _said(wish):
+        shown = _words(value) if name == "words" else _plain(value)
+        told.append(shown if name == fields(wish)[0].name else f"{name}={shown}")
     is_scan = isinstance(wish, Categories) and wish.words is None
     return f"{type(wish).__name__}{'.scan' * is_scan}({', '.join(told)})"
 
