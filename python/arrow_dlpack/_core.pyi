@@ -36,9 +36,13 @@ __all__ = [
     "_index_columns",
     "_is_read_once",
     "_live",
+    "_numbers",
     "_open_batches",
+    "_order",
     "_recorded_stream",
     "_resume_shuffle",
+    "_seed_of_epoch",
+    "_seed_of_part",
     "_stop_batches",
     "_take",
     "_unpickle_array",
@@ -782,6 +786,12 @@ def _open_batches(
 def _resume_shuffle(
     rows: int, batch_size: int, shuffle: tuple[int, int], batches: int
 ) -> tuple[Tensor, int, tuple[int, int, int]] | None: ...
+def _seed_of_epoch(seed: int, epoch: int) -> int: ...
+def _seed_of_part(seed: int, part: int) -> int: ...
+def _order(count: int, seed: int) -> Tensor: ...
+def _numbers(
+    total: int, share: tuple[int, int, int, int], uneven: str, in_turns: bool
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]: ...
 def _is_read_once(source: Any, /) -> bool: ...
 def _recorded_stream(source: Any, /) -> CapsuleType | None: ...
 def _stop_batches() -> None: ...

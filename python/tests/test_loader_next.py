@@ -14,6 +14,7 @@ from arrow_dlpack import (
     Dense,
     Loader,
     Pad,
+    _core,
     iter_batches,
 )
 
@@ -152,3 +153,33 @@ def test_batches_whose_transform_holds_them_are_let_go_of(live):
     gc.collect()
     assert threading.active_count() == before
     assert live() == (0, 0)
+
+
+def test_an_order_is_the_one_that_is_written_down():
+    """The values are those of src/batches/epoch.rs."""
+    epochs = [_core._seed_of_epoch(42, epoch) for epoch in range(3)]
+    assert epochs == [42, 6_679_422_623_415_661, 1_440_344_771_546_334]
+    parts = [_core._seed_of_part(42, part) for part in range(3)]
+    assert parts == [42, 279_565_198_475_132_803, 15_618_775_350_480_714_937]
+    assert memoryview(_core._order(8, 42)).tolist() == [4, 3, 2, 0, 7, 6, 1, 5]
+    assert memoryview(_core._order(0, 42)).tolist() == []
+    assert _core._numbers(10, (3, 4, 0, 1), "repeat", False) == ((9, 10, 1), (0, 2, 1))
+
+
+def test_any_seed_and_epoch_have_an_order():
+    def rows(seed, epoch):
+        loader = Loader(ROWS, batch_size=3, columns=["x"], shuffle=8, seed=seed)
+        loader.set_epoch(epoch)
+        return xs(loader)
+
+    for number in (2**53, 2**63, 2**64 - 1, 2**64, 2**200):
+        found = rows(number, number)
+        assert sorted(row for batch in found for row in batch) == list(range(20))
+        assert found == rows(number, number)
+
+
+def test_more_than_there_can_be_is_refused_in_words():
+    with pytest.raises(OverflowError, match="claims 18446744073709551616 batches"):
+        _core._numbers(2**64, (0, 1, 0, 1), "drop", False)
+    with pytest.raises(MemoryError):
+        _core._order(2**60, 1)

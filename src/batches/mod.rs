@@ -36,12 +36,14 @@
 
 // The files:
 // - `options` are the arguments; `reader` cuts chunks to blocks of rows; `shuffle` draws rows at random (`items` of one
-//   width, `column`s of a pool, `resume` after some batches).
+//   width, `column`s of a pool, `resume` after some batches), by the random numbers of `epoch`.
+// - `epoch` says what a seed's order and a rank's share are.
 // - `convert` makes a `batch` of tensors; `ahead` is the thread of `prefetch=`.
 
 mod ahead;
 mod batch;
 mod convert;
+pub mod epoch;
 mod options;
 mod reader;
 mod shuffle;

@@ -122,6 +122,10 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(batches::source::_take, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_open_batches, module)?)?;
     module.add_function(wrap_pyfunction!(batches::_resume_shuffle, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::epoch::_seed_of_epoch, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::epoch::_seed_of_part, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::epoch::_order, module)?)?;
+    module.add_function(wrap_pyfunction!(batches::epoch::_numbers, module)?)?;
     module.add_function(wrap_pyfunction!(batches::prefetch::_stop_batches, module)?)?;
     module.add_function(wrap_pyfunction!(args::_check_names, module)?)?;
     module.add_function(wrap_pyfunction!(args::_index_columns, module)?)?;

@@ -1,6 +1,5 @@
 """`ByLength` and `ByTokens`: batches of similar lengths, cut before the engine sees them."""
 
-import random
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import islice
@@ -9,7 +8,7 @@ from typing import Any
 from .. import _core
 from .columns import ByLength, ByTokens
 from .readers import Made, reader_of, without_views
-from .sharding import Uneven, whole
+from .sharding import Uneven, check_even, shuffled
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
 _BATCHES, _ROWS = 100, 8192
@@ -31,7 +30,7 @@ class Bucketed:
     ) -> None:
         """`width` is the length that each row of the column is padded or cut to."""
         self._by, self._shuffle, self._drop_last, self._width = by, shuffle, drop_last, width
-        self._random = random.Random(seed)
+        self._seed = seed
 
     def reader(self, stream: Any, world: int, uneven: Uneven) -> Any:
         """Each record batch is one batch; ranks have equally many, if that is asked for."""
@@ -52,20 +51,23 @@ class Bucketed:
     def _batches(self, reader: Any) -> Iterator[Any]:
         size = self._by.batch_size if isinstance(self._by, ByLength) else 1
         rows = self._shuffle or (_BATCHES * size if isinstance(self._by, ByLength) else _ROWS)
-        for window in _windows(reader, max(rows // size, 1) * size):
-            order, lengths = self._sorted(window)
+        for number, window in enumerate(_windows(reader, max(rows // size, 1) * size)):
+            of_rows, of_cuts = (
+                _core._seed_of_part(self._seed, 2 * number + which) for which in (0, 1)
+            )
+            order, lengths = self._sorted(window, of_rows)
             cuts = list(self._cuts(lengths))
             if self._shuffle is not None:
                 # A last batch of fewer rows stays the last one.
                 whole = len(cuts) - bool(cuts and cuts[-1][1] - cuts[-1][0] < size)
-                cuts[:whole] = self._random.sample(cuts[:whole], whole)
+                cuts[:whole] = shuffled(cuts[:whole], of_cuts)
             # pyarrow has no kernel for all types.
             taken = import_module("pyarrow").record_batch(_core._take(window, order))
             for start, stop in cuts:
                 if not (self._drop_last and stop - start < size):
                     yield taken.slice(start, stop - start)
 
-    def _sorted(self, window: Any) -> tuple[Any, list[int]]:
+    def _sorted(self, window: Any, seed: int) -> tuple[Any, list[int]]:
         """The rows by their lengths, and those."""
         pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
         column = without_views(window.select([self._by.column])).column(0)
@@ -76,7 +78,7 @@ class Bucketed:
         keys = pa.table({"length": lengths})
         sort = [("length", "ascending")]
         if self._shuffle is not None:
-            drawn = pa.array([self._random.random() for _ in range(len(keys))])
+            drawn = pa.array(_core._order(len(keys), seed))
             keys, sort = keys.append_column("drawn", drawn), [*sort, ("drawn", "ascending")]
         order = compute.sort_indices(keys, sort_keys=sort)
         return order, compute.take(lengths, order).to_pylist()
@@ -146,7 +148,7 @@ def _rounds(batches: Iterable[Any], world: int, uneven: Uneven) -> Iterator[Any]
         )
     rest, first = iter(batches), None
     while batch_round := list(islice(rest, world)):
-        whole(len(batch_round) + (world if first else 0), world, uneven)
+        check_even(len(batch_round) + (world if first else 0), world, uneven)
         first = first or batch_round
         if len(batch_round) == world:
             yield from batch_round

@@ -1,6 +1,5 @@
 """Datasets of files, whose row groups are read alone."""
 
-import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -40,6 +39,7 @@ from .schema import (
     with_keys,
     with_types,
 )
+from .sharding import shuffled
 from .source import Source, count_of, float_of, joined, named_by, seen_type, whole_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
@@ -193,9 +193,7 @@ class Dataset(Source):
 
     def shuffled(self, pieces: list[Piece], seed: int) -> list[Piece]:
         """The pieces in an order that is drawn."""
-        shuffled = list(pieces)
-        random.Random(seed).shuffle(shuffled)
-        return shuffled
+        return shuffled(pieces, seed)
 
     def read_pieces(self, query: Query, pieces: Sequence[Piece]) -> Any:
         """Arrow data of these pieces, in this order; a filter is for whole row groups."""

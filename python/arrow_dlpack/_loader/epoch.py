@@ -21,7 +21,7 @@ from .prefetch import Ahead
 from .resume import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
 from .row_groups import Piece, len_of, pieces_of
 from .schema import Query
-from .sharding import Share, seed_of
+from .sharding import Share
 from .sources import Dataset, Source
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -46,6 +46,11 @@ class Position:
     #: The state that the epoch went on from, and whether an error ended it before another batch.
     resumed: Mapping[str, Any] | None = None
     has_failed: bool = False
+
+    @property
+    def seed_of_part(self) -> int:
+        """The seed by which this rank and worker draws."""
+        return _core._seed_of_part(self.seed or 0, self.part[0])
 
 
 @dataclass(frozen=True)
@@ -95,22 +100,23 @@ def _by_groups(
 ) -> Reading:
     share, skipped, most = position.share, position.batch, None
     chosen: list[Piece] = list(pieces)
-    again: list[int] = []
+    again = range(0)
     if options.filter is None:
-        rows = sum(map(len_of, pieces))
-        total = options.batches_of(rows)
-        numbers = share.range_of(total, options.uneven)
-        if skipped > len(numbers):
+        rows, size = sum(map(len_of, pieces)), options.rows or 1
+        once, again = share.numbers(options.batches_of(rows), options.uneven)
+        if skipped > len(once) + len(again):
             raise fewer_batches()
+        spans = [once, again]
         if options.shuffle is None:
             # Whole batches: the last one of the source may have fewer rows.
-            numbers, again = _once_and_again(numbers[skipped:], total)
+            spans, again = [once[skipped:]], again[max(skipped - len(once), 0) :]
             skipped = 0
-        most, chosen = len(numbers), []
-        for start, stop in _spans(numbers, total):
-            size = options.rows or 1
-            chosen += pieces_of(pieces, start * size, min(stop * size, rows))
-    seed = seed_of(position.seed or 0, position.part[0])
+        else:
+            again = range(0)
+        most, chosen = sum(map(len, spans)), []
+        for span in spans:
+            chosen += pieces_of(pieces, span.start * size, min(span.stop * size, rows))
+    seed = position.seed_of_part
     if options.shuffle is not None:
         chosen = source.shuffled(chosen, seed)
     if not chosen:
@@ -127,26 +133,8 @@ def _by_groups(
     return Reading(stream, most=most, skipped=skipped, again=again)
 
 
-def _once_and_again(numbers: range, total: int) -> tuple[range, list[int]]:
-    """Numbers below `total`, and the batches that those from it on repeat."""
-    # Counted without a look at each: how many there are, files claim.
-    once = len(range(numbers.start, min(numbers.stop, total), numbers.step))
-    return numbers[:once], [number % total for number in numbers[once:]]
-
-
-def _spans(numbers: range, total: int) -> Iterator[tuple[int, int]]:
-    """Ranges of numbers below `total`, of those that go on beyond it."""
-    start = numbers.start
-    while start < numbers.stop and total > 0:
-        first = start % total
-        last = min(first + numbers.stop - start, total)
-        yield first, last
-        start += last - first
-
-
 def _by_turns(source: Source, query: Query, options: LoaderOptions, position: Position) -> Reading:
-    share, most = position.share, None
-    again: list[int] = []
+    share, most, again = position.share, None, range(0)
     if share.world > 1 and options.uneven != "allow":
         total = total_of(source, query, options)
         if total is None:
@@ -155,11 +143,10 @@ def _by_turns(source: Source, query: Query, options: LoaderOptions, position: Po
                 'wait for each other would hang: say uneven="allow", or pass a table, a path or a '
                 "dataset, and a batch_size"
             )
-        turns = share.turns(total, options.uneven)
-        if position.batch > len(turns):
+        once, again = share.numbers(total, options.uneven, in_turns=True)
+        most = len(once)
+        if position.batch > most + len(again):
             raise fewer_batches()
-        numbers, again = _once_and_again(turns, total)
-        most = len(numbers)
     stream = source.read(query)
     return Reading(stream, (share.index, share.count), most, position.batch, again)
 
@@ -230,7 +217,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             return
         self._explained = partial(source.explained, query=query)
         read = reading(source, query, options, position)
-        seed = seed_of(position.seed or 0, position.part[0])
+        seed = position.seed_of_part
         is_whole = position.share.count == 1 and options.filter is None
 
         def opened(stream: Any, shard: tuple[int, int], **how: Any) -> _core._Batches:

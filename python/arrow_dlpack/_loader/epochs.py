@@ -1,12 +1,12 @@
 """Epoch after epoch of a source: where a `Loader` stands, and how it resumes and is pickled."""
 
 import inspect
+import os
 import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
-from random import SystemRandom
 from typing import Any, Generic, NoReturn, TypeVar
 from weakref import WeakSet
 
@@ -23,7 +23,7 @@ from .mix import Mix, Turns, emptied, source_of
 from .options import LoaderOptions
 from .readers import heads
 from .schema import Query
-from .sharding import Share, resolved, seed_of, share_of
+from .sharding import Share, resolved, share_of
 from .source import Loop, Source
 from .sources import (
     check,
@@ -416,19 +416,20 @@ class Epochs(Loop, Generic[Batch_co]):
 
     def _drawn(self, epoch: int, share: Share, framework: Framework | None) -> int:
         """The seed of an epoch, the same for all shares where one is given."""
-        if self._options.seed is not None:
-            return seed_of(self._options.seed, epoch)
-        if self._options.rows is None and share.count > 1:
+        seed = self._options.seed
+        if seed is None and self._options.rows is None and share.count > 1:
             if share.world > 1:
                 raise TypeError("ranks that sort and shuffle the same rows need one seed=")
             worker = import_module("torch.utils.data").get_worker_info()
-            return seed_of(int(worker.seed - worker.id), epoch)
+            seed = int(worker.seed - worker.id)
+        if seed is not None:
+            return _core._seed_of_epoch(seed % 2**64, epoch % 2**64)
         if framework == "torch":
             # The default device may be another one.
             torch = import_module("torch")
             return int(torch.randint(2**53, (), device="cpu"))
         # Numbers that any reader of JSON holds.
-        return SystemRandom().getrandbits(53)
+        return int.from_bytes(os.urandom(8), "big") >> 11
 
     def _work(self, framework: Framework | None) -> Callable[[Any], Any] | None:
         """What Python does with each of the engine's batches, if anything."""

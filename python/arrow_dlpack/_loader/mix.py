@@ -8,7 +8,6 @@ from heapq import heapify, heappop, heapreplace
 from importlib import import_module
 from itertools import chain
 from math import frexp, inf, isfinite, ldexp
-from random import Random
 from typing import Any, Literal
 
 from . import filters as _filters
@@ -17,6 +16,7 @@ from .datasets import Dataset
 from .readers import Made, heads, present, reader_of, without_views
 from .row_groups import Piece, len_of, pieces_of
 from .schema import ALL, Part, Query, Run, common, features_of, fitted
+from .sharding import shuffled
 from .source import Loop, Source, count_of, joined, seen_by
 from .summary import of_mix
 
@@ -305,7 +305,7 @@ class Mixed(Source):
             # A list of its own: that of the source stays in its order.
             some = list(own if query.where is not None else _round(own, start, stop))
             if piece.group is not None:
-                Random(piece.group).shuffle(some)
+                some = shuffled(some, piece.group)
             opens.append(_Opens(part, _of(part, query), some, seen))
         return self._turned(opens, query, None if query.where is not None else (piece, bounds))
 

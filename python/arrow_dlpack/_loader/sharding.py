@@ -1,18 +1,21 @@
 """Ranks and workers: which of the batches of a source each of them makes.
 
 Batches are numbered over the whole source. With `count` shares, share `index` makes either every
-count-th batch, or a range of numbers where the rows of a range can be read alone.
+count-th batch, or a range of numbers where the rows of a range can be read alone. Which these are,
+and the order that a seed gives, is said and decided in src/batches/epoch.rs.
 """
 
 import os
-import random
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
+from .. import _core
 from .columns import integer
 
+_Thing = TypeVar("_Thing")
 Uneven: TypeAlias = Literal["drop", "repeat", "allow"] | None
 
 
@@ -35,43 +38,41 @@ class Share:
         """Ranks times workers."""
         return self.world * self.workers
 
-    def range_of(self, total: int, uneven: Uneven) -> range:
-        """Numbers that follow each other; from `total` on they repeat the first ones."""
-        every, ours = whole(total, self.world, uneven), self.of_rank(total, uneven)
-        first = every // self.world * self.rank + min(every % self.world, self.rank)
-        return range(
-            first + ours * self.worker // self.workers,
-            first + ours * (self.worker + 1) // self.workers,
-        )
+    def numbers(self, total: int, uneven: Uneven, *, in_turns: bool = False) -> tuple[range, range]:
+        """The batches, of so many, that it makes once, and those that it makes again after them.
+
+        in_turns: every count-th one, in place of batches that follow each other.
+        """
+        check_even(total, self.world, uneven)
+        share = self.rank, self.world, self.worker, self.workers
+        once, again = _core._numbers(total, share, uneven or "allow", in_turns)
+        return range(*once), range(*again)
 
     def of_rank(self, total: int, uneven: Uneven) -> int:
         """How many batches the rank makes, of so many in all."""
-        each, rest = divmod(whole(total, self.world, uneven), self.world)
-        return each + (self.rank < rest)
-
-    def turns(self, total: int, uneven: Uneven) -> range:
-        """Every count-th number; from `total` on they repeat the first ones."""
-        return range(self.index, whole(total, self.world, uneven), self.count)
+        return sum(map(len, Share(self.rank, self.world).numbers(total, uneven)))
 
 
-def whole(total: int, world: int, uneven: Uneven) -> int:
-    """How many batches all ranks make together."""
+def check_even(total: int, world: int, uneven: Uneven) -> None:
+    """An error for batches that are not equally many for each rank, if nobody said what to do."""
     rest = total % world
-    if rest == 0 or uneven == "allow":
-        return total
     if uneven == "drop" and 0 < total < world:
         warnings.warn(
             f'uneven="drop" leaves no batch at all: there are {total} for {world} ranks; make '
             'smaller ones, or say uneven="repeat"',
             stacklevel=2,
         )
-    if uneven is None:
+    if uneven is None and rest > 0:
         raise ValueError(
             f"{total} batches are not the same number for each of {world} ranks, and ranks that "
             'wait for each other would hang: say uneven="drop" to leave out the last '
             f'{rest}, uneven="repeat" to make {world - rest} again, or uneven="allow"'
         )
-    return total - rest if uneven == "drop" or total == 0 else total - rest + world
+
+
+def shuffled(things: Sequence[_Thing], seed: int) -> list[_Thing]:
+    """Them in the order of a seed."""
+    return [things[at] for at in memoryview(_core._order(len(things), seed)).tolist()]
 
 
 def resolved(rank: int | Literal["auto"] | None, world_size: int | None) -> tuple[int, int]:
@@ -96,11 +97,6 @@ def _of_torch() -> tuple[int, int]:
         return distributed.get_rank(), distributed.get_world_size()
     # What torchrun sets for each process that it starts.
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
-
-
-def seed_of(seed: int, index: int) -> int:
-    """That of one of several readers, who are to draw differently."""
-    return seed % 2**64 if index == 0 else random.Random(f"{seed}, {index}").getrandbits(53)
 
 
 def share_of(rank: int, world: int) -> Share:

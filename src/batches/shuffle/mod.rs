@@ -11,6 +11,7 @@ use std::{ops::Range, sync::Arc};
 use arrow_array::{RecordBatch, RecordBatchOptions, cast::AsArray, types::UInt64Type};
 use arrow_schema::SchemaRef;
 
+use super::epoch::Random;
 use crate::chunks::{self, checked};
 use crate::{Error, memory, task::Steps};
 use column::PooledColumn;
@@ -138,24 +139,5 @@ impl Pool {
         }
         (self.rows, self.drawn, self.returned) = (rows - draws.len(), draws.len(), 0);
         Ok(())
-    }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, 2014), which is not for cryptography.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut bits = self.0;
-        bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        bits ^ (bits >> 31)
-    }
-
-    /// A number below `end`, uniform up to a bias of at most `end` / 2^64.
-    fn below(&mut self, end: usize) -> usize {
-        let scaled = (u128::from(self.next()) * u128::try_from(end).unwrap_or(0)) >> 64;
-        usize::try_from(scaled).unwrap_or(0)
     }
 }
