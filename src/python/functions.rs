@@ -9,7 +9,7 @@ use super::args::{
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::framework::{Taker, WritableArg};
 use super::table::{self, Data};
-use super::{array::PyArray, rows, runtime::unlocked};
+use super::{array::PyArray, runtime::unlocked};
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
@@ -114,7 +114,7 @@ pub(super) fn to_tensor<'py>(
         Some(pad) => {
             let prepared = Data::read(obj, columns)?.padded(py, &options, &pad)?;
             let nbytes = prepared.plan().bytes_copied();
-            rows::padded(py, unlocked(py, nbytes, || prepared.run())?, None)?
+            table::padded(py, unlocked(py, nbytes, || prepared.run())?, None)?
         }
     })
 }
@@ -193,7 +193,7 @@ pub(super) fn ragged<'py>(
     let offset_type = offset_type.map(|dtype| dtype.0);
     let prepared = Data::read(obj, None)?.ragged(py, &options, offset_type)?;
     let nbytes = prepared.plan().bytes_copied();
-    taker.take(rows::ragged(py, unlocked(py, nbytes, || prepared.run())?, None)?)
+    taker.take(table::ragged(py, unlocked(py, nbytes, || prepared.run())?, None)?)
 }
 
 /// Tensors open right now, as (exported, imported); for leak tests.

@@ -35,15 +35,17 @@
 //!   its value from before or after the write; a copy may have a mix of both.
 
 // The files:
-// - `functions` and `explain` are the package's functions; `array`, `tensor`, `field` and `plan` its classes, with what
-//   `Array` and `Tensor` do in `array_methods` and `tensor_methods`; `foreign` is `asdlpack`, `assemble` the functions that
-//   make one array or table of several tensors.
-// - `source` is Arrow data from Python, by which method; `table` makes tensors of it, `rows` named tuples of those of
-//   lists; `read_once` knows readers that are spent; `protocols` says which protocols an object supports.
+// - `functions` are the package's functions, with `assemble`, which makes one array or table of several tensors, and
+//   `foreign`, which is `asdlpack`; `array`, `tensor`, `field` and `plan` (with `explain`) are its classes. What `Array` and
+//   `Tensor` do is in `array_methods` and `tensor_methods`, which import modules that import the classes; `lent_tensor` is
+//   memory that Python may be writing to.
+// - `source` is Arrow data from Python, by which method; `table` makes tensors of it; `read_once` knows readers that are
+//   spent; `protocols` says which protocols an object supports.
 // - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
 //   interfaces; `batches` are the batches of a stream, as Python has them.
-// - `args`, `index` and `dtype` read arguments; `errors` has the exceptions, `expected` what to do with objects of the wrong kind; `runtime` knows the interpreter; `preview`,
-//   `pickle` and `framework` show, pickle, and hand to other libraries.
+// - `args`, `index` and `dtype` read arguments; `errors` has the exceptions, `expected` what to do with objects of the
+//   wrong kind; `runtime` knows the interpreter; `preview`, `pickle` and `framework` show, pickle, and hand to other
+//   libraries.
 // - `rust_api` and `pyo3_arrow` are for other extensions.
 
 mod args;
@@ -56,12 +58,12 @@ mod dlpack;
 mod dtype;
 mod errors;
 mod expected;
-mod explain;
 mod field;
 mod foreign;
 mod framework;
 mod functions;
 mod index;
+mod lent_tensor;
 mod numpy;
 mod pickle;
 mod plan;
@@ -70,7 +72,6 @@ mod protocols;
 #[cfg(feature = "pyo3-arrow")]
 mod pyo3_arrow;
 mod read_once;
-mod rows;
 mod runtime;
 mod rust_api;
 mod source;
@@ -111,8 +112,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(functions::ragged, module)?)?;
     module.add_function(wrap_pyfunction!(assemble::from_ragged, module)?)?;
     module.add_function(wrap_pyfunction!(assemble::from_padded, module)?)?;
-    module.add_function(wrap_pyfunction!(explain::explain, module)?)?;
-    rows::register(module)?;
+    module.add_function(wrap_pyfunction!(plan::explain, module)?)?;
+    table::register(module)?;
     module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
     module.add_class::<read_once::Reading>()?;

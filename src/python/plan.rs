@@ -2,7 +2,17 @@
 
 use pyo3::prelude::*;
 
-use crate::{Plan, Step};
+use super::args::{
+    self, ColumnsArg, DtypeArg, LengthArg, NullsArg, OrderArg, PadArg, PhysicalArg, RaggedArg,
+    TypeArg,
+};
+use super::array::PyArray;
+use super::dlpack::request::{CopyArg, DeviceArg};
+use super::expected::Expected;
+use super::protocols::{is_arrow, is_tensor};
+use super::table::Data;
+use super::{read_once, table};
+use crate::{ExportOptions, Order, Plan, Step};
 
 /// What a conversion would copy, and why; explain(obj) makes it.
 ///
@@ -66,4 +76,87 @@ impl PyStep {
     fn __repr__(&self) -> String {
         format!("<arrow_dlpack.Step {}>", self.0)
     }
+}
+
+/// explain(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, ragged=False, offset_type=None, type=None, device=None, mask=None, pad=None, max_length=None)
+/// --
+///
+/// What a conversion would copy with these options, and why: a Plan. For Arrow data the conversion is to_tensor,
+/// with pad and max_length too, or ragged with ragged=True, which takes offset_type; for tensors it is from_dlpack,
+/// with copy, type, device and mask. The result is a Tensor: there are no framework, writable and threads. A conversion
+/// with framework="torch" or "jax" copies everything, unless writable=False; copy=True explains that copy.
+///
+/// It raises what the conversion would raise, except errors for values that do not fit the dtype. An object that
+/// can be read only once, such as a reader, is refused, because explain would consume it; a capsule is used up.
+/// Copies that the other library makes while it exports, as polars does for categoricals, are not counted.
+///
+/// >>> import arrow_dlpack, pyarrow as pa
+/// >>> plan = arrow_dlpack.explain(pa.table({"x": [1.5, 2.5], "y": [1, 2]}))
+/// >>> plan.zero_copy, plan.bytes_copied
+/// (False, 32)
+/// >>> plan.steps[0].reasons
+/// ['int64 becomes float64', '2 columns are put side by side']
+#[pyfunction]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false), ragged=RaggedArg(false), offset_type=None, r#type=None, device=None, mask=None, pad=None, max_length=None), text_signature = None)]
+#[expect(clippy::too_many_arguments, reason = "keywords")]
+pub(super) fn explain(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<DtypeArg>,
+    nulls: NullsArg,
+    order: OrderArg,
+    copy: Option<CopyArg>,
+    columns: Option<ColumnsArg>,
+    physical: PhysicalArg,
+    ragged: RaggedArg,
+    offset_type: Option<DtypeArg>,
+    r#type: Option<TypeArg>,
+    device: Option<DeviceArg>,
+    mask: Option<&Bound<'_, PyAny>>,
+    pad: Option<PadArg>,
+    max_length: Option<LengthArg>,
+) -> PyResult<PyPlan> {
+    let RaggedArg(ragged) = ragged;
+    let pad = args::padding(pad, max_length)?;
+    if is_arrow(obj)? {
+        if r#type.is_some() || device.is_some() || mask.is_some() {
+            return Err(args::pointless(
+                "type, device and mask",
+                "are for tensors, and this is Arrow data",
+            ));
+        }
+        if ragged && order.0 != Order::default() {
+            return Err(args::pointless("order", "is not for ragged=True"));
+        }
+        if !ragged && offset_type.is_some() {
+            return Err(args::pointless("offset_type", "is for ragged=True"));
+        }
+        read_once::refuse_read_once(obj)?;
+        let options = args::export(copy, nulls, dtype, order, physical);
+        let columns = columns.map(|columns| columns.0);
+        table::refuse_none(columns.as_deref())?;
+        let data = Data::read(obj, columns)?;
+        let (py, offset_type) = (obj.py(), offset_type.map(|dtype| dtype.0));
+        return Ok(PyPlan(match (ragged, pad) {
+            (true, None) => data.plan(data.ragged(py, &options, offset_type)?.plan()),
+            (true, Some(_)) => return Err(args::pointless("pad", "is not for ragged=True")),
+            (false, Some(pad)) => data.plan(data.padded(py, &options, &pad)?.plan()),
+            (false, None) => data.explain(py, &options)?,
+        }));
+    }
+    if !is_tensor(obj)? {
+        return Err(Expected::Either.got(obj));
+    }
+    if args::export(None, nulls, dtype, order, physical) != ExportOptions::default()
+        || columns.is_some()
+        || ragged
+        || offset_type.is_some()
+        || pad.is_some()
+    {
+        return Err(args::pointless(
+            "dtype, nulls, order, columns, physical, ragged, offset_type and pad",
+            "are for Arrow data, and this is a tensor",
+        ));
+    }
+    let (device, copy) = (device.map(|device| device.0), copy.map(|copy| copy.0));
+    PyArray::explain(obj, device, copy, r#type.unwrap_or_default(), mask).map(PyPlan)
 }

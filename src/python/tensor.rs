@@ -1,15 +1,14 @@
 //! `Tensor`: the DLPack side as a Python object.
 #![expect(unsafe_code, reason = "lets Python write to memory")]
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
-use super::dlpack::exchange::BorrowedTensor;
-use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLTensor};
+use super::{dlpack::exchange::BorrowedTensor, lent_tensor::LentTensor};
 use crate::memory::{Index, release_foreign};
-use crate::{Element, Error, ManagedTensor, chunks::Meaning};
+use crate::{Error, ManagedTensor, chunks::Meaning};
 
 /// A DLPack tensor of any rank, strides, dtype and device. Its memory is not read or written unless asked for.
 ///
@@ -40,70 +39,6 @@ pub struct PyTensor {
     pub(super) is_part: bool,
     /// The tensor that the exchange API hands out as borrowed.
     pub(super) borrowed: BorrowedTensor,
-}
-
-/// A tensor whose memory Python may be writing to, unless it is read-only.
-///
-/// **N1** If it is not read-only, no code in Rust borrows its memory, but for a copy ([`Self::read`]), as cells, or as the
-/// caller of [`Self::get`] promises.
-#[derive(Clone, Debug)]
-pub(super) struct LentTensor(Arc<ManagedTensor>);
-
-/// What does not read the memory.
-macro_rules! metadata {
-    ($($name:ident: $of:ty),*) => {
-        impl LentTensor {
-            $(pub(super) fn $name(&self) -> $of {
-                self.0.$name()
-            })*
-        }
-    };
-}
-metadata! {
-    shape: &[i64], strides: Cow<'_, [i64]>, ndim: usize, size: usize, nbytes: usize, itemsize: Option<usize>,
-    dtype: DLDataType, device: DLDevice, flags: DLPackFlags, is_read_only: bool, is_contiguous: bool, data: *mut u8,
-    dl_tensor: Option<DLTensor>
-}
-
-impl LentTensor {
-    /// # Safety
-    ///
-    /// N1.
-    unsafe fn new(tensor: Arc<ManagedTensor>) -> Self {
-        Self(tensor)
-    }
-
-    /// Another tensor over the memory, for a consumer in another language: writable if this one is.
-    pub(super) fn shared(&self) -> ManagedTensor {
-        // SAFETY: N1.
-        unsafe { self.0.share_writable() }
-    }
-
-    /// What a function makes of the elements, which calls no Python code: a copy. What other threads write meanwhile may be
-    /// in it in part.
-    pub(super) fn read<T>(&self, read: fn(&ManagedTensor) -> T) -> T {
-        read(&self.0)
-    }
-
-    /// The elements as cells, and their number. Others may write to them.
-    pub(super) fn run_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
-        self.0.run_of()
-    }
-
-    /// The tensor, if it is the only way to its memory.
-    pub(super) fn into_exclusive(self) -> Result<ManagedTensor, Self> {
-        match self.0.may_change() {
-            true => Err(self),
-            false => Arc::try_unwrap(self.0).map_err(Self),
-        }
-    }
-
-    /// # Safety
-    ///
-    /// That of [`PyTensor::tensor`].
-    pub(super) unsafe fn get(&self) -> &Arc<ManagedTensor> {
-        &self.0
-    }
 }
 
 /// An object that is released like a tensor: it may hold another one that has a producer.
@@ -146,9 +81,13 @@ impl PyTensor {
     ///
     /// N1: unless it is read-only, no code in Rust borrows its memory but by this object.
     pub(super) unsafe fn received(tensor: Arc<ManagedTensor>) -> Self {
+        // SAFETY: the caller's promise.
+        Self::of_lent(unsafe { LentTensor::new(tensor) })
+    }
+
+    fn of_lent(tensor: LentTensor) -> Self {
         Self {
-            // SAFETY: the caller's promise.
-            tensor: unsafe { LentTensor::new(tensor) },
+            tensor,
             producer: Producer::default(),
             field: None,
             meaning: None,
@@ -173,8 +112,7 @@ impl PyTensor {
 
     /// A view of some of the elements. It keeps the column's field if it consists of whole rows.
     pub(super) fn part(&self, py: Python<'_>, picks: &[Index]) -> PyResult<Self> {
-        // SAFETY: N1, of the same memory.
-        let tensor = unsafe { LentTensor::new(Arc::new(self.tensor.0.part(picks)?)) };
+        let tensor = self.tensor.part(picks)?;
         let is_rows = tensor.ndim() > 0 && tensor.shape().get(1..) == self.tensor.shape().get(1..);
         let field = self.field.clone().filter(|_| is_rows);
         Ok(Self { tensor, field, is_part: true, ..self.share(py) })
@@ -182,13 +120,11 @@ impl PyTensor {
 
     /// The bytes of elements in row-major order, as one axis.
     pub(super) fn as_bytes(&self) -> Result<Self, Error> {
-        // SAFETY: N1, of the same memory.
-        unsafe { Ok(Self::received(Arc::new(self.tensor.0.as_bytes()?))) }
+        self.tensor.as_bytes().map(Self::of_lent)
     }
 
     /// The same bytes as unsigned integers of the elements' size.
     pub(super) fn as_integers(&self) -> Result<Self, Error> {
-        // SAFETY: N1, of the same memory.
-        unsafe { Ok(Self::received(Arc::new(self.tensor.0.as_integers()?))) }
+        self.tensor.as_integers().map(Self::of_lent)
     }
 }

@@ -1,6 +1,6 @@
 //! The DLPack protocol in Python.
 //!
-//! - `method` is `__dlpack__` of our classes, registered by hand; `produce` is what they hand out.
+//! - `method` is `__dlpack__` of our classes, registered by hand, and what they hand out.
 //! - `consume` takes a producer's tensor, by `__dlpack__`, called without an argument tuple (`vectorcall`); `request` has
 //!   the arguments of both sides.
 //! - `capsule` has tensors in and out of capsules; `exchange` is the C exchange API.
@@ -9,6 +9,5 @@ pub(in crate::python) mod capsule;
 pub(in crate::python) mod consume;
 pub(in crate::python) mod exchange;
 pub(in crate::python) mod method;
-pub(in crate::python) mod produce;
 pub(in crate::python) mod request;
 pub(in crate::python) mod vectorcall;

@@ -12,7 +12,8 @@ use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use super::buffer_import::MAX_NDIM;
 use super::item;
-use crate::python::tensor::{LentTensor, PyTensor};
+use crate::python::lent_tensor::LentTensor;
+use crate::python::tensor::PyTensor;
 use crate::{Error, layout};
 
 /// Fills `view` as `flags` ask; it then owns a reference to the tensor, which keeps the memory.

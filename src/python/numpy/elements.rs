@@ -5,8 +5,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyComplex, PyList};
 use pyo3::{IntoPyObjectExt, intern, prelude::*};
 
+use crate::python::lent_tensor::LentTensor;
 use crate::python::runtime::unlocked;
-use crate::python::tensor::LentTensor;
 use crate::{Error, Hint, ManagedTensor, ffi::DLDataTypeCode, kernels, layout, memory};
 
 /// Bytes of an empty Python list, of its place in a vector and in another list.
