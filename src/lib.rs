@@ -279,13 +279,13 @@ mod site {
     mod extensions {}
 }
 
+mod alloc;
 mod arrow_types;
 mod copy;
 mod error;
 mod fence;
 mod kernels;
 mod layout;
-mod memory;
 mod names;
 #[cfg(feature = "pyo3")]
 mod pending;
@@ -293,6 +293,7 @@ mod plan;
 mod reshape;
 mod scalar;
 mod task;
+mod tensor;
 mod typed;
 
 /// Without Python there are no exceptions to set aside.
@@ -314,8 +315,8 @@ pub use error::{
 };
 pub use export::{ExportOptions, NullPolicy, Order, to_dlpack};
 pub use import::{ImportOptions, Representation, from_dlpack};
-pub use memory::{Live, ManagedTensor, live};
 #[cfg(feature = "ndarray")]
 pub use ndarray::ViewElement;
 pub use plan::{Plan, Step};
 pub use scalar::Scalar;
+pub use tensor::{Live, ManagedTensor, live};

@@ -7,8 +7,8 @@ use ndarray::{
 };
 
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::memory::TensorSpec;
-use crate::{Element, Error, ManagedTensor, WriteObstacle, layout, memory::Fresh};
+use crate::tensor::TensorSpec;
+use crate::{Element, Error, ManagedTensor, WriteObstacle, alloc::Fresh, layout};
 
 /// An element of an `ndarray` view (feature `ndarray`): one of the eleven [`Element`]s, or `bool`.
 ///

@@ -1,6 +1,6 @@
 //! Copies of tensors, and other shapes of the same elements.
 
-use crate::memory::TensorSpec;
+use crate::tensor::TensorSpec;
 use crate::{CopyPolicy, Error, ManagedTensor, ffi::DLPackFlags, kernels, layout};
 
 impl ManagedTensor {

@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field};
 
 use crate::{
     CopyPolicy, Element, Error, ExportOptions, ImportOptions, ManagedTensor, Representation,
-    dtype::for_each_numeric, export, import, memory::Vector,
+    dtype::for_each_numeric, export, import, tensor::Vector,
 };
 
 macro_rules! conversions {

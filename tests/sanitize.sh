@@ -88,14 +88,14 @@ valgrind() {
 
 # The modules that are all pointers, step by step.
 memory() {
-    miri --lib -- memory:: kernels::strided kernels::lanes
+    miri --lib -- tensor:: alloc:: kernels::simd
     miri --test adopt
 }
 
 # What every change has: the tools that look at unsafe modules, where something in them, or under them, is new since
 # the commit that the slow tier's part passed at.
 changed() {
-    if is_new sanitize-miri-lib src/memory src/kernels/{lanes,strided}.rs src/{ffi,layout,fence}.rs tests/adopt.rs; then
+    if is_new sanitize-miri-lib src/tensor src/alloc src/kernels/simd.rs src/{ffi,layout,fence}.rs tests/adopt.rs; then
         make sanitize-memory
     fi
     local unsafe

@@ -57,7 +57,7 @@ fn batches() -> Vec<RecordBatch> {
 #[test]
 #[cfg_attr(
     miri,
-    ignore = "megabytes take it minutes; what is unsafe is in the tests of `memory::unwritten`"
+    ignore = "megabytes take it minutes; what is unsafe is in the tests of `alloc::writer`"
 )]
 fn several_threads_make_what_one_makes() {
     let (plain, nulls, batches) = (chunks(None), chunks(Some(7)), batches());
@@ -98,7 +98,7 @@ fn several_threads_make_what_one_makes() {
 #[test]
 #[cfg_attr(
     miri,
-    ignore = "megabytes take it minutes; what is unsafe is in the tests of `memory::unwritten`"
+    ignore = "megabytes take it minutes; what is unsafe is in the tests of `alloc::writer`"
 )]
 fn the_first_value_that_does_not_fit_is_the_error() {
     let fits =

@@ -26,7 +26,7 @@
 
 use std::ops::Range;
 
-use crate::{Error, memory, task::Steps};
+use crate::{Error, alloc, task::Steps};
 
 /// SplitMix64.
 pub(super) struct Random(pub(super) u64);
@@ -90,7 +90,7 @@ pub fn seed_of_part(seed: u64, part: u64) -> u64 {
 ///
 /// `OutOfMemory`.
 pub fn order(count: usize, seed: u64) -> Result<Vec<u64>, Error> {
-    let mut order = memory::reserved(count)?;
+    let mut order = alloc::reserved(count)?;
     order.extend((0..).take(count));
     let (mut random, mut steps) = (Random(seed), Steps::default());
     for last in (1..count).rev() {

@@ -25,7 +25,7 @@ use super::row_ranges::{Bounds, Items};
 use super::{
     checked::checked, dictionary::most, dictionary::of_one_dictionary, footprint, snapshot,
 };
-use crate::memory::{self, Fresh};
+use crate::alloc::{self, Fresh};
 use crate::{Error, task};
 
 /// Offsets, whose sums may wrap where other code writes to them.
@@ -78,7 +78,7 @@ fn indexed(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 
 /// Numbers, or any other values that all have as many bytes.
 fn of_fixed_width(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
-    let values = memory::collect(chunks.iter().map(|chunk| footprint::items(chunk)))?;
+    let values = alloc::collect(chunks.iter().map(|chunk| footprint::items(chunk)))?;
     let values = together(&values)?;
     Ok(make_array(like(chunks)?.add_buffer(values).build()?))
 }
@@ -120,10 +120,10 @@ fn offsets<'a, O: Offset>(
     let (rows, values) = each.fold((0, 0), |sum, (rows, values)| (sum.0 + rows, sum.1 + values));
     if O::from_usize(values).is_none() {
         // More than the machine has is out of memory, whatever the width of the offsets.
-        memory::probe_alloc(values)?;
+        alloc::probe_alloc(values)?;
         return Err(ArrowError::OffsetOverflowError(values));
     }
-    let mut ranges = memory::reserved(chunks.len())?;
+    let mut ranges = alloc::reserved(chunks.len())?;
     let offsets = Fresh::try_build::<O>(rows + 1, |offsets| {
         offsets.push(O::zero());
         for (own, values) in chunks {
@@ -172,20 +172,19 @@ fn structs(chunks: &[ArrayRef], fields: &Fields) -> Result<ArrayRef, ArrowError>
 fn fixed_size_lists(chunks: &[ArrayRef], size: usize) -> Result<ArrayRef, ArrowError> {
     let values =
         chunks.iter().map(|chunk| chunk.as_fixed_size_list().values().slice(0, chunk.len() * size));
-    let values = concat_any(&memory::collect(values)?)?;
+    let values = concat_any(&alloc::collect(values)?)?;
     Ok(make_array(like(chunks)?.add_child_data(values.to_data()).build()?))
 }
 
 /// List views, with the values from the first to the last that is in a row: rows may share some.
 fn views<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    memory::probe_alloc(rows.saturating_mul(4 * size_of::<O>()))?;
+    alloc::probe_alloc(rows.saturating_mul(4 * size_of::<O>()))?;
     let (mut offsets, mut sizes, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let mut base = 0;
     for list in chunks.iter().map(|chunk| chunk.as_list_view::<O>()) {
         // Other code may write to them: each is read once.
-        let own =
-            memory::collect(list.offsets().iter().copied().zip(list.sizes().iter().copied()))?;
+        let own = alloc::collect(list.offsets().iter().copied().zip(list.sizes().iter().copied()))?;
         let rows = own.iter().filter(|(_, size)| !size.is_zero());
         let ends = rows.map(|(start, size)| {
             (start.as_usize(), start.as_usize().saturating_add(size.as_usize()))
@@ -216,7 +215,7 @@ fn views<O: Offset>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
 fn runs<T: RunEndIndexType>(chunks: &[ArrayRef]) -> Result<ArrayRef, ArrowError> {
     let runs = || chunks.iter().filter_map(|chunk| chunk.as_run_opt::<T>());
     let values = concat_any(&runs().map(RunArray::values_slice).collect::<Vec<_>>())?;
-    memory::probe_alloc(values.len().saturating_mul(size_of::<T::Native>()))?;
+    alloc::probe_alloc(values.len().saturating_mul(size_of::<T::Native>()))?;
     let (mut ends, mut start) = (Vec::with_capacity(values.len()), 0_usize);
     for chunk in runs() {
         for end in chunk.run_ends().sliced_values() {
@@ -285,7 +284,7 @@ fn bits(
 ) -> Result<BooleanBuffer, ArrowError> {
     // Rows of structs without fields take no memory, so that there may be any number of them.
     let rows: usize = chunks.iter().map(|chunk| chunk.len()).sum();
-    memory::probe_alloc(rows.div_ceil(8))?;
+    alloc::probe_alloc(rows.div_ceil(8))?;
     let mut bits = BooleanBufferBuilder::new(rows);
     for chunk in chunks {
         match of(chunk) {

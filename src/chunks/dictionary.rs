@@ -15,7 +15,7 @@ use super::{
     checked::checked, distinct_values::Distinct, distinct_values::tells_apart, footprint::items,
     snapshot,
 };
-use crate::{CopyPolicy, CopyReason, Error, ffi::DLDataType, memory};
+use crate::{CopyPolicy, CopyReason, Error, alloc, ffi::DLDataType};
 
 /// The dictionary of a stream, to which values are appended as chunks are read.
 pub(crate) struct Dictionary {
@@ -159,7 +159,7 @@ impl Unified {
                     return Err(Error::DifferentDictionaries { data_type: data_type.clone() });
                 }
                 let len = i32::try_from(values.len()).map_err(|_| Error::Overflow("length"))?;
-                memory::probe_alloc(values.len().saturating_mul(size_of::<i32>()))?;
+                alloc::probe_alloc(values.len().saturating_mul(size_of::<i32>()))?;
                 Int32Array::new((0..len).collect(), values.logical_nulls())
             }
         };
@@ -184,7 +184,7 @@ pub(crate) fn recoded(
         keys.typed_data::<K>().iter().map(|key| T::usize_as(code(key))).collect()
     }
     let width = from.primitive_width().unwrap_or(8);
-    memory::probe_alloc(keys.len().saturating_mul(4_usize.div_ceil(width)))?;
+    alloc::probe_alloc(keys.len().saturating_mul(4_usize.div_ceil(width)))?;
     let mapped = match (width, from == to) {
         (1, true) => mapped::<u8, u8>,
         (1, false) => mapped::<u8, i32>,

@@ -17,7 +17,7 @@ use half::f16;
 use hashbrown::{HashTable, hash_table::Entry};
 
 use super::{checked::checked, footprint::item_width, row_ranges::place};
-use crate::{Error, memory};
+use crate::{Error, alloc};
 
 /// Distinct values of one type. Floats are equal if they have the same bits, or are both NaN.
 pub(crate) struct Distinct {
@@ -78,7 +78,7 @@ impl Distinct {
     /// The codes of an array's values, null where the values are; new values are appended.
     pub(crate) fn codes(&mut self, values: &dyn Array) -> Result<Int32Array, Error> {
         let len = values.len();
-        memory::probe_alloc(len.saturating_mul(size_of::<i32>() + 1))?;
+        alloc::probe_alloc(len.saturating_mul(size_of::<i32>() + 1))?;
         let nulls = values.logical_nulls();
         let data = values.to_data();
         let value = reader(values, &data);
@@ -133,7 +133,7 @@ impl Distinct {
             Width::Same(width) => len * width,
             Width::Different => len.checked_sub(1).map_or(0, |last| self.ends[last]),
         };
-        memory::probe_alloc(nbytes.saturating_add(len.saturating_mul(size_of::<i64>())))?;
+        alloc::probe_alloc(nbytes.saturating_add(len.saturating_mul(size_of::<i64>())))?;
         let bytes = Buffer::from(&self.bytes[..nbytes]);
         let ends = &self.ends[..len.min(self.ends.len())];
         let offsets = std::iter::once(0).chain(ends.iter().copied());
@@ -154,7 +154,7 @@ impl Distinct {
                 vec![Buffer::from_vec(offsets), bytes]
             }
             DataType::Utf8View | DataType::BinaryView => {
-                memory::probe_alloc(len.saturating_mul(size_of::<u128>()))?;
+                alloc::probe_alloc(len.saturating_mul(size_of::<u128>()))?;
                 let views = offsets.zip(ends).map(|(start, &end)| view(&bytes, start..end));
                 vec![Buffer::from_vec(views.collect::<Result<Vec<_>, _>>()?), bytes]
             }

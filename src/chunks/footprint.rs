@@ -13,7 +13,7 @@ use arrow_data::ByteView;
 use arrow_schema::{DataType, FieldRef, UnionFields, UnionMode};
 
 use super::row_ranges::{Bounds, Items};
-use crate::{Error, memory};
+use crate::{Error, alloc};
 
 /// Bytes of each row, as prefix sums, so that a range of rows takes constant time.
 pub(crate) enum Sizes {
@@ -26,7 +26,7 @@ pub(crate) enum Sizes {
 impl Sizes {
     /// The sums of `len` rows with these sizes.
     pub(crate) fn collect(len: usize, sizes: impl Iterator<Item = Option<usize>>) -> Option<Self> {
-        let (mut ends, mut end) = (memory::reserved(len.checked_add(1)?).ok()?, 0_usize);
+        let (mut ends, mut end) = (alloc::reserved(len.checked_add(1)?).ok()?, 0_usize);
         ends.push(end);
         for size in sizes {
             end = end.checked_add(size?)?;
@@ -185,7 +185,7 @@ fn of_each_code(dictionary: &dyn AnyDictionaryArray) -> Option<Sizes> {
         return Some(Sizes::Same(size.checked_add(9)?));
     }
     let rows = dictionary.len();
-    memory::probe_alloc(rows.checked_mul(8)?).ok()?;
+    alloc::probe_alloc(rows.checked_mul(8)?).ok()?;
     let keys = dictionary.normalized_keys();
     Sizes::collect(rows, keys.iter().map(|&key| values.of(key)?.checked_add(9)))
 }
@@ -194,7 +194,7 @@ fn of_each_code(dictionary: &dyn AnyDictionaryArray) -> Option<Sizes> {
 fn runs(array: &dyn Array) -> Option<(Vec<usize>, ArrayRef)> {
     fn of<T: RunEndIndexType>(runs: &RunArray<T>) -> Option<(Vec<usize>, ArrayRef)> {
         let (values, mut start) = (runs.values_slice(), 0);
-        let mut lengths = memory::reserved(values.len()).ok()?;
+        let mut lengths = alloc::reserved(values.len()).ok()?;
         for end in runs.run_ends().sliced_values() {
             lengths.push(end.as_usize().checked_sub(start)?);
             start = end.as_usize();
@@ -236,7 +236,7 @@ fn together(rows: usize, columns: &[Sizes]) -> Option<Sizes> {
 
 /// An error unless this many bytes can be allocated; `None` stands for a number that overflows.
 pub(crate) fn reserve(nbytes: Option<usize>) -> Result<(), Error> {
-    memory::probe_alloc(nbytes.unwrap_or(usize::MAX))
+    alloc::probe_alloc(nbytes.unwrap_or(usize::MAX))
 }
 
 /// An error unless the rows of several chunks can be counted.

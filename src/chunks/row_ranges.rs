@@ -12,7 +12,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::{ByteView, MAX_INLINE_VIEW_LEN};
 use arrow_schema::{DataType, FieldRef};
 
-use crate::memory::{self, Fresh};
+use crate::alloc::{self, Fresh};
 use crate::{Error, OffsetsProblem, ffi::DLDataType, task};
 
 /// Offsets or sizes of 32 or 64 bits.
@@ -156,8 +156,8 @@ impl Bounds {
         }
         let number = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         let ranges = || (0..self.rows()).map(|row| self.range(row));
-        let starts = memory::collect(ranges().map(|range| number(range.start)))?;
-        let sizes = memory::collect(ranges().map(|range| number(range.len().min(width))))?;
+        let starts = alloc::collect(ranges().map(|range| number(range.start)))?;
+        let sizes = alloc::collect(ranges().map(|range| number(range.len().min(width))))?;
         Ok(Self::Views(Numbers::new::<i64>(&starts.into()), Numbers::new::<i64>(&sizes.into())))
     }
 
@@ -190,7 +190,7 @@ impl Bounds {
             Self::Offsets(offsets) => Self::Offsets(offsets.copied()?),
             Self::Views(starts, sizes) => Self::Views(starts.copied()?, sizes.copied()?),
             Self::ByteViews(views) => {
-                memory::probe_alloc(views.inner().len())?;
+                alloc::probe_alloc(views.inner().len())?;
                 Self::ByteViews(views.to_vec().into())
             }
         };

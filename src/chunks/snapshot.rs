@@ -14,7 +14,7 @@ use arrow_schema::{ArrowError, DataType, UnionMode};
 
 use super::{checked::checked, footprint::item_width};
 use crate::Error;
-use crate::memory::{self, Fresh};
+use crate::alloc::{self, Fresh};
 
 type Copied<T> = Result<T, ArrowError>;
 
@@ -166,7 +166,7 @@ fn lists<O: OffsetSizeTrait>(
 /// A copy of all offsets, which begins at 0, and the range of the values, checked against their number.
 fn offsets<O: OffsetSizeTrait>(data: &ArrayData, values: usize) -> Copied<(Buffer, Range<usize>)> {
     let offsets = &data.buffers()[0].typed_data::<O>()[data.offset()..=data.offset() + data.len()];
-    memory::probe_alloc(size_of_val(offsets))?;
+    alloc::probe_alloc(size_of_val(offsets))?;
     let mut offsets = offsets.to_vec();
     // No other code can change the copy.
     let (first, end) = (offsets[0], offsets[data.len()].as_usize());
@@ -202,7 +202,7 @@ fn views(
         !nulls.is_some_and(|nulls| nulls.is_null(row))
             && ByteView::from(*view).length > MAX_INLINE_VIEW_LEN
     };
-    let mut views = memory::collect(views.typed_data::<u128>().iter().copied())?;
+    let mut views = alloc::collect(views.typed_data::<u128>().iter().copied())?;
     let long = views.iter().enumerate().filter(|(row, view)| is_long(*row, view));
     let needed = long.map(|(_, &view)| ByteView::from(view).length.as_usize());
     let (needed, held) =
@@ -211,7 +211,7 @@ fn views(
         let blocks = blocks.iter().map(whole).collect::<Copied<Vec<_>>>()?;
         return Ok(builder.add_buffer(Buffer::from_vec(views)).add_buffers(blocks));
     }
-    memory::probe_alloc(needed)?;
+    alloc::probe_alloc(needed)?;
     let mut bytes = Vec::with_capacity(needed);
     for (row, bits) in views.iter_mut().enumerate() {
         if !is_long(row, bits) {

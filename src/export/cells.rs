@@ -11,12 +11,12 @@ use arrow_schema::{DataType, Field};
 
 use super::options::Reading;
 use super::{primitive, refusal};
+use crate::alloc::Fresh;
 use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
 use crate::extension::Extension;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{CellValues, Cells, Decimals};
-use crate::memory::Fresh;
-use crate::{Error, dtype, layout, memory};
+use crate::{Error, alloc, dtype, layout};
 
 /// An array, or a chunk of one, before nulls and copies are planned.
 #[derive(Clone)]
@@ -139,7 +139,7 @@ impl Dense {
     fn nulls(rows: usize, dtype: DLDataType) -> Result<Self, Error> {
         let nbytes = rows.saturating_mul(dtype.item_bits(true) / 8);
         let zeros = Fresh::write::<u8>(nbytes, |_| Ok(()))?.into_buffer();
-        memory::probe_alloc(rows.div_ceil(8))?;
+        alloc::probe_alloc(rows.div_ceil(8))?;
         let levels = level(Some(&NullBuffer::new_null(rows)), 1).into_iter().collect();
         let cells = CellBuffer::Words(zeros);
         Ok(Self { levels, ..Self::of_cells(DataType::Null, rows, cells, dtype) })
@@ -213,7 +213,7 @@ impl Dense {
 
     /// Rows as cells without values, for their validity.
     pub(super) fn of_rows(rows: usize, nulls: Option<&NullBuffer>) -> Result<Self, Error> {
-        memory::probe_alloc(rows.div_ceil(8))?;
+        alloc::probe_alloc(rows.div_ceil(8))?;
         let bits = CellBuffer::Bits(BooleanBuffer::new_unset(rows));
         let levels = level(nulls, 1).into_iter().collect();
         Ok(Self { levels, ..Self::of_cells(DataType::Boolean, rows, bits, DLDataType::BOOL) })
@@ -401,7 +401,7 @@ impl Dense {
     pub(super) fn validity(&self) -> Result<Option<NullBuffer>, Error> {
         match self.levels.as_slice() {
             [] | [NullLevel { cells: 1, .. }] => {}
-            _ => memory::probe_alloc(self.len().div_ceil(8))?,
+            _ => alloc::probe_alloc(self.len().div_ceil(8))?,
         }
         let levels = self.levels.iter().map(|level| match level.cells {
             1 => level.nulls.clone(),
@@ -416,7 +416,7 @@ impl Dense {
         let bits = match self.validity()? {
             Some(nulls) => nulls.into_inner(),
             None => {
-                memory::probe_alloc(self.len().div_ceil(8))?;
+                alloc::probe_alloc(self.len().div_ceil(8))?;
                 BooleanBuffer::new_set(self.len())
             }
         };
@@ -449,7 +449,7 @@ impl Dense {
         let mut dense = Self::words(array, dtype);
         let dictionary = array.as_any_dictionary().values();
         if dictionary.is_nullable() {
-            memory::probe_alloc(
+            alloc::probe_alloc(
                 array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)),
             )?;
             dense.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();

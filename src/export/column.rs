@@ -8,9 +8,10 @@ use arrow_schema::DataType;
 
 use super::cells::{CellBuffer, Dense, NullCount, are_several};
 use super::options::{ExportOptions, NullPolicy};
+use crate::alloc::{self, Fresh};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, FillBytes, Threads};
-use crate::memory::{self, Fresh, TensorSpec};
+use crate::tensor::{self, TensorSpec};
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
 
 /// A planned tensor: what it costs, and what becomes of its chunks.
@@ -154,7 +155,7 @@ impl Column {
     /// Runs the plan. Also returns the dictionary, if the values are codes.
     pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         if self.planned.target.is_mask {
-            self.chunks = memory::try_collect(self.chunks.iter().map(Dense::mask))?;
+            self.chunks = alloc::try_collect(self.chunks.iter().map(Dense::mask))?;
         }
         if self.planned.of_several {
             Dense::unify(&mut self.chunks)?;
@@ -182,9 +183,9 @@ impl Column {
         if let Some(memory) = claim(is_made || plan.is_just_requested(), &mut chunks[0].storage) {
             return ManagedTensor::from_fresh(memory, spec.copied());
         }
-        let validities = memory::try_collect(chunks.iter().map(Dense::validity))?;
+        let validities = alloc::try_collect(chunks.iter().map(Dense::validity))?;
         let cells = chunks.iter().zip(&validities);
-        let cells = memory::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
+        let cells = alloc::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
         let in_a_row = chunks[0].cells_in_a_row().saturating_mul(axes.values_in_a_row());
         let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref(), target.threads)
             .map_err(|error| error.in_row(|cell| cell / in_a_row.max(1)))?;
@@ -203,7 +204,7 @@ pub(super) fn claim(is_made: bool, storage: &mut CellBuffer) -> Option<Fresh> {
     if !is_made {
         return None;
     }
-    match memory::claim(std::mem::take(buffer)) {
+    match tensor::claim(std::mem::take(buffer)) {
         Ok(memory) => Some(memory),
         Err((shared, _)) => {
             *buffer = shared;

@@ -6,8 +6,9 @@ use arrow_array::{Array, ArrayRef, FixedSizeBinaryArray, FixedSizeListArray, cas
 use arrow_schema::{DataType, Field};
 
 use super::{ExportOptions, check_type, refusal, to_dlpack};
+use crate::alloc::Fresh;
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::memory::{self, Fresh, TensorSpec};
+use crate::tensor::{self, TensorSpec};
 use crate::{CopyPolicy, Error, ExclusiveObstacle, ManagedTensor, arrow_types, import::numeric};
 
 const PADDED: DLPackFlags = DLPackFlags::IS_SUBBYTE_TYPE_PADDED;
@@ -130,7 +131,7 @@ fn claim(array: ArrayRef) -> Result<Fresh, (ArrayRef, ExclusiveObstacle)> {
     };
     let values = array.to_data().buffers()[0].clone();
     drop(array);
-    memory::claim(values).map_err(|(values, obstacle)| {
+    tensor::claim(values).map_err(|(values, obstacle)| {
         let numbers = numeric(&data_type, 0, len, &values, nulls.as_ref());
         let binaries = || -> ArrayRef { Arc::new(FixedSizeBinaryArray::new(width, values, nulls)) };
         (numbers.unwrap_or_else(binaries), obstacle)

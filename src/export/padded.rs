@@ -8,9 +8,9 @@ use super::ragged::{Lists, Rows};
 use super::source::Source;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
-use crate::memory::TensorSpec;
+use crate::tensor::TensorSpec;
 use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
-use crate::{layout, memory, memory::Fresh, task::Steps};
+use crate::{alloc, alloc::Fresh, layout, task::Steps};
 
 /// How rows are padded. Options added later will default to the present behaviour.
 ///
@@ -239,7 +239,7 @@ impl PreparedPadded {
         let (rows, (values, dictionary)) = match values.run() {
             Err(Error::ValueDoesNotFit { .. }) if pad.longer == Longer::Cut => {
                 // It may be one that is cut away, which need not fit.
-                let rows = memory::try_collect(rows.iter().map(|rows| rows.cut(width)))?;
+                let rows = alloc::try_collect(rows.iter().map(|rows| rows.cut(width)))?;
                 let (rows, values) = Lists::plan(rows, &options)?.snapshot()?;
                 let made = values.run().map_err(|error| Lists::in_row(&rows, error))?;
                 (rows, made)

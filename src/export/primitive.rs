@@ -5,7 +5,7 @@ use arrow_array::{Array, ArrowPrimitiveType, FixedSizeListArray, PrimitiveArray,
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
-use crate::{Element, Error, ManagedTensor, dtype::for_each_numeric, layout, memory::Vector};
+use crate::{Element, Error, ManagedTensor, dtype::for_each_numeric, layout, tensor::Vector};
 
 /// Most axes of a tensor from this short cut; real columns have fewer.
 const AXES: usize = 8;

@@ -14,8 +14,8 @@ use super::options::{ExportOptions, NullPolicy, Order, Reading};
 use super::source::{check_columns, check_type, empty};
 use crate::error::Refusals;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::memory::TensorSpec;
-use crate::{CopyReason, Error, ManagedTensor, Plan, kernels, memory};
+use crate::tensor::TensorSpec;
+use crate::{CopyReason, Error, ManagedTensor, Plan, alloc, kernels, tensor};
 
 /// A planned matrix, with its cost.
 pub(crate) struct Matrix {
@@ -168,7 +168,7 @@ impl Matrix {
             }
         }
         if target.is_mask {
-            columns.chunks = memory::try_collect(columns.chunks.iter().map(Dense::mask))?;
+            columns.chunks = alloc::try_collect(columns.chunks.iter().map(Dense::mask))?;
         }
         for &column in &columns.of_several {
             let (chunks, field) = (&mut columns.chunks[column * columns.each..], &fields[column]);
@@ -298,7 +298,7 @@ fn is_one_run(columns: &Columns, order: Order) -> bool {
     let mut before: Option<&Buffer> = None;
     columns.chunks.iter().all(|chunk| match &chunk.storage {
         CellBuffer::Words(buffer) => {
-            before.replace(buffer).is_none_or(|before| memory::follows(before, buffer))
+            before.replace(buffer).is_none_or(|before| tensor::follows(before, buffer))
         }
         CellBuffer::Bits(_) | CellBuffer::Decimals(..) => false,
     }) && match order {

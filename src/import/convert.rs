@@ -13,7 +13,7 @@ use super::field::{Choice, Conversion, FieldLayout, Metadata, alignment, choose,
 use super::options::ImportOptions;
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;
-use crate::{CopyReason, Element, Error, ManagedTensor, Plan, kernels, layout, memory};
+use crate::{CopyReason, Element, Error, ManagedTensor, Plan, kernels, layout, tensor};
 
 /// How a tensor is stored in a field.
 #[derive(Debug)]
@@ -158,7 +158,7 @@ impl Decided {
 /// Takes over the memory of a tensor that the CPU can read, without copying.
 pub(super) fn adopt_readable(tensor: ManagedTensor) -> Result<Buffer, Error> {
     let device = tensor.device();
-    memory::adopt(tensor).ok_or(Error::UnreadableDevice { device })
+    tensor::adopt(tensor).ok_or(Error::UnreadableDevice { device })
 }
 
 /// Builds an array of a type that `FieldLayout` supports, from a buffer of the right size and alignment.
@@ -256,6 +256,6 @@ pub(crate) fn import_primitive_as<T: ArrowPrimitiveType<Native: Element>>(
         return Err(tensor);
     }
     // The memory spans exactly the elements. A slice would cost two atomic operations.
-    let values = ScalarBuffer::from(memory::adopt(tensor).unwrap_or_default());
+    let values = ScalarBuffer::from(tensor::adopt(tensor).unwrap_or_default());
     Ok(PrimitiveArray::new(values, None))
 }

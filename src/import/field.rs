@@ -8,9 +8,9 @@ use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
 use super::options::Representation;
+use crate::alloc::Fresh;
 use crate::extension::{Dimensions, Extension};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::memory::Fresh;
 use crate::{CopyReason, Error, Hint, ManagedTensor, arrow_types, dtype, kernels, layout};
 
 /// A field, and the layout of its storage.

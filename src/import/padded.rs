@@ -4,9 +4,10 @@ use arrow_array::ArrayRef;
 use arrow_schema::FieldRef;
 
 use super::{options::ImportOptions, ragged::ragged};
+use crate::alloc::{self, Fresh};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Padding};
-use crate::memory::{self, Fresh, TensorSpec};
+use crate::tensor::TensorSpec;
 use crate::{
     CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, Scalar, layout, task::Steps,
 };
@@ -98,7 +99,7 @@ fn read_lengths(lengths: &ManagedTensor, rows: i64, width: i64) -> Result<Vec<us
         error => error,
     });
     let wide = wide?.into_buffer();
-    memory::try_collect(wide.typed_data::<i64>().iter().enumerate().map(|(row, &length)| {
+    alloc::try_collect(wide.typed_data::<i64>().iter().enumerate().map(|(row, &length)| {
         let own = usize::try_from(length).ok().filter(|_| length <= width);
         own.ok_or_else(|| bad(row, length.into()))
     }))

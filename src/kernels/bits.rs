@@ -4,7 +4,7 @@ use arrow_buffer::{BooleanBuffer, bit_chunk_iterator::BitChunks};
 
 use super::gather::{Walk, append_run, readable};
 use super::{bytes::array, fill::masks, simd::Lanes};
-use crate::memory::{Fresh, Unwritten};
+use crate::alloc::{Fresh, Unwritten};
 use crate::{Error, ManagedTensor, task::Steps};
 
 /// Whether every byte is 0 or 1, as DLPack consumers expect without a guarantee.

@@ -10,7 +10,7 @@ use super::fill::{FillBytes, append_filled, fill};
 use super::formats::{self, DecodeTable};
 use super::{bytes::array, decimal::Decimals, formats::from_bfloat};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::{Error, Hint, Scalar, memory::Unwritten};
+use crate::{Error, Hint, Scalar, alloc::Unwritten};
 
 /// Bytes that are cast at once: a block stays in the L1 cache from the first step to the last.
 const BLOCK: usize = 16 << 10;

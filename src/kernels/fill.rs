@@ -3,7 +3,7 @@
 use arrow_buffer::{NullBuffer, bit_chunk_iterator::BitChunks};
 
 use super::{bytes::array, simd::Lanes};
-use crate::memory::Unwritten;
+use crate::alloc::Unwritten;
 
 /// The fill value as the bytes of one item of the dtype, from the first byte on.
 pub(crate) type FillBytes = [u8; 16];

@@ -7,8 +7,8 @@
 use arrow_buffer::ArrowNativeType;
 
 use super::gather::{Walk, gather, readable};
+use crate::alloc::Fresh;
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::memory::Fresh;
 use crate::{Error, Hint, ManagedTensor};
 
 /// Widens bfloat16 and the floats of 8, 6 and 4 bits, packed or padded, to float32: exactly, in row-major order, with

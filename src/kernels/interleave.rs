@@ -10,8 +10,8 @@ use super::convert::{CellChunk, Cells, Misfit, item_size};
 use super::fill::FillBytes;
 use super::threads::{Fill, Layout, Threads, fill_rows, product};
 use super::transpose::{DEEP, LINE, append_rows, fills_registers, lines, transpose_tile};
+use crate::alloc::{self, Fresh, Grid, Unwritten};
 use crate::ffi::DLDataType;
-use crate::memory::{self, Fresh, Grid, Unwritten};
 use crate::{Error, task};
 
 /// Bytes of all columns together that are read at once, if they must be cast first; a cast pays off for many rows at
@@ -89,7 +89,7 @@ pub(crate) fn interleave<'a>(
     let layout = Layout { rows, row, step: tile };
     let is_cast = !readers().iter().all(ColumnReader::is_verbatim);
     fill_rows(layout, threads, || {
-        let scratch = memory::zeros(if is_cast { product(tile.min(rows), row)? } else { 0 })?;
+        let scratch = alloc::zeros(if is_cast { product(tile.min(rows), row)? } else { 0 })?;
         let spare = Vec::with_capacity(columns.len());
         Ok(RowWriter { columns: readers(), scratch, stage: Vec::new(), spare, tile, size, dtype })
     })
@@ -148,7 +148,7 @@ fn append_staged(
     let row = items.len() * size;
     let most = (STAGE / row).next_multiple_of(16).clamp(64, 4096);
     if stage.len() < most.min(rows) * row {
-        *stage = memory::zeros(most.min(rows) * row)?;
+        *stage = alloc::zeros(most.min(rows) * row)?;
     }
     for start in (0..rows).step_by(most) {
         let stage = &mut stage[..most.min(rows - start) * row];
@@ -187,7 +187,7 @@ fn append_wide<const N: usize, const K: usize, const G: usize>(
     dtype: DLDataType,
 ) -> Result<(), Error> {
     let last = columns.len() - G;
-    let mut scratch = memory::zeros(LINE * rows.min(2 * DEEP))?;
+    let mut scratch = alloc::zeros(LINE * rows.min(2 * DEEP))?;
     while rows > 0 {
         let deep = if rows < 2 * DEEP { rows } else { DEEP };
         Grid::append(out, deep, columns.len() * N, |grid| {
@@ -318,7 +318,7 @@ pub(super) fn prepare<'a>(
     fill: Option<&'a FillBytes>,
 ) -> Result<Vec<CellChunk<'a>>, Error> {
     let count = columns.iter().map(|chunks| chunks.as_ref().len()).sum();
-    memory::probe_alloc(product(count, size_of::<CellChunk<'_>>())?)?;
+    alloc::probe_alloc(product(count, size_of::<CellChunk<'_>>())?)?;
     let mut prepared = Vec::with_capacity(count);
     for cells in columns.iter().flat_map(AsRef::as_ref) {
         prepared.push(CellChunk::new(*cells, dtype, fill)?);
@@ -352,8 +352,8 @@ pub(crate) fn interleave_wide<'a>(
     let layout = Layout { rows, row, step: tile.max(1) };
     fill_rows(layout, threads, || {
         // A row that is longer than a tile is cut.
-        let scratch = memory::zeros(if tile == 0 { TILE } else { tile * row })?;
-        let narrow = memory::zeros(tile * row)?;
+        let scratch = alloc::zeros(if tile == 0 { TILE } else { tile * row })?;
+        let narrow = alloc::zeros(tile * row)?;
         Ok(GroupedRows {
             columns: readers(columns, &chunks),
             widths,
@@ -468,7 +468,7 @@ pub(crate) fn concat_columns<'a>(
     }
     let widest = widths.iter().copied().max().unwrap_or(1);
     let tile = (TILE / (widest * size)).clamp(1, 4096).min(rows);
-    let mut scratch = memory::zeros(product(product(tile, widest)?, size)?)?;
+    let mut scratch = alloc::zeros(product(product(tile, widest)?, size)?)?;
     let mut out = 0;
     Fresh::write::<u8>(product(cells, size)?, |all| {
         for (index, (column, &width)) in readers.iter_mut().zip(widths).enumerate() {

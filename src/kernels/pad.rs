@@ -1,6 +1,6 @@
 //! Rows of different lengths as rows of one length, and back.
 
-use crate::{Error, memory::Fresh, task::Steps};
+use crate::{Error, alloc::Fresh, task::Steps};
 
 use super::fill::FillBytes;
 

@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::{num::NonZero, ops::Range, thread};
 
-use crate::memory::{self, Fresh, Unwritten};
+use crate::alloc::{self, Fresh, Unwritten};
 use crate::{Error, task};
 
 /// The number of threads, of which the caller is one; `None` for what the caller's task says.
@@ -93,7 +93,7 @@ fn fill_blocks<F: Fill>(
         _ => thread::scope(|scope| {
             // glibc aborts where a new thread has no memory for its own.
             let start = |_| {
-                memory::probe_alloc(HELPER).is_ok()
+                alloc::probe_alloc(HELPER).is_ok()
                     && thread::Builder::new().spawn_scoped(scope, help).is_ok()
             };
             let _all = (1..most).all(start);

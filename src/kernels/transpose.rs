@@ -8,7 +8,7 @@ use std::convert::Infallible;
 
 use super::bytes::array;
 use super::simd::Lanes;
-use crate::memory::{Grid, Unwritten};
+use crate::alloc::{Grid, Unwritten};
 use crate::{Error, task};
 
 /// Elements between two checks whether the conversion is to end: milliseconds.

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::arrow::imported::Imported;
 use super::dlpack::exchange::BorrowedTensor;
-use crate::{Error, export, memory::Vector};
+use crate::{Error, export, tensor::Vector};
 
 /// An Arrow array that also speaks DLPack.
 ///

@@ -5,12 +5,13 @@ use pyo3::types::{PyBool, PyEllipsis, PySlice, PySliceMethods, PyTuple};
 use pyo3::{intern, prelude::*};
 
 use super::dlpack::request::described;
-use crate::memory::{self, Index};
+use crate::alloc;
+use crate::tensor::Index;
 
 /// The picks of an index into a tensor of this shape: an integer, a slice, `...`, None, or a tuple of them.
 pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Index>> {
     let items = match index.cast::<PyTuple>() {
-        Ok(tuple) => memory::collect(tuple.iter())?,
+        Ok(tuple) => alloc::collect(tuple.iter())?,
         Err(_) => vec![index.clone()],
     };
     let is_ellipsis = |item: &&Bound<'_, PyAny>| item.is_instance_of::<PyEllipsis>();
@@ -25,7 +26,7 @@ pub(super) fn picks(index: &Bound<'_, PyAny>, shape: &[i64]) -> PyResult<Vec<Ind
             shape.len()
         )));
     };
-    let (mut picks, mut axes) = (memory::reserved(items.len())?, shape.iter());
+    let (mut picks, mut axes) = (alloc::reserved(items.len())?, shape.iter());
     for item in &items {
         if item.is_none() {
             picks.push(Index::New);

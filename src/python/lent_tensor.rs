@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLTensor};
-use crate::memory::Index;
+use crate::tensor::Index;
 use crate::{Element, Error, ManagedTensor};
 
 /// A tensor whose memory Python may be writing to, unless it is read-only.

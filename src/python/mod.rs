@@ -89,7 +89,7 @@ pub use rust_api::{Chunks, Table};
 pub use tensor::PyTensor;
 
 #[cfg(target_os = "linux")]
-pub use crate::memory::RetainingAllocator;
+pub use crate::alloc::RetainingAllocator;
 
 /// Adds the classes and functions of the package `arrow_dlpack` to a module, in the main interpreter.
 ///

@@ -19,8 +19,8 @@ use super::{args::Items, array::PyArray, arrow, runtime::unlocked, tensor::PyTen
 use crate::arrow_types::{self, child_types};
 use crate::chunks::{self, Meaning};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags};
-use crate::memory::TensorSpec;
-use crate::{Error, ManagedTensor, layout, memory};
+use crate::tensor::TensorSpec;
+use crate::{Error, ManagedTensor, layout, tensor};
 
 /// A buffer in a pickle; protocol 5 can keep it out of band.
 fn bytes<'py>(tensor: Bound<'py, PyTensor>, protocol: i32) -> PyResult<Bound<'py, PyAny>> {
@@ -287,7 +287,7 @@ fn buffer_of<'py>(object: Bound<'py, PyAny>, known: &mut Buffers<'py>) -> PyResu
         return Err(PyValueError::new_err("a buffer of an array is bytes"));
     }
     let copy = unlocked(object.py(), tensor.nbytes(), || tensor.copied())?;
-    let copy = memory::adopt(copy);
+    let copy = tensor::adopt(copy);
     let copy = copy.ok_or_else(|| PyValueError::new_err("a buffer is in the CPU's memory"))?;
     known.insert(address, (object, copy.clone()));
     Ok(copy)

@@ -22,7 +22,7 @@ use super::tensor::PyTensor;
 use crate::chunks::batch;
 use crate::export::Source;
 use crate::ffi::{DLDataType, DLDevice};
-use crate::{Element, Error, ManagedTensor, memory};
+use crate::{Element, Error, ManagedTensor, alloc};
 
 /// An argument that is Arrow data of one type in any number of arrays: chunked arrays, series, streams; an array is
 /// one chunk. A tensor is one too, copied.
@@ -168,7 +168,7 @@ impl PyTensor {
     /// `DtypeMismatch` if they are no `T`s; `UnreadableDevice`; `OutOfMemory`.
     pub fn to_vec<T: Element>(&self, py: Python<'_>) -> Result<Vec<T>, Error> {
         let row_major = |tensor: &ManagedTensor| {
-            tensor.as_slice::<T>().map(|elements| memory::collect(elements.iter().copied()))
+            tensor.as_slice::<T>().map(|elements| alloc::collect(elements.iter().copied()))
         };
         if let Some(elements) = self.tensor.read(row_major) {
             return elements;
@@ -178,7 +178,7 @@ impl PyTensor {
             return Err(Error::DtypeMismatch { expected: dtype, found });
         }
         let copy = self.copied(py)?;
-        memory::collect(copy.as_slice::<T>().unwrap_or_default().iter().copied())
+        alloc::collect(copy.as_slice::<T>().unwrap_or_default().iter().copied())
     }
 
     /// A copy of the tensor in memory with no other owner: every use of it is safe, and

@@ -7,7 +7,7 @@ use arrow_schema::FieldRef;
 use pyo3::prelude::*;
 
 use super::{dlpack::exchange::BorrowedTensor, lent_tensor::LentTensor};
-use crate::memory::{Index, release_foreign};
+use crate::tensor::{Index, release_foreign};
 use crate::{Error, ManagedTensor, chunks::Meaning};
 
 /// A DLPack tensor of any rank, strides, dtype and device. Its memory is not read or written unless asked for.

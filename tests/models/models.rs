@@ -8,13 +8,13 @@
 
 mod sync;
 
-mod memory {
-    mod huge {
+mod alloc {
+    mod huge_pages {
         pub(super) const PAGE: usize = 2 << 20;
     }
 
-    mod retaining_allocator {
-        #[path = "../../../../src/memory/retaining_allocator/slots.rs"]
+    mod retaining {
+        #[path = "../../../../src/alloc/retaining/slots.rs"]
         mod slots;
 
         mod test_slots;

@@ -12,7 +12,7 @@ use arrow_select::take::take;
 
 use super::items::{Drawn, PooledItems};
 use crate::chunks::{as_one, check_taken, check_taken_at, checked};
-use crate::{Error, chunks, chunks::footprint::items, memory, task};
+use crate::{Error, alloc, chunks, chunks::footprint::items, task};
 
 /// Rows between two checks whether to end.
 const BLOCK: usize = 1 << 16;
@@ -240,7 +240,7 @@ fn asked(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
 
 /// The rows at these positions.
 fn taken(rows: &ArrayRef, which: &[u64]) -> Result<ArrayRef, Error> {
-    let which = memory::collect(which.iter().copied())?;
+    let which = alloc::collect(which.iter().copied())?;
     taken_by(rows, &UInt64Array::from(which))
 }
 

@@ -3,7 +3,7 @@
 use arrow_buffer::{ArrowNativeType, Buffer};
 
 use crate::task::{self, Steps};
-use crate::{Error, memory::Fresh};
+use crate::{Error, alloc::Fresh};
 
 /// PooledItems between two checks whether to end: each takes some ten nanoseconds.
 const BLOCK: usize = 1 << 16;

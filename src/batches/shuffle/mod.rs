@@ -13,7 +13,7 @@ use arrow_schema::SchemaRef;
 
 use super::epoch::Random;
 use crate::chunks::{self, checked};
-use crate::{Error, memory, task::Steps};
+use crate::{Error, alloc, task::Steps};
 use column::PooledColumn;
 pub(crate) use column::rows_at;
 use items::{Drawn as _, PooledItems};
@@ -99,7 +99,7 @@ impl Pool {
         let Some(column) = self.columns.first() else { return Ok(Vec::new()) };
         let (left, returned) = (column.rest()?, self.drawn - self.returned);
         let left = left.typed_data::<u64>();
-        let mut numbers = memory::reserved(left.len().saturating_add(returned))?;
+        let mut numbers = alloc::reserved(left.len().saturating_add(returned))?;
         numbers.extend_from_slice(left);
         let drawn = column.batch(self.returned, returned, &[])?;
         numbers.extend(drawn.as_primitive::<UInt64Type>().values().iter().rev());
@@ -114,8 +114,8 @@ impl Pool {
         let count = if is_over { rows } else { (ahead / self.size).max(1) * self.size };
         let count = count.min(rows);
         // Rows of size 0 take no memory, but there is a number for each draw.
-        memory::probe_alloc(rows.saturating_add(count).saturating_mul(size_of::<u64>()))?;
-        let mut draws = memory::reserved(count)?;
+        alloc::probe_alloc(rows.saturating_add(count).saturating_mul(size_of::<u64>()))?;
+        let mut draws = alloc::reserved(count)?;
         let mut steps = Steps::default();
         for drawn in 0..count {
             draws.push(self.random.below(rows - drawn));

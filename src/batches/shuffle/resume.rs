@@ -6,7 +6,7 @@ use arrow_array::{RecordBatch, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 
 use super::Pool;
-use crate::{Error, chunks::checked, memory, task};
+use crate::{Error, alloc, chunks::checked, task};
 
 /// Rows between two checks whether to end.
 const BLOCK: usize = 1 << 16;
@@ -41,7 +41,7 @@ pub(crate) fn resume(
     if batches > 0 {
         // For each row of the first refill, which is the largest: its number here and in the pool, its draw, and its
         // number among those drawn.
-        memory::probe_alloc(pool.wanted().min(rows).saturating_mul(4 * size_of::<u64>()))?;
+        alloc::probe_alloc(pool.wanted().min(rows).saturating_mul(4 * size_of::<u64>()))?;
     }
     let mut read = 0;
     let mut had = pool.skip(batches);
@@ -69,7 +69,7 @@ fn numbers(start: usize, count: usize) -> Result<Vec<u64>, Error> {
     let first = u64::try_from(start).map_err(overflow)?;
     let end = first.checked_add(u64::try_from(count).map_err(overflow)?);
     let mut rows = first..end.ok_or(Error::Overflow("number of rows"))?;
-    let mut numbers = memory::reserved(count)?;
+    let mut numbers = alloc::reserved(count)?;
     while !rows.is_empty() {
         numbers.extend(rows.by_ref().take(BLOCK));
         task::check()?;

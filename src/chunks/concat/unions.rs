@@ -5,7 +5,7 @@ use arrow_buffer::{ArrowNativeType, Buffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, UnionFields, UnionMode};
 
-use crate::memory;
+use crate::alloc;
 
 /// All chunks as one array; `concat` does it for their children.
 ///
@@ -18,7 +18,7 @@ pub(super) fn concat(
 ) -> Result<ArrayRef, ArrowError> {
     let unions: Vec<&UnionArray> = chunks.iter().map(|chunk| chunk.as_union()).collect();
     let rows = unions.iter().map(|union| union.len()).sum::<usize>();
-    memory::probe_alloc(rows.saturating_mul(5))?;
+    alloc::probe_alloc(rows.saturating_mul(5))?;
     let ids: Vec<i8> = unions.iter().flat_map(|union| union.type_ids().iter().copied()).collect();
     let mut data = ArrayData::builder(chunks[0].data_type().clone()).len(rows);
     let mut offsets = vec![0; if mode == UnionMode::Dense { rows } else { 0 }];

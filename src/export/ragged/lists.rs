@@ -9,7 +9,7 @@ use super::rows::{Rows, gathered, runs};
 use crate::export::column::{Column, ColumnPlan, Survey};
 use crate::export::options::{ExportOptions, NullPolicy, Reading};
 use crate::export::source::{Source, check_type, empty};
-use crate::{CopyPolicy, CopyReason, Error, export::cells::Dense, export::refusal, memory};
+use crate::{CopyPolicy, CopyReason, Error, alloc, export::cells::Dense, export::refusal};
 
 /// Rows with their values planned.
 pub(in crate::export) struct Lists {
@@ -102,7 +102,7 @@ impl Lists {
 
     /// The rows, with bounds that no other code can change, and the values of the valid ones.
     pub(in crate::export) fn snapshot(self) -> Result<(Vec<Rows>, Column), Error> {
-        let rows = memory::try_collect(self.rows.into_iter().map(Rows::snapshot))?;
+        let rows = alloc::try_collect(self.rows.into_iter().map(Rows::snapshot))?;
         let values = match gathered(&rows)? {
             Some(bytes) => self.values.with_gathered(bytes)?,
             None => self.values.with_chunks(runs(&rows, self.reading)?)?,
@@ -148,6 +148,6 @@ impl Lists {
     /// The validity of the rows.
     pub(in crate::export) fn mask(rows: &[Rows], copy: CopyPolicy) -> Result<Column, Error> {
         let masks = rows.iter().map(|rows| Dense::of_rows(rows.bounds.rows(), rows.nulls.as_ref()));
-        Column::mask(memory::try_collect(masks)?, copy, NonZero::new(1))
+        Column::mask(alloc::try_collect(masks)?, copy, NonZero::new(1))
     }
 }

@@ -6,8 +6,8 @@ use arrow_buffer::Buffer;
 use super::super::column::ColumnPlan;
 use super::rows::Rows;
 use crate::ffi::{DLDataType, DLPackFlags};
-use crate::memory::TensorSpec;
-use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, memory::Fresh, task::Steps};
+use crate::tensor::TensorSpec;
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, alloc::Fresh, task::Steps};
 
 /// The planned offsets.
 pub(super) struct Offsets {

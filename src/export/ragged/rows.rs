@@ -8,8 +8,8 @@ use arrow_schema::{DataType, Field, FieldRef};
 
 use crate::chunks::{Bounds, Items, checked, place, validity};
 use crate::{
-    Error, OffsetsProblem, export::cells::Dense, export::options::Reading, export::refusal,
-    extension::Extension, ffi::DLDataType, memory::Fresh, task::Steps,
+    Error, OffsetsProblem, alloc::Fresh, export::cells::Dense, export::options::Reading,
+    export::refusal, extension::Extension, ffi::DLDataType, task::Steps,
 };
 
 /// The rows and values of an array.

@@ -9,9 +9,10 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use super::convert::{CellValues, Cells};
 use super::fill::FillBytes;
+use crate::alloc::Fresh;
 use crate::error::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::memory::{Fresh, ManagedTensor, TensorSpec};
+use crate::tensor::{ManagedTensor, TensorSpec};
 
 const BOOL: DLDataType = DLDataType::BOOL;
 const BFLOAT16: DLDataType = DLDataType::scalar(DLDataTypeCode::BFLOAT, 16);

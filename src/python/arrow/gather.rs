@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, DataType};
 
 use super::structs::{Checked, fenced};
 use super::validate::{Bytes, CheckedArray, TypedArray};
-use crate::memory;
+use crate::alloc;
 
 /// This many small chunks at first each become an array; later ones are joined.
 const MANY: usize = 64;
@@ -72,7 +72,7 @@ impl<'a> Gather<'a> {
         let column = match &mut self.column {
             Some(column) => column,
             None => {
-                memory::probe_alloc(2 * BLOCK).map_err(|error| error.to_string())?;
+                alloc::probe_alloc(2 * BLOCK).map_err(|error| error.to_string())?;
                 self.column.insert(ColumnBuilder::new(self.data_type))
             }
         };

@@ -19,7 +19,7 @@ use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 use super::known::Known;
 use super::structs::{Checked, fenced};
 use super::validate::{Bytes, CheckedArray, TypedArray};
-use crate::memory::{self, Fresh};
+use crate::alloc::{self, Fresh};
 use crate::{arrow_types::child_types, import};
 
 type Made<T = ArrayRef> = Result<T, ArrowError>;
@@ -82,7 +82,7 @@ impl<'a> Part<'a> {
             let column = self.child(index).rows(start, len)?;
             if !field.is_nullable() && column.is_nullable() {
                 // Nulls of a dictionary's values, or of runs, are looked for row by row.
-                memory::probe_alloc(len.div_ceil(8))?;
+                alloc::probe_alloc(len.div_ceil(8))?;
             }
             columns.push(column);
         }
@@ -109,7 +109,7 @@ impl<'a> Part<'a> {
             return Ok(make_array(data.buffers(buffers).build()?));
         }
         // arrow-rs reads the type ids of dense unions twice, and panics where other code has changed one in between.
-        memory::probe_alloc(len)?;
+        alloc::probe_alloc(len)?;
         let ids = Buffer::from_slice_ref(&buffers[0]);
         Ok(make_array(data.buffers(vec![ids, buffers[1].clone()]).build()?))
     }

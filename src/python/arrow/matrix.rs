@@ -8,8 +8,8 @@ use super::structs::{ArrowArray, ArrowSchema};
 use super::validate::{Columns, TypedArray};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Threads};
-use crate::memory::TensorSpec;
-use crate::{Error, ManagedTensor, arrow_types::MAX_DEPTH, memory};
+use crate::tensor::TensorSpec;
+use crate::{Error, ManagedTensor, alloc, arrow_types::MAX_DEPTH};
 
 /// The columns of a table, if there are several, all numbers of one type, and neither they nor the table
 /// have more metadata than names.
@@ -71,7 +71,7 @@ fn cells_of(
         return Ok(None);
     }
     let Ok(columns) = typed.columns() else { return Ok(None) };
-    let mut cells = memory::reserved(typed.of().count)?;
+    let mut cells = alloc::reserved(typed.of().count)?;
     for column in columns {
         let Ok((column, 0)) = column else { return Ok(None) };
         if column.len() < end || has_nulls(column.array()) {

@@ -15,7 +15,7 @@ use super::select::{Pick, field_of, wanted_of};
 use super::structs::{ArrowArray, ArrowArrayStream, Checked, Failure, Structure, fenced};
 use super::validate::TypedArray;
 use super::{gather::Gather, import::array_from, imported::Imported, known::Known};
-use crate::memory::release_foreign;
+use crate::tensor::release_foreign;
 
 /// All arrays of a stream, on a thread that is not attached to Python.
 pub(in crate::python) fn drained(

@@ -10,7 +10,7 @@ use arrow_schema::{DataType, FieldRef};
 
 use super::structs::{ArrowArray, Checked, Structure};
 use crate::arrow_types::child_types;
-use crate::memory::release_foreign;
+use crate::tensor::release_foreign;
 
 /// The most buffers of a view array: an `int32` numbers them, and one more has their sizes. Fewer on 32-bit
 /// machines, whose address space is smaller.

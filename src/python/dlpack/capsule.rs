@@ -14,7 +14,7 @@ use pyo3::{
 
 use super::request::described;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
-use crate::memory::{self, Outgoing};
+use crate::tensor::{self, Outgoing};
 use crate::{Error, ManagedTensor, fence::fenced};
 
 /// The differences between capsules of the two ABIs.
@@ -34,7 +34,7 @@ const LEGACY: Abi = Abi {
     used: c"used_dltensor",
     destructor: destroy::<false>,
     // SAFETY: the caller passes a legacy tensor that it owns (I1).
-    delete: |tensor| unsafe { memory::delete_legacy(tensor.cast()) },
+    delete: |tensor| unsafe { tensor::delete_legacy(tensor.cast()) },
 };
 
 const VERSIONED: Abi = Abi {
@@ -42,7 +42,7 @@ const VERSIONED: Abi = Abi {
     used: c"used_dltensor_versioned",
     destructor: destroy::<true>,
     // SAFETY: the caller passes a versioned tensor that it owns (I1).
-    delete: |tensor| unsafe { memory::delete_versioned(tensor.cast()) },
+    delete: |tensor| unsafe { tensor::delete_versioned(tensor.cast()) },
 };
 
 /// Counts a level of recursion for a producer that calls another producer, until this is dropped. Each level
@@ -189,7 +189,7 @@ unsafe extern "C" fn destroy<const IS_VERSIONED: bool>(capsule: *mut ffi::PyObje
         if is_ours || ffi::PyCapsule_IsValid(capsule, abi.name.as_ptr()) == 1 {
             // An exception may be in flight; with the right name this call raises none.
             let pointer = ffi::PyCapsule_GetPointer(capsule, abi.name.as_ptr());
-            memory::release_foreign(move || (abi.delete)(pointer));
+            tensor::release_foreign(move || (abi.delete)(pointer));
         }
     });
 }

@@ -20,10 +20,10 @@ use super::{capsule, consume, request};
 use crate::export::Source;
 use crate::fence::fenced;
 use crate::ffi::{DLDevice, DLDeviceType, DLPackVersion};
-use crate::memory::{Outgoing, Vector};
 use crate::python::array::PyArray;
 use crate::python::runtime::{exported, unlocked};
 use crate::python::tensor::PyTensor;
+use crate::tensor::{Outgoing, Vector};
 use crate::{Error, ExportOptions, ManagedTensor};
 
 /// A class with `__dlpack__`.

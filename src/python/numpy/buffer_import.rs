@@ -19,7 +19,7 @@ use pyo3::{exceptions::PyBufferError, prelude::*};
 
 use super::item;
 use crate::ffi::{DLDataType, DLDevice, DLPackFlags};
-use crate::{Error, ManagedTensor, layout, memory::Description, pending::PendingException};
+use crate::{Error, ManagedTensor, layout, pending::PendingException, tensor::Description};
 
 /// `PyBUF_MAX_NDIM`, and NumPy's limit.
 pub(in crate::python) const MAX_NDIM: usize = 64;

@@ -5,11 +5,11 @@ use pyo3::types::{PyMemoryView, PyString};
 use pyo3::{intern, prelude::*};
 
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
-use crate::memory::TensorSpec;
 use crate::python::errors::unsupported;
 use crate::python::framework;
 use crate::python::runtime::unlocked;
 use crate::python::tensor::PyTensor;
+use crate::tensor::TensorSpec;
 use crate::{Error, ManagedTensor, kernels, layout};
 
 /// `__array__` as NumPy 2 calls it. NumPy prefers the buffer protocol, where the tensor supports it.

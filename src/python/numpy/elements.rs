@@ -7,7 +7,7 @@ use pyo3::{IntoPyObjectExt, intern, prelude::*};
 
 use crate::python::lent_tensor::LentTensor;
 use crate::python::runtime::unlocked;
-use crate::{Error, Hint, ManagedTensor, ffi::DLDataTypeCode, kernels, layout, memory};
+use crate::{Error, Hint, ManagedTensor, alloc, ffi::DLDataTypeCode, kernels, layout};
 
 /// Bytes of an empty Python list, of its place in a vector and in another list.
 const LIST: usize = 96;
@@ -32,7 +32,7 @@ pub(in crate::python) fn lists<'py>(
     for axis in (1..=outer).rev() {
         let count = layout::element_count(&shape[..axis])?;
         let extent = usize::try_from(shape[axis]).map_err(|_| Error::Overflow("size in bytes"))?;
-        let mut lists = memory::reserved(count)?;
+        let mut lists = alloc::reserved(count)?;
         for list in 0..count {
             let items = &level[list * extent..(list + 1) * extent];
             lists.push(PyList::new(py, items)?.into_any());
@@ -105,12 +105,12 @@ fn all<'py>(py: Python<'py>, tensor: &LentTensor) -> PyResult<Vec<Bound<'py, PyA
         return unsupported("view it with its lanes as one more axis first");
     }
     // The elements as numbers of Rust's.
-    let read: fn(&ManagedTensor) -> Result<memory::Fresh, Error> = match (dtype.code, dtype.bits) {
+    let read: fn(&ManagedTensor) -> Result<alloc::Fresh, Error> = match (dtype.code, dtype.bits) {
         (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => kernels::widen,
         (DLDataTypeCode::INT | DLDataTypeCode::UINT, ..8) => kernels::widen_integers,
         _ => kernels::gather,
     };
-    let bytes = || unlocked(py, nbytes, || tensor.read(read)).map(memory::Fresh::into_buffer);
+    let bytes = || unlocked(py, nbytes, || tensor.read(read)).map(alloc::Fresh::into_buffer);
     match (dtype.code, dtype.bits) {
         (DLDataTypeCode::BOOL, _) => objects(py, bytes()?.iter().map(|&byte| byte != 0)),
         (DLDataTypeCode::INT, ..=8) => numbers::<i8>(py, &bytes()?),
@@ -138,7 +138,7 @@ fn objects<'py, T: IntoPyObjectExt<'py>>(
     py: Python<'py>,
     values: impl ExactSizeIterator<Item = T>,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let mut objects = memory::reserved(values.len())?;
+    let mut objects = alloc::reserved(values.len())?;
     for value in values {
         objects.push(value.into_bound_py_any(py)?);
     }

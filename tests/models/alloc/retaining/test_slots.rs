@@ -8,7 +8,7 @@ use loom::cell::Cell;
 use loom::sync::atomic::{AtomicPtr, AtomicUsize};
 use loom::thread;
 
-use super::super::huge::PAGE;
+use super::super::huge_pages::PAGE;
 use super::slots::{MOST, Slots};
 use crate::in_every_order;
 

@@ -19,10 +19,10 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 
 use super::ManagedTensor;
 use super::block::{Description, Packed, pack};
-use super::fresh::Fresh;
+use super::descriptor::View;
 use super::owner::{Abi, Owner};
 use super::release::Outgoing;
-use super::view::View;
+use crate::alloc::Fresh;
 use crate::ffi::{DLDataType, DLDevice, DLDeviceType, DLPackFlags, DLPackVersion, DLTensor};
 use crate::{Element, Error, ExclusiveObstacle, layout};
 

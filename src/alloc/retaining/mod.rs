@@ -16,7 +16,7 @@ use std::ptr;
 
 use slots::{MOST, Slots};
 
-use super::huge::{self, PAGE};
+use super::huge_pages::{self, PAGE};
 use crate::sync::atomic::{AtomicPtr, AtomicUsize};
 
 /// The size from which on blocks take whole huge pages.
@@ -107,7 +107,7 @@ unsafe impl GlobalAlloc for RetainingAllocator {
         let block = self.asked(|| unsafe { System.alloc(large) });
         if !block.is_null() {
             // SAFETY: just allocated, and with no other owner.
-            unsafe { huge::advise_pages(block, large.size()) };
+            unsafe { huge_pages::advise_pages(block, large.size()) };
         }
         block
     }
@@ -116,7 +116,7 @@ unsafe impl GlobalAlloc for RetainingAllocator {
         match large(layout) {
             Some(large) if large.size() / PAGE <= MOST => {
                 // SAFETY: the caller's promise: the contents are not read again.
-                unsafe { huge::offer(block, large.size()) };
+                unsafe { huge_pages::offer(block, large.size()) };
                 // SAFETY: the caller's promise and K1 for this block, K2 for the others.
                 unsafe {
                     self.slots.keep(block, large.size() / PAGE, |block, pages| free(block, pages));

@@ -7,9 +7,9 @@
 use std::{borrow::Cow, fmt, ptr::NonNull, sync::Arc};
 
 use super::block::{Description, pack};
+use super::descriptor::{Flag, View};
 use super::owner::{Abi, Owner};
 use super::release::Outgoing;
-use super::view::{Flag, View};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,

@@ -8,7 +8,7 @@
 
 use std::ptr;
 
-use super::super::huge::PAGE;
+use super::super::huge_pages::PAGE;
 use crate::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The most memory that is kept, in pages: 128 MiB.

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
-use super::huge;
+use super::huge_pages;
 use super::writer::Unwritten;
 use crate::Error;
 use crate::task::Steps;
@@ -40,7 +40,7 @@ fn aligned<T: ArrowNativeType>(len: usize) -> Result<Vec<T>, Error> {
     values
         .try_reserve_exact(len.saturating_add(slack))
         .map_err(|_| Error::OutOfMemory { nbytes: len.saturating_mul(size_of::<T>()) })?;
-    huge::advise(values.spare_capacity_mut());
+    huge_pages::advise(values.spare_capacity_mut());
     let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
     values.resize(start, T::default());
     Ok(values)
@@ -109,7 +109,7 @@ impl Fresh {
         let slack = ALIGNMENT / size_of::<T>();
         let values = zeroed::<T>(len.saturating_add(slack));
         let mut values = values.ok_or(Error::OutOfMemory { nbytes })?;
-        huge::advise(&mut values);
+        huge_pages::advise(&mut values);
         let start = values.as_ptr().align_offset(ALIGNMENT).min(slack);
         fill(&mut values[start..start + len])?;
         Ok(Self::of(values, start, len))
@@ -128,7 +128,7 @@ impl Fresh {
     }
 
     /// Memory that has no other holder, and came from Rust's allocator.
-    pub(super) fn from_mutable(memory: MutableBuffer) -> Self {
+    pub(crate) fn from_mutable(memory: MutableBuffer) -> Self {
         Self { buffer: memory.into(), is_stale: false }
     }
 
@@ -137,28 +137,28 @@ impl Fresh {
     /// # Safety
     ///
     /// The buffer has no other holder, and its memory came from Rust's allocator.
-    pub(super) unsafe fn recovered(buffer: Buffer) -> Self {
+    pub(crate) unsafe fn recovered(buffer: Buffer) -> Self {
         Self { buffer, is_stale: true }
     }
 
     /// The first byte, by the pointer of the allocation.
-    pub(super) fn start(&self) -> NonNull<u8> {
+    pub(crate) fn start(&self) -> NonNull<u8> {
         let offset = self.buffer.ptr_offset();
         // SAFETY: a buffer begins within its allocation.
         unsafe { self.buffer.data_ptr().add(offset) }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.buffer.len()
     }
 
     /// Whether it begins where its allocation does.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.buffer.ptr_offset() == 0
     }
 
     /// The `len` bytes from `start` on.
-    pub(super) fn part(self, start: usize, len: usize) -> Self {
+    pub(crate) fn part(self, start: usize, len: usize) -> Self {
         Self { buffer: self.buffer.slice_with_length(start, len), ..self }
     }
 
@@ -167,7 +167,7 @@ impl Fresh {
     /// # Safety
     ///
     /// Nothing is read by the buffer's own pointer.
-    pub(super) unsafe fn into_owner(self) -> Buffer {
+    pub(crate) unsafe fn into_owner(self) -> Buffer {
         self.buffer
     }
 
@@ -186,7 +186,7 @@ impl Fresh {
 }
 
 /// `len` zeros; `None` if `len` is 0 or the allocation fails.
-pub(super) fn zeroed<T: ArrowNativeType>(len: usize) -> Option<Vec<T>> {
+pub(crate) fn zeroed<T: ArrowNativeType>(len: usize) -> Option<Vec<T>> {
     let layout = Layout::array::<T>(len).ok().filter(|layout| layout.size() > 0)?;
     // SAFETY: the layout has a size.
     let start = unsafe { alloc_zeroed(layout) };
