@@ -6,8 +6,8 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, UInt64Array};
 use arrow_schema::Field;
 use arrow_select::take::take;
 
+use super::lists::{Lists, Rows};
 use super::options::{ExportOptions, NullPolicy};
-use super::ragged::{Lists, Rows};
 use super::{column::Axes, padded::Frame, source::Source};
 use crate::chunks::{Bounds, Items, addresses, checked, footprint, reserve};
 use crate::{

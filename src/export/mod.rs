@@ -32,13 +32,14 @@
 // - `source` and `options` are the input; `prepare` plans, to one tensor or to one for each column, and a plan runs.
 // - `cells` reads an array as cells, with an arm for each family of types, and finds which are null.
 // - `column` makes the tensor of a column, `table` that of a table as a matrix; `row`, `ragged`, `padded` and `even` (lists
-//   of one length) make the others; `primitive` is the short cut for plain numbers.
+//   of one length) make the others, of what `lists` reads and plans; `primitive` is the short cut for plain numbers.
 // - `into_tensor` takes arrays that are handed over; `refusal` has the errors and the advice for each type.
 
 mod cells;
 mod column;
 mod even;
 mod into_tensor;
+mod lists;
 mod options;
 mod padded;
 mod prepare;

@@ -3,8 +3,8 @@
 use arrow_array::ArrayRef;
 
 use super::column::{extent, mask_plan};
+use super::lists::{Lists, Rows};
 use super::options::{ExportOptions, NullPolicy};
-use super::ragged::{Lists, Rows};
 use super::source::Source;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};

@@ -4,7 +4,7 @@ use arrow_array::{Array, cast::AsArray, types::Int32Type};
 use arrow_schema::Field;
 
 use super::refusal;
-use super::{cells::Dense, options::Reading, ragged::Rows};
+use super::{cells::Dense, lists::Rows, options::Reading};
 use crate::arrow_types::is_ragged;
 use crate::extension::{Dimensions, Extension};
 use crate::{Error, layout};

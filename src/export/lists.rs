@@ -1,23 +1,175 @@
-//! An array whose rows differ in length, read as bounds and values.
+//! The rows of a source and the plan of their values, before it is decided what of the rows is kept: offsets, lengths,
+//! or one length.
 
+use std::mem;
+use std::num::NonZero;
 use std::ops::Range;
 
-use arrow_array::{Array, ArrayRef, GenericByteViewArray, cast::AsArray, types::ByteViewType};
+use arrow_array::cast::AsArray;
+use arrow_array::types::ByteViewType;
+use arrow_array::{Array, ArrayRef, GenericByteViewArray};
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
+use super::cells::Dense;
+use super::column::{Column, ColumnPlan, Survey};
+use super::options::{ExportOptions, NullPolicy, Reading};
+use super::refusal;
+use super::source::{Source, check_type, empty};
+use crate::alloc::Fresh;
 use crate::chunks::{Bounds, Items, checked, place, validity};
-use crate::{
-    Error, OffsetsProblem, alloc::Fresh, export::cells::Dense, export::options::Reading,
-    export::refusal, extension::Extension, ffi::DLDataType, task::Steps,
-};
+use crate::extension::Extension;
+use crate::ffi::DLDataType;
+use crate::task::Steps;
+use crate::{CopyPolicy, CopyReason, Error, OffsetsProblem, alloc};
+
+/// Rows with their values planned.
+pub(super) struct Lists {
+    pub(super) rows: Vec<Rows>,
+    reading: Reading,
+    pub(super) values: ColumnPlan,
+    /// The values if they are contiguous; else some of them.
+    some: Vec<Dense>,
+    /// Whether null rows have values, which are left out.
+    pub(super) dropped: bool,
+}
+
+impl Lists {
+    /// Reads at least one chunk of rows. Null rows are an error if the policy refuses them. The bounds of all rows are
+    /// checked, unless there is one chunk whose bounds are shared.
+    pub(super) fn read(
+        source: Source<'_>,
+        options: &ExportOptions,
+        is_shared: impl Fn(&Rows) -> bool,
+    ) -> Result<Vec<Rows>, Error> {
+        let (row, none);
+        let field = &source.field();
+        let chunks: Vec<&dyn Array> = match source {
+            Source::Array(array, _) => vec![array],
+            Source::Chunks([], _) => {
+                none = empty(field)?;
+                vec![&none]
+            }
+            Source::Chunks(chunks, _) => {
+                chunks.iter().map(|chunk| -> &dyn Array { chunk }).collect()
+            }
+            Source::Row(array, _, index) if index < array.len() => {
+                row = array.slice(index, 1);
+                vec![&row]
+            }
+            Source::Row(array, _, index) => {
+                return Err(Error::NoSuchRow { index, len: array.len() });
+            }
+            Source::Table(..) => return Err(refusal::not_ragged(field.data_type())),
+        };
+        let (mut rows, mut null_count) = (Vec::with_capacity(chunks.len()), 0);
+        for &chunk in &chunks {
+            check_type(chunk, field)?;
+            rows.push(Rows::read(chunk, field, options.reading())?);
+            null_count += chunk.null_count();
+        }
+        if !matches!(&rows[..], [one] if is_shared(one)) {
+            rows.iter().try_for_each(Rows::check)?;
+        }
+        if options.nulls == NullPolicy::Refuse && null_count > 0 {
+            let (data_type, len) =
+                (field.data_type().clone(), chunks.iter().map(|chunk| chunk.len()));
+            return Err(Error::Nulls { data_type, null_count, len: len.sum() });
+        }
+        Ok(rows)
+    }
+
+    /// Plans the values of all valid rows.
+    pub(super) fn plan(rows: Vec<Rows>, options: &ExportOptions) -> Result<Self, Error> {
+        let reading = options.reading();
+        let (mut survey, mut dropped, mut some) = (Survey::new(options), false, Vec::new());
+        for chunk in &rows {
+            let mut is_first = true;
+            dropped |= chunk.each_run(reading, &mut |run| {
+                match run.uniform_cells().filter(|_| !is_first) {
+                    Some(cells) => survey.add_uniform(run.len(), cells.saturating_mul(run.len())),
+                    None => {
+                        let dense = run.dense();
+                        survey.add(&dense);
+                        some = vec![dense];
+                    }
+                }
+                is_first = false;
+                Ok(())
+            })?;
+        }
+        let many = match rows.len() {
+            _ if dropped => CopyReason::NullRows,
+            1 => CopyReason::Scattered,
+            chunks => CopyReason::Chunks(chunks),
+        };
+        let values = survey.finish(many).map_err(refusal::in_rows)?;
+        Ok(Self { rows, reading, values, some, dropped })
+    }
+
+    /// The rows, and the values, which are contiguous.
+    pub(super) fn shared(self) -> Result<(Vec<Rows>, Column), Error> {
+        Ok((self.rows, self.values.with_chunks(self.some)?))
+    }
+
+    /// The rows, with bounds that no other code can change, and the values of the valid ones.
+    pub(super) fn snapshot(self) -> Result<(Vec<Rows>, Column), Error> {
+        let rows = alloc::try_collect(self.rows.into_iter().map(Rows::snapshot))?;
+        let values = match gathered(&rows)? {
+            Some(bytes) => self.values.with_gathered(bytes)?,
+            None => self.values.with_chunks(runs(&rows, self.reading)?)?,
+        };
+        Ok((rows, values))
+    }
+
+    /// The values of rows without nulls, whose bounds do not matter any more.
+    pub(super) fn values(self) -> Result<Column, Error> {
+        match self.rows.iter().all(Rows::is_contiguous) {
+            true => self.values.with_chunks(runs(&self.rows, self.reading)?),
+            false => Ok(self.snapshot()?.1),
+        }
+    }
+
+    /// Logical shape of the values. Drops what of the values was kept for it.
+    pub(super) fn shape(&mut self) -> Vec<i64> {
+        let some = mem::take(&mut self.some);
+        some.first().map_or_else(Vec::new, |dense| dense.shape(self.values.rows))
+    }
+
+    /// Number of rows.
+    pub(super) fn count(&self) -> usize {
+        self.rows.iter().map(|chunk| chunk.bounds.rows()).sum()
+    }
+
+    /// The lengths of all rows; that of a null row is 0.
+    pub(super) fn lengths(rows: &[Rows]) -> impl Iterator<Item = usize> {
+        rows.iter().flat_map(Rows::lengths)
+    }
+
+    /// The error of a value that does not fit, with its row.
+    pub(super) fn in_row(rows: &[Rows], error: Error) -> Error {
+        error.in_row(|value| {
+            let ends = Self::lengths(rows).scan(0, |end, length| {
+                *end += length;
+                Some(*end)
+            });
+            ends.take_while(|&end| end <= value).count()
+        })
+    }
+
+    /// The validity of the rows.
+    pub(super) fn mask(rows: &[Rows], copy: CopyPolicy) -> Result<Column, Error> {
+        let masks = rows.iter().map(|rows| Dense::of_rows(rows.bounds.rows(), rows.nulls.as_ref()));
+        Column::mask(alloc::try_collect(masks)?, copy, NonZero::new(1))
+    }
+}
 
 /// The rows and values of an array.
 ///
 /// The producer may still write to an array's offsets. If they are shared, only the first and the last are read, once
 /// each. A plan reads the others where they are, and checks each range that it uses. What is copied is made from a
 /// [snapshot](Self::snapshot) copy, which is checked again.
-pub(in crate::export) struct Rows {
+pub(super) struct Rows {
     pub(super) bounds: Bounds,
     /// The start of the first row and the end of the last one, if the rows are contiguous.
     pub(super) ends: Option<Range<usize>>,
@@ -77,11 +229,7 @@ impl RowValues {
 }
 
 impl Rows {
-    pub(in crate::export) fn read(
-        array: &dyn Array,
-        field: &Field,
-        reading: Reading,
-    ) -> Result<Self, Error> {
+    pub(super) fn read(array: &dyn Array, field: &Field, reading: Reading) -> Result<Self, Error> {
         fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> (Bounds, RowValues) {
             let values = RowValues::Views(array.views().clone(), array.data_buffers().to_vec());
             (Bounds::ByteViews(array.views().clone()), values)
@@ -123,24 +271,24 @@ impl Rows {
     }
 
     /// The same rows with bounds and validity that no other code can change.
-    pub(in crate::export) fn snapshot(self) -> Result<Self, Error> {
+    pub(super) fn snapshot(self) -> Result<Self, Error> {
         let nulls = checked(|| validity(self.nulls.as_ref()))?;
         let bounds = self.bounds.snapshot(self.values.len())?;
         Ok(Self { ends: bounds.ends(), bounds, nulls, ..self })
     }
 
     /// The same rows, without the values from one on in each; those of byte views are whole.
-    pub(in crate::export) fn cut(&self, width: usize) -> Result<Self, Error> {
+    pub(super) fn cut(&self, width: usize) -> Result<Self, Error> {
         let bounds = self.bounds.cut(width)?;
         let (nulls, values) = (self.nulls.clone(), self.values.clone());
         Ok(Self { ends: bounds.ends(), bounds, nulls, values })
     }
 
-    pub(in crate::export) fn null_count(&self) -> usize {
+    pub(super) fn null_count(&self) -> usize {
         self.nulls.as_ref().map_or(0, NullBuffer::null_count)
     }
 
-    pub(in crate::export) fn is_null(&self, row: usize) -> bool {
+    pub(super) fn is_null(&self, row: usize) -> bool {
         self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row))
     }
 
@@ -150,7 +298,7 @@ impl Rows {
     }
 
     /// The lengths of the rows; that of a null row is 0.
-    pub(in crate::export) fn lengths(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn lengths(&self) -> impl Iterator<Item = usize> {
         self.bounds.lengths(self.nulls.as_ref())
     }
 
@@ -178,10 +326,10 @@ impl Rows {
     }
 
     /// The values of a single row.
-    pub(in crate::export) fn only(self, reading: Reading) -> Result<Dense, Error> {
+    pub(super) fn only(self, reading: Reading) -> Result<Dense, Error> {
         match &self.values {
             RowValues::Views(..) => {
-                let mut only = empty();
+                let mut only = no_values();
                 self.each_run(reading, &mut |run| {
                     only = run.dense();
                     Ok(())
@@ -218,7 +366,7 @@ impl Rows {
             return if has_text {
                 Ok(false)
             } else {
-                each(Run::Rows(&empty(), 0..0)).map(|()| false)
+                each(Run::Rows(&no_values(), 0..0)).map(|()| false)
             };
         }
         let all = self.ends.clone().unwrap_or(0..self.values.len());
@@ -263,7 +411,7 @@ impl Rows {
             RowValues::Bytes(bytes) => {
                 Ok(Dense::bytes(bytes.slice_with_length(all.start, all.len())))
             }
-            RowValues::Views(..) => Ok(empty()),
+            RowValues::Views(..) => Ok(no_values()),
         }
     }
 }
@@ -307,6 +455,6 @@ pub(super) fn gathered(rows: &[Rows]) -> Result<Option<Buffer>, Error> {
     Ok(Some(bytes.into_buffer()))
 }
 
-fn empty() -> Dense {
+fn no_values() -> Dense {
     Dense::bytes(Buffer::default())
 }
