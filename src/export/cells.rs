@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray};
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_schema::{DataType, Field};
 
-use super::options::Reading;
+use super::options::ReadAs;
 use super::{primitive, refusal};
 use crate::alloc::Fresh;
 use crate::chunks::{Dictionary, are_same, recoded, tells_apart};
@@ -56,7 +56,7 @@ pub(super) struct NullLevel {
 
 impl Dense {
     /// Reads an array by its field; times, decimals, codes and unknown extension types only if `reading` says so.
-    pub(super) fn new(array: &dyn Array, field: &Field, reading: Reading) -> Result<Self, Error> {
+    pub(super) fn new(array: &dyn Array, field: &Field, reading: ReadAs) -> Result<Self, Error> {
         let Some(extension) = Extension::of(field)? else { return Self::plain(array, reading) };
         if let Some(dtype) = extension.dtype() {
             return Self::opaque(array, dtype).map_err(|problem| malformed(field, problem));
@@ -78,7 +78,7 @@ impl Dense {
         }
     }
 
-    fn plain(array: &dyn Array, reading: Reading) -> Result<Self, Error> {
+    fn plain(array: &dyn Array, reading: ReadAs) -> Result<Self, Error> {
         let data_type = array.data_type();
         if let Some(dtype) = DLDataType::from_arrow(data_type) {
             return Ok(Self::words(array, dtype));
@@ -118,7 +118,7 @@ impl Dense {
         list: &FixedSizeListArray,
         shape: &[i64],
         order: &[usize],
-        reading: Reading,
+        reading: ReadAs,
     ) -> Result<Self, Error> {
         let DataType::FixedSizeList(item, _) = list.data_type() else {
             return Err(refusal::unsupported(list.data_type()));

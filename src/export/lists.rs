@@ -13,7 +13,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 
 use super::cells::Dense;
 use super::column::{Column, ColumnPlan, Survey};
-use super::options::{ExportOptions, NullPolicy, Reading};
+use super::options::{ExportOptions, NullPolicy, ReadAs};
 use super::refusal;
 use super::source::{Source, check_type, empty};
 use crate::alloc::Fresh;
@@ -26,7 +26,7 @@ use crate::{CopyPolicy, CopyReason, Error, OffsetsProblem, alloc};
 /// Rows with their values planned.
 pub(super) struct Lists {
     pub(super) rows: Vec<Rows>,
-    reading: Reading,
+    reading: ReadAs,
     pub(super) values: ColumnPlan,
     /// The values if they are contiguous; else some of them.
     some: Vec<Dense>,
@@ -229,7 +229,7 @@ impl RowValues {
 }
 
 impl Rows {
-    pub(super) fn read(array: &dyn Array, field: &Field, reading: Reading) -> Result<Self, Error> {
+    pub(super) fn read(array: &dyn Array, field: &Field, reading: ReadAs) -> Result<Self, Error> {
         fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> (Bounds, RowValues) {
             let values = RowValues::Views(array.views().clone(), array.data_buffers().to_vec());
             (Bounds::ByteViews(array.views().clone()), values)
@@ -326,7 +326,7 @@ impl Rows {
     }
 
     /// The values of a single row.
-    pub(super) fn only(self, reading: Reading) -> Result<Dense, Error> {
+    pub(super) fn only(self, reading: ReadAs) -> Result<Dense, Error> {
         match &self.values {
             RowValues::Views(..) => {
                 let mut only = no_values();
@@ -347,7 +347,7 @@ impl Rows {
     /// have values, which are left out.
     pub(super) fn each_run(
         &self,
-        reading: Reading,
+        reading: ReadAs,
         each: &mut dyn FnMut(Run<'_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         if let (Bounds::ByteViews(checked), RowValues::Views(views, blocks)) =
@@ -402,7 +402,7 @@ impl Rows {
     }
 
     /// The values of contiguous rows.
-    fn span(&self, all: &Range<usize>, reading: Reading) -> Result<Dense, Error> {
+    fn span(&self, all: &Range<usize>, reading: ReadAs) -> Result<Dense, Error> {
         match &self.values {
             RowValues::List(values, item) => {
                 let values = values.slice(all.start, all.len());
@@ -417,7 +417,7 @@ impl Rows {
 }
 
 /// The values of all valid rows, as contiguous runs.
-pub(super) fn runs(rows: &[Rows], reading: Reading) -> Result<Vec<Dense>, Error> {
+pub(super) fn runs(rows: &[Rows], reading: ReadAs) -> Result<Vec<Dense>, Error> {
     let mut runs = Vec::new();
     for chunk in rows {
         chunk.each_run(reading, &mut |run| {

@@ -101,9 +101,9 @@ impl ExportOptions {
     }
 
     /// How values with a meaning are read.
-    pub(super) fn reading(&self) -> Reading {
+    pub(super) fn reading(&self) -> ReadAs {
         let as_floats = self.dtype.is_some_and(DLDataType::is_float);
-        Reading { physical: self.physical, as_floats, dtype: self.dtype }
+        ReadAs { physical: self.physical, as_floats, dtype: self.dtype }
     }
 
     /// The options for the values of rows whose mask is one of the rows: nulls within the rows are refused then.
@@ -117,7 +117,7 @@ impl ExportOptions {
 
 /// How values are read that have a meaning which their integers have not.
 #[derive(Clone, Copy)]
-pub(super) struct Reading {
+pub(super) struct ReadAs {
     /// Whether their integers are asked for.
     pub(super) physical: bool,
     /// Whether floats are asked for, which decimals become whether they are `physical` or not.

@@ -4,7 +4,7 @@ use arrow_array::{Array, cast::AsArray, types::Int32Type};
 use arrow_schema::Field;
 
 use super::refusal;
-use super::{cells::Dense, lists::Rows, options::Reading};
+use super::{cells::Dense, lists::Rows, options::ReadAs};
 use crate::arrow_types::is_ragged;
 use crate::extension::{Dimensions, Extension};
 use crate::{Error, layout};
@@ -14,7 +14,7 @@ pub(super) fn of(
     array: &dyn Array,
     field: &Field,
     index: usize,
-    reading: Reading,
+    reading: ReadAs,
 ) -> Result<Dense, Error> {
     let len = array.len();
     if index >= len {
@@ -44,7 +44,7 @@ pub(super) fn of(
 fn variable_shape(
     row: &dyn Array,
     dimensions: &Dimensions,
-    reading: Reading,
+    reading: ReadAs,
 ) -> Result<Dense, Error> {
     let row = row.as_struct();
     let (Some(data), Some(shape)) = (row.column_by_name("data"), row.column_by_name("shape"))

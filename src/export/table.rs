@@ -10,7 +10,7 @@ use arrow_schema::{Field, Fields, Schema};
 
 use super::cells::{CellBuffer, Dense, NullCount};
 use super::column::{Target, claim, merge};
-use super::options::{ExportOptions, NullPolicy, Order, Reading};
+use super::options::{ExportOptions, NullPolicy, Order, ReadAs};
 use super::source::{check_columns, check_type, empty};
 use crate::error::Refusals;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
@@ -254,7 +254,7 @@ impl UniformMatrix {
 fn columns(
     batches: &[RecordBatch],
     schema: &Schema,
-    reading: Reading,
+    reading: ReadAs,
     check: impl Fn(&[Dense]) -> Result<bool, Error>,
 ) -> Result<Columns, Error> {
     let fields = check_columns(batches, schema)?;

@@ -211,7 +211,12 @@ fn from_rows(
     mask: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
     r#type: Option<TypeArg>,
-    import: impl FnOnce(ManagedTensor, ManagedTensor, Option<ManagedTensor>, &ImportOptions) -> Imported
+    import: impl FnOnce(
+        ManagedTensor,
+        ManagedTensor,
+        Option<ManagedTensor>,
+        &ImportOptions,
+    ) -> ArrayAndField
     + Send,
 ) -> PyResult<PyArray> {
     let py = values.py();
@@ -225,4 +230,4 @@ fn from_rows(
     Ok(PyArray::try_new(array, field)?)
 }
 
-type Imported = Result<(ArrayRef, FieldRef), Error>;
+type ArrayAndField = Result<(ArrayRef, FieldRef), Error>;

@@ -79,11 +79,11 @@ pub(super) fn _is_read_once(source: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// One reading of a source, which says what rows it takes. A source that can be read many times is not recorded.
 #[pyclass(name = "_Reading", module = "arrow_dlpack._core", frozen)]
 pub(super) struct Reading {
-    recorded: Option<Recorded>,
+    recorded: Option<ReadState>,
     has_rows: AtomicBool,
 }
 
-struct Recorded {
+struct ReadState {
     /// Whether this reading or another one has taken rows.
     is_taken: Arc<AtomicBool>,
     type_name: String,
@@ -96,7 +96,7 @@ impl Reading {
             // An error says that the type has no weak references.
             if let Ok(reference) = PyWeakrefReference::new(source) {
                 let type_name = type_name(source);
-                recorded = Some(Recorded { is_taken: opened(reference), type_name });
+                recorded = Some(ReadState { is_taken: opened(reference), type_name });
             }
         }
         Ok(Self { recorded, has_rows: AtomicBool::new(false) })
@@ -129,7 +129,7 @@ impl Reading {
 impl Reading {
     /// What [`end`](Self::end) says, if it refuses.
     pub(super) fn refusal(&self) -> Option<String> {
-        let Recorded { is_taken, type_name } = self.recorded.as_ref()?;
+        let ReadState { is_taken, type_name } = self.recorded.as_ref()?;
         if self.has_rows.load(Ordering::Relaxed) || !is_taken.load(Ordering::Relaxed) {
             return None;
         }

@@ -22,8 +22,8 @@ mod alloc {
 }
 
 mod exchange {
-    #[path = "../../../src/python/dlpack/exchange/table.rs"]
-    mod table;
+    #[path = "../../../src/python/dlpack/exchange/append_only.rs"]
+    mod append_only;
 
     mod test_table;
 }

@@ -67,7 +67,7 @@ impl<'py> Pair<'py> {
         let work = most_work(&array, &columns.data_type).saturating_mul(columns.count);
         // SAFETY: S3, of this pair.
         let table = unsafe { TypedArray::new(array, columns) };
-        match unlocked(self.array.py(), work, || matrix::made(table, threads))? {
+        match unlocked(self.array.py(), work, || matrix::make(table, threads))? {
             Ok(matrix) => Ok(Ok(matrix)),
             Err(array) => self.import_as(None, || Ok(array)).map(Err),
         }

@@ -1,7 +1,7 @@
 //! Makes arrays of arrow-rs from Arrow's C structures, once they are checked.
 //!
 //! Each level of a nested array is an array here, which is checked by itself: its children are cut to the rows
-//! that it has, where they are parallel to it, and else they may be [`Known`]. arrow-rs's own import checks children
+//! that it has, where they are parallel to it, and else they may be [`SharedChildren`]. arrow-rs's own import checks children
 //! as often as there are slices of their parent, makes an `ArrayData` for each number and struct, which takes most
 //! of the time for a batch of a thousand columns, and takes some valid arrays for others.
 #![expect(unsafe_code, reason = "shares the buffers of foreign structures")]
@@ -16,18 +16,21 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer, MutableBuffer, NullBu
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
-use super::known::Known;
+use super::shared_children::SharedChildren;
 use super::structs::{Checked, fenced};
 use super::validate::{Bytes, CheckedArray, TypedArray};
 use crate::alloc::{self, Fresh};
 use crate::{arrow_types::child_types, import};
 
-type Made<T = ArrayRef> = Result<T, ArrowError>;
+type ArrowResult<T = ArrayRef> = Result<T, ArrowError>;
 
 /// Takes over an array structure, and returns how many bytes of it are not aligned to their values, which
 /// are moved. Numeric arrays are checked in constant time, apart from a count of nulls if there are any;
 /// other arrays are checked in full, because offsets and keys index memory, except for children that are known.
-pub(super) fn array_from(array: TypedArray, known: Option<&Known>) -> Checked<(ArrayRef, usize)> {
+pub(super) fn array_from(
+    array: TypedArray,
+    known: Option<&SharedChildren>,
+) -> Checked<(ArrayRef, usize)> {
     let owner = Arc::new(array);
     let (array, moved) = owner.checked()?;
     known.inspect(|known| known.begin());
@@ -42,12 +45,12 @@ struct Part<'a> {
     array: CheckedArray<'a>,
     owner: &'a Arc<TypedArray>,
     /// `None` outside of streams, and below a child that is known or becomes it.
-    known: Option<&'a Known>,
+    known: Option<&'a SharedChildren>,
 }
 
 impl<'a> Part<'a> {
     /// A range of rows as an array.
-    fn rows(self, from: usize, len: usize) -> Made {
+    fn rows(self, from: usize, len: usize) -> ArrowResult {
         use DataType::{Binary, Dictionary, LargeBinary, LargeUtf8, Struct, Utf8};
         let data_type = self.array.data_type();
         if len == 0 && !data_type.is_nested() && !matches!(data_type, Dictionary(..)) {
@@ -74,7 +77,7 @@ impl<'a> Part<'a> {
     }
 
     /// [`rows`](Self::rows) of structs.
-    fn structs(self, fields: &Fields, from: usize, len: usize) -> Made {
+    fn structs(self, fields: &Fields, from: usize, len: usize) -> ArrowResult {
         let nulls = self.nulls(from, len);
         let start = self.array.offset() + from;
         let mut columns = Vec::with_capacity(fields.len());
@@ -90,7 +93,7 @@ impl<'a> Part<'a> {
     }
 
     /// [`rows`](Self::rows) of any other type. Its children are checked before it is.
-    fn others(self, from: usize, len: usize) -> Made {
+    fn others(self, from: usize, len: usize) -> ArrowResult {
         let data_type = self.array.data_type();
         let start = self.array.offset() + from;
         let nulls = self.nulls(from, len);
@@ -115,7 +118,7 @@ impl<'a> Part<'a> {
     }
 
     /// The buffers of rows, cut to them, except for bits; `start` is counted from the start of the buffers.
-    fn buffers(self, start: usize, len: usize) -> Made<Vec<Buffer>> {
+    fn buffers(self, start: usize, len: usize) -> ArrowResult<Vec<Buffer>> {
         use DataType::{LargeList, List, Map};
         let is_list = matches!(self.array.data_type(), List(_) | LargeList(_) | Map(..));
         let mut buffers = Vec::new();
@@ -136,7 +139,7 @@ impl<'a> Part<'a> {
 
     /// The children of rows: parallel ones are cut to them, and of runs those that the rows are in. `start` is counted
     /// from the start of the buffers.
-    fn children(self, start: usize, len: usize) -> Made<Vec<ArrayData>> {
+    fn children(self, start: usize, len: usize) -> ArrowResult<Vec<ArrayData>> {
         let data_type = self.array.data_type();
         if let Some(values) = self.array.dictionary() {
             return Ok(vec![self.below(values).whole()?]);
@@ -163,7 +166,7 @@ impl<'a> Part<'a> {
     }
 
     /// All rows, which offsets or codes refer to.
-    fn whole(self) -> Made<ArrayData> {
+    fn whole(self) -> ArrowResult<ArrayData> {
         let import = || Part { known: None, ..self }.rows(0, self.array.len());
         let array = match self.known {
             Some(known) if !self.array.data_type().is_primitive() => {
@@ -175,7 +178,7 @@ impl<'a> Part<'a> {
     }
 
     /// [`rows`](Self::rows) of texts or binaries with offsets of this width, at least one.
-    fn texts<O: OffsetSizeTrait>(self, from: usize, len: usize) -> Made {
+    fn texts<O: OffsetSizeTrait>(self, from: usize, len: usize) -> ArrowResult {
         let data_type = self.array.data_type();
         let [offsets, values] = self.array.texts().map_err(ArrowError::CDataInterface)?;
         let offsets = self.whole_of(offsets)?;
@@ -222,13 +225,13 @@ impl<'a> Part<'a> {
         (nulls.null_count() > 0).then_some(nulls)
     }
 
-    fn whole_of(self, bytes: Option<Bytes<'a>>) -> Made<Buffer> {
+    fn whole_of(self, bytes: Option<Bytes<'a>>) -> ArrowResult<Buffer> {
         self.cut(bytes, 0..bytes.map_or(0, |bytes| bytes.len()))
     }
 
     /// These bytes of a buffer of the array; an empty one where none are needed, because the pointer may be anything
     /// then.
-    fn cut(self, bytes: Option<Bytes<'a>>, range: Range<usize>) -> Made<Buffer> {
+    fn cut(self, bytes: Option<Bytes<'a>>, range: Range<usize>) -> ArrowResult<Buffer> {
         if range.is_empty() {
             return Ok(MutableBuffer::new(0).into());
         }
@@ -247,7 +250,12 @@ impl<'a> Part<'a> {
 
 /// Texts or binaries as views, of which some rows are null. There the view may be anything, which arrow-rs refuses: then
 /// these views are empty, in a copy.
-fn views(data_type: &DataType, len: usize, nulls: &NullBuffer, mut buffers: Vec<Buffer>) -> Made {
+fn views(
+    data_type: &DataType,
+    len: usize,
+    nulls: &NullBuffer,
+    mut buffers: Vec<Buffer>,
+) -> ArrowResult {
     let made = |buffers| {
         let data = ArrayData::builder(data_type.clone()).len(len).nulls(Some(nulls.clone()));
         data.buffers(buffers).align_buffers(true).build().map(make_array)

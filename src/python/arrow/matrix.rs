@@ -5,7 +5,7 @@
 
 use super::schema::{MAX_FIELDS, check_node, number};
 use super::structs::{ArrowArray, ArrowSchema};
-use super::validate::{Columns, TypedArray};
+use super::validate::{PlainColumns, TypedArray};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Threads};
 use crate::tensor::TensorSpec;
@@ -13,7 +13,7 @@ use crate::{Error, ManagedTensor, alloc, arrow_types::MAX_DEPTH};
 
 /// The columns of a table, if there are several, all numbers of one type, and neither they nor the table
 /// have more metadata than names.
-pub(super) fn columns_of(schema: &ArrowSchema) -> Option<Columns> {
+pub(super) fn columns_of(schema: &ArrowSchema) -> Option<PlainColumns> {
     let mut fields = MAX_FIELDS;
     let table = check_node(schema, MAX_DEPTH, &mut fields).ok()?;
     let is_plain = |schema: &ArrowSchema| !schema.has_metadata() && schema.dictionary().is_none();
@@ -28,15 +28,15 @@ pub(super) fn columns_of(schema: &ArrowSchema) -> Option<Columns> {
     let format = columns.next()??;
     let data_type = columns.all(|column| column == Some(format)).then(|| number(format))??;
     let count = usize::try_from(schema.n_children()).ok()?;
-    Some(Columns { data_type, count })
+    Some(PlainColumns { data_type, count })
 }
 
 /// The matrix of a table with such columns; the array back if it has nulls, or is not well-formed.
-pub(super) fn made(
-    table: TypedArray<Columns>,
+pub(super) fn make(
+    table: TypedArray<PlainColumns>,
     threads: Threads,
 ) -> Result<Result<ManagedTensor, ArrowArray>, Error> {
-    let Columns { data_type, count } = table.of();
+    let PlainColumns { data_type, count } = table.of();
     let (Some(dtype), Ok(width)) = (DLDataType::from_arrow(data_type), i64::try_from(*count))
     else {
         return Ok(Err(table.into_inner()));
@@ -54,7 +54,7 @@ pub(super) fn made(
 
 /// The cells of each column, if the array is well-formed, with the expected columns, and none is null.
 fn cells_of(
-    typed: &TypedArray<Columns>,
+    typed: &TypedArray<PlainColumns>,
     dtype: DLDataType,
 ) -> Result<Option<Vec<[Cells<'_>; 1]>>, Error> {
     let table = typed.array();

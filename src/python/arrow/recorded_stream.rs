@@ -16,7 +16,7 @@ use crate::python::read_once::Reading;
 use crate::python::source;
 
 /// What `private_data` of the stream points to, from [`recorded`] until `release` of it.
-struct Recorded {
+struct RecordedStream {
     stream: ArrowArrayStream,
     reading: Reading,
     /// What the last call failed with.
@@ -38,7 +38,7 @@ pub(in crate::python) fn _recorded_stream<'py>(
 }
 
 fn recorded(stream: ArrowArrayStream, reading: Reading) -> ArrowArrayStream {
-    let recorded = Box::into_raw(Box::new(Recorded { stream, reading, words: None }));
+    let recorded = Box::into_raw(Box::new(RecordedStream { stream, reading, words: None }));
     // SAFETY: the callbacks below are for streams that have this box.
     unsafe { ArrowArrayStream::new(get_schema, get_next, get_last_error, release, recorded.cast()) }
 }
@@ -46,9 +46,9 @@ fn recorded(stream: ArrowArrayStream, reading: Reading) -> ArrowArrayStream {
 /// # Safety
 ///
 /// `stream` is one that [`recorded`] made, is not released, and is not used elsewhere during `'a`.
-unsafe fn inner<'a>(stream: *mut ArrowArrayStream) -> &'a mut Recorded {
+unsafe fn inner<'a>(stream: *mut ArrowArrayStream) -> &'a mut RecordedStream {
     // SAFETY: the caller's promise; `private_data` is the box of `recorded`, which `release` alone takes back.
-    unsafe { &mut *(*stream).private_data().cast::<Recorded>() }
+    unsafe { &mut *(*stream).private_data().cast::<RecordedStream>() }
 }
 
 unsafe extern "C-unwind" fn get_schema(
@@ -56,7 +56,7 @@ unsafe extern "C-unwind" fn get_schema(
     out: *mut ArrowSchema,
 ) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
-    let Recorded { stream, words, .. } = unsafe { inner(stream) };
+    let RecordedStream { stream, words, .. } = unsafe { inner(stream) };
     match stream.schema() {
         // SAFETY: S1, by which the caller passes memory for a schema.
         Ok(schema) => unsafe { out.write(schema) },
@@ -70,7 +70,7 @@ unsafe extern "C-unwind" fn get_schema(
 
 unsafe extern "C-unwind" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time.
-    let Recorded { stream, reading, words } = unsafe { inner(stream) };
+    let RecordedStream { stream, reading, words } = unsafe { inner(stream) };
     let chunk = match stream.next() {
         Ok(chunk) => chunk,
         Err(failure) => {
@@ -92,13 +92,13 @@ unsafe extern "C-unwind" fn get_next(stream: *mut ArrowArrayStream, out: *mut Ar
 unsafe extern "C-unwind" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
     // SAFETY: S1, by which the caller passes a live stream of ours, in one call at a time. The text is valid until the
     // next call.
-    let Recorded { words, .. } = unsafe { inner(stream) };
+    let RecordedStream { words, .. } = unsafe { inner(stream) };
     words.as_deref().map_or(ptr::null(), CStr::as_ptr)
 }
 
 unsafe extern "C-unwind" fn release(stream: *mut ArrowArrayStream) {
     // SAFETY: S1, by which the caller passes a live stream of ours, once. The box is that of `recorded`.
-    let recorded = unsafe { Box::from_raw((*stream).forget().cast::<Recorded>()) };
+    let recorded = unsafe { Box::from_raw((*stream).forget().cast::<RecordedStream>()) };
     // Who releases this stream released the inner one so before: nothing here asks for the interpreter.
     let _fenced = fenced(move || drop(recorded));
 }

@@ -14,7 +14,9 @@ use super::super::{read_once::Reading, runtime::Interrupt};
 use super::select::{Pick, field_of, wanted_of};
 use super::structs::{ArrowArray, ArrowArrayStream, Checked, Failure, Structure, fenced};
 use super::validate::TypedArray;
-use super::{gather::Gather, import::array_from, imported::Imported, known::Known};
+use super::{
+    gather::Gather, import::array_from, imported::Imported, shared_children::SharedChildren,
+};
 use crate::tensor::release_foreign;
 
 /// All arrays of a stream, on a thread that is not attached to Python.
@@ -61,7 +63,7 @@ pub(in crate::python) struct Stream {
     /// Made of the stream's schema, less the columns that `pick` leaves out.
     field: FieldRef,
     pick: Option<Pick>,
-    known: Known,
+    known: SharedChildren,
     /// Which rows have been taken from the object that has the stream.
     pub(in crate::python) reading: Reading,
 }
@@ -76,7 +78,7 @@ impl Stream {
         let schema = stream.schema();
         let schema = schema.map_err(|failure| PyValueError::new_err(words_of(failure)))?;
         let (field, pick) = field_of(&schema, wanted)?;
-        Ok(Self { stream: Some(stream), field, pick, known: Known::default(), reading })
+        Ok(Self { stream: Some(stream), field, pick, known: SharedChildren::default(), reading })
     }
 
     pub(in crate::python) fn field(&self) -> &FieldRef {
@@ -87,7 +89,7 @@ impl Stream {
     pub(in crate::python) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
         let Some(chunk) = self.pull()? else {
             // It holds the last array.
-            self.known = Known::default();
+            self.known = SharedChildren::default();
             return Ok(None);
         };
         if chunk.array().length() == 0 {

@@ -27,7 +27,7 @@ pub(in crate::python) struct TypedArray<T = FieldRef> {
 }
 
 /// The type and the number of a table's columns, which are alike.
-pub(super) struct Columns {
+pub(super) struct PlainColumns {
     pub(super) data_type: DataType,
     pub(super) count: usize,
 }
@@ -61,12 +61,12 @@ impl TypedArray {
     }
 }
 
-impl TypedArray<Columns> {
+impl TypedArray<PlainColumns> {
     /// Its columns, each as [`TypedArray::checked`] has it.
     pub(super) fn columns(
         &self,
     ) -> Checked<impl Iterator<Item = Checked<(CheckedArray<'_>, usize)>>> {
-        let Columns { data_type, count } = &self.of;
+        let PlainColumns { data_type, count } = &self.of;
         if usize::try_from(self.array.n_children()) != Ok(*count) {
             return Err(format!("{} children where {count} are expected", self.array.n_children()));
         }

@@ -35,7 +35,7 @@ pub(in crate::python) fn chunks_of(
     if let Some((schema, batches)) = described(source)? {
         let field = source::field(&schema, wanted)?;
         let (wanted, of) = (wanted.map(<[String]>::to_vec), field.data_type().clone());
-        let mut made = Made { batches: Some(batches.try_iter()?.unbind()), wanted, of };
+        let mut made = PythonBatches { batches: Some(batches.try_iter()?.unbind()), wanted, of };
         let chunks = iter::from_fn(move || made.next().map_err(failed).transpose());
         return Ok((Box::new(chunks), field));
     }
@@ -68,7 +68,7 @@ fn described<'py>(
 
 /// Record batches that Python code makes. Its exceptions stay what they are, where a stream of Arrow's C interface
 /// hands on their words.
-struct Made {
+struct PythonBatches {
     /// `Some` until this is dropped.
     batches: Option<Py<PyIterator>>,
     wanted: Option<Vec<String>>,
@@ -76,7 +76,7 @@ struct Made {
     of: DataType,
 }
 
-impl Made {
+impl PythonBatches {
     fn next(&mut self) -> PyResult<Option<(ArrayRef, usize)>> {
         let next = |py: Python<'_>| {
             let Some(batches) = &self.batches else { return Ok(None) };
@@ -149,7 +149,7 @@ fn interrupt_main(py: Python<'_>) -> PyResult<()> {
 }
 
 /// Releases what the iterator holds at once.
-impl Drop for Made {
+impl Drop for PythonBatches {
     fn drop(&mut self) {
         let batches = self.batches.take();
         Python::try_attach(|_| {

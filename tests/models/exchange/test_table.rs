@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use loom::thread;
 
-use super::table::AppendOnlyTable;
+use super::append_only::AppendOnlyTable;
 use crate::in_every_order;
 use crate::sync::OnceLock;
 

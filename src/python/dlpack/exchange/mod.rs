@@ -2,17 +2,17 @@
 //! that wraps each tensor in a capsule.
 //!
 //! Source: `DLPackExchangeAPI` of `dlpack.h` 1.3. A type's attribute `__dlpack_c_exchange_api__` is a
-//! capsule, its pointer a table of functions that lives as long as the process. `ours` is the table of
-//! `Array` and `Tensor`, `theirs` calls those of other types, and `known` caches which type has one, in an
-//! append-only `table`.
+//! capsule, its pointer a table of functions that lives as long as the process. `own_table` is the table of
+//! `Array` and `Tensor`, `client` calls those of other types, and `known_types` caches which type has one, in an
+//! `append_only` table.
 //!
 //! None of these functions synchronises, takes options or says who may write to a borrowed `DLTensor`:
 //! a consumer that needs this calls `__dlpack__`.
 
-mod known;
-mod ours;
-mod table;
-mod theirs;
+mod append_only;
+mod client;
+mod known_types;
+mod own_table;
 
 use std::ffi::CStr;
 
@@ -20,9 +20,9 @@ use pyo3::PyResult;
 
 use crate::{ManagedTensor, sync::OnceLock};
 
-pub(in crate::python) use known::{is_builtin, unless_it_raises};
-pub(in crate::python) use ours::capsule;
-pub(in crate::python) use theirs::take;
+pub(in crate::python) use client::take;
+pub(in crate::python) use known_types::{is_builtin, unless_it_raises};
+pub(in crate::python) use own_table::capsule;
 
 /// The capsule's name, which says that its pointer is a table.
 const NAME: &CStr = c"dlpack_exchange_api";

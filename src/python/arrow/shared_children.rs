@@ -15,7 +15,7 @@ use super::validate::{CheckedArray, TypedArray};
 /// The children that the last array referred to, in the order in which they are imported.
 /// It holds that array until the next one is imported.
 #[derive(Default)]
-pub(in crate::python) struct Known {
+pub(in crate::python) struct SharedChildren {
     children: RefCell<Vec<Child>>,
     next: Cell<usize>,
 }
@@ -27,7 +27,7 @@ struct Child {
     _owner: Arc<TypedArray>,
 }
 
-impl Known {
+impl SharedChildren {
     /// The next array begins.
     pub(in crate::python) fn begin(&self) {
         self.next.set(0);

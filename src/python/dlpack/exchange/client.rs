@@ -9,8 +9,8 @@ use std::{mem, ptr};
 
 use pyo3::prelude::*;
 
-use super::known;
-use super::known::{Known, unless_it_raises};
+use super::known_types;
+use super::known_types::{ExchangeType, unless_it_raises};
 use crate::ManagedTensor;
 use crate::fence::calling;
 use crate::ffi::{DLDataTypeCode, DLManagedTensorVersioned, DLPackManagedTensorFromPyObjectNoSync};
@@ -21,7 +21,7 @@ use crate::python::dlpack::capsule::Level;
 ///
 /// The tensor is on the CPU, because a table does not synchronise.
 pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTensor>> {
-    let Some(known) = known::of(x)? else { return Ok(None) };
+    let Some(known) = known_types::of(x)? else { return Ok(None) };
     // To ask for the conditions runs Python code, which may make the object one of another class.
     if !meets(x, known, false)? || !known.is_of(x) {
         return Ok(None);
@@ -43,7 +43,7 @@ pub(in crate::python) fn take(x: &Bound<'_, PyAny>) -> PyResult<Option<ManagedTe
     }
 }
 
-fn meets(x: &Bound<'_, PyAny>, known: &Known, if_complex: bool) -> PyResult<bool> {
+fn meets(x: &Bound<'_, PyAny>, known: &ExchangeType, if_complex: bool) -> PyResult<bool> {
     for condition in &known.conditions {
         if condition.what.only_complex == if_complex && !condition.is_met(x)? {
             return Ok(false);
@@ -61,10 +61,10 @@ type MayUnwind =
 ///
 /// # Safety
 ///
-/// X5: `x` is of the type that `known` is of.
+/// X5: `x` is of the type that `known_types` is of.
 unsafe fn call(
     x: &Bound<'_, PyAny>,
-    known: &Known,
+    known: &ExchangeType,
 ) -> PyResult<(*mut DLManagedTensorVersioned, Option<PyErr>)> {
     let py = x.py();
     let _level = Level::enter(py)?;

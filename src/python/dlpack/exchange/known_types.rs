@@ -1,8 +1,8 @@
 //! Caches which types have a table: finding out takes longer than the exchange of a tensor, most of all for
 //! types without one.
 //!
-//! - **X5** `Known::function` is the function of a table in `Known::_capsule`, for objects of the very type
-//!   that `Known::alive` refers to.
+//! - **X5** `ExchangeType::function` is the function of a table in `ExchangeType::_capsule`, for objects of the very type
+//!   that `ExchangeType::alive` refers to.
 //! - **X6** A capsule named [`NAME`] has a pointer to a `DLPackExchangeAPIHeader`, which begins a
 //!   `DLPackExchangeAPI` where it says major version 1; and so for every `prev_api` that is not NULL. All
 //!   of them live as long as the process.
@@ -14,7 +14,7 @@ use pyo3::types::{PyBool, PyCapsule, PyString, PyType, PyWeakrefReference};
 use pyo3::{exceptions::PyException, ffi, intern, prelude::*};
 
 use super::NAME;
-use super::table::AppendOnlyTable;
+use super::append_only::AppendOnlyTable;
 use crate::ffi::{
     DLPackExchangeAPI, DLPackExchangeAPIHeader, DLPackManagedTensorFromPyObjectNoSync,
     DLPackVersion,
@@ -31,11 +31,12 @@ static WITHOUT: [AtomicUsize; SLOTS] = [const { AtomicUsize::new(0) }; SLOTS];
 
 /// Types with a table, from the place of their address on. Once all slots are taken, further types
 /// are treated as types without a table.
-static WITH: AppendOnlyTable<Known, SLOTS> = AppendOnlyTable([const { OnceLock::new() }; SLOTS]);
+static WITH: AppendOnlyTable<ExchangeType, SLOTS> =
+    AppendOnlyTable([const { OnceLock::new() }; SLOTS]);
 
 /// A type with a table.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct ExchangeType {
     address: usize,
     /// A weak reference to the type: once that is dead, its address may be another type's.
     alive: Py<PyWeakrefReference>,
@@ -77,7 +78,7 @@ static CONDITIONS: [Candidate; 4] = [
 ///
 /// The table must be an attribute of the type itself and not inherited: a subclass may override `__dlpack__`,
 /// or, in PyTorch, `__torch_function__`, which must be respected.
-pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static Known>> {
+pub(super) fn of(x: &Bound<'_, PyAny>) -> PyResult<Option<&'static ExchangeType>> {
     let address = x.get_type_ptr().addr();
     let first = ((address >> 4).wrapping_mul(0x9E37_79B1) >> 20) % SLOTS;
     let without = &WITHOUT[first];
@@ -106,7 +107,7 @@ pub(in crate::python) fn is_builtin(x: &Bound<'_, PyAny>) -> bool {
     flags & ffi::Py_TPFLAGS_HEAPTYPE == 0
 }
 
-impl Known {
+impl ExchangeType {
     /// Whether the object is of this very type.
     pub(super) fn is_of(&self, x: &Bound<'_, PyAny>) -> bool {
         self.address == x.get_type_ptr().addr() && self.alive.bind(x.py()).upgrade().is_some()
@@ -114,7 +115,7 @@ impl Known {
 }
 
 /// Reads a type's own table.
-fn find(kind: &Bound<'_, PyType>) -> PyResult<Option<Known>> {
+fn find(kind: &Bound<'_, PyType>) -> PyResult<Option<ExchangeType>> {
     let py = kind.py();
     let name = intern!(py, "__dlpack_c_exchange_api__");
     let own = unless_it_raises(py, kind.getattr(intern!(py, "__dict__")))?;
@@ -130,7 +131,7 @@ fn find(kind: &Bound<'_, PyType>) -> PyResult<Option<Known>> {
     }) else {
         return Ok(None);
     };
-    Ok(Some(Known {
+    Ok(Some(ExchangeType {
         address: kind.as_ptr().addr(),
         alive: PyWeakrefReference::new(kind)?.unbind(),
         _capsule: capsule.unbind(),
