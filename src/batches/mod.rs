@@ -38,13 +38,13 @@
 // - `options` are the arguments; `reader` cuts chunks to blocks of rows; `shuffle` draws rows at random (`items` of one
 //   width, `column`s of a pool, `resume` after some batches), by the random numbers of `epoch`.
 // - `epoch` says what a seed's order and a rank's share are.
-// - `convert` makes a `batch` of tensors; `ahead` is the thread of `prefetch=`.
+// - `convert` makes a `batch` of tensors; `prefetch` is the thread of `prefetch=`.
 
-mod ahead;
 mod batch;
 mod convert;
 pub mod epoch;
 mod options;
+mod prefetch;
 mod reader;
 mod shuffle;
 
@@ -57,11 +57,11 @@ use arrow_schema::{Schema, SchemaRef};
 use crate::export::{check_columns, check_type};
 use crate::{CopyPolicy, Error, ReaderError, arrow_types, chunks::Coded, fence::fenced, names};
 
-use ahead::Ahead;
-pub(crate) use ahead::Queue;
 pub use batch::{Batch, BatchColumn, BatchTensor, Features};
 use convert::{ColumnForm, Converter};
 pub use options::{BatchOptions, ColumnOptions, Form, Shard, Shuffle};
+use prefetch::Prefetch;
+pub(crate) use prefetch::Queue;
 pub(crate) use reader::BatchChunks;
 use reader::Piece;
 use reader::Reader;
@@ -83,8 +83,8 @@ pub struct Batches {
 /// The state of the iteration.
 #[derive(Default)]
 pub(crate) enum State {
-    Here(Box<Pipeline>),
-    Ahead(Ahead),
+    Reading(Box<Pipeline>),
+    Prefetch(Prefetch),
     #[default]
     Over,
 }
@@ -197,13 +197,13 @@ impl Batches {
         let with_codes = coded.iter().flatten().cloned().collect();
         let reader = Reader::new(chunks, columns, coded, &schema, options);
         let pipeline = Pipeline { reader, skip: options.skip, converter };
-        Ok(Self { state: State::Here(Box::new(pipeline)), coded: with_codes })
+        Ok(Self { state: State::Reading(Box::new(pipeline)), coded: with_codes })
     }
 
     /// Makes this many batches ahead, on a thread.
     pub(crate) fn read_ahead(&mut self, most: usize) -> Result<(), Error> {
-        let State::Here(mut pipeline) = std::mem::take(&mut self.state) else { return Ok(()) };
-        self.state = State::Ahead(Ahead::start(most, move || pipeline.next())?);
+        let State::Reading(mut pipeline) = std::mem::take(&mut self.state) else { return Ok(()) };
+        self.state = State::Prefetch(Prefetch::start(most, move || pipeline.next())?);
         Ok(())
     }
 
@@ -249,8 +249,8 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = match &mut self.state {
-            State::Here(pipeline) => pipeline.next(),
-            State::Ahead(ahead) => ahead.next(),
+            State::Reading(pipeline) => pipeline.next(),
+            State::Prefetch(ahead) => ahead.next(),
             State::Over => return None,
         };
         if !matches!(next, Ok(Some(_))) {

@@ -75,7 +75,7 @@ impl PyBatches {
         }
         let mut open = self.lock()?;
         let next = match &mut open.state {
-            State::Here(pipeline) => py.detach(|| {
+            State::Reading(pipeline) => py.detach(|| {
                 let (mut interrupt, is_stopped) = (Interrupt::new(), Arc::clone(&self.is_stopped));
                 let mut asked = move || match is_stopped.load(Ordering::Relaxed) {
                     true => Err(prefetch::ending()),
@@ -87,10 +87,10 @@ impl PyBatches {
                 next.map_err(|error| refused(error, &self.own_nulls))
             }),
             // The batches continue: another thread reads them.
-            State::Ahead(made) if made.0.is_own_thread() => {
+            State::Prefetch(made) if made.0.is_own_thread() => {
                 return Err(BusyError::new_err("a source cannot wait for its own batches"));
             }
-            State::Ahead(made) => prefetch::next(py, &made.0, &self.own_nulls),
+            State::Prefetch(made) => prefetch::next(py, &made.0, &self.own_nulls),
             State::Over => return Ok(None),
         };
         match next {
@@ -158,7 +158,7 @@ impl PyBatches {
         drop(open);
         let was_over = matches!(ended, State::Over);
         let released = match &ended {
-            State::Ahead(made) => prefetch::stop(py, &made.0),
+            State::Prefetch(made) => prefetch::stop(py, &made.0),
             _ => Ok(()),
         };
         // The source may wait for threads that need the interpreter.

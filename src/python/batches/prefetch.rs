@@ -55,7 +55,7 @@ pub(in crate::python) fn start(batches: &mut Batches, most: usize) -> PyResult<(
     // A forked process has the queue, but not the thread.
     queues.retain(|(process, queue)| *process != process::id() || !queue.has_ended());
     batches.read_ahead(most)?;
-    let State::Ahead(ahead) = &batches.state else { return Ok(()) };
+    let State::Prefetch(ahead) = &batches.state else { return Ok(()) };
     queues.push((process::id(), Arc::clone(&ahead.0)));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! A thread that makes batches ahead of time.
 //!
 //! It holds no lock while it works. When it is asked to stop, it stops after the current call of the source. Dropping
-//! [`Ahead`] waits for that, so that a query's connection is free for the next statement, but at most for `PATIENCE`:
+//! [`Prefetch`] waits for that, so that a query's connection is free for the next statement, but at most for `PATIENCE`:
 //! the thread may be waiting for a lock that the caller holds.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const A_MOMENT: Duration = Duration::from_micros(200);
 
 /// The consumer's side.
-pub(crate) struct Ahead(pub(crate) Arc<Queue>);
+pub(crate) struct Prefetch(pub(crate) Arc<Queue>);
 
 /// The state that the thread and its consumer share.
 pub(crate) struct Queue {
@@ -42,7 +42,7 @@ struct QueueState {
     has_ended: bool,
 }
 
-impl Ahead {
+impl Prefetch {
     /// Starts a thread that keeps `most` batches ready, until `source` ends or fails. The thread does not panic.
     pub(super) fn start(
         most: usize,
@@ -179,7 +179,7 @@ impl Queue {
     }
 }
 
-impl Drop for Ahead {
+impl Drop for Prefetch {
     fn drop(&mut self) {
         if self.0.stop() {
             self.0.join(PATIENCE);
