@@ -173,9 +173,10 @@ def test_any_seed_and_epoch_have_an_order():
         return xs(loader)
 
     for number in (2**53, 2**63, 2**64 - 1, 2**64, 2**200):
-        found = rows(number, number)
+        epoch = min(number, 2**64 - 1)  # more are refused
+        found = rows(number, epoch)
         assert sorted(row for batch in found for row in batch) == list(range(20))
-        assert found == rows(number, number)
+        assert found == rows(number, epoch)
 
 
 def test_more_than_there_can_be_is_refused_in_words():

@@ -20,7 +20,7 @@ use crate::{Error, alloc, dtype, layout};
 
 /// An array, or a chunk of one, before nulls and copies are planned.
 #[derive(Clone)]
-pub(super) struct Dense {
+pub(super) struct CellArray {
     /// The array's type.
     pub(super) data_type: DataType,
     pub(super) storage: CellBuffer,
@@ -54,10 +54,10 @@ pub(super) struct NullLevel {
     pub(super) cells: usize,
 }
 
-impl Dense {
-    /// Reads an array by its field; times, decimals, codes and unknown extension types only if `reading` says so.
-    pub(super) fn new(array: &dyn Array, field: &Field, reading: ReadAs) -> Result<Self, Error> {
-        let Some(extension) = Extension::of(field)? else { return Self::plain(array, reading) };
+impl CellArray {
+    /// Reads an array by its field; times, decimals, codes and unknown extension types only if `read_as` says so.
+    pub(super) fn new(array: &dyn Array, field: &Field, read_as: ReadAs) -> Result<Self, Error> {
+        let Some(extension) = Extension::of(field)? else { return Self::plain(array, read_as) };
         if let Some(dtype) = extension.dtype() {
             return Self::opaque(array, dtype).map_err(|problem| malformed(field, problem));
         }
@@ -66,24 +66,24 @@ impl Dense {
             Extension::FixedShapeTensor { shape, dimensions } => {
                 let list = array.as_fixed_size_list();
                 let order = dimensions.order(shape.len());
-                Self::list(list, &shape, &order, reading)
+                Self::list(list, &shape, &order, read_as)
             }
             Extension::VariableShapeTensor { .. } => {
                 Err(refusal::variable_shape(field.data_type()))
             }
             // `arrow.json` is text, and is read as any other text is.
-            Extension::Other(name) if name == "arrow.json" => Self::plain(array, reading),
-            _ if reading.physical => Self::plain(array, reading),
+            Extension::Other(name) if name == "arrow.json" => Self::plain(array, read_as),
+            _ if read_as.physical => Self::plain(array, read_as),
             _ => Err(refusal::extension(field)),
         }
     }
 
-    fn plain(array: &dyn Array, reading: ReadAs) -> Result<Self, Error> {
+    fn plain(array: &dyn Array, read_as: ReadAs) -> Result<Self, Error> {
         let data_type = array.data_type();
         if let Some(dtype) = DLDataType::from_arrow(data_type) {
             return Ok(Self::words(array, dtype));
         }
-        if let (true, Some(decimals)) = (reading.as_floats, decimals(data_type)) {
+        if let (true, Some(decimals)) = (read_as.as_floats, decimals(data_type)) {
             let cells = CellBuffer::Decimals(values(array, decimals.width), decimals);
             return Ok(Self::flat(array, cells, DLDataType::FLOAT64));
         }
@@ -93,21 +93,21 @@ impl Dense {
                 Ok(Self::flat(array, bits, DLDataType::BOOL))
             }
             (DataType::FixedSizeList(_, size), _) => {
-                Self::list(array.as_fixed_size_list(), &[i64::from(*size)], &[0], reading)
+                Self::list(array.as_fixed_size_list(), &[i64::from(*size)], &[0], read_as)
             }
             (DataType::FixedSizeBinary(size), _) => {
                 let words = values(array, usize::try_from(*size).unwrap_or(0));
                 let bytes = Self::flat(array, CellBuffer::Words(words), DLDataType::UINT8);
                 Ok(bytes.in_rows(&[i64::from(*size)]))
             }
-            (DataType::Dictionary(..), Some(dtype)) if reading.physical => {
+            (DataType::Dictionary(..), Some(dtype)) if read_as.physical => {
                 Self::codes(array, dtype)
             }
-            (DataType::Null, _) => match reading.dtype.filter(|dtype| dtype.lanes == 1) {
+            (DataType::Null, _) => match read_as.dtype.filter(|dtype| dtype.lanes == 1) {
                 Some(dtype) => Self::nulls(array.len(), dtype),
                 None => Err(refusal::unsupported(data_type)),
             },
-            (_, Some(dtype)) if reading.physical => Ok(Self::words(array, dtype)),
+            (_, Some(dtype)) if read_as.physical => Ok(Self::words(array, dtype)),
             (_, Some(dtype)) => Err(Error::NotJustNumbers { data_type: data_type.clone(), dtype }),
             _ => Err(refusal::unsupported(data_type)),
         }
@@ -118,14 +118,14 @@ impl Dense {
         list: &FixedSizeListArray,
         shape: &[i64],
         order: &[usize],
-        reading: ReadAs,
+        read_as: ReadAs,
     ) -> Result<Self, Error> {
         let DataType::FixedSizeList(item, _) = list.data_type() else {
             return Err(refusal::unsupported(list.data_type()));
         };
         let size = usize::try_from(list.value_length()).unwrap_or(0);
         let values = list.values().slice(0, list.len() * size);
-        let mut dense = Self::new(&values, item, reading).map_err(refusal::in_rows)?;
+        let mut dense = Self::new(&values, item, read_as).map_err(refusal::in_rows)?;
         // An array of rows without cells can have any number of them.
         let cells = size.saturating_mul(dense.cells_in_a_row());
         dense.data_type = list.data_type().clone();
@@ -366,7 +366,7 @@ pub(super) struct NullCount {
 }
 
 impl NullCount {
-    pub(super) fn add(&mut self, chunk: &Dense) {
+    pub(super) fn add(&mut self, chunk: &CellArray) {
         self.cells += chunk.len();
         self.rows = self.rows.saturating_add(chunk.rows);
         if !chunk.levels.is_empty() {
@@ -388,7 +388,7 @@ impl NullCount {
     }
 }
 
-impl Dense {
+impl CellArray {
     /// Number of null cells, at any level.
     pub(super) fn null_count(&self) -> usize {
         match self.len() {
@@ -443,7 +443,7 @@ fn valid(levels: &[NullLevel], cells: Range<usize>) -> usize {
     runs.map(|run| valid(inner, run)).sum()
 }
 
-impl Dense {
+impl CellArray {
     /// The codes of a dictionary array. A code of a null value is a null cell.
     pub(super) fn codes(array: &dyn Array, dtype: DLDataType) -> Result<Self, Error> {
         let mut dense = Self::words(array, dtype);
@@ -496,6 +496,6 @@ pub(super) fn are_several(dictionaries: &[ArrayRef], data_type: &DataType) -> Re
     }
 }
 
-fn dictionaries(chunks: &[Dense]) -> Vec<ArrayRef> {
+fn dictionaries(chunks: &[CellArray]) -> Vec<ArrayRef> {
     chunks.iter().filter_map(|chunk| chunk.dictionary.clone()).collect()
 }

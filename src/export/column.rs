@@ -6,7 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 
-use super::cells::{CellBuffer, Dense, NullCount, are_several};
+use super::cells::{CellArray, CellBuffer, NullCount, are_several};
 use super::options::{ExportOptions, NullPolicy};
 use crate::alloc::{self, Fresh};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
@@ -29,7 +29,7 @@ pub(super) struct ColumnPlan {
 /// A planned tensor with its chunks.
 pub(super) struct Column {
     pub(super) planned: ColumnPlan,
-    chunks: Vec<Dense>,
+    chunks: Vec<CellArray>,
     /// Whether the only chunk is new memory, into which the planned values were put together.
     is_gathered: bool,
 }
@@ -91,7 +91,7 @@ impl ColumnPlan {
     /// # Errors
     ///
     /// `InvalidArray` if they have changed since then, so that they are not what was planned.
-    pub(super) fn with_chunks(self, mut chunks: Vec<Dense>) -> Result<Column, Error> {
+    pub(super) fn with_chunks(self, mut chunks: Vec<CellArray>) -> Result<Column, Error> {
         let mut filled = (0..chunks.len()).filter(|&index| chunks[index].len() > 0);
         let (first, is_many) = (filled.next(), filled.next().is_some());
         if rows(&chunks)? != self.rows || is_many != self.is_many {
@@ -106,7 +106,7 @@ impl ColumnPlan {
 
     /// [`Self::with_chunks`] for bytes that have been put together in memory of their own.
     pub(super) fn with_gathered(self, bytes: Buffer) -> Result<Column, Error> {
-        let chunks = vec![Dense::bytes(bytes)];
+        let chunks = vec![CellArray::bytes(bytes)];
         match rows(&chunks)? == self.rows {
             true => Ok(Column { planned: self, chunks, is_gathered: true }),
             false => Err(Error::offsets_changed()),
@@ -117,7 +117,7 @@ impl ColumnPlan {
 impl Column {
     /// Plans a tensor of at least one chunk of one type; `many` is the reason for the copy of several chunks.
     pub(super) fn new(
-        chunks: Vec<Dense>,
+        chunks: Vec<CellArray>,
         many: CopyReason,
         options: &ExportOptions,
     ) -> Result<Self, Error> {
@@ -128,12 +128,12 @@ impl Column {
 
     /// [`Self::new`] for the validity of the chunks.
     pub(super) fn mask(
-        chunks: Vec<Dense>,
+        chunks: Vec<CellArray>,
         copy: CopyPolicy,
         threads: Threads,
     ) -> Result<Self, Error> {
         let planned = ColumnPlan {
-            plan: mask_plan(chunks.iter().map(Dense::len).sum(), copy)?,
+            plan: mask_plan(chunks.iter().map(CellArray::len).sum(), copy)?,
             target: Target::mask(threads),
             is_many: chunks.len() > 1,
             of_several: false,
@@ -155,10 +155,10 @@ impl Column {
     /// Runs the plan. Also returns the dictionary, if the values are codes.
     pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
         if self.planned.target.is_mask {
-            self.chunks = alloc::try_collect(self.chunks.iter().map(Dense::mask))?;
+            self.chunks = alloc::try_collect(self.chunks.iter().map(CellArray::mask))?;
         }
         if self.planned.of_several {
-            Dense::unify(&mut self.chunks)?;
+            CellArray::unify(&mut self.chunks)?;
         }
         let dictionary = self.chunks[0].dictionary.clone();
         Ok((self.made()?, dictionary))
@@ -183,7 +183,7 @@ impl Column {
         if let Some(memory) = claim(is_made || plan.is_just_requested(), &mut chunks[0].storage) {
             return ManagedTensor::from_fresh(memory, spec.copied());
         }
-        let validities = alloc::try_collect(chunks.iter().map(Dense::validity))?;
+        let validities = alloc::try_collect(chunks.iter().map(CellArray::validity))?;
         let cells = chunks.iter().zip(&validities);
         let cells = alloc::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
         let in_a_row = chunks[0].cells_in_a_row().saturating_mul(axes.values_in_a_row());
@@ -193,7 +193,7 @@ impl Column {
     }
 }
 
-fn rows(chunks: &[Dense]) -> Result<i64, Error> {
+fn rows(chunks: &[CellArray]) -> Result<i64, Error> {
     extent(chunks.iter().try_fold(0_usize, |rows, chunk| rows.checked_add(chunk.rows)))
 }
 
@@ -246,7 +246,7 @@ impl<'a> Survey<'a> {
         }
     }
 
-    pub(super) fn add(&mut self, chunk: &Dense) {
+    pub(super) fn add(&mut self, chunk: &CellArray) {
         self.rows = self.rows.and_then(|rows| rows.checked_add(chunk.rows));
         self.cells += chunk.len();
         self.filled += usize::from(chunk.len() > 0);
@@ -348,7 +348,7 @@ impl Target {
     }
 
     /// Why the cells of a chunk cannot be shared.
-    pub(super) fn reasons(&self, chunk: &Dense) -> Result<Vec<CopyReason>, Error> {
+    pub(super) fn reasons(&self, chunk: &CellArray) -> Result<Vec<CopyReason>, Error> {
         let (from, to) = (chunk.dtype, self.dtype);
         if !kernels::can_convert(from, to) {
             return Err(Error::CannotCast { from, to });
@@ -413,7 +413,7 @@ mod tests {
     use crate::copy::CopyPolicy;
     use crate::ffi::DLPackFlags;
 
-    /// Randomly drawn rows are an example. A buffer with other owners is copied, because they may be reading it.
+    /// Randomly drawn rows are an example. A buffer with other owners is copied, because they may be read_as it.
     #[test]
     fn a_result_without_other_holders_is_not_copied_again() {
         let pair = |one, other| Some(vec![Some(one), Some(other)]);

@@ -11,7 +11,7 @@ use arrow_array::{Array, ArrayRef, GenericByteViewArray};
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, FieldRef};
 
-use super::cells::Dense;
+use super::cells::CellArray;
 use super::column::{Column, ColumnPlan, Survey};
 use super::options::{ExportOptions, NullPolicy, ReadAs};
 use super::refusal;
@@ -26,10 +26,10 @@ use crate::{CopyPolicy, CopyReason, Error, OffsetsProblem, alloc};
 /// Rows with their values planned.
 pub(super) struct Lists {
     pub(super) rows: Vec<Rows>,
-    reading: ReadAs,
+    read_as: ReadAs,
     pub(super) values: ColumnPlan,
     /// The values if they are contiguous; else some of them.
-    some: Vec<Dense>,
+    some: Vec<CellArray>,
     /// Whether null rows have values, which are left out.
     pub(super) dropped: bool,
 }
@@ -81,11 +81,11 @@ impl Lists {
 
     /// Plans the values of all valid rows.
     pub(super) fn plan(rows: Vec<Rows>, options: &ExportOptions) -> Result<Self, Error> {
-        let reading = options.reading();
+        let read_as = options.reading();
         let (mut survey, mut dropped, mut some) = (Survey::new(options), false, Vec::new());
         for chunk in &rows {
             let mut is_first = true;
-            dropped |= chunk.each_run(reading, &mut |run| {
+            dropped |= chunk.each_run(read_as, &mut |run| {
                 match run.uniform_cells().filter(|_| !is_first) {
                     Some(cells) => survey.add_uniform(run.len(), cells.saturating_mul(run.len())),
                     None => {
@@ -104,7 +104,7 @@ impl Lists {
             chunks => CopyReason::Chunks(chunks),
         };
         let values = survey.finish(many).map_err(refusal::in_rows)?;
-        Ok(Self { rows, reading, values, some, dropped })
+        Ok(Self { rows, read_as, values, some, dropped })
     }
 
     /// The rows, and the values, which are contiguous.
@@ -117,7 +117,7 @@ impl Lists {
         let rows = alloc::try_collect(self.rows.into_iter().map(Rows::snapshot))?;
         let values = match gathered(&rows)? {
             Some(bytes) => self.values.with_gathered(bytes)?,
-            None => self.values.with_chunks(runs(&rows, self.reading)?)?,
+            None => self.values.with_chunks(runs(&rows, self.read_as)?)?,
         };
         Ok((rows, values))
     }
@@ -125,7 +125,7 @@ impl Lists {
     /// The values of rows without nulls, whose bounds do not matter any more.
     pub(super) fn values(self) -> Result<Column, Error> {
         match self.rows.iter().all(Rows::is_contiguous) {
-            true => self.values.with_chunks(runs(&self.rows, self.reading)?),
+            true => self.values.with_chunks(runs(&self.rows, self.read_as)?),
             false => Ok(self.snapshot()?.1),
         }
     }
@@ -159,7 +159,8 @@ impl Lists {
 
     /// The validity of the rows.
     pub(super) fn mask(rows: &[Rows], copy: CopyPolicy) -> Result<Column, Error> {
-        let masks = rows.iter().map(|rows| Dense::of_rows(rows.bounds.rows(), rows.nulls.as_ref()));
+        let masks =
+            rows.iter().map(|rows| CellArray::of_rows(rows.bounds.rows(), rows.nulls.as_ref()));
         Column::mask(alloc::try_collect(masks)?, copy, NonZero::new(1))
     }
 }
@@ -187,7 +188,7 @@ enum RowValues {
 
 /// Contiguous values of an array.
 pub(super) enum Run<'a> {
-    Rows(&'a Dense, Range<usize>),
+    Rows(&'a CellArray, Range<usize>),
     Bytes(&'a Buffer, Range<usize>),
 }
 
@@ -206,12 +207,12 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn dense(&self) -> Dense {
+    pub(super) fn dense(&self) -> CellArray {
         match self {
             Self::Rows(all, range) if (0..all.rows) == *range => (*all).clone(),
             Self::Rows(all, range) => all.slice(range.start, range.len()),
             Self::Bytes(block, range) => {
-                Dense::bytes(block.slice_with_length(range.start, range.len()))
+                CellArray::bytes(block.slice_with_length(range.start, range.len()))
             }
         }
     }
@@ -229,7 +230,7 @@ impl RowValues {
 }
 
 impl Rows {
-    pub(super) fn read(array: &dyn Array, field: &Field, reading: ReadAs) -> Result<Self, Error> {
+    pub(super) fn read(array: &dyn Array, field: &Field, read_as: ReadAs) -> Result<Self, Error> {
         fn views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> (Bounds, RowValues) {
             let values = RowValues::Views(array.views().clone(), array.data_buffers().to_vec());
             (Bounds::ByteViews(array.views().clone()), values)
@@ -239,7 +240,7 @@ impl Rows {
             Some(Extension::VariableShapeTensor { .. }) => {
                 return Err(refusal::variable_shape(field.data_type()));
             }
-            Some(_) if !reading.physical => return Err(refusal::extension(field)),
+            Some(_) if !read_as.physical => return Err(refusal::extension(field)),
             _ => {}
         }
         let (bounds, values) = match array.data_type() {
@@ -326,11 +327,11 @@ impl Rows {
     }
 
     /// The values of a single row.
-    pub(super) fn only(self, reading: ReadAs) -> Result<Dense, Error> {
+    pub(super) fn only(self, read_as: ReadAs) -> Result<CellArray, Error> {
         match &self.values {
             RowValues::Views(..) => {
                 let mut only = no_values();
-                self.each_run(reading, &mut |run| {
+                self.each_run(read_as, &mut |run| {
                     only = run.dense();
                     Ok(())
                 })?;
@@ -338,7 +339,7 @@ impl Rows {
             }
             _ => {
                 let rows = self.snapshot()?;
-                rows.span(&rows.bounds.range(0), reading)
+                rows.span(&rows.bounds.range(0), read_as)
             }
         }
     }
@@ -347,7 +348,7 @@ impl Rows {
     /// have values, which are left out.
     pub(super) fn each_run(
         &self,
-        reading: ReadAs,
+        read_as: ReadAs,
         each: &mut dyn FnMut(Run<'_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         if let (Bounds::ByteViews(checked), RowValues::Views(views, blocks)) =
@@ -370,7 +371,7 @@ impl Rows {
             };
         }
         let all = self.ends.clone().unwrap_or(0..self.values.len());
-        let span = self.span(&all, reading)?;
+        let span = self.span(&all, read_as)?;
         if self.is_contiguous() {
             return each(Run::Rows(&span, 0..all.len())).map(|()| false);
         }
@@ -402,14 +403,14 @@ impl Rows {
     }
 
     /// The values of contiguous rows.
-    fn span(&self, all: &Range<usize>, reading: ReadAs) -> Result<Dense, Error> {
+    fn span(&self, all: &Range<usize>, read_as: ReadAs) -> Result<CellArray, Error> {
         match &self.values {
             RowValues::List(values, item) => {
                 let values = values.slice(all.start, all.len());
-                Dense::new(&values, item, reading).map_err(refusal::in_rows)
+                CellArray::new(&values, item, read_as).map_err(refusal::in_rows)
             }
             RowValues::Bytes(bytes) => {
-                Ok(Dense::bytes(bytes.slice_with_length(all.start, all.len())))
+                Ok(CellArray::bytes(bytes.slice_with_length(all.start, all.len())))
             }
             RowValues::Views(..) => Ok(no_values()),
         }
@@ -417,10 +418,10 @@ impl Rows {
 }
 
 /// The values of all valid rows, as contiguous runs.
-pub(super) fn runs(rows: &[Rows], reading: ReadAs) -> Result<Vec<Dense>, Error> {
+pub(super) fn runs(rows: &[Rows], read_as: ReadAs) -> Result<Vec<CellArray>, Error> {
     let mut runs = Vec::new();
     for chunk in rows {
-        chunk.each_run(reading, &mut |run| {
+        chunk.each_run(read_as, &mut |run| {
             let nbytes = 2 * size_of_val(runs.as_slice());
             runs.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
             runs.push(run.dense());
@@ -455,6 +456,6 @@ pub(super) fn gathered(rows: &[Rows]) -> Result<Option<Buffer>, Error> {
     Ok(Some(bytes.into_buffer()))
 }
 
-fn no_values() -> Dense {
-    Dense::bytes(Buffer::default())
+fn no_values() -> CellArray {
+    CellArray::bytes(Buffer::default())
 }

@@ -31,13 +31,13 @@
 // The files:
 // - `source` and `options` are the input; `prepare` plans, to one tensor or to one for each column, and a plan runs.
 // - `cells` reads an array as cells, with an arm for each family of types, and finds which are null.
-// - `column` makes the tensor of a column, `table` that of a table as a matrix; `row`, `ragged`, `padded` and `even` (lists
+// - `column` makes the tensor of a column, `table` that of a table as a matrix; `row`, `ragged`, `padded` and `dense_lists` (lists
 //   of one length) make the others, of what `lists` reads and plans; `primitive` is the short cut for plain numbers.
 // - `into_tensor` takes arrays that are handed over; `refusal` has the errors and the advice for each type.
 
 mod cells;
 mod column;
-mod even;
+mod dense_lists;
 mod into_tensor;
 mod lists;
 mod options;
@@ -55,7 +55,7 @@ use arrow_schema::{Field, FieldRef};
 
 use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
-pub(crate) use even::{RowLength, fixed_size};
+pub(crate) use dense_lists::{RowLength, fixed_size};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};

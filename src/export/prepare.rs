@@ -10,8 +10,8 @@ use super::column::{Axes, Column};
 use super::options::{ExportOptions, NullPolicy};
 use super::source::{Source, check_columns, check_type, empty};
 use super::{
-    cells::Dense,
-    even::{Even, RowLength},
+    cells::CellArray,
+    dense_lists::{DenseLists, RowLength},
     primitive, row,
     table::Matrix,
 };
@@ -35,7 +35,7 @@ pub(super) enum Kind {
     Shared(ManagedTensor),
     Column(Box<Column>),
     /// A column of lists of one length.
-    Even(Box<Even>),
+    DenseLists(Box<DenseLists>),
     Matrix(Box<Matrix>),
 }
 
@@ -104,8 +104,8 @@ pub(crate) fn prepare_by_type<'a>(
 ) -> Result<Prepared, Error> {
     let source = source.into();
     if is_lists(source) {
-        // A list is not read as cells.
-        chunks(source, options)?;
+        // The refusal of lists as cells, in which the type of their items counts too.
+        chunks(source, options).map(drop)?;
     }
     prepare(source, options)
 }
@@ -146,7 +146,7 @@ impl Prepared {
         match &self.values {
             Kind::Shared(tensor) => tensor.dtype(),
             Kind::Column(column) => column.planned.target.dtype,
-            Kind::Even(even) => even.dtype(),
+            Kind::DenseLists(lists) => lists.dtype(),
             Kind::Matrix(matrix) => matrix.target.dtype,
         }
     }
@@ -157,7 +157,7 @@ impl Prepared {
         match &self.values {
             Kind::Shared(tensor) => tensor.shape().into(),
             Kind::Column(column) => column.shape().into(),
-            Kind::Even(even) => even.shape[..].into(),
+            Kind::DenseLists(lists) => lists.shape[..].into(),
             Kind::Matrix(matrix) => matrix.shape[..].into(),
         }
     }
@@ -186,7 +186,7 @@ impl Kind {
         match self {
             Self::Shared(_) => None,
             Self::Column(column) => Some(&column.planned.plan),
-            Self::Even(even) => Some(&even.plan),
+            Self::DenseLists(lists) => Some(&lists.plan),
             Self::Matrix(matrix) => Some(&matrix.plan),
         }
     }
@@ -196,7 +196,7 @@ impl Kind {
         match self {
             Self::Shared(tensor) => Ok((tensor, None)),
             Self::Column(column) => column.run(),
-            Self::Even(even) => even.run(),
+            Self::DenseLists(lists) => lists.run(),
             Self::Matrix(matrix) => Ok((matrix.run()?, None)),
         }
     }
@@ -215,7 +215,7 @@ pub(super) fn values_of(
         Source::Table(batches, schema) => {
             Kind::Matrix(Matrix::new(batches, schema, options)?.into())
         }
-        _ if is_lists(source) => Kind::Even(Even::new(source, options, length)?.into()),
+        _ if is_lists(source) => Kind::DenseLists(DenseLists::new(source, options, length)?.into()),
         _ => {
             let chunks = chunks(source, options)?;
             let many = CopyReason::Chunks(chunks.len());
@@ -234,7 +234,9 @@ pub(super) fn mask_of(
         Source::Table(batches, schema) => {
             Kind::Matrix(Matrix::mask(batches, schema, options)?.into())
         }
-        _ if is_lists(source) => Kind::Even(Even::mask(source, options, length)?.into()),
+        _ if is_lists(source) => {
+            Kind::DenseLists(DenseLists::mask(source, options, length)?.into())
+        }
         _ => {
             let chunks = chunks(source, options)?;
             let column = Column::mask(chunks, options.copy, options.threads)?;
@@ -275,11 +277,11 @@ pub(crate) fn share(
 }
 
 /// The chunks of a source that is not a table, at least one.
-fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<Dense>, Error> {
+fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<CellArray>, Error> {
     let field = &source.field();
     let dense = |array: &dyn Array| {
         check_type(array, field)?;
-        Dense::new(array, field, options.reading())
+        CellArray::new(array, field, options.reading())
     };
     match source {
         Source::Array(array, _) => Ok(vec![dense(array)?]),

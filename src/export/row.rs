@@ -4,7 +4,7 @@ use arrow_array::{Array, cast::AsArray, types::Int32Type};
 use arrow_schema::Field;
 
 use super::refusal;
-use super::{cells::Dense, lists::Rows, options::ReadAs};
+use super::{cells::CellArray, lists::Rows, options::ReadAs};
 use crate::arrow_types::is_ragged;
 use crate::extension::{Dimensions, Extension};
 use crate::{Error, layout};
@@ -14,8 +14,8 @@ pub(super) fn of(
     array: &dyn Array,
     field: &Field,
     index: usize,
-    reading: ReadAs,
-) -> Result<Dense, Error> {
+    read_as: ReadAs,
+) -> Result<CellArray, Error> {
     let len = array.len();
     if index >= len {
         return Err(Error::NoSuchRow { index, len });
@@ -24,16 +24,16 @@ pub(super) fn of(
     let dimensions = match Extension::of(field)? {
         Some(Extension::VariableShapeTensor { dimensions, .. }) => Some(dimensions),
         None | Some(Extension::Other(_)) if is_ragged(field.data_type()) => None,
-        _ => return Dense::new(&row, field, reading),
+        _ => return CellArray::new(&row, field, read_as),
     };
     if row.is_null(0) {
         // A null row has no shape to fill.
         return Err(refusal::nulls(&row, 1));
     }
     match dimensions {
-        Some(dimensions) => variable_shape(&row, &dimensions, reading),
+        Some(dimensions) => variable_shape(&row, &dimensions, read_as),
         None => {
-            let values = Rows::read(&row, field, reading)?.only(reading)?;
+            let values = Rows::read(&row, field, read_as)?.only(read_as)?;
             let extent = i64::try_from(values.rows).map_err(|_| Error::Overflow("length"))?;
             Ok(values.in_one_row(&[extent], &[0]))
         }
@@ -44,8 +44,8 @@ pub(super) fn of(
 fn variable_shape(
     row: &dyn Array,
     dimensions: &Dimensions,
-    reading: ReadAs,
-) -> Result<Dense, Error> {
+    read_as: ReadAs,
+) -> Result<CellArray, Error> {
     let row = row.as_struct();
     let (Some(data), Some(shape)) = (row.column_by_name("data"), row.column_by_name("shape"))
     else {
@@ -63,7 +63,7 @@ fn variable_shape(
     let item: Vec<i64> =
         extents.as_primitive::<Int32Type>().values().iter().map(|&extent| extent.into()).collect();
     let list = Field::new("data", data.data_type().clone(), true);
-    let values = Rows::read(data, &list, reading)?.only(reading)?;
+    let values = Rows::read(data, &list, read_as)?.only(read_as)?;
     if layout::element_count(&item)? != values.rows {
         return Err(Error::MalformedExtension {
             name: "arrow.variable_shape_tensor".to_owned(),

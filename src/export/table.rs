@@ -8,7 +8,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_schema::{Field, Fields, Schema};
 
-use super::cells::{CellBuffer, Dense, NullCount};
+use super::cells::{CellArray, CellBuffer, NullCount};
 use super::column::{Target, claim, merge};
 use super::options::{ExportOptions, NullPolicy, Order, ReadAs};
 use super::source::{check_columns, check_type, empty};
@@ -31,7 +31,7 @@ pub(crate) struct Matrix {
 /// The chunks of all columns in one vector, with the same number for each column: a vector for each column would
 /// dominate the time for a table of a thousand columns and few rows.
 struct Columns {
-    chunks: Vec<Dense>,
+    chunks: Vec<CellArray>,
     each: usize,
     /// Cells in a row of each column.
     widths: Vec<usize>,
@@ -50,7 +50,7 @@ impl Columns {
         widths.ok_or(Error::Overflow("length"))
     }
 
-    fn iter(&self) -> impl Iterator<Item = &[Dense]> {
+    fn iter(&self) -> impl Iterator<Item = &[CellArray]> {
         self.chunks.chunks_exact(self.each)
     }
 }
@@ -68,7 +68,7 @@ impl Matrix {
                 chunks.iter().for_each(|chunk| nulls.add(chunk));
                 nulls.refuse()?;
             }
-            Dense::is_of_several_dictionaries(chunks)
+            CellArray::is_of_several_dictionaries(chunks)
         })?;
         let mut reasons = Vec::new();
         if !columns.of_several.is_empty() {
@@ -168,14 +168,14 @@ impl Matrix {
             }
         }
         if target.is_mask {
-            columns.chunks = alloc::try_collect(columns.chunks.iter().map(Dense::mask))?;
+            columns.chunks = alloc::try_collect(columns.chunks.iter().map(CellArray::mask))?;
         }
         for &column in &columns.of_several {
             let (chunks, field) = (&mut columns.chunks[column * columns.each..], &fields[column]);
-            Dense::unify(&mut chunks[..columns.each])
+            CellArray::unify(&mut chunks[..columns.each])
                 .map_err(|error| Error::in_column(field.name(), error))?;
         }
-        let validities = columns.chunks.iter().map(Dense::validity);
+        let validities = columns.chunks.iter().map(CellArray::validity);
         let validities = validities.collect::<Result<Vec<_>, Error>>()?;
         let cells = columns.chunks.iter().zip(&validities);
         let cells: Vec<_> = cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())).collect();
@@ -220,7 +220,7 @@ impl UniformMatrix {
             return None;
         }
         let matrix = Matrix::new(slice::from_ref(batch), schema, options).ok()?;
-        let has_rows = |chunk: &Dense| chunk.valid_cells(&(0..0)).is_some();
+        let has_rows = |chunk: &CellArray| chunk.valid_cells(&(0..0)).is_some();
         let is_uniform = !matrix.plan.is_zero_copy()
             && matrix.columns.len() > 1
             && matrix.columns.chunks.iter().all(has_rows);
@@ -254,8 +254,8 @@ impl UniformMatrix {
 fn columns(
     batches: &[RecordBatch],
     schema: &Schema,
-    reading: ReadAs,
-    check: impl Fn(&[Dense]) -> Result<bool, Error>,
+    read_as: ReadAs,
+    check: impl Fn(&[CellArray]) -> Result<bool, Error>,
 ) -> Result<Columns, Error> {
     let fields = check_columns(batches, schema)?;
     let batches: Vec<_> = batches.iter().filter(|batch| batch.num_rows() > 0).collect();
@@ -264,7 +264,7 @@ fn columns(
     let mut column = |index: usize, field: &Field| {
         let read = |array: &dyn Array| {
             check_type(array, field)?;
-            let dense = Dense::new(array, field, reading)?;
+            let dense = CellArray::new(array, field, read_as)?;
             // The cells of a row lie in memory in the order that they have in a row of the matrix.
             if dense.order.is_sorted() {
                 return Ok(dense);
@@ -289,7 +289,7 @@ fn columns(
         }
     }
     refusals.finish()?;
-    let widths = chunks.iter().step_by(each).map(Dense::cells_in_a_row).collect();
+    let widths = chunks.iter().step_by(each).map(CellArray::cells_in_a_row).collect();
     Ok(Columns { chunks, each, widths, of_several })
 }
 

@@ -13,9 +13,10 @@ use pyo3::types::{PyBool, PyCapsule, PyDict, PyFloat, PyInt, PyList, PyString, P
 
 use super::arrow::capsule;
 use super::arrow::schema::MAX_FIELDS;
-use super::dlpack::request::{CopyArg, argument, described, wrong};
+use super::describe::{argument, described, wrong};
+use super::dlpack::request::CopyArg;
 pub(super) use super::dtype::DtypeArg;
-use super::field::type_name;
+use super::field::type_with_extension;
 use crate::error::Names;
 use crate::export::PadOptions;
 use crate::{
@@ -185,7 +186,7 @@ impl TypeArg {
                     "a tensor of dtype {} and {} axes does not become {name:?}, but {}",
                     tensor.dtype(),
                     tensor.ndim(),
-                    type_name(&field)
+                    type_with_extension(&field)
                 )));
             }
         }
@@ -194,7 +195,7 @@ impl TypeArg {
 }
 
 /// The options of an export.
-pub(super) fn export(
+pub(super) fn export_options(
     copy: Option<CopyArg>,
     nulls: NullsArg,
     dtype: Option<DtypeArg>,

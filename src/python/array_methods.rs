@@ -7,17 +7,17 @@ use pyo3::{exceptions::PyIndexError, intern, prelude::*};
 
 use super::args::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, TypeArg};
 use super::array::PyArray;
+use super::data::{self, Data};
 use super::dlpack::consume::{Wanted, still_to_copy, take, take_by, take_mask};
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::dlpack::{exchange, method};
 use super::errors::Asked;
 use super::expected::Expected;
-use super::field::{PyField, type_name};
+use super::field::{PyField, type_with_extension};
 use super::numpy::convert;
 use super::preview::preview;
 use super::protocols::{is_arrow, is_tensor};
 use super::runtime::{exported, unlocked};
-use super::table::{self, Data};
 use super::tensor::PyTensor;
 use super::{arrow, pickle, source};
 use crate::export::{self, Source};
@@ -190,9 +190,9 @@ impl PyArray {
         columns: Option<ColumnsArg>,
         physical: PhysicalArg,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = args::export(copy, nulls, dtype, order, physical);
+        let options = args::export_options(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
-        table::refuse_none(columns.as_deref())?;
+        data::refuse_none(columns.as_deref())?;
         Data::new(self.imported(), columns)?.to_tensor(py, &options, Asked::Tensor)
     }
 
@@ -225,9 +225,9 @@ impl PyArray {
         let Some(row) = found else {
             return Err(PyIndexError::new_err(format!("there is no row {index} among {len}")));
         };
-        let options = args::export(copy, nulls, dtype, OrderArg::default(), physical);
+        let options = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
         let source = Source::Row(&self.array, Some(&self.field), row);
-        table::tensor(py, source, None, &options, Asked::Row(row))
+        data::tensor(py, source, None, &options, Asked::Row(row))
     }
 
     /// The array's name, type and metadata.
@@ -302,7 +302,7 @@ impl PyArray {
     /// The Arrow type, in arrow-rs's words: "Int32", "Float64", "Timestamp(ms, \"UTC\")".
     #[getter]
     fn r#type(&self) -> String {
-        type_name(&self.field)
+        type_with_extension(&self.field)
     }
 
     /// How many values are null.

@@ -9,8 +9,9 @@ use pyo3::{exceptions::PyTypeError, prelude::*};
 
 use super::args::{NamesArg, TypeArg, pointless};
 use super::array::PyArray;
+use super::describe::{described, wrong};
 use super::dlpack::consume;
-use super::dlpack::request::{CopyArg, described, wrong};
+use super::dlpack::request::CopyArg;
 use super::errors::{placed, unsupported, unsupported_error};
 use super::expected::{Expected, of_dtype};
 use super::protocols::is_arrow;

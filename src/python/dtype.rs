@@ -5,8 +5,8 @@ use pyo3::types::{PyBool, PyCapsule, PyComplex, PyFloat, PyInt, PyString, PyType
 use pyo3::{exceptions::PyValueError, intern, prelude::*};
 
 use super::arrow::capsule;
-use super::dlpack::request::{argument, wrong};
-use super::field::type_name;
+use super::describe::{argument, wrong};
+use super::field::type_with_extension;
 use super::numpy::item;
 use super::protocols::attribute;
 use crate::ffi::{DLDataType, DLDataTypeCode};
@@ -134,7 +134,7 @@ fn of_arrow(field: &std::sync::Arc<Field>) -> PyResult<DLDataType> {
         None => DLDataType::from_arrow(field.data_type()),
     };
     dtype.ok_or_else(|| {
-        let found = type_name(field);
+        let found = type_with_extension(field);
         PyValueError::new_err(format!(
             "{found} is no dtype: Arrow's integers, floats and booleans are (decimals are numbers with \
              dtype=\"float64\", and times have their integers with physical=True)"

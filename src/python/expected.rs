@@ -7,7 +7,7 @@ use pyo3::types::{
     PyTuple, PyType,
 };
 
-use super::dlpack::request::type_name;
+use super::describe::type_name;
 use super::protocols::{has_buffer, is_arrow};
 
 /// What a function accepts.

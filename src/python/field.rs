@@ -28,7 +28,7 @@ impl PyField {
     /// The Arrow type, in arrow-rs's words: "Int32", "Timestamp(ms, \"UTC\")".
     #[getter]
     fn r#type(&self) -> String {
-        type_name(&self.0)
+        type_with_extension(&self.0)
     }
 
     /// Whether there may be nulls.
@@ -49,12 +49,12 @@ impl PyField {
     }
 
     fn __repr__(&self) -> String {
-        format!("<arrow_dlpack.Field {:?}: {}>", self.0.name(), type_name(&self.0))
+        format!("<arrow_dlpack.Field {:?}: {}>", self.0.name(), type_with_extension(&self.0))
     }
 }
 
 /// The type as arrow-rs displays it, inside the name of its extension type.
-pub(super) fn type_name(field: &FieldRef) -> String {
+pub(super) fn type_with_extension(field: &FieldRef) -> String {
     let storage = field.data_type();
     match field.extension_type_name() {
         Some(name) => format!("{name}[{storage}]"),

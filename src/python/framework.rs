@@ -2,7 +2,8 @@
 
 use pyo3::{intern, prelude::*};
 
-use super::dlpack::request::{CopyArg, argument, wrong};
+use super::describe::{argument, wrong};
+use super::dlpack::request::CopyArg;
 
 argument!(WritableArg(bool), "writable must be True, False or None");
 

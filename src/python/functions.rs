@@ -6,10 +6,10 @@ use super::args::{
     self, ColumnsArg, DtypeArg, LengthArg, NullsArg, OrderArg, PadArg, PhysicalArg, ThreadsArg,
     TypeArg,
 };
+use super::data::{self, Data};
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::framework::{Taker, WritableArg};
-use super::table::{self, Data};
-use super::{array::PyArray, runtime::unlocked};
+use super::{array::PyArray, named_tuples, runtime::unlocked};
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
@@ -106,15 +106,15 @@ pub(super) fn to_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
     let (taker, copy) = Taker::new(py, framework, writable, copy)?;
-    let options = args::export(copy, nulls, dtype, order, physical);
+    let options = args::export_options(copy, nulls, dtype, order, physical);
     let options = options.with_threads(threads.map(|threads| threads.0));
     let columns = columns.map(|columns| columns.0);
     taker.take(match args::padding(pad, max_length)? {
-        None => table::to_tensor(obj, columns, &options)?,
+        None => data::to_tensor(obj, columns, &options)?,
         Some(pad) => {
             let prepared = Data::read(obj, columns)?.padded(py, &options, &pad)?;
             let nbytes = prepared.plan().bytes_copied();
-            table::padded(py, unlocked(py, nbytes, || prepared.run())?, None)?
+            named_tuples::padded(py, unlocked(py, nbytes, || prepared.run())?, None)?
         }
     })
 }
@@ -147,7 +147,7 @@ pub(super) fn to_tensor_dict<'py>(
     writable: Option<WritableArg>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (taker, copy) = Taker::new(obj.py(), framework, writable, copy)?;
-    let options = args::export(copy, nulls, dtype, OrderArg::default(), physical);
+    let options = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
     let options = options.with_threads(threads.map(|threads| threads.0));
     if let Some(ColumnsArg(columns)) = &columns {
         args::refuse_twice(columns)?;
@@ -189,11 +189,11 @@ pub(super) fn ragged<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
     let (taker, copy) = Taker::new(py, framework, writable, copy)?;
-    let options = args::export(copy, nulls, dtype, OrderArg::default(), physical);
+    let options = args::export_options(copy, nulls, dtype, OrderArg::default(), physical);
     let offset_type = offset_type.map(|dtype| dtype.0);
     let prepared = Data::read(obj, None)?.ragged(py, &options, offset_type)?;
     let nbytes = prepared.plan().bytes_copied();
-    taker.take(table::ragged(py, unlocked(py, nbytes, || prepared.run())?, None)?)
+    taker.take(named_tuples::ragged(py, unlocked(py, nbytes, || prepared.run())?, None)?)
 }
 
 /// Tensors open right now, as (exported, imported); for leak tests.

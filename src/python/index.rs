@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::types::{PyBool, PyEllipsis, PySlice, PySliceMethods, PyTuple};
 use pyo3::{intern, prelude::*};
 
-use super::dlpack::request::described;
+use super::describe::described;
 use crate::alloc;
 use crate::tensor::Index;
 

@@ -36,34 +36,38 @@
 
 // The files:
 // - `functions` are the package's functions, with `assemble`, which makes one array or table of several tensors, and
-//   `foreign`, which is `asdlpack`; `array`, `tensor`, `field` and `plan` (with `explain`) are its classes. What `Array` and
-//   `Tensor` do is in `array_methods` and `tensor_methods`, which import modules that import the classes; `lent_tensor` is
-//   memory that Python may be writing to.
-// - `source` is Arrow data from Python, by which method; `table` makes tensors of it; `read_once` knows readers that are
-//   spent; `protocols` says which protocols an object supports.
+//   `asdlpack`; `array`, `tensor`, `field` and `plan` (with `explain`) are its classes. What `Array` and `Tensor` do is in
+//   `array_methods` and `tensor_methods`, which import modules that import the classes; `lent_tensor` is memory that Python
+//   may be writing to.
+// - `source` receives Arrow data from Python, by which method; `data` makes tensors of it, columns and tables;
+//   `named_tuples` are those of rows that differ in length; `read_once` knows readers that are spent; `protocols` says
+//   which protocols an object supports.
 // - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
 //   interfaces; `batches` are the batches of a stream, as Python has them.
-// - `args`, `index` and `dtype` read arguments; `errors` has the exceptions, `expected` what to do with objects of the
-//   wrong kind; `runtime` knows the interpreter; `preview`, `pickle` and `framework` show, pickle, and hand to other
-//   libraries.
+// - `args`, `index` and `dtype` read arguments, which `describe` has words for; `errors` has the exceptions, `expected` what
+//   to do with objects of the wrong kind; `runtime` knows the interpreter; `preview`, `pickle` and `framework` show, pickle,
+//   and hand to other libraries.
 // - `rust_api` and `pyo3_arrow` are for other extensions.
 
 mod args;
 mod array;
 mod array_methods;
 mod arrow;
+mod asdlpack;
 mod assemble;
 mod batches;
+mod data;
+mod describe;
 mod dlpack;
 mod dtype;
 mod errors;
 mod expected;
 mod field;
-mod foreign;
 mod framework;
 mod functions;
 mod index;
 mod lent_tensor;
+mod named_tuples;
 mod numpy;
 mod pickle;
 mod plan;
@@ -75,7 +79,6 @@ mod read_once;
 mod runtime;
 mod rust_api;
 mod source;
-mod table;
 mod tensor;
 mod tensor_methods;
 
@@ -113,8 +116,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(assemble::from_ragged, module)?)?;
     module.add_function(wrap_pyfunction!(assemble::from_padded, module)?)?;
     module.add_function(wrap_pyfunction!(plan::explain, module)?)?;
-    table::register(module)?;
-    module.add_function(wrap_pyfunction!(foreign::asdlpack, module)?)?;
+    named_tuples::register(module)?;
+    module.add_function(wrap_pyfunction!(asdlpack::asdlpack, module)?)?;
     module.add_class::<batches::PyBatches>()?;
     module.add_class::<read_once::Reading>()?;
     module.add_function(wrap_pyfunction!(read_once::_is_read_once, module)?)?;

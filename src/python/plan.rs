@@ -7,11 +7,11 @@ use super::args::{
     TypeArg,
 };
 use super::array::PyArray;
+use super::data::Data;
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::expected::Expected;
 use super::protocols::{is_arrow, is_tensor};
-use super::table::Data;
-use super::{read_once, table};
+use super::{data, read_once};
 use crate::{ExportOptions, Order, Plan, Step};
 
 /// What a conversion would copy, and why; explain(obj) makes it.
@@ -131,9 +131,9 @@ pub(super) fn explain(
             return Err(args::pointless("offset_type", "is for ragged=True"));
         }
         read_once::refuse_read_once(obj)?;
-        let options = args::export(copy, nulls, dtype, order, physical);
+        let options = args::export_options(copy, nulls, dtype, order, physical);
         let columns = columns.map(|columns| columns.0);
-        table::refuse_none(columns.as_deref())?;
+        data::refuse_none(columns.as_deref())?;
         let data = Data::read(obj, columns)?;
         let (py, offset_type) = (obj.py(), offset_type.map(|dtype| dtype.0));
         return Ok(PyPlan(match (ragged, pad) {
@@ -146,7 +146,7 @@ pub(super) fn explain(
     if !is_tensor(obj)? {
         return Err(Expected::Either.got(obj));
     }
-    if args::export(None, nulls, dtype, order, physical) != ExportOptions::default()
+    if args::export_options(None, nulls, dtype, order, physical) != ExportOptions::default()
         || columns.is_some()
         || ragged
         || offset_type.is_some()

@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 use pyo3::{intern, prelude::*};
 
-use super::dlpack::request::type_name;
+use super::describe::type_name;
 use super::protocols::{class_has, class_is_arrow};
 
 /// The objects that have been opened. No code of Python runs while it is locked.

@@ -2,6 +2,7 @@
 //! GIL, of which Ctrl-C ends long ones.
 #![expect(unsafe_code, reason = "asks the interpreter")]
 
+use std::marker::PhantomData;
 use std::num::NonZero;
 use std::time::{Duration, Instant};
 use std::{hint, mem, ptr};
@@ -141,4 +142,42 @@ fn is_worker(py: Python<'_>) -> PyResult<bool> {
     let name = intern!(py, "multiprocessing.process");
     let Some(process) = modules.cast_into::<PyDict>()?.get_item(name)? else { return Ok(false) };
     Ok(!process.getattr(intern!(py, "_parent_process"))?.is_none())
+}
+
+/// Counts a level of recursion for a producer that calls another producer, until this is dropped. Each level
+/// takes a large part of the C stack, which CPython does not track: its limit of a thousand levels would
+/// overflow the stack.
+pub(in crate::python) struct RecursionGuard<'py>(PhantomData<Python<'py>>);
+
+impl<'py> RecursionGuard<'py> {
+    pub(in crate::python) fn enter(py: Python<'py>) -> PyResult<Self> {
+        // SAFETY: attached to Python.
+        match unsafe {
+            ffi::Py_EnterRecursiveCall(c" while asking for an array or a tensor".as_ptr())
+        } {
+            0 => Ok(Self(PhantomData)),
+            _ => Err(PyErr::fetch(py)),
+        }
+    }
+}
+
+impl Drop for RecursionGuard<'_> {
+    fn drop(&mut self) {
+        // SAFETY: still attached, as 'py says, and entered once.
+        unsafe { ffi::Py_LeaveRecursiveCall() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RecursionGuard;
+
+    /// Ambiguous, and so an error, of what is `Send`: on another thread a level would be left without Python.
+    trait NotSend<Which> {
+        const IS: () = ();
+    }
+    struct Sendable;
+    impl<T: ?Sized> NotSend<()> for T {}
+    impl<T: ?Sized + Send> NotSend<Sendable> for T {}
+    const _: () = <RecursionGuard<'static> as NotSend<_>>::IS;
 }

@@ -15,9 +15,9 @@ use pyo3::prelude::*;
 
 use super::array::PyArray;
 use super::arrow::imported::Imported;
+use super::data::table_schema;
 use super::protocols::is_arrow;
 use super::source;
-use super::table::table_schema;
 use super::tensor::PyTensor;
 use crate::chunks::batch;
 use crate::export::Source;

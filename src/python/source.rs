@@ -12,12 +12,12 @@ use super::arrow::capsule::{Pair, moved, table_schema_of};
 use super::arrow::imported::Imported;
 use super::arrow::stream::{Stream, drained};
 use super::arrow::structs::ArrowArrayStream;
-use super::dlpack::capsule::Level;
-use super::dlpack::request::{described, type_name};
+use super::describe::{described, type_name};
 use super::errors::unsupported;
 use super::expected::Expected;
 use super::protocols::{attribute, class_has, methods};
 use super::read_once::Reading;
+use super::runtime::RecursionGuard;
 use super::runtime::call;
 
 /// The object, if it is an `Array` whose class does not override `__arrow_c_array__`. Its array is shared
@@ -36,7 +36,7 @@ fn ours<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a PyArray>> {
 /// The array of an object with `__arrow_c_array__`, or the arrays of one with `__arrow_c_stream__`. If column names
 /// are given, the other columns of a table may be skipped.
 pub(super) fn import(object: &Bound<'_, PyAny>, wanted: Option<&[String]>) -> PyResult<Imported> {
-    match export(object, wanted)? {
+    match receive(object, wanted)? {
         Received::Pair(pair) => pair.import(wanted),
         Received::Imported(imported) => Ok(imported),
     }
@@ -51,7 +51,7 @@ pub(super) enum Received<'py> {
 }
 
 /// [`import`], without importing what `__arrow_c_array__` returns.
-pub(super) fn export<'py>(
+pub(super) fn receive<'py>(
     object: &Bound<'py, PyAny>,
     wanted: Option<&[String]>,
 ) -> PyResult<Received<'py>> {
@@ -59,7 +59,7 @@ pub(super) fn export<'py>(
         return Ok(Received::Imported(array.imported()));
     }
     let py = object.py();
-    let _level = Level::enter(py)?;
+    let _level = RecursionGuard::enter(py)?;
     let stream_of = |method: &_| import_stream(object, method, wanted).map(Received::Imported);
     let [array, stream] = methods(py);
     if (class_has(object, array), class_has(object, stream)) == (Some(false), Some(true)) {
@@ -142,7 +142,7 @@ pub(super) fn open(
     wanted: Option<&[String]>,
 ) -> PyResult<Option<Stream>> {
     let py = object.py();
-    let _level = Level::enter(py)?;
+    let _level = RecursionGuard::enter(py)?;
     let reading = Reading::of(object)?;
     let Some(method) = attribute(object, intern!(py, "__arrow_c_stream__"))? else {
         return Ok(None);

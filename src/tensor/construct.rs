@@ -20,7 +20,7 @@ use arrow_buffer::{Buffer, ScalarBuffer};
 use super::ManagedTensor;
 use super::block::{Description, Packed, pack};
 use super::descriptor::View;
-use super::owner::{Abi, Owner};
+use super::owner::{Owned, Owner};
 use super::release::Outgoing;
 use crate::alloc::Fresh;
 use crate::ffi::{DLDataType, DLDevice, DLDeviceType, DLPackFlags, DLPackVersion, DLTensor};
@@ -284,12 +284,14 @@ impl ManagedTensor {
     /// Otherwise the tensor back.
     pub(super) fn into_fresh(self) -> Result<Fresh, Self> {
         let bytes = self.span().map(|(bytes, _)| bytes).filter(|bytes| !bytes.is_empty());
-        let (Abi::Fresh(_), Some(bytes)) = (self.owner().abi(), bytes) else {
+        let (Owned::Fresh(_), Some(bytes)) = (self.owner().owned(), bytes) else {
             return Err(self);
         };
         let (start, len) = (bytes.as_ptr().addr(), bytes.len());
-        let Abi::Fresh(packed) = self.into_owner().into_abi() else { unreachable!("it was one") };
-        // SAFETY: I1, and the owner of the block is the buffer of a `Fresh`, as `Abi::Fresh` says.
+        let Owned::Fresh(packed) = self.into_owner().into_owned() else {
+            unreachable!("it was one")
+        };
+        // SAFETY: I1, and the owner of the block is the buffer of a `Fresh`, as `Owned::Fresh` says.
         let memory = unsafe { Fresh::recovered(packed.into_owner::<Buffer>()) };
         let before = start - memory.start().addr().get();
         Ok(memory.part(before, len))
@@ -379,7 +381,7 @@ impl ManagedTensor {
 /// A tensor without elements is released at once: its pointer may be NULL or dangling, and Arrow
 /// requires even an empty buffer to be aligned.
 pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
-    if matches!(tensor.owner().abi(), Abi::Fresh(_)) {
+    if matches!(tensor.owner().owned(), Owned::Fresh(_)) {
         return Some(match tensor.into_fresh() {
             // Allocated by Arrow; its only holder may write to it again.
             Ok(memory) if memory.is_whole() => memory.into_buffer(),

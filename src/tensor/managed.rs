@@ -8,7 +8,7 @@ use std::{borrow::Cow, fmt, ptr::NonNull, sync::Arc};
 
 use super::block::{Description, pack};
 use super::descriptor::{Flag, View};
-use super::owner::{Abi, Owner};
+use super::owner::{Owned, Owner};
 use super::release::Outgoing;
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
@@ -264,11 +264,11 @@ impl ManagedTensor {
     pub(crate) fn into_outgoing(self, newest: DLPackVersion) -> Outgoing {
         // 1.1 brought the 8, 6 and 4-bit floats and the padding flag.
         let least = u32::from(self.dtype().code.0 > 6 || self.flags().contains(PADDED));
-        match self.owner.into_abi() {
+        match self.owner.into_owned() {
             // SAFETY: I1, and it has just been given up.
-            Abi::Versioned(tensor) => unsafe { Outgoing::new(tensor) },
-            Abi::Packed(packed) | Abi::Fresh(packed) => packed.into_versioned(newest, least),
-            Abi::Legacy(tensor) => {
+            Owned::Versioned(tensor) => unsafe { Outgoing::new(tensor) },
+            Owned::Packed(packed) | Owned::Fresh(packed) => packed.into_versioned(newest, least),
+            Owned::Legacy(tensor) => {
                 // SAFETY: it has just been given up.
                 let owner = unsafe { Owner::legacy(tensor) };
                 let this = Arc::new(Self { view: self.view, owner, exclusive: self.exclusive });
@@ -290,10 +290,10 @@ impl ManagedTensor {
         if self.dtype().bits < 8 && self.flags().contains(PADDED) {
             return Err(Error::LegacyCannotPad(self.dtype()));
         }
-        match self.owner.into_abi() {
-            Abi::Legacy(tensor) => Ok(tensor.as_ptr()),
-            Abi::Packed(packed) | Abi::Fresh(packed) => Ok(packed.into_legacy()),
-            Abi::Versioned(tensor) => {
+        match self.owner.into_owned() {
+            Owned::Legacy(tensor) => Ok(tensor.as_ptr()),
+            Owned::Packed(packed) | Owned::Fresh(packed) => Ok(packed.into_legacy()),
+            Owned::Versioned(tensor) => {
                 // SAFETY: it has just been given up.
                 let owner = unsafe { Owner::versioned(tensor) };
                 let this = Arc::new(Self { view: self.view, owner, exclusive: self.exclusive });

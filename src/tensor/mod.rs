@@ -17,5 +17,5 @@ pub(crate) use block::Description;
 pub(crate) use construct::{TensorSpec, Vector, adopt, claim, follows};
 pub use managed::ManagedTensor;
 pub use release::{Live, live};
-pub(crate) use release::{Outgoing, delete_legacy, delete_versioned, release_foreign};
+pub(crate) use release::{Outgoing, call_deleter, call_legacy_deleter, release_foreign};
 pub(crate) use views::Index;

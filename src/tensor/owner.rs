@@ -4,18 +4,18 @@
 use std::{mem::ManuallyDrop, ptr, ptr::NonNull};
 
 use super::block::Packed;
-use super::release::{delete_legacy, delete_versioned, imported, release_imported};
+use super::release::{call_deleter, call_legacy_deleter, imported, release_imported};
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
 /// Calls the deleter when it is dropped.
-pub(super) struct Owner(Abi);
+pub(super) struct Owner(Owned);
 
 // SAFETY: I1 allows the deleter on any thread.
 unsafe impl Send for Owner {}
 // SAFETY: I1, and a shared owner gives access only to its flags, which do not change.
 unsafe impl Sync for Owner {}
 
-pub(super) enum Abi {
+pub(super) enum Owned {
     Versioned(NonNull<DLManagedTensorVersioned>),
     Legacy(NonNull<DLManagedTensor>),
     Packed(Packed),
@@ -26,7 +26,7 @@ pub(super) enum Abi {
 impl Owner {
     /// The owner of a tensor that this crate made; there is one `Packed` for each.
     pub(super) fn packed(packed: Packed) -> Self {
-        Self(Abi::Packed(packed))
+        Self(Owned::Packed(packed))
     }
 
     /// The owner of a tensor that came from C.
@@ -36,7 +36,7 @@ impl Owner {
     /// The tensor meets I1, but that its descriptor has not been judged yet, and is the caller's to give up.
     pub(super) unsafe fn versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
         imported(1);
-        Self(Abi::Versioned(tensor))
+        Self(Owned::Versioned(tensor))
     }
 
     /// [`Self::versioned`] for the legacy ABI.
@@ -46,7 +46,7 @@ impl Owner {
     /// As [`Self::versioned`].
     pub(super) unsafe fn legacy(tensor: NonNull<DLManagedTensor>) -> Self {
         imported(1);
-        Self(Abi::Legacy(tensor))
+        Self(Owned::Legacy(tensor))
     }
 
     /// # Safety
@@ -54,30 +54,30 @@ impl Owner {
     /// If it is a packed tensor's, the block's owner is the `Buffer` of a `Fresh`.
     pub(super) unsafe fn known_fresh(self) -> Self {
         match self.give_up() {
-            Abi::Packed(packed) => Self(Abi::Fresh(packed)),
+            Owned::Packed(packed) => Self(Owned::Fresh(packed)),
             other => Self(other),
         }
     }
 
-    pub(super) fn abi(&self) -> &Abi {
+    pub(super) fn owned(&self) -> &Owned {
         &self.0
     }
 
     /// Gives up ownership without a call of the deleter: the caller has the tensor by another way.
     pub(super) fn forget(self) {
-        let _ = self.into_abi();
+        let _ = self.into_owned();
     }
 
     /// The tensor, which is the caller's from now on.
-    pub(super) fn into_abi(self) -> Abi {
+    pub(super) fn into_owned(self) -> Owned {
         let abi = self.give_up();
-        if matches!(abi, Abi::Versioned(_) | Abi::Legacy(_)) {
+        if matches!(abi, Owned::Versioned(_) | Owned::Legacy(_)) {
             imported(-1);
         }
         abi
     }
 
-    fn give_up(self) -> Abi {
+    fn give_up(self) -> Owned {
         let this = ManuallyDrop::new(self);
         // SAFETY: the owner is not dropped, so that this is the only one that has it.
         unsafe { ptr::read(&raw const this.0) }
@@ -90,10 +90,10 @@ impl Owner {
     /// A versioned header has the layout of version 1.
     pub(super) unsafe fn flags(&self) -> DLPackFlags {
         let versioned = match &self.0 {
-            Abi::Versioned(tensor) => tensor.as_ptr(),
-            Abi::Packed(packed) | Abi::Fresh(packed) => packed.header(),
+            Owned::Versioned(tensor) => tensor.as_ptr(),
+            Owned::Packed(packed) | Owned::Fresh(packed) => packed.header(),
             // It has no read-only flag, and JAX's arrays are read-only, so it counts as read-only.
-            Abi::Legacy(_) => return DLPackFlags::READ_ONLY,
+            Owned::Legacy(_) => return DLPackFlags::READ_ONLY,
         };
         // SAFETY: I1, and the caller's promise for the layout.
         unsafe { (*versioned).flags }
@@ -104,16 +104,16 @@ impl Drop for Owner {
     fn drop(&mut self) {
         match self.0 {
             // SAFETY: I1: the deleter has not been called, and this owner was the only one.
-            Abi::Packed(ref packed) | Abi::Fresh(ref packed) => unsafe {
-                delete_versioned(packed.header());
+            Owned::Packed(ref packed) | Owned::Fresh(ref packed) => unsafe {
+                call_deleter(packed.header());
             },
-            Abi::Versioned(tensor) => release_imported(move || {
+            Owned::Versioned(tensor) => release_imported(move || {
                 // SAFETY: I1, as above.
-                unsafe { delete_versioned(tensor.as_ptr()) };
+                unsafe { call_deleter(tensor.as_ptr()) };
             }),
-            Abi::Legacy(tensor) => release_imported(move || {
+            Owned::Legacy(tensor) => release_imported(move || {
                 // SAFETY: I1, as above.
-                unsafe { delete_legacy(tensor.as_ptr()) };
+                unsafe { call_legacy_deleter(tensor.as_ptr()) };
             }),
         }
     }

@@ -106,7 +106,7 @@ impl Drop for Outgoing {
         let tensor = self.0;
         release_foreign(move || {
             // SAFETY: I1, and no caller took it.
-            unsafe { delete_versioned(tensor.as_ptr()) };
+            unsafe { call_deleter(tensor.as_ptr()) };
         });
     }
 }
@@ -121,7 +121,7 @@ type MayUnwind<T> = unsafe extern "C-unwind" fn(*mut T);
 /// # Safety
 ///
 /// I1, and the tensor is not used again.
-pub(crate) unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
+pub(crate) unsafe fn call_deleter(tensor: *mut DLManagedTensorVersioned) {
     // SAFETY: the caller's promise; the two types differ only in the ABI's unwinding.
     unsafe {
         if let Some(delete) = (&raw const (*tensor).deleter).read() {
@@ -131,13 +131,13 @@ pub(crate) unsafe fn delete_versioned(tensor: *mut DLManagedTensorVersioned) {
     }
 }
 
-/// [`delete_versioned`] for the legacy ABI.
+/// [`call_deleter`] for the legacy ABI.
 ///
 /// # Safety
 ///
 /// I1, and the tensor is not used again.
-pub(crate) unsafe fn delete_legacy(tensor: *mut DLManagedTensor) {
-    // SAFETY: as in `delete_versioned`.
+pub(crate) unsafe fn call_legacy_deleter(tensor: *mut DLManagedTensor) {
+    // SAFETY: as in `call_deleter`.
     unsafe {
         if let Some(delete) = (&raw const (*tensor).deleter).read() {
             let delete = mem::transmute::<Deleter<_>, MayUnwind<_>>(delete);

@@ -7,7 +7,7 @@ use super::ManagedTensor;
 use super::TensorSpec;
 use super::block::{Description, pack};
 use super::managed::PADDED;
-use super::owner::{Abi, Owner};
+use super::owner::{Owned, Owner};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::{Error, Hint, layout};
 
@@ -49,7 +49,7 @@ impl ManagedTensor {
     /// Whether another tensor or array in Rust may have borrowed the memory. By the promise of [`Self::from_raw`], a
     /// tensor that was taken over from C and is writable shares its memory with other languages only.
     pub(crate) fn has_lookers_on(&self) -> bool {
-        self.may_change() && matches!(self.owner().abi(), Abi::Packed(_))
+        self.may_change() && matches!(self.owner().owned(), Owned::Packed(_))
     }
 
     /// The description of another tensor over this one's memory.

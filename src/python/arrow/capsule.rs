@@ -16,7 +16,7 @@ use super::schema::field_from;
 use super::select::{field_of, wanted_of};
 use super::structs::{ArrowArray, ArrowSchema, Structure};
 use super::validate::TypedArray;
-use crate::python::dlpack::request::{described, type_name};
+use crate::python::describe::{described, type_name};
 use crate::python::runtime::unlocked;
 use crate::{ManagedTensor, kernels::Threads};
 

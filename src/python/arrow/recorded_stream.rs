@@ -11,8 +11,8 @@ use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
 use super::structs::{ArrowArray, ArrowArrayStream, ArrowSchema, EINVAL, Structure};
 use crate::fence::fenced;
-use crate::python::dlpack::capsule::Level;
 use crate::python::read_once::Reading;
+use crate::python::runtime::RecursionGuard;
 use crate::python::source;
 
 /// What `private_data` of the stream points to, from [`recorded`] until `release` of it.
@@ -29,7 +29,7 @@ struct RecordedStream {
 pub(in crate::python) fn _recorded_stream<'py>(
     source: &Bound<'py, PyAny>,
 ) -> PyResult<Option<Bound<'py, PyCapsule>>> {
-    let _level = Level::enter(source.py())?;
+    let _level = RecursionGuard::enter(source.py())?;
     let reading = Reading::of(source)?;
     let Some(stream) = source::taken(source)? else { return Ok(None) };
     stream.check().map_err(PyValueError::new_err)?;

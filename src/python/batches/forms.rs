@@ -8,8 +8,8 @@ use crate::batches::{Batch, BatchColumn, BatchTensor, ColumnOptions, Features, F
 use crate::export::{Longer, PadOptions, Side};
 use crate::python::args::{DtypeArg, LengthArg, NullsArg, PadArg, choice};
 use crate::python::array::PyArray;
-use crate::python::dlpack::request::{argument, wrong};
-use crate::python::table;
+use crate::python::describe::{argument, wrong};
+use crate::python::named_tuples;
 use crate::python::tensor::PyTensor;
 
 argument!(FormsArg(Vec<(String, ColumnOptions)>) = forms);
@@ -93,8 +93,8 @@ fn dict_of(py: Python<'_>, columns: Vec<BatchColumn>) -> PyResult<Bound<'_, PyAn
 fn column(py: Python<'_>, column: BatchColumn) -> PyResult<Bound<'_, PyAny>> {
     match column {
         BatchColumn::Tensor(made) => tensor(py, made),
-        BatchColumn::Ragged(made, field) => table::ragged(py, *made, Some(&field)),
-        BatchColumn::Padded(made, field) => table::padded(py, *made, Some(&field)),
+        BatchColumn::Ragged(made, field) => named_tuples::ragged(py, *made, Some(&field)),
+        BatchColumn::Padded(made, field) => named_tuples::padded(py, *made, Some(&field)),
         BatchColumn::Arrow(array, field) => {
             // Null structs make null fields, whatever the schema says.
             let field = match array.null_count() > 0 && !field.is_nullable() {

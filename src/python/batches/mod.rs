@@ -25,10 +25,10 @@ use super::args::Items;
 use super::args::refuse_twice;
 use super::args::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
 use super::array::PyArray;
+use super::data;
 use super::dlpack::request::CopyArg;
 use super::runtime::Interrupt;
 use super::runtime::unlocked;
-use super::table;
 use super::tensor::PyTensor;
 use crate::batches::{BatchOptions, Batches, Resume, Shard, Shuffle, State, resume};
 use crate::chunks::{Coded, batch, checked};
@@ -211,7 +211,7 @@ pub(super) fn _open_batches(
         .with_batch_size(batch_size)
         .with_drop_last(drop_last)
         .with_matrix(as_matrix)
-        .with_export(args::export(copy, nulls, dtype, OrderArg::default(), physical))
+        .with_export(args::export_options(copy, nulls, dtype, OrderArg::default(), physical))
         .with_shuffle(shuffle.map(|(rows, seed)| Shuffle { rows, seed }))
         .with_skip(skip)
         .with_shard(Shard { index: shard.0, count: shard.1 });
@@ -222,7 +222,7 @@ pub(super) fn _open_batches(
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let wanted = options.wanted().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;
-    let schema = table::table_schema(&field);
+    let schema = data::table_schema(&field);
     match (&schema, &wanted) {
         (Some(_), Some(wanted)) if !as_matrix => refuse_twice(wanted)?,
         (Some(_), _) => {}
@@ -277,7 +277,7 @@ pub(super) fn _resume_shuffle(
     let found = unlocked(py, nbytes, || resume(rows, batch_size.max(1), shuffle, batches))
         .map_err(|error| refused(error, &[]))?;
     let Some((positions, read, Resume { rows, left, random })) = found else { return Ok(None) };
-    let count = [i64::try_from(rows).map_err(|_| Error::Overflow("number of rows"))?];
+    let count = [i64::try_from(positions.len()).map_err(|_| Error::Overflow("number of rows"))?];
     let positions = PyTensor::from(ManagedTensor::from_vec(positions, &count)?);
     Ok(Some((positions, read, (rows, left, random))))
 }

@@ -5,15 +5,15 @@
 #![expect(unsafe_code, reason = "passes raw pointers through PyCapsule")]
 
 use std::ffi::{CStr, c_void};
-use std::{marker::PhantomData, ptr};
+use std::ptr;
 
 use pyo3::{
     exceptions::PyBufferError, ffi, prelude::*, sync::critical_section::with_critical_section,
     types::PyCapsule,
 };
 
-use super::request::described;
 use crate::ffi::{DLManagedTensorVersioned, DLPackVersion};
+use crate::python::describe::described;
 use crate::tensor::{self, Outgoing};
 use crate::{Error, ManagedTensor, fence::fenced};
 
@@ -34,7 +34,7 @@ const LEGACY: Abi = Abi {
     used: c"used_dltensor",
     destructor: destroy::<false>,
     // SAFETY: the caller passes a legacy tensor that it owns (I1).
-    delete: |tensor| unsafe { tensor::delete_legacy(tensor.cast()) },
+    delete: |tensor| unsafe { tensor::call_legacy_deleter(tensor.cast()) },
 };
 
 const VERSIONED: Abi = Abi {
@@ -42,32 +42,8 @@ const VERSIONED: Abi = Abi {
     used: c"used_dltensor_versioned",
     destructor: destroy::<true>,
     // SAFETY: the caller passes a versioned tensor that it owns (I1).
-    delete: |tensor| unsafe { tensor::delete_versioned(tensor.cast()) },
+    delete: |tensor| unsafe { tensor::call_deleter(tensor.cast()) },
 };
-
-/// Counts a level of recursion for a producer that calls another producer, until this is dropped. Each level
-/// takes a large part of the C stack, which CPython does not track: its limit of a thousand levels would
-/// overflow the stack.
-pub(in crate::python) struct Level<'py>(PhantomData<Python<'py>>);
-
-impl<'py> Level<'py> {
-    pub(in crate::python) fn enter(py: Python<'py>) -> PyResult<Self> {
-        // SAFETY: attached to Python.
-        match unsafe {
-            ffi::Py_EnterRecursiveCall(c" while asking for an array or a tensor".as_ptr())
-        } {
-            0 => Ok(Self(PhantomData)),
-            _ => Err(PyErr::fetch(py)),
-        }
-    }
-}
-
-impl Drop for Level<'_> {
-    fn drop(&mut self) {
-        // SAFETY: still attached, as 'py says, and entered once.
-        unsafe { ffi::Py_LeaveRecursiveCall() };
-    }
-}
 
 /// A capsule for a consumer that supports `max_version`: versioned from 1.0 on, else legacy.
 pub(in crate::python) fn new<'py>(
@@ -192,18 +168,4 @@ unsafe extern "C" fn destroy<const IS_VERSIONED: bool>(capsule: *mut ffi::PyObje
             tensor::release_foreign(move || (abi.delete)(pointer));
         }
     });
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Level;
-
-    /// Ambiguous, and so an error, of what is `Send`: on another thread a level would be left without Python.
-    trait NotSend<Which> {
-        const IS: () = ();
-    }
-    struct Sendable;
-    impl<T: ?Sized> NotSend<()> for T {}
-    impl<T: ?Sized + Send> NotSend<Sendable> for T {}
-    const _: () = <Level<'static> as NotSend<_>>::IS;
 }

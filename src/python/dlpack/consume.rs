@@ -4,15 +4,16 @@ use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError, PyValueError}
 use pyo3::types::{PyCapsule, PyType};
 use pyo3::{intern, prelude::*};
 
-use super::request::{DlDeviceArg, Request, described, type_name};
+use super::request::{DlDeviceArg, Request};
 use super::{capsule, exchange, request, vectorcall};
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
+use crate::python::data::Data;
+use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
 use crate::python::expected::{Expected, of_dtype, of_layout};
 use crate::python::numpy::hidden;
 use crate::python::protocols::{attribute, is_arrow};
-use crate::python::runtime::{call, unlocked};
-use crate::python::table::Data;
+use crate::python::runtime::{RecursionGuard, call, unlocked};
 use crate::python::tensor::PyTensor;
 use crate::{Error, ManagedTensor};
 
@@ -34,7 +35,7 @@ pub(in crate::python) fn ask<'py>(
     let (copy, synchronises) = (request.copy, request.stream.is_some());
     let is_newest = request.max_version == Some(DLPackVersion::CURRENT);
     let is_usual = is_newest && request.dl_device.is_none() && copy.is_none() && !synchronises;
-    let _level = capsule::Level::enter(py)?;
+    let _level = RecursionGuard::enter(py)?;
     let first = if is_usual { vectorcall::ask(x) } else { None };
     let (answer, understood) = if let Some(Ok(answer)) = first {
         (answer, true)

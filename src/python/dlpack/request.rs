@@ -3,31 +3,11 @@
 //! A wrong argument is a `TypeError` that names it; a valid one that cannot be met is a `BufferError`, never a
 //! `TypeError`, because consumers retry after a `TypeError` without keywords, which would lose `copy=False`.
 
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::PyBufferError;
 use pyo3::{intern, prelude::*, types::PyDict};
 
 use crate::ffi::{DLDevice, DLDeviceType, DLPackVersion};
-
-/// The type of an argument, and the function that reads it, or what it must be for PyO3 to read it.
-macro_rules! argument {
-    ($name:ident($type:ty), $must:literal) => {
-        argument!($name($type) = |object| object.extract().map_err(|_| wrong(object, $must)));
-    };
-    ($(#[$attribute:meta])* $name:ident($type:ty) = $read:expr) => {
-        $(#[$attribute])*
-        pub(in crate::python) struct $name(pub(in crate::python) $type);
-
-        impl<'py> FromPyObject<'_, 'py> for $name {
-            type Error = PyErr;
-
-            fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
-                let read: fn(&Bound<'_, PyAny>) -> PyResult<$type> = $read;
-                read(&object).map(Self)
-            }
-        }
-    };
-}
-pub(in crate::python) use argument;
+use crate::python::describe::{argument, described, wrong};
 
 argument!(VersionArg(DLPackVersion) = version);
 
@@ -87,11 +67,6 @@ fn dl_device(object: &Bound<'_, PyAny>) -> PyResult<DLDevice> {
         .extract::<(i32, i32)>()
         .map_err(|_| wrong(object, "device must be \"cpu\" or a tuple (device_type, device_id)"))?;
     Ok(DLDevice { device_type: DLDeviceType(device_type), device_id })
-}
-
-/// The error for an argument that is not what it `must` be.
-pub(in crate::python) fn wrong(object: &Bound<'_, PyAny>, must: &str) -> PyErr {
-    PyTypeError::new_err(format!("{must}, got {}", described(object)))
 }
 
 /// The arguments of `__dlpack__`.
@@ -176,17 +151,4 @@ pub(in crate::python) fn moving_copies(device: DLDevice) -> PyErr {
         "copy=False, but moving from {device} to {} takes a copy",
         DLDevice::CPU
     ))
-}
-
-/// The object's `repr` where that is short, else its type: for error messages.
-pub(in crate::python) fn described(object: &Bound<'_, PyAny>) -> String {
-    match object.repr().map(|repr| repr.to_string()) {
-        Ok(repr) if repr.len() <= 60 => repr,
-        _ => type_name(object),
-    }
-}
-
-/// The name of the object's type.
-pub(in crate::python) fn type_name(object: &Bound<'_, PyAny>) -> String {
-    object.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string())
 }

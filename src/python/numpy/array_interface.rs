@@ -13,7 +13,7 @@ use super::super::protocols::has_buffer;
 use super::buffer_import::ArraySpec;
 use super::{buffer_import, item};
 use crate::ffi::{DLDevice, DLDeviceType};
-use crate::python::dlpack::request::{described, type_name, wrong};
+use crate::python::describe::{described, type_name, wrong};
 use crate::{ManagedTensor, layout};
 
 /// The device of an array whose interface says only that it is a CUDA device.

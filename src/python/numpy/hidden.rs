@@ -3,8 +3,8 @@
 
 use pyo3::{prelude::*, types::PyString};
 
+use crate::python::describe::type_name;
 use crate::python::dlpack::exchange::{is_builtin, unless_it_raises};
-use crate::python::dlpack::request::type_name;
 use crate::python::errors::unsupported;
 
 /// An error if the object has an attribute by which a library marks such values.

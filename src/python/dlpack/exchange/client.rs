@@ -14,7 +14,7 @@ use super::known_types::{ExchangeType, unless_it_raises};
 use crate::ManagedTensor;
 use crate::fence::calling;
 use crate::ffi::{DLDataTypeCode, DLManagedTensorVersioned, DLPackManagedTensorFromPyObjectNoSync};
-use crate::python::dlpack::capsule::Level;
+use crate::python::runtime::RecursionGuard;
 
 /// The tensor of an object whose type has a table. `None` if it has none, or if `__dlpack__` might act
 /// differently; the caller then calls `__dlpack__`, which raises the error if there is one.
@@ -67,7 +67,7 @@ unsafe fn call(
     known: &ExchangeType,
 ) -> PyResult<(*mut DLManagedTensorVersioned, Option<PyErr>)> {
     let py = x.py();
-    let _level = Level::enter(py)?;
+    let _level = RecursionGuard::enter(py)?;
     let mut tensor = ptr::null_mut::<DLManagedTensorVersioned>();
     // SAFETY: the two differ only in the ABI's unwinding.
     let function = unsafe {

@@ -25,8 +25,8 @@ use crate::ffi::{
     DLPackSetError, DLPackVersion, DLTensor,
 };
 use crate::python::array::PyArray;
+use crate::python::describe::described;
 use crate::python::dlpack::method::Produces;
-use crate::python::dlpack::request::described;
 use crate::python::errors::Asked;
 use crate::python::runtime::exported;
 use crate::python::tensor::PyTensor;

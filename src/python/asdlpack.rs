@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use pyo3::{intern, prelude::*, types::PyCapsule};
 
-use super::dlpack::capsule::Level;
+use super::data::Data;
 use super::dlpack::request::CopyArg;
 use super::errors::Asked;
 use super::expected::Expected;
 use super::numpy::{array_interface, buffer_import, hidden};
 use super::protocols::{attribute, has_buffer, is_arrow};
+use super::runtime::RecursionGuard;
 use super::runtime::unlocked;
-use super::table::Data;
 use super::tensor::PyTensor;
 use crate::ExportOptions;
 
@@ -55,7 +55,7 @@ pub(super) fn asdlpack<'py>(
     copy: Option<CopyArg>,
 ) -> PyResult<Bound<'py, PyTensor>> {
     let py = obj.py();
-    let _level = Level::enter(py)?;
+    let _level = RecursionGuard::enter(py)?;
     if let (Ok(tensor), None | Some(CopyArg(false))) = (obj.cast::<PyTensor>(), &copy) {
         return Bound::new(py, tensor.get().share(py));
     }

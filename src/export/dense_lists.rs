@@ -41,7 +41,7 @@ impl RowLength<'_> {
 }
 
 /// A planned tensor of lists of one length, or the planned validity of their values.
-pub(super) struct Even {
+pub(super) struct DenseLists {
     pub(super) plan: Plan,
     pub(super) shape: Vec<i64>,
     lists: Lists,
@@ -50,7 +50,7 @@ pub(super) struct Even {
     frame: Option<Frame>,
 }
 
-impl Even {
+impl DenseLists {
     pub(super) fn new(
         source: Source<'_>,
         options: &ExportOptions,

@@ -1,0 +1,80 @@
+//! Rows of different lengths in Python: named tuples of tensors.
+
+use arrow_schema::FieldRef;
+use pyo3::types::{PyDict, PyType};
+use pyo3::{prelude::*, sync::PyOnceLock};
+
+use super::tensor::PyTensor;
+use crate::chunks::Meaning;
+use crate::export::{Padded, Ragged};
+
+/// The names, fields and docstrings of the named tuples; those with a mask follow those without.
+const CLASSES: [(&str, &str, &str); 4] = [
+    ("Ragged", "values offsets", RAGGED),
+    ("MaskedRagged", "values offsets mask", RAGGED),
+    ("Padded", "values lengths", PADDED),
+    ("MaskedPadded", "values lengths mask", PADDED),
+];
+
+const RAGGED: &str = "Rows of different lengths: row i is values[offsets[i]:offsets[i + 1]].";
+
+const PADDED: &str = "Rows padded to one length: values is (rows, length, ...), and row i has lengths[i] values \
+                      that are not padding.";
+
+const MASK: &str = "The mask is True for the rows that are valid.";
+
+/// Adds the named tuples to the module.
+pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    (0..CLASSES.len()).try_for_each(|at| module.add(CLASSES[at].0, class(module.py(), at)?))
+}
+
+/// `Ragged(values, offsets)` or `MaskedRagged(values, offsets, mask)`.
+pub(super) fn ragged<'py>(
+    py: Python<'py>,
+    made: Ragged,
+    field: Option<&FieldRef>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Ragged { values, offsets, mask, dictionary, .. } = made;
+    let values = PyTensor::of_column(values, field, dictionary.map(Meaning::Array));
+    rows(py, 0, values, offsets.into(), mask.map(PyTensor::from))
+}
+
+/// `Padded(values, lengths)` or `MaskedPadded(values, lengths, mask)`.
+pub(super) fn padded<'py>(
+    py: Python<'py>,
+    made: Padded,
+    field: Option<&FieldRef>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Padded { values, lengths, mask, dictionary, .. } = made;
+    let values = PyTensor::of_column(values, field, dictionary.map(Meaning::Array));
+    rows(py, 2, values, lengths.into(), mask.map(PyTensor::from))
+}
+
+fn rows(
+    py: Python<'_>,
+    at: usize,
+    values: PyTensor,
+    other: PyTensor,
+    mask: Option<PyTensor>,
+) -> PyResult<Bound<'_, PyAny>> {
+    match mask {
+        None => class(py, at)?.call1((values, other)),
+        Some(mask) => class(py, at + 1)?.call1((values, other, mask)),
+    }
+}
+
+fn class(py: Python<'_>, at: usize) -> PyResult<&Bound<'_, PyType>> {
+    static MADE: [PyOnceLock<Py<PyType>>; CLASSES.len()] =
+        [const { PyOnceLock::new() }; CLASSES.len()];
+    let (name, fields, doc) = CLASSES[at];
+    let class = MADE[at].get_or_try_init(py, || {
+        let namedtuple = py.import("collections")?.getattr("namedtuple")?;
+        let keywords = PyDict::new(py);
+        keywords.set_item("module", "arrow_dlpack")?;
+        let class = namedtuple.call((name, fields), Some(&keywords))?;
+        let has_mask = fields.ends_with("mask");
+        class.setattr("__doc__", if has_mask { format!("{doc} {MASK}") } else { doc.into() })?;
+        PyResult::Ok(class.cast_into::<PyType>()?.unbind())
+    })?;
+    Ok(class.bind(py))
+}
