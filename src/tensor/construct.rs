@@ -1,30 +1,23 @@
-//! Tensors over memory of buffers and of any owner, buffers over memory of tensors, and the recovery of that memory.
-//!
-//! A `Buffer` does not say who its owner is, and becomes mutable only if it begins where its allocation does;
-//! ours begins at the next multiple of 64 bytes. So a buffer over memory of ours has an owner that is looked up here by
-//! the memory's address, when an array of it is handed over.
+//! Tensors over memory of buffers and of any owner.
 #![expect(
     unsafe_code,
     reason = "keeps owners and pointers into their memory together, and promises Arrow that it is readable"
 )]
 
-use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ops::Range;
-use std::ptr::NonNull;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::{mem, ptr};
+use std::ptr;
+use std::sync::Arc;
 
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_buffer::Buffer;
 
 use super::ManagedTensor;
-use super::block::{Description, Packed, pack};
+use super::block::Description;
 use super::descriptor::View;
-use super::owner::{Owned, Owner};
-use super::release::Outgoing;
+use super::owner::Owned;
 use crate::alloc::Fresh;
-use crate::ffi::{DLDataType, DLDevice, DLDeviceType, DLPackFlags, DLPackVersion, DLTensor};
-use crate::{Element, Error, ExclusiveObstacle, layout};
+use crate::ffi::{DLDataType, DLDevice, DLDeviceType, DLPackFlags, DLTensor};
+use crate::{Element, Error, layout};
 
 impl ManagedTensor {
     /// A tensor of a vector's elements, row-major, in the vector's memory: writable, since the tensor is its only holder.
@@ -372,163 +365,6 @@ impl ManagedTensor {
         let strides = layout::row_major(view.shape());
         let flags = DLPackFlags::default();
         Self::from_fresh(memory, TensorSpec::new(view.dtype(), flags, view.shape(), &strides))
-    }
-}
-
-/// A `Buffer` over the bytes that the tensor spans; the tensor's deleter runs when the last slice of
-/// it is dropped, on any thread. If the CPU cannot read the memory, the tensor is released and the result is `None`.
-///
-/// A tensor without elements is released at once: its pointer may be NULL or dangling, and Arrow
-/// requires even an empty buffer to be aligned.
-pub(crate) fn adopt(tensor: ManagedTensor) -> Option<Buffer> {
-    if matches!(tensor.owner().owned(), Owned::Fresh(_)) {
-        return Some(match tensor.into_fresh() {
-            // Allocated by Arrow; its only holder may write to it again.
-            Ok(memory) if memory.is_whole() => memory.into_buffer(),
-            Ok(memory) => recoverable(memory),
-            Err(_) => Buffer::default(),
-        });
-    }
-    let (bytes, _) = tensor.span()?;
-    if bytes.is_empty() {
-        return Some(Buffer::default());
-    }
-    let (start, len) = (NonNull::from(bytes).cast(), bytes.len());
-    let owner = Arc::new(tensor.into_owner());
-    // SAFETY: I2, the span is readable until the deleter runs, and the buffer has the owner.
-    Some(unsafe { Buffer::from_custom_allocation(start, len, owner) })
-}
-
-/// Owners of Arrow's buffers, by the address of the first byte. A fork can find this lock held only during
-/// an insertion or removal: no foreign code runs under it.
-static OWNERS: Mutex<BTreeMap<usize, Weak<FreshOwner>>> = Mutex::new(BTreeMap::new());
-
-fn owners() -> MutexGuard<'static, BTreeMap<usize, Weak<FreshOwner>>> {
-    OWNERS.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The only owner of its memory, behind one of Arrow's buffers. `OWNERS` has its address until it is dropped.
-pub(super) struct FreshOwner(Fresh);
-
-impl FreshOwner {
-    fn address(&self) -> usize {
-        self.0.start().addr().get()
-    }
-}
-
-impl Drop for FreshOwner {
-    fn drop(&mut self) {
-        owners().remove(&self.address());
-    }
-}
-
-/// A buffer over the memory, from which [`claim`] can recover it.
-fn recoverable(memory: Fresh) -> Buffer {
-    let owner = Arc::new(FreshOwner(memory));
-    owners().insert(owner.address(), Arc::downgrade(&owner));
-    buffer_of(owner)
-}
-
-/// A buffer's memory, if it has no other holder and came from Rust's allocator, or from here; else the buffer back,
-/// and the obstacle.
-pub(crate) fn claim(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
-    match buffer.into_mutable() {
-        Ok(memory) => Ok(Fresh::from_mutable(memory)),
-        Err(buffer) if buffer.ptr_offset() > 0 => Err((buffer, ExclusiveObstacle::Sliced)),
-        Err(buffer) if buffer.strong_count() > 1 => Err((buffer, ExclusiveObstacle::Shared)),
-        Err(buffer) => take_back(buffer),
-    }
-}
-
-/// The memory behind this buffer, if it has no other holder; else the buffer back, and the obstacle. The
-/// caller is the buffer's only holder.
-fn take_back(buffer: Buffer) -> Result<Fresh, (Buffer, ExclusiveObstacle)> {
-    // While a buffer lives, nothing else has its address: the memory must be the owner's.
-    let found = owners().get(&buffer.as_ptr().addr()).and_then(Weak::upgrade);
-    let Some(owner) = found.filter(|owner| buffer.len() <= owner.0.len()) else {
-        return Err((buffer, ExclusiveObstacle::Foreign));
-    };
-    // It may be the owner's own buffer, or one that came through C and holds that one. If there are other holders,
-    // the caller gets a new buffer over the same memory.
-    let len = buffer.len();
-    drop(buffer);
-    match Arc::try_unwrap(owner) {
-        Ok(mut owner) => {
-            owners().remove(&owner.address());
-            Ok(mem::replace(&mut owner.0, Fresh::from_vec(Vec::<u8>::new())))
-        }
-        Err(owner) => Err((buffer_of(owner).slice_with_length(0, len), ExclusiveObstacle::Shared)),
-    }
-}
-
-/// A `Buffer` over memory of our own.
-fn buffer_of(owner: Arc<FreshOwner>) -> Buffer {
-    let (start, len) = (owner.0.start(), owner.0.len());
-    // SAFETY: the buffer has the owner, which has the memory, and reads it by the pointer of the allocation.
-    unsafe { Buffer::from_custom_allocation(start, len, owner) }
-}
-
-/// Contiguous numbers, whose buffer may have other holders. Most columns are plain, so that this path has no repeated
-/// checks, and everything is inlined: the processor stalls where one function writes to the stack and another reads it
-/// back with a wider load.
-#[derive(Clone, Copy)]
-pub(crate) struct Vector<'a> {
-    /// At least `size` elements of `dtype`, of `itemsize` bytes each.
-    buffer: &'a Buffer,
-    dtype: DLDataType,
-    size: usize,
-    itemsize: usize,
-}
-
-impl<'a> Vector<'a> {
-    #[inline(always)]
-    pub(crate) fn new<T: Element>(values: &'a ScalarBuffer<T>) -> Self {
-        let (buffer, size) = (values.inner(), values.len());
-        Self { buffer, dtype: T::DTYPE, size, itemsize: size_of::<T>() }
-    }
-
-    /// As a read-only tensor.
-    #[inline(always)]
-    pub(crate) fn share(self) -> ManagedTensor {
-        let Self { dtype, size, itemsize, .. } = self;
-        let packed = self.pack();
-        // SAFETY: P1 for the header and its arrays; the memory is the buffer's, which holds the elements
-        // and which the tensor owns.
-        unsafe {
-            let descriptor = &raw const (*packed.header()).dl_tensor;
-            let view = View::of_vector(descriptor, dtype, size, itemsize);
-            ManagedTensor::of(view, Owner::packed(packed))
-        }
-    }
-
-    /// As a read-only tensor of other axes.
-    pub(crate) fn share_as(self, shape: &[i64], strides: &[i64]) -> Result<ManagedTensor, Error> {
-        let flags = DLPackFlags::default();
-        ManagedTensor::from_shared(
-            self.buffer.clone(),
-            TensorSpec::new(self.dtype, flags, shape, strides),
-        )
-    }
-
-    /// [`Self::share`] for a C consumer that supports versions up to `newest`.
-    #[inline(always)]
-    pub(crate) fn share_outgoing(self, newest: DLPackVersion) -> Outgoing {
-        // No plain number needs more than 1.0.
-        self.pack().into_versioned(newest, 0)
-    }
-
-    #[inline(always)]
-    fn pack(self) -> Packed {
-        let Self { buffer, dtype, size, .. } = self;
-        let data = if size == 0 { ptr::null_mut() } else { buffer.as_ptr().cast_mut() };
-        let extent = i64::try_from(size).unwrap_or_else(|_| unreachable!("it fits a buffer"));
-        let (device, flags) = (DLDevice::CPU, DLPackFlags::READ_ONLY);
-        let (shape, strides) = (&[extent], &[1]);
-        let description =
-            Description { data, byte_offset: 0, device, dtype, flags, shape, strides };
-        // SAFETY: the elements are in the buffer, as `new` found them, which keeps them where they are; a buffer is not
-        // written to, and the tensor is read-only.
-        unsafe { pack(|| buffer.clone(), &description) }
     }
 }
 
