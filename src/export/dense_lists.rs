@@ -80,7 +80,7 @@ impl DenseLists {
         let rows = Lists::read(source, options, |_| false)?;
         let found = length_of(&rows, length.known());
         let found = match found {
-            // Nor have the rows a form as lists of any length then.
+            // If the items have no tensor form, ragged and padded would refuse them too: say that instead.
             Err(uneven @ Error::UnevenRows { .. }) => {
                 return Err(match Lists::plan(rows, options) {
                     Err(error @ Error::UnsupportedType { .. }) => error,
@@ -91,7 +91,7 @@ impl DenseLists {
         };
         let length = length.settle(found);
         let is_padded = length > 0 && rows.iter().any(|rows| rows.null_count() > 0);
-        // What is padded is copied then, and a mask shows no values.
+        // Padding copies the values in any case, so that theirs may be copied too; a mask does not contain them.
         let inner = if is_padded { CopyPolicy::IfNeeded } else { options.copy };
         let of_values = if is_mask { CopyPolicy::IfNeeded } else { inner };
         let mut lists = Lists::plan(rows, &options.clone().with_copy(of_values)).map_err(nulls)?;

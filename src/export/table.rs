@@ -309,7 +309,8 @@ fn is_one_run(columns: &Columns, order: Order) -> bool {
 
 /// The common dtype of two, as of NumPy's `result_type` and pyarrow's `RecordBatch.to_tensor`; signed integers with
 /// `uint64` give `float64`, as in NumPy. bfloat16 has room for integers of 8 bits; beside others it is a float32. `None`
-/// if there is none.
+/// if there is none. The parts of a `Loader`'s source follow a stricter rule (`_loader/schema.py`), which never rounds
+/// unasked: they are files that no one compared, and these columns are asked for as one matrix.
 fn promote(one: DLDataType, other: DLDataType) -> Option<DLDataType> {
     use DLDataTypeCode as Code;
     let (one, other) = if other.code == Code::BFLOAT { (other, one) } else { (one, other) };
