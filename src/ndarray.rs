@@ -182,8 +182,14 @@ impl ManagedTensor {
 /// let booleans = ManagedTensor::from(ndarray::array![[true, false], [false, true]]);
 /// assert_eq!(booleans.as_bool_bytes(), Some(&[1, 0, 0, 1][..]));
 /// ```
+///
+/// # Panics
+///
+/// If the array has more than 256 axes.
 impl<T: ViewElement, D: Dimension> From<Array<T, D>> for ManagedTensor {
     fn from(array: Array<T, D>) -> Self {
+        let most = layout::MAX_NDIM;
+        assert!(array.ndim() <= most, "an array of more than {most} axes is no tensor");
         let in_bounds = |_| unreachable!("extents and strides of an array fit isize");
         let shape: Vec<i64> =
             array.shape().iter().map(|&n| n.try_into().unwrap_or_else(in_bounds)).collect();

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from arrow_dlpack import Array, Tensor, asdlpack, from_dlpack, iter_batches, to_tensor
-from arrow_dlpack._core import _live
+from arrow_dlpack._core import _live, _recorded_stream
 from conftest import LEFT_OUT, environment
 
 STACK = 128 << 10
@@ -183,6 +183,36 @@ def test_chains_of_owners_are_let_go_on_any_stack(group):
         env=environment(Path(__file__).parent),
     )
     assert (done.returncode, done.stdout.splitlines()) == (0, [*chains(group), "done"]), done.stderr
+
+
+class Streams:
+    """An object whose stream is the one in a capsule."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.capsule
+
+
+def let_streams_go():
+    streams = chain(
+        lambda: pa.table({"x": [1]}).__arrow_c_stream__(),
+        lambda capsule: _recorded_stream(Streams(capsule)),
+    )
+    on_a_small_stack(list.clear, streams)
+    print("done")
+
+
+def test_a_chain_of_recorded_streams_is_let_go_on_any_stack():
+    done = subprocess.run(
+        [sys.executable, "-c", "import test_letting_go; test_letting_go.let_streams_go()"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(Path(__file__).parent),
+    )
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
 
 
 class Gpu:

@@ -588,6 +588,13 @@ def test_an_exception_in_flight_survives_the_release_of_an_arrow_array():
         assert source.released == 1
 
 
+def test_an_exception_in_flight_survives_the_release_of_an_unread_stream():
+    source = EmptyStream()
+    with pytest.raises(TypeError, match="bad operand type for abs"):
+        abs(_core._recorded_stream(source))
+    assert source.released == 1
+
+
 IMPOSSIBLE_TYPES = {
     "a map of numbers": {"schema": {"format": b"+m"}, "children": [Source().schema]},
     "runs that end in texts": {

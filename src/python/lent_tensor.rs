@@ -4,14 +4,16 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::ffi::{DLDataType, DLDevice, DLPackFlags, DLTensor};
+use crate::alloc::{self, Fresh};
+use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags, DLTensor};
 use crate::tensor::Index;
-use crate::{Element, Error, ManagedTensor};
+use crate::{Element, Error, ManagedTensor, kernels};
 
 /// A tensor whose memory Python may be writing to, unless it is read-only.
 ///
-/// **N1** If it is not read-only, no code in Rust borrows its memory, but for a copy ([`Self::read`]), as cells, or as the
-/// caller of [`Self::get`] promises.
+/// **N1** If it is not read-only, no code in Rust borrows its memory, but as cells, as the callers of [`Self::get`] and
+/// [`Self::shared`] promise, or while the functions here copy it. What other threads and the handlers of signals write
+/// meanwhile may be in such a copy in part.
 #[derive(Clone, Debug)]
 pub(super) struct LentTensor(Arc<ManagedTensor>);
 
@@ -39,16 +41,44 @@ impl LentTensor {
         Self(tensor)
     }
 
-    /// Another tensor over the memory, for a consumer in another language: writable if this one is.
-    pub(super) fn shared(&self) -> ManagedTensor {
-        // SAFETY: N1.
+    /// Another tensor over the memory: writable if this one is.
+    ///
+    /// # Safety
+    ///
+    /// It goes to a consumer in another language, or becomes an Arrow array for one, which the docs say may change.
+    /// Code in Rust does not borrow its memory.
+    pub(super) unsafe fn shared(&self) -> ManagedTensor {
+        // SAFETY: N1, and the caller's promise.
         unsafe { self.0.share_writable() }
     }
 
-    /// What a function makes of the elements, which calls no Python code: a copy. What other threads write meanwhile may be
-    /// in it in part.
-    pub(super) fn read<T>(&self, read: fn(&ManagedTensor) -> T) -> T {
-        read(&self.0)
+    /// [`ManagedTensor::copied`].
+    pub(super) fn copied(&self) -> Result<ManagedTensor, Error> {
+        self.0.copied()
+    }
+
+    /// The elements in row-major order: a copy. `None` unless they are contiguous `T`s.
+    pub(super) fn to_vec<T: Element>(&self) -> Option<Result<Vec<T>, Error>> {
+        self.0.as_slice::<T>().map(|elements| alloc::collect(elements.iter().copied()))
+    }
+
+    /// The elements in row-major order, as numbers of Rust's: floats of under 16 bits and bfloat16 as float32, integers of
+    /// under 8 bits as those of 8.
+    pub(super) fn numbers(&self) -> Result<Fresh, Error> {
+        let dtype = self.dtype();
+        match (dtype.code, dtype.bits) {
+            (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => kernels::widen(&self.0),
+            (DLDataTypeCode::INT | DLDataTypeCode::UINT, ..8) => kernels::widen_integers(&self.0),
+            _ => kernels::gather(&self.0),
+        }
+    }
+
+    /// The elements in row-major order, of under 8 bits, in a byte each: integers with their sign, floats as their bits.
+    pub(super) fn in_bytes(&self) -> Result<Fresh, Error> {
+        match self.dtype().code {
+            DLDataTypeCode::INT | DLDataTypeCode::UINT => kernels::widen_integers(&self.0),
+            _ => kernels::unpack(&self.0),
+        }
     }
 
     /// The elements as cells, and their number. Others may write to them.

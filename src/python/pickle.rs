@@ -48,7 +48,7 @@ pub(super) fn tensor<'py>(
     let whole = this.is_contiguous() && this.device().is_host_readable();
     let dense = match whole {
         true => tensor.get().share(py),
-        false => PyTensor::from(unlocked(py, this.nbytes(), || this.read(ManagedTensor::copied))?),
+        false => PyTensor::from(unlocked(py, this.nbytes(), || this.copied())?),
     };
     let flat = Bound::new(py, dense.as_bytes()?)?;
     let dense = &dense.tensor;

@@ -160,17 +160,14 @@ impl PyTensor {
         self.tensor.data()
     }
 
-    /// The elements in row-major order, whatever the strides: a copy. What other threads write meanwhile may be in it in
-    /// part: [`Self::as_cells`] reads each value whole.
+    /// The elements in row-major order, whatever the strides: a copy. What other threads and the handlers of
+    /// signals write meanwhile may be in it in part: [`Self::as_cells`] reads each value whole.
     ///
     /// # Errors
     ///
     /// `DtypeMismatch` if they are no `T`s; `UnreadableDevice`; `OutOfMemory`.
     pub fn to_vec<T: Element>(&self, py: Python<'_>) -> Result<Vec<T>, Error> {
-        let row_major = |tensor: &ManagedTensor| {
-            tensor.as_slice::<T>().map(|elements| alloc::collect(elements.iter().copied()))
-        };
-        if let Some(elements) = self.tensor.read(row_major) {
+        if let Some(elements) = self.tensor.to_vec::<T>() {
             return elements;
         }
         let (dtype, found) = (T::DTYPE, self.dtype());
@@ -183,13 +180,13 @@ impl PyTensor {
 
     /// A copy of the tensor in memory with no other owner: every use of it is safe, and
     /// [`from_dlpack`](crate::from_dlpack) makes an Arrow array of it without another copy. As of [`Self::to_vec`], what
-    /// other threads write meanwhile may be in it in part.
+    /// others write meanwhile may be in it in part.
     ///
     /// # Errors
     ///
     /// As [`ManagedTensor::copied`].
     pub fn copied(&self, _py: Python<'_>) -> Result<ManagedTensor, Error> {
-        self.tensor.read(ManagedTensor::copied)
+        self.tensor.copied()
     }
 
     /// The tensor taken out of its object, if it is known to be the only way to its memory: a copy, or memory that was
@@ -233,11 +230,6 @@ impl PyTensor {
         // SAFETY: I2, V3: the elements are there for as long as the tensor is. A cell is a `T` in memory, of
         // any bits, and the borrow promises nothing of what is in an `UnsafeCell`.
         Ok(unsafe { slice::from_raw_parts(first.cast::<ReadOnlyCell<T>>(), len) })
-    }
-
-    /// Another tensor over the memory, for a consumer in another language: writable if this one is.
-    pub(super) fn shared(&self) -> ManagedTensor {
-        self.tensor.shared()
     }
 
     /// The tensor itself, for access without a copy.

@@ -32,6 +32,15 @@ impl<'py> FromPyObject<'_, 'py> for PyTensor {
     }
 }
 
+impl PyTensor {
+    /// Another tensor over the memory, for an array of Python's.
+    #[expect(unsafe_code, reason = "Python may write to the memory of the array")]
+    fn to_become_arrow(&self) -> ManagedTensor {
+        // SAFETY: it becomes an Arrow array, which the docs of `to_arrow` say may change.
+        unsafe { self.tensor.shared() }
+    }
+}
+
 #[pymethods]
 impl PyTensor {
     /// A tensor from any object with __dlpack__, or from a DLPack capsule.
@@ -181,7 +190,7 @@ impl PyTensor {
         r#type: Option<TypeArg>,
     ) -> PyResult<PyArray> {
         let copy = copy.map(|copy| copy.0);
-        PyArray::from_tensor(py, self.shared(), None, copy, r#type)
+        PyArray::from_tensor(py, self.to_become_arrow(), None, copy, r#type)
     }
 
     /// The tensor as a NumPy array, over the same memory where that is possible; NumPy calls this for what
@@ -258,7 +267,7 @@ impl PyTensor {
         py: Python<'py>,
         r#type: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = PyArray::from_tensor(py, self.shared(), None, None, None)?;
+        let array = PyArray::from_tensor(py, self.to_become_arrow(), None, None, None)?;
         py.import("pyarrow")?.call_method1("array", (array, r#type))
     }
 
@@ -272,7 +281,7 @@ impl PyTensor {
 
     /// For copy.copy: memory of its own, row-major and writable.
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
-        let copy = unlocked(py, self.tensor.nbytes(), || self.tensor.read(ManagedTensor::copied))?;
+        let copy = unlocked(py, self.tensor.nbytes(), || self.tensor.copied())?;
         let (field, meaning) = (self.field.clone(), self.meaning.clone());
         Ok(Self { field, meaning, ..Self::from(copy) })
     }

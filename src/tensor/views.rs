@@ -24,7 +24,8 @@ impl ManagedTensor {
     ///
     /// # Safety
     ///
-    /// While code elsewhere may write to the memory, no code in Rust has borrowed it.
+    /// While code elsewhere may write to the memory, no code in Rust has borrowed it, but for a copy of which the docs
+    /// say that it may have values from before and after.
     pub(crate) unsafe fn share_writable(self: &Arc<Self>) -> Self {
         // SAFETY: the caller's promise.
         unsafe { self.share_with(DLPackFlags::default()) }

@@ -14,6 +14,7 @@ use crate::fence::fenced;
 use crate::python::read_once::Reading;
 use crate::python::runtime::RecursionGuard;
 use crate::python::source;
+use crate::tensor::release_foreign;
 
 /// What `private_data` of the stream points to, from [`recorded`] until `release` of it.
 struct RecordedStream {
@@ -99,6 +100,5 @@ unsafe extern "C-unwind" fn get_last_error(stream: *mut ArrowArrayStream) -> *co
 unsafe extern "C-unwind" fn release(stream: *mut ArrowArrayStream) {
     // SAFETY: S1, by which the caller passes a live stream of ours, once. The box is that of `recorded`.
     let recorded = unsafe { Box::from_raw((*stream).forget().cast::<RecordedStream>()) };
-    // Who releases this stream released the inner one so before: nothing here asks for the interpreter.
-    let _fenced = fenced(move || drop(recorded));
+    release_foreign(move || drop(recorded));
 }

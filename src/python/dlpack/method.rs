@@ -302,11 +302,11 @@ which gets all the arguments. One that came as a bare capsule has no producer an
 stream=None; one of __cuda_array_interface__ has no work to wait for, and takes any stream.";
 
     fn share_outgoing(&self, newest: DLPackVersion) -> Option<Outgoing> {
-        self.tensor.device().is_cpu().then(|| self.shared().into_outgoing(newest))
+        self.tensor.device().is_cpu().then(|| self.lent().into_outgoing(newest))
     }
 
     fn share(&self) -> Option<ManagedTensor> {
-        self.tensor.device().is_cpu().then(|| self.shared())
+        self.tensor.device().is_cpu().then(|| self.lent())
     }
 
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -321,7 +321,7 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
                 let max_version = request.max_version;
                 let request = Request { dl_device: None, copy: None, ..request };
                 consume::ask(producer.bind(py), request)?;
-                return capsule::new(py, self.shared(), max_version);
+                return capsule::new(py, self.lent(), max_version);
             }
             return Ok(consume::ask(producer.bind(py), request)?.capsule.into_any());
         }
@@ -338,6 +338,12 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
 }
 
 impl PyTensor {
+    /// Another tensor over the memory, for a consumer of `__dlpack__`: writable if this one is.
+    fn lent(&self) -> ManagedTensor {
+        // SAFETY: this file alone calls it, and hands the tensor to a consumer, in a capsule.
+        unsafe { self.tensor.shared() }
+    }
+
     fn export(
         &self,
         py: Python<'_>,
@@ -355,10 +361,10 @@ impl PyTensor {
         } else {
             request::refuse_other_device(wanted, device)?;
             if copy != Some(true) {
-                return Ok(self.shared());
+                return Ok(self.lent());
             }
         }
-        Ok(unlocked(py, tensor.nbytes(), || tensor.read(ManagedTensor::copied))?)
+        Ok(unlocked(py, tensor.nbytes(), || tensor.copied())?)
     }
 }
 

@@ -82,7 +82,14 @@ pub(in crate::python) fn buffer(object: &Bound<'_, PyAny>) -> PyResult<ManagedTe
 
     let ndim = usize::try_from(view.ndim).map_err(|_| Error::NegativeNdim(view.ndim))?;
     check_ndim(ndim)?;
-    // SAFETY: L1, each of these is NULL or has `ndim` values.
+    for (name, array) in
+        [("shape", view.shape), ("strides", view.strides), ("suboffsets", view.suboffsets)]
+    {
+        if !array.is_aligned() {
+            return refuse(format!("the {name} of the buffer are at a misaligned address"));
+        }
+    }
+    // SAFETY: L1, each of these is NULL or has `ndim` values; they are aligned, as was checked.
     let (shape, strides, suboffsets) = unsafe {
         (values(view.shape, ndim), values(view.strides, ndim), values(view.suboffsets, ndim))
     };
@@ -201,7 +208,7 @@ pub(in crate::python) fn check_ndim(ndim: usize) -> PyResult<()> {
 ///
 /// # Safety
 ///
-/// `array` is NULL, or has `len` values that stay as they are for as long as the result is used.
+/// `array` is aligned, and is NULL or has `len` values that stay as they are for as long as the result is used.
 unsafe fn values<'a>(array: *const Py_ssize_t, len: usize) -> Option<&'a [Py_ssize_t]> {
     // SAFETY: the caller's promise.
     (!array.is_null()).then(|| unsafe { slice::from_raw_parts(array, len) })

@@ -10,7 +10,7 @@ use crate::python::framework;
 use crate::python::runtime::unlocked;
 use crate::python::tensor::PyTensor;
 use crate::tensor::TensorSpec;
-use crate::{Error, ManagedTensor, kernels, layout};
+use crate::{Error, ManagedTensor, layout};
 
 /// `__array__` as NumPy 2 calls it. NumPy prefers the buffer protocol, where the tensor supports it.
 ///
@@ -73,7 +73,7 @@ fn as_it_is<'py>(
     }
     let is_float = !matches!(dtype.code, DLDataTypeCode::INT | DLDataTypeCode::UINT);
     let bytes = unlocked(py, this.size(), || -> Result<_, Error> {
-        let bytes = this.read(if is_float { kernels::unpack } else { kernels::widen_integers });
+        let bytes = this.in_bytes();
         let code = if is_float { DLDataTypeCode::UINT } else { dtype.code };
         let (byte, flags) = (DLDataType::scalar(code, 8), DLPackFlags::IS_COPIED);
         let (shape, strides) = (this.shape(), layout::row_major(this.shape()));

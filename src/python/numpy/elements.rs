@@ -7,7 +7,7 @@ use pyo3::{IntoPyObjectExt, intern, prelude::*};
 
 use crate::python::lent_tensor::LentTensor;
 use crate::python::runtime::unlocked;
-use crate::{Error, Hint, ManagedTensor, alloc, ffi::DLDataTypeCode, kernels, layout};
+use crate::{Error, Hint, alloc, ffi::DLDataTypeCode, layout};
 
 /// Bytes of an empty Python list, of its place in a vector and in another list.
 const LIST: usize = 96;
@@ -104,13 +104,7 @@ fn all<'py>(py: Python<'py>, tensor: &LentTensor) -> PyResult<Vec<Bound<'py, PyA
     if dtype.lanes != 1 {
         return unsupported("view it with its lanes as one more axis first");
     }
-    // The elements as numbers of Rust's.
-    let read: fn(&ManagedTensor) -> Result<alloc::Fresh, Error> = match (dtype.code, dtype.bits) {
-        (DLDataTypeCode::BFLOAT | DLDataTypeCode(7..=17), _) => kernels::widen,
-        (DLDataTypeCode::INT | DLDataTypeCode::UINT, ..8) => kernels::widen_integers,
-        _ => kernels::gather,
-    };
-    let bytes = || unlocked(py, nbytes, || tensor.read(read)).map(alloc::Fresh::into_buffer);
+    let bytes = || unlocked(py, nbytes, || tensor.numbers()).map(alloc::Fresh::into_buffer);
     match (dtype.code, dtype.bits) {
         (DLDataTypeCode::BOOL, _) => objects(py, bytes()?.iter().map(|&byte| byte != 0)),
         (DLDataTypeCode::INT, ..=8) => numbers::<i8>(py, &bytes()?),

@@ -212,7 +212,8 @@ unsafe fn borrowed<'a, 'py>(
 /// synchronisation.
 fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return Ok(tensor.get().shared().into_raw());
+        // SAFETY: it goes to the consumer that calls the table.
+        return Ok(unsafe { tensor.get().tensor.shared() }.into_raw());
     }
     let Ok(array) = object.cast::<PyArray>() else { return Err(wrong_type(object)) };
     let array = array.get();
@@ -230,7 +231,8 @@ fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
         if let Some(description) = this.tensor.dl_tensor() {
             return Ok(description);
         }
-        this.borrowed.get_or_make(|| Ok(this.shared()))?
+        // SAFETY: only its descriptor goes to the consumer that calls the table.
+        this.borrowed.get_or_make(|| Ok(unsafe { this.tensor.shared() }))?
     } else if let Ok(array) = object.cast::<PyArray>() {
         let PyArray { array, field, borrowed } = array.get();
         let options = ExportOptions::default().with_copy(CopyPolicy::Never);
