@@ -141,9 +141,7 @@ def outcome(work, more):
             code = REFUSED
         except ValueError as error:
             # The word of arrow's interface for casts, of which there is none for want of memory.
-            code = (
-                REFUSED if any(word in str(error) for word in ("fit memory", "allocate")) else OTHER
-            )
+            code = REFUSED if "cannot be handed out as" in str(error) else OTHER
         finally:
             os._exit(code)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])

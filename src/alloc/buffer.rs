@@ -197,10 +197,21 @@ pub(crate) fn zeroed<T: ArrowNativeType>(len: usize) -> Option<Vec<T>> {
     Some(unsafe { Vec::from_raw_parts(start.cast(), len, len) })
 }
 
-/// An error unless `nbytes` bytes can be allocated now. Called before code that aborts if they cannot.
+/// An error unless `nbytes` bytes can be allocated now, aligned as a buffer of arrow-rs is: memory that was freed may be
+/// enough without that, and not with it. Called before code that aborts if they cannot.
 pub(crate) fn probe_alloc(nbytes: usize) -> Result<(), Error> {
+    /// As arrow-rs aligns where it does most strictly.
+    #[repr(align(256))]
+    struct Line {
+        _bytes: [u8; 256],
+    }
+    const { assert!(align_of::<Line>() >= arrow_buffer::alloc::ALIGNMENT) };
     // The optimiser may remove an allocation that nothing reads.
-    reserved::<u8>(nbytes).map(|memory| drop(black_box(memory)))
+    match reserved::<Line>(nbytes.div_ceil(size_of::<Line>())) {
+        Ok(memory) => drop(black_box(memory)),
+        Err(_) => return Err(Error::OutOfMemory { nbytes }),
+    }
+    Ok(())
 }
 
 /// An empty vector with capacity for `count` items.

@@ -140,7 +140,7 @@ fn reset_dictionaries(data: &mut ArrayData) -> Result<bool, ArrowError> {
 
 /// What arrow-rs makes; a panic is an error too.
 fn fenced<T>(work: impl FnOnce() -> Result<T, ArrowError>) -> PyResult<T> {
-    arrow::structs::fenced(work).map_err(PyValueError::new_err)
+    Ok(chunks::checked(work)?)
 }
 
 fn field_state<'py>(py: Python<'py>, field: &Field) -> PyResult<Bound<'py, PyTuple>> {

@@ -90,7 +90,7 @@ impl<'py> Pair<'py> {
         // SAFETY: S3, of this pair: `pick` left the same columns out of both.
         let array = unsafe { TypedArray::new(array, FieldRef::clone(&field)) };
         let array = unlocked(self.array.py(), work, || array_from(array, None));
-        let (array, moved) = array.map_err(PyValueError::new_err)?;
+        let (array, moved) = array?;
         Ok(Imported { chunks: vec![array], field, moved, gathered: (0, 0) })
     }
 }

@@ -9,9 +9,9 @@ use arrow_buffer::{BooleanBufferBuilder, MutableBuffer, NullBuffer};
 use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType};
 
-use super::structs::{Checked, fenced};
 use super::validate::{Bytes, CheckedArray, TypedArray};
-use crate::alloc;
+use crate::chunks::checked;
+use crate::{Error, alloc};
 
 /// This many small chunks at first each become an array; later ones are joined.
 const MANY: usize = 64;
@@ -46,7 +46,7 @@ impl<'a> Gather<'a> {
     pub(in crate::python) fn take(
         &mut self,
         chunk: TypedArray,
-    ) -> Checked<(Option<TypedArray>, Option<ArrayRef>)> {
+    ) -> Result<(Option<TypedArray>, Option<ArrayRef>), Error> {
         let is_taken = self.append(&chunk)?;
         let chunk = if is_taken { None } else { Some(chunk) };
         let is_time = !is_taken || self.is_full();
@@ -54,7 +54,7 @@ impl<'a> Gather<'a> {
     }
 
     /// Appends a chunk if it is to be joined, and returns whether it did.
-    fn append(&mut self, chunk: &TypedArray) -> Checked<bool> {
+    fn append(&mut self, chunk: &TypedArray) -> Result<bool, Error> {
         let bytes = usize::try_from(chunk.array().length()).ok();
         let bytes = bytes.and_then(|rows| rows.checked_mul(self.width?));
         let Some(bytes) = bytes.filter(|&bytes| bytes <= SMALL) else {
@@ -65,14 +65,14 @@ impl<'a> Gather<'a> {
         if self.small <= MANY {
             return Ok(false);
         }
-        let (chunk, _) = chunk.checked()?;
+        let (chunk, _) = chunk.checked().map_err(Error::InvalidArray)?;
         if !has_buffers(chunk) {
             return Ok(false);
         }
         let column = match &mut self.column {
             Some(column) => column,
             None => {
-                alloc::probe_alloc(2 * BLOCK).map_err(|error| error.to_string())?;
+                alloc::probe_alloc(2 * BLOCK)?;
                 self.column.insert(ColumnBuilder::new(self.data_type))
             }
         };
@@ -90,9 +90,9 @@ impl<'a> Gather<'a> {
     }
 
     /// The chunks joined since the last array, if there are any.
-    pub(in crate::python) fn array(&mut self) -> Checked<Option<ArrayRef>> {
+    pub(in crate::python) fn array(&mut self) -> Result<Option<ArrayRef>, Error> {
         let Some(column) = self.column.take() else { return Ok(None) };
-        fenced(|| Ok(Some(make_array(column.finish()?))))
+        checked(|| Ok(Some(make_array(column.finish()?))))
     }
 }
 

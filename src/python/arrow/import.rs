@@ -17,10 +17,10 @@ use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Fields, UnionMode};
 
 use super::shared_children::SharedChildren;
-use super::structs::{Checked, fenced};
 use super::validate::{Bytes, CheckedArray, TypedArray};
 use crate::alloc::{self, Fresh};
-use crate::{arrow_types::child_types, import};
+use crate::chunks::checked;
+use crate::{Error, arrow_types::child_types, import};
 
 type ArrowResult<T = ArrayRef> = Result<T, ArrowError>;
 
@@ -30,12 +30,13 @@ type ArrowResult<T = ArrayRef> = Result<T, ArrowError>;
 pub(super) fn array_from(
     array: TypedArray,
     known: Option<&SharedChildren>,
-) -> Checked<(ArrayRef, usize)> {
+) -> Result<(ArrayRef, usize), Error> {
     let owner = Arc::new(array);
-    let (array, moved) = owner.checked()?;
+    let (array, moved) = owner.checked().map_err(Error::InvalidArray)?;
+    alloc::probe_alloc(moved)?;
     known.inspect(|known| known.begin());
     let part = Part { array, owner: &owner, known };
-    let array = fenced(|| part.rows(0, part.array.len()))?;
+    let array = checked(|| part.rows(0, part.array.len()))?;
     Ok((array, moved))
 }
 
@@ -112,8 +113,7 @@ impl<'a> Part<'a> {
             return Ok(make_array(data.buffers(buffers).build()?));
         }
         // arrow-rs reads the type ids of dense unions twice, and panics where other code has changed one in between.
-        alloc::probe_alloc(len)?;
-        let ids = Buffer::from_slice_ref(&buffers[0]);
+        let ids = Fresh::copied([&*buffers[0]].into_iter())?.into_buffer();
         Ok(make_array(data.buffers(vec![ids, buffers[1].clone()]).build()?))
     }
 

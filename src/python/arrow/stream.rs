@@ -12,12 +12,12 @@ use pyo3::{intern, prelude::*};
 
 use super::super::{read_once::Reading, runtime::Interrupt};
 use super::select::{Pick, field_of, wanted_of};
-use super::structs::{ArrowArray, ArrowArrayStream, Checked, Failure, Structure, fenced};
+use super::structs::{ArrowArray, ArrowArrayStream, Failure, Structure};
 use super::validate::TypedArray;
 use super::{
     gather::Gather, import::array_from, imported::Imported, shared_children::SharedChildren,
 };
-use crate::tensor::release_foreign;
+use crate::{chunks::checked, tensor::release_foreign};
 
 /// All arrays of a stream, on a thread that is not attached to Python.
 pub(in crate::python) fn drained(
@@ -29,7 +29,7 @@ pub(in crate::python) fn drained(
     let field = Arc::clone(&stream.field);
     let (mut chunks, mut moved) = (Vec::new(), 0);
     let (mut gather, mut interrupt) = (Gather::new(field.data_type()), Interrupt::new());
-    let mut pull = || -> Checked<bool> {
+    let mut pull = || -> PyResult<bool> {
         let Some(chunk) = stream.pull()? else { return Ok(false) };
         if chunk.array().length() == 0 {
             return Ok(true);
@@ -43,14 +43,13 @@ pub(in crate::python) fn drained(
         }
         Ok(true)
     };
-    while pull().map_err(raised)? {
+    while pull()? {
         interrupt.step()?;
     }
     stream.reading.end()?;
-    chunks.extend(gather.array().map_err(PyValueError::new_err)?);
+    chunks.extend(gather.array()?);
     if chunks.is_empty() {
-        let empty = fenced(|| Ok(new_empty_array(field.data_type())));
-        chunks.push(empty.map_err(PyValueError::new_err)?);
+        chunks.push(checked(|| Ok(new_empty_array(field.data_type())))?);
     }
     let gathered = (gather.chunks, gather.nbytes);
     Ok(Imported { chunks, field: Arc::clone(&field), moved, gathered })
@@ -86,28 +85,29 @@ impl Stream {
     }
 
     /// The next array, and how many bytes of it had to be moved; `None` at the end.
-    pub(in crate::python) fn next(&mut self) -> Checked<Option<(ArrayRef, usize)>> {
+    pub(in crate::python) fn next(&mut self) -> PyResult<Option<(ArrayRef, usize)>> {
         let Some(chunk) = self.pull()? else {
             // It holds the last array.
             self.known = SharedChildren::default();
             return Ok(None);
         };
         if chunk.array().length() == 0 {
-            return Ok(Some((fenced(|| Ok(new_empty_array(self.field.data_type())))?, 0)));
+            return Ok(Some((checked(|| Ok(new_empty_array(self.field.data_type())))?, 0)));
         }
-        array_from(chunk, Some(&self.known)).map(Some)
+        Ok(Some(array_from(chunk, Some(&self.known))?))
     }
 
     /// The next array, not checked; one without rows is released already.
-    fn pull(&mut self) -> Checked<Option<TypedArray>> {
+    fn pull(&mut self) -> PyResult<Option<TypedArray>> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
-        let Some(mut chunk) = stream.next().map_err(words_of)? else { return Ok(None) };
+        let next = stream.next().map_err(|failure| raised(words_of(failure)));
+        let Some(mut chunk) = next? else { return Ok(None) };
         self.reading.took(chunk.length());
         chunk = if chunk.length() == 0 {
             release_foreign(move || drop(chunk));
             ArrowArray::released()
         } else {
-            wanted_of(self.pick.as_ref(), chunk)?
+            wanted_of(self.pick.as_ref(), chunk).map_err(PyValueError::new_err)?
         };
         // SAFETY: S3, of this stream, less what `pick` leaves out of both.
         Ok(Some(unsafe { TypedArray::new(chunk, Arc::clone(&self.field)) }))
@@ -131,7 +131,7 @@ fn words_of(Failure { code, words }: Failure<'_>) -> String {
 /// The exception for what a stream says of its failure. pyarrow appends the traceback of an exception that Python code
 /// raised, and of the next one where streams are nested: the message is that of the first, and the rest a note. Ctrl-C may
 /// have met this code.
-pub(in crate::python) fn raised(words: String) -> PyErr {
+fn raised(words: String) -> PyErr {
     const PYTHON: &str = ". Detail: Python exception: ";
     let Some((said, traceback)) = words.split_once(PYTHON) else {
         return PyValueError::new_err(words);

@@ -13,7 +13,6 @@ use crate::arrow_types::child_types;
 use crate::chunks::checked;
 use crate::python::array::PyArray;
 use crate::python::arrow::imported::Imported;
-use crate::python::arrow::stream;
 use crate::python::runtime::unlocked;
 use crate::python::source;
 use crate::{Error, ReaderError, batches::rows_at, pending::without_exception};
@@ -41,12 +40,9 @@ pub(in crate::python) fn chunks_of(
     }
     if let Some(mut stream) = source::open(source, wanted)? {
         let field = Arc::clone(stream.field());
-        let chunks = iter::from_fn(move || {
-            let next = stream.next().map_err(|error| failed(stream::raised(error)));
-            match next {
-                Ok(None) => stream.reading.end().err().map(|error| Err(failed(error))),
-                next => next.transpose(),
-            }
+        let chunks = iter::from_fn(move || match stream.next().map_err(failed) {
+            Ok(None) => stream.reading.end().err().map(|error| Err(failed(error))),
+            next => next.transpose(),
         });
         return Ok((Box::new(chunks), field));
     }
