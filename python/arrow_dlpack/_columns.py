@@ -116,14 +116,20 @@ def complete_rows(rows: Any) -> Any:
 
 
 def has_nulls(array: Any) -> bool:
-    if array.null_count or not pa.types.is_fixed_size_list(array.type):
+    if array.null_count or not is_list(array.type):
         return bool(array.null_count)
-    return has_nulls(array.flatten())
+    return has_nulls(storage(array.flatten()))
+
+
+def is_list(kind: Any) -> bool:
+    types = pa.types
+    tells = types.is_list, types.is_large_list, types.is_list_view, types.is_large_list_view
+    return types.is_fixed_size_list(kind) or any(tell(kind) for tell in tells)
 
 
 def complete_in(array: Any) -> Any:
     """Which rows have no null in them: of a row of a list, all bytes of the mask are ones."""
-    if not pa.types.is_fixed_size_list(array.type):
+    if not is_list(array.type) or array.null_count == len(array):
         return array.is_valid()
     _, mask = to_tensor(array, nulls="mask")
     row = pa.binary(mask.size // len(array))

@@ -17,6 +17,8 @@
 
 # ruff: noqa: PLC0415 (only queries need pyarrow and the engines)
 
+import math
+import operator
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias, final
@@ -46,6 +48,9 @@ _DUCKDB = {
     "float32": "FLOAT",
     "float64": "DOUBLE",
 }
+
+#: Values of a fixed-size list, which a row is in Arrow.
+_MOST = 2**31 - 1
 
 
 class Input(NamedTuple):
@@ -184,6 +189,8 @@ class TensorUdf:
     ) -> None:
         if not inputs:
             raise ValueError(f"{name}: a function of tensors needs an input")
+        if batch_rows is not None and not isinstance(batch_rows, int):
+            raise TypeError(f"{name}: batch_rows must be a number of rows, got {batch_rows!r}")
         if batch_rows is not None and batch_rows < 1:
             raise ValueError(f"{name}: batch_rows must be at least 1, not {batch_rows}")
         #: What SQL calls it.
@@ -197,6 +204,7 @@ class TensorUdf:
             raise ValueError(f"{name}: two arguments of one name: {', '.join(self.arguments)}")
         where = f"{name}: its output"
         dtype, shape = _element(output.dtype, where), _extents(output.shape, where)
+        _check_kind(output.kind, where)
         self.output = output._replace(dtype=dtype, shape=shape)
         if not callable(framework) and framework not in _frameworks.NAMES:
             known = ", ".join(_frameworks.NAMES)
@@ -296,6 +304,7 @@ def _judged(input: Input, where: str) -> Input:
     dtype = _element(input.dtype, where)
     accepts = _element(input.accepts, where) if input.accepts else dtype
     shape, width = _extents(input.shape, where), len(input.columns)
+    _check_kind(input.kind, where)
     if width and shape not in ((), (width,)):
         raise ValueError(f"{where}: {width} columns have shape ({width},), not {shape}")
     return input._replace(
@@ -318,9 +327,22 @@ def _element(dtype: Dtype, where: str) -> str:
 
 
 def _extents(shape: Sequence[int], where: str) -> tuple[int, ...]:
-    if any(extent < 1 for extent in shape):
-        raise ValueError(f"{where}: rows of shape {tuple(shape)} have nothing in them")
-    return tuple(shape)
+    try:
+        extents = tuple(map(operator.index, shape))
+    except TypeError:
+        must = "shape must be the extents of one row, such as (3,)"
+        raise TypeError(f"{where}: {must}, got {shape!r}") from None
+    if any(extent < 1 for extent in extents):
+        raise ValueError(f"{where}: rows of shape {extents} have nothing in them")
+    if math.prod(extents) > _MOST:
+        raise ValueError(f"{where}: a row of shape {extents} has more than {_MOST} values")
+    return extents
+
+
+def _check_kind(kind: str, where: str) -> None:
+    known = "fixed_shape_tensor", "fixed_size_list"
+    if kind not in known:
+        raise ValueError(f"{where}: kind must be {' or '.join(map(repr, known))}, got {kind!r}")
 
 
 def _duckdb_type(dtype: str, shape: Sequence[int], where: str) -> str:

@@ -263,6 +263,45 @@ def test_rows_that_are_all_null_or_none_do_not_reach_the_function(engine):
     assert len(never(pa.chunked_array([], HOLES.type))) == 0
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.list_, pa.large_list, pa.list_view, pa.large_list_view, lambda of: pa.list_(of, 2)]
+)
+def test_a_null_within_a_list_of_any_type_is_one_of_the_row(kind):
+    pair = Output("float64", (2,), "fixed_size_list")
+    same = tensor_udf([Input("v", "float64", (2,))], pair, name="same")(lambda v: v)
+    rows = [[1, 2], [3, None], None, [None, 4], [5, 6]]
+    want = [[1, 2], None, None, None, [5, 6]]
+    column = pa.array(rows, kind(pa.float64()))
+    assert same(column).to_pylist() == want
+    assert same(column[1:]).to_pylist() == want[1:]
+    assert same(column[2:3]).to_pylist() == [None]
+    assert same(pa.chunked_array([column[:1], column[1:]])).to_pylist() == want
+    nested = pa.array([[row] for row in rows], pa.list_(pa.list_(pa.float64(), 2)))
+    pairs = Output("float64", (1, 2), "fixed_size_list")
+    found = tensor_udf([Input("v", "float64", (1, 2))], pairs, name="same")(lambda v: v)(nested)
+    assert found.to_pylist() == [row and [row] for row in want]
+
+
+MISTAKES = {
+    "batch_rows='a'": (TypeError, "batch_rows must be a number of rows", {"batch_rows": "a"}, {}),
+    "batch_rows=1.5": (TypeError, "batch_rows must be a number of rows", {"batch_rows": 1.5}, {}),
+    "shape=3": (TypeError, r"shape must be .*, such as \(3,\), got 3", {}, {"shape": 3}),
+    "shape='a'": (TypeError, "shape must be the extents of one row", {}, {"shape": "a"}),
+    "a huge shape": (ValueError, "has more than 2147483647 values", {}, {"shape": (2**62,) * 2}),
+    "a kind": (ValueError, "kind must be 'fixed_shape_tensor' or", {}, {"kind": "foo"}),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_found_where_it_is_made(name):
+    error, words, options, own = MISTAKES[name]
+    with pytest.raises(error, match=words):
+        tensor_udf([Input("v", **own)], name="f", **options)(abs)
+    if own:
+        with pytest.raises(error, match=f"f: its output: .*{words}"):
+            tensor_udf([X], Output(**own), name="f")(abs)
+
+
 def test_nulls_in_tensor_columns_too():
     tensors = pa.fixed_shape_tensor(pa.float32(), [1, 2], permutation=[1, 0])
     column = pa.ExtensionArray.from_storage(tensors, HOLES)
