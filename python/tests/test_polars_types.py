@@ -72,6 +72,15 @@ def test_wide_integers_are_refused_with_a_way_out(door):
     DOORS["to_tensor"](WIDE.cast({"i": pl.Float64}))
 
 
+@pytest.mark.parametrize("kind", [pl.List(pl.Int128), pl.Array(pl.Int128, 1)])
+def test_wide_integers_in_lists_are_refused_by_the_name_of_their_column(kind):
+    frame = pl.DataFrame({"i": pl.Series([[1]], dtype=kind)})
+    for source in frame, frame["i"]:
+        with pytest.raises(ValueError, match='^column "i" is of a type of polars'):
+            to_tensor(source)
+    assert to_tensor(frame.cast({"i": pl.List(pl.Int64)})["i"]).tolist() == [[1]]
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_wide_integers_are_decimals_in_a_loop(source):
     make = SOURCES[source]

@@ -160,14 +160,18 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     })
 }
 
-/// What converts a tensor of PyTorch's whose elements do not lie at strides: one of rows of different lengths, or a
-/// sparse one.
+/// What converts a tensor of PyTorch's that is no plain one: one of rows of different lengths, a sparse or a quantized one.
 pub(super) fn of_layout(object: &Bound<'_, PyAny>) -> WayOut {
     let is = |name: &str| match object.getattr_opt(name)? {
         Some(is_it) => Ok::<_, PyErr>(is_it.extract().unwrap_or(false)),
         None => Ok(false),
     };
-    Ok(if is("is_nested")? && object.hasattr("offsets")? {
+    // Its elements lie at strides, and its dtype is none of DLPack's.
+    Ok(if is("is_quantized")? {
+        Some(
+            "x.dequantize() is a tensor of the numbers, and x.int_repr() one of the integers that they are stored as",
+        )
+    } else if is("is_nested")? && object.hasattr("offsets")? {
         Some(
             "from_ragged(x.values(), x.offsets()) has the rows of a nested tensor, and x.to_padded_tensor(0) is a \
              tensor of all",

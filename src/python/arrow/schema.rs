@@ -33,6 +33,7 @@ pub(super) fn struct_of(schema: &ArrowSchema, children: &[&ArrowSchema]) -> Chec
 /// have just been read: for thousands of columns arrow-rs's conversion takes twice the time.
 fn field_at(schema: &ArrowSchema, depth: usize, fields: &mut usize) -> Checked<FieldRef> {
     let Node { format, name, depth } = check_node(schema, depth, fields)?;
+    refuse_polars(format, name)?;
     let data_type = match (format, schema.dictionary().is_none()) {
         ("+s", true) => {
             let children = schema.children()?.map(|child| field_at(child?, depth, fields));
@@ -44,7 +45,7 @@ fn field_at(schema: &ArrowSchema, depth: usize, fields: &mut usize) -> Checked<F
     match data_type {
         Some(data_type) => field_of(schema, name, data_type),
         None => {
-            check_below(schema, depth, fields)?;
+            check_below(schema, name, depth, fields)?;
             fenced(|| Field::try_from(schema.theirs()).map(Arc::new))
         }
     }
@@ -105,12 +106,6 @@ pub(super) fn check_node<'a>(
         Some(left) if below <= left => *fields = left,
         _ => return Err(format!("the Arrow type has more than {MAX_FIELDS} fields")),
     }
-    if let Some(own) = format.strip_prefix("_pl") {
-        return Err(format!(
-            "column \"{name}\" is of a type of polars' own, {own}, which Arrow has not: cast it to \
-             polars.Int64 (lists of it to polars.List(polars.Int64)), or leave it out"
-        ));
-    }
     if format.starts_with("w:-") || format.starts_with("+w:-") {
         return Err("the Arrow schema has a negative size".to_owned());
     }
@@ -127,12 +122,22 @@ pub(super) fn check_node<'a>(
     Ok(Node { format, name, depth })
 }
 
-/// The same for the children of a schema, at all levels.
-fn check_below(schema: &ArrowSchema, depth: usize, fields: &mut usize) -> Checked {
+/// The same for the children of a column's schema, at all levels.
+fn check_below(schema: &ArrowSchema, column: &str, depth: usize, fields: &mut usize) -> Checked {
     for below in schema.children()?.chain(schema.dictionary()) {
         let below = below?;
-        let Node { depth, .. } = check_node(below, depth, fields)?;
-        check_below(below, depth, fields)?;
+        let Node { format, depth, .. } = check_node(below, depth, fields)?;
+        refuse_polars(format, column)?;
+        check_below(below, column, depth, fields)?;
     }
     Ok(())
+}
+
+/// Refuses a type of polars' that Arrow has not, in a column.
+fn refuse_polars(format: &str, column: &str) -> Checked {
+    let Some(own) = format.strip_prefix("_pl") else { return Ok(()) };
+    Err(format!(
+        "column \"{column}\" is of a type of polars' own, {own}, which Arrow has not: cast it to \
+         polars.Int64 (lists of it to polars.List(polars.Int64)), or leave it out"
+    ))
 }

@@ -5,9 +5,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::types::{PyComplex, PyList};
 use pyo3::{IntoPyObjectExt, intern, prelude::*};
 
+use crate::python::errors;
 use crate::python::lent_tensor::LentTensor;
 use crate::python::runtime::unlocked;
-use crate::{Error, Hint, alloc, ffi::DLDataTypeCode, layout};
+use crate::{Error, alloc, ffi::DLDataTypeCode, layout};
 
 /// Bytes of an empty Python list, of its place in a vector and in another list.
 const LIST: usize = 96;
@@ -99,10 +100,18 @@ fn probe_objects(py: Python<'_>, tensor: &LentTensor, lists: usize) -> PyResult<
 /// All elements in row-major order.
 fn all<'py>(py: Python<'py>, tensor: &LentTensor) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let (dtype, nbytes) = (tensor.dtype(), tensor.nbytes());
-    let unsupported =
-        |way_out| Err(Error::UnsupportedDtype { dtype, hint: Hint::Text(way_out) }.into());
+    let unsupported = |way_out| {
+        Err(errors::unsupported(format!(
+            "elements of {dtype} are no values of Python's: {way_out}"
+        )))
+    };
+    if dtype.lanes != 1 && dtype.bits < 8 {
+        return unsupported(
+            "several are in a byte, and torch.from_dlpack(x).view(torch.uint8) has the bytes",
+        );
+    }
     if dtype.lanes != 1 {
-        return unsupported("view it with its lanes as one more axis first");
+        return unsupported("its lanes are one more axis of a plain dtype");
     }
     let bytes = || unlocked(py, nbytes, || tensor.numbers()).map(alloc::Fresh::into_buffer);
     match (dtype.code, dtype.bits) {
