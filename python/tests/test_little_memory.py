@@ -25,7 +25,7 @@ def test_a_conversion_without_memory_is_an_error_and_no_abort():
     assert len(refused) > len(ends) // 2, "the limits are too high to show anything"
 
 
-#: What needs a second buffer of the data's size, which memory that was freed just holds, but not aligned.
+#: What needs a second buffer as large as one of the data's, aligned, and where it may be freed.
 TWICE = {
     "a dense union": "Array(union)",
     "chunks of a dense union": "Array(pa.chunked_array([union, union]))",
@@ -66,5 +66,7 @@ for more in (1_000_000, 2_000_000, 4_000_000):
     except MemoryError:
         pass
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-500:]

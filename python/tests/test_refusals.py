@@ -218,6 +218,11 @@ def test_elements_that_share_a_byte_are_refused_with_their_bytes():
     for call in (from_dlpack, lambda x: record_batch({"a": x})):
         assert "x.view(torch.uint8)" in refusal(UnsupportedError, call, halves)
     assert from_dlpack(halves.view(torch.uint8)).type == "UInt8"
+    tensor = asdlpack(halves)
+    for call in (tensor.tolist, tensor[0].item):
+        words = refusal(UnsupportedError, call)
+        assert "torch.from_dlpack(x).view(torch.uint8) has the bytes" in words
+    assert torch.from_dlpack(tensor).view(torch.uint8).tolist() == [0, 0]
 
 
 def test_tensors_without_strides_have_a_way_out():
@@ -226,10 +231,13 @@ def test_tensors_without_strides_have_a_way_out():
     jagged = torch.nested.nested_tensor(rows, layout=torch.jagged)
     with warnings.catch_warnings(action="ignore"):  # of a prototype, once in a process
         nested = torch.nested.nested_tensor(rows)
+        quantized = torch.quantize_per_tensor(torch.ones(2), 0.5, 0, torch.qint8)
     ways = {
         "from_ragged(x.values(), x.offsets())": jagged,
         "x.to_padded_tensor(0)": nested,
         "x.to_dense()": torch.eye(2).to_sparse(),
+        "x.dequantize()": quantized,
+        "x.int_repr()": quantized,
     }
     for way, x in ways.items():
         for call in (from_dlpack, asdlpack, lambda x: record_batch({"a": x})):
@@ -240,6 +248,8 @@ def test_tensors_without_strides_have_a_way_out():
     assert pa.array(made).to_pylist() == [[1, 1], [0, 0, 0]]
     assert len(from_dlpack(nested.to_padded_tensor(0))) == 2
     assert len(from_dlpack(ways["x.to_dense()"].to_dense())) == 2
+    assert asdlpack(quantized.dequantize()).tolist() == [1, 1]
+    assert asdlpack(quantized.int_repr()).tolist() == [2, 2]
 
 
 @pytest.mark.parametrize("values", [pa.array([7, 8]), pa.array([0.5, 1.5])])
@@ -250,7 +260,8 @@ def test_a_dictionary_of_numbers_has_its_values_too(values):
     assert "pyarrow.array(x).dictionary_decode()" in words
     assert to_tensor(pa.array(coded).dictionary_decode()).tolist() == values.to_pylist()
     table = pa.table({"x": coded})
-    assert "dictionary_decode()" in refusal(UnsupportedError, Loader, table, columns=["x"])
+    words = refusal(UnsupportedError, Loader, table, columns=["x"])
+    assert "cast this column alone to the type of its values" in words
     assert "decode" not in refusal(UnsupportedError, to_tensor, pa.array(["a"]).dictionary_encode())
 
 
@@ -326,7 +337,7 @@ def test_lists_of_lists_and_structs_of_any_length_lead_to_flattening():
     prices = pa.table({"x": pa.array([[Decimal("1.5")]])})
     for options in {"columns": {"x": Pad(0)}}, {"columns": ["x"]}:
         words = refusal(UnsupportedError, Loader, prices, **options)
-        assert 'pass dtype="float64", or hand it on with AsArrow()' in words
+        assert 'or Cast("float64") for it alone, or hand it on with AsArrow()' in words
         assert len(list(Loader(prices, dtype="float64", **options))) == 1
 
 

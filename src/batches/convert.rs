@@ -139,7 +139,7 @@ impl Converter {
         let ColumnForm { form, options } = &self.forms[index];
         let arrays: Vec<_> = pieces.iter().map(|piece| piece.column(index)).collect();
         let source = Source::Chunks(&arrays, read);
-        if *form != Form::Arrow && options.physical {
+        if *form != Form::Arrow {
             refuse_codes_in_lists(read.data_type())?;
         }
         let field = Arc::clone(read);

@@ -21,6 +21,8 @@ pub enum Hint {
     NullsInRows,
     /// Ask for a dtype that holds the fill value.
     WiderThanFill,
+    /// Ask for a dtype that holds what rows are padded with.
+    WiderThanPad,
 
     // Types without a tensor form, by what they are.
     /// Texts differ in length.
@@ -112,6 +114,7 @@ impl fmt::Display for Hint {
                 "drop them, or choose a fill value or NaN by ExportOptions::with_nulls (a mask is of the rows)"
             }
             Self::WiderThanFill => "ask for a dtype that does, or convert the column by itself",
+            Self::WiderThanPad => "ask for a dtype that does",
             Self::Texts | Self::Binaries => {
                 "its rows differ in length: use export::ragged, for all values and where each row begins"
             }
@@ -189,6 +192,7 @@ impl Error {
             Self::Nulls { .. } => Hint::Nulls,
             Self::NullsInRows { .. } => Hint::NullsInRows,
             Self::FillDoesNotFit { .. } => Hint::WiderThanFill,
+            Self::PadDoesNotFit { .. } => Hint::WiderThanPad,
             Self::UnsupportedExtension { data_type, .. } => Hint::of_storage(data_type),
             Self::NotJustNumbers { data_type, dtype } => match data_type {
                 DataType::Decimal32(..) | DataType::Decimal64(..) => Hint::PhysicalOrFloats(*dtype),
@@ -237,6 +241,7 @@ mod tests {
             Error::Nulls { data_type: data_type.clone(), null_count: 1, len: 2 },
             Error::NullsInRows { data_type: data_type.clone(), null_count: 1, len: 2 },
             Error::FillDoesNotFit { value: crate::Scalar::Float(0.5), dtype },
+            Error::PadDoesNotFit { value: crate::Scalar::Float(0.5), dtype },
             Error::UnsupportedExtension { name: "a.b".to_owned(), data_type: data_type.clone() },
             Error::NotJustNumbers { data_type, dtype },
             Error::NotJustNumbers { data_type: DataType::Decimal32(9, 2), dtype },

@@ -166,7 +166,7 @@ pub enum Error {
         dtype: DLDataType,
     },
     /// The dtype cannot hold the value that rows are padded with.
-    #[error("rows cannot be padded with {value}: {dtype} does not hold it")]
+    #[error("rows cannot be padded with {value}: {dtype} does not hold it; {}", self.advice())]
     PadDoesNotFit {
         /// The value.
         value: Scalar,

@@ -240,6 +240,13 @@ impl Rows {
             Some(Extension::VariableShapeTensor { .. }) => {
                 return Err(refusal::variable_shape(field.data_type()));
             }
+            // What has a tensor form has one length.
+            Some(Extension::Bool8 | Extension::FixedShapeTensor { .. }) => {
+                return Err(refusal::not_ragged(field.data_type()));
+            }
+            Some(opaque) if opaque.dtype().is_some() => {
+                return Err(refusal::not_ragged(field.data_type()));
+            }
             Some(_) if !read_as.physical => return Err(refusal::extension(field)),
             _ => {}
         }

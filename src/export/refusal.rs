@@ -36,6 +36,12 @@ pub(super) fn in_rows(error: Error) -> Error {
         Error::Nulls { data_type, null_count, len } => {
             Error::NullsInRows { data_type, null_count, len }
         }
+        // What the values of a dictionary are says nothing of how to take them out of rows.
+        Error::NotJustNumbers { data_type, dtype }
+            if matches!(data_type, DataType::Dictionary(..)) =>
+        {
+            Error::UnsupportedType { data_type, hint: Hint::Physical(dtype) }
+        }
         Error::UnsupportedType { data_type, hint } => {
             let hint = match hint {
                 Hint::Fields => Hint::FlattenStructs,

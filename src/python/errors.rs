@@ -9,6 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
 use crate::arrow_types::{is_list, is_ragged};
+use crate::batches::{BatchOptions, ColumnOptions, Form};
 use crate::error::{Count, RefusedColumns};
 use crate::{Error, Hint, ReaderError, export};
 
@@ -56,8 +57,8 @@ pub(super) enum Asked<'a> {
     Padded,
     /// `Array.row`, and iteration, for this row.
     Row(usize),
-    /// Batches, and the columns that their `nulls=` does not reach.
-    Batches(&'a [String]),
+    /// Batches of these wishes.
+    Batches(&'a Wishes),
 }
 
 impl Asked<'_> {
@@ -117,37 +118,51 @@ impl Asked<'_> {
     /// The hint of an error in Python's words.
     fn advice(self, error: &Error, column: Option<&str>) -> Option<String> {
         let hint = error.hint()?;
-        let words = self.words(hint, column.is_some());
+        let words = self.words(hint, column);
         Some(match (self, error) {
-            (Self::Batches(own_nulls), Error::Nulls { .. })
-                if own_nulls.iter().any(|own| Some(own.as_str()) == column) =>
+            (Self::Batches(wishes), Error::Nulls { .. } | Error::NullsInRows { .. })
+                if let Some(keyword) = wishes.own_nulls(column) =>
             {
-                "drop them with filter=, or say what they become by nulls= of Cast or Categories for this column".to_owned()
+                match error {
+                    Error::Nulls { .. } => format!(
+                        "drop them with filter=, or say what they become by {keyword} for this column"
+                    ),
+                    _ => format!(
+                        "drop them, or say a fill value or \"nan\" by {keyword} for this column (\"mask\" is of the rows)"
+                    ),
+                }
             }
-            (Self::Batches(_), Error::NotJustNumbers { data_type: DataType::Dictionary(..), .. }) => {
-                format!(
-                    "make codes of it with Categories([...]), hand it on as Arrow data with AsArrow(), or {words}"
-                )
+            (
+                Self::Batches(wishes),
+                Error::NotJustNumbers { data_type: DataType::Dictionary(..), .. },
+            ) => {
+                let or_arrow = match wishes.place(column) {
+                    Place::Matrix => "",
+                    _ => ", hand it on as Arrow data with AsArrow()",
+                };
+                format!("make codes of it with Categories([...]){or_arrow}, or {words}")
             }
             (Self::Batches(_), Error::UnsupportedType { .. }) if Self::may_be_arrow(hint) => {
-                format!("{words}, or hand it on with AsArrow()")
+                words + self.or_arrow(column)
             }
             (_, Error::UnsupportedExtension { data_type, .. }) => {
-                self.of_storage(data_type, column.is_some()).unwrap_or(words)
+                self.of_storage(data_type, column).unwrap_or(words)
             }
             _ => words,
         })
     }
 
     /// A hint in Python's words.
-    fn words(self, hint: Hint, in_table: bool) -> String {
-        if let Some(words) = self.own_words(hint, in_table) {
-            return words.to_owned();
-        }
-        let physical = match self {
-            Self::Protocol => "pass physical=True to to_tensor",
-            _ => "pass physical=True",
+    fn words(self, hint: Hint, column: Option<&str>) -> String {
+        let of_column = match self {
+            Self::Batches(wishes) => wishes.words(hint, column),
+            _ => None,
         };
+        let own = || self.own_words(hint, column.is_some()).map(str::to_owned);
+        if let Some(words) = of_column.or_else(own) {
+            return words;
+        }
+        let to = self.taker();
         let words = match hint {
             Hint::Text(text) => text,
             Hint::Nulls => "drop them, or pass nulls= (a fill value, \"nan\" or \"mask\")",
@@ -155,9 +170,15 @@ impl Asked<'_> {
                 "drop them, or pass a fill value or \"nan\" as nulls= (\"mask\" is of the rows)"
             }
             Hint::WiderThanFill => {
-                "pass dtype= with one that does (nulls=\"nan\" makes floats of integers), or convert the column in \
-                 a call for it alone"
+                let or_alone = match column {
+                    Some(_) => ", or convert the column in a call for it alone",
+                    None => "",
+                };
+                return format!(
+                    "pass dtype={to} with one that does (nulls=\"nan\" makes floats of integers){or_alone}"
+                );
             }
+            Hint::WiderThanPad => return format!("pass dtype={to} with one that does"),
             Hint::Texts | Hint::Binaries => {
                 "its rows differ in length: use ragged, for all values and where each row begins"
             }
@@ -166,13 +187,21 @@ impl Asked<'_> {
             }
             Hint::Fields => "flatten it first, as pyarrow's table.flatten() and polars' unnest do",
             Hint::Decimal => {
-                "pass dtype=\"float64\", if that is exact enough, or cast it to a decimal of up to 64 bits"
+                return format!(
+                    "pass dtype=\"float64\"{to}, if that is exact enough, or cast it to a decimal of up to 64 bits"
+                );
             }
             Hint::AllNull => {
-                "cast it to the type you mean, or pass dtype= and nulls=, as dtype=\"float32\" and nulls=\"nan\""
+                return format!(
+                    "cast it to the type you mean, or pass dtype= and nulls={to}, as dtype=\"float32\" and nulls=\"nan\""
+                );
             }
             Hint::RowByRow => "its rows differ in shape: take the tensors one by one, with row",
-            Hint::RaggedOrPadded => "use ragged, or pass pad= for padded rows",
+            Hint::RaggedOrPadded => {
+                // row takes no pad=.
+                let to = if to.is_empty() { to } else { " to to_tensor" };
+                return format!("use ragged, or pass pad={to} for padded rows");
+            }
             Hint::Tensor => "use to_tensor",
             Hint::PhysicalTensor => "use to_tensor, with physical=True for its integers",
             Hint::FloatTensor => "use to_tensor, with dtype=\"float64\"",
@@ -194,22 +223,29 @@ impl Asked<'_> {
                 "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type"
             }
             Hint::LongOffsets => "pass offset_type=\"int64\"",
-            Hint::Physical(dtype) => return format!("{physical} for its {dtype} values"),
+            Hint::Physical(dtype) => {
+                return format!("pass physical=True{to} for its {dtype} values");
+            }
             Hint::PhysicalOrFloats(dtype) => {
                 return format!(
-                    "{physical} for its {dtype} values, or pass dtype=\"float64\" for the numbers that they stand for"
+                    "pass physical=True{to} for its {dtype} values, or dtype=\"float64\" for the numbers that they stand for"
                 );
             }
             Hint::PhysicalOrNumbers(dtype) => {
+                let decoded = match column {
+                    Some(_) => {
+                        "cast this column alone to the type of its values, as pyarrow.compute.cast does"
+                    }
+                    None => "take its values by pyarrow.array(x).dictionary_decode()",
+                };
                 return format!(
-                    "{physical} for its {dtype} values, or take its values by \
-                     pyarrow.array(x).dictionary_decode(), which are numbers"
+                    "pass physical=True{to} for its {dtype} values, or {decoded}, which are numbers"
                 );
             }
-            Hint::Float64 => "pass dtype=\"float64\"",
+            Hint::Float64 => return format!("pass dtype=\"float64\"{to}"),
             Hint::RaggedStorage => "use ragged, with physical=True, for its storage",
             Hint::ChildrenOfStorage => "convert the children of its storage one by one",
-            Hint::PhysicalStorage => return format!("{physical} for its storage"),
+            Hint::PhysicalStorage => return format!("pass physical=True{to} for its storage"),
             Hint::Permuted => {
                 "type=\"permuted\", or a fixed_shape_tensor type with a permutation, keeps that order"
             }
@@ -219,18 +255,20 @@ impl Asked<'_> {
         words.to_owned()
     }
 
+    /// What takes the keywords of hints, where that is not what was called.
+    fn taker(self) -> &'static str {
+        match self {
+            Self::Protocol => " to to_tensor",
+            Self::Row(_) => " to row",
+            _ => "",
+        }
+    }
+
     /// The words for a hint where they depend on what was called.
     fn own_words(self, hint: Hint, in_table: bool) -> Option<&'static str> {
         Some(match (self, hint) {
             (Self::Protocol, Hint::Nulls) => {
                 "drop them, or pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged"
-            }
-            (Self::Batches(_), Hint::Texts) => {
-                "make codes of it with Categories([...]), hand it on as Arrow data with AsArrow(), or leave it out \
-                 with columns="
-            }
-            (Self::Batches(_), Hint::Binaries) => {
-                "leave it out with columns=, or hand it on as Arrow data with AsArrow()"
             }
             // ragged refuses tables; of a column alone to_tensor sees whether its rows have one length.
             (Self::Tensor, Hint::Texts | Hint::Binaries) if in_table => {
@@ -250,12 +288,6 @@ impl Asked<'_> {
             (Self::Protocol | Self::Row(_), Hint::Fields) => {
                 "use to_tensor_dict, for a tensor of each field, or to_tensor of the table"
             }
-            (Self::Batches(_), Hint::Decimal) => {
-                "pass dtype=\"float64\", or Cast(\"float64\") for it alone, as for a label, which dtype= is not of"
-            }
-            (Self::Batches(_), Hint::AllNull) => {
-                "say what its nulls become, with Cast(\"float32\", nulls=\"nan\") or Categories([...], nulls=-1)"
-            }
             (Self::Padded, Hint::Tensor) => "leave out pad=",
             (Self::Padded, Hint::PhysicalTensor) => {
                 "leave out pad=, and pass physical=True for its integers"
@@ -272,12 +304,21 @@ impl Asked<'_> {
 
     /// Whether a column of batches may be Arrow data in place of what this hint says.
     fn may_be_arrow(hint: Hint) -> bool {
-        use Hint::{FlattenLists, FlattenStructs, FlattenTexts, Float64, RowByRow, Text};
-        matches!(hint, Text(_) | RowByRow | FlattenStructs | FlattenLists | FlattenTexts | Float64)
+        use Hint::{FlattenLists, FlattenStructs, FlattenTexts, Float64, Physical, RowByRow, Text};
+        matches!(
+            hint,
+            Text(_)
+                | RowByRow
+                | FlattenStructs
+                | FlattenLists
+                | FlattenTexts
+                | Float64
+                | Physical(_)
+        )
     }
 
     /// The hint for an extension type, which its storage decides, if what was called changes it.
-    fn of_storage(self, storage: &DataType, in_table: bool) -> Option<String> {
+    fn of_storage(self, storage: &DataType, column: Option<&str>) -> Option<String> {
         let (is_list, is_ragged) = (is_list(storage), is_ragged(storage));
         let has_no_form = matches!(
             storage,
@@ -291,26 +332,147 @@ impl Asked<'_> {
         Some(match self {
             Self::Protocol => return None,
             _ if has_no_form => {
-                let words = self.words(export::hint(storage), in_table);
-                let or_arrow = match self {
-                    Self::Batches(_) => ", or hand it on with AsArrow()",
-                    _ => "",
-                };
-                format!("nor has its storage: {words}{or_arrow}")
+                let words = self.words(export::hint(storage), column);
+                format!("nor has its storage: {words}{}", self.or_arrow(column))
             }
-            Self::Padded | Self::Ragged if !is_ragged => {
-                let simply = self.words(Hint::Tensor, in_table);
+            _ if self.are_rows(column) && !is_ragged => {
+                let simply = self.words(Hint::Tensor, column);
                 format!("its storage is not ragged: {simply}, with physical=True")
             }
             Self::Batches(_) if is_ragged && !is_list => {
-                "make codes of it with Categories([...]), or hand it on with AsArrow()".to_owned()
+                format!("make codes of it with Categories([...]){}", self.or_arrow(column))
             }
-            Self::Tensor if is_ragged && in_table => {
+            Self::Tensor if is_ragged && column.is_some() => {
                 "leave it out with columns=, or pass this column alone to ragged, with physical=True".to_owned()
             }
             Self::Tensor if is_ragged && !is_list => return None,
-            _ => self.words(Hint::PhysicalStorage, in_table),
+            _ => self.words(Hint::PhysicalStorage, column),
         })
+    }
+
+    /// Whether ragged or padded rows were asked for.
+    fn are_rows(self, column: Option<&str>) -> bool {
+        match self {
+            Self::Ragged | Self::Padded => true,
+            Self::Batches(wishes) => {
+                matches!(wishes.own(column).form, Form::Ragged | Form::Pad(_))
+            }
+            _ => false,
+        }
+    }
+
+    /// The end of a hint for a column that may be Arrow data in batches.
+    fn or_arrow(self, column: Option<&str>) -> &'static str {
+        match self {
+            Self::Batches(wishes) if wishes.place(column) != Place::Matrix => {
+                ", or hand it on with AsArrow()"
+            }
+            _ => "",
+        }
+    }
+}
+
+/// What a column of batches is, which decides what may be wished of it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// `dtype=` does not reach it, nor does "nan".
+    Label,
+    /// A tensor of its own.
+    Feature,
+    /// One dtype and one policy for nulls are those of all columns.
+    Matrix,
+}
+
+/// The wishes of batches that their messages depend on.
+pub(super) struct Wishes {
+    labels: Vec<String>,
+    own: Vec<(String, ColumnOptions)>,
+    matrix: bool,
+}
+
+impl Wishes {
+    pub(super) fn of(options: &BatchOptions) -> Self {
+        let BatchOptions { labels, column_options, matrix, .. } = options;
+        Self { labels: labels.clone(), own: column_options.clone(), matrix: *matrix }
+    }
+
+    fn place(&self, column: Option<&str>) -> Place {
+        match column {
+            Some(name) if self.labels.iter().any(|label| label == name) => Place::Label,
+            _ if self.matrix => Place::Matrix,
+            _ => Place::Feature,
+        }
+    }
+
+    fn own(&self, column: Option<&str>) -> ColumnOptions {
+        let own = self.own.iter().rev().find(|(own, _)| Some(own.as_str()) == column);
+        own.map_or_else(ColumnOptions::default, |(_, options)| *options)
+    }
+
+    /// The keyword that says what a column's nulls become, if `nulls=` does not: that of its own wish, or of a label's.
+    fn own_nulls(&self, column: Option<&str>) -> Option<&'static str> {
+        let own = self.own(column);
+        let is_own = own.nulls.is_some() || self.place(column) == Place::Label;
+        is_own.then_some(match own.form {
+            Form::Pad(_) => "nulls= of Pad",
+            Form::Dense(_) => "nulls= of Dense",
+            _ => "nulls= of Cast or Categories",
+        })
+    }
+
+    /// The words for a hint where they depend on what the column is.
+    fn words(&self, hint: Hint, column: Option<&str>) -> Option<String> {
+        let place = self.place(column);
+        let floats = match place {
+            Place::Label => "take it as Cast(\"float64\") (dtype= is not of a label)",
+            Place::Feature => "pass dtype=\"float64\", or Cast(\"float64\") for it alone",
+            Place::Matrix => "pass dtype=\"float64\"",
+        };
+        let own = self.own(column);
+        let wider = match own.form {
+            Form::Pad(_) => Some("pass dtype= of Pad() with one that does"),
+            Form::Dense(_) => Some("pass dtype= of Dense() with one that does"),
+            _ if own.dtype.is_some() => Some("name another dtype in Cast, which does"),
+            _ => None,
+        };
+        let words = match (hint, place) {
+            (Hint::Texts, Place::Matrix) => {
+                "make codes of it with Categories([...]), or leave it out with columns="
+            }
+            (Hint::Texts, _) => {
+                "make codes of it with Categories([...]), hand it on as Arrow data with AsArrow(), or leave it out \
+                 with columns="
+            }
+            (Hint::Binaries, Place::Matrix) => "leave it out with columns=",
+            (Hint::Binaries, _) => {
+                "leave it out with columns=, or hand it on as Arrow data with AsArrow()"
+            }
+            (Hint::Decimal | Hint::Float64, _) => floats,
+            (Hint::PhysicalOrFloats(dtype), _) => {
+                return Some(format!(
+                    "pass physical=True for its {dtype} values, or, for the numbers that they stand for, {floats}"
+                ));
+            }
+            (Hint::AllNull, Place::Matrix) => {
+                "leave it out with columns=, or pass dtype= and nulls=, as dtype=\"float32\" and nulls=\"nan\""
+            }
+            (Hint::AllNull, _) => {
+                "say what its nulls become, with Cast(\"float32\", nulls=\"nan\") or Categories([...], nulls=-1)"
+            }
+            (Hint::WiderThanFill | Hint::WiderThanPad, _) if let Some(words) = wider => words,
+            (Hint::WiderThanFill, Place::Label) => {
+                "say both for it, as Cast(\"int64\", nulls=...), with a dtype that does"
+            }
+            (Hint::WiderThanFill, Place::Feature) => {
+                "pass dtype= with one that does (nulls=\"nan\" makes floats of integers), or say both for it alone, \
+                 as Cast(\"int64\", nulls=...)"
+            }
+            (Hint::WiderThanFill, Place::Matrix) => {
+                "pass dtype= with one that does (nulls=\"nan\" makes floats of integers)"
+            }
+            _ => return None,
+        };
+        Some(words.to_owned())
     }
 }
 

@@ -4,19 +4,12 @@ use pyo3::exceptions::{PyBufferError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::Error;
-use crate::batches::{BatchOptions, Form};
-use crate::python::errors::Asked;
+use crate::batches::BatchOptions;
+use crate::python::errors::{Asked, Wishes};
 
-/// The columns whose nulls `nulls=` does not reach: the labels, of which "nan" is not, and what has a policy of its own.
-pub(in crate::python) fn own_nulls(options: &BatchOptions) -> Vec<String> {
-    let own = options.column_options.iter();
-    let own = own.filter(|(_, own)| own.nulls.is_some() && own.form == Form::Auto);
-    own.map(|(name, _)| name).chain(&options.labels).cloned().collect()
-}
-
-/// Of batches that are being read; `own_nulls` are those of [`own_nulls`].
-pub(in crate::python) fn refused(error: Error, own_nulls: &[String]) -> PyErr {
-    Asked::Batches(own_nulls).refusal(error)
+/// Of batches that are being read.
+pub(in crate::python) fn refused(error: Error, wishes: &Wishes) -> PyErr {
+    Asked::Batches(wishes).refusal(error)
 }
 
 /// Of batches that were not opened.
@@ -28,6 +21,6 @@ pub(in crate::python) fn not_opened(error: Error, options: &BatchOptions) -> PyE
         Error::NoColumns if !options.labels.is_empty() => {
             PyBufferError::new_err("no features are left beside the label")
         }
-        error => refused(error, &[]),
+        error => refused(error, &Wishes::of(options)),
     }
 }

@@ -18,7 +18,7 @@ use arrow_schema::Schema;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::{create_exception, intern, prelude::*, types::PyDict};
 
-use self::errors::{not_opened, own_nulls, refused};
+use self::errors::{not_opened, refused};
 use self::forms::{FormsArg, into_python};
 use self::source::chunks_of;
 use super::args::Items;
@@ -27,6 +27,7 @@ use super::args::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, p
 use super::array::PyArray;
 use super::data;
 use super::dlpack::request::CopyArg;
+use super::errors::Wishes;
 use super::runtime::Interrupt;
 use super::runtime::unlocked;
 use super::tensor::PyTensor;
@@ -57,8 +58,8 @@ pub(super) struct PyBatches {
     progress: Option<Py<PyAny>>,
     /// The dictionary columns.
     coded: Vec<Arc<Coded>>,
-    /// Columns whose nulls are not those of `nulls=`: the label, and what has a dtype of its own.
-    own_nulls: Vec<String>,
+    /// What messages ask of the options.
+    wishes: Wishes,
 }
 
 #[pymethods]
@@ -84,13 +85,13 @@ impl PyBatches {
                 let stopped = |error| Error::Reader(ReaderError::urgent(error));
                 let check = Box::new(move || asked().map_err(stopped));
                 let next = Task { check, threads: NonZero::new(1) }.run(|| pipeline.next());
-                next.map_err(|error| refused(error, &self.own_nulls))
+                next.map_err(|error| refused(error, &self.wishes))
             }),
             // The batches continue: another thread reads them.
             State::Prefetch(made) if made.0.is_own_thread() => {
                 return Err(BusyError::new_err("a source cannot wait for its own batches"));
             }
-            State::Prefetch(made) => prefetch::next(py, &made.0, &self.own_nulls),
+            State::Prefetch(made) => prefetch::next(py, &made.0, &self.wishes),
             State::Over => return Ok(None),
         };
         match next {
@@ -258,7 +259,7 @@ pub(super) fn _open_batches(
         is_stopped: Arc::default(),
         progress,
         coded,
-        own_nulls: own_nulls(&options),
+        wishes: Wishes::of(&options),
     })
 }
 
@@ -274,8 +275,7 @@ pub(super) fn _resume_shuffle(
     batches: usize,
 ) -> PyResult<Option<(PyTensor, usize, ResumeArg)>> {
     let nbytes = rows.saturating_mul(size_of::<u64>());
-    let found = unlocked(py, nbytes, || resume(rows, batch_size.max(1), shuffle, batches))
-        .map_err(|error| refused(error, &[]))?;
+    let found = unlocked(py, nbytes, || resume(rows, batch_size.max(1), shuffle, batches))?;
     let Some((positions, read, Resume { rows, left, random })) = found else { return Ok(None) };
     let count = [i64::try_from(positions.len()).map_err(|_| Error::Overflow("number of rows"))?];
     let positions = PyTensor::from(ManagedTensor::from_vec(positions, &count)?);

@@ -9,6 +9,7 @@ use pyo3::{exceptions::PyRuntimeError, prelude::*};
 
 use super::errors::refused;
 use crate::batches::{Batch, Batches, Queue, State};
+use crate::python::errors::Wishes;
 
 /// The interval between checks for signals, such as Ctrl-C.
 const A_WHILE: Duration = Duration::from_millis(50);
@@ -23,14 +24,14 @@ static QUEUES: Mutex<Option<Queues>> = Mutex::new(Some(Vec::new()));
 pub(in crate::python) fn next(
     py: Python<'_>,
     queue: &Queue,
-    own_nulls: &[String],
+    wishes: &Wishes,
 ) -> PyResult<Option<Batch>> {
     loop {
         match queue.poll() {
             // Only the end of the interpreter stops batches that are still read.
             Poll::Ready(None) if queue.is_stopped() => return Err(ending()),
             Poll::Ready(next) => {
-                return next.transpose().map_err(|error| refused(error, own_nulls));
+                return next.transpose().map_err(|error| refused(error, wishes));
             }
             Poll::Pending => {}
         }

@@ -1,0 +1,234 @@
+"""What a hint names exists where it is said, and works."""
+
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from arrow_dlpack import (
+    Array,
+    AsArrow,
+    Cast,
+    Categories,
+    Dense,
+    Loader,
+    Pad,
+    asdlpack,
+    from_dlpack,
+    iter_batches,
+    ragged,
+    to_tensor,
+)
+
+DECIMALS = pa.array([decimal.Decimal("1.5")])
+NARROW = DECIMALS.cast(pa.decimal64(10, 1))
+CODES = pa.array([7]).dictionary_encode()
+LISTS = pa.array([[decimal.Decimal("1.5")]])
+INT8 = pa.array([1], pa.int8())
+
+
+def refusal(call, *args, **options):
+    with pytest.raises((BufferError, TypeError, ValueError)) as refused:
+        call(*args, **options)
+    return str(refused.value)
+
+
+def loaded(column, **options):
+    (batch,) = Loader(pa.table({"x": column, "z": [1] * len(column)}), **options)
+    return batch
+
+
+def features(column, **options):
+    return loaded(column, **options)["x"]
+
+
+def label(column, wish=None, **options):
+    return loaded(column, label="x" if wish is None else {"x": wish}, **options)[1]
+
+
+def matrix(column, **options):
+    return loaded(column, format="matrix", **options)
+
+
+PROTOCOLS = {
+    "NumPy": np.from_dlpack,
+    "NumPy with a dtype": lambda x: np.asarray(x, dtype="float64"),
+    "asdlpack": asdlpack,
+    "from_dlpack": from_dlpack,
+}
+WISHES = {
+    "decimals": (DECIMALS, 'pass dtype="float64" to ', {"dtype": "float64"}),
+    "narrow decimals": (
+        NARROW,
+        'True to {} for its int64 values, or dtype="float64"',
+        {"dtype": "float64"},
+    ),
+    "lists of decimals": (LISTS, 'pass dtype="float64" to ', {"dtype": "float64"}),
+    "nulls": (pa.nulls(1), "pass dtype= and nulls= to ", {"dtype": "float32", "nulls": "nan"}),
+    "codes": (CODES, "pass physical=True to ", {"physical": True}),
+    "UUIDs": (pa.array([b"a" * 16], pa.uuid()), "pass physical=True to ", {"physical": True}),
+    "rows": (pa.array([[1], [2, 3]]), "pass pad= to ", {"pad": 0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WISHES)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_who_takes_no_keyword_is_told_who_does(protocol, name):
+    column, words, options = WISHES[name]
+    words = words.format("to_tensor") if "{}" in words else f"{words}to_tensor"
+    assert words in refusal(PROTOCOLS[protocol], Array(column))
+    to_tensor(column, **options)
+    if name != "rows":
+        assert words.replace("to_tensor", "row") in refusal(list, Array(column))
+        Array(column).row(0, **options)
+
+
+def test_codes_in_lists_have_one_way_out_of_a_loop():
+    for kind in (pa.ListArray, pa.LargeListArray):
+        lists = kind.from_arrays([0, 1], CODES)
+        for wishes in ({}, {"physical": True}, {"columns": {"x": Pad(0)}}):
+            words = refusal(features, lists, **wishes)
+            assert "cast its items to their values first, or hand it on with AsArrow()" in words
+            assert "Categories" not in words
+        assert len(features(lists, columns={"x": AsArrow()})) == 1
+        items = pa.list_ if kind is pa.ListArray else pa.large_list
+        assert features(lists.cast(items(pa.int64()))).values.tolist() == [7]
+
+
+def test_of_codes_in_rows_the_values_are_not_said_to_be_decoded():
+    fixed = pa.FixedSizeListArray.from_arrays(CODES, 1)
+    lists = pa.ListArray.from_arrays([0, 1], CODES)
+    for call, column in ((to_tensor, fixed), (ragged, lists), (features, fixed)):
+        words = refusal(call, column)
+        assert "pass physical=True for its int32 values" in words
+        assert "decode" not in words
+        assert "Categories" not in words
+        call(column, physical=True)
+    assert "AsArrow()" in refusal(features, fixed)
+    features(fixed, columns={"x": AsArrow()})
+
+
+def test_a_column_of_codes_is_cast_alone():
+    rows = pa.StructArray.from_arrays([CODES], ["a"])
+    for table, column in ((pa.table({"a": CODES}), CODES), (rows, rows.field("a"))):
+        words = refusal(to_tensor, table)
+        assert "cast this column alone to the type of its values, as pyarrow.compute.cast" in words
+        assert to_tensor(pc.cast(column, pa.int64())).tolist() == [7]
+
+
+TENSORS = {
+    "tensors": pa.ExtensionArray.from_storage(
+        pa.fixed_shape_tensor(pa.int8(), [1]), pa.array([[1]], pa.list_(pa.int8(), 1))
+    ),
+    "booleans": pa.ExtensionArray.from_storage(pa.bool8(), INT8),
+    "bfloat16": pa.ExtensionArray.from_storage(
+        pa.opaque(pa.uint16(), "bfloat16", "dlpack"), pa.array([1], pa.uint16())
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TENSORS)
+def test_what_is_a_tensor_is_not_padded(name):
+    column = TENSORS[name]
+    for call, options, words in (
+        (to_tensor, {"pad": 0}, "leave out pad="),
+        (features, {"columns": {"x": Pad(0)}}, "leave out Pad()"),
+        (ragged, {}, "use to_tensor"),
+    ):
+        message = refusal(call, column, **options)
+        assert message.endswith(f"is not ragged, as lists, texts and binaries are: {words}")
+    assert features(column).shape == to_tensor(column).shape
+
+
+def test_what_is_a_tensor_by_its_storage_is_not_padded():
+    column = pa.array([b"a" * 16], pa.uuid())
+    words = refusal(features, column, columns={"x": Pad(0)})
+    assert words.endswith("its storage is not ragged: leave out Pad(), with physical=True")
+    assert features(column, physical=True).shape == (1, 16)
+
+
+@pytest.mark.parametrize("column", [DECIMALS, NARROW, LISTS, LISTS.cast(pa.list_(NARROW.type))])
+def test_a_label_has_its_dtype_by_its_own_wish(column):
+    words = refusal(label, column)
+    assert 'take it as Cast("float64") (dtype= is not of a label)' in words
+    label(column, Cast("float64"))
+    words = refusal(features, column)
+    assert 'pass dtype="float64", or Cast("float64") for it alone' in words
+    features(column, dtype="float64")
+    features(column, columns={"x": Cast("float64")})
+
+
+def test_a_fill_value_has_a_dtype_that_holds_it_wherever_it_is_said():
+    out_of_range = {"nulls": -1000}
+    words = refusal(label, INT8, columns={"z": Cast("int64")}, **out_of_range)
+    assert words.endswith('say both for it, as Cast("int64", nulls=...), with a dtype that does')
+    assert label(INT8, Cast("int64", nulls=-1000)).tolist() == [1]
+    words = refusal(features, INT8, **out_of_range)
+    assert "pass dtype= with one that does" in words
+    assert words.endswith('or say both for it alone, as Cast("int64", nulls=...)')
+    assert features(INT8, dtype="int16", **out_of_range).tolist() == [1]
+    assert features(INT8, columns={"x": Cast("int16", nulls=-1000)}).tolist() == [1]
+    words = refusal(features, INT8, columns={"x": Cast("int8", nulls=-1000)})
+    assert words.endswith("; name another dtype in Cast, which does")
+    words = refusal(matrix, INT8, columns=["x"], **out_of_range)
+    assert "Cast" not in words
+    assert matrix(INT8, columns=["x"], dtype="int16", **out_of_range).tolist() == [[1]]
+
+    lists = pa.array([[1, None]], pa.list_(pa.int8()))
+    for wish in (Pad(-1000, nulls=0), Pad(0, nulls=-1000), Dense(2, nulls=-1000)):
+        kind = type(wish)
+        words = refusal(features, lists, columns={"x": wish})
+        assert words.endswith(f"; pass dtype= of {kind.__name__}() with one that does")
+        held = vars(wish) if hasattr(wish, "__dict__") else wish._asdict()
+        features(lists, columns={"x": kind(**(held | {"dtype": "int16"}))})
+    words = refusal(to_tensor, lists, pad=-1000, nulls=0)
+    assert words.endswith("int8 does not hold it; pass dtype= with one that does")
+    assert to_tensor(lists, pad=-1000, nulls=0, dtype="int16").values.tolist() == [[1, 0]]
+
+
+NULLS = {
+    "a mask of padded rows": (Pad(0, nulls="mask"), "nulls= of Pad", Pad(0, nulls=0)),
+    "refused ones of padded rows": (Pad(0, nulls="error"), "nulls= of Pad", Pad(0, nulls="nan")),
+    "those of dense rows": (Dense(2, nulls="error"), "nulls= of Dense", Dense(2, nulls=0)),
+    "those of ragged rows": (Cast("int64"), "nulls= of Cast", Cast("int64", nulls=0)),
+}
+
+
+@pytest.mark.parametrize("name", NULLS)
+def test_nulls_in_rows_are_those_of_the_wish_that_says_so(name):
+    wish, keyword, right = NULLS[name]
+    lists = pa.array([[1, None]])
+    words = refusal(features, lists, columns={"x": wish}, nulls=0)
+    assert f"by {keyword}" in words
+    features(lists, columns={"x": right}, nulls="error")
+
+
+MATRICES = {
+    "nulls": (pa.nulls(1), {"dtype": "float32", "nulls": "nan"}),
+    "decimals": (DECIMALS, {"dtype": "float64"}),
+    "narrow decimals": (NARROW, {"dtype": "float64"}),
+    "codes": (CODES, {"columns": {"x": Categories([7])}}),
+    "texts": (pa.array(["a"]), {"columns": {"x": Categories(["a"])}}),
+    "binaries": (pa.array([b"a"]), {"columns": ["z"]}),
+    "runs": (pa.RunEndEncodedArray.from_arrays([1], [1]), {"columns": ["z"]}),
+}
+
+
+def matrix_of_batches(column, **options):
+    table = pa.table({"x": column, "z": [1]})
+    return next(iter(iter_batches(table, format="matrix", **options)))
+
+
+@pytest.mark.parametrize("convert", [matrix, matrix_of_batches])
+@pytest.mark.parametrize("name", MATRICES)
+def test_a_matrix_is_not_told_what_it_refuses(name, convert):
+    column, right = MATRICES[name]
+    words = refusal(convert, column)
+    for of_a_dict in ("Cast", "AsArrow", "alone as"):
+        assert of_a_dict not in words
+    if "columns" not in right or name in ("codes", "texts"):
+        convert(column, **right)
+    for keyword in right:
+        if keyword != "columns":
+            assert f"{keyword}=" in words
