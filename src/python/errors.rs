@@ -120,18 +120,18 @@ impl Asked<'_> {
         let hint = error.hint()?;
         let words = self.words(hint, column);
         Some(match (self, error) {
-            (Self::Batches(wishes), Error::Nulls { .. } | Error::NullsInRows { .. })
-                if let Some(keyword) = wishes.own_nulls(column) =>
-            {
-                match error {
-                    Error::Nulls { .. } => format!(
-                        "drop them with filter=, or say what they become by {keyword} for this column"
-                    ),
-                    _ => format!(
-                        "drop them, or say a fill value or \"nan\" by {keyword} for this column (\"mask\" is of the rows)"
-                    ),
-                }
-            }
+            (Self::Batches(wishes), Error::Nulls { .. }) => match wishes.own_nulls(column) {
+                Some(keyword) => format!(
+                    "drop them with filter=, or say what they become by {keyword} for this column"
+                ),
+                None => words,
+            },
+            (Self::Batches(wishes), Error::NullsInRows { .. }) => match wishes.own_nulls(column) {
+                Some(keyword) => format!(
+                    "drop them, or say a fill value or \"nan\" by {keyword} for this column (\"mask\" is of the rows)"
+                ),
+                None => words,
+            },
             (
                 Self::Batches(wishes),
                 Error::NotJustNumbers { data_type: DataType::Dictionary(..), .. },
@@ -459,7 +459,7 @@ impl Wishes {
             (Hint::AllNull, _) => {
                 "say what its nulls become, with Cast(\"float32\", nulls=\"nan\") or Categories([...], nulls=-1)"
             }
-            (Hint::WiderThanFill | Hint::WiderThanPad, _) if let Some(words) = wider => words,
+            (Hint::WiderThanFill | Hint::WiderThanPad, _) if wider.is_some() => wider?,
             (Hint::WiderThanFill, Place::Label) => {
                 "say both for it, as Cast(\"int64\", nulls=...), with a dtype that does"
             }
