@@ -281,6 +281,70 @@ def test_a_later_batch_of_a_stream_may_have_another_encoding():
     assert values_of(parts, columns={"x": AsArrow()}) == ["a", None, "b", "c", "d", "e", None]
 
 
+EMPTY, NO_ITEM = pa.array([[]], pa.list_(pa.null())), pa.array([{"a": None}])
+LARGE = pa.array([[1.5]], pa.large_list(pa.float64()))
+
+
+@pytest.mark.parametrize(
+    ("name", "wish", "columns", "expected"),
+    [
+        ("x", Pad(0), ([[1.5]], EMPTY), [[1.5], [0]]),
+        ("x", Pad(0, nulls=0), (EMPTY, pa.nulls(1), LARGE), None),
+        ("x", Pad(0), ([[1]], EMPTY), [[1], [0]]),
+        ("x.a", Cast("float32", nulls=-1), ([{"a": 1}], NO_ITEM), [1, -1]),
+        ("x.a", Cast("float32", nulls=-1), (NO_ITEM, [{"a": 1}]), [-1, 1]),
+        ("x", Cast("float32", nulls=-1), (pa.nulls(1), pa.nulls(1), [1]), [-1, -1, 1]),
+        ("x", Cast("float32", nulls=-1), (pa.nulls(1), pa.nulls(1)), [-1, -1]),
+        ("x", Categories(["a"], nulls=-1), (pa.nulls(1), pa.array(["a"]).dictionary_encode()), None),
+        ("x", Categories.scan(nulls=-1), (pa.nulls(1), ["a"]), [-1, 0]),
+    ],
+)
+@pytest.mark.parametrize("form", ["stream", "shuffled", "mix", "filter"])
+def test_nulls_alone_are_of_the_type_that_other_batches_of_a_stream_have(
+    name, wish, columns, expected, form
+):
+    def stream(index=0, count=1):
+        return (pa.table({"y": [at], "x": own}) for at, own in enumerate(columns))
+
+    source = Mix([(stream(), 1)]) if form == "mix" and not is_scan(wish) else stream
+    options = {"filter": pc.field("y") >= 0} if form == "filter" else {}
+    options |= {"shuffle": 2, "seed": 1} if form == "shuffled" else {}
+    loader = Loader(source, columns={"y": None, name: wish}, batch_size=9, **options)
+    (batch,) = loader
+    values = plain(batch[name][0] if isinstance(wish, Pad) else batch[name])
+    (of_list,) = Loader(list(stream()), columns={name: wish}, batch_size=9)
+    whole = plain(of_list[name][0] if isinstance(wish, Pad) else of_list[name])
+    assert expected in (None, whole)
+    assert values == [whole[at] for at in plain(batch["y"])]
+
+
+def is_scan(wish):
+    return isinstance(wish, Categories) and wish.words is None
+
+
+def test_a_filter_and_a_state_take_a_stream_that_begins_with_nulls():
+    columns = pa.nulls(2), ["ab", "b"], ["aa"]
+
+    def stream(index, count):
+        return (pa.table({"x": own}) for own in columns)
+
+    where = pc.starts_with(pc.field("x"), "a")
+    assert values_of(stream, columns={"x": AsArrow()}, filter=where) == ["ab", "aa"]
+    loader, other = (Loader(stream, columns={"x": AsArrow()}, batch_size=2) for _ in range(2))
+    epoch = iter(loader)
+    assert plain(next(epoch)["x"]) == [None, None]
+    other.load_state_dict(loader.state_dict())
+    assert [plain(batch["x"]) for batch in other] == [["ab", "b"], ["aa"]]
+
+
+def test_a_stream_of_many_batches_of_nulls_is_cast():
+    parts = [pa.table({"x": pa.nulls(1)})] * 20 + [pa.table({"x": [1]})]
+    with pytest.raises(TypeError, match="null in the first batch and int64 in .*cast each batch"):
+        values_of(iter(parts), columns={"x": Cast("float32", nulls=-1)})
+    cast = (part.cast(parts[-1].schema) for part in parts)
+    assert values_of(cast, nulls=-1) == [-1] * 20 + [1]
+
+
 def test_frames_of_read_csv_in_chunks_have_one_schema(tmp_path):
     file = tmp_path / "x.csv"
     file.write_text("x\n1\n2\n3\n0.5\n")

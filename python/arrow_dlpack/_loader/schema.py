@@ -467,9 +467,45 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
 
 
 def is_one_encoding(one: Any, other: Any) -> bool:
-    """Whether types have the same values in another encoding: no number is another one."""
-    is_null = import_module("pyarrow").types.is_null(other)
-    return is_null or (merged(one, other) is not None and alike(one).equals(alike(other)))
+    """Whether types have the same values in another encoding: no number is another one.
+
+    Where the other one has nulls alone, at any depth, it goes with all types.
+    """
+    return _has_all(alike(one), alike(other)) and merged(one, other) is not None
+
+
+def _has_all(one: Any, other: Any) -> bool:
+    """Whether the type is the other one, but for nulls in that."""
+    types = import_module("pyarrow").types
+    if types.is_null(other) or one.equals(other):
+        return True
+    tells = types.is_struct, types.is_fixed_size_list, types.is_large_list
+    if not any(tell(one) and tell(other) for tell in tells):
+        return False
+    if types.is_fixed_size_list(one) and one.list_size != other.list_size:
+        return False
+    inner, others = ([of.field(at) for at in range(of.num_fields)] for of in (one, other))
+    if types.is_struct(one) and [own.name for own in inner] != [own.name for own in others]:
+        return False
+    pairs = zip(inner, others, strict=True)
+    return all(_has_all(own.type, theirs.type) for own, theirs in pairs)
+
+
+def has_nulls(kind: Any) -> bool:
+    """Whether it is of nulls alone, at any depth, so that others say what it is."""
+    is_null = bool(import_module("pyarrow").types.is_null(kind))
+    return is_null or any(has_nulls(kind.field(at).type) for at in range(kind.num_fields))
+
+
+def told_by(schema: Any, later: Any) -> Any:
+    """The schema of the first batches of a stream; a later one says what is null in these."""
+    kinds = {}
+    for own in schema:
+        if has_nulls(own.type) and later.names.count(own.name) == 1:
+            whole = merged(own.type, later.field(own.name).type)
+            is_one = whole is not None and is_one_encoding(whole, own.type)
+            kinds[own.name] = whole if is_one else own.type
+    return with_types(schema, kinds)
 
 
 def alike(kind: Any) -> Any:
@@ -639,5 +675,5 @@ def _check_conforms(schema: Any, head: Any, has_all: bool, number: int) -> None:
         if not (one.equals(other) or is_one_encoding(one, other)):
             raise TypeError(
                 f'column "{name}" is {one} in the first batch and {other} in batch {number}, and '
-                "a stream has one schema: cast each batch to it, or pass a list of them"
+                "a stream has one schema: cast each batch to one type, or pass a list of them"
             )

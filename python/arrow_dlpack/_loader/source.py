@@ -32,14 +32,18 @@ from .schema import (
     conformed,
     differ,
     fitted,
+    has_nulls,
     head_of,
     is_same,
     merged_of,
     of_stream,
     selected,
     settled_type,
+    told_by,
     type_of_all,
 )
+
+_PARTS_AHEAD = 16
 
 
 class Loop:
@@ -214,14 +218,29 @@ class Stream(Source):
         first = reader_of(readable_for(first, query.columns))
         parts = (readable_for(part, query.columns) for part in parts)
         names = heads(query.columns, lambda: first.schema.names)
+        # A filter may name others.
+        schema = head_of(first.schema, names) if query.where is None else first.schema
+        schema, begun = _begun(schema, first, parts)
         if names is not None and query.where is not None:
-            names = list(
-                dict.fromkeys(
-                    [*names, *_filters.named(query.where, _filters.seen_of(first.schema))]
-                )
-            )
-        schema = of_stream(head_of(first.schema, names))
-        return Made(schema, recorded(reading, conformed(chain([first], parts), schema, names)))
+            named = _filters.named(query.where, _filters.seen_of(schema))
+            names = list(dict.fromkeys([*names, *named]))
+        schema = of_stream(head_of(schema, names))
+        return Made(schema, recorded(reading, conformed(chain(begun, parts), schema, names)))
+
+
+def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any]]:
+    """The schema of a stream, and the parts that were looked at for it.
+
+    Nulls alone are of no type: parts that follow say which, as far as a scan of pyarrow's reads
+    ahead.
+    """
+    begun = [first]
+    while any(has_nulls(own.type) for own in schema) and len(begun) < _PARTS_AHEAD:
+        if (part := next(parts, None)) is None:
+            break
+        begun.append(reader_of(part))
+        schema = told_by(schema, begun[-1].schema)
+    return schema, begun
 
 
 class Several(Source):
