@@ -1218,18 +1218,102 @@ def test_what_a_filter_cannot_compare_of_float16_has_a_way_out(where):
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ([{"x": 1}, {"x": "a"}], "int64 in a row and string"),
-        ([{"x": 1}] * 1500 + [{"x": 0.5}], "int64 in a row and double"),
-        ([{"x": {"a": 1}}, {"x": {"a": "s"}}], r"struct<a: int64> in a row and struct<a: string>"),
+        ([{"x": 1}, {"x": "a"}], "int64 in one row and string"),
+        ([{"x": 1}] * 1000 + [{"x": 0.5}], "int64 in one row and double"),
+        ([{"x": 1}] * 1500 + [{"x": 0.5}], "int64 in one row and double"),
+        ([{"x": {"a": 1}}, {"x": {"a": "s"}}], "struct<a: int64> in one row and struct<a: string>"),
     ],
 )
 def test_a_streamed_dataset_of_rows_that_differ_is_refused_by_name(rows, told):
     streamed = datasets.IterableDataset.from_generator(lambda: iter(rows))
-    with pytest.raises(TypeError, match=f'column "x" is {told} in a later one.*dataset.map'):
+    with pytest.raises(TypeError, match=f'column "x" is {told} in another row.*dataset.map'):
         list(Loader(streamed, columns={"x": AsArrow()}))
     mapped = streamed.map(lambda row: {"x": str(row["x"])})
     batches = list(Loader(mapped, columns={"x": AsArrow()}, batch_size=len(rows)))
     assert plain(batches[0]["x"]) == [str(row["x"]) for row in rows]
+
+
+FEATURES = datasets.Features(
+    {
+        "i": datasets.Value("int64"),
+        "n": datasets.Value("int32"),
+        "t": datasets.Value("string"),
+        "l": datasets.List(datasets.Value("int64")),
+    }
+)
+ROWS = [
+    {"i": at, "n": at if at % 2 else None, "t": "a" if at > 1 else None, "l": [at] * (at % 3)}
+    for at in range(5)
+]
+STREAMED = {
+    "generator": lambda features: datasets.IterableDataset.from_generator(
+        lambda: iter(ROWS), features=features
+    ),
+    "filter": lambda _: (
+        datasets.Dataset.from_list(ROWS, FEATURES).to_iterable_dataset().filter(lambda row: True)
+    ),
+    "map": lambda features: (
+        datasets.Dataset.from_list(ROWS, FEATURES)
+        .to_iterable_dataset()
+        .map(lambda row: {"n": row["n"]}, features=features)
+    ),
+}
+
+
+@pytest.mark.parametrize("features", [FEATURES, None], ids=["told", "untold"])
+@pytest.mark.parametrize("of", STREAMED)
+def test_rows_of_a_streamed_dataset_may_have_no_values(of, features):
+    wishes = {
+        "i": None,
+        "n": Cast("float32", nulls=-1),
+        "t": Categories.scan(nulls=-1),
+        "l": Pad(0, max_length=2),
+    }
+    expected = {
+        row["i"]: (
+            -1 if row["n"] is None else row["n"],
+            -1 if row["t"] is None else 0,
+            (row["l"] + [0, 0])[:2],
+        )
+        for row in ROWS
+    }
+
+    def rows(loader):
+        for batch in loader:
+            columns = plain({**batch, "l": batch["l"][0]})
+            yield from zip(*columns.values(), strict=True)
+
+    def loader(**options):
+        return Loader(STREAMED[of](features), columns=wishes, batch_size=2, **options)
+
+    loaders = [[loader()], [loader(shuffle=3, seed=1)]]
+    loaders.append([loader(rank=rank, world_size=2, uneven="allow") for rank in range(2)])
+    for several in loaders:
+        found = {at: tuple(rest) for one in several for at, *rest in rows(one)}
+        assert found == expected
+    kept = [at for at, *_ in rows(loader(filter=pc.field("n").is_valid()))]
+    assert kept == [row["i"] for row in ROWS if row["n"] is not None]
+    begun, resumed = loader(), loader()
+    epoch = iter(begun)
+    next(epoch)
+    resumed.load_state_dict(begun.state_dict())
+    assert list(rows(resumed)) == list(rows(epoch))
+    (batch,) = Loader(STREAMED[of](features), columns=["i"])  # as many rows as `datasets` reads
+    assert len(plain(batch["i"])) == len(ROWS)
+
+
+def test_the_types_of_a_streamed_dataset_are_those_of_its_features():
+    streamed = STREAMED["generator"](FEATURES)
+    batches = list(Loader(streamed.take(1), columns=["n"], nulls=0))
+    assert batches[0]["n"].dtype == "int32"
+
+
+def test_rows_of_a_streamed_dataset_have_the_same_columns():
+    streamed = datasets.IterableDataset.from_generator(lambda: iter([{"x": 1}, {"x": 2, "y": 1}]))
+    with pytest.raises(KeyError, match='"y" is in another row and not in one row.*dataset.map'):
+        list(Loader(streamed))
+    mapped = streamed.map(lambda row: {"y": row.get("y")})
+    assert plain(next(iter(Loader(mapped, nulls=0)))) == {"x": [1, 2], "y": [0, 1]}
 
 
 @pytest.mark.parametrize("form", ["parquet", "ipc"])

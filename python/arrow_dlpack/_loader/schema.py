@@ -608,7 +608,23 @@ def _dtype_of(kind: Any) -> Dtype:
     return names.get(str(kind), str(kind))
 
 
-def conformed(parts: Iterable[Any], head: Any, names: Sequence[str] | None) -> Iterator[Any]:
+class Told(NamedTuple):
+    """What errors say of the parts of a stream."""
+
+    first: str = "the first batch"
+    later: str = "batch {}"
+    #: How they get the same columns, and the same types.
+    names: str = "give each batch the same columns, or pass a list of them"
+    types: str = "cast each batch to one type, or pass a list of them"
+
+
+#: Of batches that a user makes.
+TOLD = Told()
+
+
+def conformed(
+    parts: Iterable[Any], head: Any, names: Sequence[str] | None, told: Told = TOLD
+) -> Iterator[Any]:
     """The batches of a stream, of which `head` is the first part's schema.
 
     names: the columns that matter, None for all. A later part of other types is an error.
@@ -617,7 +633,8 @@ def conformed(parts: Iterable[Any], head: Any, names: Sequence[str] | None) -> I
     for number, part in enumerate(parts):
         reader = reader_of(part)
         if number and not reader.schema.equals(target):
-            _check_conforms(reader.schema, target, names is None, number)
+            later = told._replace(later=told.later.format(number))
+            _check_conforms(reader.schema, target, names is None, later)
         for batch in reader:
             yield fitted(batch, target)
 
@@ -661,19 +678,19 @@ def of_stream(schema: Any) -> Any:
     return pa.schema(wide, schema.metadata)
 
 
-def _check_conforms(schema: Any, head: Any, has_all: bool, number: int) -> None:
+def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
     more = set(features_of(schema)) - set(head.names) if has_all else set()
     for name in [*head.names, *sorted(more)]:
         counts = [of.names.count(name) for of in (head, schema)]
         if counts != [1, 1] and counts != [head.names.count(name)] * 2:
-            ours, theirs = ("the first batch", f"batch {number}")[:: 1 if counts[0] else -1]
+            ours, theirs = told[:2] if counts[0] else (told.later, told.first)
             raise KeyError(
                 f'column "{name}" is in {ours} and not in {theirs}, and a stream has one schema: '
-                "give each batch the same columns, or pass a list of them"
+                f"{told.names}"
             )
         one, other = head.field(name).type, schema.field(name).type
         if not (one.equals(other) or is_one_encoding(one, other)):
             raise TypeError(
-                f'column "{name}" is {one} in the first batch and {other} in batch {number}, and '
-                "a stream has one schema: cast each batch to one type, or pass a list of them"
+                f'column "{name}" is {one} in {told.first} and {other} in {told.later}, and '
+                f"a stream has one schema: {told.types}"
             )

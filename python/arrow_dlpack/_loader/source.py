@@ -25,9 +25,11 @@ from .readers import (
 from .row_groups import Piece
 from .schema import (
     ALL,
+    TOLD,
     Part,
     Query,
     Run,
+    Told,
     common,
     conformed,
     differ,
@@ -196,9 +198,11 @@ class Stream(Source):
         once: bool = False,
         names: Callable[[], Sequence[str] | None] = lambda: None,
         identify: Callable[[Query], dict[str, Any]] = lambda query: {},
+        *,
+        told: Told = TOLD,
     ) -> None:
         super().__init__(lambda columns: None, rows, once, names, identify)
-        self._parts = parts
+        self._parts, self._told_parts = parts, told
 
     def schema(self, query: Query = ALL) -> Any:
         return None
@@ -225,7 +229,8 @@ class Stream(Source):
             named = _filters.named(query.where, _filters.seen_of(schema))
             names = list(dict.fromkeys([*names, *named]))
         schema = of_stream(head_of(schema, names))
-        return Made(schema, recorded(reading, conformed(chain(begun, parts), schema, names)))
+        batches = conformed(chain(begun, parts), schema, names, self._told_parts)
+        return Made(schema, recorded(reading, batches))
 
 
 def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any]]:

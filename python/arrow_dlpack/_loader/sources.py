@@ -5,11 +5,10 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from .. import _core
@@ -19,7 +18,7 @@ from .identity import of_footers, of_rows, of_types
 from .ipc import IpcFiles
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, reader_of, with_wide_as_decimals
-from .schema import Query
+from .schema import Query, Told, conformed, told_by
 from .source import Loop, Several, Source, Stream, rows_of_table
 from .summary import is_mix
 
@@ -114,6 +113,17 @@ def _of_lazy_frame(frame: Any) -> Source:
     return Stream(read, names=lambda: frame.collect_schema().names())
 
 
+#: Of a dataset of Hugging Face's that are read at once.
+_ROWS = 1000
+
+_OF_OBJECTS = Told(
+    "one row",
+    "another row",
+    "dataset.map(function) makes rows of the same columns",
+    "dataset.map(function) makes values of one type",
+)
+
+
 def _of_hugging_face(dataset: Any) -> Source:
     if isinstance(dataset, dict):
         splits = ", ".join(dataset)
@@ -144,34 +154,39 @@ def _of_hugging_face(dataset: Any) -> Source:
         table = dataset.with_format("arrow")
         return of_rows(rows, lambda at: [table[at.to_pylist()]], query)
 
-    return Stream(read, rows, names=lambda: dataset.column_names, identify=identity)
+    def names() -> Any:
+        return dataset.column_names
+
+    return Stream(read, rows, names=names, identify=identity, told=_OF_OBJECTS)
 
 
 def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:
     """Those of its rows, and one without rows where there are none."""
     has_rows = getattr(dataset, "num_rows", None) != 0
     batch = None
-    try:
-        for batch in dataset.with_format("arrow").iter(batch_size=1000) if has_rows else ():
-            yield batch
-    except ValueError as error:
-        raise _of_differing_rows(error) from error
+    # Of a stream, what makes its rows; without Arrow data they are Python's objects.
+    makes = getattr(dataset, "_ex_iterable", None)
+    is_of_objects = makes is not None and getattr(makes, "iter_arrow", True) is None
+    found = _tables_of_objects if is_of_objects else _tables_of_arrow
+    for batch in found(dataset.with_format("arrow")) if has_rows else ():
+        yield batch
     if batch is None and dataset.features is not None:
         yield _table_of(dataset.features.arrow_schema)
 
 
-def _of_differing_rows(error: ValueError) -> Exception:
-    """With the column of a streamed dataset whose rows pyarrow does not put together."""
-    found = re.fullmatch(r"Schema at index \d+ was different: \n(.*)\nvs\n(.*)", str(error), re.S)
-    pairs = zip(found[1].splitlines(), found[2].splitlines(), strict=False) if found else ()
-    one, other = next((pair for pair in pairs if pair[0] != pair[1]), ("", ""))
-    name, _, kind = one.partition(": ")
-    if not kind or not other.startswith(f"{name}: "):
-        return error
-    return TypeError(
-        f'column "{name}" is {kind} in a row and {other.removeprefix(f"{name}: ")} in a later one, '
-        "and a stream has one schema: dataset.map(function) makes values of one type"
-    )
+def _tables_of_arrow(dataset: Any) -> Iterator[Any]:
+    yield from dataset.iter(batch_size=_ROWS)
+
+
+def _tables_of_objects(dataset: Any) -> Iterator[Any]:
+    """Row by row: `datasets` puts rows together before they have the types of its features, and
+    fails where one of them has no value.
+    """
+    pa, rows = import_module("pyarrow"), dataset.iter(batch_size=1)
+    while some := list(islice(rows, _ROWS)):
+        schema = reduce(told_by, (row.schema for row in some))
+        batches = conformed(some, schema, None, _OF_OBJECTS)
+        yield pa.Table.from_batches(batches, schema).combine_chunks()
 
 
 def _of_batches(batches: Any) -> Source:
