@@ -72,6 +72,9 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
     started again for each epoch learn the number from set_epoch, or from ``Loader.torch``.
     Persistent ones count epochs themselves, and learn from set_epoch and load_state_dict, called
     between epochs in the process that has the DataLoader, what the next one is.
+
+    Where workers made batches, each has a state, which StatefulDataLoader asks for. In the process
+    that has the DataLoader `state_dict` refuses, until set_epoch says which epoch is the next.
     """
 
     @overload
@@ -212,13 +215,16 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             self._notice.heed(loader, worker.num_workers)
             epoch = loader._upcoming()
             try:
-                return loader._iterate(framework)
+                batches = loader._iterate(framework)
             except OtherDataError:
                 raise  # by all workers, which keep the state
             except BaseException:
                 # Or the workers would count differently, and draw other orders from there on.
                 loader._advance(epoch)
+                self._notice.mark()
                 raise
+            self._notice.mark()
+            return batches
         except Exception as error:
             # Here it would end a worker that persists, without a word to the main process.
             return _failing(error)
@@ -241,6 +247,8 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
 
 #: Bytes of what may be told, after compression: a state with the names of some 10,000 columns.
 _LIMIT = 2**17
+#: Bytes before that: four integers.
+_HEADER = 32
 
 
 class _Notice:
@@ -249,7 +257,8 @@ class _Notice:
     Persistent workers keep the dataset that they were started with, and PyTorch tells them no more
     than that an epoch begins. So a notice lies in shared memory, which forked and spawned workers
     have from their start. They look at it where an epoch begins, except for their first one: they
-    started with all that was to be known, and what came since is meant for the next.
+    started with all that was to be known, and what came since is meant for the next. Each of them
+    leaves a mark there that it has begun an epoch, of which nobody else hears.
 
     Each process writes to its own memory, or ranks that are started with one dataset would
     overwrite each other's notices. So what a process is started with has both: the memory of who
@@ -262,6 +271,8 @@ class _Notice:
         self._number = number
         self._told: dict[str, tuple[int, Any]] = {}
         self._has_begun = False
+        #: Whether the DataLoader counts the epochs of workers.
+        self.is_counted = False
         self._allocate()
         _NOTICES.add(self)
 
@@ -284,11 +295,29 @@ class _Notice:
             too_long = {"state": (self._told["state"][0], len(text))}
             text = zlib.compress(pickle.dumps(self._told | too_long))
         # Two places by turns, and the number last: a worker that reads meanwhile gets the old one.
-        header, place = self._ours[:24].view(torch.int64), self._number % 2
-        start = 24 + place * _LIMIT
+        header, place = self._header(self._ours), self._number % 2
+        start = _HEADER + place * _LIMIT
         self._ours[start : start + len(text)] = torch.frombuffer(bytearray(text), dtype=torch.uint8)
         header[1 + place] = len(text)
         header[0] = self._number
+        header[3] = 0
+
+    def mark(self) -> None:
+        """This worker has begun an epoch."""
+        if (memory := self._of_starter()) is not None:
+            self._header(memory)[3] = 1
+
+    def forget(self) -> None:
+        """This process has begun an epoch, or counts those of its workers."""
+        if get_worker_info() is None and self._pid == os.getpid():
+            self._header(self._ours)[3] = 0
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether workers of this process have begun an epoch since it last told them one."""
+        if self.is_counted or get_worker_info() is not None or self._pid != os.getpid():
+            return False
+        return bool(self._header(self._ours)[3])
 
     def heed(self, loader: "Epochs[Any]", workers: int) -> None:
         """Does in this worker what it was told since its last epoch; what cannot be done, again."""
@@ -324,16 +353,25 @@ class _Notice:
 
     def _allocate(self) -> None:
         self._pid = os.getpid()
-        self._ours = torch.zeros(24 + 2 * _LIMIT, dtype=torch.uint8, device="cpu")
+        self._ours = torch.zeros(_HEADER + 2 * _LIMIT, dtype=torch.uint8, device="cpu")
         with suppress(RuntimeError):
             self._ours.share_memory_()  # without shared memory there are no workers either
 
+    def _of_starter(self) -> torch.Tensor | None:
+        """In a worker, the memory of the process that started it."""
+        return self._theirs if self._pid == os.getpid() else self._ours
+
+    @staticmethod
+    def _header(memory: torch.Tensor) -> torch.Tensor:
+        """The number of the last notice, the sizes of both, and the mark of the workers."""
+        return memory[:_HEADER].view(torch.int64)
+
     def _read(self) -> tuple[int, dict[str, tuple[int, Any]]]:
-        memory = self._theirs if self._pid == os.getpid() else self._ours
-        number, *sizes = (0, 0, 0) if memory is None else memory[:24].view(torch.int64).tolist()
+        memory = self._of_starter()
+        number, *sizes = (0, 0, 0) if memory is None else self._header(memory).tolist()
         if memory is None or number <= self._number:
             return self._number, {}
-        start = 24 + number % 2 * _LIMIT
+        start = _HEADER + number % 2 * _LIMIT
         text = bytes(memory[start : start + sizes[number % 2]].tolist())
         told: dict[str, tuple[int, Any]] = pickle.loads(zlib.decompress(text))
         return number, told
@@ -408,6 +446,7 @@ def data_loader(loader: "Epochs[Any]", num_workers: int, options: dict[str, Any]
         loader._numbered()  # or each worker would read the words again
         options = {"multiprocessing_context": "spawn"} | options
     dataset = BatchDataset(loader)
+    dataset._notice.is_counted = True
     is_torchs = loader._options.framework is None or loader._options.framework == "torch"
     options |= {"batch_size": None, "collate_fn": _converted if is_torchs else _as_made}
     return EpochLoader(dataset, num_workers=num_workers, **options)

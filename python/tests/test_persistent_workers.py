@@ -89,13 +89,13 @@ def test_spawned_workers_of_a_loader_follow_it(epochs):
 @pytest.mark.parametrize("context", ["spawn", CONTEXT])
 def test_workers_of_a_dataset_follow_it(epochs, context):
     dataset = BatchDataset(TABLE, **OPTIONS)
-    batches = persistent(dataset, context=context)
+    batches, state = persistent(dataset, context=context), dataset.state_dict()
     for epoch in 2, 0, 0, 5:
         dataset.set_epoch(epoch)
         assert run(batches) == epochs[epoch]
     dataset.loader.set_epoch(1)  # a loader has workers of all its datasets
     assert [run(batches) for _ in range(3)] == epochs[1:4]
-    dataset.load_state_dict({**dataset.state_dict(), "epoch": 3})
+    dataset.load_state_dict({**state, "epoch": 3})
     assert [run(batches) for _ in range(2)] == epochs[3:5]
 
 
@@ -209,6 +209,47 @@ def test_a_state_of_one_part_is_refused_by_others_until_another_is_told(epochs, 
     loader.set_epoch(2)
     assert [run(batches) for _ in range(2)] == epochs[2:4]
     shut_down(batches)
+
+
+@pytest.mark.parametrize("persists", [True, False])
+@pytest.mark.parametrize("start", ["spawn", "fork", "forkserver"])
+def test_a_dataset_whose_workers_make_batches_has_no_state_until_it_is_told_an_epoch(
+    start, persists
+):
+    loader = Loader(TABLE, **OPTIONS)
+    dataset = BatchDataset(loader)
+    context = CONTEXT if start == "forkserver" else multiprocessing.get_context(start)
+    batches = persistent(dataset, context=context)
+    if not persists:
+        batches = DataLoader(
+            dataset, batch_size=None, num_workers=2, multiprocessing_context=context
+        )
+    assert dataset.state_dict()["epoch"] == 0
+    for _ in range(2):
+        epoch = iter(batches)
+        next(epoch)
+        for of in dataset, loader:
+            with pytest.raises(TypeError, match=r"each has a state, .*after set_epoch\(n\)"):
+                of.state_dict()
+        for _ in epoch:
+            pass
+        with pytest.raises(TypeError, match="each has a state"):
+            dataset.state_dict()
+    # The way out: a state of an epoch's start, which any worker takes.
+    dataset.set_epoch(3)
+    state = dataset.state_dict()
+    assert (state["epoch"], state["batch"]) == (3, 0)
+    expected = run(batches)
+    dataset.load_state_dict(state)
+    assert dataset.state_dict() == state
+    assert run(batches) == expected
+    # An epoch of this process, or one that is counted here, has a state again.
+    next(iter(dataset))
+    assert dataset.state_dict()["batch"] == 1
+    run(batches)
+    run(loader.torch(1, multiprocessing_context=CONTEXT))
+    assert loader.state_dict() == dataset.state_dict()
+    assert loader.state_dict()["batch"] == 0
 
 
 def test_a_rank_and_several_loaders_of_one_dataset():

@@ -257,6 +257,12 @@ class Epochs(Loop, Generic[Batch_co]):
                 "workers make these batches, and each has a state: wrap this Loader in a "
                 "BatchDataset for torchdata's StatefulDataLoader, which asks them"
             )
+        if any(listener.is_elsewhere for listener in self._listeners):
+            raise TypeError(
+                "workers make these batches, and each has a state, which torchdata's "
+                "StatefulDataLoader asks for; after set_epoch(n), state_dict() is where epoch n "
+                "begins"
+            )
         self._try_again()
         if self._resume is not None:
             return self._resume
@@ -345,7 +351,13 @@ class Epochs(Loop, Generic[Batch_co]):
 
     def _advance(self, epoch: int) -> None:
         """Counts an epoch that copies of this loader make in other processes, or that failed."""
-        self._next_epoch, self._resume = epoch + 1, None
+        self._forget()
+        self._next_epoch, self._resume, self._position = epoch + 1, None, None
+
+    def _forget(self) -> None:
+        """Epochs that workers of a `BatchDataset` have begun are not the last ones any more."""
+        for listener in self._listeners:
+            listener.forget()
 
     def _check_part(self, share: Share) -> None:
         """A state within an epoch is that of one rank and worker."""
@@ -401,6 +413,7 @@ class Epochs(Loop, Generic[Batch_co]):
     def _start(self, share: Share, framework: Framework | None) -> Position:
         """Where the next epoch starts: behind what has been handed out, if it is resumed."""
         self._check_part(share)
+        self._forget()
         resume, self._resume = self._resume, None
         part = share.index, share.count
         reads = Share() if self._is_function() else share
