@@ -282,6 +282,7 @@ def test_a_later_batch_of_a_stream_may_have_another_encoding():
 
 
 EMPTY, NO_ITEM = pa.array([[]], pa.list_(pa.null())), pa.array([{"a": None}])
+CODED = pa.array(["a"]).dictionary_encode()
 LARGE = pa.array([[1.5]], pa.large_list(pa.float64()))
 
 
@@ -295,7 +296,12 @@ LARGE = pa.array([[1.5]], pa.large_list(pa.float64()))
         ("x.a", Cast("float32", nulls=-1), (NO_ITEM, [{"a": 1}]), [-1, 1]),
         ("x", Cast("float32", nulls=-1), (pa.nulls(1), pa.nulls(1), [1]), [-1, -1, 1]),
         ("x", Cast("float32", nulls=-1), (pa.nulls(1), pa.nulls(1)), [-1, -1]),
-        ("x", Categories(["a"], nulls=-1), (pa.nulls(1), pa.array(["a"]).dictionary_encode()), None),
+        (
+            "x",
+            Categories(["a"], nulls=-1),
+            (pa.nulls(1), pa.array(["a"]).dictionary_encode()),
+            None,
+        ),
         ("x", Categories.scan(nulls=-1), (pa.nulls(1), ["a"]), [-1, 0]),
     ],
 )
@@ -665,8 +671,44 @@ def test_files_whose_categories_differ_in_type_are_divided_and_resumed(tmp_path)
 
 def test_words_that_a_part_cannot_hold_at_all_are_refused():
     parts = [pa.table({"x": ["1", "2"]}), pa.table({"x": [1, 2]})]
-    with pytest.raises(ValueError, match="column \"x\" is int64, which cannot hold the word '1'"):
+    words = "column \"x\" is int64, which cannot hold the word '1' .*, in a part with the value 1"
+    with pytest.raises(ValueError, match=words):
         list(Loader(parts, columns={"x": Categories(["1", "2"], unknown=9)}))
+    assert values_of(parts, columns={"x": Categories(["1", "2", 1, 2])}) == [0, 1, 2, 3]
+
+
+def files_of_frames(folder, frames):
+    for at, frame in enumerate(frames):
+        frame.to_parquet(folder / f"{at}.parquet")
+    return str(folder)
+
+
+@pytest.mark.parametrize("kind", ["float64", "Int64", "boolean", "datetime64[ns]"])
+@pytest.mark.parametrize("wish", [Categories(["a", "b"], nulls=-1), Categories.scan(nulls=-1)])
+@pytest.mark.parametrize("form", ["files", "list", "mix", "function"])
+def test_a_part_of_nulls_has_no_words_of_another_type(tmp_path, form, wish, kind):
+    texts = pandas.DataFrame({"i": [0, 1], "x": ["a", "b"]})
+    nulls = pandas.DataFrame({"i": [2, 3], "x": pandas.Series([None, None], dtype=kind)})
+    make = {
+        "files": lambda frames: files_of_frames(tmp_path, frames),
+        "list": lambda frames: frames,
+        "mix": lambda frames: Mix([(frame, 1) for frame in frames]),
+        "function": lambda frames: lambda index, count: frames[index::count],
+    }[form]
+
+    def rows(**options):
+        loader = Loader(source, columns={"i": None, "x": wish}, framework="numpy", **options)
+        return sorted(pair for batch in loader for pair in zip(*plain(batch).values(), strict=True))
+
+    for frames in [texts, nulls], [nulls, texts]:
+        source = make(frames)
+        expected = [(0, 0), (1, 1), (2, -1), (3, -1)]
+        assert rows(batch_size=3) == expected
+        assert rows(batch_size=3, shuffle=4, seed=1) == expected
+        several = [rows(batch_size=1, rank=at, world_size=2, uneven="allow") for at in range(2)]
+        assert sorted(itertools.chain(*several)) == expected
+        if form != "function":
+            assert rows(batch_size=3, filter=pc.field("i") < 3) == expected[:3]
 
 
 def test_a_filter_does_not_see_names_that_occur_twice_and_are_not_read(tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .columns import Categories, fills_nulls, is_nan
 from .readers import Made, cast, reader_of
-from .schema import Query, common, is_one_encoding, merged_of
+from .schema import Query, common, is_one_encoding, merged_of, selected
 
 if TYPE_CHECKING:
     from .source import Source
@@ -92,6 +92,24 @@ class _Distinct:
         return sorted(words - {nan}) + [nan] * len(words & {nan})
 
 
+def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) -> None:
+    """Refuses words of which sources with these schemas can hold none: the wish of another column.
+
+    Where only some of them can, the values of the others are refused.
+    """
+    is_null = import_module("pyarrow").types.is_null
+    for name, wish in categories.items():
+        fields = [own for schema in schemas for own in selected(schema, [name])]
+        kinds = list(dict.fromkeys(own.type for own in fields if not is_null(own.type)))
+        words = wish.words or ()
+        if (
+            words
+            and kinds
+            and not any(_fits(word, _plain_type(of)) for of in kinds for word in words)
+        ):
+            raise _no_word(name, kinds[0], words[0])
+
+
 def encoded(stream: Any, categories: Mapping[str, Categories], is_part: bool = False) -> Any:
     """The stream with codes in place of these columns."""
     if not categories:
@@ -107,7 +125,8 @@ class Encoder:
     def __init__(
         self, categories: Mapping[str, Categories], schemas: Sequence[Any], is_part: bool = False
     ) -> None:
-        """schemas: those of all batches; a word that none of the types can hold is refused.
+        """schemas: those of all batches; a word that none of the types can hold is refused. Batches
+        of a type that can hold no word have nulls alone there, or are refused by their values.
 
         is_part: other sources have more batches, which may hold it.
         """
@@ -126,9 +145,6 @@ class Encoder:
             is_only = len(kinds) == 1 and not is_part and not is_null(kinds[0])
             coders = {kind: _Coder(name, wish, kind, is_only) for kind in kinds}
             self._coders |= {(name, kind): coder for kind, coder in coders.items()}
-            for kind, coder in coders.items():
-                if wish.words and len(coder.lost) == len(wish.words) and not is_null(kind):
-                    raise _no_word(name, kind, wish.words[0])
             full = [coder.lost for kind, coder in coders.items() if not is_null(kind)]
             if not is_part and full and (lost := set.intersection(*full)):
                 word = next(word for word in wish.words or () if word in lost)
@@ -166,13 +182,15 @@ class _Coder:
     def __init__(self, name: str, wish: Categories, kind: Any, is_only: bool = True) -> None:
         """is_only: whether all of the source is of this type, which must hold each word then."""
         pa, self._index_in = import_module("pyarrow"), import_module("pyarrow.compute").index_in
-        self._name, self._unknown = name, wish.unknown
+        self._name, self._kind, self._unknown = name, kind, wish.unknown
         self._type = pa.type_for_alias(wish.dtype)
         words, plain = tuple(wish.words or ()), _plain_type(kind)
         #: Words that the type cannot hold.
         self.lost = set() if is_only else {word for word in words if not _fits(word, plain)}
         own = [code for code, word in enumerate(words) if word not in self.lost]
         self._own = pa.array(own, pa.int32()) if self.lost else None
+        #: A word, if the type can hold none of them: any value is refused, unknown ones too.
+        self._lacking = words[0] if words and not own else None
         words = tuple(words[code] for code in own)
         with _for_column(name, kind):
             self._known = _plain(_held(name, words, kind))
@@ -206,6 +224,8 @@ class _Coder:
 
     def _codes(self, values: Any) -> Any:
         pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+        if self._lacking is not None and values.null_count < len(values):
+            raise _no_word(self._name, self._kind, self._lacking, values.drop_null()[0].as_py())
         codes = self._index_in(values, value_set=self._known)
         codes = codes if self._own is None else self._own.take(codes)
         if codes.null_count == values.null_count:
@@ -272,9 +292,10 @@ def _held(name: str, words: Sequence[Any], kind: Any) -> Any:
     return pa.concat_arrays(held) if held else pa.array([], plain)
 
 
-def _no_word(name: str, kind: Any, word: Any) -> ValueError:
+def _no_word(name: str, kind: Any, word: Any, value: Any = None) -> ValueError:
+    more = "" if value is None else f", in a part with the value {value!r}"
     return ValueError(
-        f'column "{name}" is {kind}, which cannot hold the word {word!r} of its Categories'
+        f'column "{name}" is {kind}, which cannot hold the word {word!r} of its Categories{more}'
     )
 
 

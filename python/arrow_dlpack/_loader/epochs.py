@@ -14,7 +14,7 @@ from .. import _core, _frameworks
 from .._frameworks import Framework
 from . import filters as _filters
 from . import identity as _identity
-from .categories import scanned
+from .categories import check_words, scanned
 from .columns import integer
 from .datasets import has_no_columns
 from .epoch import Batches, Position, total_of
@@ -32,6 +32,7 @@ from .sources import (
     is_local,
     names_of,
     schema_of,
+    schemas_of,
     takes_texts,
 )
 from .summary import of_loader
@@ -110,6 +111,8 @@ class Epochs(Loop, Generic[Batch_co]):
                 _core._check_names(known, [name for name in read if name in known])
         if empty is not None:
             self._schema = schema_of(empty)
+            # Other sources have one encoder, which does it.
+            check_words(query.categories, schemas_of(empty) if isinstance(data, Mix) else [])
             is_one = not isinstance(data, (list, tuple, Mix))
             if is_one and query.where is not None and not isinstance(query.where, str):
                 _filters.check_kind(query.where, self._schema)

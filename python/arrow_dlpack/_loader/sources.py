@@ -364,6 +364,14 @@ def schema_of(empty: Any) -> Any:
     return known if isinstance(known, pa.Schema) else reader_of(empty).schema
 
 
+def schemas_of(empty: Any) -> list[Any]:
+    """Those of sources without rows."""
+    if not isinstance(empty, list) and not is_mix(empty):
+        return [schema_of(empty)]
+    several = empty if isinstance(empty, list) else [one for one, _ in empty.sources]
+    return [schema for one in several for schema in schemas_of(one)]
+
+
 def dataset_of(schema: Any) -> Any:
     """One without rows."""
     return import_module("pyarrow.dataset").dataset(_table_of(schema))
