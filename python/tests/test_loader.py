@@ -16,9 +16,11 @@ import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 import torch
-from arrow_dlpack import Loader, Tensor
+from arrow_dlpack import Loader, Mix, Tensor
 from arrow_dlpack.torch import BatchDataset
 from batch_sources import ROWS, TABLE, Source
 from torch.utils.data import DataLoader
@@ -244,6 +246,20 @@ def test_loaders_are_pickled_with_where_they_stand():
     for source in SMALL.to_reader(), duckdb.sql("select 1 as x"), (x for x in [SMALL]):
         with pytest.raises(TypeError, match="cannot be pickled.*pass a path"):
             pickle.dumps(Loader(source))
+
+
+@pytest.mark.parametrize("form", ["dataset", "mix"])
+def test_the_filter_of_a_dataset_that_is_handed_on_is_the_loaders(tmp_path, form):
+    pq.write_table(SMALL, tmp_path / "p.parquet")
+    dataset, where = ds.dataset(tmp_path), pc.field("y") > 1
+    filtered = dataset.filter(where)
+    source = Mix([(filtered, 1)]) if form == "mix" else filtered
+    with pytest.raises(TypeError, match="pass the dataset without its filter, and that as filter="):
+        pickle.dumps(Loader(source))
+    source = Mix([(dataset, 1)]) if form == "mix" else dataset
+    loader = Loader(source, filter=where, framework="numpy", batch_size=3)
+    expected = rows(Loader(filtered, framework="numpy", batch_size=3))
+    assert rows(pickle.loads(pickle.dumps(loader))) == expected
 
 
 def rows(loader):

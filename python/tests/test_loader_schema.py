@@ -1,7 +1,9 @@
 """One source has one schema, of all its parts, or an error that names part and column."""
 
+import datetime
 import decimal
 import itertools
+import re
 
 import datasets
 import duckdb
@@ -484,7 +486,7 @@ def test_an_index_of_one_part_is_no_column_of_another():
     indexed = pandas.DataFrame({"x": [1, 2]}, index=pandas.Index([5, 6], name="id"))
     parts = [indexed, indexed.reset_index()[["x", "id"]]]
     for source in parts, parts[::-1]:
-        with pytest.raises(KeyError, match='column "id" is in part . and not in part'):
+        with pytest.raises(KeyError, match='column "id" is in part ., and an index in part'):
             list(Loader(source, batch_size=9))
 
 
@@ -1372,3 +1374,108 @@ def test_files_that_the_schema_of_a_dataset_does_not_fit_are_named(tmp_path, for
     assert (
         len([row for batch in Loader(str(tmp_path), **options) for row in plain(batch)["x"]]) == 4
     )
+
+
+NOON = datetime.datetime(2020, 1, 1, 12)
+DAY = NOON.date()
+
+
+def way_of(error, argument):
+    """The first value of an argument that an error tells."""
+    found = re.search(rf"{argument}=(\[.*?\]|\{{.*?\}}|\".*?\")", error.args[0])
+    names = {"Cast": Cast, "Dense": Dense, "Pad": Pad}
+    return {argument: eval(found[1], names)}
+
+
+@pytest.mark.parametrize("form", ["list", "mix", "files"])
+@pytest.mark.parametrize("label", [None, "q"])
+def test_a_column_that_is_the_index_of_another_part_is_read_by_name(tmp_path, form, label):
+    column = pandas.DataFrame({"a": [5, 3], "q": [7, 8]})
+    index = pandas.DataFrame({"a": [1, 2]}, index=pandas.Index([6, 9], name="q"))
+    make = {
+        "files": lambda frames: files_of_frames(tmp_path, frames),
+        "list": lambda frames: frames,
+        "mix": lambda frames: Mix([(frame, 1) for frame in frames]),
+    }[form]
+    for frames in [column, index], [index, column]:
+        source = make(frames)
+        with pytest.raises(KeyError, match='column "q" is in .*, and an index in ') as raised:
+            list(Loader(source, label=label))
+        way = way_of(raised.value, "columns")
+        (batch,) = Loader(source, label=label, batch_size=9, framework="numpy", **way)
+        values = batch["q"] if label is None else batch[1]
+        assert sorted(values.tolist()) == [6, 7, 8, 9]
+
+
+@pytest.mark.parametrize("wish", [None, Pad(0), Dense(1)])
+@pytest.mark.parametrize("argument", ["columns", "label", "dtype"])
+def test_lists_of_numbers_that_do_not_merge_are_converted_by_the_wish_that_they_have(
+    source, wish, argument
+):
+    data = source([[1]], [[0.5], [1.5]])
+    label = {"x": wish} if argument == "label" else None
+    columns = {"x": wish} if argument != "label" else []
+    with pytest.raises(TypeError, match='"x" is .*list.* converts both') as raised:
+        list(Loader(data, columns=columns, label=label))
+    options = {"columns": columns, "label": label} | way_of(raised.value, argument)
+    (batch,) = Loader(data, batch_size=9, framework="numpy", **options)
+    found = batch[1] if argument == "label" else batch["x"]
+    found = found if isinstance(wish, Dense) else found[0]
+    assert sorted(found.ravel().tolist()) == [0.5, 1, 1.5]
+
+
+def test_lists_that_stay_arrows_are_cast_by_part(tmp_path):
+    tables = [pa.table({"x": [[1], [2, 3]]}), pa.table({"x": [[0.5]]})]
+    wish, expected = {"x": AsArrow()}, [[1], [2, 3], [0.5]]
+    with pytest.raises(TypeError, match=r"in part 1: pyarrow.table\(x\).cast\(schema\)"):
+        list(Loader(tables, columns=wish))
+    cast = [table.cast(tables[1].schema) for table in tables]
+    assert values_of(cast, columns=wish) == expected
+    folder = write(tmp_path, tables)
+    with pytest.raises(TypeError, match=r"1\.parquet: pyarrow.dataset.dataset\(paths, schema="):
+        list(Loader(folder, columns=wish))
+    assert values_of(ds.dataset(folder, schema=tables[1].schema), columns=wish) == expected
+
+
+def test_a_key_beside_a_column_of_another_type_has_ways_out(tmp_path):
+    for key, table in {"1": {"x": [1]}, "2": {"x": [2], "k": ["a"]}}.items():
+        (tmp_path / f"k={key}").mkdir()
+        pq.write_table(pa.table(table), tmp_path / f"k={key}" / "p.parquet")
+    folder = str(tmp_path)
+    told = 'column "k" is int32 in .*k=1.* and string in .*k=2.*: '
+    ways = r"Categories\(\[...\]\) takes the values of both, and folders of another name keep"
+    with pytest.raises(TypeError, match=f"{told}columns= leaves it out, {ways}"):
+        list(Loader(folder))
+    with pytest.raises(TypeError, match=f"{told}{ways}"):
+        list(Loader(folder, label="k"))
+    with pytest.raises(TypeError, match=f"{told}folders of another name keep"):
+        list(Loader(folder, columns=["x"], filter=pc.field("k") == 1))
+    assert values_of(folder, columns=["x"]) == [1, 2]
+    wish = {"k": Categories(["a", 1])}
+    for options in {}, {"shuffle": 4, "seed": 1}:
+        (batch,) = Loader(folder, label=wish, batch_size=9, framework="numpy", **options)
+        assert sorted(zip(*map(plain, (batch[0]["x"], batch[1])), strict=True)) == [(1, 1), (2, 0)]
+    for key in "12":
+        (tmp_path / f"k={key}").rename(tmp_path / f"kk={key}")
+    assert values_of(folder, columns=["x"], filter=pc.field("kk") == 1) == [1]
+    wish = {"x": None, "kk": None, "k": Categories(["a"], nulls=-1)}
+    (batch,) = Loader(folder, columns=wish, batch_size=9, framework="numpy")
+    assert plain(batch) == {"x": [1, 2], "kk": [1, 2], "k": [-1, 0]}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("a", 1.5), ("a", 1), (DAY, NOON), (True, "a"), ("a", b"a")]
+)
+def test_values_without_an_order_are_numbered_by_words_or_cast(source, one, other):
+    data = source([one], [other])
+    is_text = isinstance(other, bytes)
+    way = (
+        r"casts one of them|reads all as that schema" if is_text else r"Categories\(\[...\]\) says"
+    )
+    with pytest.raises(TypeError, match=f"no order in different parts of the source .*: .*({way})"):
+        list(Loader(data, columns={"x": Categories.scan()}))
+    if is_text:
+        cast = source([one], pa.array([other]).cast(pa.string()))
+        assert values_of(cast, columns={"x": Categories.scan()}) == [0, 0]
+    else:
+        assert sorted(values_of(data, columns={"x": Categories([one, other])})) == [0, 1]

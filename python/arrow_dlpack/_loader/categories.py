@@ -49,9 +49,12 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
         try:
             words[name] = replace(categories[name], words=found[name].words())
         except TypeError as error:
+            kinds = {type(word) for word in found[name].distinct()}
+            # A word that is a text would stand for a binary too.
+            way = source.way if {str, bytes} <= kinds else "Categories([...]) says their order"
             raise TypeError(
                 f'column "{name}" has values of types that have no order in different parts of the '
-                f"source ({error}): Categories([...]) says their order"
+                f"source ({error}): {way}"
             ) from error
     return {**categories, **words}
 
@@ -83,12 +86,15 @@ class _Distinct:
             self._parts = [import_module("pyarrow").concat_arrays(self._parts).unique()]
             self._known = self._rows = len(self._parts[0])
 
-    def words(self) -> list[Any]:
-        """In their order; NaN is the last one, as NumPy has it."""
+    def distinct(self) -> set[Any]:
         # One NaN is no other, but the object is itself.
-        words = {
+        return {
             nan if is_nan(word) else word for part in self._parts for word in part.to_pylist()
         } - {None}
+
+    def words(self) -> list[Any]:
+        """In their order; NaN is the last one, as NumPy has it."""
+        words = self.distinct()
         return sorted(words - {nan}) + [nan] * len(words & {nan})
 
 

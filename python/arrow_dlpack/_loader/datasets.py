@@ -479,7 +479,13 @@ class Files(Dataset):
             Part(path, selected(schema, query.columns), schema.names)
             for path, schema in self._schemas
         ]
-        whole = common(parts, query, self.way)
+        renamed = self._renamed()
+        ways = {
+            key: f"{'' if key in query.labels else 'columns= leaves it out, '}"
+            f"Categories([...]) takes the values of both, and {way}"
+            for key, way in renamed.items()
+        }
+        whole = common(parts, query, self.way, ways)
         named: list[str] = []
         if query.where is not None:
             repeated = {
@@ -493,10 +499,18 @@ class Files(Dataset):
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
         found = {name: self._field(name, query) for name in wanted}
-        seen = {name: seen_type(name, self._schemas, query, self.way) for name in named}
+        seen = {
+            name: seen_type(name, self._schemas, query, renamed.get(name, self.way))
+            for name in named
+        }
         own = {name: seen.get(name) for name, (_, is_merged) in found.items() if not is_merged}
         schema = pa.schema([field for field, _ in found.values()], self._schemas[0][1].metadata)
         return schema, own, whole if own else None
+
+    def _renamed(self) -> dict[str, str]:
+        """How keys of folders get on with a file's own column: a dataset of paths has no keys."""
+        keys = dict.fromkeys(key for _, keys in self._files for key in keys)
+        return {key: f'folders of another name keep the key and "{key}" apart' for key in keys}
 
     def _field(self, name: str, query: Query) -> tuple[Any, bool]:
         """The column as all files have it, and whether there is a type for all of them."""

@@ -323,9 +323,14 @@ class Epochs(Loop, Generic[Batch_co]):
             try:
                 pickle.dumps(data)
             except Exception as error:
+                parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
+                is_filtered = any(_filters.own_of(part) is not None for part in parts)
+                way = "a path, a dataset"
+                if is_filtered:
+                    way = "the dataset without its filter, and that as filter= of the Loader"
                 raise TypeError(
                     f"the source of this Loader, a {type(self._data).__name__}, cannot be pickled, "
-                    "and so not be handed to another process: pass a path, a dataset, or a "
+                    f"and so not be handed to another process: pass {way}, or a "
                     "function of (index, count), at the top of a module, that opens it there"
                 ) from error
         options = self._options

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -144,10 +145,13 @@ def selected(schema: Any, columns: Sequence[str] | None) -> Any:
     return pa.schema(found, schema.metadata)
 
 
-def common(parts: Iterable[Part], query: Query, way: str) -> Any:
+def common(
+    parts: Iterable[Part], query: Query, way: str, ways: Mapping[str, str] = MappingProxyType({})
+) -> Any:
     """The schema of all parts.
 
     way: how a part gets another type, for errors.
+    ways: those of columns that have another one.
 
     A column has the type of its values in all parts, or else that of its wish, to which `fitted`
     converts each part. `Categories` may be of any types, of which this has one: `Encoder` makes
@@ -166,7 +170,9 @@ def common(parts: Iterable[Part], query: Query, way: str) -> Any:
         # The index of one part is no column, though another part has one of its name.
         distinct = [part._replace(schema=head_of(part.schema, None)) for part in distinct]
         names = [name for part in distinct for name in part.schema.names]
-    fields = [_merged_field(name, distinct, query, way) for name in dict.fromkeys(names)]
+    fields = [
+        _merged_field(name, distinct, query, ways.get(name, way)) for name in dict.fromkeys(names)
+    ]
     return pa.schema(fields, first.metadata)
 
 
@@ -183,6 +189,13 @@ def _merged_field(name: str, parts: Sequence[Part], query: Query, way: str) -> A
     if not have:
         raise KeyError(f'no column "{name}": {parts[0].name} has {list(parts[0].names)}')
     if lacks is not None and not query.fills(name):
+        if name in lacks.names:
+            names = dict.fromkeys(own for part in parts for own in part.schema.names)
+            features = ", ".join(f'"{own}"' for own in names if own not in query.labels)
+            raise KeyError(
+                f'column "{name}" is in {have[0][0]}, and an index in {lacks.name}, which is read '
+                f"where columns are named: columns=[{features}] reads both"
+            )
         raise KeyError(_missing(name, have[0][0], lacks, name in query.labels))
     kind = settled_type(name, have, query, way)
     is_nullable = lacks is not None or any(own.nullable for _, own in have)
@@ -197,8 +210,7 @@ def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way:
         return kind or kinds[0]
     one, other = differing(kinds)
     raise TypeError(
-        f"{differ(name, parts)}: "
-        + _way_out(name, kinds[one], kinds[other], way, name in query.labels)
+        f"{differ(name, parts)}: " + _way_out(name, kinds[one], kinds[other], way, query)
     )
 
 
@@ -275,14 +287,19 @@ def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
     return (pa.large_list if pa.types.is_large_list(kind) else pa.list_)(fields[0])
 
 
-def _way_out(name: str, one: Any, other: Any, way: str, is_label: bool) -> str:
-    pa = import_module("pyarrow")
+def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
+    pa, wish = import_module("pyarrow"), query.wishes.get(name)
+    if isinstance(wish, AsArrow):
+        return way  # no dtype reaches it
     numbers = [_with_numbers(kind, pa.float64()) for kind in (one, other)]
     if all(kind is not None for kind in numbers) and merged(*numbers) is not None:
-        wish = f'{"Dense(dtype=" if is_list(one) else "Cast("}"float64")'
-        if is_label:
-            return f'label={{"{name}": {wish}}} converts both, and {way}'
-        return f'columns={{"{name}": {wish}}} or dtype="float64" converts both, and {way}'
+        told = 'Cast("float64")'
+        if isinstance(wish, (Dense, Pad)):
+            own = f"{wish.value!r}, " if isinstance(wish, Pad) else ""
+            told = f'{type(wish).__name__}({own}dtype="float64")'
+        if name in query.labels:
+            return f'label={{"{name}": {told}}} converts both, and {way}'
+        return f'columns={{"{name}": {told}}} or dtype="float64" converts both, and {way}'
     if isinstance(one, pa.BaseExtensionType) or isinstance(other, pa.BaseExtensionType):
         # pyarrow casts none of these to another.
         return "a Loader for each of them reads both"
