@@ -107,12 +107,8 @@ def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) ->
     for name, wish in categories.items():
         fields = [own for schema in schemas for own in selected(schema, [name])]
         kinds = list(dict.fromkeys(own.type for own in fields if not is_null(own.type)))
-        words = wish.words or ()
-        if (
-            words
-            and kinds
-            and not any(_fits(word, _plain_type(of)) for of in kinds for word in words)
-        ):
+        plain, words = list(map(_plain_type, kinds)), wish.words or ()
+        if words and kinds and not any(_fits(word, kind) for word in words for kind in plain):
             raise _no_word(name, kinds[0], words[0])
 
 
