@@ -39,7 +39,7 @@ from ._loader.sharding import Share, share_of
 from .typing import Nulls
 
 if TYPE_CHECKING:
-    from ._loader.epochs import Epochs
+    from ._loader.base import LoaderBase
 
 __all__ = ["BatchDataset"]
 
@@ -192,7 +192,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             raise TypeError("a Loader has its options: pass it alone")
         is_loader = isinstance(source, Loader)
         self.loader: Loader[Any] = source if is_loader else Loader(source, **options)
-        self.loader._options.written("torch")
+        self.loader._options.with_copy_for("torch")
         self._notice = _Notice()
         self.loader._listen(self._notice)
 
@@ -319,7 +319,7 @@ class _Notice:
             return False
         return bool(self._header(self._ours)[3])
 
-    def heed(self, loader: "Epochs[Any]", workers: int) -> None:
+    def heed(self, loader: "LoaderBase[Any]", workers: int) -> None:
         """Does in this worker what it was told since its last epoch; what cannot be done, again."""
         number, told = self._read() if self._has_begun else (self._number, {})
         self._has_begun = True
@@ -389,7 +389,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork)
 
 
-def _check_state(loader: "Epochs[Any]", workers: int) -> None:
+def _check_state(loader: "LoaderBase[Any]", workers: int) -> None:
     """Refuses a loaded state that is not for all of the workers."""
     for worker in range(workers):
         loader._check_part(Share(*loader._ranks(), worker, workers))
@@ -417,7 +417,7 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         return _counted(loader, batches, state)
 
 
-def _counted(loader: "Epochs[Any]", batches: Iterator[Any], state: Any) -> Iterator[Any]:
+def _counted(loader: "LoaderBase[Any]", batches: Iterator[Any], state: Any) -> Iterator[Any]:
     """The batches, while the loader knows that workers make them.
 
     state: from which they go on. The loader takes it again if none of them comes.
@@ -436,14 +436,16 @@ def _counted(loader: "Epochs[Any]", batches: Iterator[Any], state: Any) -> Itera
         loader._elsewhere -= 1
 
 
-def data_loader(loader: "Epochs[Any]", num_workers: int, options: dict[str, Any]) -> EpochLoader:
+def data_loader(
+    loader: "LoaderBase[Any]", num_workers: int, options: dict[str, Any]
+) -> EpochLoader:
     """The DataLoader of ``Loader.torch``."""
     if "batch_size" in options or "collate_fn" in options:
         raise TypeError("the Loader makes the batches: give it the batch_size, and a transform")
     if wrong := {"shuffle", "sampler", "batch_sampler", "drop_last"} & set(options):
         raise TypeError(f"the Loader orders the rows: give it shuffle= and drop_last=, not {wrong}")
     if num_workers > 0:
-        loader._numbered()  # or each worker would read the words again
+        loader._with_words()  # or each worker would read the words again
         options = {"multiprocessing_context": "spawn"} | options
     dataset = BatchDataset(loader)
     dataset._notice.is_counted = True

@@ -1,9 +1,29 @@
 """Training loops: from a source of rows to batches of tensors.
 
-loader, options: ``Loader``, ``iter_batches``, their keywords, written down and judged once.
-columns, categories, bucketing: what a column becomes; codes of words; batches of like lengths.
-sources, source, datasets, ipc, paths, iceberg, mix: what is read, of one part or of several.
-schema, readers, filters: one schema for all parts, readers of pyarrow, the rows that are kept.
-epochs, epoch, sharding, row_groups, resume, identity: an epoch, a rank's share, a state.
-prefetch, parallel, summary: transforms ahead, many files at once, what ``repr`` says.
+loader: ``Loader`` and ``iter_batches``, with the types of their overloads.
+options: their keywords, written down and judged once.
+base: what a `Loader` does: epoch after epoch, its state, its pickle.
+epoch: one pass: which rows this process reads, and the batches made of them.
+sharding: ranks and workers, and the batches of each.
+chunks: a state's batches where they are the chunks of the source.
+identity: what a state holds of the data, so that other data is refused.
+
+kinds: how each kind of source is opened.
+source: the opened source: a stream, an iterator of batches, several tables.
+datasets: a source of files, whose row groups are read alone.
+row_groups: the rows of row groups of Parquet files.
+ipc: files of Arrow IPC that pyarrow's datasets do not read.
+iceberg: tables of Iceberg.
+paths: paths, URLs and patterns as files, and keys of folders.
+parallel: many small reads of files at once.
+mix: several sources by weight.
+
+columns: what a column becomes: the wishes.
+categories: words to codes, and the words of a source.
+bucketing: batches of rows of similar lengths.
+schema: one schema for all parts of a source.
+readers: readers of pyarrow for any data, and columns within structs.
+filters: the rows that are kept.
+prefetch: transforms made ahead by a thread.
+summary: what ``repr`` says.
 """

@@ -14,15 +14,15 @@ from .. import _core
 from .._core import Array
 from .bucketing import Bucketed
 from .categories import encoded, scanned
+from .chunks import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
 from .columns import ByLength, ByTokens, Pad
+from .kinds import Dataset, Source
 from .mix import Mixed
 from .options import LoaderOptions
 from .prefetch import Ahead
-from .resume import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
 from .row_groups import Piece, len_of, pieces_of
 from .schema import Query
 from .sharding import Share
-from .sources import Dataset, Source
 
 Batch_co = TypeVar("Batch_co", covariant=True)
 
@@ -54,7 +54,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Reading:
+class EpochPlan:
     """What the engine reads for one share."""
 
     stream: Any
@@ -69,7 +69,7 @@ class Reading:
     resume: tuple[int, int, int] | None = None
 
 
-def reading(source: Source, query: Query, options: LoaderOptions, position: Position) -> Reading:
+def planned(source: Source, query: Query, options: LoaderOptions, position: Position) -> EpochPlan:
     """The rows of this share, by row groups where they can be read alone, else by turns."""
     share = position.share
     by = options.batch_size
@@ -80,7 +80,7 @@ def reading(source: Source, query: Query, options: LoaderOptions, position: Posi
         # Rows are sorted by the lengths of the texts that may become codes.
         data = source.read(query.uncoded([by.column]))
         stream = bucketed.reader(data, share.world, options.uneven)
-        return Reading(stream, (share.index, share.count), None, position.batch)
+        return EpochPlan(stream, (share.index, share.count), None, position.batch)
     # Codes of dictionaries are numbered from the first row on.
     is_wanted = share.count > 1 or options.shuffle is not None or position.batch > 0
     is_whole = share.count == 1 or options.filter is None
@@ -97,13 +97,13 @@ def _by_groups(
     query: Query,
     options: LoaderOptions,
     position: Position,
-) -> Reading:
+) -> EpochPlan:
     share, skipped, most = position.share, position.batch, None
     chosen: list[Piece] = list(pieces)
     again = range(0)
     if options.filter is None:
         rows, size = sum(map(len_of, pieces)), options.rows or 1
-        once, again = share.numbers(options.batches_of(rows), options.uneven)
+        once, again = share.batch_ranges(options.batches_of(rows), options.uneven)
         if skipped > len(once) + len(again):
             raise fewer_batches()
         spans = [once, again]
@@ -120,7 +120,7 @@ def _by_groups(
     if options.shuffle is not None:
         chosen = source.shuffled(chosen, seed)
     if not chosen:
-        return Reading(source.read(query), most=0, again=again)
+        return EpochPlan(source.read(query), most=0, again=again)
     is_resumed = most is not None and 0 < skipped < most
     if options.shuffle is not None and isinstance(source, Dataset) and most and is_resumed:
         rows = sum(map(len_of, chosen))
@@ -128,12 +128,14 @@ def _by_groups(
         if found is not None:
             positions, read, state = found
             stream = source.read_resumed(query, chosen, positions, read)
-            return Reading(stream, most=most - skipped, resume=state)
+            return EpochPlan(stream, most=most - skipped, resume=state)
     stream = source.read_pieces(query, chosen)
-    return Reading(stream, most=most, skipped=skipped, again=again)
+    return EpochPlan(stream, most=most, skipped=skipped, again=again)
 
 
-def _by_turns(source: Source, query: Query, options: LoaderOptions, position: Position) -> Reading:
+def _by_turns(
+    source: Source, query: Query, options: LoaderOptions, position: Position
+) -> EpochPlan:
     share, most, again = position.share, None, range(0)
     if share.world > 1 and options.uneven != "allow":
         total = total_of(source, query, options)
@@ -143,12 +145,12 @@ def _by_turns(source: Source, query: Query, options: LoaderOptions, position: Po
                 'wait for each other would hang: say uneven="allow", or pass a table, a path or a '
                 "dataset, and a batch_size"
             )
-        once, again = share.numbers(total, options.uneven, in_turns=True)
+        once, again = share.batch_ranges(total, options.uneven, in_turns=True)
         most = len(once)
         if position.batch > most + len(again):
             raise fewer_batches()
     stream = source.read(query)
-    return Reading(stream, (share.index, share.count), most, position.batch, again)
+    return EpochPlan(stream, (share.index, share.count), most, position.batch, again)
 
 
 def total_of(source: Source, query: Query, options: LoaderOptions) -> int | None:
@@ -181,8 +183,8 @@ def check(source: Source, options: LoaderOptions) -> None:
     # A text is a filter of another library's than the one that reads no rows.
     where = None if isinstance(options.filter, str) else options.filter
     options = replace(options, filter=where, uneven="allow")
-    options = options.numbered(scanned(source, options.query))
-    read = reading(source, options.query, options, Position(0))
+    options = options.with_words(scanned(source, options.query))
+    read = planned(source, options.query, options, Position(0))
     _opened(options, read.stream, prefetch=0).close()
 
 
@@ -216,7 +218,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         if source is None:
             return
         self._explained = partial(source.explained, query=query)
-        read = reading(source, query, options, position)
+        read = planned(source, query, options, position)
         seed = position.seed_of_part
         is_whole = position.share.count == 1 and options.filter is None
 
@@ -232,14 +234,18 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         ahead = options.prefetch if options.transform is not None else 0
         first = read.skipped if read.most is None else min(read.skipped, read.most)
         bar = bar_of(source.rows() if is_whole else None) if options.progress else None
+        # Of the batches that were handed out, the engine skips `first`; `made` are left out here.
         stream, made = read.stream, 0
         if self._chunks is not None and position.share.count == 1:
+            # Without a batch_size their rows are counted, which takes the batches.
             bar = Noted(bar, self._chunks)
             first, made = 0, rows_of_chunks(position.batch, position.chunks)
         elif self._chunks is not None:
+            # The chunks of other shares are read and left out, here.
             told = position.batch, position.chunks
             stream = in_turns(stream, options.read, position.share, told, self._chunks)
         elif read.most is None and first > 0:
+            # The last of them is made: if the source ends before it, the state is refused.
             first, made = first - 1, 1
         self._engine = opened(
             stream,
@@ -272,7 +278,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
                 self._position.chunks = self._chunks.popleft() if self._chunks else None
             return batch
         except _core._BusyError as refusal:
-            # Of who must not wait here: the batches continue for who may.
+            # This thread may not wait for the batch; the batches stay open for others.
             raise ValueError(*refusal.args) from None
         except BaseException as error:
             position = self._position

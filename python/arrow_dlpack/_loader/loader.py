@@ -6,9 +6,9 @@ from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
 
 from .._core import Tensor
 from ..typing import Nulls, SupportsArrowArray, SupportsArrowStream, SupportsReader, SupportsScanner
+from .base import LoaderBase
 from .columns import Columns
 from .epoch import Batches
-from .epochs import Epochs
 from .mix import Mix
 from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
 
@@ -31,7 +31,7 @@ Batch_co = TypeVar("Batch_co", covariant=True)
 Other = TypeVar("Other")
 
 
-class Loader(Epochs[Batch_co]):
+class Loader(LoaderBase[Batch_co]):
     """Batches of tensors of a source: each ``for`` loop over it is an epoch.
 
     source: a path, a URL that fsspec knows, a pattern or a list of them (Parquet, Arrow IPC, CSV),

@@ -11,7 +11,7 @@ from math import frexp, inf, isfinite, ldexp
 from typing import Any, Literal
 
 from . import filters as _filters
-from . import sources as _sources
+from . import kinds as _kinds
 from .datasets import Dataset
 from .readers import Made, heads, present, reader_of, without_views
 from .row_groups import Piece, len_of, pieces_of
@@ -74,7 +74,7 @@ class Mix:
             return object.__repr__(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        sources = tuple((_sources.for_pickle(one), weight) for one, weight in self.sources)
+        sources = tuple((_kinds.for_pickle(one), weight) for one, weight in self.sources)
         return {**self.__dict__, "sources": sources}
 
 
@@ -103,7 +103,7 @@ def _check_source(source: Any) -> None:
     is_class = isinstance(source, type)
     if callable(source) and not (is_class or hasattr(type(source), "__arrow_c_stream__")):
         raise TypeError(f"a Mix takes no functions, got {_kind(source)}: pass what it returns")
-    _sources.check(source, "a Mix")
+    _kinds.check(source, "a Mix")
 
 
 def _kind(value: Any) -> str:
@@ -136,17 +136,17 @@ def _number(weight: Any) -> float:
 
 
 def emptied(data: Any) -> Any:
-    """`_sources.emptied`, of a mix too."""
+    """`_kinds.emptied`, of a mix too."""
     if not isinstance(data, Mix):
-        return _sources.emptied(data)
-    pairs = [(_sources.emptied(one), weight) for one, weight in data.sources]
+        return _kinds.emptied(data)
+    pairs = [(_kinds.emptied(one), weight) for one, weight in data.sources]
     is_known = all(one is not None for one, _ in pairs)
     return Mix(pairs, data.stopping_strategy) if is_known else None
 
 
 def source_of(data: Any) -> Source:
     """What reads it, a mix too."""
-    return Mixed(data) if isinstance(data, Mix) else _sources.source_of(data)
+    return Mixed(data) if isinstance(data, Mix) else _kinds.source_of(data)
 
 
 class Turns:
@@ -231,7 +231,7 @@ class Mixed(Source):
     """The sources of a `Mix`, read together."""
 
     def __init__(self, mix: Mix) -> None:
-        self._parts = [_sources.source_of(one) for one, _ in mix.sources]
+        self._parts = [_kinds.source_of(one) for one, _ in mix.sources]
         super().__init__(lambda columns: None, once=any(part.once for part in self._parts))
         self._turns, self._repeats = Turns(mix), mix.stopping_strategy == "all_exhausted"
         if self.once and self._repeats:

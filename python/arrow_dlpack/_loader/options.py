@@ -191,13 +191,13 @@ class LoaderOptions:
         size = self.rows or 1
         return rows // size if self.drop_last else -(-rows // size)
 
-    def written(self, framework: Framework | None) -> "LoaderOptions":
+    def with_copy_for(self, framework: Framework | None) -> "LoaderOptions":
         """With memory of their own for all tensors, if those of this framework are writable."""
         writable = _frameworks.is_writable(framework, self.writable)
         copy = _frameworks.copying(writable, self.copy)
         return self if copy is self.copy else replace(self, copy=copy)
 
-    def numbered(self, known: Mapping[str, Any]) -> "LoaderOptions":
+    def with_words(self, known: Mapping[str, Any]) -> "LoaderOptions":
         """With the wishes of these columns, whose words have been read."""
 
         def named(of: Any) -> Any:
@@ -224,7 +224,7 @@ class LoaderOptions:
             stream = reached(stream, self.wanted.labels, keeps_others=True)
         names, labels = self.wanted.columns, self.wanted.labels
         forms = self.wanted.in_matrix() if self.matrix else self.wanted.forms
-        # Codes have no "nan", and their nulls are for Categories to say.
+        # Codes are integers, which have no NaN: nulls= of Categories says what a null becomes.
         is_own = isinstance(self.nulls, str) and self.nulls in ("nan", "error")
         for name, wish in self.wanted.categories.items() if is_own else ():
             if name in forms and wish.nulls is None:

@@ -2,7 +2,8 @@
 
 Batches are numbered over the whole source. With `count` shares, share `index` makes either every
 count-th batch, or a range of numbers where the rows of a range can be read alone. Which these are,
-and the order that a seed gives, is said and decided in src/batches/epoch.rs.
+and the order that a seed gives, is decided in src/batches/epoch.rs; `Share.index` numbers the
+workers of all ranks as `Share::index` there does.
 """
 
 import os
@@ -38,7 +39,9 @@ class Share:
         """Ranks times workers."""
         return self.world * self.workers
 
-    def numbers(self, total: int, uneven: Uneven, *, in_turns: bool = False) -> tuple[range, range]:
+    def batch_ranges(
+        self, total: int, uneven: Uneven, *, in_turns: bool = False
+    ) -> tuple[range, range]:
         """The batches, of so many, that it makes once, and those that it makes again after them.
 
         in_turns: every count-th one, in place of batches that follow each other.
@@ -50,7 +53,7 @@ class Share:
 
     def of_rank(self, total: int, uneven: Uneven) -> int:
         """How many batches the rank makes, of so many in all."""
-        return sum(map(len, Share(self.rank, self.world).numbers(total, uneven)))
+        return sum(map(len, Share(self.rank, self.world).batch_ranges(total, uneven)))
 
 
 def check_even(total: int, world: int, uneven: Uneven) -> None:

@@ -19,13 +19,7 @@ from .columns import integer
 from .datasets import has_no_columns
 from .epoch import Batches, Position, total_of
 from .epoch import check as check_epoch
-from .mix import Mix, Turns, emptied, source_of
-from .options import LoaderOptions
-from .readers import heads
-from .schema import Query
-from .sharding import Share, resolved, share_of
-from .source import Loop, Source
-from .sources import (
+from .kinds import (
     check,
     dataset_of,
     for_pickle,
@@ -35,6 +29,12 @@ from .sources import (
     schemas_of,
     takes_texts,
 )
+from .mix import Mix, Turns, emptied, source_of
+from .options import LoaderOptions
+from .readers import heads
+from .schema import Query
+from .sharding import Share, resolved, share_of
+from .source import Loop, Source
 from .summary import of_loader
 
 Batch_co = TypeVar("Batch_co", covariant=True)
@@ -43,14 +43,14 @@ Batch_co = TypeVar("Batch_co", covariant=True)
 _BY_VALUE = {"Table", "RecordBatch", "DataFrame", "LazyFrame", "str", "list", "tuple"}
 
 
-class Epochs(Loop, Generic[Batch_co]):
-    """What a `Loader` does with its arguments."""
+class LoaderBase(Loop, Generic[Batch_co]):
+    """What a `Loader` does with its arguments; the types of its overloads are in the subclass."""
 
     #: Whether columns are checked when it is made.
     _is_checked = True
 
     def __init__(self, source: Any, options: LoaderOptions) -> None:
-        if isinstance(source, Epochs):
+        if isinstance(source, LoaderBase):
             raise TypeError(
                 "a Loader is no source of batches to make: loop over it, or pass its source"
             )
@@ -117,14 +117,14 @@ class Epochs(Loop, Generic[Batch_co]):
             if is_one and query.where is not None and not isinstance(query.where, str):
                 _filters.check_kind(query.where, self._schema)
             try:
-                check_epoch(source_of(empty), options.written(options.framework))
+                check_epoch(source_of(empty), options.with_copy_for(options.framework))
             except _core.UnsupportedError:
-                # Columns that nobody has named, such as texts, are none of len()'s.
+                # Without columns= every column is read: the loop refuses those without a form.
                 if query.columns is not None:
                     raise
                 if options.wanted.labels:
                     labels = replace(options, columns=[], format="dict")
-                    check_epoch(source_of(empty), labels.written(options.framework))
+                    check_epoch(source_of(empty), labels.with_copy_for(options.framework))
         elif names is not None:
             _core._check_names(names, heads(query.columns, lambda: names) or [])
 
@@ -141,7 +141,7 @@ class Epochs(Loop, Generic[Batch_co]):
     def _iterate(self, framework: Framework | None) -> Batches[Any]:
         """The next epoch, with tensors of this framework."""
         share = share_of(*self._ranks())
-        options = self._numbered().written(framework)
+        options = self._with_words().with_copy_for(framework)
         query = replace(options.query, is_part=self._is_function() and share.count > 1)
         source = self._opened(share)
         self._try_again()
@@ -244,7 +244,7 @@ class Epochs(Loop, Generic[Batch_co]):
 
         Words that are to be read are read now, unless an epoch has done so.
         """
-        known = self._numbered().wanted.categories
+        known = self._with_words().wanted.categories
         return {name: tuple(wish.words or ()) for name, wish in known.items()}
 
     def state_dict(self) -> dict[str, Any]:
@@ -408,14 +408,14 @@ class Epochs(Loop, Generic[Batch_co]):
             )
         return source
 
-    def _numbered(self) -> LoaderOptions:
+    def _with_words(self) -> LoaderOptions:
         """The options, whose categories have words: those of the whole source."""
         options, is_function = self._options, self._is_function()
         categories = options.wanted.categories
         if any(wish.words is None for wish in categories.values()):
             source = source_of(_part(self._data, 0, 1)) if is_function else self._of_data()
             known = scanned(source, options.query, is_function)
-            options = self._options = options.numbered(known)
+            options = self._options = options.with_words(known)
         return options
 
     def _start(self, share: Share, framework: Framework | None) -> Position:
@@ -552,5 +552,5 @@ def _part(source: Callable[[int, int], Any], index: int, count: int) -> Any:
     except Exception as error:
         error.add_note(f"in the function for part {index} of {count}; None is one without rows")
         raise
-    # If the first part has no files, there are none at all, and this is no way to tell that.
+    # Of an empty first part the Loader says that the source is empty; a later one has no rows.
     return None if index > 0 and has_no_columns(part) else part

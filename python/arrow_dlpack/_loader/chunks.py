@@ -35,7 +35,7 @@ class Noted:
 class Behind(Iterator[Any]):
     """Batches behind some that are made and left out, which has to be possible.
 
-    No generator: the engine's batches go on after an error that says who must not wait for them.
+    A generator would end with the first error. That of a thread that may not wait ends nothing.
     """
 
     def __init__(self, batches: Iterator[Any], left_out: int, ends: "deque[Any] | None") -> None:
