@@ -55,8 +55,38 @@ pub(crate) fn positions(names: &[&str], metadata: &str) -> Vec<usize> {
 
 fn levels(metadata: &str) -> serde_json::Result<Vec<Value>> {
     // Parses only this key: the metadata of a wide table is long.
-    let parts: HashMap<String, &RawValue> = serde_json::from_str(metadata)?;
+    let parts: HashMap<String, &RawValue> = match serde_json::from_str(metadata) {
+        Ok(parts) => parts,
+        // Python's json writes NaN and Infinity, of a column's name or an attribute of the frame.
+        Err(_) => return levels_of(&serde_json::from_str(&finite(metadata))?),
+    };
+    levels_of(&parts)
+}
+
+fn levels_of(parts: &HashMap<String, &RawValue>) -> serde_json::Result<Vec<Value>> {
     parts.get("index_columns").map_or(Ok(Vec::new()), |part| serde_json::from_str(part.get()))
+}
+
+/// The text with null in place of `NaN`, `Infinity` and `-Infinity` outside of strings, which JSON does not know.
+fn finite(text: &str) -> String {
+    let (mut made, mut rest, mut in_string) = (String::with_capacity(text.len()), text, false);
+    while let Some(char) = rest.chars().next() {
+        let unknown =
+            ["NaN", "Infinity", "-Infinity"].into_iter().find(|word| rest.starts_with(word));
+        let taken = match (in_string, char, unknown) {
+            (false, _, Some(word)) => {
+                made.push_str("null");
+                rest = &rest[word.len()..];
+                continue;
+            }
+            (true, '\\', _) => rest.chars().take(2).map(char::len_utf8).sum(),
+            _ => char.len_utf8(),
+        };
+        in_string ^= char == '"';
+        made.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    made
 }
 
 #[cfg(test)]
@@ -80,6 +110,16 @@ mod tests {
                 format!(r#"{{"columns": [{{"name": "a"}}], "index_columns": {levels}}}"#);
             assert_eq!(positions(&NAMES, &metadata), found, "{levels}");
         }
+    }
+
+    #[test]
+    fn numbers_that_only_python_writes_hide_no_index() {
+        for part in ["NaN", "-Infinity", "[1, Infinity]", r#"{"a": NaN, "b": "NaN \" NaN"}"#] {
+            let metadata = format!(r#"{{"index_columns": ["day", "b"], "attributes": {part}}}"#);
+            assert_eq!(positions(&NAMES, &metadata), [2, 3], "{part}");
+        }
+        let named = r#"{"x": NaN, "index_columns": ["a", "Infinity \\"], "y": -Infinity}"#;
+        assert_eq!(positions(&["a", "Infinity \\"], named), [0, 1]);
     }
 
     #[test]

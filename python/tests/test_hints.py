@@ -18,7 +18,9 @@ from arrow_dlpack import (
     from_dlpack,
     iter_batches,
     ragged,
+    record_batch,
     to_tensor,
+    to_tensor_dict,
 )
 
 DECIMALS = pa.array([decimal.Decimal("1.5")])
@@ -232,3 +234,49 @@ def test_a_matrix_is_not_told_what_it_refuses(name, convert):
     for keyword in right:
         if keyword != "columns":
             assert f"{keyword}=" in words
+
+
+@pytest.mark.parametrize("times", [np.array(["2020-01-01"], ">M8[D]"), np.array([90], ">m8[s]")])
+def test_times_in_the_other_byte_order_are_swapped_first(times):
+    with pytest.raises(TypeError, match=r'x\.astype\(x\.dtype\.newbyteorder\("="\)\)'):
+        to_tensor(times)
+    swapped = times.astype(times.dtype.newbyteorder("="))
+    assert to_tensor(pa.array(swapped), physical=True).tolist() == times.astype("i8").tolist()
+    holder = type("Holder", (), {"__array_interface__": times.__array_interface__})()
+    with pytest.raises(
+        TypeError, match=r'a\.astype\(a\.dtype\.newbyteorder\("="\)\)\.view\("int64"\)'
+    ):
+        asdlpack(holder)
+    assert swapped.view("int64").tolist() == times.astype("i8").tolist()
+
+
+def test_times_of_pandas_are_numbers_of_the_unit_that_they_have():
+    pd = pytest.importorskip("pandas")
+    for time in (pd.Timestamp("2020"), pd.Timedelta(3, "s")):
+        with pytest.raises(TypeError, match=r'x\.to_numpy\(\)\.view\("int64"\)'):
+            from_dlpack(time)
+        assert isinstance(time.to_numpy().view("int64"), np.int64)
+    for times in (pd.date_range("2020", periods=2), pd.to_timedelta([1, 2], "s")):
+        with pytest.raises(TypeError, match=r"bare numbers, x\.asi8$"):
+            from_dlpack(times)
+        assert pa.array(from_dlpack(times.asi8)).to_pylist() == times.asi8.tolist()
+
+
+def test_rows_with_a_mask_are_named_tuples_and_no_masked_arrays():
+    rows = ragged(pa.array([[1], None]), nulls="mask")
+    with pytest.raises(TypeError, match=r"from_ragged\(x\.values, x\.offsets, mask=x\.mask\)"):
+        from_dlpack(rows)
+
+
+def test_a_dict_of_tensors_with_masks_becomes_a_table():
+    columns = to_tensor_dict(pa.table({"x": [1, None]}), nulls="mask")
+    with pytest.raises(TypeError, match=r"record_batch\(x\) makes a table of tensors"):
+        to_tensor(columns)
+    assert pa.table(record_batch(columns)).to_pydict() == {"x": [1, None]}
+
+
+@pytest.mark.parametrize("keyword", ["drop_last", "progress"])
+def test_a_flag_is_true_or_false(keyword):
+    with pytest.raises(TypeError, match=f"{keyword} must be True or False, got 'no'"):
+        Loader(pa.table({"x": [1, 2, 3]}), batch_size=2, **{keyword: "no"})
+    Loader(pa.table({"x": [1, 2, 3]}), batch_size=2, **{keyword: np.False_})

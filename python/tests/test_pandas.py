@@ -296,3 +296,16 @@ def test_a_column_of_no_type_is_refused_where_it_is_read():
             list(Loader(source, columns=["n", "v"]))
     with pytest.raises(TypeError, match=r"got pandas\.DataFrame: "):
         list(Loader([frame], columns=["v"]))
+
+
+def test_an_index_is_none_of_the_features_whatever_json_pandas_writes(tmp_path):
+    frame = pd.DataFrame({"a": [10, 20], "b": [1.0, np.nan], "y": [7.0, 8.0]})
+    pivoted = frame.pivot(index="a", columns="b", values="y").fillna(0)
+    assert "a" not in to_tensor_dict(pivoted)
+    for scale in (float("nan"), float("inf"), -float("inf")):
+        named = pd.DataFrame({"x": [1, 2]}, index=pd.Index([5, 6], name="id"))
+        named.attrs["scale"] = scale
+        assert list(to_tensor_dict(named)) == ["x"]
+        named.to_parquet(tmp_path / "x.parquet")
+        for source in (named, tmp_path / "x.parquet"):
+            assert [list(batch) for batch in Loader(source, batch_size=9)] == [["x"]]

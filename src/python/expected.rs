@@ -140,7 +140,11 @@ fn of_rows(object: &Bound<'_, PyAny>) -> WayOut {
 pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Some(dtype) = object.getattr_opt("dtype")? else { return Ok(None) };
     let Some(kind) = dtype.getattr_opt("kind")? else { return Ok(None) };
+    let swapped = "x.astype(x.dtype.newbyteorder(\"=\")) has the machine's byte order";
     Ok(match kind.extract::<String>()?.as_str() {
+        "M" | "m" if !dtype.getattr("isnative")?.extract::<bool>()? => {
+            Some(format!("{swapped}, of which pyarrow.array makes Arrow data"))
+        }
         "M" | "m" => Some(format!(
             "pyarrow.array(x) makes Arrow data of {dtype}; x.view(\"int64\") has its numbers as a tensor"
         )),
@@ -150,9 +154,7 @@ pub(super) fn of_dtype(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
             "record_batch({name: x[name] for name in x.dtype.names}) makes a table of its fields"
                 .to_owned(),
         ),
-        _ if !dtype.getattr("isnative")?.extract::<bool>()? => {
-            Some("x.astype(x.dtype.newbyteorder(\"=\")) has the machine's byte order".to_owned())
-        }
+        _ if !dtype.getattr("isnative")?.extract::<bool>()? => Some(swapped.to_owned()),
         "f" if dtype.getattr("itemsize")?.extract::<usize>()? > 8 => {
             Some("x.astype(\"float64\") is a tensor".to_owned())
         }
@@ -216,8 +218,12 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
         return Ok(Some("asdlpack(x) is a tensor of its memory, and to_arrow() of that an Array"));
     }
     if let Ok(dict) = object.cast::<PyDict>() {
-        let are_tensors =
-            dict.values().iter().any(|value| matches!(value.hasattr("__dlpack__"), Ok(true)));
+        // A column with a mask is a pair of tensors.
+        let is_tensor = |value: &Bound<'_, PyAny>| {
+            let first = value.cast::<PyTuple>().ok().and_then(|pair| pair.get_item(0).ok());
+            matches!(first.as_ref().unwrap_or(value).hasattr("__dlpack__"), Ok(true))
+        };
+        let are_tensors = dict.values().iter().any(|value| is_tensor(&value));
         return Ok(Some(match are_tensors {
             true => "record_batch(x) makes a table of tensors",
             false => "pyarrow.table(x) makes a table of it",

@@ -339,6 +339,13 @@ def integer(name: str, value: Any, least: int, meaning: str = "", end: int | Non
     return number
 
 
+def flag(name: str, value: Any) -> bool:
+    """The boolean, of NumPy too; an error that names the argument, if it is none."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
 def _code(name: str, value: Any) -> int:
     code = integer(name, value, -(2**31))
     if code >= 2**31:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 from .. import _core, _frameworks
 from .._frameworks import Framework
 from ..typing import Dtype, Nulls
-from .columns import ByLength, ByTokens, Columns, Wanted, check_dtype, integer, wanted
+from .columns import ByLength, ByTokens, Columns, Wanted, check_dtype, flag, integer, wanted
 from .readers import Made, reached
 from .schema import Query
 from .sharding import Uneven, resolved
@@ -128,7 +128,8 @@ class LoaderOptions:
             "wanted": what,
             "shuffle": None if shuffle is None else integer("shuffle", shuffle, 1, _SHUFFLE),
             "seed": None if seed is None else integer("seed", seed, 0, end=None),
-            "drop_last": bool(self.drop_last),
+            "drop_last": flag("drop_last", self.drop_last),
+            "progress": flag("progress", self.progress),
             "prefetch": integer("prefetch", self.prefetch, 0, _PREFETCH),
         }
         _frameworks.copying(_frameworks.is_writable(self.framework, self.writable), self.copy)

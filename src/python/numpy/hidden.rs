@@ -1,7 +1,8 @@
 //! Refuses objects whose `__dlpack__` omits part of their values: masked elements, units, a pending negation. A
 //! tensor cannot describe these, so a consumer would get other values than the object has.
 
-use pyo3::{prelude::*, types::PyString};
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
 
 use crate::python::describe::type_name;
 use crate::python::dlpack::exchange::{is_builtin, unless_it_raises};
@@ -11,7 +12,8 @@ use crate::python::errors::unsupported;
 ///
 /// Static types that are written in C, such as NumPy's own array, have no such attributes.
 pub(in crate::python) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
-    if is_builtin(x) {
+    // A named tuple is no tensor, whatever its fields are called: it is refused as what it is.
+    if is_builtin(x) || x.is_instance_of::<PyTuple>() {
         return Ok(());
     }
     let get = |name: &str| {
@@ -38,9 +40,16 @@ pub(in crate::python) fn refuse(x: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(unit) = get(name)?.filter(|unit| !unit.is_callable()) else { continue };
         let unit = unit.str()?.to_string();
         if !matches!(unit.as_str(), "" | "dimensionless") {
+            // Those of pandas's times; what they call a value is nanoseconds, whatever the unit.
+            let way_out = if get("asi8")?.is_some() {
+                "x.asi8"
+            } else if get("to_numpy")?.is_some() {
+                "x.to_numpy().view(\"int64\")"
+            } else {
+                "x.value or (pint's) x.magnitude"
+            };
             return Err(unsupported(format!(
-                "{} has the unit {unit:?}, which a tensor has no place for: take its bare numbers, x.value \
-                 or (pint's) x.magnitude",
+                "{} has the unit {unit:?}, which a tensor has no place for: take its bare numbers, {way_out}",
                 type_name(x)
             )));
         }

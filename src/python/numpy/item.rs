@@ -104,6 +104,12 @@ pub(in crate::python) fn of_typestr(typestr: &str) -> PyResult<DLDataType> {
     };
     let code = match kind {
         'b' => DLDataTypeCode::BOOL,
+        'm' | 'M' if is_swapped(Some(order)) => {
+            return refuse(
+                "it is a time in the other byte order than this machine's: with a = numpy.asarray(x), \
+                 a.astype(a.dtype.newbyteorder(\"=\")).view(\"int64\") has its numbers",
+            );
+        }
         'm' | 'M' => {
             return refuse("it is a time: numpy.asarray(x).view(\"int64\") has its numbers");
         }
