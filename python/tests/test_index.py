@@ -150,7 +150,7 @@ def test_elements_that_share_a_byte_have_no_views():
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"lanes": 2, "shape": (1,)}, "float32x2 .*its lanes as one more axis"),
+        ({"lanes": 2, "shape": (1,)}, "float32x2 .*its lanes are one more axis"),
         ({"code": 5, "bits": 32}, "complex32 .*convert it"),
     ],
 )
