@@ -28,7 +28,7 @@ pub(super) fn unsupported_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> 
     Ok(class.bind(py))
 }
 
-/// An error of a protocol; see [`Asked::refusal`].
+/// An error of a protocol: `Asked::refusal` says which exception.
 impl From<Error> for PyErr {
     #[cold]
     fn from(error: Error) -> Self {
