@@ -255,7 +255,7 @@ class Tensor:
     def to_arrow(self, *, copy: bool | None = None, type: ArrowType | None = None) -> Array:
         """The tensor as an Arrow Array: memory shared if it is contiguous, aligned and readable by the
         CPU, else gathered; copy=False fails rather than copy, copy=True copies always. type is that of
-        Array.from_dlpack."""
+        Array.from_dlpack. Shared memory changes with the tensor: copy it if something may still write to that."""
     @property
     def shape(self) -> tuple[int, ...]:
         """Extents, in elements."""

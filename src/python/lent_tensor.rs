@@ -45,8 +45,8 @@ impl LentTensor {
     ///
     /// # Safety
     ///
-    /// It goes to a consumer in another language, or becomes an Arrow array for one, which the docs say may change.
-    /// Code in Rust does not borrow its memory.
+    /// It goes to a consumer in another language, stays in an object for one, or becomes an Arrow array, which the docs say
+    /// may change. Code in Rust does not borrow its memory, but for a copy.
     pub(super) unsafe fn shared(&self) -> ManagedTensor {
         // SAFETY: N1, and the caller's promise.
         unsafe { self.0.share_writable() }

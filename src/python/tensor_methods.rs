@@ -36,7 +36,8 @@ impl PyTensor {
     /// Another tensor over the memory, for an array of Python's.
     #[expect(unsafe_code, reason = "Python may write to the memory of the array")]
     fn to_become_arrow(&self) -> ManagedTensor {
-        // SAFETY: it becomes an Arrow array, which the docs of `to_arrow` say may change.
+        // SAFETY: it becomes an Arrow array, which the docs of `to_arrow` say may change; the import borrows it for copies
+        // alone.
         unsafe { self.tensor.shared() }
     }
 }
@@ -181,7 +182,7 @@ impl PyTensor {
 
     /// The tensor as an Arrow Array: memory shared if it is contiguous, aligned and readable by the
     /// CPU, else gathered; copy=False fails rather than copy, copy=True copies always. type is that of
-    /// Array.from_dlpack.
+    /// Array.from_dlpack. Shared memory changes with the tensor: copy it if something may still write to that.
     #[pyo3(signature = (*, copy=None, r#type=None))]
     fn to_arrow(
         &self,

@@ -264,7 +264,7 @@ impl ManagedTensor {
         spec: TensorSpec<'_>,
     ) -> Result<Self, Error> {
         // SAFETY: `over` describes the memory by the pointer of the allocation. The buffer was that of a `Fresh`, so that
-        // nothing else has it. `elements_mut` asks the flags again.
+        // nothing else has it. A tensor that the flags call read-only is not written to: `elements_mut` asks.
         unsafe {
             let memory = memory.into_owner();
             let whole = whole(&memory);

@@ -232,8 +232,7 @@ impl ManagedTensor {
     ///
     /// # Safety
     ///
-    /// It was packed with the `Buffer` of a `Fresh` as its owner, by the pointer of the allocation, and the flags say
-    /// that it may be written to.
+    /// It was packed with the `Buffer` of a `Fresh` as its owner, by the pointer of the allocation.
     pub(super) unsafe fn known_fresh(self) -> Self {
         // SAFETY: the caller's promise; I3, because a `Fresh` has no other holder.
         Self { owner: unsafe { self.owner.known_fresh() }, exclusive: Flag::from(true), ..self }

@@ -36,7 +36,11 @@ pub(in crate::python) trait Produces: PyClass<Frozen = True> + Sync {
     fn share_outgoing(&self, newest: DLPackVersion) -> Option<Outgoing>;
 
     /// The same, for a consumer of the legacy ABI.
-    fn share(&self) -> Option<ManagedTensor>;
+    ///
+    /// # Safety
+    ///
+    /// It goes to the consumer, and code in Rust does not borrow its memory: Python may write to it.
+    unsafe fn share(&self) -> Option<ManagedTensor>;
 
     /// `__dlpack__` with any arguments.
     fn dlpack<'py>(&self, py: Python<'py>, request: Request<'py>) -> PyResult<Bound<'py, PyAny>>;
@@ -113,7 +117,8 @@ unsafe fn answer<T: Produces>(
                 Some(newest) if newest.major >= DLPackVersion::CURRENT.major => {
                     this.get().share_outgoing(newest).map(|tensor| capsule::versioned(py, tensor))
                 }
-                _ => this.get().share().map(|tensor| capsule::new(py, tensor, None)),
+                // SAFETY: it goes into a capsule.
+                _ => unsafe { this.get().share() }.map(|tensor| capsule::new(py, tensor, None)),
             };
             if let Some(capsule) = capsule {
                 return to_c(py, capsule);
@@ -305,7 +310,7 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
         self.tensor.device().is_cpu().then(|| self.lent().into_outgoing(newest))
     }
 
-    fn share(&self) -> Option<ManagedTensor> {
+    unsafe fn share(&self) -> Option<ManagedTensor> {
         self.tensor.device().is_cpu().then(|| self.lent())
     }
 
@@ -340,7 +345,7 @@ stream=None; one of __cuda_array_interface__ has no work to wait for, and takes 
 impl PyTensor {
     /// Another tensor over the memory, for a consumer of `__dlpack__`: writable if this one is.
     fn lent(&self) -> ManagedTensor {
-        // SAFETY: this file alone calls it, and hands the tensor to a consumer, in a capsule.
+        // SAFETY: this file alone calls it, and hands the tensor to a consumer, or to the caller of `share`.
         unsafe { self.tensor.shared() }
     }
 
@@ -386,7 +391,7 @@ or a device that is not the CPU's.";
         self.vector().map(|vector| vector.share_outgoing(newest))
     }
 
-    fn share(&self) -> Option<ManagedTensor> {
+    unsafe fn share(&self) -> Option<ManagedTensor> {
         self.vector().map(Vector::share)
     }
 

@@ -18,7 +18,7 @@ use std::ffi::CStr;
 
 use pyo3::PyResult;
 
-use crate::{ManagedTensor, sync::OnceLock};
+use crate::{ManagedTensor, ffi::DLTensor, sync::OnceLock};
 
 pub(in crate::python) use client::take;
 pub(in crate::python) use known_types::{is_builtin, unless_it_raises};
@@ -33,15 +33,16 @@ const NAME: &CStr = c"dlpack_exchange_api";
 pub(in crate::python) struct BorrowedTensor(OnceLock<Box<ManagedTensor>>);
 
 impl BorrowedTensor {
-    fn get_or_make(
+    /// The descriptor of the tensor, which `make` makes at the first call; `None` if it has no strides.
+    fn descriptor(
         &self,
         make: impl FnOnce() -> PyResult<ManagedTensor>,
-    ) -> PyResult<&ManagedTensor> {
+    ) -> PyResult<Option<DLTensor>> {
         if let Some(tensor) = self.0.get() {
-            return Ok(tensor);
+            return Ok(tensor.dl_tensor());
         }
         let tensor = Box::new(make()?);
         // If another thread was faster, this thread's tensor is dropped unused.
-        Ok(self.0.get_or_init(|| tensor))
+        Ok(self.0.get_or_init(|| tensor).dl_tensor())
     }
 }

@@ -226,21 +226,21 @@ fn managed(object: &Bound<'_, PyAny>) -> PyResult<*mut DLManagedTensorVersioned>
 
 /// A `DLTensor` whose memory, shape and strides belong to the object (X3).
 fn described_by(object: &Bound<'_, PyAny>) -> PyResult<DLTensor> {
-    let kept = if let Ok(tensor) = object.cast::<PyTensor>() {
+    let descriptor = if let Ok(tensor) = object.cast::<PyTensor>() {
         let this = tensor.get();
         if let Some(description) = this.tensor.dl_tensor() {
             return Ok(description);
         }
-        // SAFETY: only its descriptor goes to the consumer that calls the table.
-        this.borrowed.get_or_make(|| Ok(unsafe { this.tensor.shared() }))?
+        // SAFETY: the object keeps it, and its descriptor alone goes to the consumer that calls the table.
+        this.borrowed.descriptor(|| Ok(unsafe { this.tensor.shared() }))?
     } else if let Ok(array) = object.cast::<PyArray>() {
         let PyArray { array, field, borrowed } = array.get();
         let options = ExportOptions::default().with_copy(CopyPolicy::Never);
-        borrowed.get_or_make(|| Ok(export::to_dlpack(array, field, &options)?))?
+        borrowed.descriptor(|| Ok(export::to_dlpack(array, field, &options)?))?
     } else {
         return Err(wrong_type(object));
     };
-    kept.dl_tensor().ok_or_else(|| PyBufferError::new_err("a tensor of ours has strides"))
+    descriptor.ok_or_else(|| PyBufferError::new_err("a tensor of ours has strides"))
 }
 
 fn wrong_type(object: &Bound<'_, PyAny>) -> PyErr {
