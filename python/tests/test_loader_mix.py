@@ -317,3 +317,30 @@ def test_an_epoch_of_filtered_files_has_its_order_whatever_came_before(tmp_path)
 def test_a_set_of_pairs_is_refused():
     with pytest.raises(TypeError, match="got a set: its order"):
         Mix({("a.parquet", 1), ("b.parquet", 1)})
+
+
+def of_floats(kind, form, path):
+    """A source with 0.1 and 0.5 in floats of this type, in a struct, and its column."""
+    u = pa.array(np.array([0.1, 0.5]).astype(kind))
+    table = pa.table({"s": pa.StructArray.from_arrays([u], ["u"])})
+    if form == "file":
+        pq.write_table(table, path / f"{kind}.parquet")
+        return str(path / f"{kind}.parquet")
+    return iter([table]) if form == "generator" else table
+
+
+@pytest.mark.parametrize("kinds", [("f4", "f8"), ("f8", "f4"), ("f2", "f4"), ("f4", "f2")])
+@pytest.mark.parametrize("form", ["table", "file", "generator"])
+def test_codes_of_floats_are_those_of_a_list_of_the_same_parts(tmp_path, kinds, form):
+    tables = [of_floats(kind, "table", tmp_path) for kind in kinds]
+    words = [*(float(np.array(0.1, kind)) for kind in kinds), 0.5]
+    for wish in (Categories(words, unknown=-1), Categories.scan()):
+        if form == "generator" and wish.words is None:
+            continue
+        options = {"columns": {"s.u": wish}, "batch_size": 1}
+        listed = [np.asarray(batch["s.u"]).item() for batch in Loader(tables, **options)]
+        sources = [of_floats(kind, form, tmp_path) for kind in kinds]
+        mixed = Loader(Mix([(source, 1) for source in sources]), **options)
+        found = [np.asarray(batch["s.u"]).item() for batch in mixed]
+        # Rows of the two sources take turns.
+        assert found[::2] + found[1::2] == listed

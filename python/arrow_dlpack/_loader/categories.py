@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from .columns import Categories, fills_nulls, is_nan
 from .readers import Made, cast, reader_of
-from .schema import Query, common, is_one_encoding, merged_of, selected
+from .schema import ALL, Query, common, is_one_encoding, merged_of, selected
 
 if TYPE_CHECKING:
     from .source import Source
@@ -112,12 +112,12 @@ def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) ->
             raise _no_word(name, kinds[0], words[0])
 
 
-def encoded(stream: Any, categories: Mapping[str, Categories], is_part: bool = False) -> Any:
+def encoded(stream: Any, categories: Mapping[str, Categories], query: Query = ALL) -> Any:
     """The stream with codes in place of these columns."""
     if not categories:
         return stream
     reader = reader_of(stream)
-    encoder = Encoder(categories, [reader.schema], is_part)
+    encoder = Encoder(categories, [reader.schema], query)
     return Made(encoder.schema(reader.schema), map(encoder.batch, reader))
 
 
@@ -125,32 +125,47 @@ class Encoder:
     """Codes in place of columns, whose types may differ from batch to batch."""
 
     def __init__(
-        self, categories: Mapping[str, Categories], schemas: Sequence[Any], is_part: bool = False
+        self, categories: Mapping[str, Categories], schemas: Sequence[Any], query: Query = ALL
     ) -> None:
         """schemas: those of all batches; a word that none of the types can hold is refused. Batches
         of a type that can hold no word have nulls alone there, or are refused by their values.
 
-        is_part: other sources have more batches, which may hold it.
+        query: that of a part says so, since other sources may have batches that hold the word. The
+        types of all sources of a Mix are known at the first batch.
         """
         self._categories = categories
         self._coders: dict[tuple[str, Any], _Coder] = {}
-        #: The types of columns whose values are of one in all parts.
+        #: The type of each column's values, None where parts have none in common.
         self._merged: dict[str, Any] = {}
-        for name, wish in categories.items():
-            having = [schema for schema in schemas if name in schema.names]
-            if not having and fills_nulls(wish):
-                continue
-            kinds = list(dict.fromkeys(_field(of, name).type for of in having or schemas[:1]))
-            is_null = import_module("pyarrow").types.is_null
-            if (whole := merged_of(kinds)[0]) is not None:
-                self._merged[name], kinds = whole, [whole]
-            is_only = len(kinds) == 1 and not is_part and not is_null(kinds[0])
-            coders = {kind: _Coder(name, wish, kind, is_only) for kind in kinds}
-            self._coders |= {(name, kind): coder for kind, coder in coders.items()}
-            full = [coder.lost for kind, coder in coders.items() if not is_null(kind)]
-            if not is_part and full and (lost := set.intersection(*full)):
-                word = next(word for word in wish.words or () if word in lost)
-                raise _no_word(name, kinds[0], word)
+        self._is_part, self._schemas = query.is_part, schemas
+        if query.opened is None:
+            for name in categories:
+                self._decide(name)
+        else:
+            # A source that begins again has the same ones.
+            for schema in schemas:
+                if schema not in query.opened:
+                    query.opened.append(schema)
+            self._schemas = query.opened
+
+    def _decide(self, name: str) -> None:
+        """The types of a column, and what its words are in each."""
+        wish, is_part, schemas = self._categories[name], self._is_part, self._schemas
+        self._merged[name] = None
+        having = [schema for schema in schemas if name in schema.names]
+        if not having and fills_nulls(wish):
+            return
+        kinds = list(dict.fromkeys(_field(of, name).type for of in having or schemas[:1]))
+        is_null = import_module("pyarrow").types.is_null
+        if (whole := merged_of(kinds)[0]) is not None:
+            self._merged[name], kinds = whole, [whole]
+        is_only = len(kinds) == 1 and not is_part and not is_null(kinds[0])
+        coders = {kind: _Coder(name, wish, kind, is_only) for kind in kinds}
+        self._coders |= {(name, kind): coder for kind, coder in coders.items()}
+        full = [coder.lost for kind, coder in coders.items() if not is_null(kind)]
+        if not is_part and full and (lost := set.intersection(*full)):
+            word = next(word for word in wish.words or () if word in lost)
+            raise _no_word(name, kinds[0], word)
 
     def schema(self, schema: Any) -> Any:
         """The schema of batches of this one."""
@@ -167,8 +182,10 @@ class Encoder:
         for name, wish in self._categories.items():
             at = batch.schema.get_field_index(name)
             if at >= 0:
+                if name not in self._merged:
+                    self._decide(name)
                 kind = columns[at].type
-                whole = self._merged.get(name, kind)
+                whole = self._merged[name] or kind
                 if kind != whole and not is_one_encoding(kind, whole):
                     columns[at], kind = cast(columns[at], whole), whole
                 # A filter makes other texts of views.

@@ -248,7 +248,8 @@ class Mixed(Source):
 
     def read(self, query: Query) -> Any:
         seen = self._seen(query)
-        opens = [_Opens(part, _of(part, query), seen=seen) for part in self._parts]
+        opened: list[Any] = []
+        opens = [_Opens(part, _of(part, query, opened), seen=seen) for part in self._parts]
         return self._turned(opens, query, None)
 
     def _seen(self, query: Query) -> dict[str, Any]:
@@ -263,7 +264,7 @@ class Mixed(Source):
 
     def runs(self, query: Query) -> list[Run]:
         seen = self._seen(query)
-        opens = [_Opens(part, _of(part, query), seen=seen) for part in self._parts]
+        opens = [_Opens(part, _of(part, query, []), seen=seen) for part in self._parts]
         return [run for one in opens for run in one.runs()]
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
@@ -301,12 +302,13 @@ class Mixed(Source):
         bounds = self._turns.bounds([sum(map(len_of, own)) for own in groups])
         first, last = (self._turns.counts(at, bounds) for at in (piece.start, piece.stop))
         opens, seen = [], self._seen(query)
+        opened: list[Any] = []
         for part, own, start, stop in zip(self._parts, groups, first, last, strict=True):
             # A list of its own: that of the source stays in its order.
             some = list(own if query.where is not None else _round(own, start, stop))
             if piece.group is not None:
                 some = shuffled(some, piece.group)
-            opens.append(_Opens(part, _of(part, query), some, seen))
+            opens.append(_Opens(part, _of(part, query, opened), some, seen))
         return self._turned(opens, query, None if query.where is not None else (piece, bounds))
 
     def _turned(
@@ -492,8 +494,11 @@ def _round(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[Piece]:
         start += last - first
 
 
-def _of(part: Source, query: Query) -> Query:
-    """What is read of one source, which may lack columns whose wish fills them."""
+def _of(part: Source, query: Query, opened: list[Any]) -> Query:
+    """What is read of one source, which may lack columns whose wish fills them.
+
+    opened: the schemas of all sources that are read with it.
+    """
     known, columns = part.names(), query.columns
     if known is not None and columns is not None:
 
@@ -501,7 +506,7 @@ def _of(part: Source, query: Query) -> Query:
             return set(heads([name], lambda: known) or ()) <= set(known)
 
         columns = [name for name in columns if not query.fills(name) or has(name)]
-    return replace(query, columns=columns, is_part=True)
+    return replace(query, columns=columns, is_part=True, opened=opened)
 
 
 def _common(schemas: Sequence[Any], query: Query, way: str) -> Any:

@@ -34,6 +34,8 @@ class Query:
     features: Sequence[str] | None = None
     #: Whether other sources have rows too, whose columns may hold words that this one cannot.
     is_part: bool = False
+    #: Of a Mix, the schemas of all sources that are read: each adds its own as it is opened.
+    opened: list[Any] | None = None
     #: Whether batches have the numbers by which Arrow stores values, such as those of times.
     physical: bool = False
 

@@ -175,9 +175,9 @@ def joined(
     """
     categories = query.categories
     if len(runs) == 1 and whole is None:
-        return encoded(runs[0].open(), categories, query.is_part)
+        return encoded(runs[0].open(), categories, query)
     parts = parts or [run.part for run in runs]
-    encoder = Encoder(categories, [part.schema for part in parts], query.is_part)
+    encoder = Encoder(categories, [part.schema for part in parts], query)
     target = encoder.schema(common(parts, query, way) if whole is None else whole)
 
     def batches() -> Iterator[Any]:
