@@ -4,6 +4,7 @@ import datetime
 import decimal
 import itertools
 import re
+import time
 
 import datasets
 import duckdb
@@ -1479,3 +1480,24 @@ def test_values_without_an_order_are_numbered_by_words_or_cast(source, one, othe
         assert values_of(cast, columns={"x": Categories.scan()}) == [0, 0]
     else:
         assert sorted(values_of(data, columns={"x": Categories([one, other])})) == [0, 1]
+
+
+@pytest.mark.parametrize("form", ["file", "files", "tables", "tables by name", "mix", "stream"])
+def test_time_goes_by_the_number_of_columns(tmp_path, form):
+    count = 4000
+    tables = [
+        pa.table({f"c{at}": pa.array([1], kind) for at in range(count)})
+        for kind in ("int64", "int32")
+    ]
+    if form in ("file", "files"):
+        for at, table in enumerate(tables):
+            pq.write_table(table, tmp_path / f"{at}.parquet")
+    source = {"file": tmp_path / "0.parquet", "files": tmp_path}.get(form, tables)
+    source = Mix([(table, 1) for table in tables]) if form == "mix" else source
+    source = iter([tables[0]] * 2) if form == "stream" else source
+    names = tables[0].column_names if form in ("file", "tables by name", "stream") else None
+    start = time.process_time()
+    (batch,) = Loader(source, columns=names, batch_size=2)
+    assert len(batch) == count
+    # Half a second. By the square of the number it was 2.8 to 27 s.
+    assert time.process_time() - start < 2

@@ -1,6 +1,7 @@
 """Datasets of files, whose row groups are read alone."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -470,10 +471,9 @@ class Files(Dataset):
             return self._schemas[0][1], {}, None
         names = heads(query.columns, lambda: known)
         for path, schema in self._schemas:
-            if twice := next((name for name in names or () if schema.names.count(name) > 1), None):
-                raise KeyError(
-                    f'{schema.names.count(twice)} columns of {path} are called "{twice}"'
-                )
+            counts = Counter(schema.names)
+            if twice := next((name for name in names or () if counts[name] > 1), None):
+                raise KeyError(f'{counts[twice]} columns of {path} are called "{twice}"')
         _core._check_names(known, names or [])
         parts = [
             Part(path, selected(schema, query.columns), schema.names)
@@ -515,7 +515,7 @@ class Files(Dataset):
     def _field(self, name: str, query: Query) -> tuple[Any, bool]:
         """The column as all files have it, and whether there is a type for all of them."""
         having = [
-            schema.field(name) for _, schema in self._schemas if schema.names.count(name) == 1
+            schema.field(name) for _, schema in self._schemas if schema.get_field_index(name) >= 0
         ]
         kinds = [field.type for field in having]
         kind, _ = merged_of(kinds)

@@ -517,7 +517,7 @@ def _common(schemas: Sequence[Any], query: Query, way: str) -> Any:
     ]
     whole = common(parts, query, way)
     names = features_of(whole) if query.columns is None else list(dict.fromkeys(query.columns))
-    if twice := next((name for name in names if whole.names.count(name) != 1), None):
+    if twice := next((name for name in names if whole.get_field_index(name) < 0), None):
         count = whole.names.count(twice)
         none = f'no column "{twice}": the Mix has {whole.names}'
         raise KeyError(f'{count} columns of the Mix are called "{twice}"' if count else none)

@@ -314,7 +314,7 @@ def reached(
     names = list(dict.fromkeys(present(columns, reader.schema, may_lack) or ()))
     if keeps_others:
         names = list(dict.fromkeys([*reader.schema.names, *names]))
-    if all(name in reader.schema.names for name in names):
+    if set(names) <= set(reader.schema.names):
         return reader
     found = [path_of(name, reader.schema) for name in names]
     schema = pa.schema([field for field, _ in found], reader.schema.metadata)
@@ -361,12 +361,14 @@ def path_of(name: str, schema: Any) -> tuple[Any, list[int]]:
     rest, is_nullable = name, False
     level: Any = schema
     while True:
-        known = [level.field(at).name for at in range(_width(level))]
-        head = _head(rest, known)
-        if known.count(head) != 1:
-            where = "the table" if not path else f'struct "{name.removesuffix("." + rest)}"'
-            raise KeyError(f'no column "{name}": {where} has {known}')
-        path.append(known.index(head))
+        head = rest
+        if level.get_field_index(head) < 0:
+            known = [level.field(at).name for at in range(_width(level))]
+            head = _head(rest, known)
+            if known.count(head) != 1:
+                where = "the table" if not path else f'struct "{name.removesuffix("." + rest)}"'
+                raise KeyError(f'no column "{name}": {where} has {known}')
+        path.append(level.get_field_index(head))
         field = level.field(path[-1])
         is_nullable |= field.nullable
         if head == rest:

@@ -5,6 +5,7 @@ type; numbers widen where no value changes; everything else is an error that nam
 unless the wish of the column settles what it becomes.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
@@ -172,18 +173,23 @@ def common(
         # The index of one part is no column, though another part has one of its name.
         distinct = [part._replace(schema=head_of(part.schema, None)) for part in distinct]
         names = [name for part in distinct for name in part.schema.names]
+    counts = [Counter(part.names) for part in distinct]
     fields = [
-        _merged_field(name, distinct, query, ways.get(name, way)) for name in dict.fromkeys(names)
+        _merged_field(name, distinct, counts, query, ways.get(name, way))
+        for name in dict.fromkeys(names)
     ]
     return pa.schema(fields, first.metadata)
 
 
-def _merged_field(name: str, parts: Sequence[Part], query: Query, way: str) -> Any:
+def _merged_field(
+    name: str, parts: Sequence[Part], counts: Sequence[Counter[str]], query: Query, way: str
+) -> Any:
+    """counts: how many columns of each part have a name."""
     have, lacks = [], None
-    for part in parts:
-        count = part.schema.names.count(name)
-        if max(count, part.names.count(name)) > 1:
-            raise KeyError(f'{part.names.count(name)} columns are called "{name}" in {part.name}')
+    for part, named in zip(parts, counts, strict=True):
+        count = len(part.schema.get_all_field_indices(name))
+        if max(count, named[name]) > 1:
+            raise KeyError(f'{named[name]} columns are called "{name}" in {part.name}')
         if count:
             have.append((part.name, part.schema.field(name)))
         else:
@@ -520,7 +526,7 @@ def told_by(schema: Any, later: Any) -> Any:
     """The schema of the first batches of a stream; a later one says what is null in these."""
     kinds = {}
     for own in schema:
-        if has_nulls(own.type) and later.names.count(own.name) == 1:
+        if has_nulls(own.type) and later.get_field_index(own.name) >= 0:
             whole = merged(own.type, later.field(own.name).type)
             is_one = whole is not None and is_one_encoding(whole, own.type)
             kinds[own.name] = whole if is_one else own.type
@@ -660,9 +666,9 @@ def conformed(
 
 def head_of(schema: Any, names: Sequence[str] | None) -> Any:
     """The schema of a stream of which these columns are read."""
-    known = features_of(schema) if names is None else [of for of in names if of in schema.names]
-    is_plain = len(set(schema.names)) == len(schema.names)
-    if known == schema.names or not (is_plain or all(schema.names.count(of) == 1 for of in known)):
+    counts = Counter(schema.names)
+    known = features_of(schema) if names is None else [of for of in names if of in counts]
+    if known == schema.names or any(counts[of] > 1 for of in known):
         return schema
     # Of batches without columns nothing tells how many rows they have.
     known = known or schema.names[:1]
@@ -700,8 +706,8 @@ def of_stream(schema: Any) -> Any:
 def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
     more = set(features_of(schema)) - set(head.names) if has_all else set()
     for name in [*head.names, *sorted(more)]:
-        counts = [of.names.count(name) for of in (head, schema)]
-        if counts != [1, 1] and counts != [head.names.count(name)] * 2:
+        counts = [len(of.get_all_field_indices(name)) for of in (head, schema)]
+        if counts[0] != counts[1]:
             ours, theirs = told[:2] if counts[0] else (told.later, told.first)
             raise KeyError(
                 f'column "{name}" is in {ours} and not in {theirs}, and a stream has one schema: '
