@@ -1,5 +1,7 @@
 """Sources of `Loader`, each from the real library."""
 
+import io
+
 import adbc_driver_sqlite.dbapi
 import datasets
 import deltalake
@@ -16,7 +18,7 @@ import pyarrow.dataset as ds
 import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Loader, Mix, iter_batches
+from arrow_dlpack import Loader, Mix, Pad, iter_batches
 from arrow_dlpack.torch import BatchDataset
 from pyiceberg.catalog.sql import SqlCatalog
 from test_loader import CONTEXT
@@ -405,3 +407,30 @@ def test_a_frame_that_grows_between_epochs_is_read_as_it_is(kind):
     fresh = Loader(source, batch_size=2)
     fresh.load_state_dict(loader.state_dict())
     assert len(list(fresh)) == 5
+
+
+@pytest.mark.parametrize("form", ["generator", "mix", "csv"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": ["X"]},
+        {"filter": pc.field("X") > 1},
+        {"columns": {"x": Pad(0)}},
+    ],
+)
+def test_a_refusal_says_that_a_batch_is_gone_from_the_iterator(form, options):
+    tables = (pa.table({"x": [at]}) for at in range(3))
+    chunks = pandas.read_csv(io.StringIO("x\n0\n1\n2"), chunksize=1)
+    source = {"mix": Mix([(tables, 1)]), "csv": chunks}.get(form, tables)
+    with pytest.raises((KeyError, TypeError)) as refusal:
+        list(Loader(source, **options))
+    assert refusal.value.__notes__ == ["The first batch was taken from the iterator: make it anew."]
+    assert len(list(chunks if form == "csv" else tables)) == 2
+
+
+def test_a_refusal_of_what_can_be_read_again_has_no_note():
+    tables = [pa.table({"x": [0]})]
+    for source in tables, lambda index, count: iter(tables), Mix([(tables, 1)]):
+        with pytest.raises(KeyError) as refusal:
+            list(Loader(source, columns=["X"]))
+        assert not getattr(refusal.value, "__notes__", [])

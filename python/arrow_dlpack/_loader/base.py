@@ -161,9 +161,11 @@ class LoaderBase(Loop, Generic[Batch_co]):
         before = self._resume, self._next_epoch
         try:
             batches = self._batches(source, query, options, share, framework)
-        except BaseException:
+        except BaseException as error:
             # What failed to go on can be tried again.
             self._resume, self._next_epoch = before
+            if source is not None and source.is_begun and not self._is_function():
+                error.add_note("The first batch was taken from the iterator: make it anew.")
             raise
         self._identify, self._identity = identify, ours
         return batches

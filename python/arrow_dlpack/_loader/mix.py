@@ -237,6 +237,10 @@ class Mixed(Source):
         if self.once and self._repeats:
             raise TypeError('"all_exhausted" begins again with a source, and one is read only once')
 
+    @property
+    def is_begun(self) -> bool:
+        return any(part.is_begun for part in self._parts)
+
     def rows(self, query: Query = ALL) -> int | None:
         if query.where is not None and self.once:
             return None

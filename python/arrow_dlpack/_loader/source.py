@@ -76,6 +76,11 @@ class Source:
         self._identify, self._count = identify, count
         self._counted: dict[str, int] = {}
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether an iterator that is read once has given a batch, which is gone from it."""
+        return False
+
     def rows(self, query: Query = ALL) -> int | None:
         """How many rows it has; those of a filter are counted once."""
         where = query.where
@@ -202,7 +207,11 @@ class Stream(Source):
         told: Told = TOLD,
     ) -> None:
         super().__init__(lambda columns: None, rows, once, names, identify)
-        self._parts, self._told_parts = parts, told
+        self._parts, self._told_parts, self._is_begun = parts, told, False
+
+    @property
+    def is_begun(self) -> bool:
+        return self._is_begun
 
     def schema(self, query: Query = ALL) -> Any:
         return None
@@ -217,6 +226,7 @@ class Stream(Source):
                 "the source has no batches, and so no columns: pass a table without rows"
             )
         # It is gone from the iterator, even if its rows are not read.
+        self._is_begun = self.once
         rows = rows_of_table(first)
         reading.took(1 if rows is None else rows)
         first = reader_of(readable_for(first, query.columns))
