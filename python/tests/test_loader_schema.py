@@ -1501,3 +1501,34 @@ def test_time_goes_by_the_number_of_columns(tmp_path, form):
     assert len(batch) == count
     # Half a second. By the square of the number it was 2.8 to 27 s.
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("form", ["tables", "mix", "stream"])
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("is_in_struct", [False, True])
+def test_the_way_out_of_list_views_beside_lists_keeps_their_values(form, turn, is_in_struct):
+    kind = pa.list_(pa.int64())
+    # Views in another order than the lists that they are.
+    column = pa.ListViewArray.from_arrays([2, 0], [1, 2], pa.array([1, 2, 3], pa.int64()))
+    listed = pa.array([[4], [5, 6]], kind)
+    if is_in_struct:
+        column, listed = (pa.StructArray.from_arrays([own], ["s"]) for own in (column, listed))
+        kind = pa.struct([("s", kind)])
+    tables = [pa.table({"x": column}), pa.table({"x": listed})][::turn]
+    options = {"columns": {"x": AsArrow()}, "batch_size": 4}
+
+    def source():
+        return {"tables": tables, "mix": Mix([(table, 1) for table in tables])}.get(
+            form, iter(tables)
+        )
+
+    with pytest.raises(
+        TypeError, match=r'pyarrow.array\(table\["x"\].to_pylist\(\), type\)'
+    ) as told:
+        list(Loader(source(), **options))
+    assert "cast" not in str(told.value)
+    rows = [row for table in tables for row in table["x"].to_pylist()]
+    tables = [pa.table({"x": pa.array(table["x"].to_pylist(), kind)}) for table in tables]
+    (batch,) = Loader(source(), **options)
+    found = pa.array(batch["x"]).to_pylist()
+    assert sorted(found, key=str) == sorted(rows, key=str)

@@ -297,6 +297,8 @@ def _with_inner(kind: Any, fields: Sequence[Any]) -> Any:
 
 def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
     pa, wish = import_module("pyarrow"), query.wishes.get(name)
+    if has_list_views(one) or has_list_views(other):
+        return _made_anew(name)
     if isinstance(wish, AsArrow):
         return way  # no dtype reaches it
     numbers = [_with_numbers(kind, pa.float64()) for kind in (one, other)]
@@ -312,6 +314,10 @@ def _way_out(name: str, one: Any, other: Any, way: str, query: Query) -> str:
         # pyarrow casts none of these to another.
         return "a Loader for each of them reads both"
     return way
+
+
+def _made_anew(name: str) -> str:
+    return f'pyarrow.array(table["{name}"].to_pylist(), type) makes values of one type'
 
 
 def _missing(name: str, has: str, lacks: Part, is_label: bool) -> str:
@@ -434,7 +440,7 @@ def _merged_items(one: Any, other: Any) -> Any:
 
 
 def is_list(kind: Any) -> bool:
-    """Whether it is a list with offsets. (pyarrow 26 casts list views to wrong values.)"""
+    """Whether it is a list with offsets, and no list view."""
     types = import_module("pyarrow").types
     return bool(types.is_list(kind) or types.is_large_list(kind))
 
@@ -531,6 +537,13 @@ def told_by(schema: Any, later: Any) -> Any:
             is_one = whole is not None and is_one_encoding(whole, own.type)
             kinds[own.name] = whole if is_one else own.type
     return with_types(schema, kinds)
+
+
+def has_list_views(kind: Any) -> bool:
+    """Whether there are list views in it, at any depth, which pyarrow 26 casts to wrong values."""
+    types = import_module("pyarrow").types
+    is_view = bool(types.is_list_view(kind) or types.is_large_list_view(kind))
+    return is_view or any(has_list_views(kind.field(at).type) for at in range(kind.num_fields))
 
 
 def alike(kind: Any) -> Any:
@@ -715,7 +728,8 @@ def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
             )
         one, other = head.field(name).type, schema.field(name).type
         if not (one.equals(other) or is_one_encoding(one, other)):
+            has_views = has_list_views(one) or has_list_views(other)
             raise TypeError(
                 f'column "{name}" is {one} in {told.first} and {other} in {told.later}, and '
-                f"a stream has one schema: {told.types}"
+                f"a stream has one schema: {_made_anew(name) if has_views else told.types}"
             )
