@@ -1532,3 +1532,24 @@ def test_the_way_out_of_list_views_beside_lists_keeps_their_values(form, turn, i
     (batch,) = Loader(source(), **options)
     found = pa.array(batch["x"]).to_pylist()
     assert sorted(found, key=str) == sorted(rows, key=str)
+
+
+@pytest.mark.parametrize("form", ["tables", "mix", "files"])
+def test_a_filter_on_a_column_that_a_part_lacks_has_a_way_out(tmp_path, form):
+    tables = [pa.table({"y": [1, 2]}), pa.table({"y": [3, 4], "z": [1, 2]})]
+    options = {"filter": pc.field("z") > 1, "columns": ["y"], "batch_size": 4}
+
+    def source():
+        mix = Mix([(table, 1) for table in tables])
+        return {"tables": tables, "mix": mix, "files": tmp_path}[form]
+
+    write(tmp_path, tables)
+    way = {"files": "pyarrow.dataset.dataset(paths, schema=...)"}.get(
+        form, 'table.append_column("z", pyarrow.nulls(len(table), type))'
+    )
+    with pytest.raises(KeyError, match=re.escape(way)):
+        list(Loader(source(), **options))
+    tables[0] = tables[0].append_column("z", pa.nulls(len(tables[0]), pa.int64()))
+    read = ds.dataset(tmp_path, schema=tables[1].schema) if form == "files" else source()
+    (batch,) = Loader(read, **options)
+    assert plain(batch) == {"y": [4]}

@@ -413,8 +413,9 @@ def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: st
     """
     if lacks := next((part for part, schema in parts if name not in schema.names), None):
         raise KeyError(
-            f'filter= names column "{name}", which {lacks} has not: a dataset of a schema '
-            "with it, pyarrow.dataset.dataset(paths, schema=...), has nulls there"
+            f'filter= names column "{name}", which {lacks} has not: '
+            f'table.append_column("{name}", pyarrow.nulls(len(table), type)) has nulls there, and '
+            "so has a dataset of files, pyarrow.dataset.dataset(paths, schema=...)"
         )
     fields = [(part, schema.field(name)) for part, schema in parts]
     if name in query.categories and merged_of([field.type for _, field in fields])[0] is None:
