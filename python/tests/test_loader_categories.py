@@ -206,3 +206,31 @@ def test_words_without_an_order_are_refused(words):
     with pytest.raises(TypeError, match=r"whose order says the codes: pass sorted\(x"):
         Categories(words)
     assert Categories({"b": 0, "a": 1}.keys()).words == ("b", "a")
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("words", [None, [decimal.Decimal("1.5"), decimal.Decimal("2.5")]])
+@pytest.mark.parametrize("form", ["plain", "dictionary"])
+def test_narrow_decimals_have_codes(width, words, form):
+    kind = getattr(pa, f"decimal{width}")(5, 1)
+    column = pa.array([decimal.Decimal("2.5"), None, decimal.Decimal("1.5")], kind)
+    if form == "dictionary":
+        codes = pa.array([0, None, 1], pa.int8())
+        column = pa.DictionaryArray.from_arrays(codes, column.take(pa.array([0, 2])))
+    assert codes_of(column, words) == [1, -9, 0]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([1000, 1001], pa.time64("ns")),
+        pa.array([0, 2**62], pa.timestamp("s")),
+        pa.array([0, 2**30], pa.date32()),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_a_scan_of_values_that_python_has_not_is_refused_by_name(column):
+    with pytest.raises(ValueError, match='column "w" has values .*cast to integers'):
+        codes_of(column)
+    integers = column.cast(pa.int32() if pa.types.is_date(column.type) else pa.int64())
+    assert codes_of(integers) == [0, 1]

@@ -47,7 +47,12 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
     words = {}
     for name in missing:
         try:
-            words[name] = replace(categories[name], words=found[name].words())
+            own = found[name].words()
+        except (OverflowError, ValueError) as error:
+            raise ValueError(
+                f'column "{name}" has values that Python has no type for ({error}): words can be '
+                "made of its cast to integers"
+            ) from error
         except TypeError as error:
             kinds = {type(word) for word in found[name].distinct()}
             # A word that is a text would stand for a binary too.
@@ -56,6 +61,7 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
                 f'column "{name}" has values of types that have no order in different parts of the '
                 f"source ({error}): {way}"
             ) from error
+        words[name] = replace(categories[name], words=own)
     return {**categories, **words}
 
 
@@ -87,10 +93,16 @@ class _Distinct:
             self._known = self._rows = len(self._parts[0])
 
     def distinct(self) -> set[Any]:
+        pa = import_module("pyarrow")
+        # Python's times have no nanoseconds, and to_pylist leaves them out without a word.
+        exact = (
+            part.cast(pa.time64("us")) if part.type == pa.time64("ns") else part
+            for part in self._parts
+        )
         # One NaN is no other, but the object is itself.
-        return {
-            nan if is_nan(word) else word for part in self._parts for word in part.to_pylist()
-        } - {None}
+        return {nan if is_nan(word) else word for part in exact for word in part.to_pylist()} - {
+            None
+        }
 
     def words(self) -> list[Any]:
         """In their order; NaN is the last one, as NumPy has it."""
@@ -370,7 +382,7 @@ def _column(batch: Any, name: str) -> Any:
 
 
 def _plain_type(kind: Any) -> Any:
-    """What a dictionary is of, and texts whose kernels pyarrow has."""
+    """What a dictionary is of, and texts and decimals whose kernels pyarrow has."""
     types = import_module("pyarrow").types
     if types.is_dictionary(kind):
         return _plain_type(kind.value_type)
@@ -378,6 +390,8 @@ def _plain_type(kind: Any) -> Any:
         return import_module("pyarrow").large_string()
     if types.is_binary_view(kind):
         return import_module("pyarrow").large_binary()
+    if types.is_decimal(kind) and kind.bit_width < 128:
+        return import_module("pyarrow").decimal128(kind.precision, kind.scale)
     return kind
 
 
