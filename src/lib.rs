@@ -243,6 +243,22 @@ compile_error!(
     "arrow-dlpack is for little-endian machines: on big-endian ones nested nulls come out wrong, in arrow-rs too"
 );
 
+/// Does not compile for a type that is `Send`, for which the trait is ambiguous.
+#[cfg(test)]
+macro_rules! assert_not_send {
+    ($type:ty) => {
+        const _: () = {
+            trait NotSend<Which> {
+                const IS: () = ();
+            }
+            struct Sendable;
+            impl<T: ?Sized> NotSend<()> for T {}
+            impl<T: ?Sized + Send> NotSend<Sendable> for T {}
+            <$type as NotSend<_>>::IS
+        };
+    };
+}
+
 pub mod batches;
 mod chunks;
 mod dtype;

@@ -258,7 +258,7 @@ class _Notice:
     than that an epoch begins. So a notice lies in shared memory, which forked and spawned workers
     have from their start. They look at it where an epoch begins, except for their first one: they
     started with all that was to be known, and what came since is meant for the next. Each of them
-    leaves a mark there that it has begun an epoch, of which nobody else hears.
+    leaves a mark there that it has begun an epoch, which the main process cannot know otherwise.
 
     Each process writes to its own memory, or ranks that are started with one dataset would
     overwrite each other's notices. So what a process is started with has both: the memory of who

@@ -389,14 +389,7 @@ mod grid_tests {
         })
     }
 
-    /// Ambiguous, and so an error, of what is `Send`.
-    trait NotSend<Which> {
-        const IS: () = ();
-    }
-    struct Sendable;
-    impl<T: ?Sized> NotSend<()> for T {}
-    impl<T: ?Sized + Send> NotSend<Sendable> for T {}
-    const _: () = <Grid<'static> as NotSend<_>>::IS;
+    assert_not_send!(Grid<'static>);
 
     /// The lines of a strip are made by a caller's function, whose panic the caller may catch.
     #[test]

@@ -172,12 +172,6 @@ impl Drop for RecursionGuard<'_> {
 mod tests {
     use super::RecursionGuard;
 
-    /// Ambiguous, and so an error, of what is `Send`: on another thread a level would be left without Python.
-    trait NotSend<Which> {
-        const IS: () = ();
-    }
-    struct Sendable;
-    impl<T: ?Sized> NotSend<()> for T {}
-    impl<T: ?Sized + Send> NotSend<Sendable> for T {}
-    const _: () = <RecursionGuard<'static> as NotSend<_>>::IS;
+    // On another thread a level would be left without Python.
+    assert_not_send!(RecursionGuard<'static>);
 }

@@ -8,6 +8,7 @@ from typing import Any
 from .. import _core
 from .columns import ByLength, ByTokens
 from .readers import Made, reader_of, without_views
+from .schema import is_list, is_list_view
 from .sharding import Uneven, check_even, shuffled
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.
@@ -123,13 +124,7 @@ def _windows(reader: Any, rows: int) -> Iterator[Any]:
 
 def _is_list(kind: Any) -> bool:
     types = import_module("pyarrow").types
-    return bool(
-        types.is_list(kind)
-        or types.is_large_list(kind)
-        or types.is_fixed_size_list(kind)
-        or types.is_list_view(kind)
-        or types.is_large_list_view(kind)
-    )
+    return is_list(kind) or is_list_view(kind) or bool(types.is_fixed_size_list(kind))
 
 
 def _has_lengths(kind: Any) -> bool:

@@ -188,7 +188,7 @@ class LoaderOptions:
         )
 
     def batches_of(self, rows: int) -> int:
-        """How many batches so many rows are."""
+        """How many batches these rows are."""
         size = self.rows or 1
         return rows // size if self.drop_last else -(-rows // size)
 

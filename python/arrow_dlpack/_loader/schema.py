@@ -445,6 +445,11 @@ def is_list(kind: Any) -> bool:
     return bool(types.is_list(kind) or types.is_large_list(kind))
 
 
+def is_list_view(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    return bool(types.is_list_view(kind) or types.is_large_list_view(kind))
+
+
 def _is_number(kind: Any) -> bool:
     types = import_module("pyarrow").types
     return bool(types.is_integer(kind) or types.is_floating(kind))
@@ -541,9 +546,8 @@ def told_by(schema: Any, later: Any) -> Any:
 
 def has_list_views(kind: Any) -> bool:
     """Whether there are list views in it, at any depth, which pyarrow 26 casts to wrong values."""
-    types = import_module("pyarrow").types
-    is_view = bool(types.is_list_view(kind) or types.is_large_list_view(kind))
-    return is_view or any(has_list_views(kind.field(at).type) for at in range(kind.num_fields))
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return is_list_view(kind) or any(map(has_list_views, inner))
 
 
 def alike(kind: Any) -> Any:
@@ -553,7 +557,7 @@ def alike(kind: Any) -> Any:
     kind = _decoded(kind)
     if _is_text(kind) or _is_binary(kind):
         return pa.large_string() if _is_text(kind) else pa.large_binary()
-    if is_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+    if is_list(kind) or is_list_view(kind):
         return pa.large_list(alike(kind.value_type))
     if types.is_fixed_size_list(kind):
         return pa.list_(alike(kind.value_type), kind.list_size)

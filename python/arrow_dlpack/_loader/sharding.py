@@ -42,7 +42,7 @@ class Share:
     def batch_ranges(
         self, total: int, uneven: Uneven, *, in_turns: bool = False
     ) -> tuple[range, range]:
-        """The batches, of so many, that it makes once, and those that it makes again after them.
+        """The batches, of `total`, that it makes once, and those that it makes again after them.
 
         in_turns: every count-th one, in place of batches that follow each other.
         """
@@ -57,7 +57,7 @@ class Share:
 
 
 def check_even(total: int, world: int, uneven: Uneven) -> None:
-    """An error for batches that are not equally many for each rank, if nobody said what to do."""
+    """An error for unequal numbers of batches for ranks, if uneven= does not say what to do."""
     rest = total % world
     if uneven == "drop" and 0 < total < world:
         warnings.warn(

@@ -4,13 +4,12 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .columns import Categories, Wish
 from .options import LoaderOptions
 from .readers import path_of
-from .schema import features_of, is_list
+from .schema import features_of, is_list, is_list_view
 from .source import rows_of_table
 
 if TYPE_CHECKING:
@@ -114,8 +113,7 @@ def _becomes(name: str, schema: Any, options: LoaderOptions) -> str:
         return f"{of} -> {_of_wish(wish)}"
     if kind is None:
         return of
-    types = import_module("pyarrow").types
-    if is_list(kind) or types.is_list_view(kind) or types.is_large_list_view(kind):
+    if is_list(kind) or is_list_view(kind):
         return f"{of} -> {'matrix' if options.matrix else 'Ragged'}"
     is_label = name in options.wanted.labels
     if options.dtype is None or is_label:
