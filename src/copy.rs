@@ -79,6 +79,19 @@ pub enum CopyReason {
         /// The element type of the result.
         to: DLDataType,
     },
+    /// Arrow has no type for elements of this dtype, and stores their values in another way. An extension type, as
+    /// [`Representation::Bool8`](crate::Representation::Bool8) and
+    /// [`Representation::Opaque`](crate::Representation::Opaque) make one, would keep the elements.
+    #[error("{}", match .to {
+        Some(to) => format!("{from} becomes {to}"),
+        None => Self::Bits.to_string(),
+    })]
+    Stored {
+        /// The element type of the tensor.
+        from: DLDataType,
+        /// The element type of the values; `None` for bits.
+        to: Option<DLDataType>,
+    },
     /// Decimals are stored as integers, and become floats.
     #[error("decimals become {0}")]
     Decimals(

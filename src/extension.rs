@@ -113,6 +113,15 @@ impl Extension {
         }
     }
 
+    /// Whether values of the type have a tensor form of their own.
+    pub(crate) fn is_of_tensors(&self) -> bool {
+        match self {
+            Self::Other(_) => false,
+            Self::Opaque { .. } => self.dtype().is_some(),
+            _ => true,
+        }
+    }
+
     /// Sets the extension type of a field, in place of any other. Other metadata is kept.
     #[must_use]
     pub fn annotate(&self, field: Field) -> Field {

@@ -198,8 +198,10 @@ fn booleans_are_bits_or_bytes() {
     assert_eq!(result.unwrap().0.as_boolean().true_count(), 3);
     watch.released_once();
     let (result, watch) = ask(&bools, &field(DataType::Boolean), CopyPolicy::Never);
-    let reason = CopyReason::Bits;
-    assert_eq!(result.unwrap_err(), Error::CopyForbidden { reason, nbytes: 1 });
+    let reason = CopyReason::Stored { from: dtype(6, 8, 1), to: None };
+    let refused = result.unwrap_err();
+    assert_eq!(refused, Error::CopyForbidden { reason, nbytes: 1 });
+    assert!(refused.to_string().ends_with("; Representation::Bool8 keeps them as bytes"));
     watch.released_once();
     for other in [DataType::Int8, DataType::UInt8, DataType::Float32] {
         is_refused(&bools, &field(other));

@@ -91,7 +91,10 @@ def test_codes_in_lists_have_one_way_out_of_a_loop():
         lists = kind.from_arrays([0, 1], CODES)
         for wishes in ({}, {"physical": True}, {"columns": {"x": Pad(0)}}):
             words = refusal(features, lists, **wishes)
-            assert "cast its items to their values first, or hand it on with AsArrow()" in words
+            assert (
+                "cast its items to their values first, or hand it on as Arrow data with AsArrow()"
+                in words
+            )
             assert "Categories" not in words
         assert len(features(lists, columns={"x": AsArrow()})) == 1
         items = pa.list_ if kind is pa.ListArray else pa.large_list
@@ -280,3 +283,113 @@ def test_a_flag_is_true_or_false(keyword):
     with pytest.raises(TypeError, match=f"{keyword} must be True or False, got 'no'"):
         Loader(pa.table({"x": [1, 2, 3]}), batch_size=2, **{keyword: "no"})
     Loader(pa.table({"x": [1, 2, 3]}), batch_size=2, **{keyword: np.False_})
+
+
+class Pairs(pa.ExtensionType):
+    """Any storage under a name that has no meaning for tensors."""
+
+    def __init__(self, storage):
+        super().__init__(storage, "tests.pairs")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage, serialized):
+        return cls(storage)
+
+
+def extended(storage):
+    return pa.ExtensionArray.from_storage(Pairs(storage.type), storage)
+
+
+STRUCTS = pa.array([{"a": 1, "b": 2}, {"a": 3, "b": 4}])
+
+
+def test_an_extension_type_stored_as_structs_names_its_storage():
+    column = extended(STRUCTS)
+    for array in (column, pa.chunked_array([column, column])):
+        for call in (to_tensor, ragged, lambda x: to_tensor(x, pad=0)):
+            words = refusal(call, array)
+            assert "x.cast(x.type.storage_type)" in words
+            assert words.endswith("which is a table of its fields")
+        assert to_tensor(array.cast(array.type.storage_type))[1].tolist() == [3, 4]
+    assert "x.storage" in refusal(np.from_dlpack, Array(column))
+    assert to_tensor_dict(column.storage)["a"].tolist() == [1, 3]
+
+    table = pa.table({"x": column, "z": [1, 2]})
+    for call in (to_tensor, to_tensor_dict):
+        assert "x.cast(x.type.storage_type)" in refusal(call, table)
+    storage = table["x"].cast(table["x"].type.storage_type)
+    assert to_tensor(table.set_column(0, "x", storage).flatten()).shape == (2, 3)
+
+    assert "name its fields in columns=" in refusal(features, column)
+    assert "take a field of it as the label" in refusal(label, column)
+    assert list(loaded(column, columns=["x.a"])) == ["x.a"]
+    assert loaded(column, columns=["z"], label="x.a")[1].tolist() == [1, 3]
+    assert len(features(column, columns={"x": AsArrow()})) == 2
+
+
+STORED = {
+    "maps": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64())),
+    "nulls": pa.nulls(2),
+    "lists of texts": pa.array([["a"]]),
+    "lists of structs": pa.array([[{"a": 1}]]),
+    "fixed lists of structs": pa.array([[{"a": 1}]], pa.list_(STRUCTS.type, 1)),
+    "runs": pa.RunEndEncodedArray.from_arrays([1], [1]),
+    "unions": pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
+}
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_physical_is_named_for_a_storage_that_it_helps(name):
+    column = extended(STORED[name])
+    for call in (to_tensor, ragged, features):
+        words = refusal(call, column)
+        assert "physical" not in words
+        assert "take its storage first" in words
+    if "x.cast(" in words:
+        assert column.cast(column.type.storage_type).equals(column.storage)
+
+
+FIXED = {
+    "dates": (pa.array([[1], [2]], pa.list_(pa.date32(), 1)), {"physical": True}),
+    "dates in lists in lists": (
+        pa.array([[[1]]], pa.list_(pa.list_(pa.date32(), 1), 1)),
+        {"physical": True},
+    ),
+    "codes": (pa.FixedSizeListArray.from_arrays(CODES, 1), {"physical": True}),
+    "UUIDs": (
+        pa.FixedSizeListArray.from_arrays(pa.array([b"a" * 16], pa.uuid()), 1),
+        {"physical": True},
+    ),
+    "decimals": (pa.array([[1]], pa.list_(pa.decimal128(3, 1), 1)), {"dtype": "float64"}),
+    "numbers": (pa.array([[1]], pa.list_(pa.int8(), 1)), {}),
+}
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_rows_of_one_length_are_a_tensor_with_the_keyword_that_their_values_need(name):
+    column, options = FIXED[name]
+    for call, taken in (
+        (ragged, {}),
+        (to_tensor, {"pad": 0}),
+        (features, {"columns": {"x": Pad(0)}}),
+    ):
+        words = refusal(call, column, **taken)
+        for keyword in ("physical", "dtype"):
+            assert (f"{keyword}=" in words) is (keyword in options)
+    to_tensor(column, **options)
+    features(column, **options)
+
+
+def test_lists_of_different_lengths_have_a_way_out_of_a_matrix():
+    lists = pa.array([[1], [2, 3]])
+    assert 'format="dict"' in refusal(matrix, lists)
+    for wish in (Dense(), Dense(1)):
+        words = refusal(matrix, lists, columns={"x": wish})
+        assert "leave it out with columns=" in words
+        assert 'format="dict", for Ragged rows or Pad()' in words
+    assert features(lists, format="dict").values.tolist() == [1, 2, 3]
+    assert features(lists, format="dict", columns={"x": Pad(0)}).values.tolist() == [[1, 0], [2, 3]]
+    assert matrix(lists, columns=["z"]).shape == (2, 1)

@@ -292,3 +292,39 @@ def test_tensors_of_other_shapes_are_no_parts_of_one_column():
     for kind in other, one.storage:
         with pytest.raises(TypeError, match="in part 1: a Loader for each of them reads both"):
             Loader([pa.table({"i": one}), pa.table({"i": kind})])
+
+
+BFLOAT16 = torch.zeros((2, 3, 4), dtype=torch.bfloat16)
+BOOLS = np.zeros((2, 3, 4), bool)
+OPAQUE = pa.opaque(pa.uint16(), "bfloat16", "dlpack")
+ELEMENTS = {
+    "bool": (BOOLS, BOOLS.transpose(0, 2, 1), "bool8", pa.bool8()),
+    "bfloat16": (BFLOAT16, BFLOAT16.permute(0, 2, 1), "opaque", OPAQUE),
+}
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_a_type_keeps_the_elements_that_arrow_stores_in_another_way(name):
+    straight, permuted, kept, element = ELEMENTS[name]
+    for tensor in (straight, permuted):
+        for of in (None, "permuted"):
+            assert not explain(tensor, type=of).zero_copy
+            with pytest.raises(BufferError, match=f'type="{kept}" keeps'):
+                from_dlpack(tensor, type=of, copy=False)
+    assert explain(straight, type=kept).zero_copy
+    from_dlpack(straight, type=kept, copy=False)
+    with pytest.raises(BufferError, match=r"with a permutation \(of arrow.bool8 or arrow.opaque"):
+        from_dlpack(permuted, type=kept, copy=False)
+    of = pa.fixed_shape_tensor(element, [3, 4], permutation=[1, 0])
+    assert explain(permuted, type=of).zero_copy
+    from_dlpack(permuted, type=of, copy=False)
+
+
+def test_a_mask_and_an_export_name_no_type_that_would_not_help():
+    for call in (
+        lambda: from_dlpack(np.zeros(2), mask=np.ones(2, bool), copy=False),
+        lambda: to_tensor(pa.array([True]), copy=False),
+    ):
+        with pytest.raises(BufferError, match="booleans as bits") as refused:
+            call()
+        assert "type=" not in str(refused.value)

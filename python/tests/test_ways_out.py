@@ -298,7 +298,11 @@ def test_who_takes_a_keyword_says_nothing_but_it(convert, name):
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (pa.array(["a", "b"]), "make codes of it with Categories([...]), hand it on as Arrow data"),
+        (
+            pa.array(["a", "b"]),
+            "make codes of it with Categories([...]), or leave it out with columns=, or hand it on "
+            "as Arrow data with AsArrow()",
+        ),
         (pa.array([b"a", b"b"]), "leave it out with columns=, or hand it on as Arrow data"),
     ],
 )

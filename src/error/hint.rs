@@ -83,6 +83,10 @@ pub enum Hint {
     // Tensors.
     /// A field with a permutation keeps the order of axes.
     Permuted,
+    /// A field with an extension type keeps booleans as bytes.
+    KeptBooleans,
+    /// A field with an extension type keeps elements that Arrow has no type for.
+    KeptElements,
     /// A contiguous copy has whole strides.
     Contiguous,
     /// The versioned ABI has the flag.
@@ -170,11 +174,16 @@ impl fmt::Display for Hint {
             Self::RaggedStorage => {
                 "use export::ragged, with ExportOptions::with_physical, for its storage"
             }
-            Self::ChildrenOfStorage => "convert the children of its storage one by one",
+            Self::ChildrenOfStorage => {
+                "export its array with a field without the extension type, and of that the children one by one"
+            }
             Self::PhysicalStorage => "use ExportOptions::with_physical for its storage",
             Self::Permuted => {
-                "Representation::Permuted, or a field with a permutation, keeps that order"
+                "Representation::Permuted, or a field with a permutation (of the extension type of its elements, if \
+                 they have one), keeps that order"
             }
+            Self::KeptBooleans => "Representation::Bool8 keeps them as bytes",
+            Self::KeptElements => "Representation::Opaque keeps the elements",
             Self::Contiguous => "copy it first",
             Self::Versioned => "use into_raw",
         })
@@ -205,6 +214,10 @@ impl Error {
             Self::OffsetDoesNotFit { .. } => Hint::LongOffsets,
             Self::NotRows { .. } => Hint::TypeOfRows,
             Self::CopyForbidden { reason: CopyReason::Permuted, .. } => Hint::Permuted,
+            Self::CopyForbidden { reason: CopyReason::Stored { to, .. }, .. } => match to {
+                Some(_) => Hint::KeptElements,
+                None => Hint::KeptBooleans,
+            },
             Self::LegacyCannotPad(_) => Hint::Versioned,
             Self::FractionalStride { .. } => Hint::Contiguous,
             _ => return None,
@@ -249,6 +262,10 @@ mod tests {
             Error::OffsetDoesNotFit { offset: 1 << 40, dtype },
             Error::NotRows { field: field.into() },
             Error::CopyForbidden { reason: CopyReason::Permuted, nbytes: 8 },
+            Error::CopyForbidden {
+                reason: CopyReason::Stored { from: dtype, to: None },
+                nbytes: 8,
+            },
             Error::LegacyCannotPad(dtype),
             Error::FractionalStride { axis: 0, stride: 3, itemsize: 2 },
         ];

@@ -375,9 +375,10 @@ pub enum Error {
     },
     /// A copy is needed, and was forbidden.
     #[error(
-        "copying was forbidden, but {reason}: {} would have to be copied{}",
+        "copying was forbidden, but {reason}: {} would have to be copied{}{}",
         Count(*nbytes, "byte"),
-        if *reason == CopyReason::Permuted { format!("; {}", self.advice()) } else { String::new() }
+        if self.hint().is_some() { "; " } else { "" },
+        self.advice()
     )]
     CopyForbidden {
         /// Why the copy is needed.

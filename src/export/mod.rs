@@ -64,7 +64,8 @@ pub(crate) use prepare::{prepare_by_type, prepare_dense, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 #[cfg(feature = "pyo3")]
-pub(crate) use refusal::hint;
+#[cfg(feature = "pyo3")]
+pub(crate) use refusal::hint_at_depth;
 pub(crate) use refusal::nulls;
 pub use source::Source;
 pub(crate) use source::{check_columns, check_type};

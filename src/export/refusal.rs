@@ -4,6 +4,9 @@ use arrow_array::Array;
 use arrow_schema::{DataType, Field};
 
 use crate::arrow_types::is_ragged;
+#[cfg(feature = "pyo3")]
+use crate::arrow_types::item_of;
+use crate::extension::Extension;
 use crate::{Error, Hint, dtype, ffi::DLDataType};
 
 /// The error for a type that cannot be exported.
@@ -17,17 +20,27 @@ pub(super) fn not_ragged(data_type: &DataType) -> Error {
         DataType::Dictionary(_, values) if is_ragged(values) => {
             Hint::Text("cast it to its values first")
         }
-        DataType::Decimal128(..) | DataType::Decimal256(..) => Hint::FloatTensor,
-        DataType::FixedSizeList(item, _) if is_ragged(item.data_type()) => Hint::FlattenToRagged,
-        DataType::Boolean | DataType::FixedSizeList(..) | DataType::FixedSizeBinary(_) => {
-            Hint::Tensor
-        }
         DataType::Null => Hint::Text("cast it to the lists, texts or binaries that you mean"),
+        other => rows_of_one_length(other),
+    };
+    Error::NotRagged { data_type: data_type.clone(), hint }
+}
+
+/// What makes a tensor of rows of this type, which all have one length.
+fn rows_of_one_length(data_type: &DataType) -> Hint {
+    match data_type {
+        DataType::FixedSizeList(item, _) if is_ragged(item.data_type()) => Hint::FlattenToRagged,
+        DataType::FixedSizeList(item, _) => match Extension::of(item) {
+            Ok(None) => item_hint(rows_of_one_length(item.data_type())),
+            Ok(Some(extension)) if extension.is_of_tensors() => Hint::Tensor,
+            _ => Hint::PhysicalTensor,
+        },
+        DataType::Decimal128(..) | DataType::Decimal256(..) => Hint::FloatTensor,
+        DataType::Boolean | DataType::FixedSizeBinary(_) => Hint::Tensor,
         number if DLDataType::from_arrow(number).is_some() => Hint::Tensor,
         number if dtype::physical(number).is_some() => Hint::PhysicalTensor,
         other => hint(other),
-    };
-    Error::NotRagged { data_type: data_type.clone(), hint }
+    }
 }
 
 /// The error for the values in ragged rows.
@@ -43,19 +56,23 @@ pub(super) fn in_rows(error: Error) -> Error {
             Error::UnsupportedType { data_type, hint: Hint::Physical(dtype) }
         }
         Error::UnsupportedType { data_type, hint } => {
-            let hint = match hint {
-                Hint::Fields => Hint::FlattenStructs,
-                Hint::AllNull => Hint::Text(
-                    "the rows' items are all null: cast it to lists of the type you mean",
-                ),
-                Hint::Decimal => Hint::Float64,
-                Hint::Lists => Hint::FlattenLists,
-                Hint::Texts | Hint::Binaries => Hint::FlattenTexts,
-                other => other,
-            };
-            Error::UnsupportedType { data_type, hint }
+            Error::UnsupportedType { data_type, hint: item_hint(hint) }
         }
         error => error,
+    }
+}
+
+/// The hint for a type whose values are the items of rows.
+fn item_hint(hint: Hint) -> Hint {
+    match hint {
+        Hint::Fields => Hint::FlattenStructs,
+        Hint::AllNull => {
+            Hint::Text("the rows' items are all null: cast it to lists of the type you mean")
+        }
+        Hint::Decimal => Hint::Float64,
+        Hint::Lists => Hint::FlattenLists,
+        Hint::Texts | Hint::Binaries => Hint::FlattenTexts,
+        other => other,
     }
 }
 
@@ -73,6 +90,19 @@ pub(super) fn extension(field: &Field) -> Error {
 /// The error for nulls under the default policy.
 pub(crate) fn nulls(array: &dyn Array, null_count: usize) -> Error {
     Error::Nulls { data_type: array.data_type().clone(), null_count, len: array.len() }
+}
+
+/// The hint for a type, or for the items of its lists at any depth.
+#[cfg(feature = "pyo3")]
+pub(crate) fn hint_at_depth(data_type: &DataType) -> Hint {
+    let mut leaf = data_type;
+    while let Some(item) = item_of(leaf) {
+        leaf = item.data_type();
+    }
+    match leaf == data_type {
+        true => hint(data_type),
+        false => item_hint(hint(leaf)),
+    }
 }
 
 /// What to do with data of a type that has no tensor form. The match names every type, so that a type that Arrow adds does

@@ -215,10 +215,15 @@ impl Conversion {
 
     /// Why the elements have to be copied, if they do.
     pub(super) fn reason(self, dtype: DLDataType, is_packed: bool) -> Option<CopyReason> {
-        let cast = |to| Some(CopyReason::Cast { from: dtype, to });
+        let stored = |to| Some(CopyReason::Stored { from: dtype, to });
+        // Elements that share bytes are copied whatever the type.
+        let cast = |to| match is_packed {
+            true => Some(CopyReason::Cast { from: dtype, to }),
+            false => stored(Some(to)),
+        };
         match self {
             Self::Keep | Self::Split => is_packed.then_some(CopyReason::Packed(dtype)),
-            Self::Bits => Some(CopyReason::Bits),
+            Self::Bits => stored(None),
             Self::Floats => cast(DLDataType::FLOAT32),
             Self::Integers => cast(DLDataType::scalar(dtype.code, 8)),
         }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
-use crate::arrow_types::{is_list, is_ragged};
+use crate::arrow_types::{is_list, is_ragged, item_of};
 use crate::batches::{BatchOptions, ColumnOptions, Form};
 use crate::error::{Count, RefusedColumns};
 use crate::{Error, Hint, ReaderError, export};
@@ -104,10 +104,16 @@ impl Asked<'_> {
                  value, \"nan\" or \"mask\", or drop them first",
                 Count(*null_count, "null")
             ),
-            (Self::Batches(_), Error::UnevenRows { row, length, expected }) => format!(
-                "row {row} of a batch has {length} values where {expected} are expected, as the first row or Dense() has \
-                 them: leave out Dense() for Ragged rows, or use Pad()"
-            ),
+            (Self::Batches(wishes), Error::UnevenRows { row, length, expected }) => {
+                let way_out = match wishes.place(column) {
+                    Place::Matrix => IN_NO_MATRIX,
+                    _ => "leave out Dense() for Ragged rows, or use Pad()",
+                };
+                format!(
+                    "row {row} of a batch has {length} values where {expected} are expected, as the first row or Dense() \
+                     has them: {way_out}"
+                )
+            }
             _ => match self.advice(error, column) {
                 Some(advice) => error.fact() + &advice,
                 None => error.to_string(),
@@ -133,13 +139,10 @@ impl Asked<'_> {
                 None => words,
             },
             (
-                Self::Batches(wishes),
+                Self::Batches(_),
                 Error::NotJustNumbers { data_type: DataType::Dictionary(..), .. },
             ) => {
-                let or_arrow = match wishes.place(column) {
-                    Place::Matrix => "",
-                    _ => ", hand it on as Arrow data with AsArrow()",
-                };
+                let or_arrow = self.or_arrow(column);
                 format!("make codes of it with Categories([...]){or_arrow}, or {words}")
             }
             (Self::Batches(_), Error::UnsupportedType { .. }) if Self::may_be_arrow(hint) => {
@@ -170,10 +173,8 @@ impl Asked<'_> {
                 "drop them, or pass a fill value or \"nan\" as nulls= (\"mask\" is of the rows)"
             }
             Hint::WiderThanFill => {
-                let or_alone = match column {
-                    Some(_) => ", or convert the column in a call for it alone",
-                    None => "",
-                };
+                let or_alone =
+                    column.map_or("", |_| ", or convert the column in a call for it alone");
                 return format!(
                     "pass dtype={to} with one that does (nulls=\"nan\" makes floats of integers){or_alone}"
                 );
@@ -232,23 +233,28 @@ impl Asked<'_> {
                 );
             }
             Hint::PhysicalOrNumbers(dtype) => {
-                let decoded = match column {
-                    Some(_) => {
-                        "cast this column alone to the type of its values, as pyarrow.compute.cast does"
-                    }
-                    None => "take its values by pyarrow.array(x).dictionary_decode()",
-                };
+                let decoded = column.map_or(
+                    "take its values by pyarrow.array(x).dictionary_decode()",
+                    |_| "cast this column alone to the type of its values, as pyarrow.compute.cast does",
+                );
                 return format!(
                     "pass physical=True{to} for its {dtype} values, or {decoded}, which are numbers"
                 );
             }
             Hint::Float64 => return format!("pass dtype=\"float64\"{to}"),
             Hint::RaggedStorage => "use ragged, with physical=True, for its storage",
-            Hint::ChildrenOfStorage => "convert the children of its storage one by one",
+            // A protocol names the extension type, and not its storage, which of_storage needs.
+            Hint::ChildrenOfStorage => {
+                "take its storage first, in pyarrow x.storage, or x itself where pyarrow does not know the type: of a \
+                 struct to_tensor_dict has the fields; convert the children of others one by one"
+            }
             Hint::PhysicalStorage => return format!("pass physical=True{to} for its storage"),
             Hint::Permuted => {
-                "type=\"permuted\", or a fixed_shape_tensor type with a permutation, keeps that order"
+                "type=\"permuted\", or a fixed_shape_tensor type with a permutation (of arrow.bool8 or arrow.opaque, if \
+                 its elements are), keeps that order"
             }
+            Hint::KeptBooleans => "type=\"bool8\" keeps them as bytes",
+            Hint::KeptElements => "type=\"opaque\" keeps the elements",
             Hint::Contiguous => "copy it first, for instance with numpy.ascontiguousarray",
             Hint::Versioned => "ask for max_version=(1, 1) or later",
         };
@@ -275,7 +281,8 @@ impl Asked<'_> {
                 "its rows differ in length: leave it out with columns=, or pass this column alone to ragged"
             }
             (Self::Batches(_), Hint::Lists) => {
-                "its rows may differ in length: take it as Dense() if they do not, or leave it out with columns="
+                "its rows may differ in length: take it as Dense() if they do not, leave it out with columns=, or use \
+                 format=\"dict\""
             }
             (Self::Tensor, Hint::Lists) if in_table => {
                 "its rows may differ in length: leave it out with columns=, pass this column alone to ragged, or, if \
@@ -304,10 +311,15 @@ impl Asked<'_> {
 
     /// Whether a column of batches may be Arrow data in place of what this hint says.
     fn may_be_arrow(hint: Hint) -> bool {
-        use Hint::{FlattenLists, FlattenStructs, FlattenTexts, Float64, Physical, RowByRow, Text};
+        use Hint::{
+            Binaries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Physical, RowByRow,
+            Text, Texts,
+        };
         matches!(
             hint,
             Text(_)
+                | Texts
+                | Binaries
                 | RowByRow
                 | FlattenStructs
                 | FlattenLists
@@ -320,20 +332,31 @@ impl Asked<'_> {
     /// The hint for an extension type, which its storage decides, if what was called changes it.
     fn of_storage(self, storage: &DataType, column: Option<&str>) -> Option<String> {
         let (is_list, is_ragged) = (is_list(storage), is_ragged(storage));
-        let has_no_form = matches!(
-            storage,
-            DataType::Struct(_)
-                | DataType::Map(..)
-                | DataType::Union(..)
-                | DataType::Null
-                | DataType::Interval(_)
-                | DataType::RunEndEncoded(..)
-        );
         Some(match self {
             Self::Protocol => return None,
-            _ if has_no_form => {
-                let words = self.words(export::hint(storage), column);
-                format!("nor has its storage: {words}{}", self.or_arrow(column))
+            Self::Batches(wishes) if matches!(storage, DataType::Struct(_)) => {
+                let fields = match wishes.place(column) {
+                    Place::Label => "take a field of it as the label",
+                    _ => "name its fields in columns=",
+                };
+                let or_arrow = self.or_arrow(column);
+                format!("{fields}, as \"a.b\" is field b of column a{or_arrow}")
+            }
+            _ if !has_form(storage) => {
+                let storage_of = match storage {
+                    // pyarrow does not cast these.
+                    DataType::Union(..) | DataType::RunEndEncoded(..) => "x.storage",
+                    _ => "x.cast(x.type.storage_type)",
+                };
+                let then = match (storage, column) {
+                    (DataType::Struct(_), None) => "which is a table of its fields".to_owned(),
+                    _ => format!("then {}", self.words(export::hint_at_depth(storage), column)),
+                };
+                let or_arrow = self.or_arrow(column);
+                format!(
+                    "take its storage first, in pyarrow {storage_of}, or x itself where pyarrow does not know the \
+                     type: {then}{or_arrow}"
+                )
             }
             _ if self.are_rows(column) && !is_ragged => {
                 let simply = self.words(Hint::Tensor, column);
@@ -365,11 +388,30 @@ impl Asked<'_> {
     fn or_arrow(self, column: Option<&str>) -> &'static str {
         match self {
             Self::Batches(wishes) if wishes.place(column) != Place::Matrix => {
-                ", or hand it on with AsArrow()"
+                ", or hand it on as Arrow data with AsArrow()"
             }
             _ => "",
         }
     }
+}
+
+/// The way out of lists of different lengths in a matrix, which takes neither Ragged nor padded rows.
+const IN_NO_MATRIX: &str =
+    "leave it out with columns=, or use format=\"dict\", for Ragged rows or Pad()";
+
+/// Whether a type has a tensor form, is ragged, or gets one from an option, once it is no extension type.
+fn has_form(storage: &DataType) -> bool {
+    let has_none = matches!(
+        storage,
+        DataType::Struct(_)
+            | DataType::Map(..)
+            | DataType::Union(..)
+            | DataType::Null
+            | DataType::Interval(_)
+            | DataType::RunEndEncoded(..)
+    );
+    let item = item_of(storage).map(|item| item.data_type());
+    !has_none && item.is_none_or(|item| has_form(item) && !is_ragged(item))
 }
 
 /// What a column of batches is, which decides what may be wished of it.
@@ -436,17 +478,10 @@ impl Wishes {
             _ => None,
         };
         let words = match (hint, place) {
-            (Hint::Texts, Place::Matrix) => {
+            (Hint::Texts, _) => {
                 "make codes of it with Categories([...]), or leave it out with columns="
             }
-            (Hint::Texts, _) => {
-                "make codes of it with Categories([...]), hand it on as Arrow data with AsArrow(), or leave it out \
-                 with columns="
-            }
-            (Hint::Binaries, Place::Matrix) => "leave it out with columns=",
-            (Hint::Binaries, _) => {
-                "leave it out with columns=, or hand it on as Arrow data with AsArrow()"
-            }
+            (Hint::Binaries, _) => "leave it out with columns=",
             (Hint::Decimal | Hint::Float64, _) => floats,
             (Hint::PhysicalOrFloats(dtype), _) => {
                 return Some(format!(
