@@ -393,3 +393,108 @@ def test_lists_of_different_lengths_have_a_way_out_of_a_matrix():
     assert features(lists, format="dict").values.tolist() == [1, 2, 3]
     assert features(lists, format="dict", columns={"x": Pad(0)}).values.tolist() == [[1, 0], [2, 3]]
     assert matrix(lists, columns=["z"]).shape == (2, 1)
+
+
+class Own:
+    pass
+
+
+OBJECTS = {
+    "a set": ({2, 1}, "numpy.asarray(sorted(x))", lambda x: from_dlpack(np.asarray(sorted(x)))),
+    "a set of texts": ({"a"}, "pyarrow.array(x)", pa.array),
+    "a set of tuples": ({(1, 2)}, "pyarrow.array(x)", pa.array),
+    "None": ([None], "pyarrow.array(x)", lambda x: to_tensor(pa.array(x), dtype="int8", nulls=0)),
+    "a missing number": ([1, None], "pyarrow.array(x)", lambda x: to_tensor(pa.array(x), nulls=0)),
+    "decimals": (
+        [decimal.Decimal(1)],
+        'numpy.asarray(x, "float64")',
+        lambda x: from_dlpack(np.asarray(x, "float64")),
+    ),
+    "sets": ([{1}], "pyarrow.array(x)", lambda x: pa.array(x, pa.list_(pa.int64()))),
+    "numbers": ([1j], "numpy.asarray(x)", lambda x: from_dlpack(np.asarray(x))),
+    "NumPy's numbers": ([np.float32(1)], "numpy.stack(x)", lambda x: from_dlpack(np.stack(x))),
+    "a float": (1.5, "numpy.asarray(x)", lambda x: from_dlpack(np.asarray(x))),
+    "objects": ([Own()], None, None),
+    "an object": (Own(), None, None),
+    "a class": (Own, "pass an object of it", lambda x: x()),
+}
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_what_is_named_for_an_object_makes_a_tensor_or_arrow_data(name):
+    given, way, convert = OBJECTS[name]
+    for call in (from_dlpack, record_batch):
+        words = refusal(call, given)
+        if way is None:
+            assert words.endswith(("Own", "list", repr(given)))
+        else:
+            assert f": {way}" in words
+    for call in (to_tensor, Array):
+        assert "numpy.asarray" not in refusal(call, given)
+        assert way is not None or "pyarrow.array" not in refusal(call, given)
+    if convert is not None:
+        convert(given)
+
+
+MATRIX = np.zeros((2, 3))
+TABULAR = pa.table({"a": [1]})
+COLUMNS = {
+    "a table": (TABULAR, "pyarrow.table(x) takes it", pa.table),
+    "a reader": (TABULAR.to_reader, "pyarrow.table(x) takes it", pa.table),
+    "an array": (INT8, 'pyarrow.table({"x": x})', lambda x: pa.table({"x": x})),
+    "structs": (STRUCTS, 'pyarrow.table({"x": x})', lambda x: pa.table({"x": x})),
+    "tables": ([TABULAR], "pyarrow.concat_tables(x)", pa.concat_tables),
+    "arrays": ([MATRIX], '{"x": x[0]}', lambda x: record_batch({"x": x[0]})),
+    "a vector": (np.zeros(2), 'name it, as {"x": x}', lambda x: record_batch({"x": x})),
+    "images": (np.zeros((2, 3, 3)), 'name it, as {"x": x}', lambda x: record_batch({"x": x})),
+    "a matrix": (MATRIX, "names=, or it as one", lambda x: record_batch(x, names=["a", "b", "c"])),
+    "rows": ([[1, 2], [3, 4]], "numpy.stack(x)", lambda x: record_batch({"x": np.stack(x)})),
+    "numbers": ([1, 2], "numpy.asarray(x)", lambda x: record_batch({"x": np.asarray(x)})),
+    "dicts": ([{"a": 1}], "pyarrow.Table.from_pylist(x)", pa.Table.from_pylist),
+    "a table as a column": ({"a": TABULAR}, "to_tensor_dict(x)", lambda x: to_tensor_dict(x["a"])),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_what_is_no_dict_of_tensors_is_told_what_to_write(name):
+    given, way, convert = COLUMNS[name]
+    given = given() if callable(given) else given
+    assert way in refusal(record_batch, given)
+    convert(given)
+
+
+def test_frames_are_tables_already():
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    for frame in (pd.DataFrame({"a": [1]}), pl.DataFrame({"a": [1]})):
+        assert "pyarrow.table(x) takes it" in refusal(record_batch, frame)
+        assert pa.table(frame).num_columns == 1
+        assert 'pyarrow.table({"x": x})' in refusal(record_batch, frame["a"])
+        assert pa.table({"x": frame["a"]}).num_rows == 1
+
+
+def noted(call, *args):
+    with pytest.raises((BufferError, TypeError, ValueError)) as refused:
+        call(*args)
+    return getattr(refused.value, "__notes__", [])
+
+
+def test_tensors_of_pytorch_in_another_layout_name_their_conversion():
+    torch = pytest.importorskip("torch")
+    dense = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    layouts = [dense.to_sparse(), dense.to_sparse_csr(), dense.to_sparse_csc()]
+    layouts += [dense.to_sparse_bsr((1, 1)), dense.to_sparse_bsc((1, 1))]
+    for tensor in layouts:
+        assert noted(from_dlpack, tensor) == ["x.to_dense() is a tensor of all elements"]
+        assert to_tensor(from_dlpack(tensor.to_dense())).tolist() == dense.tolist()
+    view = torch.tensor([1 + 2j]).conj()
+    assert noted(from_dlpack, view) == ["x.resolve_conj() is a tensor of its elements"]
+    assert asdlpack(view.resolve_conj()).tolist() == [1 - 2j]
+    assert "x.resolve_neg()" in refusal(from_dlpack, view.imag)
+
+
+def test_a_data_loader_of_pytorch_is_looped_over():
+    torch = pytest.importorskip("torch")
+    loader = torch.utils.data.DataLoader([torch.zeros(2)], batch_size=1)
+    for call in (to_tensor, from_dlpack, record_batch):
+        assert "a DataLoader makes batches itself: loop over it" in refusal(call, loader)
+    assert [len(record_batch({"x": batch})) for batch in loader] == [1]

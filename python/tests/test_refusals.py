@@ -129,9 +129,16 @@ def test_an_extension_type_is_refused_with_what_its_storage_becomes():
     )
     assert "ragged, with physical=True" in refusal(UnsupportedError, to_tensor_dict, lists)
     words = refusal(UnsupportedError, iter_batches, texts)
-    assert "make codes of it with Categories([...]), or hand it on with AsArrow()" in words
-    assert "nor has its storage: " in refusal(UnsupportedError, to_tensor_dict, structs)
-    assert "or hand it on with AsArrow()" in refusal(UnsupportedError, iter_batches, structs)
+    assert (
+        "make codes of it with Categories([...]), or hand it on as Arrow data with AsArrow()"
+        in words
+    )
+    words = refusal(UnsupportedError, to_tensor_dict, structs)
+    assert "x itself where pyarrow does not know the type: then flatten it first" in words
+    assert to_tensor_dict(structs["c"])["a"].tolist() == [1]
+    assert "or hand it on as Arrow data with AsArrow()" in refusal(
+        UnsupportedError, iter_batches, structs
+    )
 
 
 def test_a_table_is_made_of_tensors_and_of_arrow_data_by_pyarrow():
@@ -154,10 +161,8 @@ def test_a_table_is_made_of_tensors_and_of_arrow_data_by_pyarrow():
         words = refusal(TypeError, record_batch, {"a": column})
         assert words.startswith('column "a": it is Arrow data')
         assert "pyarrow.table(dict) takes it" in words
-    assert 'pyarrow.table({"x": x}) a column' in refusal(TypeError, record_batch, lists)
-    assert "pyarrow.table(x) takes a table" in refusal(
-        TypeError, record_batch, pa.table({"a": [1]})
-    )
+    assert 'pyarrow.table({"x": x}) makes a table' in refusal(TypeError, record_batch, lists)
+    assert "pyarrow.table(x) takes it" in refusal(TypeError, record_batch, pa.table({"a": [1]}))
     assert 'as {"x": x[0]}' in refusal(TypeError, record_batch, [np.ones(2)])
 
 
@@ -337,7 +342,9 @@ def test_lists_of_lists_and_structs_of_any_length_lead_to_flattening():
     prices = pa.table({"x": pa.array([[Decimal("1.5")]])})
     for options in {"columns": {"x": Pad(0)}}, {"columns": ["x"]}:
         words = refusal(UnsupportedError, Loader, prices, **options)
-        assert 'or Cast("float64") for it alone, or hand it on with AsArrow()' in words
+        assert (
+            'or Cast("float64") for it alone, or hand it on as Arrow data with AsArrow()' in words
+        )
         assert len(list(Loader(prices, dtype="float64", **options))) == 1
 
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, StructArray};
 use arrow_schema::{DataType, Field, FieldRef};
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
 use super::args::{NamesArg, TypeArg, pointless};
@@ -81,27 +81,55 @@ pub(super) fn record_batch(
 
 /// The error for what is no dict of tensors.
 fn not_columns(data: &Bound<'_, PyAny>) -> PyErr {
-    let is_list = data.is_instance_of::<PyList>() || data.is_exact_instance_of::<PyTuple>();
-    let is_batch = is_list && data.get_item(0).is_ok_and(|first| first.is_instance_of::<PyDict>());
-    let of_its_dtype = of_dtype(data).ok().flatten();
-    let way_out = if is_arrow(data).unwrap_or(false) {
-        Some("it is Arrow data already: pyarrow.table(x) takes a table, and pyarrow.table({\"x\": x}) a column".to_owned())
-    } else if of_its_dtype.is_some() {
-        of_its_dtype
-    } else if is_batch {
-        Some("put a batch and its label into one dict, as {**x[0], \"y\": x[1]}".to_owned())
-    } else if data.hasattr("__dlpack__").unwrap_or(false) {
-        Some("name its columns by names=, or it as one, as {\"x\": x}".to_owned())
-    } else if is_list {
-        Some("name each of them, as {\"x\": x[0]}".to_owned())
-    } else {
-        Expected::Tensor.way_out(data)
-    };
+    let way_out = to_name(data).ok().flatten().map(str::to_owned);
+    let way_out = way_out.or_else(|| Expected::Tensor.way_out(data));
     let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
     let got = described(data);
     PyTypeError::new_err(format!(
         "expected a dict of tensors, or a matrix and names=, got {got}{way_out}"
     ))
+}
+
+/// How to name what is tensors, or becomes them, as columns; `None` for anything else.
+fn to_name(data: &Bound<'_, PyAny>) -> PyResult<Option<&'static str>> {
+    if data.is_instance_of::<PyType>() {
+        return Ok(None);
+    }
+    if is_arrow(data)? {
+        return Ok(Some(match is_a_table(data)? {
+            true => "it is a table already: pyarrow.table(x) takes it",
+            false => "it is Arrow data already: pyarrow.table({\"x\": x}) makes a table with it",
+        }));
+    }
+    if data.hasattr("__dlpack__")? && of_dtype(data)?.is_none() {
+        let is_matrix = data.getattr_opt("ndim")?.is_some_and(|ndim| ndim.eq(2).unwrap_or(false));
+        return Ok(Some(match is_matrix {
+            true => "name its columns by names=, or it as one, as {\"x\": x}",
+            false => "name it, as {\"x\": x}",
+        }));
+    }
+    if !data.is_instance_of::<PyList>() && !data.is_exact_instance_of::<PyTuple>() {
+        return Ok(None);
+    }
+    let Ok(first) = data.get_item(0) else { return Ok(None) };
+    if first.is_instance_of::<PyDict>() {
+        let is_batch = first
+            .cast::<PyDict>()?
+            .values()
+            .iter()
+            .any(|value| value.hasattr("__dlpack__").unwrap_or(false));
+        return Ok(Some(match is_batch {
+            true => "put a batch and its label into one dict, as {**x[0], \"y\": x[1]}",
+            false => "pyarrow.Table.from_pylist(x) makes a table of it",
+        }));
+    }
+    let is_tensor = first.hasattr("__dlpack__")? && !is_a_table(&first)?;
+    Ok(is_tensor.then_some("name each of them, as {\"x\": x[0]}"))
+}
+
+/// Whether Arrow data is a table, a frame or a reader of batches, which is no column of another table.
+fn is_a_table(data: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(data.hasattr("columns")? || data.hasattr("schema")?)
 }
 
 /// The values of a column, and the mask of a pair; an error for other Arrow data than numbers says which function takes
@@ -119,6 +147,10 @@ fn column_of(
     taken(column.clone(), copy).map_err(|error| {
         if !error.is_instance_of::<PyTypeError>(py) || !is_arrow(&column).unwrap_or(false) {
             return error;
+        }
+        if is_a_table(&column).unwrap_or(false) {
+            let way_out = "it is a table, and no column: to_tensor_dict(x) has its columns as tensors";
+            return PyTypeError::new_err(way_out);
         }
         let class = error.get_type(py);
         let ours = unsupported_error(py).is_ok_and(|ours| ours.is(&class));

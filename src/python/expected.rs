@@ -3,8 +3,8 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyByteArray, PyBytes, PyDict, PyFrozenSet, PyList, PyMemoryView, PyRange, PySet, PyString,
-    PyTuple, PyType,
+    PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyList, PyMemoryView, PyRange,
+    PySet, PyString, PyTuple, PyType,
 };
 
 use super::describe::type_name;
@@ -39,13 +39,6 @@ impl Expected {
 
     /// The error for an object that is not what was expected.
     pub(super) fn got(self, object: &Bound<'_, PyAny>) -> PyErr {
-        if let Ok(class) = object.cast::<PyType>() {
-            let name = class.name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
-            return PyTypeError::new_err(format!(
-                "expected {}, got the class {name}: pass an object of it",
-                self.words()
-            ));
-        }
         self.but(object, self.way_out(object))
     }
 
@@ -57,6 +50,10 @@ impl Expected {
 
     /// How to make what was expected. An exception from the object's attributes must not replace the error.
     pub(super) fn way_out(self, object: &Bound<'_, PyAny>) -> Option<String> {
+        // A class has the attributes of its objects, but no values.
+        if object.is_instance_of::<PyType>() {
+            return Some("pass an object of it".to_owned());
+        }
         if let Ok(Some(way_out)) = of_dtype(object) {
             return Some(way_out);
         }
@@ -69,7 +66,11 @@ impl Expected {
     }
 
     fn but(self, object: &Bound<'_, PyAny>, way_out: Option<String>) -> PyErr {
-        let (expected, got) = (self.words(), type_name(object));
+        let expected = self.words();
+        let got = match object.cast::<PyType>().map(|class| class.name()) {
+            Ok(Ok(class)) => format!("the class {class}"),
+            _ => type_name(object),
+        };
         let way_out = way_out.map_or_else(String::new, |way| format!(": {way}"));
         PyTypeError::new_err(format!("expected {expected}, got {got}{way_out}"))
     }
@@ -82,7 +83,7 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     if is_arrow(object)? {
         return Ok(Some("it is Arrow data: use to_tensor, or Array"));
     }
-    if is_sequence(object) {
+    if is_sequence(object) || is_set(object) {
         return tensor_of_items(object);
     }
     if object.hasattr("__array_interface__")? || has_buffer(object) {
@@ -91,26 +92,46 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     if is_path(object)? && object.str()?.to_str()?.ends_with(".npy") {
         return Ok(Some("if it is a path, numpy.load(x) reads such a file"));
     }
-    if object.hasattr("__array__")? || object.hasattr("__index__")? {
-        return Ok(Some("numpy.asarray(x) makes one of it"));
+    if object.hasattr("__array__")? || is_number(object)? {
+        return Ok(Some("numpy.asarray(x) makes a tensor of it"));
     }
     arrow_of(object, Expected::Either)
 }
 
-/// How to make a tensor of a list or tuple, judged by its first item.
+/// How to make a tensor of a list, tuple or set, judged by its first item, and by whether one is missing.
 fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
-    let Some(first) = object.try_iter()?.next().transpose()? else {
-        return Ok(Some("numpy.asarray(x) makes one of it"));
+    let of_numbers = match is_set(object) {
+        true => "numpy.asarray(sorted(x)) makes a tensor of it",
+        false => "numpy.asarray(x) makes a tensor of it",
     };
+    let Some(first) = object.try_iter()?.next().transpose()? else {
+        return Ok(Some(of_numbers));
+    };
+    for item in object.try_iter()? {
+        if item?.is_none() {
+            return Ok(Some(
+                "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that",
+            ));
+        }
+    }
     Ok(Some(if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
         "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it"
     } else if is_arrow(&first)? {
         return of_arrow(&first).map(Some);
+    } else if is_set(object) && !is_number(&first)? {
+        return arrow_of(object, Expected::Either);
+    } else if is_set(object) {
+        of_numbers
     } else if is_sequence(&first) || first.hasattr("__dlpack__")? || first.hasattr("__array__")? {
         "numpy.stack(x) is a tensor of rows of one length, and from_ragged(numpy.concatenate(x), offsets) makes \
          lists of rows of any length"
+    } else if is_number(&first)? {
+        of_numbers
+    } else if first.hasattr("__float__")? {
+        // Such as Decimal and Fraction, of which NumPy makes an array of objects.
+        "numpy.asarray(x, \"float64\") makes a tensor of it"
     } else {
-        "numpy.asarray(x) makes one of it"
+        return arrow_of(object, Expected::Either);
     }))
 }
 
@@ -180,11 +201,29 @@ pub(super) fn of_layout(object: &Bound<'_, PyAny>) -> WayOut {
         )
     } else if is("is_nested")? {
         Some("x.to_padded_tensor(0) is a tensor of all rows of a nested one")
-    } else if is("is_sparse")? || is("is_sparse_csr")? {
+    } else if is_not_strided(object)? {
         Some("x.to_dense() is a tensor of all elements")
+    } else if is_conjugated(object)? {
+        Some("x.resolve_conj() is a tensor of its elements")
     } else {
         None
     })
+}
+
+/// Whether a tensor of PyTorch's lies in memory in another way than at strides: sparse, in any of the formats, or as oneDNN
+/// has it.
+fn is_not_strided(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(layout) = object.getattr_opt("layout")? else { return Ok(false) };
+    let name = layout.str()?.to_string();
+    Ok(name.starts_with("torch.") && name != "torch.strided")
+}
+
+/// Whether it is a view of PyTorch's whose elements are yet to be conjugated.
+fn is_conjugated(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match object.getattr_opt("is_conj")? {
+        Some(method) if method.is_callable() => method.call0()?.is_truthy(),
+        _ => Ok(false),
+    }
 }
 
 /// How to make Arrow data of it.
@@ -244,8 +283,11 @@ fn arrow_of(object: &Bound<'_, PyAny>, expected: Expected) -> WayOut {
     if object.hasattr("__array__")? || object.hasattr("__arrow_array__")? {
         return Ok(Some("pyarrow.array(x) makes an array of it"));
     }
-    if object.hasattr("as_py")? || object.hasattr("__index__")? || object.hasattr("__float__")? {
+    if object.hasattr("as_py")? || is_number(object)? || object.hasattr("__float__")? {
         return Ok(Some("pyarrow.array([x]) makes an array of one value"));
+    }
+    if is_set(object) {
+        return of_items(object);
     }
     Ok(match object.hasattr("__iter__")? && !object.hasattr("__arrow_c_schema__")? {
         true => Some("pyarrow.array(x) makes an array of values"),
@@ -267,6 +309,8 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
         "pyarrow.Table.from_pylist(x) makes a table of it"
     } else if is_path(&first)? {
         "pyarrow.array(x) makes an array of texts; if they are paths, pyarrow.dataset.dataset(x) opens them"
+    } else if is_of_a_class(&first)? {
+        return Ok(None);
     } else {
         "pyarrow.array(x) makes an array of values"
     }))
@@ -294,6 +338,10 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     ),
     (&["dictionaries", "close"], "these are batches of tensors already: loop over them"),
     (&["sources", "stopping_strategy"], "a Mix is what a Loader reads: loop over Loader(x)"),
+    (
+        &["dataset", "batch_sampler"],
+        "a DataLoader makes batches itself: loop over it, and record_batch makes a table of each",
+    ),
     (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),
     (
         &["schema_arrow", "read"],
@@ -345,6 +393,24 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>()
         || object.is_instance_of::<PyRange>()
-        || object.is_instance_of::<PySet>()
-        || object.is_instance_of::<PyFrozenSet>()
+}
+
+/// Whether it has values in no order, of which NumPy makes no array.
+fn is_set(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PySet>() || object.is_instance_of::<PyFrozenSet>()
+}
+
+/// Whether NumPy makes a number of it: it is one of Python's or NumPy's own.
+fn is_number(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(object.is_instance_of::<PyFloat>()
+        || object.is_instance_of::<PyComplex>()
+        || object.hasattr("__index__")?
+        || (object.hasattr("__float__")? && object.hasattr("dtype")?))
+}
+
+/// Whether it is of a class that is written in Python, which no library makes a value of, unless it is a number or a time.
+fn is_of_a_class(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_value =
+        is_number(object)? || object.hasattr("__float__")? || object.hasattr("isoformat")?;
+    Ok(!is_value && !object.hasattr("__arrow_c_array__")? && object.hasattr("__dict__")?)
 }
