@@ -498,3 +498,12 @@ def test_a_data_loader_of_pytorch_is_looped_over():
     for call in (to_tensor, from_dlpack, record_batch):
         assert "a DataLoader makes batches itself: loop over it" in refusal(call, loader)
     assert [len(record_batch({"x": batch})) for batch in loader] == [1]
+
+
+def test_integers_of_128_bits_of_polars_are_cast_to_what_holds_them():
+    pl = pytest.importorskip("polars")
+    for kind in (pl.Int128, pl.UInt128):
+        wide = pl.Series("x", [2**70], kind)
+        words = refusal(to_tensor, wide)
+        assert "polars.Int64, or polars.Float64 if that is too narrow" in words
+        assert to_tensor(wide.cast(pl.Float64)).tolist() == [2.0**70]

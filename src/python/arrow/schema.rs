@@ -138,6 +138,6 @@ fn refuse_polars(format: &str, column: &str) -> Checked {
     let Some(own) = format.strip_prefix("_pl") else { return Ok(()) };
     Err(format!(
         "column \"{column}\" is of a type of polars' own, {own}, which Arrow has not: cast it to \
-         polars.Int64 (lists of it to polars.List(polars.Int64)), or leave it out"
+         polars.Int64, or polars.Float64 if that is too narrow (lists of it to polars.List of these), or leave it out"
     ))
 }
