@@ -507,3 +507,16 @@ def test_integers_of_128_bits_of_polars_are_cast_to_what_holds_them():
         words = refusal(to_tensor, wide)
         assert "polars.Int64, or polars.Float64 if that is too narrow" in words
         assert to_tensor(wide.cast(pl.Float64)).tolist() == [2.0**70]
+
+
+@pytest.mark.parametrize("wrong", ["x", 5, []])
+def test_a_wrong_type_is_named_as_python_names_it(wrong):
+    array = np.zeros(2)
+    for call in (
+        lambda: from_dlpack(array, type=wrong),
+        lambda: asdlpack(array).to_arrow(type=wrong),
+        lambda: record_batch({"x": array}, type=wrong),
+    ):
+        with pytest.raises((TypeError, ValueError), match="^type must be") as refused:
+            call()
+        assert "r#" not in "".join(getattr(refused.value, "__notes__", []))

@@ -1,6 +1,7 @@
 //! Arguments: the keywords of conversions, columns by their names, sequences of any kind.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::num::NonZero;
 use std::str;
 
@@ -125,17 +126,33 @@ fn listed(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Vec<String>> {
 }
 
 /// `type`: the name of a representation, or any Arrow type, field or schema.
+pub(super) struct TypeArg(PyResult<AskedType>);
+
+/// What `type` asks for.
 #[derive(Default)]
-pub(super) struct TypeArg {
+struct AskedType {
     representation: Representation,
     /// A name that stands for the default representation.
     expected: Option<&'static str>,
 }
 
-impl<'py> FromPyObject<'_, 'py> for TypeArg {
-    type Error = PyErr;
+impl Default for TypeArg {
+    fn default() -> Self {
+        Self(Ok(AskedType::default()))
+    }
+}
 
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+impl<'py> FromPyObject<'_, 'py> for TypeArg {
+    type Error = Infallible;
+
+    /// Keeps an error for its use: PyO3 would add a note with the argument's name in Rust, `r#type`.
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> Result<Self, Infallible> {
+        Ok(Self(AskedType::read(&object)))
+    }
+}
+
+impl AskedType {
+    fn read(object: &Bound<'_, PyAny>) -> PyResult<Self> {
         let must = "type must be \"bool\", \"bool8\", \"float32\", \"opaque\", \"fixed_size_list\", \
                     \"fixed_shape_tensor\", \"permuted\", or an Arrow type or field";
         if let Ok(name) = object.extract::<&str>() {
@@ -152,9 +169,9 @@ impl<'py> FromPyObject<'_, 'py> for TypeArg {
             return Ok(Self { representation, expected });
         }
         let Some(method) = object.getattr_opt(intern!(object.py(), "__arrow_c_schema__"))? else {
-            return Err(wrong(&object, must));
+            return Err(wrong(object, must));
         };
-        let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|_| wrong(&object, must))?;
+        let capsule = method.call0()?.cast_into::<PyCapsule>().map_err(|_| wrong(object, must))?;
         let field = capsule::schema_of(&capsule)?;
         Ok(Self { representation: Representation::Field(field), expected: None })
     }
@@ -167,7 +184,7 @@ impl TypeArg {
         tensors: impl IntoIterator<Item = &'a ManagedTensor>,
         copy: Option<bool>,
     ) -> PyResult<ImportOptions> {
-        let Self { representation, expected } = self;
+        let AskedType { representation, expected } = self.0?;
         let options = ImportOptions::default().with_copy(copy).with_representation(representation);
         let Some(name) = expected else { return Ok(options) };
         for tensor in tensors {
