@@ -684,3 +684,30 @@ def test_no_thread_starts_once_the_interpreter_is_ending():
         """
     )
     assert out == "nothing is read ahead: the interpreter is ending\nTrue\n"
+
+
+def test_a_daemon_thread_that_reads_ends_without_a_word():
+    out = run(
+        """
+        import io, sys, threading
+        import pyarrow as pa
+        from arrow_dlpack import Loader, _core
+        loader = Loader(pa.table({"x": range(10_000)}), batch_size=10, prefetch=2)
+        started, over = threading.Event(), []
+        def read():
+            try:
+                while True:
+                    for _ in loader:
+                        started.set()
+            finally:
+                over.append(sys.exc_info()[0])
+        sys.stderr = io.StringIO()
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        started.wait()
+        _core._stop_batches()  # what atexit calls
+        thread.join(30)
+        print(over, thread.is_alive(), repr(sys.stderr.getvalue()))
+        """
+    )
+    assert out == "[<class 'SystemExit'>] False ''\n"

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{process, task::Poll};
 
-use pyo3::{exceptions::PyRuntimeError, prelude::*};
+use pyo3::exceptions::{PyRuntimeError, PySystemExit};
+use pyo3::prelude::*;
 
 use super::errors::refused;
 use crate::batches::{Batch, Batches, Queue, State};
@@ -61,8 +62,19 @@ pub(in crate::python) fn start(batches: &mut Batches, most: usize) -> PyResult<(
     Ok(())
 }
 
+/// The error of batches that the end of the interpreter stops. A daemon thread, which Python itself stops without a word, ends
+/// by `SystemExit`: of any other error it would print a traceback.
 pub(in crate::python) fn ending() -> PyErr {
-    PyRuntimeError::new_err("nothing is read ahead: the interpreter is ending")
+    let is_daemon = || {
+        Python::attach(|py| {
+            let thread = py.import("threading")?.call_method0("current_thread")?;
+            thread.getattr("daemon")?.extract::<bool>()
+        })
+    };
+    match is_daemon() {
+        Ok(true) => PySystemExit::new_err(()),
+        _ => PyRuntimeError::new_err("nothing is read ahead: the interpreter is ending"),
+    }
 }
 
 /// Stops all threads before the interpreter ends, because their sources may need it.
