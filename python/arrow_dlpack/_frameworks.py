@@ -55,7 +55,19 @@ def taker(framework: Framework) -> Callable[[Tensor], Any]:
         return framework
     if framework == "jax":
         return to_jax
+    if framework == "numpy":
+        return to_numpy
     return import_module(_FROM_DLPACK[framework]).from_dlpack  # type: ignore[no-any-return]
+
+
+def to_numpy(tensor: Tensor) -> Any:
+    """The `numpy.ndarray` of a tensor."""
+    np = import_module("numpy")
+    try:
+        return np.from_dlpack(tensor)
+    except RuntimeError:
+        # NumPy's DLPack has no dtypes of ml_dtypes, such as bfloat16.
+        return np.asarray(tensor)
 
 
 def mapped(batch: Any, take: Callable[[Tensor], Any], column: str | None = None) -> Any:

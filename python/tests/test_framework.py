@@ -1,11 +1,14 @@
 """`framework=` and `writable=`: a framework's tensors, which may write to their memory or not."""
 
+import subprocess
+import sys
+
 import jax
 import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from arrow_dlpack import Tensor, ragged, to_tensor, to_tensor_dict
+from arrow_dlpack import Loader, Tensor, ragged, to_tensor, to_tensor_dict
 
 KINDS = {"torch": torch.Tensor, "jax": jax.Array, "numpy": np.ndarray}
 TABLE = pa.table({"x": [1.5, None, 2.5], "y": [1, 2, 3]})
@@ -96,3 +99,36 @@ def test_what_a_function_raises_is_raised():
 
     with pytest.raises(RuntimeError, match=r"no room for \(3,\)"):
         to_tensor_dict(TABLE, nulls=0, framework=refuse)
+
+
+WITHOUT_ML_DTYPES = """
+import sys
+sys.modules["ml_dtypes"] = None
+import pyarrow as pa
+from arrow_dlpack import Loader, UnsupportedError, ragged, to_tensor
+for call in (
+    lambda: to_tensor(pa.array([1.0]), dtype="bfloat16", framework="numpy"),
+    lambda: ragged(pa.array([[1.0]]), dtype="bfloat16", framework="numpy"),
+    lambda: next(iter(Loader(pa.table({"x": [1.0]}), dtype="bfloat16", framework="numpy"))),
+):
+    try:
+        call()
+    except UnsupportedError as error:
+        print("install ml_dtypes" in str(error))
+"""
+
+
+def test_numpy_has_the_dtypes_of_ml_dtypes_if_it_is_there():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    numbers = pa.array([1.5, 2.0])
+    tensor = to_tensor(numbers, dtype="bfloat16", framework="numpy")
+    assert (tensor.dtype, tensor.tolist()) == (ml_dtypes.bfloat16, [1.5, 2.0])
+    values, mask = to_tensor(numbers, dtype="bfloat16", framework="numpy", nulls="mask")
+    assert (values.dtype, mask.tolist()) == (ml_dtypes.bfloat16, [True, True])
+    (batch,) = Loader(pa.table({"x": numbers}), dtype="bfloat16", framework="numpy")
+    assert batch["x"].dtype == ml_dtypes.bfloat16
+
+    out = subprocess.run(
+        [sys.executable, "-c", WITHOUT_ML_DTYPES], capture_output=True, text=True, check=True
+    )
+    assert out.stdout.split() == ["True"] * 3
