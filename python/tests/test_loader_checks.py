@@ -4,6 +4,7 @@ import gc
 import pickle
 
 import datasets
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,6 +14,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import (
+    Array,
     AsArrow,
     ByLength,
     Cast,
@@ -27,7 +29,12 @@ from arrow_dlpack import (
 TABLE = pa.table({"x": [1.0, 2.0, 3.0], "y": [0, 1, 0], "s": ["a", "b", "c"]})
 
 
-@pytest.fixture(params=["table", "reader", "list", "dataset", "polars", "pandas", "path", "mix"])
+KINDS = ["table", "reader", "list", "dataset", "polars", "pandas", "path", "mix", "mix of files"]
+KINDS += ["DuckDB", "mix of DuckDB", "structs", "chunks of structs", "our structs"]
+STRUCTS = pa.array(TABLE.to_pylist(), pa.struct(list(TABLE.schema)))
+
+
+@pytest.fixture(params=KINDS)
 def source(request, tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(TABLE, path)
@@ -39,7 +46,13 @@ def source(request, tmp_path):
         "polars": pl.from_arrow(TABLE),
         "pandas": TABLE.to_pandas().astype({"s": "category"}),
         "path": path,
-        "mix": Mix([(TABLE, 0.5), (path if request.param == "path" else TABLE, 0.5)]),
+        "mix": Mix([(TABLE, 0.5), (TABLE, 0.5)]),
+        "mix of files": Mix([(path, 0.5), (TABLE, 0.5)]),
+        "DuckDB": duckdb.connect().read_parquet(str(path)),
+        "mix of DuckDB": Mix([(duckdb.connect().from_arrow(TABLE), 0.5), (STRUCTS, 0.5)]),
+        "structs": STRUCTS,
+        "chunks of structs": pa.chunked_array([STRUCTS, STRUCTS]),
+        "our structs": Array(STRUCTS),
     }[request.param]
 
 
@@ -128,6 +141,45 @@ def test_files_may_come_later_and_change(tmp_path):
     pq.write_table(TABLE.slice(2), path)
     assert sum(len(one["x"]) for one in later) == 1
     assert sum(len(one["x"]) for one in pickle.loads(pickle.dumps(later))) == 1
+
+
+def test_to_check_a_relation_runs_no_query():
+    connection = duckdb.connect()
+    relation = connection.from_arrow(TABLE.to_reader())
+    with pytest.raises(UnsupportedError, match='column "s"'):
+        Loader(relation, columns=["s"])
+    loader = Loader(relation, columns=["x"], framework="numpy")
+    (batch,) = loader
+    assert batch["x"].tolist() == [1.0, 2.0, 3.0]
+
+    numbers = connection.sql("SELECT range AS x FROM range(1_000_000)")
+    reader = numbers.to_arrow_reader(1000)
+    first = reader.read_next_batch()
+    Loader(numbers, columns=["x"])
+    assert len(first) + len(reader.read_all()) == 1_000_000
+
+
+@pytest.mark.parametrize("setting", ["false", "true"])
+def test_types_of_duckdb_that_a_setting_decides_wait_for_the_epoch(setting):
+    connection = duckdb.connect(config={"arrow_lossless_conversion": setting})
+    relation = connection.sql("SELECT uuid() AS u, 1 AS x, {'h': 1::HUGEINT} AS s")
+    with pytest.raises(KeyError, match='there is no column "z"'):
+        Loader(relation, columns=["z"])
+    loader = Loader(relation, columns=["u"], physical=True)
+    if setting == "true":
+        assert len(list(loader)) == 1
+    assert len(list(Loader(relation, columns=["x"]))) == 1
+
+
+def test_any_other_type_of_duckdb_is_known():
+    relation = duckdb.connect().sql(
+        """SELECT 1::TINYINT AS a, 1.5::DECIMAL(20, 2) AS "select", DATE '2020-01-01' AS "q""q",
+        [1, 2]::INT[2] AS f, [[1]] AS l, {'a b': 1} AS s, 'x'::ENUM('x', 'it''s') AS e, now() AS t,
+        MAP {'a': 1} AS m, union_value(n := 2) AS u, NULL AS n, 'a'::BLOB AS b, INTERVAL 1 DAY AS i
+        """
+    )
+    loader = Loader(relation, columns=["a"])
+    assert loader._schema.equals(relation.to_arrow_table().schema)
 
 
 class Silent:

@@ -316,6 +316,13 @@ def takes_texts(data: Any) -> bool:
     return own and not hasattr(data, "to_pyarrow_dataset")
 
 
+#: What DuckDB's classes are from, by its version.
+_DUCKDB = ("duckdb", "_duckdb")
+
+#: Types of DuckDB's whose Arrow type depends on `arrow_lossless_conversion`.
+_DUCKDB_SETTINGS = ("HUGEINT", "UUID", "BIT", "TIME WITH TIME ZONE", "JSON", "BIGNUM", "VARINT")
+
+
 def emptied(data: Any) -> Any:
     """The same kind of source with these columns and no rows; None where they cost something.
 
@@ -388,7 +395,7 @@ def names_of(data: Any) -> list[str] | None:
     if library == "pandas" and hasattr(data, "dtypes") and hasattr(data, "columns"):
         levels = [name for name in data.index.names if name is not None]
         return [str(name) for name in [*data.columns, *levels]]
-    if library in ("duckdb", "_duckdb") and hasattr(data, "columns"):
+    if library in _DUCKDB and hasattr(data, "columns"):
         return list(data.columns)
     return None
 
@@ -407,11 +414,39 @@ def known_schema(data: Any) -> Any:
         return None
     if hasattr(data, "with_format") and hasattr(data, "select_columns"):
         return _schema_of_hugging_face(data)
+    if _library_of(data) in _DUCKDB and hasattr(data, "types"):
+        return _schema_of_duckdb(data)
+    # Structs are a table.
+    kind = pa.field(data.field).type if isinstance(data, _core.Array) else None
+    kind = kind or getattr(data, "type", None)
+    if isinstance(kind, pa.StructType):
+        return pa.schema(list(kind))
     # What other libraries call a schema may take a query.
     is_known = type(data).__module__.startswith("pyarrow.") or hasattr(data, "scanner")
     names = ("schema", "projected_schema", "schema_arrow") if is_known else ()
     found = (getattr(data, name, None) for name in names)
     return next((schema for schema in found if isinstance(schema, pa.Schema)), None)
+
+
+def _schema_of_duckdb(relation: Any) -> Any:
+    """Of the types that it names, by another connection.
+
+    A query on the connection of the relation would end what is being read of it.
+    """
+    kinds = list(map(str, relation.types))
+    # What Arrow has for these is a setting of the relation's connection.
+    if any(word in kind for kind in kinds for word in _DUCKDB_SETTINGS):
+        return None
+    names = [name.replace('"', '""') for name in relation.columns]
+    columns = ", ".join(
+        f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in zip(names, kinds, strict=True)
+    )
+    duckdb = import_module("duckdb")
+    try:
+        with duckdb.connect() as connection:
+            return connection.sql(f"SELECT {columns} LIMIT 0").to_arrow_table().schema
+    except duckdb.Error:  # of types that an extension or the relation's database has
+        return None
 
 
 def _schema_of_hugging_face(dataset: Any) -> Any:

@@ -139,9 +139,21 @@ def emptied(data: Any) -> Any:
     """`_kinds.emptied`, of a mix too."""
     if not isinstance(data, Mix):
         return _kinds.emptied(data)
-    pairs = [(_kinds.emptied(one), weight) for one, weight in data.sources]
+    pairs = [(_emptied_part(one), weight) for one, weight in data.sources]
     is_known = all(one is not None for one, _ in pairs)
     return Mix(pairs, data.stopping_strategy) if is_known else None
+
+
+def _emptied_part(data: Any) -> Any:
+    """`_kinds.emptied`, of one file of this machine by its footer."""
+    if not _kinds.is_local(data):
+        return _kinds.emptied(data)
+    try:
+        head = _kinds.source_of(data).head()
+    except (OSError, ValueError):  # of a file that is not there yet, or not whole
+        return None
+    schema, is_only = head or (None, False)
+    return _kinds.dataset_of(schema) if is_only else None
 
 
 def source_of(data: Any) -> Source:
