@@ -520,3 +520,28 @@ def test_a_wrong_type_is_named_as_python_names_it(wrong):
         with pytest.raises((TypeError, ValueError), match="^type must be") as refused:
             call()
         assert "r#" not in "".join(getattr(refused.value, "__notes__", []))
+
+
+def test_intervals_are_a_matrix_of_their_numbers():
+    intervals = pa.array([(1, 2, 3), (4, 5, 6)], pa.month_day_nano_interval())
+    for call in (to_tensor, features, lambda x: np.from_dlpack(Array(x))):
+        assert "numpy.array(x.to_pylist())" in refusal(call, intervals)
+    numbers = record_batch(np.array(intervals.to_pylist()), names=["months", "days", "nanoseconds"])
+    assert to_tensor(numbers).tolist() == [[1, 2, 3], [4, 5, 6]]
+
+
+def test_dictionaries_of_structs_are_decoded_because_nothing_unifies_them():
+    parts = [pa.DictionaryArray.from_arrays([0], pa.array([{"a": a}])) for a in (1, 2)]
+    words = refusal(to_tensor, pa.chunked_array(parts), physical=True)
+    assert "decode each chunk to its values first" in words
+    values = pa.chunked_array([part.dictionary_decode() for part in parts])
+    assert to_tensor_dict(values)["a"].tolist() == [1, 2]
+
+
+def test_codes_of_texts_in_lists_are_flattened():
+    lists = pa.ListArray.from_arrays([0, 1], pa.array(["a"]).dictionary_encode())
+    words = refusal(features, lists)
+    assert "flatten the lists first" in words
+    assert "cast" not in words
+    assert features(pc.list_flatten(lists), columns={"x": Categories(["a"])}).tolist() == [0]
+    assert len(features(lists, columns={"x": AsArrow()})) == 1

@@ -750,7 +750,7 @@ def test_rows_that_share_their_values_still_do_so_in_many_chunks():
 @pytest.mark.parametrize("values", [[[1], [2]], [{"a": 1}, {"a": 2}]])
 def test_dictionaries_of_nested_values_are_refused(values):
     chunks = [pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([value])) for value in values]
-    with pytest.raises(BufferError, match="different dictionaries: unify them first"):
+    with pytest.raises(BufferError, match="different dictionaries: decode each chunk"):
         to_tensor(pa.chunked_array(chunks), physical=True)
 
 

@@ -15,6 +15,7 @@ use crate::error::Refusals;
 use crate::export::{
     self, Exported, Prepared, PreparedPadded, PreparedRagged, RowLength, Source, UniformMatrix,
 };
+use crate::ffi::DLDataType;
 use crate::{CopyPolicy, CopyReason, Error, ExportOptions, Hint, NullPolicy, Order, arrow_types};
 
 /// The conversion of rows to a batch.
@@ -262,16 +263,24 @@ fn rows_as_they_are(chunks: &[ArrayRef], options: &ExportOptions) -> Result<Vec<
 
 /// A code stands for one value in all batches, which holds for columns of codes only.
 fn refuse_codes_in_lists(data_type: &DataType) -> Result<(), Error> {
-    fn has_codes(data_type: &DataType) -> bool {
-        let is_in_list = || child_types(data_type).iter().any(|(item, _)| has_codes(item));
-        matches!(data_type, DataType::Dictionary(..)) || (data_type.is_list() && is_in_list())
+    fn coded(data_type: &DataType) -> Option<&DataType> {
+        match data_type {
+            DataType::Dictionary(_, values) => Some(values),
+            list if list.is_list() => child_types(list).iter().find_map(|(item, _)| coded(item)),
+            _ => None,
+        }
     }
-    if !arrow_types::is_list(data_type) || !has_codes(data_type) {
+    let Some(values) = coded(data_type).filter(|_| arrow_types::is_list(data_type)) else {
         return Ok(());
-    }
-    let hint = Hint::Text(
-        "its codes may mean other values in the next batch: cast its items to their values first",
-    );
+    };
+    let hint = Hint::Text(match DLDataType::from_arrow(values) {
+        Some(_) => {
+            "its codes may mean other values in the next batch: cast its items to their values first"
+        }
+        None => {
+            "its codes may mean other values in the next batch: flatten the lists first, for a column of codes"
+        }
+    });
     Err(Error::UnsupportedType { data_type: data_type.clone(), hint })
 }
 

@@ -33,6 +33,8 @@ pub enum Hint {
     Lists,
     /// A struct has fields.
     Fields,
+    /// An interval has several numbers.
+    Interval,
     /// A decimal of more than 64 bits.
     Decimal,
     /// All values are null.
@@ -126,6 +128,7 @@ impl fmt::Display for Hint {
                 "its rows may differ in length: use export::ragged, or cast it to a fixed-size list if they do not"
             }
             Self::Fields => "export its fields one by one, or all of them as a RecordBatch",
+            Self::Interval => "split it into numeric columns first",
             Self::Decimal => {
                 "ask for dtype float64, if that is exact enough, or cast it to a decimal of up to 64 bits"
             }

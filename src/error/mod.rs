@@ -135,7 +135,9 @@ pub enum Error {
         errors: Vec<Error>,
     },
     /// The chunks' dictionaries differ, and have nested values, which are not unified.
-    #[error("the chunks of {data_type} have different dictionaries: unify them first")]
+    #[error(
+        "the chunks of {data_type} have different dictionaries: decode each chunk to its values first"
+    )]
     DifferentDictionaries {
         /// The array's type.
         data_type: DataType,

@@ -109,7 +109,7 @@ pub(crate) fn hint_at_depth(data_type: &DataType) -> Hint {
 /// not compile until it has advice.
 pub(crate) fn hint(data_type: &DataType) -> Hint {
     match data_type {
-        DataType::Interval(_) => Hint::Text("split it into numeric columns first"),
+        DataType::Interval(_) => Hint::Interval,
         DataType::Decimal128(..) | DataType::Decimal256(..) => Hint::Decimal,
         DataType::RunEndEncoded(..) => Hint::Text("decode it first"),
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Hint::Texts,

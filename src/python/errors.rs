@@ -173,10 +173,9 @@ impl Asked<'_> {
                 "drop them, or pass a fill value or \"nan\" as nulls= (\"mask\" is of the rows)"
             }
             Hint::WiderThanFill => {
-                let or_alone =
-                    column.map_or("", |_| ", or convert the column in a call for it alone");
+                let alone = column.map_or("", |_| ", or convert the column in a call for it alone");
                 return format!(
-                    "pass dtype={to} with one that does (nulls=\"nan\" makes floats of integers){or_alone}"
+                    "pass dtype={to} with one that does (nulls=\"nan\" makes floats of integers){alone}"
                 );
             }
             Hint::WiderThanPad => return format!("pass dtype={to} with one that does"),
@@ -186,6 +185,7 @@ impl Asked<'_> {
             Hint::Lists => {
                 "its rows may differ in length: use ragged, or cast it to a fixed-size list if they do not"
             }
+            Hint::Interval => "split it into numbers first, in pyarrow numpy.array(x.to_pylist())",
             Hint::Fields => "flatten it first, as pyarrow's table.flatten() and polars' unnest do",
             Hint::Decimal => {
                 return format!(
@@ -312,12 +312,13 @@ impl Asked<'_> {
     /// Whether a column of batches may be Arrow data in place of what this hint says.
     fn may_be_arrow(hint: Hint) -> bool {
         use Hint::{
-            Binaries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Physical, RowByRow,
-            Text, Texts,
+            Binaries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Interval, Physical,
+            RowByRow, Text, Texts,
         };
         matches!(
             hint,
             Text(_)
+                | Interval
                 | Texts
                 | Binaries
                 | RowByRow
