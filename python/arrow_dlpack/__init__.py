@@ -50,7 +50,8 @@ from .udf import tensor_udf
 if TYPE_CHECKING:
     from ._loader.columns import AsArrow, ByLength, ByTokens, Cast, Categories, Dense, Pad
     from ._loader.epoch import Batches
-    from ._loader.loader import Loader, iter_batches
+    from ._loader.iter_batches import iter_batches
+    from ._loader.loader import Loader
     from ._loader.mix import Mix
 
 __all__ = [
@@ -93,7 +94,7 @@ _LATER = {
     "Batches": "._loader.epoch",
     "Loader": "._loader.loader",
     "Mix": "._loader.mix",
-    "iter_batches": "._loader.loader",
+    "iter_batches": "._loader.iter_batches",
     **dict.fromkeys(
         ["AsArrow", "ByLength", "ByTokens", "Cast", "Categories", "Dense", "Pad"],
         "._loader.columns",

@@ -39,7 +39,7 @@ from ._loader.sharding import Share, share_of
 from .typing import Nulls
 
 if TYPE_CHECKING:
-    from ._loader.base import LoaderBase
+    from ._loader.loader import Loader
 
 __all__ = ["BatchDataset"]
 
@@ -213,7 +213,7 @@ class BatchDataset(IterableDataset[Batch_co], Generic[Batch_co]):  # type: ignor
             return loader._iterate(framework)
         try:
             self._notice.heed(loader, worker.num_workers)
-            epoch = loader._upcoming()
+            epoch = loader._progress.upcoming()
             try:
                 batches = loader._iterate(framework)
             except OtherDataError:
@@ -319,7 +319,7 @@ class _Notice:
             return False
         return bool(self._header(self._ours)[3])
 
-    def heed(self, loader: "LoaderBase[Any]", workers: int) -> None:
+    def heed(self, loader: "Loader[Any]", workers: int) -> None:
         """Does in this worker what it was told since its last epoch; what cannot be done, again."""
         number, told = self._read() if self._has_begun else (self._number, {})
         self._has_begun = True
@@ -334,14 +334,14 @@ class _Notice:
                     f"run can be told {_LIMIT}: load it before the first epoch of a new DataLoader"
                 )
             else:
-                loader._resume = None
+                loader._progress.loaded = None
                 if what is not None:
                     loader.load_state_dict(what)
         if number > self._number:
             # All of them refuse a state of one of them, or the others would go on without it.
             _check_state(loader, workers)
         self._number = number
-        loader._check_part(share_of(*loader._ranks()))
+        loader._progress.check_part(share_of(*loader._ranks()))
 
     def own(self) -> None:
         """Before this process writes, or has workers: memory that it was forked with is another's.
@@ -389,10 +389,10 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork)
 
 
-def _check_state(loader: "LoaderBase[Any]", workers: int) -> None:
+def _check_state(loader: "Loader[Any]", workers: int) -> None:
     """Refuses a loaded state that is not for all of the workers."""
     for worker in range(workers):
-        loader._check_part(Share(*loader._ranks(), worker, workers))
+        loader._progress.check_part(Share(*loader._ranks(), worker, workers))
 
 
 def _failing(error: Exception) -> Iterator[Any]:
@@ -408,16 +408,16 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
             return super().__iter__()  # type: ignore[no-any-return]
         loader = self.dataset.loader
         _check_state(loader, self.num_workers)
-        epoch = loader._upcoming()
+        epoch = loader._progress.upcoming()
         # Each time: other DataLoaders of this loader count its epochs too.
-        self.dataset._notice.tell(state=loader._resume, epoch=epoch)
+        self.dataset._notice.tell(state=loader._progress.loaded, epoch=epoch)
         batches: Iterator[Any] = super().__iter__()
-        state = loader._resume
+        state = loader._progress.loaded
         loader._advance(epoch)
         return _counted(loader, batches, state)
 
 
-def _counted(loader: "LoaderBase[Any]", batches: Iterator[Any], state: Any) -> Iterator[Any]:
+def _counted(loader: "Loader[Any]", batches: Iterator[Any], state: Any) -> Iterator[Any]:
     """The batches, while the loader knows that workers make them.
 
     state: from which they go on. The loader takes it again if none of them comes.
@@ -429,16 +429,14 @@ def _counted(loader: "LoaderBase[Any]", batches: Iterator[Any], state: Any) -> I
             has_begun = True
             yield batch
     except Exception:
-        if not has_begun and loader._resume is None:
-            loader._resume = state
+        if not has_begun and loader._progress.loaded is None:
+            loader._progress.loaded = state
         raise
     finally:
         loader._elsewhere -= 1
 
 
-def data_loader(
-    loader: "LoaderBase[Any]", num_workers: int, options: dict[str, Any]
-) -> EpochLoader:
+def data_loader(loader: "Loader[Any]", num_workers: int, options: dict[str, Any]) -> EpochLoader:
     """The DataLoader of ``Loader.torch``."""
     if "batch_size" in options or "collate_fn" in options:
         raise TypeError("the Loader makes the batches: give it the batch_size, and a transform")

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import ByLength, ByTokens, Loader
-from arrow_dlpack._loader import base as _base
+from arrow_dlpack._loader import loader as _loader
 from arrow_dlpack._loader.sharding import Share
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,7 +50,7 @@ def source_of(files, rows, group, form):
 
 def read(loader, share):
     """The batches that a worker makes, in this process."""
-    with mock.patch.object(_base, "share_of", return_value=share):
+    with mock.patch.object(_loader, "share_of", return_value=share):
         return [np.asarray(batch["y"]).tolist() for batch in loader]
 
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import ByLength, Categories, Loader, Mix, iter_batches
-from arrow_dlpack._loader import base as _base
+from arrow_dlpack._loader import loader as _loader
 from arrow_dlpack._loader import mix as _mix
 from arrow_dlpack._loader.sharding import Share
 from hypothesis import given, settings
@@ -92,7 +92,7 @@ def test_each_row_is_there_once(files, *, lengths, weights, form, size, shuffle,
             options = {"batch_size": size, "shuffle": shuffle, "uneven": "allow"}
             loader = Loader(source, rank=rank, world_size=world, **options)
             share = Share(rank, world, worker, workers)
-            with mock.patch.object(_base, "share_of", return_value=share):
+            with mock.patch.object(_loader, "share_of", return_value=share):
                 found += [row for batch in y_of(loader) for row in batch]
     assert sorted(found) == sorted(row for table in tables for row in table["y"].to_pylist())
 

@@ -1,13 +1,16 @@
 """Training loops: from a source of rows to batches of tensors.
 
-loader: ``Loader`` and ``iter_batches``, with the types of their overloads.
+loader: ``Loader``: epoch after epoch, its pickle, and the types of its overloads.
+iter_batches: one pass, with the types of its overloads.
 options: their keywords, written down and judged once.
-base: what a `Loader` does: epoch after epoch, its state, its pickle.
+checks: what a `Loader` refuses when it is made.
 epoch: one pass: which rows this process reads, and the batches made of them.
+resume: where a loader stands, what its state holds, and where the next epoch goes on.
 sharding: ranks and workers, and the batches of each.
 chunks: a state's batches where they are the chunks of the source.
 identity: what a state holds of the data, so that other data is refused.
 
+functions: functions of (index, count) as sources.
 kinds: how each kind of source is opened.
 source: the opened source: a stream, an iterator of batches, several tables.
 datasets: a source of files, whose row groups are read alone.

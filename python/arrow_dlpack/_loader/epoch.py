@@ -1,17 +1,19 @@
 """One pass over a source: which rows this process reads, and the batches made of them."""
 
 import atexit
+import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from itertools import chain, islice
 from typing import Any, Generic, NoReturn, TypeVar
 
-from .. import _core
+from .. import _core, _frameworks
 from .._core import Array
+from .._frameworks import Framework
 from .bucketing import Bucketed
 from .categories import encoded, scanned
 from .chunks import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
@@ -20,6 +22,7 @@ from .kinds import Dataset, Source
 from .mix import Mixed
 from .options import LoaderOptions
 from .prefetch import Ahead
+from .resume import Position
 from .row_groups import Piece, len_of, pieces_of
 from .schema import Query
 from .sharding import Share
@@ -28,29 +31,6 @@ Batch_co = TypeVar("Batch_co", covariant=True)
 
 # A thread that reads ahead may need the interpreter for its source: it ends before that does.
 atexit.register(_core._stop_batches)
-
-
-@dataclass
-class Position:
-    """How far an epoch has been handed out."""
-
-    epoch: int
-    batch: int = 0
-    seed: int | None = None
-    share: Share = field(default_factory=Share)
-    #: The number of the rank and worker, and how many there are.
-    part: tuple[int, int] = (0, 1)
-    #: Without a batch_size, what tells the chunks that were handed out, see `_resume`.
-    chunks: int | str | None = None
-    is_over: bool = False
-    #: The state that the epoch went on from, and whether an error ended it before another batch.
-    resumed: Mapping[str, Any] | None = None
-    has_failed: bool = False
-
-    @property
-    def seed_of_part(self) -> int:
-        """The seed by which this rank and worker draws."""
-        return _core._seed_of_part(self.seed or 0, self.part[0])
 
 
 @dataclass(frozen=True)
@@ -173,6 +153,49 @@ def bar_of(rows: int | None) -> Any:
     except ImportError as error:
         raise ImportError("progress=True needs tqdm: pip install tqdm") from error
     return tqdm(total=rows, unit="row", unit_scale=True)
+
+
+def drawn_seed(
+    options: LoaderOptions, share: Share, framework: Framework | None, epoch: int
+) -> int | None:
+    """The seed that orders the rows of an epoch, the same for all shares where seed= is given."""
+    if options.shuffle is None:
+        return None
+    seed = options.seed
+    if seed is None and options.rows is None and share.count > 1:
+        if share.world > 1:
+            raise TypeError("ranks that sort and shuffle the same rows need one seed=")
+        worker = import_module("torch.utils.data").get_worker_info()
+        seed = int(worker.seed - worker.id)
+    if seed is not None:
+        return _core._seed_of_epoch(seed % 2**64, epoch % 2**64)
+    if framework == "torch":
+        # The default device may be another one.
+        torch = import_module("torch")
+        return int(torch.randint(2**53, (), device="cpu"))
+    # Numbers that any reader of JSON holds.
+    return int.from_bytes(os.urandom(8), "big") >> 11
+
+
+def work_of(options: LoaderOptions, framework: Framework | None) -> Callable[[Any], Any] | None:
+    """What Python does with each of the engine's batches, if anything."""
+    take = None if framework is None else _frameworks.taker(framework)
+    transform, labels = options.transform, options.wanted.labels
+    if take is None and transform is None:
+        return None
+
+    def work(batch: Any) -> Any:
+        who = "framework"
+        try:
+            if take is not None:
+                batch = _frameworks.taken(batch, take, labels)
+            who = "transform"
+            return batch if transform is None else transform(batch)
+        except StopIteration as error:
+            # Or it would end the epoch.
+            raise RuntimeError(f"{who} raised StopIteration") from error
+
+    return work
 
 
 def check(source: Source, options: LoaderOptions) -> None:

@@ -1,29 +1,34 @@
-"""``Loader``: batches of tensors for training, epoch after epoch; ``iter_batches`` of one."""
+"""``Loader``: batches of tensors for training, epoch after epoch."""
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias, TypeVar, Unpack, overload
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import Any, Generic, Literal, NoReturn, TypeAlias, TypeVar, Unpack, overload
+from weakref import WeakSet
 
 from .._core import Tensor
-from ..typing import Nulls, SupportsArrowArray, SupportsArrowStream, SupportsReader, SupportsScanner
-from .base import LoaderBase
+from .._frameworks import Framework
+from ..typing import Nulls
+from . import filters as _filters
+from .categories import scanned
+from .checks import check_columns, check_source
 from .columns import Columns
-from .epoch import Batches
-from .mix import Mix
+from .epoch import Batches, drawn_seed, total_of, work_of
+from .functions import is_function, open_part
+from .kinds import for_pickle
+from .mix import Mix, source_of
 from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
+from .resume import Progress, options_of
+from .sharding import Share, resolved, share_of
+from .source import Loop, Source
+from .summary import of_loader
 
-Arrow: TypeAlias = SupportsArrowStream | SupportsArrowArray
-Path: TypeAlias = str | os.PathLike[str]
-Source: TypeAlias = (
-    Arrow
-    | SupportsScanner
-    | SupportsReader
-    | Path
-    | Sequence[Path]
-    | Sequence[Arrow]
-    | Iterator[Arrow]
-    | Callable[[int, int], Any]
-)
+#: Of sources that pickle takes by value, and that are not pickled a second time to find that out.
+_BY_VALUE = {"Table", "RecordBatch", "DataFrame", "LazyFrame", "str", "list", "tuple"}
 
 #: Values, and where they are valid.
 Masked: TypeAlias = tuple[Tensor, Tensor]
@@ -31,7 +36,7 @@ Batch_co = TypeVar("Batch_co", covariant=True)
 Other = TypeVar("Other")
 
 
-class Loader(LoaderBase[Batch_co]):
+class Loader(Loop, Generic[Batch_co]):
     """Batches of tensors of a source: each ``for`` loop over it is an epoch.
 
     source: a path, a URL that fsspec knows, a pattern or a list of them (Parquet, Arrow IPC, CSV),
@@ -233,155 +238,244 @@ class Loader(LoaderBase[Batch_co]):
 
     @takes_options()
     def __init__(self, source: Any, /, **options: Any) -> None:
-        super().__init__(source, LoaderOptions(**options))
+        self._set_up(source, LoaderOptions(**options))
+        #: Of the source, if it costs nothing to ask.
+        self._schema = check_columns(self._data, self._options)
+
+    def _set_up(self, source: Any, options: LoaderOptions) -> None:
+        """All of it but the check of columns, which an epoch repeats."""
+        check_source(source, options)
+        self._data, self._options = source, options
+        self._source: Source | None = None
+        self._was_read = False
+        self._progress = Progress()
+        #: Epochs that workers of Loader.torch make now.
+        self._elsewhere = 0
+        #: What tells workers that persist, of each BatchDataset of this loader.
+        self._listeners: Iterable[Any] = ()
+
+    def __repr__(self) -> str:
+        """Its source, its options, and what each column becomes; it reads no data for it."""
+        try:
+            return of_loader(self._data, self._schema, self._options)
+        except Exception:  # of data whose attributes raise, or before there is any
+            return object.__repr__(self)
+
+    def __iter__(self) -> Batches[Batch_co]:
+        return self._iterate(self._options.framework)
+
+    def _iterate(self, framework: Framework | None) -> Batches[Any]:
+        """The next epoch, with tensors of this framework."""
+        share = share_of(*self._ranks())
+        options = self._with_words().with_copy_for(framework)
+        query = replace(options.query, is_part=is_function(self._data) and share.count > 1)
+        source = self._opened(share)
+        progress = self._progress
+        progress.reload()
+        identify = None
+        if source is not None:
+            source.refresh()
+            identify = source.identity(options.query)
+        identity = progress.check_data(identify, options, share)
+        reads = Share() if is_function(self._data) else share
+        draw = partial(drawn_seed, options, share, framework)
+        position = progress.next_position(share, reads, draw)
+        self._forget()
+        try:
+            batches: Batches[Any] = Batches(
+                source=source,
+                query=query,
+                options=options,
+                position=position,
+                work=work_of(options, framework),
+            )
+        except BaseException as error:
+            if source is not None and source.is_begun and not is_function(self._data):
+                error.add_note("The first batch was taken from the iterator: make it anew.")
+            raise
+        if source is not None and source.once:
+            self._was_read = True
+        # What failed to go on can be tried again: only now has the epoch begun.
+        progress.begin(position, identify, identity)
+        return batches
+
+    def __len__(self) -> int:
+        """How many batches a whole epoch of this rank has, with all its workers.
+
+        After `load_state_dict` too: ``state_dict()["batch"]`` of them have been handed out.
+        """
+        if self._options.rows is None:
+            raise TypeError(
+                "how many batches there are is known with a batch_size of so many rows (a "
+                "DataLoader of PyTorch's is loader.torch(), which does not ask)"
+            )
+        source = None if is_function(self._data) else self._of_data()
+        if source is not None:
+            source.refresh()
+        total = None if source is None else total_of(source, self._options.query, self._options)
+        if total is None:
+            raise TypeError(
+                "the source does not know how many rows it has: count the batches of an epoch, or "
+                "pass a table, a path or a dataset"
+            )
+        return Share(*self._ranks()).of_rank(total, self._options.uneven)
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        """Refuses, so that PyTorch's own DataLoader, which would ask for rows, names the way."""
+        raise TypeError(
+            "a Loader makes batches itself: loop over it, or use loader.torch(num_workers=...) in "
+            "place of a DataLoader"
+        )
+
+    def set_epoch(self, epoch: int) -> None:
+        """The number of the next epoch, from which the order of a seed is drawn.
+
+        After `load_state_dict`, the epoch of the state goes on where it stood, and any other begins
+        at its start. Workers that persist learn it too; batches that they make already stay as they
+        are.
+        """
+        self._progress.set_epoch(epoch)
+        for listener in self._listeners:
+            listener.tell(epoch=self._progress.upcoming())
+
+    @property
+    def categories(self) -> dict[str, tuple[Any, ...]]:
+        """The words of each column of `Categories`, in the order of their codes.
+
+        Words that are to be read are read now, unless an epoch has done so.
+        """
+        known = self._with_words().wanted.categories
+        return {name: tuple(wish.words or ()) for name, wish in known.items()}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the current epoch stands, for JSON. Each process has its own.
+
+        It has the number of the batch, without a batch_size what tells the chunks until then, what
+        orders the rows, and what tells the data from other data: the types of the columns that are
+        read, the rows where they are known, digests of the footers of files, or of some rows of a
+        table, and of the first and last rows, which are read once in an epoch for it.
+        """
+        if self._elsewhere:
+            raise TypeError(
+                "workers make these batches, and each has a state: wrap this Loader in a "
+                "BatchDataset for torchdata's StatefulDataLoader, which asks them"
+            )
+        if any(listener.is_elsewhere for listener in self._listeners):
+            raise TypeError(
+                "workers make these batches, and each has a state, which torchdata's "
+                "StatefulDataLoader asks for; after set_epoch(n), state_dict() is where epoch n "
+                "begins"
+            )
+        return self._progress.state(options_of(self._data, self._options))
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """The next epoch goes on behind the batch at which `state_dict` was called.
+
+        Its batches are those that would have come. The loop refuses other data, and keeps the
+        state; the same data may be elsewhere, in other chunks, or a frame of another library.
+        Without a batch_size each chunk is a batch, and one has to begin where the state stands. Of
+        Parquet files only row groups are read again that have rows in the buffer of a shuffle;
+        other sources, and those with a filter or physical=True, are read from the start, without
+        conversions if there is a batch_size.
+        """
+        self._progress.load(state, options_of(self._data, self._options))
+        for listener in self._listeners:
+            listener.tell(state=self._progress.loaded)
+
+    def torch(self, num_workers: int = 0, **options: Any) -> Any:
+        """PyTorch's DataLoader of these batches, by ``batch_size=None``.
+
+        They have PyTorch's tensors, unless ``framework=`` says otherwise: what it made, and what a
+        transform made of it, stays as it is. Each epoch of the DataLoader has the number of this
+        loader, also where workers start anew. The options are those of DataLoader. Workers are
+        spawned unless multiprocessing_context says otherwise: the libraries that read files have
+        threads, and do not survive a fork.
+        """
+        return import_module("arrow_dlpack.torch").data_loader(self, num_workers, options)
+
+    def __getstate__(self) -> dict[str, Any]:
+        data = for_pickle(self._data)
+        if type(data).__name__ not in _BY_VALUE:
+            try:
+                pickle.dumps(data)
+            except Exception as error:
+                parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
+                is_filtered = any(_filters.own_of(part) is not None for part in parts)
+                way = "a path, a dataset"
+                if is_filtered:
+                    way = "the dataset without its filter, and that as filter= of the Loader"
+                raise TypeError(
+                    f"the source of this Loader, a {type(self._data).__name__}, cannot be pickled, "
+                    f"and so not be handed to another process: pass {way}, or a "
+                    "function of (index, count), at the top of a module, that opens it there"
+                ) from error
+        options = self._options
+        for name in ("transform", "framework"):
+            try:
+                pickle.dumps(getattr(options, name))
+            except Exception as error:
+                raise TypeError(
+                    f"the {name} of this Loader cannot be pickled, and so not be handed to another "
+                    "process: define it with def, at the top of a module"
+                ) from error
+        if options.rank == "auto":
+            rank, world_size = self._ranks()
+            options = replace(options, rank=rank, world_size=world_size)
+        own = {"_data": data, "_options": options, "_source": None}
+        own |= {"_progress": copy(self._progress), "_elsewhere": 0, "_listeners": ()}
+        return {**self.__dict__, **own}
+
+    def _listen(self, listener: Any) -> None:
+        """Calls its ``tell`` as long as it lives, which copies of this loader do not."""
+        self._listeners = WeakSet([*self._listeners, listener])
+
+    def _advance(self, epoch: int) -> None:
+        """Counts an epoch that copies of this loader make in other processes, or that failed."""
+        self._forget()
+        self._progress.advance(epoch)
+
+    def _forget(self) -> None:
+        """Epochs that workers of a `BatchDataset` have begun are not the last ones any more."""
+        for listener in self._listeners:
+            listener.forget()
+
+    def _ranks(self) -> tuple[int, int]:
+        return resolved(self._options.rank, self._options.world_size)
+
+    def _of_data(self) -> Source:
+        if self._source is None:
+            self._source = source_of(self._data)
+        return self._source
+
+    def _opened(self, share: Share) -> Source | None:
+        """The source, or the part of it that a function returns; None for one without rows."""
+        if is_function(self._data):
+            if share.world > 1 and self._options.uneven != "allow":
+                raise TypeError(
+                    "a function opens parts of any size, and ranks that wait for each other would "
+                    'hang where one has fewer batches: say uneven="allow", or pass the files'
+                )
+            part = open_part(self._data, share.index, share.count)
+            return None if part is None else source_of(part)
+        source = self._of_data()
+        if source.once and (_in_worker() or self._was_read):
+            raise TypeError(
+                "a reader is read once, by the process that opened it: pass a dataset or a table, "
+                "or a function of (index, count) that opens a reader"
+            )
+        return source
+
+    def _with_words(self) -> LoaderOptions:
+        """The options, whose categories have words: those of the whole source."""
+        options, of_parts = self._options, is_function(self._data)
+        categories = options.wanted.categories
+        if any(wish.words is None for wish in categories.values()):
+            source = source_of(open_part(self._data, 0, 1)) if of_parts else self._of_data()
+            known = scanned(source, options.query, of_parts)
+            options = self._options = options.with_words(known)
+        return options
 
 
-class OnePass(Loader[Any]):
-    """The Loader of `iter_batches`, whose one epoch begins at once and checks the columns."""
-
-    _is_checked = False
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    format: Literal["dict"] = ...,
-    label: None = ...,
-    nulls: Nulls = ...,
-    **options: Unpack[LoaderKeywords],
-) -> Batches[dict[str, Tensor]]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    format: Literal["dict"] = ...,
-    label: str,
-    nulls: Nulls = ...,
-    **options: Unpack[LoaderKeywords],
-) -> Batches[tuple[dict[str, Tensor], Tensor]]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    format: Literal["matrix"],
-    label: None = ...,
-    nulls: Nulls = ...,
-    **options: Unpack[LoaderKeywords],
-) -> Batches[Tensor]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    format: Literal["matrix"],
-    label: str,
-    nulls: Nulls = ...,
-    **options: Unpack[LoaderKeywords],
-) -> Batches[tuple[Tensor, Tensor]]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    format: Literal["dict"] = ...,
-    label: None = ...,
-    nulls: Literal["mask"],
-    **options: Unpack[LoaderKeywords],
-) -> Batches[dict[str, Masked]]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    format: Literal["dict"] = ...,
-    label: str,
-    nulls: Literal["mask"],
-    **options: Unpack[LoaderKeywords],
-) -> Batches[tuple[dict[str, Masked], Masked]]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    format: Literal["matrix"],
-    label: None = ...,
-    nulls: Literal["mask"],
-    **options: Unpack[LoaderKeywords],
-) -> Batches[Masked]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    format: Literal["matrix"],
-    label: str,
-    nulls: Literal["mask"],
-    **options: Unpack[LoaderKeywords],
-) -> Batches[tuple[Masked, Masked]]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    transform: Callable[[Any], Other],
-    format: Literal["dict", "matrix"] = ...,
-    label: str | Columns | None = ...,
-    nulls: Nulls | Literal["mask"] = ...,
-    **options: Unpack[AnyLoaderKeywords],
-) -> Batches[Other]: ...
-
-
-@overload
-def iter_batches(
-    source: Source | Mix,
-    /,
-    *,
-    transform: None = ...,
-    format: Literal["dict", "matrix"] = ...,
-    label: str | Columns | None = ...,
-    nulls: Nulls | Literal["mask"] = ...,
-    **options: Unpack[AnyLoaderKeywords],
-) -> Batches[Any]: ...
-
-
-@takes_options()
-def iter_batches(source: "Source | Mix", /, **options: Any) -> "Batches[Any]":
-    """Batches of tensors of a source, in one pass: ``iter(Loader(source, ...))``.
-
-    The sources and keywords are those of `Loader`, which describes them. Memory does not grow with
-    the source. Without a seed each call shuffles in another order. For epochs, for the number of
-    batches, and to go on after an interruption, keep the `Loader` itself.
-
-    rank=index, world_size=count and uneven="allow" give one of several readers its part. In a
-    worker of PyTorch's DataLoader the batches are the worker's part, as with `Loader`.
-
-    >>> import arrow_dlpack, pyarrow as pa
-    >>> table = pa.table({"x": [1, 2, 3, 4, 5], "y": [0.5, 1.5, 2.5, 3.5, 4.5], "z": range(5)})
-    >>> for features, label in arrow_dlpack.iter_batches(
-    ...     table, batch_size=2, format="matrix", dtype="float32", label="z", drop_last=True
-    ... ):
-    ...     print(features, memoryview(label).tolist())
-    <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [0, 1]
-    <arrow_dlpack.Tensor float32, shape (2, 2), strides (2, 1), cpu> [2, 3]
-    """
-    return iter(OnePass(source, **options))
+def _in_worker() -> bool:
+    data: Any = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None

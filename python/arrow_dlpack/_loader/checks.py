@@ -1,0 +1,96 @@
+"""What a `Loader` refuses when it is made, before its source is read."""
+
+from dataclasses import replace
+from typing import Any
+
+from .. import _core
+from . import filters as _filters
+from .categories import check_words
+from .epoch import check as check_epoch
+from .functions import check_function, is_function
+from .kinds import check, dataset_of, is_local, names_of, schema_of, schemas_of, takes_texts
+from .mix import Mix, emptied, source_of
+from .options import LoaderOptions
+from .readers import heads
+from .schema import Query
+from .source import Loop
+
+
+def check_source(data: Any, options: LoaderOptions) -> None:
+    """Refuses what is no source, and filters that it does not take."""
+    if isinstance(data, Loop):
+        raise TypeError(
+            "a Loader is no source of batches to make: loop over it, or pass its source"
+        )
+    if isinstance(data, type) or not (callable(data) or isinstance(data, Mix)):
+        check(data, "a Loader")
+    if is_function(data):
+        check_function(data)
+    parts = [one for one, _ in data.sources] if isinstance(data, Mix) else [data]
+    _filters.check(options.filter, is_function(data) or any(map(takes_texts, parts)))
+
+
+def check_columns(data: Any, options: LoaderOptions) -> Any:
+    """Names, dtypes and wishes, as far as the source has a schema that costs nothing to ask.
+
+    Returns the schema, None where it is not known. Of files of this machine the first footer is
+    read; those of a network wait for the first epoch, which reads all of them side by side.
+    """
+    if is_function(data):
+        return None
+    empty, query = emptied(data), options.query
+    if is_local(data):
+        empty = _emptied_files(data, query)
+    if empty is not None:
+        return _check_epoch(data, empty, options)
+    if names := names_of(data):
+        _core._check_names(names, heads(query.columns, lambda: names) or [])
+    return None
+
+
+def _emptied_files(data: Any, query: Query) -> Any:
+    """A dataset of no rows in place of one file; of several only the names are looked at.
+
+    It looks for the files anew: there may be more when an epoch begins.
+    """
+    try:
+        files = source_of(data)
+    except FileNotFoundError:  # it may be there where the Loader is handed to
+        return None
+    try:
+        head = files.head()
+    except (OSError, ValueError):  # or it is not written to its end yet
+        return None
+    if head is None:
+        return None
+    schema, is_only = head
+    names = schema.names
+    needed = [name for name in query.columns or () if not query.fills(name)]
+    if not set(heads(needed, lambda: names) or ()) <= set(names):
+        files.runs(query)  # has the error, for all files
+    read = names if query.columns is None else heads(query.columns, lambda: names) or ()
+    _core._check_names(names, [name for name in read if name in names])
+    return dataset_of(schema) if is_only else None
+
+
+def _check_epoch(data: Any, empty: Any, options: LoaderOptions) -> Any:
+    """What an epoch of no rows refuses; returns the schema.
+
+    empty: a source like `data` without rows.
+    """
+    schema, query = schema_of(empty), options.query
+    # Other sources have one encoder, which does it.
+    check_words(query.categories, schemas_of(empty) if isinstance(data, Mix) else [])
+    is_one = not isinstance(data, (list, tuple, Mix))
+    if is_one and query.where is not None and not isinstance(query.where, str):
+        _filters.check_kind(query.where, schema)
+    try:
+        check_epoch(source_of(empty), options.with_copy_for(options.framework))
+    except _core.UnsupportedError:
+        # Without columns= every column is read: the loop refuses those without a form.
+        if query.columns is not None:
+            raise
+        if options.wanted.labels:
+            labels = replace(options, columns=[], format="dict")
+            check_epoch(source_of(empty), labels.with_copy_for(options.framework))
+    return schema

@@ -1,0 +1,219 @@
+"""Where a `Loader` stands, what a state holds of that, and where the next epoch goes on.
+
+A resume is decided here, in three steps. `Progress.load` refuses a state of a loader with other
+options. Where the next epoch begins, `Progress.next_position` refuses a state of other data, which
+identity.py tells, and `Progress.begin` takes the state. What has been handed out is then left out:
+epoch.py plans it, row groups are not read again without need, and chunks.py compares the chunks
+of sources without a batch_size.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .. import _core
+from . import identity as _identity
+from .columns import integer
+from .mix import Mix, Turns
+from .options import LoaderOptions
+from .sharding import Share
+
+Identity = dict[str, Any]
+
+
+@dataclass
+class Position:
+    """How far an epoch has been handed out."""
+
+    epoch: int
+    batch: int = 0
+    seed: int | None = None
+    share: Share = field(default_factory=Share)
+    #: The number of the rank and worker, and how many there are.
+    part: tuple[int, int] = (0, 1)
+    #: Without a batch_size, what tells the chunks that were handed out, see chunks.py.
+    chunks: int | str | None = None
+    is_over: bool = False
+    #: The state that the epoch went on from, and whether an error ended it before another batch.
+    resumed: Mapping[str, Any] | None = None
+    has_failed: bool = False
+
+    @property
+    def seed_of_part(self) -> int:
+        """The seed by which this rank and worker draws."""
+        return _core._seed_of_part(self.seed or 0, self.part[0])
+
+
+class Progress:
+    """The epochs of one `Loader`: the current one, and the next."""
+
+    def __init__(self) -> None:
+        #: The state from which the next epoch goes on.
+        self.loaded: dict[str, Any] | None = None
+        self._next_epoch = 0
+        self._position: Position | None = None
+        #: What tells the data of the current epoch, and what it told, once it has been asked.
+        self._identify: Callable[[], Identity] | None = None
+        self._identity: Identity | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_position": None, "_identify": None}
+
+    def upcoming(self) -> int:
+        """The number of the next epoch."""
+        return self._next_epoch if self.loaded is None else int(self.loaded["epoch"])
+
+    def set_epoch(self, epoch: int) -> None:
+        """Says which epoch is next; a loaded state of another one is dropped."""
+        self._next_epoch, self._position = integer("epoch", epoch, 0), None
+        if self.loaded is not None and self.loaded["epoch"] != self._next_epoch:
+            self.loaded = None
+
+    def advance(self, epoch: int) -> None:
+        """Counts an epoch that copies of the loader make in other processes, or that failed."""
+        self._next_epoch, self.loaded, self._position = epoch + 1, None, None
+
+    def load(self, state: Any, options: Mapping[str, Any]) -> None:
+        """Takes a state of a loader with these options, as `options_of` tells them."""
+        if not _is_state(state):
+            raise ValueError(f"this is no state of a Loader: {state!r}")
+        saved = state["options"]
+        for name in {**options, **saved}:
+            if saved.get(name) != options.get(name):
+                raise ValueError(
+                    f"the state is of a loader with {name}={saved.get(name)!r}, and this one has "
+                    f"{name}={options.get(name)!r}: its batches would be others"
+                )
+        self.loaded = dict(state)
+
+    def state(self, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Where the current epoch stands, or the next one where none has begun, for JSON."""
+        self.reload()
+        if self.loaded is not None:
+            return self.loaded
+        at = self._position
+        if at is None or at.is_over:
+            at = Position(self._next_epoch)
+        return {
+            "version": 1,
+            "epoch": at.epoch,
+            "batch": at.batch,
+            "seed": at.seed,
+            "part": list(at.part) if at.batch else None,
+            "chunks": at.chunks if at.batch else None,
+            "options": options,
+            "source": self._of_source(),
+        }
+
+    def reload(self) -> None:
+        """Takes the state again from which the last epoch failed to go on."""
+        at = self._position
+        if self.loaded is not None or at is None or at.resumed is None or not at.has_failed:
+            return
+        if at.batch == at.resumed["batch"]:
+            self.loaded = dict(at.resumed)
+
+    def check_part(self, share: Share) -> None:
+        """Refuses a state within an epoch that is of another rank or worker."""
+        loaded, part = self.loaded, (share.index, share.count)
+        if loaded is not None and loaded["batch"] and tuple(loaded["part"]) != part:
+            raise ValueError(
+                f"the state is that of part {loaded['part'][0]} of {loaded['part'][1]}, and "
+                f"this is part {part[0]} of {part[1]}: each rank and worker has its own"
+            )
+
+    def check_data(
+        self, identify: Callable[[], Identity] | None, options: LoaderOptions, share: Share
+    ) -> Identity | None:
+        """Refuses a loaded state that is of other data; returns what was told of this data.
+
+        identify: tells what a state holds of the data, None where nothing is known of it.
+        """
+        if self.loaded is None or identify is None:
+            return None
+        ours = identify()
+        _identity.check(
+            self.loaded.get("source"),
+            ours,
+            is_ordered=options.matrix,
+            is_shuffled=options.shuffle is not None,
+            is_shared=share.count > 1,
+        )
+        return ours
+
+    def next_position(
+        self, share: Share, reads: Share, draw: Callable[[int], int | None]
+    ) -> Position:
+        """Where the next epoch starts: behind what has been handed out, if a state is loaded.
+
+        reads: the share of the source's batches, which is all of them where the source is a part.
+        draw: returns the seed that orders the rows of an epoch.
+        """
+        self.check_part(share)
+        loaded, part = self.loaded, (share.index, share.count)
+        if loaded is None:
+            return Position(self._next_epoch, 0, draw(self._next_epoch), reads, part)
+        epoch, seed = loaded["epoch"], loaded["seed"]
+        seed = draw(epoch) if seed is None else seed
+        return Position(epoch, loaded["batch"], seed, reads, part, loaded["chunks"], resumed=loaded)
+
+    def begin(
+        self,
+        position: Position,
+        identify: Callable[[], Identity] | None,
+        identity: Identity | None,
+    ) -> None:
+        """The epoch begins there; `check_data` returned what is known of its data."""
+        self._next_epoch, self.loaded = position.epoch + 1, None
+        self._position, self._identify, self._identity = position, identify, identity
+
+    def _of_source(self) -> Identity | None:
+        """What is known of the data of the current epoch; None before the first one."""
+        if self._identify is not None and self._identity is None:
+            self._identity = self._identify()
+        if self._identity is not None:
+            self._identity = _identity.settled(self._identity)
+        return self._identity
+
+
+def options_of(data: Any, options: LoaderOptions) -> dict[str, Any]:
+    """What decides which rows are in a batch, but the data."""
+    mix = {}
+    if isinstance(data, Mix):
+        mix["mix"] = repr(Turns(data).weights)
+        mix["stopping_strategy"] = data.stopping_strategy
+    return mix | {
+        "batch_size": options.rows or repr(options.batch_size),
+        "shuffle": options.shuffle,
+        "seed": options.seed,
+        "drop_last": options.drop_last,
+        "filter": None if options.filter is None else _identity.of_filter(options.filter),
+        "uneven": options.uneven,
+    }
+
+
+def _is_state(state: Any) -> bool:
+    if not isinstance(state, Mapping):
+        return False
+
+    def is_number(value: Any, below: int) -> bool:
+        return type(value) is int and 0 <= value < below
+
+    try:
+        version, batch, seed, part = (state[of] for of in ("version", "batch", "seed", "part"))
+        epoch, chunks, options = state["epoch"], state["chunks"], state["options"]
+        source = state["source"]
+    except KeyError:
+        return False
+    if not (is_number(version, 2) and version == 1 and isinstance(options, Mapping)):
+        return False
+    has_part = isinstance(part, (list, tuple)) and [type(of) for of in part] == [int, int]
+    is_begun = is_number(batch, 2**63) and batch > 0
+    return (
+        is_number(epoch, 2**63)
+        and is_number(batch, 2**63)
+        and (is_number(seed, 2**64) or (seed is None and not (is_begun and options.get("shuffle"))))
+        and (has_part or not is_begun)
+        and (chunks is None or isinstance(chunks, str) or is_number(chunks, 2**63))
+        and (isinstance(source, Mapping) or (source is None and not is_begun))
+    )
