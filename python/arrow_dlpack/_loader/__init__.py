@@ -4,6 +4,7 @@ loader: ``Loader``: epoch after epoch, its pickle, and the types of its overload
 iter_batches: one pass, with the types of its overloads.
 options: their keywords, written down and judged once.
 checks: what a `Loader` refuses when it is made.
+empty: sources without rows, by which it is checked.
 epoch: one pass: which rows this process reads, and the batches made of them.
 resume: where a loader stands, what its state holds, and where the next epoch goes on.
 sharding: ranks and workers, and the batches of each.

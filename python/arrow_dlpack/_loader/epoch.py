@@ -18,7 +18,7 @@ from .bucketing import Bucketed
 from .categories import encoded, scanned
 from .chunks import Behind, Noted, fewer_batches, in_turns, rows_of_chunks
 from .columns import ByLength, ByTokens, Pad
-from .kinds import Dataset, Source
+from .datasets import Dataset
 from .mix import Mixed
 from .options import LoaderOptions
 from .prefetch import Ahead
@@ -26,6 +26,7 @@ from .resume import Position
 from .row_groups import Piece, len_of, pieces_of
 from .schema import Query
 from .sharding import Share
+from .source import Source
 
 Batch_co = TypeVar("Batch_co", covariant=True)
 

@@ -17,19 +17,17 @@ from .iceberg import Iceberg, portable
 from .identity import of_footers, of_rows, of_types
 from .ipc import IpcFiles
 from .paths import are_ipc_files, arrow_system, format_of, found_files
-from .readers import is_frame, reader_of, with_wide_as_decimals
+from .readers import is_frame, table_of, with_wide_as_decimals
 from .schema import Query, Told, conformed, told_by
 from .source import Loop, Several, Source, Stream, rows_of_table
-from .summary import is_mix
-
-__all__ = ["Dataset", "Source", "check", "for_pickle", "source_of"]
 
 
 def _has(*names: str) -> Callable[[Any], bool]:
     return lambda source: all(hasattr(source, name) for name in names)
 
 
-def _is_path(source: Any) -> bool:
+def is_path(source: Any) -> bool:
+    """Whether it is a path, or several."""
     if isinstance(source, (list, tuple)) and source:
         return all(isinstance(one, (str, os.PathLike)) for one in source)
     return isinstance(source, (str, os.PathLike))
@@ -171,7 +169,7 @@ def _batches_of_hugging_face(dataset: Any) -> Iterator[Any]:
     for batch in found(dataset.with_format("arrow")) if has_rows else ():
         yield batch
     if batch is None and dataset.features is not None:
-        yield _table_of(dataset.features.arrow_schema)
+        yield table_of(dataset.features.arrow_schema)
 
 
 def _tables_of_arrow(dataset: Any) -> Iterator[Any]:
@@ -214,7 +212,7 @@ _is_iceberg = _has("scan", "metadata_location")
 
 #: What tells a kind of source, and what opens it; the first row that fits counts.
 TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
-    (_is_path, _of_paths),
+    (is_path, _of_paths),
     (_has("with_format", "select_columns"), _of_hugging_face),  # datasets, of both kinds
     (_has("to_pyarrow_dataset"), lambda table: Dataset(table.to_pyarrow_dataset())),  # Delta Lake
     (_is_arrow, _of_stream),  # tables, readers, frames, results of queries
@@ -234,8 +232,8 @@ TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
 ]
 
 
-def source_of(data: Any) -> Source:
-    """What reads it; the engine refuses what is no source."""
+def source_of_one(data: Any) -> Source:
+    """What reads it, unless it is a `Mix`; the engine refuses what is no source."""
     for tells, opens in TABLE:
         if tells(data):
             return opens(data)
@@ -266,11 +264,11 @@ def _way_out(data: Any) -> str:
     if pairs and all(map(_is_weighed, pairs)):
         return ": Mix(x) reads several sources, of (source, weight) pairs"
     if isinstance(data, (list, tuple)) and not all(isinstance(row, Mapping) for row in data):
-        is_path = isinstance(data[0], (str, os.PathLike))
-        one_tells = _is_path if is_path else _is_arrow
+        is_of_paths = isinstance(data[0], (str, os.PathLike))
+        one_tells = is_path if is_of_paths else _is_arrow
         at, other = next((at, one) for at, one in enumerate(data) if not one_tells(one))
         shown = type(other).__name__ if isinstance(other, Loop) else f"{other!r:.50}"
-        item = f", whose item {at} is no {'path' if is_path else 'table'}: {shown}"
+        item = f", whose item {at} is no {'path' if is_of_paths else 'table'}: {shown}"
         way = "loop over it, or pass its source" if isinstance(other, Loop) else _of_values(general)
         return f"{item}; {way}" if way else item
     if isinstance(data, Mapping) and data:
@@ -279,7 +277,7 @@ def _way_out(data: Any) -> str:
         if any(hasattr(one, "__arrow_c_stream__") and _has_columns(one) for one in data.values()):
             return f": pass one of these tables, as x[{next(iter(data))!r}], or a Mix of several"
     is_tensor = general.startswith("it is a tensor already")
-    are_paths = isinstance(data, (set, frozenset)) and _is_path(list(data))
+    are_paths = isinstance(data, (set, frozenset)) and is_path(list(data))
     ways = [
         (are_paths, "sorted(x) is a list of paths"),
         (is_tensor, 'arrow_dlpack.record_batch({"x": x}) makes a table of it'),
@@ -316,146 +314,10 @@ def takes_texts(data: Any) -> bool:
     return own and not hasattr(data, "to_pyarrow_dataset")
 
 
-#: What DuckDB's classes are from, by its version.
-_DUCKDB = ("duckdb", "_duckdb")
-
-#: Types of DuckDB's whose Arrow type depends on `arrow_lossless_conversion`.
-_DUCKDB_SETTINGS = ("HUGEINT", "UUID", "BIT", "TIME WITH TIME ZONE", "JSON", "BIGNUM", "VARINT")
-
-
-def emptied(data: Any) -> Any:
-    """The same kind of source with these columns and no rows; None where they cost something.
-
-    Nothing is read for it, and no query is run: a Loader is checked with it when it is made.
-    """
-    if isinstance(data, (list, tuple)):
-        parts = [] if _is_path(data) else list(map(emptied, data))
-        return None if not parts or any(part is None for part in parts) else parts
-    library = _library_of(data)
-    if library == "polars" and hasattr(data, "clear") and hasattr(data, "height"):
-        return data.clear()
-    if library == "pandas":
-        return _emptied_frame(data)
-    schema = known_schema(data)
-    if schema is None:
-        return None
-    return dataset_of(schema) if hasattr(data, "scanner") else _table_of(schema)
-
-
-def _emptied_frame(frame: Any) -> Any:
-    if not hasattr(frame, "dtypes") or not hasattr(frame, "columns"):
-        return None
-    kinds = [*frame.dtypes, *getattr(frame.index, "dtypes", [frame.index.dtype])]
-    # The types of Python's objects are known when they are read.
-    if any(kind == object for kind in kinds):  # noqa: E721
-        return None
-    try:
-        return reader_of(frame.iloc[:0]).read_all()
-    except (NotImplementedError, TypeError, ValueError):  # of a column that nobody may read
-        return None
-
-
-def _library_of(data: Any) -> str:
-    """What it is from, also where a user has a class of it."""
-    names = [kind.__module__.partition(".")[0] for kind in type(data).__mro__]
-    known = (name for name in names if name in ("pandas", "polars", "duckdb", "_duckdb"))
-    return next(known, names[0])
-
-
-def schema_of(empty: Any) -> Any:
-    """That of a source without rows, of several sources the first one's."""
-    while isinstance(empty, list) or is_mix(empty):
-        empty = empty[0] if isinstance(empty, list) else empty.sources[0][0]
-    pa = import_module("pyarrow")
-    known = getattr(empty, "schema", None)
-    return known if isinstance(known, pa.Schema) else reader_of(empty).schema
-
-
-def schemas_of(empty: Any) -> list[Any]:
-    """Those of sources without rows."""
-    if not isinstance(empty, list) and not is_mix(empty):
-        return [schema_of(empty)]
-    several = empty if isinstance(empty, list) else [one for one, _ in empty.sources]
-    return [schema for one in several for schema in schemas_of(one)]
-
-
-def dataset_of(schema: Any) -> Any:
-    """One without rows."""
-    return import_module("pyarrow.dataset").dataset(_table_of(schema))
-
-
-def _table_of(schema: Any) -> Any:
-    # Not Schema.empty_table, which knows not all types.
-    return import_module("pyarrow").Table.from_batches([], schema)
-
-
-def names_of(data: Any) -> list[str] | None:
-    """The columns of a source whose types are not known before it is read, if it tells them."""
-    library = _library_of(data)
-    if library == "pandas" and hasattr(data, "dtypes") and hasattr(data, "columns"):
-        levels = [name for name in data.index.names if name is not None]
-        return [str(name) for name in [*data.columns, *levels]]
-    if library in _DUCKDB and hasattr(data, "columns"):
-        return list(data.columns)
-    return None
-
-
 def is_local(data: Any) -> bool:
     """Whether it is one path, or several, of this machine."""
     paths = data if isinstance(data, (list, tuple)) else [data]
-    return _is_path(data) and not any("://" in os.fspath(path) for path in paths)
-
-
-def known_schema(data: Any) -> Any:
-    """pyarrow's schema of a source that tells it without being read, else None."""
-    try:
-        pa = import_module("pyarrow")
-    except ImportError:
-        return None
-    if hasattr(data, "with_format") and hasattr(data, "select_columns"):
-        return _schema_of_hugging_face(data)
-    if _library_of(data) in _DUCKDB and hasattr(data, "types"):
-        return _schema_of_duckdb(data)
-    # Structs are a table.
-    kind = pa.field(data.field).type if isinstance(data, _core.Array) else None
-    kind = kind or getattr(data, "type", None)
-    if isinstance(kind, pa.StructType):
-        return pa.schema(list(kind))
-    # What other libraries call a schema may take a query.
-    is_known = type(data).__module__.startswith("pyarrow.") or hasattr(data, "scanner")
-    names = ("schema", "projected_schema", "schema_arrow") if is_known else ()
-    found = (getattr(data, name, None) for name in names)
-    return next((schema for schema in found if isinstance(schema, pa.Schema)), None)
-
-
-def _schema_of_duckdb(relation: Any) -> Any:
-    """Of the types that it names, by another connection.
-
-    A query on the connection of the relation would end what is being read of it.
-    """
-    kinds = list(map(str, relation.types))
-    # What Arrow has for these is a setting of the relation's connection.
-    if any(word in kind for kind in kinds for word in _DUCKDB_SETTINGS):
-        return None
-    names = [name.replace('"', '""') for name in relation.columns]
-    columns = ", ".join(
-        f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in zip(names, kinds, strict=True)
-    )
-    duckdb = import_module("duckdb")
-    try:
-        with duckdb.connect() as connection:
-            return connection.sql(f"SELECT {columns} LIMIT 0").to_arrow_table().schema
-    except duckdb.Error:  # of types that an extension or the relation's database has
-        return None
-
-
-def _schema_of_hugging_face(dataset: Any) -> Any:
-    schema = getattr(getattr(dataset, "features", None), "arrow_schema", None)
-    own = getattr(dataset, "format", {}).get("columns") or []
-    if schema is None or not 0 < len(own) < len(schema):
-        return schema
-    # Others may be named.
-    return None
+    return is_path(data) and not any("://" in os.fspath(path) for path in paths)
 
 
 def for_pickle(data: Any) -> Any:

@@ -20,7 +20,7 @@ from .columns import Columns
 from .epoch import Batches, drawn_seed, total_of, work_of
 from .functions import is_function, open_part
 from .kinds import for_pickle
-from .mix import Mix, source_of
+from .mix import Mix, described, source_of
 from .options import AnyLoaderKeywords, LoaderKeywords, LoaderOptions, takes_options
 from .resume import Progress, options_of
 from .sharding import Share, resolved, share_of
@@ -257,7 +257,7 @@ class Loader(Loop, Generic[Batch_co]):
     def __repr__(self) -> str:
         """Its source, its options, and what each column becomes; it reads no data for it."""
         try:
-            return of_loader(self._data, self._schema, self._options)
+            return of_loader(described(self._data), self._schema, self._options)
         except Exception:  # of data whose attributes raise, or before there is any
             return object.__repr__(self)
 

@@ -18,11 +18,13 @@ from .row_groups import Piece, len_of, pieces_of
 from .schema import ALL, Part, Query, Run, common, features_of, fitted
 from .sharding import shuffled
 from .source import Loop, Source, count_of, joined, seen_by
-from .summary import of_mix
+from .summary import lines, of_source
 
 _STOPPING = ("all_exhausted_without_replacement", "all_exhausted", "first_exhausted")
 #: Rows that are put in order together.
 _BLOCK = 4096
+#: Sources that `repr` shows.
+_SHOWN = 10
 #: How many times a weight may be another one: positions stay numbers that a float holds exactly.
 _RATIO = 1e9
 
@@ -69,13 +71,27 @@ class Mix:
     def __repr__(self) -> str:
         """Its sources and their weights, without reading them."""
         try:
-            return of_mix(self)
+            return lines("Mix", [f"stopping_strategy: {self.stopping_strategy}", *_parts_of(self)])
         except Exception:  # of data whose attributes raise
             return object.__repr__(self)
 
     def __getstate__(self) -> dict[str, Any]:
         sources = tuple((_kinds.for_pickle(one), weight) for one, weight in self.sources)
         return {**self.__dict__, "sources": sources}
+
+
+def described(data: Any) -> list[str]:
+    """What `repr` says of a source: a line, and of a mix one for each of its sources."""
+    if not isinstance(data, Mix):
+        return [of_source(data)]
+    return [f"Mix, {data.stopping_strategy}", *(f"  {line}" for line in _parts_of(data))]
+
+
+def _parts_of(mix: Mix) -> Iterator[str]:
+    for source, weight in mix.sources[:_SHOWN]:
+        yield f"{weight} of {of_source(source)}"
+    if len(mix.sources) > _SHOWN:
+        yield f"and {len(mix.sources) - _SHOWN} more"
 
 
 def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:
@@ -135,30 +151,9 @@ def _number(weight: Any) -> float:
         return inf
 
 
-def emptied(data: Any) -> Any:
-    """`_kinds.emptied`, of a mix too."""
-    if not isinstance(data, Mix):
-        return _kinds.emptied(data)
-    pairs = [(_emptied_part(one), weight) for one, weight in data.sources]
-    is_known = all(one is not None for one, _ in pairs)
-    return Mix(pairs, data.stopping_strategy) if is_known else None
-
-
-def _emptied_part(data: Any) -> Any:
-    """`_kinds.emptied`, of one file of this machine by its footer."""
-    if not _kinds.is_local(data):
-        return _kinds.emptied(data)
-    try:
-        head = _kinds.source_of(data).head()
-    except (OSError, ValueError):  # of a file that is not there yet, or not whole
-        return None
-    schema, is_only = head or (None, False)
-    return _kinds.dataset_of(schema) if is_only else None
-
-
 def source_of(data: Any) -> Source:
     """What reads it, a mix too."""
-    return Mixed(data) if isinstance(data, Mix) else _kinds.source_of(data)
+    return Mixed(data) if isinstance(data, Mix) else _kinds.source_of_one(data)
 
 
 class Turns:
@@ -243,7 +238,7 @@ class Mixed(Source):
     """The sources of a `Mix`, read together."""
 
     def __init__(self, mix: Mix) -> None:
-        self._parts = [_kinds.source_of(one) for one, _ in mix.sources]
+        self._parts = [_kinds.source_of_one(one) for one, _ in mix.sources]
         super().__init__(lambda columns: None, once=any(part.once for part in self._parts))
         self._turns, self._repeats = Turns(mix), mix.stopping_strategy == "all_exhausted"
         if self.once and self._repeats:

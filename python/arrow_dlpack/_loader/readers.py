@@ -52,6 +52,12 @@ def reader_of(data: Any) -> Any:
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
 
 
+def table_of(schema: Any) -> Any:
+    """A table without rows."""
+    # Not Schema.empty_table, which knows not all types.
+    return import_module("pyarrow").Table.from_batches([], schema)
+
+
 def _for_pyarrow(frame: Any) -> Any:
     """A frame of polars with types that pyarrow reads."""
     for name, dtype in getattr(frame, "schema", {}).items():

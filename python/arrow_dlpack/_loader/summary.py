@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .columns import Categories, Wish
 from .options import LoaderOptions
@@ -12,19 +12,19 @@ from .readers import path_of
 from .schema import features_of, is_list, is_list_view
 from .source import rows_of_table
 
-if TYPE_CHECKING:
-    from .mix import Mix
-
-#: Columns, sources and words that are shown.
-_COLUMNS, _SOURCES, _WORDS = 30, 10, 3
+#: Columns and words that are shown.
+_COLUMNS, _WORDS = 30, 3
 
 
-def of_loader(data: Any, schema: Any, options: LoaderOptions) -> str:
-    """schema: that of the source, if it is known."""
+def of_loader(source: Sequence[str], schema: Any, options: LoaderOptions) -> str:
+    """source: what is said of it.
+
+    schema: that of the source, if it is known.
+    """
     shown = ", ".join(f"{name}={_plain(value)}" for name, value in _of_options(options))
-    lines = [f"source: {line}" if not at else line for at, line in enumerate(_of_source(data))]
-    lines += [f"options: {shown}"] if shown else []
-    return _lines("Loader", [*lines, *_of_columns(schema, options)])
+    told = [f"source: {line}" if not at else line for at, line in enumerate(source)]
+    told += [f"options: {shown}"] if shown else []
+    return lines("Loader", [*told, *_of_columns(schema, options)])
 
 
 def _of_options(options: LoaderOptions) -> Iterator[tuple[str, Any]]:
@@ -42,41 +42,18 @@ def _said(thing: Any) -> Iterator[tuple[str, Any]]:
             yield field.name, value
 
 
-def of_mix(mix: "Mix") -> str:
-    """Its sources and their weights."""
-    return _lines("Mix", [f"stopping_strategy: {mix.stopping_strategy}", *_of_parts(mix)])
+def lines(name: str, shown: Sequence[str]) -> str:
+    """Those of the repr of one of our classes."""
+    return f"<arrow_dlpack.{name}" + "".join(f"\n  {line}" for line in shown) + ">"
 
 
-def is_mix(data: Any) -> bool:
-    """Whether it is a `Mix`; a frame may have columns of any name."""
-    return type(data).__name__ == "Mix" and type(data).__module__.startswith(f"{__package__}.")
-
-
-def _lines(name: str, lines: Sequence[str]) -> str:
-    return f"<arrow_dlpack.{name}" + "".join(f"\n  {line}" for line in lines) + ">"
-
-
-def _of_source(data: Any) -> Iterator[str]:
-    if is_mix(data):
-        yield f"Mix, {data.stopping_strategy}"
-        yield from (f"  {line}" for line in _of_parts(data))
-    else:
-        yield _of_one(data)
-
-
-def _of_parts(mix: "Mix") -> Iterator[str]:
-    for source, weight in mix.sources[:_SOURCES]:
-        yield f"{weight} of {_of_one(source)}"
-    if len(mix.sources) > _SOURCES:
-        yield f"and {len(mix.sources) - _SOURCES} more"
-
-
-def _of_one(data: Any) -> str:
+def of_source(data: Any) -> str:
+    """One that is no mix."""
     if isinstance(data, (str, os.PathLike)):
         return _cut(os.fspath(data))
     if isinstance(data, (list, tuple)) and data:
         more = f", and {len(data) - 1} more" if len(data) > 1 else ""
-        return _of_one(data[0]) + more
+        return of_source(data[0]) + more
     kind = type(data)
     if hasattr(data, "__qualname__"):
         return f"function {data.__qualname__}"
