@@ -207,7 +207,7 @@ fn narrowed<'py>(
     wanted: &[String],
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = object.py();
-    let readers = py.import(intern!(py, "arrow_dlpack._loader.readers"))?;
-    let frame = readers.call_method1(intern!(py, "narrowed"), (object, wanted))?;
+    let frames = py.import(intern!(py, "arrow_dlpack._frames"))?;
+    let frame = frames.call_method1(intern!(py, "narrowed"), (object, wanted))?;
     Ok((!frame.is_none()).then_some(frame))
 }

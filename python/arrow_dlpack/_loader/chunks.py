@@ -10,8 +10,9 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from .._frames import narrowed
 from .identity import OtherDataError, refusal
-from .readers import Made, narrowed, reader_of
+from .readers import Made, reader_of
 from .sharding import Share
 
 

@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
+from .._frames import is_pandas_frame, narrowed
 
 
 class Made:
@@ -103,39 +104,6 @@ def _of_decimals(kind: Any) -> Any:
     return kind
 
 
-def narrowed(frame: Any, names: Sequence[str]) -> Any:
-    """A copy of a frame of pandas without columns of other names that pyarrow does not convert.
-
-    None of other data, and of frames that lack some of the names.
-    """
-    if not _is_pandas_frame(frame):
-        return None
-    # pyarrow's names of columns and levels are these.
-    columns = [str(name) for name in frame.columns]
-    levels = {str(name) for name in frame.index.names if name is not None}
-    if not set(names) <= {*columns, *levels}:
-        return None
-    some = frame if levels & set(names) else frame.reset_index(drop=True)
-
-    def is_kept(at: int, name: str) -> bool:
-        return name in names or (columns.count(name) == 1 and _converts(some.iloc[:, [at]]))
-
-    return some.loc[:, [is_kept(at, name) for at, name in enumerate(columns)]]
-
-
-def _converts(frame: Any) -> bool:
-    try:
-        frame.__arrow_c_stream__()
-    except (ArithmeticError, NotImplementedError, TypeError, ValueError):
-        return False
-    return True
-
-
-def _is_pandas_frame(data: Any) -> bool:
-    pandas = sys.modules.get("pandas")
-    return pandas is not None and isinstance(data, pandas.DataFrame)
-
-
 class _Narrowed:
     """A frame of pandas of which some columns are read, and which need not convert as a whole."""
 
@@ -156,7 +124,7 @@ class _Narrowed:
 def is_frame(data: Any) -> bool:
     """Whether it is a frame of pandas or polars, which may be changed in place."""
     polars = sys.modules.get("polars")
-    return _is_pandas_frame(data) or (polars is not None and isinstance(data, polars.DataFrame))
+    return is_pandas_frame(data) or (polars is not None and isinstance(data, polars.DataFrame))
 
 
 def readable_for(data: Any, columns: Sequence[str] | None) -> Any:
@@ -166,7 +134,7 @@ def readable_for(data: Any, columns: Sequence[str] | None) -> Any:
     """
     if columns is None:
         return data
-    if _is_pandas_frame(data):
+    if is_pandas_frame(data):
         return _Narrowed(data, columns)
     polars = sys.modules.get("polars")
     if polars is None or not isinstance(data, polars.DataFrame):
