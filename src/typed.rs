@@ -68,6 +68,42 @@ macro_rules! conversions {
 }
 for_each_numeric!(conversions);
 
+/// Exports an array of any type, as [`export::array()`]: zero-copy and read-only where the layout allows it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, Float32Array};
+/// use arrow_dlpack::ManagedTensor;
+///
+/// let column: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5]));
+/// assert_eq!(ManagedTensor::try_from(&column)?.as_slice::<f32>(), Some(&[0.5, 1.5][..]));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`to_dlpack`](crate::to_dlpack).
+impl TryFrom<&ArrayRef> for ManagedTensor {
+    type Error = Error;
+
+    fn try_from(array: &ArrayRef) -> Result<Self, Error> {
+        export::array(array)
+    }
+}
+
+/// Exports an array of any type, as [`export::array()`].
+///
+/// # Errors
+///
+/// As [`to_dlpack`](crate::to_dlpack).
+impl TryFrom<&dyn Array> for ManagedTensor {
+    type Error = Error;
+
+    fn try_from(array: &dyn Array) -> Result<Self, Error> {
+        export::array(array)
+    }
+}
+
 /// Exports the booleans, a byte each, as [`to_dlpack`](crate::to_dlpack) with default options: a copy, which is
 /// writable.
 ///

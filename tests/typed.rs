@@ -5,13 +5,13 @@ use std::sync::Arc;
 use arrow_array::types::{self, ArrowPrimitiveType};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeListArray, Float32Array, Int8Array,
-    ListArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray,
+    Int32Array, ListArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray,
 };
 use arrow_buffer::ArrowNativeType;
-use arrow_dlpack::export::Source;
+use arrow_dlpack::export::{IntoSource, Source};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{CopyPolicy, Error, ExportOptions, ManagedTensor, NullPolicy, export};
-use arrow_schema::{DataType, Field};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use support::{Abi, Data, Ints, Producer, device, dtype, for_each_numeric};
 
@@ -145,7 +145,7 @@ fn an_array_is_a_source_without_a_field() {
     let array: ArrayRef = Arc::new(integers.clone());
     let field = Field::new("x", DataType::Int8, true);
     let fielded = export::tensor((&integers, &field), &options).unwrap();
-    for source in [Source::from(&integers), (&array).into(), (&*array).into()] {
+    for source in [(&integers).into_source(), (&array).into_source(), (&*array).into_source()] {
         let tensor = export::tensor(source, &options).unwrap();
         assert_eq!(tensor.as_slice::<i8>(), fielded.as_slice::<i8>());
         assert_eq!(export::explain(source, &options).unwrap().bytes_copied(), 2);
@@ -163,15 +163,59 @@ fn an_array_is_a_source_without_a_field() {
     let codes: DictionaryArray<types::Int8Type> = ["a", "b"].into_iter().collect();
     let texts = StringArray::from(vec!["to", "be"]);
     let views = StringViewArray::from(vec!["to", "be"]);
-    for source in [Source::from(&lists), (&texts).into(), (&views).into()] {
+    for source in [(&lists).into_source(), (&texts).into_source(), (&views).into_source()] {
         let ragged = export::ragged(source, &options, None).unwrap();
         assert_eq!(ragged.offsets.size(), 3);
     }
     let options = options.with_physical(true);
-    for source in
-        [Source::from(&pairs), (&codes).into(), (&BooleanArray::from(vec![true; 2])).into()]
-    {
+    let booleans = BooleanArray::from(vec![true; 2]);
+    for source in [(&pairs).into_source(), (&codes).into_source(), (&booleans).into_source()] {
         assert_eq!(export::tensor(source, &options).unwrap().size(), 2);
+    }
+}
+
+#[test]
+fn what_is_shared_or_in_a_vec_is_a_source_as_what_it_holds() {
+    fn values<'a, F>(source: impl IntoSource<'a, F>) -> Vec<i32> {
+        let tensor = export::tensor(source, &ExportOptions::default()).unwrap();
+        tensor.as_slice::<i32>().unwrap().to_vec()
+    }
+    fn of_any<A: Array>(array: &A) -> Vec<i32> {
+        values(array)
+    }
+    let array = Int32Array::from(vec![1, 2]);
+    let shared = Arc::new(array.clone());
+    let dynamic: ArrayRef = Arc::new(array.clone());
+    let field: FieldRef = Arc::new(Field::new("x", DataType::Int32, false));
+    let schema: SchemaRef = Arc::new(Schema::new(vec![Arc::clone(&field)]));
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::clone(&dynamic)]).unwrap();
+    let chunks = vec![Arc::clone(&dynamic)];
+    let batches = vec![batch.clone()];
+    let found = [
+        of_any(&array),
+        of_any(&dynamic),
+        of_any(&&array),
+        values(&shared),
+        values(&dynamic),
+        values(&*dynamic),
+        values((&array, &field)),
+        values((&shared, &field)),
+        values((&dynamic, &field)),
+        values((&*dynamic, &field)),
+        values((&*dynamic, &*field)),
+        values((&chunks, &field)),
+        values((&chunks[..], &*field)),
+        values((&[Arc::clone(&dynamic)], &field)),
+        values(&batch),
+        values((&batches, &schema)),
+        values((&batches[..], &*schema)),
+        values((std::array::from_ref(&batch), &schema)),
+        values((&batches, &batch.schema())),
+    ];
+    assert_eq!(found, [[1, 2]; 19]);
+    let dynamic_tensors = [ManagedTensor::try_from(&dynamic), ManagedTensor::try_from(&*dynamic)];
+    for tensor in dynamic_tensors.map(Result::unwrap) {
+        assert_eq!(tensor.as_slice::<i32>(), Some(&[1, 2][..]));
     }
 }
 

@@ -67,7 +67,7 @@ pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 #[cfg(feature = "pyo3")]
 pub(crate) use refusal::hint_at_depth;
 pub(crate) use refusal::nulls;
-pub use source::Source;
+pub use source::{IntoSource, Source};
 pub(crate) use source::{check_columns, check_type};
 pub(crate) use table::UniformMatrix;
 
@@ -164,11 +164,11 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 ///
 /// As [`to_dlpack`]; `UnevenRows` for lists that differ in length; for tables wrapped in `Column`, with `ManyValues` for columns of tensors
 /// whose axes are permuted, and `NoColumns`; `NoSuchRow`.
-pub fn tensor<'a>(
-    source: impl Into<Source<'a>>,
+pub fn tensor<'a, F>(
+    source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    let source = source.into();
+    let source = source.into_source();
     if let Some(shared) = prepare::share(source, options) {
         return shared;
     }
@@ -191,11 +191,11 @@ pub fn tensor<'a>(
 ///
 /// As [`tensor`]. A mask is always a copy, so that [`CopyPolicy::Never`](crate::CopyPolicy::Never) gives
 /// `CopyForbidden`.
-pub fn mask<'a>(
-    source: impl Into<Source<'a>>,
+pub fn mask<'a, F>(
+    source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    Ok(prepare::mask_of(source.into(), options, RowLength::Any)?.run()?.0)
+    Ok(prepare::mask_of(source.into_source(), options, RowLength::Any)?.run()?.0)
 }
 
 /// Reports what [`tensor`] will copy; with [`NullPolicy::Masked`] also what [`mask`] will copy.
@@ -203,7 +203,10 @@ pub fn mask<'a>(
 /// # Errors
 ///
 /// As [`tensor`] and [`mask`], except errors for values that do not fit.
-pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Result<Plan, Error> {
+pub fn explain<'a, F>(
+    source: impl IntoSource<'a, F>,
+    options: &ExportOptions,
+) -> Result<Plan, Error> {
     Ok(prepare(source, options)?.plan())
 }
 
@@ -223,8 +226,8 @@ pub fn explain<'a>(source: impl Into<Source<'a>>, options: &ExportOptions) -> Re
 /// # Errors
 ///
 /// As [`tensor`] and [`mask`], wrapped in `Column`, or in `Columns` if several columns are refused; `ColumnCount`.
-pub fn columns<'a>(
-    source: impl Into<Source<'a>>,
+pub fn columns<'a, F>(
+    source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<Vec<(FieldRef, Exported)>, Error> {
     prepare_columns(source, options)?.run()
@@ -259,8 +262,8 @@ pub fn columns<'a>(
 /// # Errors
 ///
 /// As [`to_dlpack`]; `NoOffsets` and `OffsetDoesNotFit` for `offset_type`.
-pub fn ragged<'a>(
-    source: impl Into<Source<'a>>,
+pub fn ragged<'a, F>(
+    source: impl IntoSource<'a, F>,
     options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) -> Result<Ragged, Error> {

@@ -5,7 +5,7 @@ use arrow_array::ArrayRef;
 use super::column::{extent, mask_plan};
 use super::lists::{Lists, Rows};
 use super::options::{ExportOptions, NullPolicy};
-use super::source::Source;
+use super::source::IntoSource;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
 use crate::tensor::TensorSpec;
@@ -159,8 +159,8 @@ pub struct PreparedPadded {
 ///
 /// As [`ragged`](super::ragged), without those for offsets; `PadDoesNotFit`; `RowTooLong`; `Overflow` if no memory
 /// could hold rows of `max_length`; `CopyForbidden` if copies are forbidden, because padding is one.
-pub fn padded<'a>(
-    source: impl Into<Source<'a>>,
+pub fn padded<'a, F>(
+    source: impl IntoSource<'a, F>,
     pad: &PadOptions,
     options: &ExportOptions,
 ) -> Result<Padded, Error> {
@@ -187,12 +187,12 @@ pub fn padded<'a>(
 /// # Errors
 ///
 /// As [`padded`], except `ValueDoesNotFit` and `OutOfMemory`.
-pub fn prepare_padded<'a>(
-    source: impl Into<Source<'a>>,
+pub fn prepare_padded<'a, F>(
+    source: impl IntoSource<'a, F>,
     pad: &PadOptions,
     options: &ExportOptions,
 ) -> Result<PreparedPadded, Error> {
-    let rows = Lists::read(source.into(), options, |_| false)?;
+    let rows = Lists::read(source.into_source(), options, |_| false)?;
     let width = pad.width(&rows)?;
     let of_values = options.of_rows().with_copy(CopyPolicy::IfNeeded);
     let mut lists = Lists::plan(rows, &of_values)?;

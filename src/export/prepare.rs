@@ -8,7 +8,7 @@ use arrow_schema::{Field, FieldRef};
 
 use super::column::{Axes, Column};
 use super::options::{ExportOptions, NullPolicy};
-use super::source::{Source, check_columns, check_type, empty};
+use super::source::{IntoSource, Source, check_columns, check_type, empty};
 use super::{
     cells::CellArray,
     dense_lists::{DenseLists, RowLength},
@@ -89,20 +89,20 @@ pub struct Exported {
 /// # Errors
 ///
 /// As [`tensor`](super::tensor), except `ValueDoesNotFit` and `OutOfMemory`.
-pub fn prepare<'a>(
-    source: impl Into<Source<'a>>,
+pub fn prepare<'a, F>(
+    source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<Prepared, Error> {
-    prepared(source.into(), options, RowLength::Any)
+    prepared(source.into_source(), options, RowLength::Any)
 }
 
 /// [`prepare`] of a column of a table: lists are refused, whatever their lengths, because what a column of a table
 /// becomes follows from its type.
-pub(crate) fn prepare_by_type<'a>(
-    source: impl Into<Source<'a>>,
+pub(crate) fn prepare_by_type<'a, F>(
+    source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<Prepared, Error> {
-    let source = source.into();
+    let source = source.into_source();
     if is_lists(source) {
         // The refusal of lists as cells, in which the type of their items counts too.
         chunks(source, options).map(drop)?;
@@ -327,11 +327,11 @@ pub struct PreparedColumns(Vec<(FieldRef, Prepared)>);
 /// # Errors
 ///
 /// As [`columns`](super::columns), except `ValueDoesNotFit` and `OutOfMemory`.
-pub fn prepare_columns<'a>(
-    source: impl Into<Source<'a>>,
+pub fn prepare_columns<'a, F>(
+    source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<PreparedColumns, Error> {
-    let source = source.into();
+    let source = source.into_source();
     let Source::Table(batches, schema) = source else {
         let field = source.field().into_owned();
         let prepared = prepare(source, options);

@@ -6,7 +6,7 @@ use arrow_buffer::Buffer;
 use super::column::{ColumnPlan, mask_plan};
 use super::lists::{Lists, Rows};
 use super::options::{ExportOptions, NullPolicy};
-use super::source::Source;
+use super::source::IntoSource;
 use crate::alloc::Fresh;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::task::Steps;
@@ -58,14 +58,14 @@ pub struct PreparedRagged {
 /// # Errors
 ///
 /// As [`ragged`](super::ragged), except `ValueDoesNotFit` and `OutOfMemory`.
-pub fn prepare_ragged<'a>(
-    source: impl Into<Source<'a>>,
+pub fn prepare_ragged<'a, F>(
+    source: impl IntoSource<'a, F>,
     options: &ExportOptions,
     offset_type: Option<DLDataType>,
 ) -> Result<PreparedRagged, Error> {
     let may_share = options.copy != CopyPolicy::Always;
     let is_shared = |one: &Rows| may_share && one.is_shared(offset_type);
-    let rows = Lists::read(source.into(), options, is_shared)?;
+    let rows = Lists::read(source.into_source(), options, is_shared)?;
     let lists = Lists::plan(rows, &options.of_rows())?;
     let offsets =
         Offsets::new(&lists.rows, &lists.values, lists.dropped, offset_type, options.copy)?;

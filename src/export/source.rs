@@ -1,18 +1,13 @@
 //! The source of an export.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, DictionaryArray, FixedSizeBinaryArray, FixedSizeListArray,
-    GenericByteArray, GenericByteViewArray, GenericListArray, GenericListViewArray,
-    OffsetSizeTrait, PrimitiveArray, RecordBatch, new_empty_array, types,
-};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
 use crate::{Error, arrow_types};
 
-/// The input of an export. References to arrays and record batches convert to it, and so do pairs: an array or chunks
-/// with a field, batches with a schema.
+/// The input of an export, which [`IntoSource`] makes of arrays, record batches and pairs.
 #[derive(Clone, Copy, Debug)]
 pub enum Source<'a> {
     /// An array, with its field if that carries more than the type, such as an extension type.
@@ -25,56 +20,154 @@ pub enum Source<'a> {
     Table(&'a [RecordBatch], &'a Schema),
 }
 
-impl<'a, A: Array> From<(&'a A, &'a Field)> for Source<'a> {
-    fn from((array, field): (&'a A, &'a Field)) -> Self {
-        Self::Array(array, Some(field))
+/// What an export takes: a reference to an array or a record batch, an array or chunks with a field, batches with
+/// a schema, or a [`Source`].
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{Array, ArrayRef, Int32Array, RecordBatch};
+/// use arrow_dlpack::{ExportOptions, export};
+/// use arrow_schema::{DataType, Field, FieldRef};
+///
+/// let options = ExportOptions::default();
+/// let column: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+/// let field: FieldRef = Arc::new(Field::new("x", DataType::Int32, false));
+/// export::tensor(&column, &options)?;
+/// export::tensor(&*column, &options)?;
+/// export::tensor((&column, &field), &options)?;
+/// let chunks = vec![Arc::clone(&column), column];
+/// assert_eq!(export::tensor((&chunks, &field), &options)?.shape(), [4]);
+///
+/// let batches = vec![RecordBatch::try_from_iter([("x", chunks[0].clone())])?];
+/// assert_eq!(export::tensor((&batches, &batches[0].schema()), &options)?.shape(), [2, 1]);
+///
+/// /// The parameter `Form` is inferred, in generic functions too.
+/// fn rows<A: Array>(array: &A) -> Result<i64, arrow_dlpack::Error> {
+///     Ok(export::tensor(array, &ExportOptions::default())?.shape()[0])
+/// }
+/// assert_eq!(rows(&Int32Array::from(vec![1, 2, 3]))?, 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no source of an export",
+    label = "not an array, a record batch, chunks or a table by reference",
+    note = "an export takes `&array` (of any type, `&ArrayRef` and `&dyn Array` too), `&record_batch`, `(&array, &field)`, \
+            `(&chunks, &field)`, `(&batches, &schema)` or a `Source`",
+    note = "they are those of arrow 59, the crates that `arrow_dlpack::{{arrow_array, arrow_schema}}` hand on: arrays of \
+            another version of arrow are other types to the compiler"
+)]
+pub trait IntoSource<'a, Form> {
+    /// The source.
+    fn into_source(self) -> Source<'a>;
+}
+
+/// What tells apart the implementations of [`IntoSource`] for types of which the compiler cannot know that they differ.
+mod form {
+    pub enum Itself {}
+    pub enum Typed {}
+    pub enum Dynamic {}
+    pub enum Shared {}
+    pub enum Chunks {}
+    pub enum Table {}
+}
+
+/// A field, or one that is shared.
+pub trait AsField {
+    #[doc(hidden)]
+    fn as_field(&self) -> &Field;
+}
+
+impl AsField for Field {
+    fn as_field(&self) -> &Field {
+        self
     }
 }
 
-impl<'a> From<&'a dyn Array> for Source<'a> {
-    fn from(array: &'a dyn Array) -> Self {
-        Self::Array(array, None)
+impl AsField for FieldRef {
+    fn as_field(&self) -> &Field {
+        self
     }
 }
 
-// An impl for all arrays would exclude the one for record batches.
-macro_rules! from_arrays {
-    ($($array:ty $([$param:ident: $bound:path])?,)*) => {$(
-        impl<'a, $($param: $bound)?> From<&'a $array> for Source<'a> {
-            fn from(array: &'a $array) -> Self {
-                Self::Array(array, None)
-            }
-        }
-    )*};
-}
-from_arrays! {
-    ArrayRef,
-    BooleanArray,
-    FixedSizeBinaryArray,
-    FixedSizeListArray,
-    PrimitiveArray<T> [T: types::ArrowPrimitiveType],
-    DictionaryArray<T> [T: types::ArrowDictionaryKeyType],
-    GenericByteArray<T> [T: types::ByteArrayType],
-    GenericByteViewArray<T> [T: types::ByteViewType],
-    GenericListArray<T> [T: OffsetSizeTrait],
-    GenericListViewArray<T> [T: OffsetSizeTrait],
+/// A schema, or one that is shared.
+pub trait AsSchema {
+    #[doc(hidden)]
+    fn as_schema(&self) -> &Schema;
 }
 
-impl<'a> From<(&'a [ArrayRef], &'a Field)> for Source<'a> {
-    fn from((chunks, field): (&'a [ArrayRef], &'a Field)) -> Self {
-        Self::Chunks(chunks, field)
+impl AsSchema for Schema {
+    fn as_schema(&self) -> &Schema {
+        self
     }
 }
 
-impl<'a> From<(&'a [RecordBatch], &'a Schema)> for Source<'a> {
-    fn from((batches, schema): (&'a [RecordBatch], &'a Schema)) -> Self {
-        Self::Table(batches, schema)
+impl AsSchema for SchemaRef {
+    fn as_schema(&self) -> &Schema {
+        self
     }
 }
 
-impl<'a> From<&'a RecordBatch> for Source<'a> {
-    fn from(batch: &'a RecordBatch) -> Self {
-        Self::Table(std::slice::from_ref(batch), batch.schema_ref())
+impl<'a> IntoSource<'a, form::Itself> for Source<'a> {
+    fn into_source(self) -> Source<'a> {
+        self
+    }
+}
+
+impl<'a, A: Array> IntoSource<'a, form::Typed> for &'a A {
+    fn into_source(self) -> Source<'a> {
+        Source::Array(self, None)
+    }
+}
+
+impl<'a> IntoSource<'a, form::Dynamic> for &'a dyn Array {
+    fn into_source(self) -> Source<'a> {
+        Source::Array(self, None)
+    }
+}
+
+impl<'a, A: Array> IntoSource<'a, form::Shared> for &'a Arc<A> {
+    fn into_source(self) -> Source<'a> {
+        Source::Array(&**self, None)
+    }
+}
+
+impl<'a, A: Array, F: AsField> IntoSource<'a, form::Typed> for (&'a A, &'a F) {
+    fn into_source(self) -> Source<'a> {
+        Source::Array(self.0, Some(self.1.as_field()))
+    }
+}
+
+impl<'a, F: AsField> IntoSource<'a, form::Dynamic> for (&'a dyn Array, &'a F) {
+    fn into_source(self) -> Source<'a> {
+        Source::Array(self.0, Some(self.1.as_field()))
+    }
+}
+
+impl<'a, A: Array, F: AsField> IntoSource<'a, form::Shared> for (&'a Arc<A>, &'a F) {
+    fn into_source(self) -> Source<'a> {
+        Source::Array(&**self.0, Some(self.1.as_field()))
+    }
+}
+
+impl<'a, C: AsRef<[ArrayRef]> + ?Sized, F: AsField> IntoSource<'a, form::Chunks>
+    for (&'a C, &'a F)
+{
+    fn into_source(self) -> Source<'a> {
+        Source::Chunks(self.0.as_ref(), self.1.as_field())
+    }
+}
+
+impl<'a, B: AsRef<[RecordBatch]> + ?Sized, S: AsSchema> IntoSource<'a, form::Table>
+    for (&'a B, &'a S)
+{
+    fn into_source(self) -> Source<'a> {
+        Source::Table(self.0.as_ref(), self.1.as_schema())
+    }
+}
+
+impl<'a> IntoSource<'a, form::Table> for &'a RecordBatch {
+    fn into_source(self) -> Source<'a> {
+        Source::Table(std::slice::from_ref(self), self.schema_ref())
     }
 }
 

@@ -20,7 +20,7 @@ use super::protocols::is_arrow;
 use super::source;
 use super::tensor::PyTensor;
 use crate::chunks::batch;
-use crate::export::Source;
+use crate::export::{IntoSource, Source};
 use crate::ffi::{DLDataType, DLDevice};
 use crate::{Element, Error, ManagedTensor, alloc};
 
@@ -106,15 +106,15 @@ impl From<RecordBatch> for Table {
     }
 }
 
-impl<'a> From<&'a Chunks> for Source<'a> {
-    fn from(Chunks { chunks, field }: &'a Chunks) -> Self {
-        Self::Chunks(chunks, field)
+impl<'a> IntoSource<'a, Chunks> for &'a Chunks {
+    fn into_source(self) -> Source<'a> {
+        Source::Chunks(&self.chunks, &self.field)
     }
 }
 
-impl<'a> From<&'a Table> for Source<'a> {
-    fn from(Table { batches, schema }: &'a Table) -> Self {
-        Self::Table(batches, schema)
+impl<'a> IntoSource<'a, Table> for &'a Table {
+    fn into_source(self) -> Source<'a> {
+        Source::Table(&self.batches, &self.schema)
     }
 }
 
