@@ -35,7 +35,7 @@ from . import Loader
 from ._loader.columns import Columns
 from ._loader.identity import OtherDataError
 from ._loader.options import AnyDatasetKeywords, DatasetKeywords, takes_options
-from ._loader.sharding import Share, share_of
+from ._loader.sharding import share_of
 from .typing import Nulls
 
 if TYPE_CHECKING:
@@ -334,12 +334,12 @@ class _Notice:
                     f"run can be told {_LIMIT}: load it before the first epoch of a new DataLoader"
                 )
             else:
-                loader._progress.loaded = None
+                loader._progress.drop()
                 if what is not None:
                     loader.load_state_dict(what)
         if number > self._number:
             # All of them refuse a state of one of them, or the others would go on without it.
-            _check_state(loader, workers)
+            loader._progress.check_workers(*loader._ranks(), workers)
         self._number = number
         loader._progress.check_part(share_of(*loader._ranks()))
 
@@ -389,12 +389,6 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork)
 
 
-def _check_state(loader: "Loader[Any]", workers: int) -> None:
-    """Refuses a loaded state that is not for all of the workers."""
-    for worker in range(workers):
-        loader._progress.check_part(Share(*loader._ranks(), worker, workers))
-
-
 def _failing(error: Exception) -> Iterator[Any]:
     yield from ()
     raise error
@@ -407,7 +401,7 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         if self.num_workers == 0:
             return super().__iter__()  # type: ignore[no-any-return]
         loader = self.dataset.loader
-        _check_state(loader, self.num_workers)
+        loader._progress.check_workers(*loader._ranks(), self.num_workers)
         epoch = loader._progress.upcoming()
         # Each time: other DataLoaders of this loader count its epochs too.
         self.dataset._notice.tell(state=loader._progress.loaded, epoch=epoch)
@@ -429,8 +423,8 @@ def _counted(loader: "Loader[Any]", batches: Iterator[Any], state: Any) -> Itera
             has_begun = True
             yield batch
     except Exception:
-        if not has_begun and loader._progress.loaded is None:
-            loader._progress.loaded = state
+        if not has_begun:
+            loader._progress.take_back(state)
         raise
     finally:
         loader._elsewhere -= 1

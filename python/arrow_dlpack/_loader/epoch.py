@@ -256,20 +256,22 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
                     yield from islice(more, 1)
 
         ahead = options.prefetch if options.transform is not None else 0
-        first = read.skipped if read.most is None else min(read.skipped, read.most)
         bar = bar_of(source.rows() if is_whole else None) if options.progress else None
-        # Of the batches that were handed out, the engine skips `first`; `made` are left out here.
+        # Of what was handed out, the engine skips `first` batches without making them, and of what
+        # it makes `made` is left out here: batches, or rows where these are counted. Where it is
+        # known how many batches there are, `most`, the rest was of those that are made again.
+        first = read.skipped if read.most is None else min(read.skipped, read.most)
         stream, made = read.stream, 0
         if self._chunks is not None and position.share.count == 1:
-            # Without a batch_size their rows are counted, which takes the batches.
+            # Chunks that no other share has: their rows are counted, which takes the batches.
             bar = Noted(bar, self._chunks)
             first, made = 0, rows_of_chunks(position.batch, position.chunks)
         elif self._chunks is not None:
-            # The chunks of other shares are read and left out, here.
+            # Chunks by turns: a digest of the lengths is compared at the share's last one.
             told = position.batch, position.chunks
             stream = in_turns(stream, options.read, position.share, told, self._chunks)
         elif read.most is None and first > 0:
-            # The last of them is made: if the source ends before it, the state is refused.
+            # An unknown number of batches: the last one is made, or the state is refused.
             first, made = first - 1, 1
         self._engine = opened(
             stream,

@@ -114,6 +114,9 @@ class Loader(Loop, Generic[Batch_co]):
     [3.] [0]
     """
 
+    #: That of the source, if it costs nothing to ask.
+    _schema: Any = None
+
     @overload
     def __init__(
         self: "Loader[dict[str, Tensor]]",
@@ -239,7 +242,6 @@ class Loader(Loop, Generic[Batch_co]):
     @takes_options()
     def __init__(self, source: Any, /, **options: Any) -> None:
         self._set_up(source, LoaderOptions(**options))
-        #: Of the source, if it costs nothing to ask.
         self._schema = check_columns(self._data, self._options)
 
     def _set_up(self, source: Any, options: LoaderOptions) -> None:
@@ -276,17 +278,16 @@ class Loader(Loop, Generic[Batch_co]):
         if source is not None:
             source.refresh()
             identify = source.identity(options.query)
-        identity = progress.check_data(identify, options, share)
         reads = Share() if is_function(self._data) else share
         draw = partial(drawn_seed, options, share, framework)
-        position = progress.next_position(share, reads, draw)
+        start = progress.next_start(options, share, reads, identify, draw)
         self._forget()
         try:
             batches: Batches[Any] = Batches(
                 source=source,
                 query=query,
                 options=options,
-                position=position,
+                position=start.position,
                 work=work_of(options, framework),
             )
         except BaseException as error:
@@ -295,8 +296,7 @@ class Loader(Loop, Generic[Batch_co]):
             raise
         if source is not None and source.once:
             self._was_read = True
-        # What failed to go on can be tried again: only now has the epoch begun.
-        progress.begin(position, identify, identity)
+        progress.begin(start)
         return batches
 
     def __len__(self) -> int:

@@ -1,15 +1,20 @@
 """Where a `Loader` stands, what a state holds of that, and where the next epoch goes on.
 
-A resume is decided here, in three steps. `Progress.load` refuses a state of a loader with other
-options. Where the next epoch begins, `Progress.next_position` refuses a state of other data, which
-identity.py tells, and `Progress.begin` takes the state. What has been handed out is then left out:
-epoch.py plans it, row groups are not read again without need, and chunks.py compares the chunks
-of sources without a batch_size.
+1. `Progress.state` makes a state; identity.py tells what it holds of the data.
+2. `Progress.load` refuses a state of a loader with other options.
+3. Where the next epoch begins, `Progress.next_start` refuses a state of another rank or worker, or
+   of other data, and says at which batch it begins.
+4. The batches before it are left out: epoch.py plans it, row groups are not read again without
+   need, and chunks.py compares the chunks of sources without a batch_size.
+5. When its batches are open, `Progress.begin` counts the epoch; one that failed before is tried
+   again.
+
+With workers of PyTorch's, torch.py hands states over to them, and takes one back that none used.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _core
 from . import identity as _identity
@@ -42,6 +47,16 @@ class Position:
     def seed_of_part(self) -> int:
         """The seed by which this rank and worker draws."""
         return _core._seed_of_part(self.seed or 0, self.part[0])
+
+
+class Start(NamedTuple):
+    """Where an epoch begins, and of which data."""
+
+    position: Position
+    #: Tells what a state holds of the data, None where nothing is known of it.
+    identify: Callable[[], Identity] | None
+    #: What it told, if a state was compared with it.
+    identity: Identity | None
 
 
 class Progress:
@@ -113,6 +128,11 @@ class Progress:
         if at.batch == at.resumed["batch"]:
             self.loaded = dict(at.resumed)
 
+    def check_workers(self, rank: int, world: int, workers: int) -> None:
+        """Refuses a state that is not for all workers of a rank."""
+        for worker in range(workers):
+            self.check_part(Share(rank, world, worker, workers))
+
     def check_part(self, share: Share) -> None:
         """Refuses a state within an epoch that is of another rank or worker."""
         loaded, part = self.loaded, (share.index, share.count)
@@ -122,13 +142,35 @@ class Progress:
                 f"this is part {part[0]} of {part[1]}: each rank and worker has its own"
             )
 
-    def check_data(
+    def next_start(
+        self,
+        options: LoaderOptions,
+        share: Share,
+        reads: Share,
+        identify: Callable[[], Identity] | None,
+        draw: Callable[[int], int | None],
+    ) -> Start:
+        """Where the next epoch begins: behind what has been handed out, if a state is loaded.
+
+        reads: the share of the source's batches, which is all of them where the source is a part.
+        draw: returns the seed that orders the rows of an epoch.
+        """
+        identity = self._check_data(identify, options, share)
+        self.check_part(share)
+        loaded, part = self.loaded, (share.index, share.count)
+        if loaded is None:
+            seed = draw(self._next_epoch)
+            return Start(Position(self._next_epoch, 0, seed, reads, part), identify, identity)
+        epoch, seed = loaded["epoch"], loaded["seed"]
+        seed = draw(epoch) if seed is None else seed
+        batch, chunks = loaded["batch"], loaded["chunks"]
+        position = Position(epoch, batch, seed, reads, part, chunks, resumed=loaded)
+        return Start(position, identify, identity)
+
+    def _check_data(
         self, identify: Callable[[], Identity] | None, options: LoaderOptions, share: Share
     ) -> Identity | None:
-        """Refuses a loaded state that is of other data; returns what was told of this data.
-
-        identify: tells what a state holds of the data, None where nothing is known of it.
-        """
+        """Refuses a loaded state that is of other data; returns what was told of this data."""
         if self.loaded is None or identify is None:
             return None
         ours = identify()
@@ -141,31 +183,19 @@ class Progress:
         )
         return ours
 
-    def next_position(
-        self, share: Share, reads: Share, draw: Callable[[int], int | None]
-    ) -> Position:
-        """Where the next epoch starts: behind what has been handed out, if a state is loaded.
+    def begin(self, start: Start) -> None:
+        """The epoch has begun: its `Batches` count in the same `Position` what they hand out."""
+        self._next_epoch, self.loaded = start.position.epoch + 1, None
+        self._position, self._identify, self._identity = start
 
-        reads: the share of the source's batches, which is all of them where the source is a part.
-        draw: returns the seed that orders the rows of an epoch.
-        """
-        self.check_part(share)
-        loaded, part = self.loaded, (share.index, share.count)
-        if loaded is None:
-            return Position(self._next_epoch, 0, draw(self._next_epoch), reads, part)
-        epoch, seed = loaded["epoch"], loaded["seed"]
-        seed = draw(epoch) if seed is None else seed
-        return Position(epoch, loaded["batch"], seed, reads, part, loaded["chunks"], resumed=loaded)
+    def drop(self) -> None:
+        """Goes on from no state."""
+        self.loaded = None
 
-    def begin(
-        self,
-        position: Position,
-        identify: Callable[[], Identity] | None,
-        identity: Identity | None,
-    ) -> None:
-        """The epoch begins there; `check_data` returned what is known of its data."""
-        self._next_epoch, self.loaded = position.epoch + 1, None
-        self._position, self._identify, self._identity = position, identify, identity
+    def take_back(self, state: dict[str, Any] | None) -> None:
+        """Takes a state again from which other processes went on, and made no batch."""
+        if self.loaded is None:
+            self.loaded = state
 
     def _of_source(self) -> Identity | None:
         """What is known of the data of the current epoch; None before the first one."""
