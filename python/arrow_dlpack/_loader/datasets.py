@@ -35,13 +35,13 @@ from .schema import (
     is_same,
     merged_of,
     readable,
+    seen_of_all,
     selected,
-    type_of_all,
     with_keys,
     with_types,
 )
 from .sharding import shuffled
-from .source import Source, count_of, float_of, joined, named_by, seen_type, whole_of
+from .source import Source, count_of, joined, named_by, seen_type, whole_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 _OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
@@ -522,7 +522,8 @@ class Files(Dataset):
         is_nullable = len(having) < len(self._schemas) or any(field.nullable for field in having)
         if any(field.type != kind and _is_never_cast(field.type, kind) for field in having):
             kind = None
-        told = kind or type_of_all(kinds, float_of(name, query)) or kinds[0]
+        told = seen_of_all(name, kinds, query) if kind is None else kind
+        told = kinds[0] if told is None else told
         return having[0].with_type(told).with_nullable(is_nullable), kind is not None
 
     def _check_key(self, name: str, known: Sequence[str]) -> None:

@@ -179,10 +179,11 @@ def _bind(where: Any, schema: Any) -> None:
             f'field.cast("float32") and float(value) are compared, in {where}'
         ) from error
     except ValueError as error:
-        found = re.match(r"(No|Multiple) match(?:es)? for FieldRef.Name\((.*)\) in ", str(error))
-        if found is None:
+        name = r"(?:Nested\(FieldRef\.)?Name\((.*?)\)(?: FieldRef.*)?"
+        found = re.match(rf"(No|Multiple) match(?:es)? for FieldRef\.{name} in ", str(error))
+        count = 1 if found is None else schema.names.count(found[2])
+        if found is None or count == 1:  # of a field within the column
             raise
-        count = schema.names.count(found[2])
         so = f"{count} columns are called so" if count else f"there is none among {schema.names}"
         raise KeyError(f'filter= names column "{found[2]}", and {so}') from error
 

@@ -281,8 +281,7 @@ class Mixed(Source):
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         if seen := self._seen(query):
             # Types of one source alone need not be those of which the filter is.
-            read = None if query.columns is None else [*query.columns, *seen]
-            query = replace(query, columns=read, where=None)
+            query = query.before_filter(seen)
         told = [part.identity(query) for part in self._parts]
         return lambda: {"sources": [one() for one in told]}
 
@@ -434,8 +433,7 @@ class _Opens:
         """The parts of the source, or of its pieces, less the rows that a filter leaves out."""
         query, part = self.query, self.part
         if self.seen:
-            read = None if query.columns is None else [*query.columns, *self.seen]
-            query = replace(query, columns=read, where=None)
+            query = query.before_filter(self.seen)
         if self.pieces and isinstance(part, Dataset):
             runs = part._runs(query, [piece.group for piece in self.pieces])
         else:

@@ -27,6 +27,8 @@ class Query:
     columns: Sequence[str] | None = None
     #: A filter of pyarrow's.
     where: Any = None
+    #: Columns among them that are read for a filter alone, which need no type of all parts.
+    beside: Collection[str] = ()
     wishes: Mapping[str, Wish] = field(default_factory=dict)
     #: Of all features but those whose wish says another one.
     dtype: Dtype | None = None
@@ -73,6 +75,13 @@ class Query:
         wishes = self.wishes.items()
         kept = {of: wish for of, wish in wishes if of not in self.categories or of not in names}
         return replace(self, wishes=kept)
+
+    def before_filter(self, seen: Collection[str]) -> "Query":
+        """What is read of all rows, of which others leave some out by these columns."""
+        own = self.columns
+        beside = [] if own is None else [name for name in seen if name not in own]
+        columns = None if own is None else [*own, *beside]
+        return replace(self, columns=columns, where=None, beside=beside)
 
     @property
     def counted(self) -> "Query":
@@ -168,7 +177,7 @@ def common(
     first = distinct[0].schema
     if len(distinct) == 1:
         return first
-    names = list(query.columns or ())
+    names = [name for name in query.columns or () if name not in query.beside]
     if query.columns is None:
         # The index of one part is no column, though another part has one of its name.
         distinct = [part._replace(schema=head_of(part.schema, None)) for part in distinct]
@@ -232,6 +241,38 @@ def type_of_all(kinds: Sequence[Any], dtype: Any) -> Any:
         return kind
     wished = [_with_numbers(own, dtype) for own in kinds]
     return None if any(one is None for one in wished) else merged_of(wished)[0]
+
+
+def unseen() -> Any:
+    """What a filter sees of a field of a struct that has no type of all parts: it is null or not,
+    and no comparison takes it.
+    """
+    pa = import_module("pyarrow")
+    return pa.struct([pa.field("several types", pa.null())])
+
+
+def seen_of_all(name: str, kinds: Sequence[Any], query: Query) -> Any:
+    """What a filter sees of a column of all parts, None if these have no type.
+
+    Of structs it may name some fields, and others need no type of all. They stay in their places,
+    which a filter may name too; one that a part lacks has a name that no filter has.
+    """
+    pa = import_module("pyarrow")
+    dtype = query.dtype_of(name)
+    is_float = dtype is not None and pa.types.is_floating(dtype)
+    whole = type_of_all(kinds, pa.float64() if is_float else None)
+    structs = [kind for kind in kinds if not pa.types.is_null(kind)]
+    if whole is not None or not all(map(pa.types.is_struct, structs)):
+        return whole
+    fields = []
+    for own in structs[0]:
+        have = [kind.field(own.name) for kind in structs if kind.get_field_index(own.name) >= 0]
+        has_all = len(have) == len(structs)
+        inner = [field.type for field in have]
+        kind = seen_of_all(f"{name}.{own.name}", inner, query) if has_all else None
+        told = own.name if has_all else f"{own.name}, which a part lacks"
+        fields.append(pa.field(told, unseen() if kind is None else kind))
+    return pa.struct(fields)
 
 
 def differing(kinds: Sequence[Any]) -> tuple[int, int]:
@@ -639,10 +680,22 @@ def _converted(column: Any, kind: Any, wished: str | None) -> Any:
             items, type=kind.storage_type, mask=column.is_null()
         )
         return kind.wrap_array(rows)
+    if types.is_struct(kind):
+        return _seen_struct(column, kind, wished)
     if not (_is_number(kind) or types.is_boolean(kind)):
         raise ValueError(f"{column.type} is no {kind}")
     values, valid = _core.to_tensor(column, dtype=wished or _dtype_of(kind), nulls="mask")
     return pa.array(_core.from_dlpack(values, mask=valid)).cast(kind)
+
+
+def _seen_struct(column: Any, kind: Any, wished: str | None) -> Any:
+    """The struct of `seen_of_all`, or what it has in place of a field."""
+    pa, fields = import_module("pyarrow"), []
+    for own in kind:
+        at = -1 if kind.equals(unseen()) else column.type.get_field_index(own.name)
+        inner = pa.nulls(len(column), own.type)
+        fields.append(inner if at < 0 else _cast(column.field(at), own.type, wished))
+    return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
 
 
 def _dtype_of(kind: Any) -> Dtype:

@@ -9,7 +9,6 @@ from typing import Any
 from .. import _core
 from . import filters as _filters
 from .categories import Encoder, encoded
-from .columns import Cast
 from .identity import of_rows
 from .readers import (
     Made,
@@ -39,10 +38,10 @@ from .schema import (
     is_same,
     merged_of,
     of_stream,
+    seen_of_all,
     selected,
     settled_type,
     told_by,
-    type_of_all,
 )
 
 _PARTS_AHEAD = 16
@@ -371,15 +370,9 @@ def whole_of(schemas: Sequence[Any], query: Query) -> Any:
             found.setdefault(field.name, []).append(field)
     fields = []
     for name, own in found.items():
-        kind = type_of_all([field.type for field in own], float_of(name, query))
+        kind = seen_of_all(name, [field.type for field in own], query)
         fields.append(own[0] if kind is None else own[0].with_type(kind))
     return pa.schema(fields)
-
-
-def float_of(name: str, query: Query) -> Any:
-    """What a filter sees of numbers that have no type of all: float64, if a wish says a float."""
-    pa, dtype = import_module("pyarrow"), query.dtype_of(name)
-    return pa.float64() if dtype is not None and pa.types.is_floating(dtype) else None
 
 
 def seen_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> dict[str, Any]:
@@ -391,6 +384,7 @@ def seen_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> dict[st
 
 def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[str]:
     """The columns that a filter names, of parts that differ: pairs of a name and a schema."""
+    pa = import_module("pyarrow")
     whole = _filters.seen_of(whole_of([schema for _, schema in parts], query))
     try:
         return _filters.named(query.where, whole)
@@ -399,6 +393,8 @@ def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[s
             fields = [(part, own.field(name)) for part, own in parts if name in own.names]
             is_one = merged_of([field.type for _, field in fields])[0] is not None
             if not is_one and _filters.is_named(query.where, whole, name):
+                if pa.types.is_struct(whole.field(name).type):
+                    settled_type(name, fields, query, way)  # a field of it that has none of all
                 kind = seen_type(name, parts, query, way)
                 raise TypeError(
                     f"{differ(name, fields)}, of which a filter sees {kind}: {error}"
@@ -408,6 +404,8 @@ def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[s
 
 def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
     """What a filter sees of a column: the type of all parts, or float64 if its wish says a float.
+
+    Of structs that differ it sees the fields that have one.
 
     With the type of each part, whether a row is kept would depend on the part that it is in.
     """
@@ -423,8 +421,10 @@ def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: st
             f'filter= names column "{name}", of which Categories makes codes of any types, and a '
             f"filter needs one: {way}"
         )
-    wishes = {} if float_of(name, query) is None else {name: Cast("float64")}
-    return without_view(settled_type(name, fields, Query(wishes=wishes, labels=query.labels), way))
+    kind = seen_of_all(name, [field.type for _, field in fields], query)
+    if kind is None:
+        settled_type(name, fields, Query(labels=query.labels), way)
+    return without_view(kind)
 
 
 def rows_of_table(source: Any) -> int | None:
