@@ -18,6 +18,7 @@ from .paths import is_told, stamp_of, unread
 from .readers import (
     Made,
     has_coded_views,
+    has_views,
     heads,
     reached,
     reader_of,
@@ -160,7 +161,8 @@ class Dataset(Source):
         dataset = self._dataset
         if not type(dataset).__module__.startswith("pyarrow"):
             return False
-        if _filters.has_halves(where, schema):
+        has_extensions = any(has_views(own.type) for own in schema_without_views(schema))
+        if has_extensions or _filters.has_halves(where, schema):
             return True
         form = getattr(getattr(dataset, "format", None), "default_extname", "parquet")
         if form != "parquet":

@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
-from .readers import Made, reader_of, schema_without_views, without_views
+from .readers import Made, has_views, reader_of, schema_without_views
 from .schema import fitted, readable, with_types
 
 
@@ -86,7 +86,7 @@ def filtered(
     open after the end, or the interpreter from ending.
     """
     pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")
-    batches = without_views(reader_of(data))
+    batches = reader_of(data)
     schema = batches.schema
     sees = seen_of(with_types(schema, seen or {}))
     _bind(where, sees)
@@ -95,6 +95,7 @@ def filtered(
     # Of batches without columns nothing tells how many rows they have.
     read = set(names) or set(schema.names[:1])
     at = [number for number, name in enumerate(schema.names) if name in read]
+    has_kernel = not any(has_views(schema.field(number).type) for number in at)
     holds = acero.Declaration("project", acero.ProjectNodeOptions([where], ["holds"]))
 
     def kept(batch: Any) -> Any:
@@ -104,7 +105,11 @@ def filtered(
         mask = found["holds"].combine_chunks()
         if not pa.types.is_boolean(mask.type):
             raise TypeError(f"filter must be true or false of each row, and {where} is {mask.type}")
-        return batch.select(at).filter(mask)
+        some = batch.select(at)
+        if has_kernel:
+            return some.filter(mask)
+        rows = import_module("pyarrow.compute").indices_nonzero(mask)
+        return pa.record_batch(_core._take(some, rows))
 
     return Made(pa.schema(map(schema.field, at), schema.metadata), map(kept, batches))
 

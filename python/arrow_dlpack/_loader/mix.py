@@ -10,10 +10,11 @@ from itertools import chain
 from math import frexp, inf, isfinite, ldexp
 from typing import Any, Literal
 
+from .. import _core
 from . import filters as _filters
 from . import kinds as _kinds
 from .datasets import Dataset
-from .readers import Made, heads, present, reader_of, without_views
+from .readers import Made, heads, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import ALL, Part, Query, Run, common, features_of, fitted
 from .sharding import shuffled
@@ -406,8 +407,7 @@ class Mixed(Source):
         # The sort is stable, and so rows that are due at once stay in the order of the sources.
         order = pc.sort_indices(pa.concat_arrays(due))
         whole = pa.concat_tables(tables).unify_dictionaries().combine_chunks()
-        (batch,) = whole.take(order).combine_chunks().to_batches()
-        return batch
+        return pa.record_batch(_core._take(whole, order))  # which takes all types
 
 
 @dataclass(frozen=True)
@@ -427,7 +427,7 @@ class _Opens:
             data = self.part.read_pieces(self.query, self.pieces)
         else:
             data = self.part.read(self.query)
-        return without_views(reader_of(data))
+        return reader_of(data)
 
     def runs(self) -> list[Run]:
         """The parts of the source, or of its pieces, less the rows that a filter leaves out."""

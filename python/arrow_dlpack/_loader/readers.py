@@ -219,6 +219,19 @@ def _plain(column: Any) -> Any:
     return pa.Array.from_buffers(plain, len(column), own, column.null_count, column.offset, items)
 
 
+def has_views(kind: Any) -> bool:
+    """Whether there are views of texts or binaries in it, at any depth: not all of pyarrow's
+    kernels take them.
+    """
+    pa = import_module("pyarrow")
+    if isinstance(kind, pa.BaseExtensionType):
+        return has_views(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return has_views(kind.value_type)
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return str(kind) in _WITHOUT_VIEW or any(map(has_views, inner))
+
+
 #: By the names of views, what pyarrow calls the types that have their values.
 _WITHOUT_VIEW = {"string_view": "large_string", "binary_view": "large_binary"}
 
