@@ -6,11 +6,13 @@ import math
 import os
 import subprocess
 import sys
+import uuid
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Categories, Loader
+from arrow_dlpack import Categories, Loader, Mix
 
 OTHER_NAN = np.frombuffer(b"\x01\0\0\0\0\0\xf8\xff")[0]
 DAY, NOON = datetime.date(2020, 5, 1), datetime.datetime(2020, 5, 1, 12)
@@ -234,3 +236,66 @@ def test_a_scan_of_values_that_python_has_not_is_refused_by_name(column):
         codes_of(column)
     integers = column.cast(pa.int32() if pa.types.is_date(column.type) else pa.int64())
     assert codes_of(integers) == [0, 1]
+
+
+IDS = [uuid.UUID(int=7), uuid.UUID(int=3), None, uuid.UUID(int=7)]
+OF_EXTENSIONS = {
+    "json": (pa.array(['"b"', '"a"', None, '"b"'], pa.json_()), ['"a"', '"b"']),
+    "json of views": (
+        pa.json_(pa.string_view()).wrap_array(pa.array(["2", "1", None, "2"], pa.string_view())),
+        ["1", "2"],
+    ),
+    "opaque texts": (
+        pa.opaque(pa.string(), "t", "v").wrap_array(pa.array(["b", "a", None, "b"])),
+        ["a", "b"],
+    ),
+    "opaque binaries": (
+        pa.opaque(pa.binary(), "t", "v").wrap_array(pa.array([b"b", b"a", None, b"b"])),
+        [b"a", b"b"],
+    ),
+    "bool8": (pa.bool8().wrap_array(pa.array([7, 0, None, 1], pa.int8())), [False, True]),
+    "uuid": (pa.array([one and one.bytes for one in IDS], pa.uuid()), [IDS[1], IDS[0]]),
+}
+
+
+@pytest.mark.parametrize("of", OF_EXTENSIONS)
+@pytest.mark.parametrize("form", ["table", "list", "files", "mix"])
+def test_extension_types_of_single_values_have_codes(of, form, tmp_path):
+    column, words = OF_EXTENSIONS[of]
+    halves = [pa.table({"w": column.slice(0, 2)}), pa.table({"w": column.slice(2)})]
+    if form == "files":
+        for at, half in enumerate(halves):
+            pq.write_table(half, tmp_path / f"{at}.parquet")
+    source = {
+        "table": pa.table({"w": column}),
+        "list": halves,
+        "files": str(tmp_path),
+        "mix": Mix([(half, 1) for half in halves]),
+    }[form]
+    found = [1, -1, 0, 1] if form == "mix" else [1, 0, -1, 1]
+    for wish in Categories.scan(nulls=-1), Categories(words, nulls=-1):
+        loader = Loader(source, columns={"w": wish})
+        assert loader.categories["w"] == tuple(words)
+        assert [code for batch in loader for code in batch["w"].tolist()] == found
+
+
+@pytest.mark.parametrize(
+    ("of", "plain"),
+    [
+        ("json", pa.array(['"a"', None])),
+        ("bool8", pa.array([False, None])),
+        ("uuid", pa.array([IDS[1].bytes, None], pa.binary(16))),
+    ],
+)
+def test_extension_types_beside_plain_ones_have_the_same_codes(of, plain):
+    parts = [pa.table({"w": OF_EXTENSIONS[of][0]}), pa.table({"w": plain})]
+    for source in parts, parts[::-1]:
+        batches = list(Loader(source, columns={"w": Categories.scan(nulls=-1)}))
+        found = [batch["w"].tolist() for batch in batches]
+        assert sorted(found) == [[0, -1], [1, 0, -1, 1]]
+
+
+def test_numbers_of_an_opaque_type_are_no_words():
+    column = pa.opaque(pa.uint16(), "bfloat16", "dlpack").wrap_array(pa.array([16256], pa.uint16()))
+    with pytest.raises(TypeError, match=r'column "w" is .*opaque.*, and Categories takes texts'):
+        codes_of(column)

@@ -1,15 +1,16 @@
 """`Categories`: values as codes, before the engine sees them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from importlib import import_module
 from math import nan
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from .columns import Categories, fills_nulls, is_nan
-from .readers import Made, cast, reader_of
+from .readers import Made, cast, reader_of, without_view
 from .schema import ALL, Query, common, is_one_encoding, merged_of, selected
 
 if TYPE_CHECKING:
@@ -42,8 +43,9 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
                     raise KeyError(f'no column "{name}" in a part that has {batch.schema.names}')
                 continue
             with _for_column(name, batch.schema.field(name).type):
-                for values, _ in _parts(_column(batch, name), _ROWS):
-                    found[name].add(values)
+                column = _column(batch, name)
+                for values, _ in _parts(column, _ROWS):
+                    found[name].add(values, _is_uuid(column.type))
     words = {}
     for name in missing:
         try:
@@ -83,9 +85,11 @@ class _Distinct:
     def __init__(self) -> None:
         self._parts: list[Any] = []
         self._known = self._rows = 0
+        self._are_uuids = False
 
-    def add(self, values: Any) -> None:
+    def add(self, values: Any, are_uuids: bool) -> None:
         """Memory and time go by the distinct ones: they are put together when they have doubled."""
+        self._are_uuids |= are_uuids
         self._parts.append(values.unique())
         self._rows += len(self._parts[-1])
         if self._rows > 2 * max(self._known, _ROWS):
@@ -100,9 +104,12 @@ class _Distinct:
             for part in self._parts
         )
         # One NaN is no other, but the object is itself.
-        return {nan if is_nan(word) else word for part in exact for word in part.to_pylist()} - {
-            None
-        }
+        found = {nan if is_nan(word) else word for part in exact for word in part.to_pylist()}
+        return {self._word(word) for word in found if word is not None}
+
+    def _word(self, word: Any) -> Any:
+        is_uuid = self._are_uuids and isinstance(word, bytes) and len(word) == 16
+        return UUID(bytes=word) if is_uuid else word
 
     def words(self) -> list[Any]:
         """In their order; NaN is the last one, as NumPy has it."""
@@ -118,7 +125,7 @@ def check_words(categories: Mapping[str, Categories], schemas: Sequence[Any]) ->
     is_null = import_module("pyarrow").types.is_null
     for name, wish in categories.items():
         fields = [own for schema in schemas for own in selected(schema, [name])]
-        kinds = list(dict.fromkeys(own.type for own in fields if not is_null(own.type)))
+        kinds = _distinct_types(own.type for own in fields if not is_null(own.type))
         plain, words = list(map(_plain_type, kinds)), wish.words or ()
         if words and kinds and not any(_fits(word, kind) for word in words for kind in plain):
             raise _no_word(name, kinds[0], words[0])
@@ -146,6 +153,7 @@ class Encoder:
         types of all sources of a Mix are known at the first batch.
         """
         self._categories = categories
+        #: By column, and the type that its values have as `_plain` has them.
         self._coders: dict[tuple[str, Any], _Coder] = {}
         #: The type of each column's values, None where parts have none in common.
         self._merged: dict[str, Any] = {}
@@ -167,14 +175,14 @@ class Encoder:
         having = [schema for schema in schemas if name in schema.names]
         if not having and fills_nulls(wish):
             return
-        kinds = list(dict.fromkeys(_field(of, name).type for of in having or schemas[:1]))
+        kinds = _distinct_types(_field(of, name).type for of in having or schemas[:1])
         is_null = import_module("pyarrow").types.is_null
         if (whole := merged_of(kinds)[0]) is not None:
             self._merged[name], kinds = whole, [whole]
         is_only = len(kinds) == 1 and not is_part and not is_null(kinds[0])
-        coders = {kind: _Coder(name, wish, kind, is_only) for kind in kinds}
-        self._coders |= {(name, kind): coder for kind, coder in coders.items()}
-        full = [coder.lost for kind, coder in coders.items() if not is_null(kind)]
+        coders = [(kind, _Coder(name, wish, kind, is_only)) for kind in kinds]
+        self._coders |= {(name, _plain_type(kind)): coder for kind, coder in coders}
+        full = [coder.lost for kind, coder in coders if not is_null(kind)]
         if not is_part and full and (lost := set.intersection(*full)):
             word = next(word for word in wish.words or () if word in lost)
             raise _no_word(name, kinds[0], word)
@@ -200,10 +208,11 @@ class Encoder:
                 whole = self._merged[name] or kind
                 if kind != whole and not is_one_encoding(kind, whole):
                     columns[at], kind = cast(columns[at], whole), whole
+                of = name, _plain_type(kind)
                 # A filter makes other texts of views.
-                if (name, kind) not in self._coders:
-                    self._coders[name, kind] = _Coder(name, wish, kind, False)
-                columns[at] = self._coders[name, kind].codes(columns[at])
+                if of not in self._coders:
+                    self._coders[of] = _Coder(name, wish, kind, False)
+                columns[at] = self._coders[of].codes(columns[at])
         return import_module("pyarrow").record_batch(columns, schema=self.schema(batch.schema))
 
 
@@ -302,7 +311,7 @@ def _for_column(name: str, kind: Any) -> Iterator[None]:
     except NotImplementedError as error:
         raise TypeError(
             f'column "{name}" is {kind}, and Categories takes texts, binaries, numbers, booleans, '
-            "decimals, dates, times, and dictionaries of them"
+            "decimals, dates, times, UUIDs, and dictionaries of them"
         ) from error
 
 
@@ -333,6 +342,8 @@ def _no_word(name: str, kind: Any, word: Any, value: Any = None) -> ValueError:
 def _of_kind(word: Any, kind: Any) -> Any:
     """The word as pyarrow takes it for this type: it makes no decimals of floats, nor back."""
     types = import_module("pyarrow").types
+    if isinstance(word, UUID):
+        return word.bytes
     if isinstance(word, float) and types.is_decimal(kind):
         return Decimal(word)
     if isinstance(word, Decimal) and types.is_floating(kind):
@@ -381,23 +392,53 @@ def _column(batch: Any, name: str) -> Any:
     return batch.column(batch.schema.get_field_index(_field(batch.schema, name).name))
 
 
+def _distinct_types(kinds: Iterable[Any]) -> list[Any]:
+    """In their order. Not all extension types can be hashed."""
+    found: list[Any] = []
+    for kind in kinds:
+        if kind not in found:
+            found.append(kind)
+    return found
+
+
+def _is_uuid(kind: Any) -> bool:
+    return isinstance(kind, import_module("pyarrow").UuidType)
+
+
+def _is_stored(kind: Any) -> bool:
+    """Whether it is an extension type, and its values are those of its storage: not numbers of
+    another library's.
+    """
+    pa = import_module("pyarrow")
+    if isinstance(kind, pa.OpaqueType):
+        plain = _plain_type(kind.storage_type)
+        return _is_binary(plain) or pa.types.is_string(plain) or pa.types.is_large_string(plain)
+    return isinstance(kind, pa.BaseExtensionType)
+
+
 def _plain_type(kind: Any) -> Any:
-    """What a dictionary is of, and texts and decimals whose kernels pyarrow has."""
-    types = import_module("pyarrow").types
+    """What a dictionary is of, or an extension type, and texts and decimals whose kernels pyarrow
+    has.
+    """
+    pa = import_module("pyarrow")
+    types = pa.types
+    if isinstance(kind, pa.Bool8Type):
+        return pa.bool_()
+    if _is_stored(kind):
+        return _plain_type(kind.storage_type)
     if types.is_dictionary(kind):
         return _plain_type(kind.value_type)
-    if types.is_string_view(kind):
-        return import_module("pyarrow").large_string()
-    if types.is_binary_view(kind):
-        return import_module("pyarrow").large_binary()
     if types.is_decimal(kind) and kind.bit_width < 128:
-        return import_module("pyarrow").decimal128(kind.precision, kind.scale)
-    return kind
+        return pa.decimal128(kind.precision, kind.scale)
+    return without_view(kind)
 
 
 def _plain(column: Any) -> Any:
     """Values that equal each other where Python's do: one zero, and one NaN."""
     pa, compute = import_module("pyarrow"), import_module("pyarrow.compute")
+    if isinstance(column.type, pa.Bool8Type):
+        return compute.not_equal(column.storage, 0)  # any other number is true
+    column = column.storage if _is_stored(column.type) else column
     if pa.types.is_dictionary(column.type):
         # pyarrow has no kernel that takes views.
         words = _plain(column.dictionary)
