@@ -1550,3 +1550,40 @@ def test_a_filter_on_a_column_that_a_part_lacks_has_a_way_out(tmp_path, form):
     read = ds.dataset(tmp_path, schema=tables[1].schema) if form == "files" else source()
     (batch,) = Loader(read, **options)
     assert plain(batch) == {"y": [4]}
+
+
+BYTES = pa.bool8().wrap_array(pa.array([7, 0, None], pa.int8()))
+BOOLEANS = {
+    "alone": (lambda one: one, None),
+    "in lists": (lambda one: pa.ListArray.from_arrays([0, 1, 2, 3], one), Dense(1, nulls=False)),
+    "in lists of one length": (lambda one: pa.FixedSizeListArray.from_arrays(one, 1), None),
+    "in structs": (lambda one: pa.StructArray.from_arrays([one], ["a"]), AsArrow()),
+}
+
+
+@pytest.mark.parametrize("within", BOOLEANS)
+@pytest.mark.parametrize("form", ["list", "files", "mix", "stream"])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_booleans_in_bytes_and_in_bits_are_one_type(within, form, turn, tmp_path):
+    make, wish = BOOLEANS[within]
+    parts = [pa.table({"x": make(one)}) for one in (BYTES, pa.array([True, False, None]))]
+    parts = parts[::turn]
+    wishes = [wish, AsArrow()]
+    if within == "alone":
+        wishes += [Cast("float32", nulls=0), Categories([False, True], nulls=0)]
+    for wish in wishes:
+        source = iter(parts) if form == "stream" else KINDS[form](tmp_path, parts)
+        found = [
+            value
+            for batch in Loader(source, columns={"x": wish}, nulls=False)
+            for value in plain(batch["x"])
+        ]
+        trues = [value in (True, [True], {"a": True}) for value in found]
+        assert trues == ([True] * 2 + [False] * 4 if form == "mix" else [True, False, False] * 2)
+
+
+def test_a_wish_takes_booleans_in_bytes_beside_numbers(source):
+    found = values_of(source(BYTES[:2], pa.array([5])), dtype="float32")
+    assert sorted(found) == [0, 1, 5]
+    with pytest.raises(TypeError, match="is extension<arrow.bool8> in .* and int64 in"):
+        values_of(source(BYTES[:2], pa.array([5])))

@@ -547,8 +547,8 @@ def _is_of_reading(error: Exception) -> bool:
 
 def _is_never_cast(one: Any, other: Any) -> bool:
     """Whether scans of pyarrow cannot make one type of the other, though `fitted` can."""
-    is_extension = isinstance(other, import_module("pyarrow").BaseExtensionType)
-    return is_extension or has_coded_views(one)
+    extension = import_module("pyarrow").BaseExtensionType
+    return isinstance(one, extension) or isinstance(other, extension) or has_coded_views(one)
 
 
 def _replaced(path: str) -> Exception:

@@ -190,7 +190,7 @@ def cast(column: Any, kind: Any) -> Any:
     if isinstance(kind, pa.BaseExtensionType):
         if pa.types.is_null(column.type):
             return kind.wrap_array(pa.nulls(len(column), kind.storage_type))
-        return kind.wrap_array(cast(column.storage, kind.storage_type))
+        return kind.wrap_array(cast(getattr(column, "storage", column), kind.storage_type))
     return (_plain(column) if has_coded_views(column.type) else column).cast(kind)
 
 

@@ -506,6 +506,12 @@ def _is_binary(kind: Any) -> bool:
     return bool(types.is_binary(kind) or types.is_large_binary(kind) or types.is_binary_view(kind))
 
 
+def _is_bool(kind: Any) -> bool:
+    """Whether it is of booleans, in bits or in bytes."""
+    pa = import_module("pyarrow")
+    return bool(pa.types.is_boolean(kind) or isinstance(kind, pa.Bool8Type))
+
+
 def _is(name: str) -> Callable[[Any], bool]:
     return lambda kind: bool(getattr(import_module("pyarrow").types, f"is_{name}")(kind))
 
@@ -515,6 +521,7 @@ _RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
     (_is("dictionary"), _merged_dictionaries),
     (_is_text, lambda *_: import_module("pyarrow").large_string()),
     (_is_binary, lambda *_: import_module("pyarrow").large_binary()),
+    (_is_bool, lambda *_: import_module("pyarrow").bool_()),
     (_is_number, _merged_numbers),
     (_is("decimal"), _merged_decimals),
     (_is("struct"), _merged_structs),
@@ -533,7 +540,7 @@ def _with_numbers(kind: Any, dtype: Any) -> Any:
     types, kind = pa.types, _decoded(kind)
     if _is_tensor(kind):
         return _row_major(kind, dtype)
-    if _is_number(kind) or types.is_boolean(kind) or types.is_decimal(kind):
+    if _is_number(kind) or _is_bool(kind) or types.is_decimal(kind):
         return dtype
     if not (is_list(kind) or types.is_fixed_size_list(kind)):
         return kind if types.is_null(kind) else None
@@ -592,12 +599,14 @@ def has_list_views(kind: Any) -> bool:
 
 
 def alike(kind: Any) -> Any:
-    """One type for all encodings of the same values: large texts and lists, no dictionaries."""
+    """One type for all encodings of the same values: large texts and lists, and no dictionaries."""
     pa = import_module("pyarrow")
     types = pa.types
     kind = _decoded(kind)
     if _is_text(kind) or _is_binary(kind):
         return pa.large_string() if _is_text(kind) else pa.large_binary()
+    if _is_bool(kind):
+        return pa.bool_()
     if is_list(kind) or is_list_view(kind):
         return pa.large_list(alike(kind.value_type))
     if types.is_fixed_size_list(kind):
