@@ -346,11 +346,133 @@ def test_a_filter_and_a_state_take_a_stream_that_begins_with_nulls():
 
 
 def test_a_stream_of_many_batches_of_nulls_is_cast():
-    parts = [pa.table({"x": pa.nulls(1)})] * 20 + [pa.table({"x": [1]})]
+    last = pa.table({"x": [1]})
+    for count, rows in (20, 1), (20, 0), (300, 100), (15, 10**5):
+        parts = [pa.table({"x": pa.nulls(rows)})] * count + [last]
+        found = values_of(iter(parts), columns={"x": Cast("float32", nulls=-1)})
+        assert found == [-1] * (count * rows) + [1]
+    parts = [pa.table({"x": pa.nulls(10**4)})] * 20 + [last]
     with pytest.raises(TypeError, match="null in the first batch and int64 in .*cast each batch"):
         values_of(iter(parts), columns={"x": Cast("float32", nulls=-1)})
-    cast = (part.cast(parts[-1].schema) for part in parts)
-    assert values_of(cast, nulls=-1) == [-1] * 20 + [1]
+    cast = (part.cast(last.schema) for part in parts)
+    assert values_of(cast, nulls=-1) == [-1] * (20 * 10**4) + [1]
+
+
+VIEWS = pa.array([[9], [1, 2], None, []], pa.list_view(pa.int64())).slice(1)
+RUNS = pa.RunEndEncodedArray.from_arrays([1, 2, 3], [5, None, 6])
+UNION = pa.UnionArray.from_sparse(pa.array([0, 0, 0], pa.int8()), [pa.array([1, 2, None])])
+#: A column, and one of the same values where its nulls are alone.
+BESIDE_NULLS = {
+    "maps": (
+        pa.array([[("a", 1)], [], None], pa.map_(pa.string(), pa.int64())),
+        pa.array([[("a", None)], None], pa.map_(pa.string(), pa.null())),
+    ),
+    "maps in lists": (
+        pa.array([[[("a", 1)]], [], None], pa.list_(pa.map_(pa.string(), pa.int64()))),
+        pa.array([[[("a", None)]], None], pa.list_(pa.map_(pa.string(), pa.null()))),
+    ),
+    "list views": (VIEWS, pa.array([[None], None, [None]], pa.list_view(pa.null())).slice(1)),
+    "large list views": (
+        pa.array([[1], None], pa.large_list_view(pa.int64())),
+        pa.array([[None], None], pa.large_list_view(pa.null())),
+    ),
+    "list views in structs": (
+        pa.StructArray.from_arrays([VIEWS], ["a"]),
+        pa.array([{"a": [None]}, None], pa.struct({"a": pa.list_view(pa.null())})),
+    ),
+    "list views beside nulls": (VIEWS, pa.nulls(2)),
+    "list views in structs beside nulls": (
+        pa.StructArray.from_arrays([VIEWS], ["a"]),
+        pa.array([{"a": None}, None]),
+    ),
+    "runs": (RUNS, pa.nulls(2)),
+    "unions": (UNION, pa.nulls(2)),
+}
+
+
+@pytest.mark.parametrize("of", BESIDE_NULLS)
+@pytest.mark.parametrize("form", ["list", "ipc", "mix", "stream"])
+@pytest.mark.parametrize("turn", [1, -1])
+def test_nulls_go_with_types_that_pyarrow_does_not_cast(of, form, turn, tmp_path):
+    columns = BESIDE_NULLS[of][::turn]
+    parts = [pa.table({"x": one}) for one in columns]
+    if form == "ipc":
+        for at, part in enumerate(parts):
+            with pa.ipc.new_file(tmp_path / f"{at}.arrow", part.schema) as file:
+                file.write_table(part)
+    source = {
+        "list": parts,
+        "ipc": str(tmp_path),
+        "mix": Mix([(part, 1) for part in parts]),
+        "stream": iter(parts),
+    }[form]
+    found = [
+        value
+        for batch in Loader(source, columns={"x": AsArrow()})
+        for value in pa.array(batch["x"]).to_pylist()
+    ]
+    expected = [value for one in columns for value in one.to_pylist()]
+    if form == "mix":
+        found, expected = sorted(found, key=str), sorted(expected, key=str)
+    assert found == expected
+
+
+JSON_TEXTS = [
+    pa.json_(kind).wrap_array(pa.array(['"a"', None], kind))
+    for kind in (pa.string(), pa.large_string(), pa.string_view())
+]
+OPAQUE_TEXTS = [
+    pa.opaque(kind, "name", "vendor").wrap_array(pa.array(["a", None], kind))
+    for kind in (pa.string(), pa.large_string(), pa.string_view())
+]
+
+
+@pytest.mark.parametrize("columns", [JSON_TEXTS, OPAQUE_TEXTS], ids=["json", "opaque"])
+@pytest.mark.parametrize("form", ["list", "files", "mix", "stream"])
+def test_texts_of_extension_types_are_one_type_in_any_encoding(columns, form, tmp_path):
+    for some in itertools.permutations(columns, 2):
+        parts = [pa.table({"x": one}) for one in some]
+        (tmp_path / "all").mkdir(exist_ok=True)
+        source = iter(parts) if form == "stream" else KINDS[form](tmp_path / "all", parts)
+        found = values_of(source, columns={"x": AsArrow()})
+        assert sorted(found, key=str) == sorted(some[0].to_pylist() * 2, key=str)
+
+
+def test_extension_types_of_one_name_are_told_apart_by_their_storage():
+    class Named(pa.ExtensionType):
+        def __init__(self, storage):
+            super().__init__(storage, "arrow_dlpack.tests.named")
+
+        def __arrow_ext_serialize__(self):
+            return b""
+
+        @classmethod
+        def __arrow_ext_deserialize__(cls, storage, serialized):
+            return cls(storage)
+
+    parts = [
+        pa.table({"x": Named(kind).wrap_array(pa.array([1], kind))})
+        for kind in (pa.int8(), pa.int16())
+    ]
+    told = r"Named.* of int8 in .* and .*Named.* of int16 in"
+    with pytest.raises(TypeError, match=told):
+        list(Loader(parts, columns={"x": AsArrow()}))
+
+
+@pytest.mark.parametrize("form", ["list", "files", "mix", "mix of files"])
+def test_a_filter_on_a_name_that_occurs_twice_is_refused_by_name(form, tmp_path):
+    def twice(of):
+        return pa.Table.from_arrays([pa.array([of])] * 3, ["a", "a", "x"])
+
+    once = pa.table({"a": [1], "x": [1]})
+    for at, parts in enumerate([[twice(1), twice(2)], [twice(1), once], [once, twice(1)]]):
+        (tmp_path / f"{at}").mkdir()
+        if form == "mix of files":
+            source = Mix([(write(tmp_path / f"{at}", parts), 1), (once, 1)])
+        else:
+            source = KINDS[form](tmp_path / f"{at}", parts)
+        with pytest.raises(KeyError, match='filter= names column "a", and 2 columns .*called so'):
+            list(Loader(source, columns=["x"], filter=pc.field("a") > 0))
 
 
 def test_frames_of_read_csv_in_chunks_have_one_schema(tmp_path):

@@ -462,3 +462,16 @@ print(next(kept)["x"].shape)
         run, env=environment(), capture_output=True, text=True, check=False, timeout=120
     )
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, "(1,)", "")
+
+
+def test_a_scanner_of_batches_is_read_once_and_others_again():
+    table = pa.table({"x": [1.0, 2.0]})
+    once = ds.Scanner.from_batches(table.to_batches(), schema=table.schema)
+    loader = Loader(once)
+    assert len(list(loader)) == 1
+    for again in loader, Loader(once), Mix([(once, 1)]):
+        loader = Loader(again) if isinstance(again, Mix) else again
+        with pytest.raises(TypeError, match="a Scanner of batches is read once: pass a dataset"):
+            list(loader)
+    loader = Loader(ds.dataset(table).scanner())
+    assert [len(list(loader)) for _ in range(2)] == [1, 1]

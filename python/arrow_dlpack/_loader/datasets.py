@@ -18,6 +18,7 @@ from .paths import is_told, stamp_of, unread
 from .readers import (
     Made,
     has_coded_views,
+    has_list_views,
     has_views,
     heads,
     reached,
@@ -125,6 +126,8 @@ class Dataset(Source):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
+            if where is not None and type(dataset).__module__.startswith("pyarrow"):
+                _filters.bind(where, _filters.seen_of(dataset.schema))
             options |= {} if where is None else {"filter": where}
             data = dataset.scanner(columns=wanted, **options)
             data = without_views(self._reader(data)) if hasattr(data, "to_reader") else data
@@ -490,21 +493,14 @@ class Files(Dataset):
         whole = common(parts, query, self.way, ways)
         named: list[str] = []
         if query.where is not None:
-            repeated = {
-                of for _, own in self._schemas for of in own.names if own.names.count(of) > 1
-            }
-            once = [
-                (path, pa.schema([own for own in schema if own.name not in repeated]))
-                for path, schema in self._schemas
-            ]
-            named = named_by(once, query, self.way)
+            named = named_by(self._schemas, query, self.way)
         read = features_of_all(self._schemas) if names is None else names
         wanted = [name for name in dict.fromkeys([*read, *named]) if name in known]
-        found = {name: self._field(name, query) for name in wanted}
         seen = {
             name: seen_type(name, self._schemas, query, renamed.get(name, self.way))
             for name in named
         }
+        found = {name: self._field(name, query) for name in wanted}
         own = {name: seen.get(name) for name, (_, is_merged) in found.items() if not is_merged}
         schema = pa.schema([field for field, _ in found.values()], self._schemas[0][1].metadata)
         return schema, own, whole if own else None
@@ -522,7 +518,8 @@ class Files(Dataset):
         kinds = [field.type for field in having]
         kind, _ = merged_of(kinds)
         is_nullable = len(having) < len(self._schemas) or any(field.nullable for field in having)
-        if any(field.type != kind and _is_never_cast(field.type, kind) for field in having):
+        others = [own for own in kinds if kind is not None and own != kind]
+        if any(_is_never_cast(own, kind) for own in others):
             kind = None
         told = seen_of_all(name, kinds, query) if kind is None else kind
         told = kinds[0] if told is None else told
@@ -547,8 +544,11 @@ def _is_of_reading(error: Exception) -> bool:
 
 def _is_never_cast(one: Any, other: Any) -> bool:
     """Whether scans of pyarrow cannot make one type of the other, though `fitted` can."""
-    extension = import_module("pyarrow").BaseExtensionType
-    return isinstance(one, extension) or isinstance(other, extension) or has_coded_views(one)
+    pa = import_module("pyarrow")
+    if any(isinstance(kind, pa.BaseExtensionType) for kind in (one, other)):
+        return True
+    no_casts = pa.types.is_run_end_encoded, pa.types.is_union, has_list_views
+    return has_coded_views(one) or any(tells(other) for tells in no_casts)
 
 
 def _replaced(path: str) -> Exception:

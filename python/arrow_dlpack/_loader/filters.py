@@ -89,7 +89,7 @@ def filtered(
     batches = reader_of(data)
     schema = batches.schema
     sees = seen_of(with_types(schema, seen or {}))
-    _bind(where, sees)
+    bind(where, sees)
     names = columns if columns is not None else readable(schema) or schema.names
     _core._check_names(schema.names, list(dict.fromkeys(names)))
     # Of batches without columns nothing tells how many rows they have.
@@ -116,14 +116,14 @@ def filtered(
 
 def named(where: Any, schema: Any) -> list[str]:
     """The columns of the schema that the filter names, found by leaving out each of them."""
-    _bind(where, schema)
+    bind(where, schema)
     return [name for name in dict.fromkeys(schema.names) if not _binds(where, _less(schema, name))]
 
 
 def is_named(where: Any, schema: Any, name: str) -> bool:
     """Whether the filter names the column, though it may not take the types of others."""
     try:
-        _bind(where, _less(schema, name))
+        bind(where, _less(schema, name))
     except KeyError as error:
         return f'names column "{name}"' in error.args[0]
     except (NotImplementedError, TypeError, ValueError):
@@ -165,13 +165,13 @@ def _is_inexact(kind: Any) -> bool:
 
 def _binds(where: Any, schema: Any) -> bool:
     try:
-        _bind(where, schema)
+        bind(where, schema)
     except (KeyError, ValueError):
         return False
     return True
 
 
-def _bind(where: Any, schema: Any) -> None:
+def bind(where: Any, schema: Any) -> None:
     """Fails as a scan would, in words that tell what fails."""
     of = import_module("pyarrow.dataset").Scanner.from_batches
     try:
@@ -196,7 +196,7 @@ def _bind(where: Any, schema: Any) -> None:
 def check_kind(where: Any, schema: Any) -> None:
     """An error for an expression that is neither true nor false."""
     pa, plain = import_module("pyarrow"), seen_of(schema)
-    _bind(where, plain)
+    bind(where, plain)
     none = import_module("pyarrow.dataset").dataset(pa.Table.from_batches([], plain))
     kind = none.scanner(columns={"holds": where}).projected_schema.field("holds").type
     if not pa.types.is_boolean(kind):

@@ -85,6 +85,21 @@ def _of_duckdb(connection: Any) -> Source:
     return Source(read, once=True)
 
 
+class Scan(Source):
+    """A scanner of pyarrow's, which does not tell whether it can be read again."""
+
+    def __init__(self, scanner: Any) -> None:
+        super().__init__(lambda columns: scanner.to_reader())
+
+    def explained(self, error: Exception, query: Query) -> Exception:
+        if "already scanned" not in str(error):
+            return error
+        return TypeError(
+            "a Scanner of batches is read once: pass a dataset or a table, or a function of "
+            "(index, count) that opens a reader"
+        )
+
+
 def _of_parquet_file(file: Any) -> Source:
     def read(columns: Sequence[str] | None) -> Any:
         of = import_module("pyarrow").RecordBatchReader.from_batches
@@ -219,10 +234,7 @@ TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
     (_has("fetch_record_batch"), _of_cursor),  # ADBC
     (_has("to_arrow_reader", "execute"), _of_duckdb),  # its connections; relations are above
     (_has("scanner"), Dataset),  # pyarrow, Lance
-    (
-        _has("to_reader"),
-        lambda scanner: Source(lambda _: scanner.to_reader()),
-    ),  # pyarrow's scanners
+    (_has("to_reader"), Scan),  # pyarrow's scanners
     (_is_scan, Iceberg),
     (_is_iceberg, lambda table: Iceberg(table.scan())),
     (_has("to_arrow_batch_reader"), lambda scan: Source(lambda _: scan.to_arrow_batch_reader())),

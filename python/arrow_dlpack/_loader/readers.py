@@ -108,7 +108,7 @@ class _Narrowed:
     """A frame of pandas of which some columns are read, and which need not convert as a whole."""
 
     def __init__(self, frame: Any, columns: Sequence[str]) -> None:
-        self._frame, self._columns = frame, columns
+        self._frame, self._columns, self.num_rows = frame, columns, len(frame)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         try:
@@ -187,11 +187,43 @@ def cast(column: Any, kind: Any) -> Any:
         return column
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([cast(chunk, kind) for chunk in column.chunks], kind)
+    if pa.types.is_null(column.type):  # which pyarrow casts to some types
+        return pa.nulls(len(column), kind)
     if isinstance(kind, pa.BaseExtensionType):
-        if pa.types.is_null(column.type):
-            return kind.wrap_array(pa.nulls(len(column), kind.storage_type))
         return kind.wrap_array(cast(getattr(column, "storage", column), kind.storage_type))
+    if has_list_views(kind):
+        return _cast_within(column, kind)
     return (_plain(column) if has_coded_views(column.type) else column).cast(kind)
+
+
+def _cast_within(column: Any, kind: Any) -> Any:
+    """Structs and lists of this type, of which what is in them is cast: pyarrow 26 makes wrong
+    values of list views.
+    """
+    pa = import_module("pyarrow")
+    if pa.types.is_struct(kind):
+        fields = [cast(column.field(own.name), own.type) for own in kind]
+        return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
+    return _with_items(column, kind, cast(column.values, kind.value_type))
+
+
+def _with_items(column: Any, kind: Any, items: Any) -> Any:
+    """Lists that stay where they are in their items, and so do their nulls."""
+    pa = import_module("pyarrow")
+    count = 1 if pa.types.is_fixed_size_list(kind) else 3 if is_list_view(kind) else 2
+    own = column.buffers()[:count]
+    return pa.Array.from_buffers(kind, len(column), own, column.null_count, column.offset, [items])
+
+
+def is_list_view(kind: Any) -> bool:
+    types = import_module("pyarrow").types
+    return bool(types.is_list_view(kind) or types.is_large_list_view(kind))
+
+
+def has_list_views(kind: Any) -> bool:
+    """Whether there are list views in it, at any depth, which pyarrow 26 casts to wrong values."""
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return is_list_view(kind) or any(map(has_list_views, inner))
 
 
 def has_coded_views(kind: Any) -> bool:
@@ -213,10 +245,7 @@ def _plain(column: Any) -> Any:
     if pa.types.is_struct(kind):
         fields = [_plain(column.field(at)) for at in range(kind.num_fields)]
         return pa.StructArray.from_arrays(fields, fields=list(plain), mask=column.is_null())
-    # Lists stay where they are in their items, and so do their nulls.
-    own = column.buffers()[: 1 if pa.types.is_fixed_size_list(kind) else 2]
-    items = [_plain(column.values)]
-    return pa.Array.from_buffers(plain, len(column), own, column.null_count, column.offset, items)
+    return _with_items(column, plain, _plain(column.values))
 
 
 def has_views(kind: Any) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from .. import _core
 from ..typing import Dtype
 from .columns import AsArrow, Cast, Categories, Dense, Pad, Wish, fills_nulls
-from .readers import cast, path_of, reader_of, without_view
+from .readers import cast, has_list_views, is_list_view, path_of, reader_of, without_view
 
 
 @dataclass(frozen=True)
@@ -284,7 +284,17 @@ def differing(kinds: Sequence[Any]) -> tuple[int, int]:
 def differ(name: str, parts: Sequence[tuple[str, Any]]) -> str:
     """What parts make of a column that has no type of all: pairs of a name and a field."""
     one, other = (parts[at] for at in differing([own.type for _, own in parts]))
-    return f'column "{name}" is {one[1].type} in {one[0]} and {other[1].type} in {other[0]}'
+    kind, theirs = told_apart(one[1].type, other[1].type)
+    return f'column "{name}" is {kind} in {one[0]} and {theirs} in {other[0]}'
+
+
+def told_apart(one: Any, other: Any) -> tuple[str, str]:
+    """The names of types, of extension types of one name with what they are stored as."""
+    extension = import_module("pyarrow").BaseExtensionType
+    kinds = one, other
+    if str(one) != str(other) or not all(isinstance(kind, extension) for kind in kinds):
+        return str(one), str(other)
+    return f"{one} of {one.storage_type}", f"{other} of {other.storage_type}"
 
 
 def merged_of(kinds: Sequence[Any]) -> tuple[Any, int]:
@@ -433,6 +443,17 @@ def _merged_tensors(one: Any, other: Any) -> Any:
     return kind if kind.equals(theirs) else None
 
 
+def _merged_json_or_opaque(one: Any, other: Any) -> Any:
+    """JSON, or opaque values of one type, which are texts or binaries in any encoding."""
+    plain, theirs = alike(one), alike(other)
+    return plain if plain.equals(theirs) else None
+
+
+def _is_json_or_opaque(kind: Any) -> bool:
+    pa = import_module("pyarrow")
+    return isinstance(kind, (pa.JsonType, pa.OpaqueType))
+
+
 def _row_major(kind: Any, values: Any) -> Any:
     """The type of the same tensors whose axes lie in their order, with values of another type."""
     order = kind.permutation or range(len(kind.shape))
@@ -475,6 +496,17 @@ def _merged_lists(one: Any, other: Any) -> Any:
     return items and (pa.large_list(items) if is_large else pa.list_(items))
 
 
+def _merged_list_views(one: Any, other: Any) -> Any:
+    """Where what is in one is what is in the other, but for nulls."""
+    pa = import_module("pyarrow")
+    items = _merged_items(one.value_field, other.value_field)
+    if items is None or one.id != other.id:
+        return None
+    if not all(_has_all(items.type, kind.value_type) for kind in (one, other)):
+        return None
+    return (pa.list_view if pa.types.is_list_view(one) else pa.large_list_view)(items)
+
+
 def _merged_items(one: Any, other: Any) -> Any:
     kind = merged(one.type, other.type)
     return kind and one.with_type(kind).with_nullable(one.nullable or other.nullable)
@@ -484,11 +516,6 @@ def is_list(kind: Any) -> bool:
     """Whether it is a list with offsets, and no list view."""
     types = import_module("pyarrow").types
     return bool(types.is_list(kind) or types.is_large_list(kind))
-
-
-def is_list_view(kind: Any) -> bool:
-    types = import_module("pyarrow").types
-    return bool(types.is_list_view(kind) or types.is_large_list_view(kind))
 
 
 def _is_number(kind: Any) -> bool:
@@ -528,7 +555,9 @@ _RULES: list[tuple[Callable[[Any], bool], Callable[[Any, Any], Any]]] = [
     (_is("map"), _merged_maps),
     (_is("fixed_size_list"), _merged_fixed_lists),
     (is_list, _merged_lists),
+    (is_list_view, _merged_list_views),
     (_is_tensor, _merged_tensors),
+    (_is_json_or_opaque, _merged_json_or_opaque),
 ]
 
 
@@ -563,7 +592,7 @@ def _has_all(one: Any, other: Any) -> bool:
     types = import_module("pyarrow").types
     if types.is_null(other) or one.equals(other):
         return True
-    tells = types.is_struct, types.is_fixed_size_list, types.is_large_list
+    tells = types.is_struct, types.is_fixed_size_list, types.is_large_list, types.is_map
     if not any(tell(one) and tell(other) for tell in tells):
         return False
     if types.is_fixed_size_list(one) and one.list_size != other.list_size:
@@ -592,29 +621,42 @@ def told_by(schema: Any, later: Any) -> Any:
     return with_types(schema, kinds)
 
 
-def has_list_views(kind: Any) -> bool:
-    """Whether there are list views in it, at any depth, which pyarrow 26 casts to wrong values."""
-    inner = (kind.field(at).type for at in range(kind.num_fields))
-    return is_list_view(kind) or any(map(has_list_views, inner))
-
-
 def alike(kind: Any) -> Any:
     """One type for all encodings of the same values: large texts and lists, and no dictionaries."""
-    pa = import_module("pyarrow")
-    types = pa.types
     kind = _decoded(kind)
-    if _is_text(kind) or _is_binary(kind):
-        return pa.large_string() if _is_text(kind) else pa.large_binary()
-    if _is_bool(kind):
-        return pa.bool_()
-    if is_list(kind) or is_list_view(kind):
-        return pa.large_list(alike(kind.value_type))
-    if types.is_fixed_size_list(kind):
-        return pa.list_(alike(kind.value_type), kind.list_size)
-    if types.is_struct(kind):
-        fields = [kind.field(at) for at in range(kind.num_fields)]
-        return pa.struct(sorted(((own.name, alike(own.type)) for own in fields), key=itemgetter(0)))
-    return kind
+    makes = (make for tells, make in _ALIKE if tells(kind))
+    return next(makes, lambda own: own)(kind)
+
+
+def _alike_structs(kind: Any) -> Any:
+    fields = ((own.name, alike(own.type)) for own in kind)
+    return import_module("pyarrow").struct(sorted(fields, key=itemgetter(0)))
+
+
+def _alike_json_or_opaque(kind: Any) -> Any:
+    pa, stored = import_module("pyarrow"), alike(kind.storage_type)
+    is_json = isinstance(kind, pa.JsonType)
+    return pa.json_(stored) if is_json else pa.opaque(stored, kind.type_name, kind.vendor_name)
+
+
+#: What tells a type of one family, and what makes the type of all encodings of it.
+_ALIKE: list[tuple[Callable[[Any], bool], Callable[[Any], Any]]] = [
+    (_is_text, lambda _: import_module("pyarrow").large_string()),
+    (_is_binary, lambda _: import_module("pyarrow").large_binary()),
+    (_is_bool, lambda _: import_module("pyarrow").bool_()),
+    (is_list, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),
+    (is_list_view, lambda kind: import_module("pyarrow").large_list(alike(kind.value_type))),
+    (
+        _is("fixed_size_list"),
+        lambda kind: import_module("pyarrow").list_(alike(kind.value_type), kind.list_size),
+    ),
+    (
+        _is("map"),
+        lambda kind: import_module("pyarrow").map_(alike(kind.key_type), alike(kind.item_type)),
+    ),
+    (_is("struct"), _alike_structs),
+    (_is_json_or_opaque, _alike_json_or_opaque),
+]
 
 
 def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
@@ -633,8 +675,9 @@ def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
             continue
         try:
             columns.append(_cast(batch.column(at), own.type, query.number_of(own.name)))
-        except ValueError as error:
-            raise ValueError(f'column "{own.name}": {error}') from error
+        except (NotImplementedError, ValueError) as error:
+            kind = ValueError if isinstance(error, ValueError) else NotImplementedError
+            raise kind(f'column "{own.name}": {error}') from error
     return type(batch).from_arrays(columns, schema=schema)
 
 
@@ -795,7 +838,8 @@ def _check_conforms(schema: Any, head: Any, has_all: bool, told: Told) -> None:
         one, other = head.field(name).type, schema.field(name).type
         if not (one.equals(other) or is_one_encoding(one, other)):
             has_views = has_list_views(one) or has_list_views(other)
+            kind, theirs = told_apart(one, other)
             raise TypeError(
-                f'column "{name}" is {one} in {told.first} and {other} in {told.later}, and '
+                f'column "{name}" is {kind} in {told.first} and {theirs} in {told.later}, and '
                 f"a stream has one schema: {_made_anew(name) if has_views else told.types}"
             )

@@ -44,7 +44,9 @@ from .schema import (
     told_by,
 )
 
-_PARTS_AHEAD = 16
+#: How far a stream is looked at for the type of what begins with nulls: so many batches, as far as
+#: a scan of pyarrow's reads ahead, or rows, if those have fewer.
+_PARTS_AHEAD, _ROWS_AHEAD = 16, 1 << 16
 
 
 class Loop:
@@ -245,13 +247,16 @@ class Stream(Source):
 def _begun(schema: Any, first: Any, parts: Iterator[Any]) -> tuple[Any, list[Any]]:
     """The schema of a stream, and the parts that were looked at for it.
 
-    Nulls alone are of no type: parts that follow say which, as far as a scan of pyarrow's reads
-    ahead.
+    Nulls alone are of no type: parts that follow say which.
     """
-    begun = [first]
-    while any(has_nulls(own.type) for own in schema) and len(begun) < _PARTS_AHEAD:
+    begun, rows = [first], 0
+    while any(has_nulls(own.type) for own in schema):
+        if len(begun) >= _PARTS_AHEAD and rows >= _ROWS_AHEAD:
+            break
         if (part := next(parts, None)) is None:
             break
+        own = rows_of_table(part)
+        rows += _ROWS_AHEAD if own is None else max(own, 1)
         begun.append(reader_of(part))
         schema = told_by(schema, begun[-1].schema)
     return schema, begun
@@ -390,7 +395,7 @@ def named_by(parts: Sequence[tuple[str, Any]], query: Query, way: str) -> list[s
         return _filters.named(query.where, whole)
     except (NotImplementedError, TypeError, ValueError) as error:
         for name in whole.names:
-            fields = [(part, own.field(name)) for part, own in parts if name in own.names]
+            fields = [(part, own.field(name)) for part, own in parts if own.names.count(name) == 1]
             is_one = merged_of([field.type for _, field in fields])[0] is not None
             if not is_one and _filters.is_named(query.where, whole, name):
                 if pa.types.is_struct(whole.field(name).type):
@@ -415,6 +420,11 @@ def seen_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: st
             f'table.append_column("{name}", pyarrow.nulls(len(table), type)) has nulls there, and '
             "so has a dataset of files, pyarrow.dataset.dataset(paths, schema=...)"
         )
+    for part, schema in parts:
+        if (count := schema.names.count(name)) > 1:
+            raise KeyError(
+                f'filter= names column "{name}", and {count} columns of {part} are called so'
+            )
     fields = [(part, schema.field(name)) for part, schema in parts]
     if name in query.categories and merged_of([field.type for _, field in fields])[0] is None:
         raise TypeError(
