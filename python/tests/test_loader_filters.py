@@ -191,3 +191,54 @@ def test_extension_types_of_views_are_filtered_mixed_and_resumed(
     again = Loader(source, columns=columns, shuffle=3, seed=1, batch_size=1)
     again.load_state_dict(state)
     assert first | rows(again) == values
+
+
+@pytest.mark.parametrize("form", ["file", "row groups", "files", "ipc", "in memory", "hive"])
+def test_fragments_are_filtered_divided_and_resumed(form, tmp_path):
+    table = pa.table({"x": range(8), "y": [1] * 8})
+    if form == "in memory":
+        source = list(ds.dataset(table).get_fragments())
+    elif form == "ipc":
+        dataset = ds.dataset(ipc_file(tmp_path / "x.arrow", table), format="ipc")
+        (source,) = dataset.get_fragments()
+    elif form == "hive":
+        ds.write_dataset(table, tmp_path, format="parquet", partitioning=["y"])
+        (source,) = ds.dataset(tmp_path, partitioning=["y"]).get_fragments()
+    else:
+        tables = [table] if form != "files" else [table.slice(0, 5), table.slice(5)]
+        found = list(ds.dataset(written(tmp_path / "all", tables)).get_fragments())
+        source = {
+            "file": lambda: found[0],
+            "row groups": found[0].split_by_row_group,
+            "files": lambda: found,
+        }[form]()
+    where = pc.field("x") > 2
+    assert rows_of(source) == list(range(8))
+    assert rows_of(source, filter=where) == list(range(3, 8))
+    assert rows_of(source, filter=where, shuffle=4, batch_size=2) == list(range(3, 8))
+    assert rows_of(Mix([(source, 1)]), filter=where) == list(range(3, 8))
+    for options in {}, {"filter": where}:
+        shares = [
+            rows_of(source, rank=at, world_size=2, batch_size=1, uneven="allow", **options)
+            for at in range(2)
+        ]
+        assert sorted(shares[0] + shares[1]) == rows_of(source, **options)
+    even = [rows_of(source, rank=at, world_size=2, batch_size=1) for at in range(2)]
+    assert sorted(even[0] + even[1]) == list(range(8))
+    loader, again = (Loader(source, columns=["x"], batch_size=3, shuffle=4, seed=1) for _ in "ab")
+    assert len(loader) == 3
+    batches = iter(loader)
+    next(batches)
+    again.load_state_dict(loader.state_dict())
+    assert [batch["x"].tolist() for batch in again] == [batch["x"].tolist() for batch in batches]
+
+
+def test_fragments_have_one_schema_or_name_a_file(tmp_path):
+    one, other = pa.table({"x": pa.array([1], pa.int8())}), pa.table({"x": [2]})
+    found = list(ds.dataset(written(tmp_path / "all", [one, other])).get_fragments())
+    assert rows_of(found) == [1, 2]
+    texts = list(ds.dataset(written(tmp_path / "texts", [pa.table({"x": ["a"]})])).get_fragments())
+    with pytest.raises(TypeError, match=r'column "x" is int8 in .*0.parquet and string in .*texts'):
+        rows_of(found + texts)
+    with pytest.raises(TypeError, match="a list of fragments is a source"):
+        rows_of(iter(found))

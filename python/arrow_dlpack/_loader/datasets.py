@@ -597,6 +597,22 @@ def _keys_of(fragment: Any) -> dict[str, Any]:
     return {name: key for name, key in keys.items() if name not in known}
 
 
+def of_fragments(fragments: Sequence[Any]) -> Any:
+    """The dataset of some files, or parts of files, of pyarrow's: with the columns that they have
+    themselves, as their ``to_table``.
+    """
+    pa, ds = import_module("pyarrow"), import_module("pyarrow.dataset")
+    if not all(hasattr(fragment, "path") for fragment in fragments):
+        return ds.dataset(pa.concat_tables(fragment.to_table() for fragment in fragments))
+    first = fragments[0]
+    read_footers(fragments, first.filesystem)
+    schemas = [(fragment.path, fragment.physical_schema) for fragment in fragments]
+    parts = [Part(path, schema, schema.names) for path, schema in schemas]
+    way = "pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...)) reads all as that schema"
+    whole = common(parts, ALL, way)
+    return ds.FileSystemDataset(list(fragments), whole, first.format, first.filesystem)
+
+
 def read_footers(fragments: Sequence[Any], system: Any) -> None:
     """Reads the footers, or the types, of files; pyarrow keeps them in the fragments."""
     side_by_side(_read_footer, fragments, system)

@@ -5,6 +5,7 @@ imported where it is needed, so that sources with ``__arrow_c_stream__`` do with
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from importlib import import_module
@@ -12,7 +13,7 @@ from itertools import chain, islice
 from typing import Any
 
 from .. import _core
-from .datasets import Dataset, Files
+from .datasets import Dataset, Files, of_fragments
 from .iceberg import Iceberg, portable
 from .identity import of_footers, of_rows, of_types
 from .ipc import IpcFiles
@@ -31,6 +32,17 @@ def is_path(source: Any) -> bool:
     if isinstance(source, (list, tuple)) and source:
         return all(isinstance(one, (str, os.PathLike)) for one in source)
     return isinstance(source, (str, os.PathLike))
+
+
+def _are_fragments(source: Any) -> bool:
+    """Whether it is a fragment of a dataset of pyarrow's, or some of them."""
+    several = source if isinstance(source, (list, tuple)) else [source]
+    of = sys.modules.get("pyarrow.dataset")
+    return of is not None and bool(several) and all(isinstance(one, of.Fragment) for one in several)
+
+
+def _of_fragments(source: Any) -> Source:
+    return Dataset(of_fragments(source if isinstance(source, (list, tuple)) else [source]))
 
 
 def _of_paths(source: Any) -> Source:
@@ -228,6 +240,7 @@ _is_iceberg = _has("scan", "metadata_location")
 #: What tells a kind of source, and what opens it; the first row that fits counts.
 TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
     (is_path, _of_paths),
+    (_are_fragments, _of_fragments),
     (_has("with_format", "select_columns"), _of_hugging_face),  # datasets, of both kinds
     (_has("to_pyarrow_dataset"), lambda table: Dataset(table.to_pyarrow_dataset())),  # Delta Lake
     (_is_arrow, _of_stream),  # tables, readers, frames, results of queries

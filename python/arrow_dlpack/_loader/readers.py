@@ -49,6 +49,7 @@ def reader_of(data: Any) -> Any:
             f"{of.__module__}.{of.__qualname__}"
             + f": {error}" * has_protocol
             + ": pyarrow.Table.from_pylist([x, ...]) makes one of rows" * isinstance(data, dict)
+            + ": a list of fragments is a source" * hasattr(data, "physical_schema")
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
 
