@@ -100,6 +100,37 @@ def test_a_state_goes_on_over_a_table_of_as_many_rows(table):
         iter(resumed)
 
 
+def with_y(rows, at, value):
+    values = rows["y"].to_pylist()
+    values[at] = value
+    return rows.set_column(rows.column_names.index("y"), "y", pa.array(values))
+
+
+@pytest.mark.parametrize("at", [0, ROWS - 1])
+def test_other_first_or_last_rows_are_other_data_whatever_holds_them(table, at):
+    def loader(source):
+        return Loader(source, columns=["y"], batch_size=50)
+
+    whole = table.scan().to_arrow()
+    for one, other, theirs in (
+        (table, whole, with_y(whole, at, -1)),
+        (whole, table, None),
+        (with_y(whole, at, -1), None, table),
+    ):
+        first = loader(one)
+        next(iter(first))
+        state = json.loads(json.dumps(first.state_dict()))
+        if other is not None:
+            resumed = loader(other)
+            resumed.load_state_dict(state)
+            assert len(y_of(resumed)) == ROWS - 50
+        if theirs is not None:
+            resumed = loader(theirs)
+            resumed.load_state_dict(state)
+            with pytest.raises(ValueError, match="rows had other values"):
+                iter(resumed)
+
+
 def test_a_loader_stays_with_its_snapshot(catalog):
     table = table_of(catalog)
     loader = Loader(table, columns=["y"], batch_size=16)

@@ -208,6 +208,9 @@ KINDS = {
     "polars": lambda table, path: polars.from_arrow(table),
     "parquet": lambda table, path: written(table, path.with_suffix(".parquet")),
     "parquets": lambda table, path: parts_of(table, path, "parquet"),
+    "parquet, open": lambda table, path: pq.ParquetFile(
+        written(table, path.with_suffix(".parquet"))
+    ),
     "parquets, dataset": lambda table, path: ds.dataset(parts_of(table, path, "parquet")),
     "arrow": lambda table, path: written(table, path.with_suffix(".arrow")),
     "arrow, dataset": lambda table, path: ds.dataset(parts_of(table, path, "arrow"), format="ipc"),

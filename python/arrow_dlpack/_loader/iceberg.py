@@ -1,11 +1,12 @@
 """Scans of Iceberg tables, by pyiceberg."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 from .. import _core
-from .identity import digest_of, of_types
+from .identity import digest_of, ends_of, is_cheap, of_types
 from .readers import Made, heads
 from .schema import ALL, Query
 from .source import Source
@@ -50,7 +51,25 @@ class Iceberg(Source):
         told = of_types(schema, query) | {"snapshot": digest_of(sizes)}
         # Others are known when their files have been read.
         is_known = self._scan.limit is None and all(map(_is_whole, self._tasks))
-        return told | ({"rows": self.rows()} if is_known else {})
+        told |= {"rows": self.rows()} if is_known else {}
+        names = sorted(told["columns"])
+        return told | {"ends": partial(ends_of, partial(self._ends, names), names)}
+
+    def _ends(self, names: Sequence[str], is_last: bool) -> Iterator[Any]:
+        """Batches of the first or last files; None for those that cost too much: pyiceberg reads
+        whole files.
+        """
+        if self._scan.limit is not None:
+            yield None
+        scan = self._selected(heads(names, self._names))
+        size = 0
+        for task in reversed(self._tasks) if is_last else self._tasks:
+            size += task.file.file_size_in_bytes
+            if not is_cheap(size):
+                yield None
+            whole = import_module("pyarrow").Table.from_batches(_batches(scan, task))
+            schema = import_module("pyiceberg.io.pyarrow").schema_to_pyarrow(scan.projection())
+            yield whole.cast(schema)
 
     def _selected(self, columns: Sequence[str] | None) -> Any:
         """The scan of these columns only, of those that it has been told."""

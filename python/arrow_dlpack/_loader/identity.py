@@ -195,32 +195,57 @@ def _ends_of_files(
     begun: Mapping[str, Any],
     schema: Any,
 ) -> Any:
-    """Digests of the first rows and, where they cost little, of the last ones."""
-    found: dict[str, str] = {}
     pairs = list(zip(fragments, keys, strict=True))
-    for name, is_last in ("head", False), ("tail", True):
-        # What cannot be read, or has dates that Python has not, is no matter until a batch has it.
-        with suppress(NotImplementedError, OSError, OverflowError, ValueError):
-            rows = _rows_at_end(pairs, names, schema, is_last)
-            found |= {} if rows is None else {name: _digest_of_rows(rows, names)}
+
+    def rows(is_last: bool) -> Iterator[Any]:
+        for fragment, own in reversed(pairs) if is_last else pairs:
+            for batch in (_last if is_last else _first)(fragment, names):
+                yield (
+                    None if batch is None else _with_keys(_end(batch, is_last), names, own, schema)
+                )
+
+    found = _ends(rows, names)
     return _REPLACED if _are_replaced(begun) else found
 
 
-def _rows_at_end(
-    pairs: Sequence[tuple[Any, Mapping[str, Any]]], names: Sequence[str], schema: Any, is_last: bool
-) -> list[dict[str, Any]] | None:
-    """The first or last rows of files; None if they cost too much."""
+def _ends(rows: Callable[[bool], Iterator[Any]], names: Sequence[str]) -> dict[str, str]:
+    """Digests of the first rows and, where they cost little, of the last ones.
+
+    rows: lists of rows from the first one on, or from the last list on; None for those that cost
+    too much.
+    """
+    found: dict[str, str] = {}
+    for name, is_last in ("head", False), ("tail", True):
+        # What cannot be read, or has dates that Python has not, is no matter until a batch has it.
+        with suppress(NotImplementedError, OSError, OverflowError, ValueError):
+            some = _rows_at_end(rows(is_last), is_last)
+            found |= {} if some is None else {name: _digest_of_rows(some, names)}
+    return found
+
+
+def _rows_at_end(lists: Iterable[Any], is_last: bool) -> list[dict[str, Any]] | None:
     rows: list[dict[str, Any]] = []
-    for fragment, keys in reversed(pairs) if is_last else pairs:
-        for batch in (_last if is_last else _first)(fragment, names):
-            if batch is None:
-                return None
-            start = max(len(batch) - _ROWS, 0) if is_last else 0
-            own = _with_keys(batch.slice(start, _ROWS), names, keys, schema)
-            rows = own + rows if is_last else rows + own
-            if len(rows) >= _ROWS:
-                return rows[-_ROWS:] if is_last else rows[:_ROWS]
+    for own in lists:
+        if own is None:
+            return None
+        rows = own + rows if is_last else rows + own
+        if len(rows) >= _ROWS:
+            return rows[-_ROWS:] if is_last else rows[:_ROWS]
     return rows
+
+
+def ends_of(batches: Callable[[bool], Iterator[Any]], names: Sequence[str]) -> dict[str, str]:
+    """The same of batches, or tables."""
+
+    def rows(is_last: bool) -> Iterator[Any]:
+        for batch in batches(is_last):
+            yield None if batch is None else _with_keys(_end(batch, is_last), names, {}, None)
+
+    return _ends(rows, names)
+
+
+def _end(batch: Any, is_last: bool) -> Any:
+    return batch.slice(max(len(batch) - _ROWS, 0) if is_last else 0, _ROWS)
 
 
 def _with_keys(
@@ -241,7 +266,7 @@ def _first(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
     elif are_parquet([fragment]):
         with _parquet_file(fragment) as file:
             groups = [group.id for group in fragment.row_groups]
-            yield from file.iter_batches(_ROWS, groups, _known(names, file.schema_arrow))
+            yield from of_groups(file, groups, names, False)
     else:
         columns = _known(names, fragment.physical_schema)
         options = {"use_threads": False, "batch_readahead": 1, "fragment_readahead": 1}
@@ -253,10 +278,8 @@ def _last(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
     is_parquet = hasattr(fragment, "scanner") and are_parquet([fragment])
     if is_parquet and getattr(fragment.filesystem, "type_name", None) == "local":
         with _parquet_file(fragment) as file:
-            for group in fragment.row_groups[::-1]:
-                is_small = group.total_byte_size <= _LAST_BYTES
-                columns = _known(names, file.schema_arrow)
-                yield file.read_row_group(group.id, columns) if is_small else None
+            groups = [group.id for group in fragment.row_groups]
+            yield from of_groups(file, groups, names, True)
     elif _is_local_arrow(fragment):
         pa = import_module("pyarrow")
         with pa.memory_map(fragment.path) as source:
@@ -265,6 +288,24 @@ def _last(fragment: Any, names: Sequence[str]) -> Iterator[Any]:
                 yield file.get_batch(at)
     else:
         yield None
+
+
+def of_groups(
+    file: Any, groups: Sequence[int], names: Sequence[str], is_last: bool
+) -> Iterator[Any]:
+    """What row groups of a ParquetFile have, from the first row or from the last group on."""
+    columns = _known(names, file.schema_arrow)
+    if not is_last:
+        yield from file.iter_batches(_ROWS, groups, columns)
+        return
+    for at in reversed(groups):
+        is_small = is_cheap(file.metadata.row_group(at).total_byte_size)
+        yield file.read_row_group(at, columns) if is_small else None
+
+
+def is_cheap(size: int) -> bool:
+    """Whether so many bytes are read for a few rows."""
+    return size <= _LAST_BYTES
 
 
 def _parquet_file(fragment: Any) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from .. import _core
 from .datasets import Dataset, Files, of_fragments
 from .iceberg import Iceberg, portable
-from .identity import of_footers, of_rows, of_types
+from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
 from .paths import are_ipc_files, arrow_system, format_of, found_files
 from .readers import is_frame, table_of, with_wide_as_decimals
@@ -112,22 +112,36 @@ class Scan(Source):
         )
 
 
-def _of_parquet_file(file: Any) -> Source:
-    def read(columns: Sequence[str] | None) -> Any:
+class ParquetFile(Source):
+    """A ParquetFile of pyarrow's, which is open already."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(
+            self._opened, file.metadata.num_rows, names=lambda: file.schema_arrow.names
+        )
+        self._file = file
+        #: Digests of the first and last rows, by the columns that are read.
+        self._ends: dict[tuple[str, ...], dict[str, str]] = {}
+
+    def _opened(self, columns: Sequence[str] | None) -> Any:
         of = import_module("pyarrow").RecordBatchReader.from_batches
-        schema = file.schema_arrow
-        batches = file.iter_batches(columns=columns)
+        schema = self._file.schema_arrow
+        batches = self._file.iter_batches(columns=columns)
         if columns is None:
             return of(schema, batches)
         _core._check_names(schema.names, list(dict.fromkeys(columns)))
         schema = import_module("pyarrow").schema([schema.field(name) for name in columns])
         return of(schema, (batch.select(schema.names) for batch in batches))
 
-    def identity(query: Query) -> dict[str, Any]:
-        return of_types(file.schema_arrow, query) | of_footers([file.metadata])
-
-    rows = file.metadata.num_rows
-    return Source(read, rows, names=lambda: file.schema_arrow.names, identify=identity)
+    def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
+        told = of_types(self._file.schema_arrow, query) | of_footers([self._file.metadata])
+        names = tuple(sorted(told["columns"]))
+        if names not in self._ends:
+            # Now, since a loop reads this file object: one that pre-buffers reads for nobody else.
+            groups = range(self._file.num_row_groups)
+            rows = partial(of_groups, self._file, groups, names)
+            self._ends[names] = ends_of(rows, names)
+        return lambda: told | {"ends": self._ends[names]}
 
 
 def _of_lazy_frame(frame: Any) -> Source:
@@ -251,7 +265,7 @@ TABLE: list[tuple[Callable[[Any], bool], Callable[[Any], Source]]] = [
     (_is_scan, Iceberg),
     (_is_iceberg, lambda table: Iceberg(table.scan())),
     (_has("to_arrow_batch_reader"), lambda scan: Source(lambda _: scan.to_arrow_batch_reader())),
-    (_has("iter_batches", "schema_arrow"), _of_parquet_file),
+    (_has("iter_batches", "schema_arrow"), ParquetFile),
     (_has("collect_batches", "collect_schema"), _of_lazy_frame),
     (_is_batches, _of_batches),
 ]
