@@ -340,3 +340,30 @@ def test_two_columns_of_one_name_are_told_when_it_is_made(tmp_path, ending, opti
 def test_what_pads_is_a_number(value):
     with pytest.raises(TypeError, match="value must be a number, got"):
         Pad(value)
+
+
+STREAMS = {
+    "generator": lambda table: (part for part in table.to_batches(max_chunksize=1)),
+    "function": lambda table: lambda index, count: iter([table]),
+    "frames": lambda table: iter([table.to_pandas()]),
+    "lazy frame": lambda table: pl.from_arrow(table).lazy(),
+    "mix": lambda table: Mix([(iter([table]), 1)]),
+}
+
+
+@pytest.mark.parametrize("form", STREAMS)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"columns": ["none"]},
+        {"columns": ["x", "none"]},
+        {"columns": ["x", "none.a"]},
+        {"columns": ["x"], "label": "none"},
+        {"columns": ["x", "none"], "filter": pc.field("y") > 0},
+        {"columns": {"x": None, "none": Categories([1])}},
+    ],
+)
+def test_a_column_that_a_stream_lacks_is_told_with_all_that_it_has(form, options):
+    source = STREAMS[form](pa.table({"x": [1], "y": [2], "z": [3]}))
+    with pytest.raises(KeyError, match=r'no column "none.*x.*y.*z'):
+        list(Loader(source, **options))

@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import _core
 from .columns import ByLength, ByTokens
-from .readers import Made, reader_of, without_views
-from .schema import is_list, is_list_view
+from .readers import Made, is_list_view, reader_of, without_views
+from .schema import is_list
 from .sharding import Uneven, check_even, shuffled
 
 #: Batches whose rows are sorted together where no buffer is said, and rows by tokens.

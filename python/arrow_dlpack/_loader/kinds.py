@@ -146,6 +146,8 @@ class ParquetFile(Source):
 
 def _of_lazy_frame(frame: Any) -> Source:
     def read(columns: Sequence[str] | None) -> Iterable[Any]:
+        if columns is not None:
+            _core._check_names(frame.collect_schema().names(), list(columns))
         some = frame if columns is None else frame.select(list(dict.fromkeys(columns)))
         return chain([some.head(0).collect()], some.collect_batches())
 

@@ -232,6 +232,8 @@ class Stream(Source):
         reading.took(1 if rows is None else rows)
         first = reader_of(readable_for(first, query.columns))
         parts = (readable_for(part, query.columns) for part in parts)
+        needed = present(query.columns, first.schema, query.may_lack)
+        _core._check_names(first.schema.names, heads(needed, lambda: first.schema.names) or [])
         names = heads(query.columns, lambda: first.schema.names)
         # A filter may name others.
         schema = head_of(first.schema, names) if query.where is None else first.schema

@@ -8,8 +8,8 @@ from typing import Any
 
 from .columns import Categories, Wish
 from .options import LoaderOptions
-from .readers import path_of
-from .schema import features_of, is_list, is_list_view
+from .readers import is_list_view, path_of
+from .schema import features_of, is_list
 from .source import rows_of_table
 
 #: Columns and words that are shown.
