@@ -817,3 +817,20 @@ def test_a_type_that_pyarrow_cannot_make_of_a_file_names_it_and_the_path_is_the_
         list(Loader(ds.dataset(tmp_path, format=form), **options))
     batches = list(Loader(str(tmp_path), **options))
     assert [code for batch in batches for code in batch["s"].tolist()] == [0, 1, 1, 2]
+
+
+def test_a_row_group_is_read_without_a_look_at_all_files_unless_words_need_it(
+    tmp_path, monkeypatch
+):
+    for at in range(8):
+        kind = pa.bool_() if at % 2 else pa.int64()
+        column = pa.array([at % 2, 0], pa.int64()).cast(kind)
+        pq.write_table(pa.table({"x": column}), tmp_path / f"{at}.parquet")
+    made = []
+    run = _datasets.Files._run
+    monkeypatch.setattr(
+        _datasets.Files, "_run", lambda self, *args: made.append(args[1]) or run(self, *args)
+    )
+    loader = Loader(str(tmp_path), dtype="float32", batch_size=2, rank=1, world_size=4)
+    assert [batch["x"].tolist() for batch in loader] == [[0, 0], [1, 0]]
+    assert sum(map(len, made)) == 2

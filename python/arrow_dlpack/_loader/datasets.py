@@ -205,7 +205,7 @@ class Dataset(Source):
         """Arrow data of these pieces, in this order; a filter is for whole row groups."""
         runs = self._runs(query, [piece.group for piece in pieces])
         # Files that are not read now may hold words that these cannot.
-        parts = [run.part for run in self._runs(query, None)]
+        parts = [run.part for run in self._runs(query, None)] if query.categories else ()
         reader = joined(runs, query, self.way, self._whole(query), parts)
         if query.where is not None:
             return reader
