@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from .. import _core
-from .readers import Made, has_views, reader_of, schema_without_views
+from .readers import Made, has_views, reader_of, schema_without_views, without_views
 from .schema import fitted, readable, with_types
 
 
@@ -86,7 +86,8 @@ def filtered(
     open after the end, or the interpreter from ending.
     """
     pa, acero = import_module("pyarrow"), import_module("pyarrow.acero")
-    batches = reader_of(data)
+    # Views within extension types stay, and only the engine takes rows of these: slower.
+    batches = without_views(reader_of(data))
     schema = batches.schema
     sees = seen_of(with_types(schema, seen or {}))
     bind(where, sees)
