@@ -3,7 +3,8 @@
     python .ci/imports.py
 
 No two files of the crate import each other, directly or by way of others; and no module imports one
-that stands above it in CONTRIBUTING's table of modules, which has every one of them.
+that stands above it in CONTRIBUTING's table of modules, which has every one of them. And the files
+with unsafe code are those of the table in docs/development/internals.md.
 """
 
 import ast
@@ -147,6 +148,29 @@ def resolved(said: str, package: str, names: Mapping[str, Path]) -> str | None:
     return said if said and names[said].name != "__init__.py" else None
 
 
+def unsafe_files() -> set[str]:
+    """Those that say so."""
+    says = re.compile(r"expect\(\s*unsafe_code")
+    return {
+        file.relative_to(SRC).with_suffix("").as_posix()
+        for file in FILES.values()
+        if says.search(file.read_text("utf-8"))
+    }
+
+
+def listed_files() -> set[str]:
+    """Those of the table: `a/b` and `a/{b,c}` in the first column."""
+    text = (ROOT / "docs/development/internals.md").read_text("utf-8")
+    table = text.partition("\n## Unsafe\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.*?) \|", table, re.M)
+    found = set()
+    for name in re.findall(r"`([^`]+)`", " ".join(cells)):
+        folder, brace, names = name.partition("{")
+        some = names.rstrip("}").split(",") if brace else [""]
+        found |= {folder + one for one in some}
+    return found
+
+
 def circle_of(graph: Mapping[Any, set[Any]]) -> list[Any]:
     try:
         TopologicalSorter(graph).prepare()
@@ -160,6 +184,8 @@ def problems() -> Iterator[str]:
     for circle in (list(map("/".join, circle_of(graph))), circle_of(python_imports())):
         if circle:
             yield f"these import each other: {' -> '.join(circle)}"
+    for file in sorted(unsafe_files() ^ listed_files()):
+        yield f"{file} has unsafe code, or is in the table of internals.md, and not both"
     level = {name: number for number, row in enumerate(rows()) for name in row}
     for name in sorted({module[0] for module in graph} - level.keys()):
         yield f"CONTRIBUTING's table of modules does not have src/{name}"

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
 /// The table of numeric types, passed to another macro. Each row is an Arrow type, the DLPack code and bits, the name
-/// of the constant, arrow-rs's type, and Rust's. All code with one case per numeric type is generated from it.
+/// of the constant, arrow-rs's type, and Rust's. What has an arm for each of them is made of it.
 macro_rules! for_each_numeric {
     ($row:ident) => {
         $row! {

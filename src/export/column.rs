@@ -413,7 +413,7 @@ mod tests {
     use crate::copy::CopyPolicy;
     use crate::ffi::DLPackFlags;
 
-    /// Randomly drawn rows are an example. A buffer with other owners is copied, because they may be read_as it.
+    /// Randomly drawn rows are an example. A buffer with other owners is copied, because they may be read as it is.
     #[test]
     fn a_result_without_other_holders_is_not_copied_again() {
         let pair = |one, other| Some(vec![Some(one), Some(other)]);

@@ -64,7 +64,6 @@ pub(crate) use prepare::{prepare_by_type, prepare_dense, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 #[cfg(feature = "pyo3")]
-#[cfg(feature = "pyo3")]
 pub(crate) use refusal::hint_at_depth;
 pub(crate) use refusal::nulls;
 pub use source::{IntoSource, Source};

@@ -22,7 +22,7 @@ pub(super) const TILE: usize = 256 << 10;
 /// there at once. A copy of whole lines does not read the destination first, which item by item stores do.
 const STAGE: usize = 64 << 10;
 
-/// RowWriter of at least this many bytes are wide: a strip of columns, one cache line of each row, is read, cast, and written
+/// Rows of at least this many bytes are wide: a strip of columns, one cache line of each row, is read, cast, and written
 /// from the first row to the last, since a tile of many columns holds few rows.
 const WIDE: usize = 512;
 
@@ -104,7 +104,7 @@ struct RowWriter<'a> {
     stage: Vec<u8>,
     /// Memory for the items of each column.
     spare: Vec<&'static [u8]>,
-    /// RowWriter of a tile.
+    /// Rows of a tile.
     tile: usize,
     size: usize,
     dtype: DLDataType,
@@ -374,7 +374,7 @@ struct GroupedRows<'a> {
     scratch: Vec<u8>,
     /// Memory for the columns of one cell, interleaved.
     narrow: Vec<u8>,
-    /// RowWriter of a tile; 0 where it has less than one.
+    /// Rows of a tile; 0 where it has less than one.
     tile: usize,
     size: usize,
     dtype: DLDataType,

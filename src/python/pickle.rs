@@ -13,6 +13,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use pyo3::{exceptions::PyValueError, prelude::*};
 
 use super::arrow::schema::MAX_FIELDS;
+use super::arrow::structs::{ArrowSchema, Structure};
 use super::numpy::buffer_import;
 use super::numpy::buffer_import::ArraySpec;
 use super::{args::Items, array::PyArray, arrow, runtime::unlocked, tensor::PyTensor};
@@ -187,7 +188,7 @@ pub(super) fn _unpickle_array(
 /// The field of a [`schema_state`], checked to have a type that arrays can have.
 fn field_of(state: &Bound<'_, PyAny>) -> PyResult<FieldRef> {
     let schema = schema_of(state, 0, &mut { MAX_FIELDS })?;
-    let capsule = PyCapsule::new_with_value(state.py(), schema, c"arrow_schema")?;
+    let capsule = PyCapsule::new_with_value(state.py(), schema, ArrowSchema::CAPSULE)?;
     arrow::capsule::schema_of(&capsule)
 }
 

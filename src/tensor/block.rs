@@ -4,7 +4,7 @@
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
-use super::release::{Outgoing, exported, release};
+use super::release::{Outgoing, count_exported, release};
 use crate::ffi::{
     DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags, DLPackVersion,
     DLTensor,
@@ -77,7 +77,7 @@ impl<O: 'static> Block<O> {
         let (layout, _) = Self::layout(ndim);
         // SAFETY: P1, and the owner has been moved out.
         unsafe { dealloc(block.cast(), layout) };
-        exported(-1);
+        count_exported(-1);
         owner
     }
 }
@@ -155,7 +155,7 @@ pub(super) unsafe fn pack<O: Send + Sync + 'static>(
     let prefix = Prefix { header, ndim, legacy_deleter: delete_legacy::<O> };
     // SAFETY: freshly allocated for a `Block<O>`.
     unsafe { block.write(Block { prefix, owner: owner() }) };
-    exported(1);
+    count_exported(1);
     Packed(block.cast())
 }
 

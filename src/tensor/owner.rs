@@ -4,7 +4,7 @@
 use std::{mem::ManuallyDrop, ptr, ptr::NonNull};
 
 use super::block::Packed;
-use super::release::{call_deleter, call_legacy_deleter, imported, release_imported};
+use super::release::{call_deleter, call_legacy_deleter, count_imported, release_imported};
 use crate::ffi::{DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
 
 /// Calls the deleter when it is dropped.
@@ -35,7 +35,7 @@ impl Owner {
     ///
     /// The tensor meets I1, but that its descriptor has not been judged yet, and is the caller's to give up.
     pub(super) unsafe fn versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
-        imported(1);
+        count_imported(1);
         Self(Owned::Versioned(tensor))
     }
 
@@ -45,7 +45,7 @@ impl Owner {
     ///
     /// As [`Self::versioned`].
     pub(super) unsafe fn legacy(tensor: NonNull<DLManagedTensor>) -> Self {
-        imported(1);
+        count_imported(1);
         Self(Owned::Legacy(tensor))
     }
 
@@ -72,7 +72,7 @@ impl Owner {
     pub(super) fn into_owned(self) -> Owned {
         let abi = self.give_up();
         if matches!(abi, Owned::Versioned(_) | Owned::Legacy(_)) {
-            imported(-1);
+            count_imported(-1);
         }
         abi
     }

@@ -1,4 +1,4 @@
-//! Releases what is foreign: the only calls of deleters, with a bound on the recursion, and the count of open tensors.
+//! Releases what is foreign: the only functions that call deleters, with a bound on the recursion, and the count of open tensors.
 //!
 //! Tensors that libraries exchange several times form a chain of owners of any length, and so do arrays. Each
 //! release calls the next one, and the stack is finite: from some depth on, further releases are postponed
@@ -62,7 +62,7 @@ pub(crate) fn release_foreign(work: impl FnOnce() + 'static) {
 
 /// [`release_foreign`] of a tensor that was taken over, which counts no longer.
 pub(super) fn release_imported(work: impl FnOnce() + 'static) {
-    imported(-1);
+    count_imported(-1);
     release_foreign(work);
 }
 
@@ -172,12 +172,12 @@ pub fn live() -> Live {
 
 /// A tensor was exported (1), or its deleter has run (-1).
 #[inline]
-pub(super) fn exported(by: isize) {
+pub(super) fn count_exported(by: isize) {
     EXPORTED.0.fetch_add(by, Ordering::Relaxed);
 }
 
 /// A tensor was taken over (1), or its deleter has been called (-1).
 #[inline]
-pub(super) fn imported(by: isize) {
+pub(super) fn count_imported(by: isize) {
     IMPORTED.0.fetch_add(by, Ordering::Relaxed);
 }

@@ -104,16 +104,19 @@ fn most_work(array: &ArrowArray, data_type: &DataType) -> usize {
 
 /// Reads the structure in an `arrow_schema` capsule, which keeps it.
 ///
-/// `read` runs no Python code, which could move the structure out of the capsule meanwhile: the callers here pass what
+/// `describe` runs no Python code, which could move the structure out of the capsule meanwhile: the callers here pass what
 /// makes fields of schemas, and that asks Python for nothing.
-fn read<T>(capsule: &Bound<'_, PyCapsule>, read: impl FnOnce(&ArrowSchema) -> T) -> PyResult<T> {
+fn read<T>(
+    capsule: &Bound<'_, PyCapsule>,
+    describe: impl FnOnce(&ArrowSchema) -> T,
+) -> PyResult<T> {
     with_critical_section(capsule, || {
         let schema = pointer::<ArrowSchema>(capsule)?;
         // SAFETY: S1: the caller's reference keeps the capsule, and the section other threads from moving the structure
         // out of it, where there is no GIL; the thread stays attached, so that it keeps either.
         let schema = unsafe { &*schema };
         schema.check_live().map_err(PyValueError::new_err)?;
-        Ok(read(schema))
+        Ok(describe(schema))
     })
 }
 

@@ -10,7 +10,7 @@ use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyCapsule};
 
-use super::structs::{Checked, fenced};
+use super::structs::{ArrowArray, ArrowSchema, Checked, Structure, fenced};
 use crate::chunks::{everything, footprint, reserve};
 use crate::{arrow_types::item_of, extension::Extension};
 
@@ -22,7 +22,7 @@ pub(in crate::python) fn array_capsules<'py>(
 ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
     let schema = schema_capsule(py, field)?;
     let array = FFI_ArrowArray::new(&array.to_data());
-    Ok((schema, PyCapsule::new_with_value(py, array, c"arrow_array")?))
+    Ok((schema, PyCapsule::new_with_value(py, array, ArrowArray::CAPSULE)?))
 }
 
 /// The capsule that `__arrow_c_schema__` returns.
@@ -32,7 +32,7 @@ pub(in crate::python) fn schema_capsule<'py>(
 ) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(field);
     let schema = schema.map_err(|error| PyValueError::new_err(error.to_string()))?;
-    PyCapsule::new_with_value(py, schema, c"arrow_schema")
+    PyCapsule::new_with_value(py, schema, ArrowSchema::CAPSULE)
 }
 
 /// The array as the type that a consumer requests, if each value survives a cast there and back.
