@@ -125,14 +125,14 @@ impl CellArray {
         };
         let size = usize::try_from(list.value_length()).unwrap_or(0);
         let values = list.values().slice(0, list.len() * size);
-        let mut dense = Self::new(&values, item, read_as).map_err(refusal::in_rows)?;
+        let mut cells = Self::new(&values, item, read_as).map_err(refusal::in_rows)?;
         // An array of rows without cells can have any number of them.
-        let cells = size.saturating_mul(dense.cells_in_a_row());
-        dense.data_type = list.data_type().clone();
-        dense.rows = list.len();
-        dense.put_in_front(shape, order);
-        dense.levels.splice(0..0, level(list.nulls(), cells));
-        Ok(dense)
+        let in_a_row = size.saturating_mul(cells.cells_in_a_row());
+        cells.data_type = list.data_type().clone();
+        cells.rows = list.len();
+        cells.put_in_front(shape, order);
+        cells.levels.splice(0..0, level(list.nulls(), in_a_row));
+        Ok(cells)
     }
 
     /// Nulls without a type, as those of a column of this dtype.
@@ -446,16 +446,16 @@ fn valid(levels: &[NullLevel], cells: Range<usize>) -> usize {
 impl CellArray {
     /// The codes of a dictionary array. A code of a null value is a null cell.
     pub(super) fn codes(array: &dyn Array, dtype: DLDataType) -> Result<Self, Error> {
-        let mut dense = Self::words(array, dtype);
+        let mut cells = Self::words(array, dtype);
         let dictionary = array.as_any_dictionary().values();
         if dictionary.is_nullable() {
             alloc::probe_alloc(
                 array.len().div_ceil(8).saturating_add(dictionary.len().div_ceil(8)),
             )?;
-            dense.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();
+            cells.levels = level(array.logical_nulls().as_ref(), 1).into_iter().collect();
         }
-        dense.dictionary = Some(Arc::clone(dictionary));
-        Ok(dense)
+        cells.dictionary = Some(Arc::clone(dictionary));
+        Ok(cells)
     }
 
     /// Whether the chunks have different dictionaries, which must be unified.

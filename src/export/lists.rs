@@ -89,9 +89,9 @@ impl Lists {
                 match run.uniform_cells().filter(|_| !is_first) {
                     Some(cells) => survey.add_uniform(run.len(), cells.saturating_mul(run.len())),
                     None => {
-                        let dense = run.dense();
-                        survey.add(&dense);
-                        some = vec![dense];
+                        let cells = run.cells();
+                        survey.add(&cells);
+                        some = vec![cells];
                     }
                 }
                 is_first = false;
@@ -133,7 +133,7 @@ impl Lists {
     /// Logical shape of the values. Drops what of the values was kept for it.
     pub(super) fn shape(&mut self) -> Vec<i64> {
         let some = mem::take(&mut self.some);
-        some.first().map_or_else(Vec::new, |dense| dense.shape(self.values.rows))
+        some.first().map_or_else(Vec::new, |cells| cells.shape(self.values.rows))
     }
 
     /// Number of rows.
@@ -207,7 +207,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn dense(&self) -> CellArray {
+    pub(super) fn cells(&self) -> CellArray {
         match self {
             Self::Rows(all, range) if (0..all.rows) == *range => (*all).clone(),
             Self::Rows(all, range) => all.slice(range.start, range.len()),
@@ -339,7 +339,7 @@ impl Rows {
             RowValues::Views(..) => {
                 let mut only = no_values();
                 self.each_run(read_as, &mut |run| {
-                    only = run.dense();
+                    only = run.cells();
                     Ok(())
                 })?;
                 Ok(only)
@@ -431,7 +431,7 @@ pub(super) fn runs(rows: &[Rows], read_as: ReadAs) -> Result<Vec<CellArray>, Err
         chunk.each_run(read_as, &mut |run| {
             let nbytes = 2 * size_of_val(runs.as_slice());
             runs.try_reserve(1).map_err(|_| Error::OutOfMemory { nbytes })?;
-            runs.push(run.dense());
+            runs.push(run.cells());
             Ok(())
         })?;
     }

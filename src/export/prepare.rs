@@ -279,18 +279,18 @@ pub(crate) fn share(
 /// The chunks of a source that is not a table, at least one.
 fn chunks(source: Source<'_>, options: &ExportOptions) -> Result<Vec<CellArray>, Error> {
     let field = &source.field();
-    let dense = |array: &dyn Array| {
+    let read = |array: &dyn Array| {
         check_type(array, field)?;
         CellArray::new(array, field, options.reading())
     };
     match source {
-        Source::Array(array, _) => Ok(vec![dense(array)?]),
+        Source::Array(array, _) => Ok(vec![read(array)?]),
         Source::Row(array, _, index) => {
             check_type(array, field)?;
             Ok(vec![row::of(array, field, index, options.reading())?])
         }
-        Source::Chunks([], _) => Ok(vec![dense(&empty(field)?)?]),
-        Source::Chunks(arrays, _) => arrays.iter().map(|array| dense(array)).collect(),
+        Source::Chunks([], _) => Ok(vec![read(&empty(field)?)?]),
+        Source::Chunks(arrays, _) => arrays.iter().map(|array| read(array)).collect(),
         Source::Table(..) => unreachable!("a table is a matrix"),
     }
 }

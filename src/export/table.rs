@@ -264,13 +264,13 @@ fn columns(
     let mut column = |index: usize, field: &Field| {
         let read = |array: &dyn Array| {
             check_type(array, field)?;
-            let dense = CellArray::new(array, field, read_as)?;
+            let cells = CellArray::new(array, field, read_as)?;
             // The cells of a row lie in memory in the order that they have in a row of the matrix.
-            if dense.order.is_sorted() {
-                return Ok(dense);
+            if cells.order.is_sorted() {
+                return Ok(cells);
             }
             let data_type = field.data_type().clone();
-            Err(Error::ManyValues { data_type, shape: dense.item.to_vec() })
+            Err(Error::ManyValues { data_type, shape: cells.item.to_vec() })
         };
         let before = chunks.len();
         for batch in &batches {
