@@ -380,6 +380,10 @@ BESIDE_NULLS = {
         pa.StructArray.from_arrays([VIEWS], ["a"]),
         pa.array([{"a": [None]}, None], pa.struct({"a": pa.list_view(pa.null())})),
     ),
+    "list views in maps": (
+        pa.array([[("a", [1, 2])], None], pa.map_(pa.string(), pa.list_view(pa.int64()))),
+        pa.array([[("b", [None])], [("c", None)]], pa.map_(pa.string(), pa.list_view(pa.null()))),
+    ),
     "list views beside nulls": (VIEWS, pa.nulls(2)),
     "list views in structs beside nulls": (
         pa.StructArray.from_arrays([VIEWS], ["a"]),

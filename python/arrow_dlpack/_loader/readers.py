@@ -198,14 +198,16 @@ def cast(column: Any, kind: Any) -> Any:
 
 
 def _cast_within(column: Any, kind: Any) -> Any:
-    """Structs and lists of this type, of which what is in them is cast: pyarrow 26 makes wrong
-    values of list views.
+    """Structs, lists and maps of this type, of which what is in them is cast: pyarrow 26 makes
+    wrong values of list views.
     """
     pa = import_module("pyarrow")
     if pa.types.is_struct(kind):
         fields = [cast(column.field(own.name), own.type) for own in kind]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
-    return _with_items(column, kind, cast(column.values, kind.value_type))
+    is_map = pa.types.is_map(kind)
+    items = pa.struct([kind.key_field, kind.item_field]) if is_map else kind.value_type
+    return _with_items(column, kind, cast(column.values, items))
 
 
 def _with_items(column: Any, kind: Any, items: Any) -> Any:
