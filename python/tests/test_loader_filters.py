@@ -1,5 +1,7 @@
 """A filter reads what it names: of parts that differ, of views, and of any kind of source."""
 
+import os
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -242,3 +244,22 @@ def test_fragments_have_one_schema_or_name_a_file(tmp_path):
         rows_of(found + texts)
     with pytest.raises(TypeError, match="a list of fragments is a source"):
         rows_of(iter(found))
+
+
+def test_unread_columns_of_fragments_need_no_common_type(tmp_path):
+    tables = [pa.table({"x": [at], "y": [y]}) for at, y in enumerate(["a", 1.5])]
+    found = list(ds.dataset(written(tmp_path / "all", tables)).get_fragments())
+    assert rows_of(found) == [0, 1]
+    assert rows_of(found, filter=pc.field("x") > 0) == [1]
+    with pytest.raises(TypeError, match='column "y" is string in'):
+        list(Loader(found))
+
+
+def test_a_replaced_file_of_a_fragment_is_an_error_with_its_name(tmp_path):
+    folder = written(tmp_path / "all", [pa.table({"x": range(8)})])
+    loader = Loader(list(ds.dataset(folder).get_fragments()), batch_size=4)
+    assert len(list(loader)) == 2
+    other = written(tmp_path / "other", [pa.table({"x": ["a", "b"]})])
+    os.replace(f"{other}/0.parquet", f"{folder}/0.parquet")
+    with pytest.raises((OSError, ValueError), match="all/0.parquet"):
+        list(loader)

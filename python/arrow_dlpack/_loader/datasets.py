@@ -536,6 +536,27 @@ class Files(Dataset):
             )
 
 
+class Fragments(Files):
+    """Fragments of pyarrow's datasets: files, or row groups of them, with the columns that they
+    have themselves, as their ``to_table``.
+    """
+
+    def __init__(self, fragments: Sequence[Any]) -> None:
+        first = fragments[0]
+        super().__init__([(one.path, {}) for one in fragments], first.format, first.filesystem)
+        self._given = list(fragments)
+
+    def refresh(self) -> None:
+        """Nothing: fragments keep their footers, and of a replaced file reading tells."""
+
+    def _opened(self) -> list[Any]:
+        if self._system.type_name == "local":
+            self._stamped = self._stamps()
+        read_footers(self._given, self._system)
+        self._kinds = [self._kind(at, fragment) for at, fragment in enumerate(self._given)]
+        return self._given
+
+
 def _is_of_reading(error: Exception) -> bool:
     """Whether it comes from the data, rather than from what is made of it."""
     of_pyarrow = type(error).__module__.startswith("pyarrow")
@@ -595,22 +616,6 @@ def _keys_of(fragment: Any) -> dict[str, Any]:
     of = import_module("pyarrow.dataset").get_partition_keys
     keys, known = of(fragment.partition_expression), fragment.physical_schema.names
     return {name: key for name, key in keys.items() if name not in known}
-
-
-def of_fragments(fragments: Sequence[Any]) -> Any:
-    """The dataset of some files, or parts of files, of pyarrow's: with the columns that they have
-    themselves, as their ``to_table``.
-    """
-    pa, ds = import_module("pyarrow"), import_module("pyarrow.dataset")
-    if not all(hasattr(fragment, "path") for fragment in fragments):
-        return ds.dataset(pa.concat_tables(fragment.to_table() for fragment in fragments))
-    first = fragments[0]
-    read_footers(fragments, first.filesystem)
-    schemas = [(fragment.path, fragment.physical_schema) for fragment in fragments]
-    parts = [Part(path, schema, schema.names) for path, schema in schemas]
-    way = "pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...)) reads all as that schema"
-    whole = common(parts, ALL, way)
-    return ds.FileSystemDataset(list(fragments), whole, first.format, first.filesystem)
 
 
 def read_footers(fragments: Sequence[Any], system: Any) -> None:

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from typing import Any
 
 from .. import _core
-from .datasets import Dataset, Files, of_fragments
+from .datasets import Dataset, Files, Fragments
 from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
@@ -42,7 +42,11 @@ def _are_fragments(source: Any) -> bool:
 
 
 def _of_fragments(source: Any) -> Source:
-    return Dataset(of_fragments(source if isinstance(source, (list, tuple)) else [source]))
+    fragments = source if isinstance(source, (list, tuple)) else [source]
+    if all(hasattr(one, "path") for one in fragments):
+        return Fragments(fragments)
+    pa, ds = import_module("pyarrow"), import_module("pyarrow.dataset")
+    return Dataset(ds.dataset(pa.concat_tables(one.to_table() for one in fragments)))
 
 
 def _of_paths(source: Any) -> Source:
