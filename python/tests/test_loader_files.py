@@ -1,5 +1,6 @@
 """Files: keys of folders, footers, filters and NaN, views; and states of other data."""
 
+import itertools
 import json
 import os
 
@@ -834,3 +835,31 @@ def test_a_row_group_is_read_without_a_look_at_all_files_unless_words_need_it(
     loader = Loader(str(tmp_path), dtype="float32", batch_size=2, rank=1, world_size=4)
     assert [batch["x"].tolist() for batch in loader] == [[0, 0], [1, 0]]
     assert sum(map(len, made)) == 2
+
+
+@pytest.mark.parametrize("options", [{}, {"prefetch": 2}, {"rank": 0, "world_size": 1}])
+@pytest.mark.parametrize("form", ["files", "dataset", "mix"])
+def test_an_error_is_raised_where_rows_before_it_are_the_last_batch(form, options, tmp_path):
+    for name in "ab":
+        pq.write_table(pa.table({"x": [name] * 10}), tmp_path / f"{name}.parquet")
+    paths = [str(tmp_path / f"{name}.parquet") for name in "ab"]
+    wish = {"x": Categories(["a"])}
+    for batch_size, seed in itertools.product([1, 7, 10, 20, 32], range(4)):
+        source = {
+            "files": lambda: paths,
+            "dataset": lambda: ds.dataset(paths),
+            "mix": lambda: Mix(dict.fromkeys(paths, 1)),
+        }[form]()
+        keywords = {"batch_size": batch_size, "columns": wish, **options}
+        with pytest.raises(ValueError, match="has 'b'"):
+            list(Loader(source, shuffle=5, seed=seed, **keywords))
+
+
+def test_an_error_of_a_rank_is_raised_where_rows_before_it_are_its_last_batch():
+    parts = [pa.table({"x": ["a"] * 10}), pa.table({"x": ["b"] * 10})]
+    wish = {"x": Categories(["a"])}
+    for rank, batch_size in itertools.product(range(2), [7, 9, 12, 20]):
+        share = {"rank": rank, "world_size": 2, "uneven": "repeat"}
+        loader = Loader(parts, batch_size=batch_size, columns=wish, **share)
+        with pytest.raises(ValueError, match="has 'b'"):
+            list(loader)

@@ -212,6 +212,26 @@ def check(source: Source, options: LoaderOptions) -> None:
     _opened(options, read.stream, prefetch=0).close()
 
 
+class First(Iterator[Any]):
+    """So many batches, and the error that came in place of rows of the last one.
+
+    The engine hands out the rows before an error as a batch, which has fewer then.
+    """
+
+    def __init__(self, batches: Iterator[Any], most: int) -> None:
+        self._batches, self._left, self._is_over = batches, most, most == 0
+
+    def __next__(self) -> Any:
+        if self._left > 0:
+            batch = next(self._batches)
+            self._left -= 1
+            return batch
+        if not self._is_over:
+            next(self._batches, None)  # of other rows than these, if it is a batch
+            self._is_over = True
+        raise StopIteration
+
+
 class Batches(Iterator[Batch_co], Generic[Batch_co]):
     """The batches of one pass, from `iter_batches` or ``iter(loader)``. They are read once.
 
@@ -253,7 +273,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
             for number in read.again:
                 stream = source.read(query)
                 with closing(opened(stream, (number, position.share.count), prefetch=0)) as more:
-                    yield from islice(more, 1)
+                    yield from First(more, 1)
 
         ahead = options.prefetch if options.transform is not None else 0
         bar = bar_of(source.rows() if is_whole else None) if options.progress else None
@@ -283,7 +303,7 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         )
         self._batches = Behind(self._engine, made, self._chunks) if made else self._engine
         if read.most is not None:
-            some = islice(self._engine, read.most - first)
+            some = First(self._engine, read.most - first)
             self._batches = chain(some, islice(again(), read.skipped - first, None))
         if ahead and work is not None:
             self._batches = self._ahead = Ahead(self._batches, work, ahead, self._engine._stop)
