@@ -409,21 +409,30 @@ def test_nothing_is_left_behind():
         until(lambda: threads() <= others)
         gc.collect()
 
-    for _ in range(3):
-        once()
-    tracemalloc.start()
-    try:
-        once()
-        before = tracemalloc.take_snapshot()
-        for _ in range(50):
-            once()
-        after = tracemalloc.take_snapshot()
-    finally:
-        tracemalloc.stop()
-    grown = sum(stat.size_diff for stat in after.compare_to(before, "filename"))
     # Bytes for each; without a GIL the interpreter keeps more for later, 25 in the long run.
     has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    assert grown < 50 * 8 * (100 if has_gil else 300), after.compare_to(before, "lineno")[:5]
+    most = 50 * 8 * (100 if has_gil else 300)
+
+    def grown():
+        tracemalloc.start()
+        try:
+            once()
+            before = tracemalloc.take_snapshot()
+            for _ in range(50):
+                once()
+            after = tracemalloc.take_snapshot()
+        finally:
+            tracemalloc.stop()
+        found = after.compare_to(before, "lineno")
+        return sum(stat.size_diff for stat in found), found[:5]
+
+    for _ in range(3):
+        once()
+    # What is left behind grows each time, and a table of another library's once.
+    rounds = [grown()]
+    while rounds[-1][0] >= most and len(rounds) < 3:
+        rounds.append(grown())
+    assert rounds[-1][0] < most, rounds
 
 
 def run(code):
