@@ -223,7 +223,7 @@ pub(crate) fn reserved<T>(count: usize) -> Result<Vec<T>, Error> {
     }
 }
 
-/// So many bytes that are 0.
+/// `nbytes` bytes, all 0.
 pub(crate) fn zeros(nbytes: usize) -> Result<Vec<u8>, Error> {
     let mut bytes = reserved(nbytes)?;
     bytes.resize(nbytes, 0);

@@ -28,7 +28,7 @@ pub(super) const PAGE: usize = 2 << 20;
 ///
 /// # Safety
 ///
-/// So many bytes from `start` on are the caller's.
+/// `nbytes` bytes from `start` on are the caller's.
 #[cfg(target_os = "linux")]
 pub(super) unsafe fn advise_pages(start: *mut u8, nbytes: usize) {
     const MADV_HUGEPAGE: i32 = 14;
@@ -43,7 +43,7 @@ pub(super) unsafe fn advise_pages(start: *mut u8, nbytes: usize) {
 ///
 /// # Safety
 ///
-/// So many bytes from `start` on are the caller's, and are not read before they are written to.
+/// `nbytes` bytes from `start` on are the caller's, and are not read before they are written to.
 #[cfg(target_os = "linux")]
 pub(super) unsafe fn offer(start: *mut u8, nbytes: usize) {
     const MADV_FREE: i32 = 8;
@@ -54,7 +54,7 @@ pub(super) unsafe fn offer(start: *mut u8, nbytes: usize) {
 
 /// # Safety
 ///
-/// So many bytes from `start` on are the caller's, who answers for the effect of the advice.
+/// `nbytes` bytes from `start` on are the caller's, who answers for the effect of the advice.
 #[cfg(target_os = "linux")]
 unsafe fn advise_whole_pages(start: *mut u8, nbytes: usize, advice: i32) {
     const SMALL_PAGE: usize = 4096;

@@ -108,7 +108,7 @@ class Bucketed:
 
 
 def _windows(reader: Any, rows: int) -> Iterator[Any]:
-    """Tables of exactly so many rows, but for the last one."""
+    """Tables of exactly this many rows, but for the last one."""
     table = import_module("pyarrow").Table.from_batches
     held, count = [], 0
     for batch in reader:

@@ -288,7 +288,7 @@ def _bits(codes: Any) -> memoryview:
 
 
 def _parts(column: Any, rows: int) -> Iterator[tuple[Any, Any]]:
-    """So many rows after the others, as values, and for each row where its value is; None: there.
+    """Some rows after the others, as values, and for each row where its value is; None: there.
 
     Of a dictionary the values are those that the rows have, each once.
     """

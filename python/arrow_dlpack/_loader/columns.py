@@ -153,7 +153,7 @@ class Categories:
 
 @dataclass(frozen=True)
 class ByLength:
-    """Batches of so many rows of similar lengths: the rows of each buffer are sorted by length.
+    """Batches of `batch_size` rows of similar lengths: rows of each buffer are sorted by length.
 
     column: lists, texts or binaries. The buffer has ``shuffle=`` rows, or 100 batches; with
     ``shuffle=`` rows of one length are in any order, and so are the batches of a buffer.
@@ -168,7 +168,7 @@ class ByLength:
 
 @dataclass(frozen=True)
 class ByTokens:
-    """Batches of at most so many items, padding included: rows times the longest of them.
+    """Batches of at most `budget` items, padding included: rows times the longest of them.
 
     Rows are sorted by length as `ByLength` does it. A row longer than the budget is an error.
     """

@@ -213,7 +213,7 @@ def check(source: Source, options: LoaderOptions) -> None:
 
 
 class First(Iterator[Any]):
-    """So many batches, and the error that came in place of rows of the last one.
+    """The first batches, and the error that came in place of rows of the last one.
 
     The engine hands out the rows before an error as a batch, which has fewer then.
     """

@@ -304,7 +304,7 @@ def of_groups(
 
 
 def is_cheap(size: int) -> bool:
-    """Whether so many bytes are read for a few rows."""
+    """Whether this many bytes are read for a few rows."""
     return size <= _LAST_BYTES
 
 

@@ -76,7 +76,7 @@ class Loader(Loop, Generic[Batch_co]):
     writable: True copies, so that the tensors may be written to. False shares the source's memory
     where it can; do not write to such tensors. None copies for PyTorch, for JAX and for a function,
     and shares for NumPy and without framework.
-    shuffle: rows are drawn at random from a buffer of at least so many; it needs batch_size. The
+    shuffle: rows are drawn at random from a buffer of at least this many; it needs batch_size. The
     buffer holds up to twice as many, and both its old and its new rows while it is filled up. Drawn
     rows are copies, which may be written to. The row groups of Parquet files are read in random
     order too.
@@ -306,7 +306,7 @@ class Loader(Loop, Generic[Batch_co]):
         """
         if self._options.rows is None:
             raise TypeError(
-                "how many batches there are is known with a batch_size of so many rows (a "
+                "how many batches there are is known with a batch_size in rows (a "
                 "DataLoader of PyTorch's is loader.torch(), which does not ask)"
             )
         source = None if is_function(self._data) else self._of_data()

@@ -466,7 +466,7 @@ class _Held:
         self.length: int | None = None
 
     def fill(self, rows: int) -> None:
-        """Reads until there are so many rows, or no more."""
+        """Reads until there are this many rows, or no more."""
         try:
             while self.rows < rows and self.error is None and self._reads():
                 pass

@@ -148,7 +148,7 @@ class LoaderOptions:
         if size is None and self.drop_last:
             raise TypeError("drop_last needs a batch_size")
         if isinstance(size, ByTokens) and self.drop_last:
-            raise TypeError("drop_last is for batches of so many rows, which ByTokens has not")
+            raise TypeError("drop_last is for batches of a number of rows, which ByTokens has not")
         if shuffle is not None and self.copy is not None and not self.copy:
             raise BufferError("copying was forbidden, and shuffle copies each row")
         if shuffle is None and self.seed is not None:

@@ -18,7 +18,7 @@ _A_WHILE = 0.05
 
 
 class Ahead(Iterator[Any]):
-    """The results of a function for each of the batches, so many ahead."""
+    """The results of a function for each of the batches, some of them ahead."""
 
     def __init__(
         self,

@@ -22,7 +22,7 @@ Uneven: TypeAlias = Literal["drop", "repeat", "allow"] | None
 
 @dataclass(frozen=True)
 class Share:
-    """A rank of so many, and in it a worker of so many."""
+    """A rank among `world`, and in it a worker among `workers`."""
 
     rank: int = 0
     world: int = 1
@@ -52,7 +52,7 @@ class Share:
         return range(*once), range(*again)
 
     def of_rank(self, total: int, uneven: Uneven) -> int:
-        """How many batches the rank makes, of so many in all."""
+        """How many of `total` batches the rank makes."""
         return sum(map(len, Share(self.rank, self.world).batch_ranges(total, uneven)))
 
 

@@ -44,7 +44,7 @@ from .schema import (
     told_by,
 )
 
-#: How far a stream is looked at for the type of what begins with nulls: so many batches, as far as
+#: How far a stream is looked at for the type of what begins with nulls: in batches, as far as
 #: a scan of pyarrow's reads ahead, or rows, if those have fewer.
 _PARTS_AHEAD, _ROWS_AHEAD = 16, 1 << 16
 

@@ -58,7 +58,7 @@ impl<T: ArrowNativeType> PooledItems<T> {
 }
 
 impl PooledItems<u64> {
-    /// Puts the numbers of so many rows in place of all items.
+    /// Puts the numbers of `rows` rows in place of all items.
     pub(super) fn number(&mut self, rows: usize) -> Result<(), Error> {
         self.left.clear();
         self.extend(rows, (0..).take(rows))

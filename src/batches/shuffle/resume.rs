@@ -23,7 +23,7 @@ pub(crate) struct Resume {
 }
 
 /// The positions of a pool's rows in the source, how many rows were read, and the pool's state, after some batches of a
-/// source of so many rows; `None` if there are no more batches.
+/// source of `rows` rows; `None` if there are no more batches.
 ///
 /// The numbers may come from a file: any of them end in a result or an error. Memory for the pool is asked for before it is
 /// filled, and a run over many rows asks whether to end.

@@ -136,7 +136,7 @@ enum ValuesBuilder {
     /// Values of a width in bytes.
     Items(usize, MutableBuffer),
     Bits(BooleanBufferBuilder),
-    /// So many items of a column in each row.
+    /// A column with this many items in each row.
     Lists(usize, Box<ColumnBuilder>),
     Structs(Vec<ColumnBuilder>),
 }
