@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
-use arrow_dlpack::export::{self, Source};
+use arrow_dlpack::export::{self, IntoSource, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::{Error, ManagedTensor, NullPolicy};
 use arrow_schema::{Field, FieldRef, Schema};
@@ -90,7 +90,7 @@ impl Arguments {
             };
             let source = || match &input.columns {
                 None => Source::Array(columns.column(0), Some(columns.schema_ref().field(0))),
-                Some(_) => Source::from(&columns),
+                Some(_) => (&columns).into_source(),
             };
             let all_rows = |tensor: Result<ManagedTensor, Error>| {
                 let tensor = match given.constant {
