@@ -1,11 +1,11 @@
-//! PooledItems of one width in a pool.
+//! Items of one width in a pool.
 
 use arrow_buffer::{ArrowNativeType, Buffer};
 
 use crate::task::{self, Steps};
 use crate::{Error, alloc::Fresh};
 
-/// PooledItems between two checks whether to end: each takes some ten nanoseconds.
+/// Items between two checks whether to end: each takes some ten nanoseconds.
 const BLOCK: usize = 1 << 16;
 
 /// The items of the rows of a pool, and of those that were drawn. Their memory is used again for each refill, because the
@@ -13,7 +13,7 @@ const BLOCK: usize = 1 << 16;
 pub(super) struct PooledItems<T> {
     left: Vec<T>,
     drawn: Vec<T>,
-    /// PooledItems of a row.
+    /// Items of a row.
     each: usize,
 }
 
