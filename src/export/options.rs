@@ -137,6 +137,8 @@ pub enum NullPolicy {
     Fill(Scalar),
     /// Nulls become NaN. Integers and booleans become floats, whether there are nulls or not: float64 for integers of
     /// 32 and 64 bits, float32 for all others, as with pyarrow's `null_to_nan`.
+    // `column` decides on it (`Target::new`, `with_nan`). In its place nulls are refused among labels that are integers
+    // (`batches/convert`) and codes of `Categories` (`_loader/options.py` of the Python package).
     Nan,
     /// Null slots keep the values that are in memory. [`prepare`](super::prepare) exports the validity too;
     /// [`tensor`](super::tensor) and [`to_dlpack`](super::to_dlpack) do not, [`mask`](super::mask) does it alone.
