@@ -222,9 +222,10 @@
 //!
 //! To the compiler, the types of arrow 59 and those of arrow 60 are different types, so one line of releases has one
 //! arrow major: 0.1 has arrow 59, DataFusion 55, pyo3-arrow 0.20 and PyO3 0.30. It hands on the crates whose types it takes, as
-//! `arrow_dlpack::arrow_array`, `arrow_schema`, `arrow_buffer`, and `ndarray` with its feature; beside them `cargo add arrow-array@59` adds the
-//! same version, and `cargo add arrow-array` a newer one, whose arrays the compiler refuses. 0.1 stays with arrow 59 until
-//! DataFusion and pyo3-arrow have releases on 60; the sources pass their tests with 60 too. The Python wheel has its arrow inside, and exchanges data with every other version through Arrow's C interface.
+//! `arrow_dlpack::arrow_array`, `arrow_schema`, `arrow_buffer`, and `ndarray` with its feature; beside them
+//! `cargo add arrow-array@59` adds the same version, and `cargo add arrow-array` a newer one, whose arrays the compiler
+//! refuses. 0.1 stays with arrow 59 until DataFusion and pyo3-arrow have releases on 60; the sources pass their tests with
+//! 60 too. The Python wheel has its arrow inside, and exchanges data with every other version through Arrow's C interface.
 //!
 //! The crate builds with Rust 1.85. Machines are little-endian, of 32 or 64 bits; for big-endian ones the crate does not compile.
 #![cfg_attr(docsrs, feature(doc_cfg))]
@@ -327,7 +328,7 @@ mod pending {
 // The name of the module for atomics and locks; `tests/models` replaces it by loom's.
 use std::sync;
 
-/// The crates of arrow and ndarray whose types this one takes and returns, in the versions that it takes.
+// The crates whose types this one takes and returns, in the versions that it takes.
 #[cfg(feature = "ndarray")]
 pub use ::ndarray;
 pub use {arrow_array, arrow_buffer, arrow_schema};

@@ -1,9 +1,12 @@
 //! The source of an export.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::{Borrow, Cow},
+    sync::Arc,
+};
 
 use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, Schema};
 
 use crate::{Error, arrow_types};
 
@@ -71,42 +74,6 @@ mod form {
     pub enum Table {}
 }
 
-/// A field, or one that is shared.
-pub trait AsField {
-    #[doc(hidden)]
-    fn as_field(&self) -> &Field;
-}
-
-impl AsField for Field {
-    fn as_field(&self) -> &Field {
-        self
-    }
-}
-
-impl AsField for FieldRef {
-    fn as_field(&self) -> &Field {
-        self
-    }
-}
-
-/// A schema, or one that is shared.
-pub trait AsSchema {
-    #[doc(hidden)]
-    fn as_schema(&self) -> &Schema;
-}
-
-impl AsSchema for Schema {
-    fn as_schema(&self) -> &Schema {
-        self
-    }
-}
-
-impl AsSchema for SchemaRef {
-    fn as_schema(&self) -> &Schema {
-        self
-    }
-}
-
 impl<'a> IntoSource<'a, form::Itself> for Source<'a> {
     fn into_source(self) -> Source<'a> {
         self
@@ -131,37 +98,37 @@ impl<'a, A: Array> IntoSource<'a, form::Shared> for &'a Arc<A> {
     }
 }
 
-impl<'a, A: Array, F: AsField> IntoSource<'a, form::Typed> for (&'a A, &'a F) {
+impl<'a, A: Array, F: Borrow<Field>> IntoSource<'a, form::Typed> for (&'a A, &'a F) {
     fn into_source(self) -> Source<'a> {
-        Source::Array(self.0, Some(self.1.as_field()))
+        Source::Array(self.0, Some(self.1.borrow()))
     }
 }
 
-impl<'a, F: AsField> IntoSource<'a, form::Dynamic> for (&'a dyn Array, &'a F) {
+impl<'a, F: Borrow<Field>> IntoSource<'a, form::Dynamic> for (&'a dyn Array, &'a F) {
     fn into_source(self) -> Source<'a> {
-        Source::Array(self.0, Some(self.1.as_field()))
+        Source::Array(self.0, Some(self.1.borrow()))
     }
 }
 
-impl<'a, A: Array, F: AsField> IntoSource<'a, form::Shared> for (&'a Arc<A>, &'a F) {
+impl<'a, A: Array, F: Borrow<Field>> IntoSource<'a, form::Shared> for (&'a Arc<A>, &'a F) {
     fn into_source(self) -> Source<'a> {
-        Source::Array(&**self.0, Some(self.1.as_field()))
+        Source::Array(&**self.0, Some(self.1.borrow()))
     }
 }
 
-impl<'a, C: AsRef<[ArrayRef]> + ?Sized, F: AsField> IntoSource<'a, form::Chunks>
+impl<'a, C: AsRef<[ArrayRef]> + ?Sized, F: Borrow<Field>> IntoSource<'a, form::Chunks>
     for (&'a C, &'a F)
 {
     fn into_source(self) -> Source<'a> {
-        Source::Chunks(self.0.as_ref(), self.1.as_field())
+        Source::Chunks(self.0.as_ref(), self.1.borrow())
     }
 }
 
-impl<'a, B: AsRef<[RecordBatch]> + ?Sized, S: AsSchema> IntoSource<'a, form::Table>
+impl<'a, B: AsRef<[RecordBatch]> + ?Sized, S: Borrow<Schema>> IntoSource<'a, form::Table>
     for (&'a B, &'a S)
 {
     fn into_source(self) -> Source<'a> {
-        Source::Table(self.0.as_ref(), self.1.as_schema())
+        Source::Table(self.0.as_ref(), self.1.borrow())
     }
 }
 
