@@ -12,7 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import Array, Loader, _core, record_batch, to_tensor
+from arrow_dlpack import (
+    Array,
+    Loader,
+    Tensor,
+    _core,
+    asdlpack,
+    from_dlpack,
+    from_padded,
+    from_ragged,
+    record_batch,
+    to_tensor,
+)
 
 HUGE = 1 << 62
 HERE = Path(__file__).parent
@@ -94,6 +105,33 @@ def test_what_is_no_sequence_is_refused(taker, given):
         return
     with pytest.raises(TypeError):
         TAKERS[taker][0](given)
+
+
+class EndlessList(list):
+    def __iter__(self):
+        while True:
+            yield 1
+
+
+#: What takes a tensor, and looks at what it got for the way out.
+TENSORS = {
+    "from_dlpack": from_dlpack,
+    "mask": lambda given: from_dlpack(np.ones(2), mask=given),
+    "asdlpack": asdlpack,
+    "Tensor.from_dlpack": Tensor.from_dlpack,
+    "Array.from_dlpack": Array.from_dlpack,
+    "from_ragged": lambda given: from_ragged(given, np.array([0, 1])),
+    "from_padded": lambda given: from_padded(given, np.array([1])),
+    "record_batch": record_batch,
+    "record_batch of columns": lambda given: record_batch({"x": given}),
+}
+
+
+@pytest.mark.parametrize("given", [range(HUGE), EndlessList([1]), Endless([1])])
+@pytest.mark.parametrize("takes", TENSORS.values(), ids=TENSORS)
+def test_what_is_no_tensor_is_refused_however_long_it_claims_to_be(takes, given):
+    with pytest.raises(TypeError):
+        takes(given)
 
 
 def test_an_index_may_be_long():

@@ -98,6 +98,17 @@ fn tensor_of(object: &Bound<'_, PyAny>) -> WayOut {
     arrow_of(object, Expected::Either)
 }
 
+/// Whether a list, tuple or set has a None. Of other sequences, which may claim any length or never end, nothing is read.
+fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if let Ok(list) = object.cast::<PyList>() {
+        return Ok(list.iter().any(|item| item.is_none()));
+    }
+    if let Ok(tuple) = object.cast::<PyTuple>() {
+        return Ok(tuple.iter().any(|item| item.is_none()));
+    }
+    Ok(is_set(object) && object.contains(object.py().None())?)
+}
+
 /// How to make a tensor of a list, tuple or set, judged by its first item, and by whether one is missing.
 fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
     let of_numbers = match is_set(object) {
@@ -107,12 +118,10 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
     let Some(first) = object.try_iter()?.next().transpose()? else {
         return Ok(Some(of_numbers));
     };
-    for item in object.try_iter()? {
-        if item?.is_none() {
-            return Ok(Some(
-                "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that",
-            ));
-        }
+    if has_none(object)? {
+        return Ok(Some(
+            "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that",
+        ));
     }
     Ok(Some(if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
         "texts are no tensor: pyarrow.array(x) makes Arrow data of them, and pyarrow.table a table with it"
