@@ -9,11 +9,8 @@ from ._core import Ragged, Tensor
 #: Whose tensors a batch has: ours, those of a framework, or what a function makes of ours.
 Framework: TypeAlias = Literal["torch", "jax", "numpy"] | Callable[[Tensor], Any]
 
-#: Where the function is that takes a tensor over.
-_FROM_DLPACK = {"torch": "torch", "jax": "jax.dlpack", "numpy": "numpy"}
-
 #: The frameworks that are called by name.
-NAMES = tuple(_FROM_DLPACK)
+NAMES = ("torch", "jax", "numpy")
 
 #: Dtypes of which JAX makes narrower ones, unless `jax_enable_x64` is set.
 _WIDE = ("int64", "uint64", "float64", "complex128")
@@ -21,7 +18,7 @@ _WIDE = ("int64", "uint64", "float64", "complex128")
 
 def check(framework: Framework | None) -> None:
     """An error for a framework that is not known."""
-    known = framework in _FROM_DLPACK if isinstance(framework, str) else callable(framework)
+    known = framework in NAMES if isinstance(framework, str) else callable(framework)
     if framework is not None and not known:
         raise ValueError(
             f'framework must be "torch", "jax", "numpy" or a function, got {framework!r}'
@@ -57,7 +54,7 @@ def taker(framework: Framework) -> Callable[[Tensor], Any]:
         return to_jax
     if framework == "numpy":
         return to_numpy
-    return import_module(_FROM_DLPACK[framework]).from_dlpack  # type: ignore[no-any-return]
+    return import_module("torch").from_dlpack  # type: ignore[no-any-return]
 
 
 def to_numpy(tensor: Tensor) -> Any:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from multiprocessing.context import get_spawning_popen
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 import torch
@@ -37,9 +37,6 @@ from ._loader.identity import OtherDataError
 from ._loader.options import AnyDatasetKeywords, DatasetKeywords, takes_options
 from ._loader.sharding import share_of
 from .typing import Nulls
-
-if TYPE_CHECKING:
-    from ._loader.loader import Loader
 
 __all__ = ["BatchDataset"]
 
@@ -319,7 +316,7 @@ class _Notice:
             return False
         return bool(self._header(self._ours)[3])
 
-    def heed(self, loader: "Loader[Any]", workers: int) -> None:
+    def heed(self, loader: Loader[Any], workers: int) -> None:
         """Does in this worker what it was told since its last epoch; what cannot be done, again."""
         number, told = self._read() if self._has_begun else (self._number, {})
         self._has_begun = True
@@ -411,7 +408,7 @@ class EpochLoader(DataLoader[Any]):  # type: ignore[misc]  # Any to mypy
         return _counted(loader, batches, state)
 
 
-def _counted(loader: "Loader[Any]", batches: Iterator[Any], state: Any) -> Iterator[Any]:
+def _counted(loader: Loader[Any], batches: Iterator[Any], state: Any) -> Iterator[Any]:
     """The batches, while the loader knows that workers make them.
 
     state: from which they go on. The loader takes it again if none of them comes.
@@ -430,7 +427,7 @@ def _counted(loader: "Loader[Any]", batches: Iterator[Any], state: Any) -> Itera
         loader._elsewhere -= 1
 
 
-def data_loader(loader: "Loader[Any]", num_workers: int, options: dict[str, Any]) -> EpochLoader:
+def data_loader(loader: Loader[Any], num_workers: int, options: dict[str, Any]) -> EpochLoader:
     """The DataLoader of ``Loader.torch``."""
     if "batch_size" in options or "collate_fn" in options:
         raise TypeError("the Loader makes the batches: give it the batch_size, and a transform")

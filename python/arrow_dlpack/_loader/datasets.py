@@ -321,7 +321,11 @@ class Files(Dataset):
 
     def fragments(self) -> list[Any]:
         if self._read_footers is None:
-            self._read_footers = self._opened()
+            if self._system.type_name == "local":
+                self._stamped = self._stamps()
+            found = self._opened()
+            self._kinds = [self._kind(at, fragment) for at, fragment in enumerate(found)]
+            self._read_footers = found
         return self._read_footers
 
     def _opened(self) -> list[Any]:
@@ -329,8 +333,6 @@ class Files(Dataset):
         if not self._files:
             raise ValueError("the dataset has no columns: was it made of no files?")
         self._files = list(self._named)
-        if self._system.type_name == "local":
-            self._stamped = self._stamps()
         make = partial(self._format.make_fragment, filesystem=self._system)
         found = [make(path, partition_expression=_told(keys)) for path, keys in self._files]
         read_footers(found, self._system)
@@ -343,7 +345,6 @@ class Files(Dataset):
                 found[at] = make(path, partition_expression=_told(rest))
                 again.append(found[at])
         read_footers(again, self._system)
-        self._kinds = [self._kind(at, fragment) for at, fragment in enumerate(found)]
         return found
 
     def _kind(self, at: int, fragment: Any) -> int:
@@ -550,10 +551,7 @@ class Fragments(Files):
         """Nothing: fragments keep their footers, and of a replaced file reading tells."""
 
     def _opened(self) -> list[Any]:
-        if self._system.type_name == "local":
-            self._stamped = self._stamps()
         read_footers(self._given, self._system)
-        self._kinds = [self._kind(at, fragment) for at, fragment in enumerate(self._given)]
         return self._given
 
 

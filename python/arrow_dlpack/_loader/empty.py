@@ -66,7 +66,7 @@ def _emptied_frame(frame: Any) -> Any:
 def _library_of(data: Any) -> str:
     """What it is from, also where a user has a class of it."""
     names = [kind.__module__.partition(".")[0] for kind in type(data).__mro__]
-    known = (name for name in names if name in ("pandas", "polars", "duckdb", "_duckdb"))
+    known = (name for name in names if name in ("pandas", "polars", *_DUCKDB))
     return next(known, names[0])
 
 
@@ -81,7 +81,7 @@ def schema_of(empty: Any) -> Any:
 
 def schemas_of(empty: Any) -> list[Any]:
     """Those of sources without rows."""
-    if not isinstance(empty, list) and not isinstance(empty, Mix):
+    if not isinstance(empty, (list, Mix)):
         return [schema_of(empty)]
     several = empty if isinstance(empty, list) else [one for one, _ in empty.sources]
     return [schema for one in several for schema in schemas_of(one)]

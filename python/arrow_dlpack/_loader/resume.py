@@ -157,13 +157,11 @@ class Progress:
         """
         identity = self._check_data(identify, options, share)
         self.check_part(share)
-        loaded, part = self.loaded, (share.index, share.count)
-        if loaded is None:
-            seed = draw(self._next_epoch)
-            return Start(Position(self._next_epoch, 0, seed, reads, part), identify, identity)
-        epoch, seed = loaded["epoch"], loaded["seed"]
+        loaded, epoch, part = self.loaded, self.upcoming(), (share.index, share.count)
+        batch, seed, chunks = 0, None, None
+        if loaded is not None:
+            batch, seed, chunks = loaded["batch"], loaded["seed"], loaded["chunks"]
         seed = draw(epoch) if seed is None else seed
-        batch, chunks = loaded["batch"], loaded["chunks"]
         position = Position(epoch, batch, seed, reads, part, chunks, resumed=loaded)
         return Start(position, identify, identity)
 
