@@ -1713,3 +1713,73 @@ def test_a_wish_takes_booleans_in_bytes_beside_numbers(source):
     assert sorted(found) == [0, 1, 5]
     with pytest.raises(TypeError, match="is extension<arrow.bool8> in .* and int64 in"):
         values_of(source(BYTES[:2], pa.array([5])))
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize(
+    "numbers", [[1, 0, 2], [1.0, 0.5], [decimal.Decimal("1.0")]], ids=["ints", "floats", "decimals"]
+)
+@pytest.mark.parametrize("form", ["bits", "bytes", "dictionary"])
+def test_booleans_and_numbers_are_no_words_of_one_scan(source, numbers, turn, form):
+    """To Python True is the word 1, and would stand for it."""
+    bools = pa.array([True, False])
+    if form == "bytes":
+        bools = pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8()))
+    elif form == "dictionary":
+        bools = pa.DictionaryArray.from_arrays(pa.array([0, 1]), bools)
+    data = source(*[bools, pa.array(numbers)][::turn])
+    told = r'column "x" is .*bool.* in (part|source|/).* and .* in (part|source|/).* True is 1: .*'
+    way = "(casts one of them|reads all as that schema)"
+    with pytest.raises(TypeError, match=told + way):
+        list(Loader(data, columns={"x": Categories.scan()}, batch_size=9))
+    with pytest.raises(ValueError, match="cannot hold the word True"):
+        list(Loader(source([1.0, 0.0]), columns={"x": Categories([True, False])}))
+
+
+def test_many_words_of_parts_of_other_types_are_read():
+    whole, halves = np.arange(70_000), np.arange(70_000) + 0.5
+    tables = [pa.table({"x": one}) for one in (whole, halves, [7])]
+    words = Loader(tables, columns={"x": Categories.scan()}).categories["x"]
+    assert words == tuple(sorted([*whole.tolist(), *halves.tolist()]))
+
+
+@pytest.mark.parametrize("files", [1, 2])
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("form", ["path", "dataset", "lazy frame"])
+def test_a_source_of_a_mix_that_lacks_a_column_is_named(tmp_path, form, turn, files):
+    paths = []
+    for name, columns in ("has", {"x": [1, 2], "y": [1, 2]}), ("lacks", {"y": [3, 4]}):
+        (tmp_path / name).mkdir()
+        for at in range(files):
+            pq.write_table(pa.table(columns), tmp_path / name / f"{at}.parquet")
+        paths.append(str(tmp_path / name / ("0.parquet" if files == 1 else "")))
+    opened = {"path": str, "dataset": ds.dataset, "lazy frame": polars.scan_parquet}[form]
+    source = Mix([(opened(path), 1) for path in paths[::turn]])
+    names = [f" ({path})" if form == "path" else "" for path in paths]
+    at = [0, 1][::turn]
+    told = [f"source {at[of]} of the Mix{names[of]}" for of in range(2)]
+    match = re.escape(f'column "x" is in {told[0]} and not in {told[1]}: columns= leaves it out')
+    for options in {}, {"shuffle": 3, "seed": 1}:
+        with pytest.raises(KeyError, match=match):
+            list(Loader(source, columns=["x"], batch_size=9, **options))
+    with pytest.raises(KeyError, match='column "x" .*' + re.escape(told[1])):
+        list(Loader(source, columns={"x": Categories.scan()}, batch_size=9))
+    wish = {"x": Cast("float64", nulls="nan")}
+    (batch,) = Loader(source, columns=wish, batch_size=99, framework="numpy")
+    assert np.isnan(batch["x"]).sum() == 2 * files
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv"])
+def test_the_way_out_of_a_mix_is_one_for_its_sources(tmp_path, form):
+    paths = [str(tmp_path / f"{at}.{form}") for at in range(2)]
+    for path, value in zip(paths, (1, "a"), strict=True):
+        (pa.csv.write_csv if form == "csv" else pq.write_table)(pa.table({"x": [value]}), path)
+    with pytest.raises(TypeError, match="source 0 of the Mix") as raised:
+        list(Loader(Mix(dict.fromkeys(paths, 1)), columns={"x": AsArrow()}))
+    told = "..." if form == "parquet" else '..., format="csv"'
+    way = told.replace("...", "schema=pyarrow.schema(...)")
+    assert f": pyarrow.dataset.dataset(paths, {way}) reads all" in str(raised.value)
+    schema = pa.schema({"x": pa.string()})
+    cast = [ds.dataset(path, schema=schema, format=form) for path in paths]
+    (batch,) = Loader(Mix([(one, 1) for one in cast]), columns={"x": AsArrow()}, batch_size=9)
+    assert plain(batch["x"]) == ["1", "a"]

@@ -5,13 +5,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from importlib import import_module
+from itertools import chain
 from math import nan
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .columns import Categories, fills_nulls, is_nan
 from .readers import Made, cast, reader_of, without_view
-from .schema import ALL, Query, common, is_one_encoding, merged_of, selected
+from .schema import ALL, Query, check_scanned, common, is_one_encoding, merged_of, selected
 
 if TYPE_CHECKING:
     from .source import Source
@@ -33,16 +34,22 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
             "read only once: pass the words, or a function of (index, count) that opens it"
         )
     found = {name: _Distinct() for name in missing}
+    #: The first part of each type that a column has.
+    fields: dict[str, list[tuple[str, Any]]] = {name: [] for name in missing}
     wordless = {name: replace(categories[name], words=()) for name in missing}
     read = replace(query, columns=missing, wishes={**query.wishes, **wordless})
-    for batch in _batches(source, read):
+    for part, batch in _batches(source, read):
         for name in missing:
             # Parts of a source may lack a column whose wish says what becomes of nulls.
             if name not in batch.schema.names:
                 if not fills_nulls(categories[name]):
-                    raise KeyError(f'no column "{name}" in a part that has {batch.schema.names}')
+                    raise KeyError(f'no column "{name}" in {part}, which has {batch.schema.names}')
                 continue
-            with _for_column(name, batch.schema.field(name).type):
+            own = batch.schema.field(name)
+            if all(own.type != known.type for _, known in fields[name]):
+                fields[name].append((part, own))
+                check_scanned(name, fields[name], source.way)
+            with _for_column(name, own.type):
                 column = _column(batch, name)
                 for values, _ in _parts(column, _ROWS):
                     found[name].add(values, _is_uuid(column.type))
@@ -67,15 +74,16 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
     return {**categories, **words}
 
 
-def _batches(source: "Source", query: Query) -> Iterator[Any]:
-    """Of all parts of the source, each with its own types."""
+def _batches(source: "Source", query: Query) -> Iterator[tuple[str, Any]]:
+    """Of all parts of the source, each with its own types, and with the name of the part."""
     try:
         runs = source.runs(query)
         if len(runs) > 1 and all(run.part.schema is not None for run in runs):
             common([run.part for run in runs], query, source.way)  # refuses what a part lacks
         for run in runs:
-            yield from reader_of(run.open())
-    except (NotImplementedError, ValueError) as error:
+            for batch in reader_of(run.open()):
+                yield run.part.name, batch
+    except (NotImplementedError, OSError, ValueError) as error:
         raise source.explained(error, query) from error
 
 
@@ -83,25 +91,28 @@ class _Distinct:
     """The distinct values of a column that is read part by part."""
 
     def __init__(self) -> None:
-        self._parts: list[Any] = []
+        #: By type, since parts of a source may have several.
+        self._parts: dict[Any, list[Any]] = {}
         self._known = self._rows = 0
         self._are_uuids = False
 
     def add(self, values: Any, are_uuids: bool) -> None:
         """Memory and time go by the distinct ones: they are put together when they have doubled."""
         self._are_uuids |= are_uuids
-        self._parts.append(values.unique())
-        self._rows += len(self._parts[-1])
+        distinct = values.unique()
+        self._parts.setdefault(values.type, []).append(distinct)
+        self._rows += len(distinct)
         if self._rows > 2 * max(self._known, _ROWS):
-            self._parts = [import_module("pyarrow").concat_arrays(self._parts).unique()]
-            self._known = self._rows = len(self._parts[0])
+            concat = import_module("pyarrow").concat_arrays
+            self._parts = {kind: [concat(own).unique()] for kind, own in self._parts.items()}
+            self._known = self._rows = sum(len(own) for (own,) in self._parts.values())
 
     def distinct(self) -> set[Any]:
         pa = import_module("pyarrow")
         # Python's times have no nanoseconds, and to_pylist leaves them out without a word.
         exact = (
             part.cast(pa.time64("us")) if part.type == pa.time64("ns") else part
-            for part in self._parts
+            for part in chain.from_iterable(self._parts.values())
         )
         # One NaN is no other, but the object is itself.
         found = {nan if is_nan(word) else word for part in exact for word in part.to_pylist()}
@@ -344,6 +355,8 @@ def _of_kind(word: Any, kind: Any) -> Any:
     types = import_module("pyarrow").types
     if isinstance(word, UUID):
         return word.bytes
+    if isinstance(word, bool) and not types.is_boolean(kind):
+        raise TypeError("pyarrow takes True for 1 where the type is a float")
     if isinstance(word, float) and types.is_decimal(kind):
         return Decimal(word)
     if isinstance(word, Decimal) and types.is_floating(kind):

@@ -46,7 +46,7 @@ from .sharding import shuffled
 from .source import Source, count_of, joined, named_by, seen_type, whole_of
 
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
-_OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
+OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
 
 
 class Dataset(Source):
@@ -303,12 +303,7 @@ class Files(Dataset):
         make = import_module("pyarrow.dataset").FileSystemDataset
         super().__init__(make([], pa.schema([]), form, system))
         self._named, self._format, self._system = list(files), form, system
-        name = form.default_extname
-        told = "" if name == "parquet" else f', format="{name}"'
-        self.way = (
-            f"pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...){told}) reads all as that "
-            "schema"
-        )
+        self.way = way_of_files(form.default_extname)
         #: The same, without keys of columns that a file has itself.
         self._files = list(files)
         #: What tells a local file from another one in its place; None of a file that is gone.
@@ -555,6 +550,14 @@ class Fragments(Files):
         return self._given
 
 
+def way_of_files(form: str) -> str:
+    """How files of a format get other types, for errors."""
+    told = "" if form == "parquet" else f', format="{form}"'
+    return (
+        f"pyarrow.dataset.dataset(paths, schema=pyarrow.schema(...){told}) reads all as that schema"
+    )
+
+
 def _is_of_reading(error: Exception) -> bool:
     """Whether it comes from the data, rather than from what is made of it."""
     of_pyarrow = type(error).__module__.startswith("pyarrow")
@@ -650,7 +653,7 @@ def _of_dataset(dataset: Any, columns: Sequence[str] | None) -> list[str] | None
     names: Any = getattr(getattr(dataset, "schema", None), "names", None)
     wanted = heads(list(dict.fromkeys(columns)), lambda: names)
     if names is not None and wanted is not None:
-        _core._check_names(names, [name for name in wanted if name not in _OF_FILES])
+        _core._check_names(names, [name for name in wanted if name not in OF_FILES])
         # Of batches without columns nothing tells how many rows they have.
         once = (name for name in names if names.count(name) == 1)
         return wanted or list(islice(once, 1))

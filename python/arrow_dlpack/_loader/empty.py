@@ -21,9 +21,8 @@ def emptied(data: Any) -> Any:
     No row is read for it, and no query is run: a Loader is checked with it when it is made.
     """
     if isinstance(data, Mix):
-        pairs = [(_emptied_part(one), weight) for one, weight in data.sources]
-        is_known = all(one is not None for one, _ in pairs)
-        return Mix(pairs, data.stopping_strategy) if is_known else None
+        parts = [_emptied_part(one) for one, _ in data.sources]
+        return None if any(part is None for part in parts) else data.of(parts)
     if isinstance(data, (list, tuple)):
         parts = [] if is_path(data) else list(map(emptied, data))
         return None if not parts or any(part is None for part in parts) else parts

@@ -1,8 +1,9 @@
 """`Mix`: several sources as one, whose rows take turns by weight."""
 
+import os
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from heapq import heapify, heappop, heapreplace
 from importlib import import_module
@@ -13,7 +14,8 @@ from typing import Any, Literal
 from .. import _core
 from . import filters as _filters
 from . import kinds as _kinds
-from .datasets import Dataset
+from .datasets import OF_FILES, Dataset, Files, way_of_files
+from .paths import told_by_name
 from .readers import Made, heads, present, reader_of
 from .row_groups import Piece, len_of, pieces_of
 from .schema import ALL, Part, Query, Run, common, features_of, fitted
@@ -51,6 +53,8 @@ class Mix:
     stopping_strategy: Literal[
         "all_exhausted_without_replacement", "all_exhausted", "first_exhausted"
     ]
+    #: Of each source that is files the first path.
+    _paths: tuple[str | None, ...] = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -66,8 +70,18 @@ class Mix:
         if stopping_strategy not in _STOPPING:
             known = ", ".join(map(repr, _STOPPING))
             raise ValueError(f"stopping_strategy must be one of {known}: {stopping_strategy!r}")
-        object.__setattr__(self, "sources", pairs)
-        object.__setattr__(self, "stopping_strategy", stopping_strategy)
+        self._set(pairs, stopping_strategy, tuple(_path_of(source) for source, _ in pairs))
+
+    def _set(self, *values: Any) -> None:
+        for own, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, own.name, value)
+
+    def of(self, sources: Sequence[Any]) -> "Mix":
+        """The same of other sources, which errors call by the names of these."""
+        pairs = [(one, weight) for one, (_, weight) in zip(sources, self.sources, strict=True)]
+        mix = Mix(pairs, self.stopping_strategy)
+        mix._set(mix.sources, mix.stopping_strategy, self._paths)
+        return mix
 
     def __repr__(self) -> str:
         """Its sources and their weights, without reading them."""
@@ -121,6 +135,11 @@ def _check_source(source: Any) -> None:
     if callable(source) and not (is_class or hasattr(type(source), "__arrow_c_stream__")):
         raise TypeError(f"a Mix takes no functions, got {_kind(source)}: pass what it returns")
     _kinds.check(source, "a Mix")
+
+
+def _path_of(source: Any) -> str | None:
+    several = source if isinstance(source, (list, tuple)) else [source]
+    return os.fspath(several[0]) if _kinds.is_path(source) else None
 
 
 def _kind(value: Any) -> str:
@@ -241,6 +260,11 @@ class Mixed(Source):
     def __init__(self, mix: Mix) -> None:
         self._parts = [_kinds.source_of_one(one) for one, _ in mix.sources]
         super().__init__(lambda columns: None, once=any(part.once for part in self._parts))
+        told = ((f"source {at} of the Mix", path) for at, path in enumerate(mix._paths))
+        #: What errors call each source.
+        self._called = [name if path is None else f"{name} ({path})" for name, path in told]
+        ways = map(_way_of, self._parts, mix._paths)
+        self.way = " and ".join(dict.fromkeys(ways))
         self._turns, self._repeats = Turns(mix), mix.stopping_strategy == "all_exhausted"
         if self.once and self._repeats:
             raise TypeError('"all_exhausted" begins again with a source, and one is read only once')
@@ -271,13 +295,13 @@ class Mixed(Source):
             schemas = [part.schema(query) for part in self._parts]
         if any(schema is None for schema in schemas):
             return {}
-        parts = [(f"source {at} of the Mix", schema) for at, schema in enumerate(schemas)]
-        return seen_by(parts, query, self.way)
+        return seen_by(list(zip(self._called, schemas, strict=True)), query, self.way)
 
     def runs(self, query: Query) -> list[Run]:
         seen = self._seen(query)
         opens = [_Opens(part, _of(part, query, []), seen=seen) for part in self._parts]
-        return [run for one in opens for run in one.runs()]
+        told = zip(self._called, opens, strict=True)
+        return [_told(run, name) for name, one in told for run in one.runs()]
 
     def identity(self, query: Query) -> Callable[[], dict[str, Any]]:
         if seen := self._seen(query):
@@ -330,7 +354,11 @@ class Mixed(Source):
     ) -> Any:
         """The rows of some readers, by turns: all of them, or a span of known length."""
         held = [_Held(one, self._repeats and span is None) for one in opens]
-        schema = _common([one.reader.schema for one in held], query, self.way)
+        parts = [
+            Part(name, one.reader.schema, own.part.names() or one.reader.schema.names)
+            for name, own, one in zip(self._called, opens, held, strict=True)
+        ]
+        schema = _common(parts, query, self.way)
         batches = self._blocks(held, schema) if span is None else self._span(held, schema, *span)
         return Made(schema, batches)
 
@@ -384,7 +412,7 @@ class Mixed(Source):
             yield self._merged(held, schema, done, self._turns.counts(end, bounds))
         if failed is not None:
             of, error = failed
-            error.add_note(f"This was raised as source {of} of the Mix was read.")
+            error.add_note(f"This was raised as {self._called[of]} was read.")
             raise error
 
     def _counts_of(self, of: int, bounds: Sequence[int | None], position: int) -> int:
@@ -400,7 +428,7 @@ class Mixed(Source):
             tables.append(fitted(one.take(stop - start), schema, one.query))
             if (lacking := stop - start - len(tables[-1])) > 0:
                 raise ValueError(
-                    f"source {of} of the Mix has {lacking} rows fewer than its row groups claim"
+                    f"{self._called[of]} has {lacking} rows fewer than its row groups claim"
                 )
             rows = pa.array(range(start, stop), pa.float64())
             due.append(pc.divide(pc.add(rows, 0.5), self._turns.weights[of]))
@@ -504,7 +532,7 @@ def _round(pieces: Sequence[Piece], start: int, stop: int) -> Iterator[Piece]:
 
 
 def _of(part: Source, query: Query, opened: list[Any]) -> Query:
-    """What is read of one source, which may lack columns whose wish fills them.
+    """What is read of one source: what it lacks is left out, which is refused if no wish fills it.
 
     opened: the schemas of all sources that are read with it.
     """
@@ -512,18 +540,28 @@ def _of(part: Source, query: Query, opened: list[Any]) -> Query:
     if known is not None and columns is not None:
 
         def has(name: str) -> bool:
-            return set(heads([name], lambda: known) or ()) <= set(known)
+            return set(heads([name], lambda: known) or ()) <= {*known, *OF_FILES}
 
-        columns = [name for name in columns if not query.fills(name) or has(name)]
+        columns = list(filter(has, columns))
     return replace(query, columns=columns, is_part=True, opened=opened)
 
 
-def _common(schemas: Sequence[Any], query: Query, way: str) -> Any:
+def _told(run: Run, source: str) -> Run:
+    """The run, whose part says of which source it is."""
+    name = source if run.part.schema is None else f"{run.part.name} of {source}"
+    return run._replace(part=run.part._replace(name=name))
+
+
+def _way_of(part: Source, path: str | None) -> str:
+    """How a source gets another type, for errors; of no rows are those that a Loader checks."""
+    if path is None or isinstance(part, Files):
+        return part.way
+    return way_of_files(told_by_name(path) or "parquet")
+
+
+def _common(parts: Sequence[Part], query: Query, way: str) -> Any:
     """The schema of all sources, whose categories are codes already."""
     pa = import_module("pyarrow")
-    parts = [
-        Part(f"source {at} of the Mix", schema, schema.names) for at, schema in enumerate(schemas)
-    ]
     whole = common(parts, query, way)
     names = features_of(whole) if query.columns is None else list(dict.fromkeys(query.columns))
     if twice := next((name for name in names if whole.get_field_index(name) < 0), None):

@@ -217,7 +217,7 @@ def format_of(files: Sequence[str], system: Any) -> Any:
     """pyarrow's format of all of these files, by the ends of names, or how the first one begins."""
     found: dict[str, str] = {}
     for file in files:
-        if (form := _told_by_name(file)) is not None:
+        if (form := told_by_name(file)) is not None:
             found.setdefault(form, file)
     if files and not found:
         begin = _beginning(files[0], system)
@@ -239,14 +239,15 @@ def format_of(files: Sequence[str], system: Any) -> Any:
     return formats[next(iter(found), "parquet")]()
 
 
-def _told_by_name(file: str) -> str | None:
+def told_by_name(file: str) -> str | None:
+    """The format that the name says."""
     end = next((end for end in _FORMATS if file.lower().endswith(end)), None)
     return None if end is None else _FORMATS[end]
 
 
 def is_told(file: str) -> bool:
     """Whether the name says the format."""
-    return _told_by_name(file) is not None
+    return told_by_name(file) is not None
 
 
 def _beginning(path: str, system: Any) -> bytes:

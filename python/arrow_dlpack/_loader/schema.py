@@ -222,13 +222,26 @@ def _merged_field(
 def settled_type(name: str, parts: Sequence[tuple[str, Any]], query: Query, way: str) -> Any:
     """The type of a column of all parts: pairs of a name and a field."""
     kinds = [own.type for _, own in parts]
-    kind = type_of_all(kinds, query.dtype_of(name))
-    if kind is not None or isinstance(query.wishes.get(name), Categories):
-        return kind or kinds[0]
+    kind, wish = type_of_all(kinds, query.dtype_of(name)), query.wishes.get(name)
+    if kind is not None:
+        return kind
+    if isinstance(wish, Categories):
+        if not wish.words:
+            check_scanned(name, parts, way)
+        return kinds[0]
     one, other = differing(kinds)
     raise TypeError(
         f"{differ(name, parts)}: " + _way_out(name, kinds[one], kinds[other], way, query)
     )
+
+
+def check_scanned(name: str, parts: Sequence[tuple[str, Any]], way: str) -> None:
+    """Refuses booleans beside numbers where words are read: to Python True is the word 1."""
+    tells = _is_number, _is("decimal")
+    bools = [pair for pair in parts if _is_bool(_decoded(pair[1].type))]
+    numbers = [pair for pair in parts if any(tell(_decoded(pair[1].type)) for tell in tells)]
+    if bools and numbers:
+        raise TypeError(f"{differ(name, [bools[0], numbers[0]])}, and to Python True is 1: {way}")
 
 
 def type_of_all(kinds: Sequence[Any], dtype: Any) -> Any:
