@@ -1,13 +1,15 @@
 """A filter reads what it names: of parts that differ, of views, and of any kind of source."""
 
+import decimal
 import os
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from arrow_dlpack import AsArrow, Loader, Mix
+from arrow_dlpack import AsArrow, Categories, Loader, Mix
 
 
 def rows_of(source, **options):
@@ -263,3 +265,72 @@ def test_a_replaced_file_of_a_fragment_is_an_error_with_its_name(tmp_path):
     os.replace(f"{other}/0.parquet", f"{folder}/0.parquet")
     with pytest.raises((OSError, ValueError), match="all/0.parquet"):
         list(loader)
+
+
+def sources_of(table, folder):
+    paths = [str(folder / f"{at}.parquet") for at in range(2)]
+    for path in paths:
+        pq.write_table(table, path, row_group_size=2)
+    return {
+        "table": table,
+        "tables": [table, table],
+        "path": paths[0],
+        "paths": paths,
+        "dataset": ds.dataset(paths),
+        "mix": Mix([(table, 1), (table, 1)]),
+        "mix of paths": Mix(dict.fromkeys(paths, 1)),
+        "fragments": list(ds.dataset(paths).get_fragments()),
+    }
+
+
+FORMS = ["table", "tables", "path", "paths", "dataset", "mix", "mix of paths", "fragments"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_filter_that_pyarrow_has_no_kernel_for_names_columns_and_types(form, tmp_path):
+    digits = pa.array([decimal.Decimal(1)] * 4, pa.decimal128(38, 0))
+    table = pa.table({"i": range(4), "t": ["a", "b", "c", "d"], "d": digits})
+    source = sources_of(table.append_column("s", pa.array([{"t": "a"}] * 4)), tmp_path)[form]
+    cases = [
+        (pc.field("t") > 5, r'column "t" as string, .*\(string, int8\)'),
+        ((pc.field("i") > 0) & (pc.field("t") == pc.field("d")), '"t" as string, "d" as decimal'),
+        (pc.field("d") > 0, r'column "d" as decimal128\(38, 0\), '),
+        (pc.field("t").isin([1]), r'column "t" as string, .*string vs int64'),
+        (pc.field("s", "t") > 5, r'column "s" as struct<t: string>, .*\(string, int8\)'),
+        (pc.field("d") * pc.field("d") > 1, r'column "d" as decimal128\(38, 0\), '),
+        (pc.utf8_upper(pc.field("i")) == "A", r'column "i" as int64, .*utf8_upper'),
+    ]
+    for where, told in cases:
+        for options in {"columns": ["i"]}, {"columns": {"t": Categories.scan()}}:
+            # Of several files all footers are read by the loop.
+            read = list if form in ("paths", "fragments") else lambda loader: loader
+            with pytest.raises(TypeError, match=f"filter= has .*{told}"):
+                read(Loader(source, filter=where, batch_size=2, **options))
+    for where in (
+        pc.field("i").cast("string") == "1",
+        pc.field("t") == "b",
+        pc.field("d") > pa.scalar(decimal.Decimal(0), digits.type),
+    ):
+        assert list(Loader(source, columns=["i"], filter=where, batch_size=9))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_filter_sees_booleans_in_bytes_as_booleans(form, tmp_path):
+    stored = pa.array([1, 0, None, 2, 0, 1], pa.int8())
+    table = pa.table({"i": range(6), "b": pa.ExtensionArray.from_storage(pa.bool8(), stored)})
+    times = 1 if form in ("table", "path") else 2
+    for where, kept in [
+        (pc.field("b"), [0, 3, 5]),
+        (~pc.field("b"), [1, 4]),
+        (pc.field("b") == False, [1, 4]),  # noqa: E712
+        (pc.field("b").is_null(), [2]),
+        (pc.field("b") & (pc.field("i") > 0), [3, 5]),
+    ]:
+        source = sources_of(table, tmp_path)[form]
+        for options in {}, {"shuffle": 9, "seed": 1}:
+            loader = Loader(source, columns=["i"], filter=where, batch_size=1, **options)
+            found = sorted(np.asarray(batch["i"]).item() for batch in loader)
+            assert found == sorted(kept * times)
+            assert len(loader) == len(found)
+    (batch,) = Loader(source, columns=["b"], filter=pc.field("b"), batch_size=9, framework="numpy")
+    assert batch["b"].tolist() == [True] * 3 * times

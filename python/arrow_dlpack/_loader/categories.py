@@ -76,15 +76,13 @@ def scanned(source: "Source", query: Query, is_opened_anew: bool = False) -> dic
 
 def _batches(source: "Source", query: Query) -> Iterator[tuple[str, Any]]:
     """Of all parts of the source, each with its own types, and with the name of the part."""
-    try:
+    with source.explaining(query):
         runs = source.runs(query)
         if len(runs) > 1 and all(run.part.schema is not None for run in runs):
             common([run.part for run in runs], query, source.way)  # refuses what a part lacks
         for run in runs:
             for batch in reader_of(run.open()):
                 yield run.part.name, batch
-    except (NotImplementedError, OSError, ValueError) as error:
-        raise source.explained(error, query) from error
 
 
 class _Distinct:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from itertools import chain, groupby, islice
+from time import monotonic
 from typing import Any
 
 from .. import _core
@@ -45,6 +46,8 @@ from .schema import (
 from .sharding import shuffled
 from .source import Source, count_of, joined, named_by, seen_type, whole_of
 
+#: How long files are read again to find the one that fails.
+_SECONDS = 60
 #: Columns that pyarrow's scanners have beside those of a dataset's schema.
 OF_FILES = ["__filename", "__fragment_index", "__batch_index", "__last_in_fragment"]
 
@@ -93,14 +96,11 @@ class Dataset(Source):
     def fragments(self) -> list[Any]:
         """Its files, whose footers or first rows have been read; none of another dataset."""
         if self._read_footers is None:
-            found = self._own_fragments()
+            is_filtered = _filters.own_of(self._dataset) is not None
+            found = [] if is_filtered else self._all_fragments()
             read_footers(found, getattr(self._dataset, "filesystem", None))
             self._read_footers = found
         return self._read_footers
-
-    def _own_fragments(self) -> list[Any]:
-        is_filtered = _filters.own_of(self._dataset) is not None
-        return [] if is_filtered else self._all_fragments()
 
     def _all_fragments(self) -> list[Any]:
         """Its files; those of a dataset with a filter have no public name."""
@@ -126,8 +126,6 @@ class Dataset(Source):
             raise ValueError("the dataset has no columns: was it made of no files?")
         wanted, options = _of_dataset(dataset, columns), _ahead_of(dataset)
         if where is None or not (seen or self._is_unpruned(dataset.schema, where)):
-            if where is not None and type(dataset).__module__.startswith("pyarrow"):
-                _filters.bind(where, _filters.seen_of(dataset.schema))
             options |= {} if where is None else {"filter": where}
             data = dataset.scanner(columns=wanted, **options)
             data = without_views(self._reader(data)) if hasattr(data, "to_reader") else data
@@ -153,7 +151,7 @@ class Dataset(Source):
         if not fragments:
             return whole
         make = import_module("pyarrow.dataset").FileSystemDataset
-        made = make(list(fragments), plain, whole.format, getattr(whole, "filesystem", None))
+        made = make(list(fragments), plain, fragments[0].format, fragments[0].filesystem)
         where = _filters.own_of(whole)
         return made if where is None else made.filter(where)
 
@@ -164,8 +162,9 @@ class Dataset(Source):
         dataset = self._dataset
         if not type(dataset).__module__.startswith("pyarrow"):
             return False
+        _filters.bind(where, _filters.seen_of(schema))
         has_extensions = any(has_views(own.type) for own in schema_without_views(schema))
-        if has_extensions or _filters.has_halves(where, schema):
+        if has_extensions or _filters.has_unseen(where, schema):
             return True
         form = getattr(getattr(dataset, "format", None), "default_extname", "parquet")
         if form != "parquet":
@@ -270,25 +269,38 @@ class Dataset(Source):
             return self._all_fragments()
 
     def explained(self, error: Exception, query: Query) -> Exception:
-        """With the file that fails when it is read again, if the error names none."""
-        if not _is_of_reading(error) or type(self._dataset).__name__ != "FileSystemDataset":
+        """With the file that fails when it is read again, if the error names none.
+
+        What is wrong is often at the beginning of a file; where it is not, files are read to their
+        ends, as far as that goes in a minute.
+        """
+        is_of_pyarrow = type(self._dataset).__module__.startswith("pyarrow")
+        if not _is_of_reading(error) or not is_of_pyarrow:
             return error
-        fragments = self._read_footers or self._own_fragments()
+        fragments = self._read_footers or self._listed()
+        fragments = [fragment for fragment in fragments if hasattr(fragment, "path")]
         if any(fragment.path in str(error) for fragment in fragments):
             return error
-        system = getattr(self._dataset, "filesystem", None)
-        found = side_by_side(partial(self._failure, query), fragments, system)
-        failures = (pair for pair in found if pair is not None)
-        return next((_naming(fragment, own, error) for fragment, own in failures), error)
+        system = fragments[0].filesystem if fragments else None
+        end = monotonic() + _SECONDS
+        for is_whole in (False, True):
+            look = partial(self._failure, query, end if is_whole else None)
+            found = side_by_side(look, fragments, system)
+            for fragment, own in filter(None, found):
+                return _naming(fragment, own, error)
+        return error
 
-    def _failure(self, query: Query, fragment: Any) -> tuple[Any, Exception] | None:
-        is_csv = self._dataset.format.default_extname == "csv"
+    def _failure(
+        self, query: Query, end: float | None, fragment: Any
+    ) -> tuple[Any, Exception] | None:
+        """end: when to stop, None to read the first batch alone."""
+        # Of CSV a value fails, of other formats the file.
+        is_whole = end is not None or fragment.format.default_extname == "csv"
         try:
             for run in self._runs(query, [fragment]):
-                batches = iter(reader_of(run.open()))
-                # Of CSV a value fails, of other formats the file.
-                for _ in batches if is_csv else islice(batches, 1):
-                    pass
+                for _ in reader_of(run.open()):
+                    if not is_whole or (end is not None and monotonic() > end):
+                        break
         except (NotImplementedError, OSError, ValueError) as error:
             return fragment, error
         return None

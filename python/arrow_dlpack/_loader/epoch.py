@@ -136,7 +136,8 @@ def _by_turns(
 
 def total_of(source: Source, query: Query, options: LoaderOptions) -> int | None:
     """How many batches all shares make together, if that is known."""
-    rows = None if options.rows is None else source.rows(query)
+    with source.explaining(query.counted):
+        rows = None if options.rows is None else source.rows(query)
     return None if rows is None else options.batches_of(rows)
 
 
@@ -262,7 +263,8 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         if source is None:
             return
         self._explained = partial(source.explained, query=query)
-        read = planned(source, query, options, position)
+        with source.explaining(query):
+            read = planned(source, query, options, position)
         seed = position.seed_of_part
         is_whole = position.share.count == 1 and options.filter is None
 
@@ -293,14 +295,15 @@ class Batches(Iterator[Batch_co], Generic[Batch_co]):
         elif read.most is None and first > 0:
             # An unknown number of batches: the last one is made, or the state is refused.
             first, made = first - 1, 1
-        self._engine = opened(
-            stream,
-            read.shard,
-            prefetch=0 if ahead else options.prefetch,
-            progress=bar,
-            skip=first,
-            resume=read.resume,
-        )
+        with source.explaining(query):
+            self._engine = opened(
+                stream,
+                read.shard,
+                prefetch=0 if ahead else options.prefetch,
+                progress=bar,
+                skip=first,
+                resume=read.resume,
+            )
         self._batches = Behind(self._engine, made, self._chunks) if made else self._engine
         if read.most is not None:
             some = First(self._engine, read.most - first)

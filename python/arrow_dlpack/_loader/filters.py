@@ -55,17 +55,22 @@ def _way_out(where: Any) -> str:
 
 
 def seen_of(schema: Any) -> Any:
-    """The schema that a filter sees: pyarrow has kernels neither for all views nor for float16."""
-    pa, plain = import_module("pyarrow"), schema_without_views(schema)
-    halves = [own.name for own in plain if pa.types.is_float16(own.type)]
-    return with_types(plain, dict.fromkeys(halves, pa.float32()))
+    """The schema that a filter sees: pyarrow has no kernels for all views, float16 and bool8."""
+    plain = schema_without_views(schema)
+    return with_types(plain, {own.name: _seen(own.type) for own in plain})
 
 
-def has_halves(where: Any, schema: Any) -> bool:
-    """Whether the filter names a column of float16."""
+def _seen(kind: Any) -> Any:
     pa = import_module("pyarrow")
-    others = [own for own in schema if not pa.types.is_float16(own.type)]
-    return len(others) < len(schema) and not _binds(where, pa.schema(others))
+    if isinstance(kind, pa.Bool8Type):
+        return pa.bool_()
+    return pa.float32() if pa.types.is_float16(kind) else kind
+
+
+def has_unseen(where: Any, schema: Any) -> bool:
+    """Whether the filter names a column of float16 or bool8, which it sees as another type."""
+    others = [own for own in schema if _seen(own.type) is own.type]
+    return len(others) < len(schema) and not _binds(where, import_module("pyarrow").schema(others))
 
 
 def own_of(dataset: Any) -> Any:
@@ -124,7 +129,7 @@ def named(where: Any, schema: Any) -> list[str]:
 def is_named(where: Any, schema: Any, name: str) -> bool:
     """Whether the filter names the column, though it may not take the types of others."""
     try:
-        bind(where, _less(schema, name))
+        _bind(where, _less(schema, name))
     except KeyError as error:
         return f'names column "{name}"' in error.args[0]
     except (NotImplementedError, TypeError, ValueError):
@@ -166,14 +171,33 @@ def _is_inexact(kind: Any) -> bool:
 
 def _binds(where: Any, schema: Any) -> bool:
     try:
-        bind(where, schema)
-    except (KeyError, ValueError):
+        _bind(where, schema)
+    except (KeyError, NotImplementedError, TypeError, ValueError):
         return False
     return True
 
 
 def bind(where: Any, schema: Any) -> None:
-    """Fails as a scan would, in words that tell what fails."""
+    """Fails as a scan would, in words that tell what fails: columns, and the types of them."""
+    try:
+        _bind(where, schema)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        if not type(error).__module__.startswith("pyarrow"):
+            raise
+        columns = [name for name in dict.fromkeys(schema.names) if is_named(where, schema, name)]
+        if not columns:
+            raise
+        # In place of a type that stands in the way nulls do not.
+        null = import_module("pyarrow").null()
+        wrong = [name for name in columns if _binds(where, with_types(schema, {name: null}))]
+        told = ", ".join(f'"{name}" as {schema.field(name).type}' for name in wrong or columns)
+        raise TypeError(
+            f"filter= has column {told}, which pyarrow does not take so: {error}; field.cast(type) "
+            f"and values of the column's type are taken, in {where}"
+        ) from error
+
+
+def _bind(where: Any, schema: Any) -> None:
     of = import_module("pyarrow.dataset").Scanner.from_batches
     try:
         of(iter(()), schema=schema, columns=[], filter=where)

@@ -1,6 +1,7 @@
 """What is read: a stream of Arrow data, an iterator of batches, or a list of tables."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from itertools import chain
@@ -164,6 +165,17 @@ class Source:
     def explained(self, error: Exception, query: Query) -> Exception:
         """An error of reading, which tells where it is."""
         return error
+
+    @contextmanager
+    def explaining(self, query: Query) -> Iterator[None]:
+        """Raises errors of reading as `explained` tells them."""
+        try:
+            yield
+        except (NotImplementedError, OSError, ValueError) as error:
+            told = self.explained(error, query)
+            if told is error:
+                raise
+            raise told from error
 
 
 def count_of(runs: Iterable[Run]) -> int:
