@@ -244,7 +244,7 @@ def test_fragments_have_one_schema_or_name_a_file(tmp_path):
     texts = list(ds.dataset(written(tmp_path / "texts", [pa.table({"x": ["a"]})])).get_fragments())
     with pytest.raises(TypeError, match=r'column "x" is int8 in .*0.parquet and string in .*texts'):
         rows_of(found + texts)
-    with pytest.raises(TypeError, match="a list of fragments is a source"):
+    with pytest.raises(TypeError, match=r"list\(x\) of these fragments is a source"):
         rows_of(iter(found))
 
 

@@ -350,3 +350,33 @@ def test_a_file_in_its_place_of_equal_size_and_time_is_another(tmp_path):
     fresh.load_state_dict(state)
     with pytest.raises(ValueError, match="replaced"):
         list(fresh)
+
+
+@pytest.mark.parametrize("form", ["parquet", "in memory"])
+def test_a_state_of_a_dataset_with_a_filter_is_of_its_first_rows(tmp_path, form):
+    def source(values):
+        table = pa.table({"x": [0, 0, *values], "y": range(len(values) + 2)})
+        if form == "in memory":
+            return ds.dataset(table).filter(pc.field("x") > 0)
+        pq.write_table(table, tmp_path / "x.parquet")
+        return ds.dataset(tmp_path / "x.parquet").filter(pc.field("x") > 0)
+
+    values = list(range(1, 61))
+    others = [2, 1, *values[2:]]
+    loader = Loader(source(values), columns=["x"], batch_size=9, framework="numpy")
+    epoch = iter(loader)
+    next(epoch)
+    state = loader.state_dict()
+    rest = [batch["x"].tolist() for batch in epoch]
+    table = pa.table({"x": values})
+    for same in source(values), table, table.to_batches():
+        resumed = Loader(same, columns=["x"], batch_size=9, framework="numpy")
+        resumed.load_state_dict(json.loads(json.dumps(state)))
+        assert [batch["x"].tolist() for batch in resumed] == rest
+    other = [pa.table({"x": others})]
+    other += [source(others)] if form == "in memory" else []
+    for data in other:
+        resumed = Loader(data, columns=["x"], batch_size=9)
+        resumed.load_state_dict(state)
+        with pytest.raises(ValueError, match="the first rows had other values"):
+            list(resumed)

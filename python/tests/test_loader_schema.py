@@ -1783,3 +1783,21 @@ def test_the_way_out_of_a_mix_is_one_for_its_sources(tmp_path, form):
     cast = [ds.dataset(path, schema=schema, format=form) for path in paths]
     (batch,) = Loader(Mix([(one, 1) for one in cast]), columns={"x": AsArrow()}, batch_size=9)
     assert plain(batch["x"]) == ["1", "a"]
+
+
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("start", [0, 3])
+@pytest.mark.parametrize("kind", ["list", "mix"])
+def test_lists_of_either_width_may_have_list_views_in_them(kind, start, turn, tmp_path):
+    values = [[[row, 1]] * (row % 3) for row in range(300)]
+    values[4] = None
+    parts = []
+    for of in (pa.list_, pa.large_list)[::turn]:
+        column = pa.array(values, of(pa.list_view(pa.int64())))
+        parts.append(pa.table({"x": column.slice(start, 9)}))
+    source = KINDS[kind](tmp_path, parts)
+    (batch,) = Loader(source, columns={"x": AsArrow()}, batch_size=99)
+    found = [*values[start : start + 9]] * 2
+    if kind == "mix":
+        found = [row for row in values[start : start + 9] for _ in range(2)]
+    assert plain(batch["x"]) == found

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _core
 from . import filters as _filters
-from .identity import of_files, of_filter, of_rows, of_types, stamps_of
+from .identity import head_of, of_files, of_filter, of_rows, of_types, stamps_of
 from .parallel import side_by_side
 from .paths import is_told, stamp_of, unread
 from .readers import (
@@ -238,7 +238,8 @@ class Dataset(Source):
             # Row groups, and rows, are those of the files, before the filter.
             of_whole = ("rows", "groups", "ends")
             told = {name: value for name, value in found.items() if name not in of_whole}
-            told["filter"] = of_filter(own)
+            told |= {"filter": of_filter(own)}
+            told["ends"] = partial(head_of, self._dataset, sorted(told["columns"]))
         if parts and all(hasattr(part, "path") for part in parts):
             keys = list(map(_keys_of, parts))
             return of_files(parts, told, keys, begun, schema=self._dataset.schema)

@@ -244,6 +244,16 @@ def ends_of(batches: Callable[[bool], Iterator[Any]], names: Sequence[str]) -> d
     return _ends(rows, names)
 
 
+def head_of(dataset: Any, names: Sequence[str]) -> dict[str, str]:
+    """The same of the first rows of a dataset with a filter: the last ones need a scan of all."""
+    columns = _known(names, dataset.schema)
+
+    def batches(is_last: bool) -> Iterator[Any]:
+        yield None if is_last else dataset.head(_ROWS, columns=columns)
+
+    return ends_of(batches, names)
+
+
 def _end(batch: Any, is_last: bool) -> Any:
     return batch.slice(max(len(batch) - _ROWS, 0) if is_last else 0, _ROWS)
 

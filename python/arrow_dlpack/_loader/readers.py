@@ -49,7 +49,7 @@ def reader_of(data: Any) -> Any:
             f"{of.__module__}.{of.__qualname__}"
             + f": {error}" * has_protocol
             + ": pyarrow.Table.from_pylist([x, ...]) makes one of rows" * isinstance(data, dict)
-            + ": a list of fragments is a source" * hasattr(data, "physical_schema")
+            + ": list(x) of these fragments is a source" * hasattr(data, "physical_schema")
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
 
@@ -213,6 +213,9 @@ def _cast_within(column: Any, kind: Any) -> Any:
 def _with_items(column: Any, kind: Any, items: Any) -> Any:
     """Lists that stay where they are in their items, and so do their nulls."""
     pa = import_module("pyarrow")
+    if column.type.id != kind.id and pa.types.is_large_list(kind):
+        offsets = column.offsets.cast(pa.int64())
+        return pa.LargeListArray.from_arrays(offsets, items, type=kind, mask=column.is_null())
     count = 1 if pa.types.is_fixed_size_list(kind) else 3 if is_list_view(kind) else 2
     own = column.buffers()[:count]
     return pa.Array.from_buffers(kind, len(column), own, column.null_count, column.offset, [items])
