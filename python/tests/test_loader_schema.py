@@ -1801,3 +1801,51 @@ def test_lists_of_either_width_may_have_list_views_in_them(kind, start, turn, tm
     if kind == "mix":
         found = [row for row in values[start : start + 9] for _ in range(2)]
     assert plain(batch["x"]) == found
+
+
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 4], pa.int32()), pa.array([1, 2, None]))
+WITHIN_RUNS = {
+    "plain": (RUNS, []),
+    "list": (
+        pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), RUNS),
+        [pa.array([[None], []], pa.list_(pa.null())), pa.array([[]], pa.large_list(pa.null()))],
+    ),
+    "list view": (
+        pa.ListViewArray.from_arrays(
+            pa.array([0, 2], pa.int32()), pa.array([2, 1], pa.int32()), RUNS
+        ),
+        [],
+    ),
+    "fixed": (
+        pa.FixedSizeListArray.from_arrays(RUNS, 2),
+        [pa.FixedSizeListArray.from_arrays(pa.nulls(4), 2)],
+    ),
+    "struct": (
+        pa.StructArray.from_arrays([RUNS, pa.array([1, 2, 3, 4])], ["a", "b"]),
+        [pa.array([{"a": None, "b": 5}, None], pa.struct({"a": pa.null(), "b": pa.int64()}))],
+    ),
+    "structs in lists": (
+        pa.ListArray.from_arrays(
+            pa.array([0, 2, 3], pa.int32()), pa.StructArray.from_arrays([RUNS], ["a"])
+        ),
+        [pa.array([[{"a": None}], []], pa.list_(pa.struct({"a": pa.null()})))],
+    ),
+}
+
+
+@pytest.mark.parametrize("where", [None, pc.field("x").is_valid()], ids=["all", "valid"])
+@pytest.mark.parametrize("turn", [1, -1])
+@pytest.mark.parametrize("kind", ["list", "mix", "stream"])
+@pytest.mark.parametrize("within", WITHIN_RUNS)
+def test_runs_go_with_nulls_in_lists_and_structs(within, kind, turn, where):
+    runs, others = WITHIN_RUNS[within]
+    for other in [pa.nulls(2), *others]:
+        # Its first rows are those of nobody.
+        pair = [pa.table({"x": one}).slice(1) for one in (runs, other)][::turn]
+        source = Mix([(one, 1) for one in pair]) if kind == "mix" else pair
+        source = iter(pair) if kind == "stream" else source
+        (batch,) = Loader(source, columns={"x": AsArrow()}, filter=where, batch_size=99)
+        found = [row for one in pair for row in one["x"].to_pylist()]
+        # Of runs nulls are values, which are no nulls of the array.
+        wanted = [row for row in found if where is None or row is not None]
+        assert sorted(map(str, plain(batch["x"]))) == sorted(map(str, wanted))

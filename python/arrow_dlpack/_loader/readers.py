@@ -189,19 +189,24 @@ def cast(column: Any, kind: Any) -> Any:
     if isinstance(column, pa.ChunkedArray):
         return pa.chunked_array([cast(chunk, kind) for chunk in column.chunks], kind)
     if pa.types.is_null(column.type):  # which pyarrow casts to some types
-        return pa.nulls(len(column), kind)
+        if not has_runs(kind):
+            return pa.nulls(len(column), kind)
+        column = pa.nulls(len(column), _of_nulls(kind))
     if isinstance(kind, pa.BaseExtensionType):
         return kind.wrap_array(cast(getattr(column, "storage", column), kind.storage_type))
-    if has_list_views(kind):
+    if has_list_views(kind) or has_runs(kind):
         return _cast_within(column, kind)
     return (_plain(column) if has_coded_views(column.type) else column).cast(kind)
 
 
 def _cast_within(column: Any, kind: Any) -> Any:
     """Structs, lists and maps of this type, of which what is in them is cast: pyarrow 26 makes
-    wrong values of list views.
+    wrong values of list views, and no runs of nulls.
     """
     pa = import_module("pyarrow")
+    if pa.types.is_run_end_encoded(kind):
+        values = cast(column, kind.value_type)
+        return import_module("pyarrow.compute").run_end_encode(values, kind.run_end_type)
     if pa.types.is_struct(kind):
         fields = [cast(column.field(own.name), own.type) for own in kind]
         return pa.StructArray.from_arrays(fields, fields=list(kind), mask=column.is_null())
@@ -232,6 +237,31 @@ def has_list_views(kind: Any) -> bool:
     return is_list_view(kind) or any(map(has_list_views, inner))
 
 
+def has_runs(kind: Any) -> bool:
+    """Whether there are runs in it, at any depth."""
+    inner = (kind.field(at).type for at in range(kind.num_fields))
+    return import_module("pyarrow").types.is_run_end_encoded(kind) or any(map(has_runs, inner))
+
+
+def _of_nulls(kind: Any) -> Any:
+    """The type with nulls alone in its structs or lists."""
+    pa = import_module("pyarrow")
+    if pa.types.is_struct(kind):
+        return pa.struct([own.with_type(pa.null()) for own in kind])
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(pa.null(), kind.list_size)
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, pa.null())
+    makes = {
+        "list": pa.list_,
+        "large_list": pa.large_list,
+        "list_view": pa.list_view,
+        "large_list_view": pa.large_list_view,
+    }
+    found = (make for name, make in makes.items() if getattr(pa.types, f"is_{name}")(kind))
+    return next(found, lambda inner: inner)(pa.null())
+
+
 def has_coded_views(kind: Any) -> bool:
     """Whether there is a dictionary of views in it, at any depth: pyarrow casts none of these."""
     if import_module("pyarrow").types.is_dictionary(kind):
@@ -255,12 +285,14 @@ def _plain(column: Any) -> Any:
 
 
 def has_views(kind: Any) -> bool:
-    """Whether there are views of texts or binaries in it, at any depth: not all of pyarrow's
-    kernels take them.
+    """Whether there are views of texts or binaries in it, or runs, at any depth: not all of
+    pyarrow's kernels take them.
     """
     pa = import_module("pyarrow")
     if isinstance(kind, pa.BaseExtensionType):
         return has_views(kind.storage_type)
+    if pa.types.is_run_end_encoded(kind):
+        return True
     if pa.types.is_dictionary(kind):
         return has_views(kind.value_type)
     inner = (kind.field(at).type for at in range(kind.num_fields))

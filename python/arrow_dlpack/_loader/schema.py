@@ -684,7 +684,7 @@ def fitted(batch: Any, schema: Any, query: Query = ALL) -> Any:
     for own in schema:
         at = batch.schema.get_field_index(own.name)
         if at < 0:
-            columns.append(pa.nulls(len(batch), own.type))
+            columns.append(cast(pa.nulls(len(batch)), own.type))
             continue
         try:
             columns.append(_cast(batch.column(at), own.type, query.number_of(own.name)))
