@@ -2,7 +2,6 @@
 
 use core::{fmt, str::FromStr};
 
-use arrow_buffer::ArrowNativeType;
 use arrow_schema::DataType;
 
 use crate::Error;
@@ -29,12 +28,97 @@ macro_rules! for_each_numeric {
 }
 pub(crate) use for_each_numeric;
 
-/// A Rust number with a dtype; every bit pattern is a valid value.
+/// A Rust number with a dtype, of which every bit pattern is a valid value: the integers of 8 to 64 bits, `f32`, `f64`,
+/// and `f16` and `bf16` of the crate `half`.
 ///
-/// It is sealed, because other crates cannot implement `ArrowNativeType`.
-pub trait Element: ArrowNativeType {
+/// It is sealed, because memory of tensors is taken for such numbers.
+pub trait Element: sealed::Number {
     /// The DLPack element type.
     const DTYPE: DLDataType;
+}
+
+/// What a vector of elements may have: an [`Element`], or `bool`. Memory from elsewhere is no slice of `bool`: there a byte
+/// may be neither 0 nor 1, which Rust does not allow.
+///
+/// It is sealed.
+pub trait ElementOrBool: sealed::Value {}
+impl<T: sealed::Value> ElementOrBool for T {}
+
+pub(crate) mod sealed {
+    use arrow_buffer::ArrowNativeType;
+    use half::bf16;
+    use std::fmt::Debug;
+
+    use super::{DLDataType, Element};
+    use crate::{Error, ManagedTensor};
+
+    /// A number, which Arrow's buffers have as `Stored`, with the same bits.
+    pub trait Number: Copy + Debug + Default + PartialOrd + Send + Sync + 'static {
+        type Stored: ArrowNativeType + Element;
+        fn stored(values: Vec<Self>) -> Vec<Self::Stored>;
+        fn from_stored(values: Vec<Self::Stored>) -> Vec<Self>;
+    }
+
+    impl Number for bf16 {
+        type Stored = u16;
+
+        /// `collect` reuses the allocation, because the items have the same size; so below.
+        fn stored(values: Vec<Self>) -> Vec<u16> {
+            values.into_iter().map(Self::to_bits).collect()
+        }
+
+        fn from_stored(values: Vec<u16>) -> Vec<Self> {
+            values.into_iter().map(Self::from_bits).collect()
+        }
+    }
+
+    pub trait Value: Sized {
+        const DTYPE: DLDataType;
+        /// The type of the values in Arrow's buffers.
+        type Stored: ArrowNativeType + Element;
+        fn stored(values: Vec<Self>) -> Vec<Self::Stored>;
+        fn from_stored(values: Vec<Self::Stored>) -> Vec<Self>;
+        /// All elements from the lowest address of a tensor to the highest, and the position of the first.
+        fn elements(tensor: &ManagedTensor) -> Result<(&[Self], usize), Error>;
+    }
+
+    impl<T: Element> Value for T {
+        const DTYPE: DLDataType = T::DTYPE;
+        type Stored = T::Stored;
+
+        fn stored(values: Vec<Self>) -> Vec<T::Stored> {
+            T::stored(values)
+        }
+
+        fn from_stored(values: Vec<T::Stored>) -> Vec<Self> {
+            T::from_stored(values)
+        }
+
+        fn elements(tensor: &ManagedTensor) -> Result<(&[Self], usize), Error> {
+            tensor.elements()
+        }
+    }
+
+    impl Value for bool {
+        const DTYPE: DLDataType = DLDataType::BOOL;
+        type Stored = u8;
+
+        fn stored(values: Vec<Self>) -> Vec<u8> {
+            values.into_iter().map(u8::from).collect()
+        }
+
+        fn from_stored(values: Vec<u8>) -> Vec<Self> {
+            values.into_iter().map(|byte| byte != 0).collect()
+        }
+
+        fn elements(tensor: &ManagedTensor) -> Result<(&[Self], usize), Error> {
+            tensor.bools()
+        }
+    }
+}
+
+impl Element for half::bf16 {
+    const DTYPE: DLDataType = DLDataType::BFLOAT16;
 }
 
 macro_rules! table {
@@ -42,6 +126,18 @@ macro_rules! table {
         $(
             impl Element for $native {
                 const DTYPE: DLDataType = DLDataType::$name;
+            }
+
+            impl sealed::Number for $native {
+                type Stored = Self;
+
+                fn stored(values: Vec<Self>) -> Vec<Self> {
+                    values
+                }
+
+                fn from_stored(values: Vec<Self>) -> Vec<Self> {
+                    values
+                }
             }
         )*
 
@@ -97,6 +193,12 @@ pub(crate) fn physical(data_type: &DataType) -> Option<DLDataType> {
 impl DLDataType {
     /// A boolean of one byte, 0 or 1.
     pub const BOOL: Self = Self::scalar(DLDataTypeCode::BOOL, 8);
+    /// The upper half of a float32.
+    pub const BFLOAT16: Self = Self::scalar(DLDataTypeCode::BFLOAT, 16);
+    /// Two float32: the real and the imaginary part.
+    pub const COMPLEX64: Self = Self::scalar(DLDataTypeCode::COMPLEX, 64);
+    /// Two float64: the real and the imaginary part.
+    pub const COMPLEX128: Self = Self::scalar(DLDataTypeCode::COMPLEX, 128);
 
     /// A dtype of one lane.
     #[must_use]

@@ -30,6 +30,12 @@ pub(crate) fn element_count(shape: &[i64]) -> Result<usize, Error> {
     if is_empty { Ok(0) } else { count.ok_or_else(Error::overflow("number of elements")) }
 }
 
+/// The extents as sizes.
+pub(crate) fn extents(shape: &[i64]) -> Result<Vec<usize>, Error> {
+    let extents = shape.iter().map(|&extent| usize::try_from(extent).ok());
+    extents.collect::<Option<_>>().ok_or(Error::Overflow("length"))
+}
+
 /// The row-major strides of `shape`. An extent of 0 counts as 1.
 pub(crate) fn row_major(shape: &[i64]) -> Vec<i64> {
     let mut strides = vec![0; shape.len()];

@@ -130,16 +130,20 @@
 //!
 //! ## candle
 //!
-//! candle copies what it takes. The network in
-//! `examples/candle` learns from Parquet files by [`batches::Batches`] and this function:
+//! candle takes over a `Vec` as it is, and copies all else. [`export::to_vec`] writes the values of Arrow data straight into one:
+//!
+//! ```ignore
+//! let (values, shape) = export::to_vec::<f32, _>(&batch, &ExportOptions::default())?;
+//! let matrix = Tensor::from_vec(values, shape, &Device::Cpu)?;
+//! ```
+//!
+//! The network in `examples/candle` learns from Parquet files by [`batches::Batches`] and this function:
 //!
 //! ```ignore
 //! /// A tensor of floats as candle's.
 //! fn tensor(values: &ManagedTensor) -> Result<Tensor, Box<dyn Error>> {
-//!     let shape = values.shape().iter().map(|&extent| usize::try_from(extent));
-//!     let shape = shape.collect::<Result<Vec<_>, _>>()?;
 //!     let floats = values.as_slice::<f32>().ok_or("these are no floats, or not row after row")?;
-//!     Ok(Tensor::from_slice(floats, shape, &Device::Cpu)?)
+//!     Ok(Tensor::from_slice(floats, values.dims(), &Device::Cpu)?)
 //! }
 //! ```
 //!
@@ -196,7 +200,7 @@
 //!
 //! | module | what is in it |
 //! | --- | --- |
-//! | [`export`] | Arrow to DLPack: [`tensor`](export::tensor), [`columns`](export::columns), [`ragged`](export::ragged), [`padded`](export::padded), [`into_tensor`](export::into_tensor), their options and plans |
+//! | [`export`] | Arrow to DLPack: [`tensor`](export::tensor), [`columns`](export::columns), [`ragged`](export::ragged), [`padded`](export::padded), [`into_tensor`](export::into_tensor), [`to_vec`](export::to_vec), their options and plans |
 //! | [`import`] | DLPack to Arrow: [`from_dlpack`], [`record_batch`](import::record_batch), [`ragged`](import::ragged), [`masked`](import::masked) |
 //! | [`batches`] | a stream of record batches as batches of tensors |
 //! | [`extension`] | Arrow's canonical extension types in the metadata of fields |
@@ -334,15 +338,13 @@ pub use ::ndarray;
 pub use {arrow_array, arrow_buffer, arrow_schema};
 
 pub use copy::{CopyPolicy, CopyReason};
-pub use dtype::Element;
+pub use dtype::{Element, ElementOrBool};
 pub use error::{
-    Error, ExclusiveObstacle, Hint, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError,
-    WriteObstacle,
+    DestinationProblem, Error, ExclusiveObstacle, Hint, LengthsProblem, MaskProblem,
+    OffsetsProblem, ReaderError, WriteObstacle,
 };
 pub use export::{ExportOptions, NullPolicy, Order, to_dlpack};
 pub use import::{ImportOptions, Representation, from_dlpack};
-#[cfg(feature = "ndarray")]
-pub use ndarray_views::ViewElement;
 pub use plan::{Plan, Step};
 pub use scalar::Scalar;
 pub use tensor::{Live, ManagedTensor, live};

@@ -6,60 +6,9 @@ use ndarray::{
     ShapeBuilder, StrideShape,
 };
 
-use crate::ffi::{DLDataType, DLPackFlags};
+use crate::ffi::DLPackFlags;
 use crate::tensor::TensorSpec;
-use crate::{Element, Error, ManagedTensor, WriteObstacle, alloc::Fresh, layout};
-
-/// An element of an `ndarray` view (feature `ndarray`): one of the eleven [`Element`]s, or `bool`.
-///
-/// It is sealed, because the memory must be known to hold valid values.
-pub trait ViewElement: sealed::ViewElement {}
-impl<T: sealed::ViewElement> ViewElement for T {}
-
-mod sealed {
-    use arrow_buffer::ArrowNativeType;
-
-    use super::{DLDataType, Element, Error, ManagedTensor};
-
-    pub trait ViewElement: Sized {
-        const DTYPE: DLDataType;
-        /// All elements from the lowest address of a tensor to the highest.
-        fn elements(tensor: &ManagedTensor) -> Result<&[Self], Error>;
-        /// The type of the elements in Arrow buffers.
-        type Stored: ArrowNativeType;
-        /// The same memory as that type.
-        fn stored(values: Vec<Self>) -> Vec<Self::Stored>;
-    }
-
-    impl<T: Element> ViewElement for T {
-        const DTYPE: DLDataType = T::DTYPE;
-
-        fn elements(tensor: &ManagedTensor) -> Result<&[Self], Error> {
-            tensor.elements().map(|(elements, _)| elements)
-        }
-
-        type Stored = T;
-
-        fn stored(values: Vec<Self>) -> Vec<T> {
-            values
-        }
-    }
-
-    impl ViewElement for bool {
-        const DTYPE: DLDataType = DLDataType::BOOL;
-
-        fn elements(tensor: &ManagedTensor) -> Result<&[Self], Error> {
-            tensor.bools().map(|(elements, _)| elements)
-        }
-
-        type Stored = u8;
-
-        /// `collect` reuses the allocation, because the items have the same size.
-        fn stored(values: Vec<Self>) -> Vec<u8> {
-            values.into_iter().map(u8::from).collect()
-        }
-    }
-}
+use crate::{Element, ElementOrBool, Error, ManagedTensor, WriteObstacle, alloc::Fresh, layout};
 
 /// Views by the crate [`ndarray`] (feature `ndarray`); its arrays become tensors by [`From`]. Both directions share
 /// the memory, for any rank and any strides: sliced, reversed, broadcast, row- or column-major.
@@ -119,8 +68,8 @@ impl ManagedTensor {
     /// `DtypeMismatch`; `WrongRank`; `UnreadableDevice`; `CopyForbidden` if the elements are misaligned, or if any
     /// byte that booleans span, including the gaps between strided ones, is not 0 or 1 ([`Self::as_bool_bytes`] does
     /// not check); `Overflow` for extents of a tensor without elements that ndarray cannot multiply.
-    pub fn view<T: ViewElement, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>, Error> {
-        let elements = T::elements(self)?;
+    pub fn view<T: ElementOrBool, D: Dimension>(&self) -> Result<ArrayView<'_, T, D>, Error> {
+        let (elements, _) = T::elements(self)?;
         let Upright { shape, reversed } = Upright::of(self)?;
         let mut view = ArrayViewD::from_shape(shape, elements).map_err(|_| uncountable())?;
         reversed.into_iter().for_each(|axis| view.invert_axis(axis));
@@ -186,7 +135,7 @@ impl ManagedTensor {
 /// # Panics
 ///
 /// If the array has more than 256 axes.
-impl<T: ViewElement, D: Dimension> From<Array<T, D>> for ManagedTensor {
+impl<T: ElementOrBool, D: Dimension> From<Array<T, D>> for ManagedTensor {
     fn from(array: Array<T, D>) -> Self {
         let most = layout::MAX_NDIM;
         assert!(array.ndim() <= most, "an array of more than {most} axes is no tensor");

@@ -288,7 +288,8 @@ fn padded_rows_and_their_lengths_are_lists_again() {
     let (again, _) = import::padded(made.values, made.lengths, made.mask, &back).unwrap();
     assert_eq!(again.as_list::<i32>(), &array);
 
-    let vector = |values: Vec<i32>, shape: &[i64]| ManagedTensor::from_vec(values, shape).unwrap();
+    let vector =
+        |values: Vec<i32>, shape: &[usize]| ManagedTensor::from_vec(values, shape).unwrap();
     let values = || vector((0..6).collect(), &[2, 3]);
     let problem = |lengths: ManagedTensor| match import::padded(
         values(),

@@ -26,7 +26,7 @@ const READ_ONLY: DLPackFlags = DLPackFlags::READ_ONLY;
 const IS_COPIED: DLPackFlags = DLPackFlags::IS_COPIED;
 
 /// The bytes of all elements in row-major order.
-fn bytes_of<T: Element>(tensor: &ManagedTensor) -> Vec<u8> {
+fn bytes_of<T: Element + ArrowNativeType>(tensor: &ManagedTensor) -> Vec<u8> {
     let view = tensor.view::<T, IxDyn>().expect("a view");
     view.iter().flat_map(|value| value.to_byte_slice().to_vec()).collect()
 }
@@ -85,7 +85,7 @@ fn a_view_shows_each_element_where_its_strides_put_it() {
 
 /// Arrays of every memory layout that ndarray has: an array of distinct values is cut, permuted and
 /// turned round in place, so that its memory begins before it and has gaps.
-fn random_array<T: Element>(random: &mut Random) -> ArrayD<T> {
+fn random_array<T: Element + ArrowNativeType>(random: &mut Random) -> ArrayD<T> {
     let extents: Vec<_> = (0..random.below(5)).map(|_| random.below(5)).collect();
     let shape = IxDyn(&extents).set_f(random.below(2) == 0);
     let mut array =
@@ -289,7 +289,7 @@ fn what_cannot_be_viewed_is_refused_with_the_numbers() {
 
 #[test]
 fn booleans_can_be_read_if_their_bytes_are_0_and_1() {
-    let tensor = |bytes: &'static [u8], shape: &[i64]| {
+    let tensor = |bytes: &'static [u8], shape: &[usize]| {
         ManagedTensor::from_bytes(bytes, DLDataType::BOOL, shape).expect("a tensor")
     };
     let matrix = tensor(&[1, 0, 0, 1, 1, 0], &[2, 3]);

@@ -86,7 +86,7 @@ fn bytes_are_elements_of_any_dtype_at_any_address() {
 
 #[test]
 fn what_is_refused_is_dropped_once() {
-    let wrong = |shape: &[i64]| {
+    let wrong = |shape: &[usize]| {
         let (owner, drops) = counted(vec![1_i32, 2, 3]);
         let error = ManagedTensor::from_owner::<i32>(owner, shape).unwrap_err();
         assert_eq!(drops(), 1);
@@ -96,9 +96,8 @@ fn what_is_refused_is_dropped_once() {
     assert_eq!(wrong(&[2]), Error::ElementCount { shape: vec![2], needed: 2, found: 3 });
     assert_eq!(wrong(&[]), Error::ElementCount { shape: vec![], needed: 1, found: 3 });
     assert_eq!(wrong(&[2]).to_string(), "shape [2] is one of 2 elements, not of 3");
-    assert_eq!(wrong(&[-3, -1]), Error::NegativeExtent { axis: 0, extent: -3 });
     assert_eq!(wrong(&[1; 257]), Error::TooManyAxes { ndim: 257, most: 256 });
-    assert_eq!(wrong(&[i64::MAX, i64::MAX]), Error::Overflow("number of elements"));
+    assert_eq!(wrong(&[usize::MAX >> 1; 2]), Error::Overflow("number of elements"));
 
     for (dtype, shape, error) in [
         (DLDataType::INT32, &[2][..], Some(Error::WrongLength { needed: 8, found: 12 })),

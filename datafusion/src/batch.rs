@@ -26,7 +26,7 @@ pub struct Batch {
 
 #[cfg(feature = "ndarray")]
 mod views {
-    use arrow_dlpack::{Error, ManagedTensor, ViewElement};
+    use arrow_dlpack::{ElementOrBool, Error, ManagedTensor};
     use datafusion_common::{Result, exec_datafusion_err, exec_err};
     use ndarray::{ArrayView, Dimension};
 
@@ -55,7 +55,7 @@ mod views {
         ///
         /// An execution error if there is no such input, or if its dtype or rank is not that of `T` and `D`; it
         /// states the input's name, dtype and shape.
-        pub fn view<T: ViewElement, D: Dimension>(
+        pub fn view<T: ElementOrBool, D: Dimension>(
             &self,
             input: usize,
         ) -> Result<ArrayView<'_, T, D>> {
@@ -94,7 +94,7 @@ mod views {
             self.view_of(&self.masks, input, "the mask of ")
         }
 
-        fn view_of<'a, T: ViewElement, D: Dimension>(
+        fn view_of<'a, T: ElementOrBool, D: Dimension>(
             &'a self,
             tensors: &'a [ManagedTensor],
             input: usize,

@@ -17,8 +17,8 @@ use arrow_buffer::{ArrowNativeType, Buffer, MutableBuffer};
 
 use super::huge_pages;
 use super::writer::Unwritten;
-use crate::Error;
 use crate::task::Steps;
+use crate::{Element, Error};
 
 /// A buffer of Rust's allocator with one owner, which may therefore write to it.
 pub(crate) struct Fresh {
@@ -79,6 +79,17 @@ impl Fresh {
         let start = values.len();
         Unwritten::append(&mut values, nbytes, fill)?;
         Ok(Self::of(values, start, nbytes))
+    }
+
+    /// [`Self::in_parts`] in a vector of its own.
+    pub(crate) fn vector<T: Element>(
+        count: usize,
+        fill: impl FnOnce(Unwritten<'_>) -> Result<(), Error>,
+    ) -> Result<Vec<T>, Error> {
+        let mut values = reserved(count)?;
+        huge_pages::advise(values.spare_capacity_mut());
+        Unwritten::append(&mut values, count, fill)?;
+        Ok(values)
     }
 
     /// A copy of these bytes, one part behind the other.
@@ -169,6 +180,12 @@ impl Fresh {
     /// Nothing is read by the buffer's own pointer.
     pub(crate) unsafe fn into_owner(self) -> Buffer {
         self.buffer
+    }
+
+    /// The vector that the memory was made of, if it is all of it and was one of such values; otherwise the memory back.
+    pub(crate) fn into_vec<T: ArrowNativeType>(self) -> Result<Vec<T>, Self> {
+        let Self { buffer, is_stale } = self;
+        buffer.into_vec().map_err(|buffer| Self { buffer, is_stale })
     }
 
     pub(crate) fn into_buffer(self) -> Buffer {

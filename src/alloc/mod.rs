@@ -10,4 +10,4 @@ mod writer;
 pub(crate) use buffer::{Fresh, collect, probe_alloc, reserved, try_collect, zeros};
 #[cfg(target_os = "linux")]
 pub use retaining::RetainingAllocator;
-pub(crate) use writer::{Grid, Unwritten};
+pub(crate) use writer::{Grid, Place, Unwritten};

@@ -8,7 +8,8 @@
 //! 0.4, casts and nulls 0.8 to 0.95.
 //!
 //! - R1: the first `len` bytes of a part are written.
-//! - R2: the bytes of all parts of a vector that are full are counted once, and the parts are disjoint.
+//! - R2: the bytes of all parts of a result that are full are counted once, and the parts are disjoint.
+//! - R3: what is written has a value, so that memory that had values before keeps having some.
 //! - G1: the first `done` bytes of each row of a grid are written.
 //! - G2: its `memory` has `rows` rows of `row` bytes.
 //! - G3: each grid has a lifetime that no other grid has, so that none can take another one's place: a grid is lent to a
@@ -24,6 +25,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{mem, ptr, slice};
 
 use stores::fence;
+
+use crate::Element;
 pub(super) use stores::stream_line;
 
 /// Bytes from which on a piece of a large result is written past the caches: it takes a fence.
@@ -40,24 +43,36 @@ pub(crate) struct Unwritten<'a> {
 }
 
 impl<'a> Unwritten<'a> {
-    /// Appends `nbytes` to a vector with capacity for them: `fill` calls [`Self::finish`] for the part, or for each part
-    /// of it.
+    /// Writes all of this memory: `fill` calls [`Self::finish`] for the part, or for each part of it. If it fails, the
+    /// memory is written in part.
+    ///
+    /// # Panics
+    ///
+    /// If a part is missing.
+    fn all<E>(
+        memory: &mut [MaybeUninit<u8>],
+        fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let (total, written) = (memory.len(), AtomicUsize::new(0));
+        fill(Unwritten { memory, len: 0, total, written: &written })?;
+        assert_eq!(written.into_inner(), total, "a part is missing");
+        Ok(())
+    }
+
+    /// Appends `count` elements to a vector with capacity for them, as [`Self::all`] writes them.
     ///
     /// # Panics
     ///
     /// If the capacity does not suffice, or a part is missing.
-    pub(super) fn append<E>(
-        out: &mut Vec<u8>,
-        nbytes: usize,
+    pub(super) fn append<T: Element, E>(
+        out: &mut Vec<T>,
+        count: usize,
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
     ) -> Result<(), E> {
-        let len = out.len() + nbytes;
-        let written = AtomicUsize::new(0);
-        let memory = &mut out.spare_capacity_mut()[..nbytes];
-        fill(Unwritten { memory, len: 0, total: nbytes, written: &written })?;
-        assert_eq!(written.into_inner(), nbytes, "a part is missing");
-        // SAFETY: R2, and the memory was cut to parts only: all bytes are written. Threads that wrote some of them have
-        // ended, because the parts borrowed the vector.
+        let len = out.len() + count;
+        Self::all(bytes_of(&mut out.spare_capacity_mut()[..count]), fill)?;
+        // SAFETY: R2, and the memory was cut to parts only: all bytes are written, and any bytes are elements. Threads
+        // that wrote some of them have ended, because the parts borrowed the vector.
         unsafe { out.set_len(len) };
         Ok(())
     }
@@ -137,6 +152,43 @@ impl<'a> Unwritten<'a> {
         // The sum is read after the threads have ended.
         self.written.fetch_add(self.len, Ordering::Relaxed);
     }
+}
+
+/// Memory for a result that a caller has.
+pub(crate) struct Place<'a>(&'a mut [MaybeUninit<u8>]);
+
+impl<'a> Place<'a> {
+    pub(crate) fn uninit<T: Element>(memory: &'a mut [MaybeUninit<T>]) -> Self {
+        Self(bytes_of(memory))
+    }
+
+    pub(crate) fn initialised<T: Element>(memory: &'a mut [T]) -> Self {
+        let (start, count) = (memory.as_mut_ptr().cast::<MaybeUninit<T>>(), memory.len());
+        // SAFETY: the same memory, borrowed as long; R3, and any bytes are elements.
+        Self(bytes_of(unsafe { slice::from_raw_parts_mut(start, count) }))
+    }
+
+    pub(crate) fn nbytes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Writes all of it. If that fails, it is written in part.
+    ///
+    /// # Panics
+    ///
+    /// If a part is missing.
+    pub(crate) fn fill<E>(
+        self,
+        fill: impl FnOnce(Unwritten<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        Unwritten::all(self.0, fill)
+    }
+}
+
+fn bytes_of<T>(memory: &mut [MaybeUninit<T>]) -> &mut [MaybeUninit<u8>] {
+    let nbytes = size_of_val(memory);
+    // SAFETY: the same memory, borrowed as long; neither the bytes nor the items need a value.
+    unsafe { slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), nbytes) }
 }
 
 /// Rows of which some bytes are not written yet.
@@ -325,7 +377,7 @@ mod unwritten_tests {
 
     #[test]
     fn parts_are_filled_in_any_order_and_by_any_thread() {
-        let mut out = Vec::with_capacity(16);
+        let mut out = Vec::<u8>::with_capacity(16);
         out.push(7);
         let appended = Unwritten::append(&mut out, 6, |mut part| {
             let mut first = part.split_to(2);
@@ -351,7 +403,7 @@ mod unwritten_tests {
     #[test]
     #[should_panic(expected = "a part is missing")]
     fn a_part_that_is_not_finished_is_missing() {
-        let _ = Unwritten::append(&mut Vec::with_capacity(4), 4, |mut rest| {
+        let _ = Unwritten::append(&mut Vec::<u8>::with_capacity(4), 4, |mut rest| {
             let mut part = rest.split_to(2);
             part.zeros(2);
             part.finish();
@@ -363,7 +415,7 @@ mod unwritten_tests {
     #[test]
     #[should_panic(expected = "filled exactly")]
     fn a_part_that_is_not_full_is_not_finished() {
-        let _ = Unwritten::append(&mut Vec::with_capacity(4), 4, |mut part| {
+        let _ = Unwritten::append(&mut Vec::<u8>::with_capacity(4), 4, |mut part| {
             part.zeros(2);
             part.finish();
             Ok::<(), ()>(())

@@ -97,6 +97,41 @@ pub enum OffsetsProblem {
     },
 }
 
+/// Why a result is not written to memory; the message of [`Error::BadDestination`](super::Error::BadDestination).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DestinationProblem {
+    /// The result has another dtype.
+    #[error("it is of {found}, and the result of {needed}")]
+    Dtype {
+        /// The dtype of the result.
+        needed: DLDataType,
+        /// The dtype of the memory.
+        found: DLDataType,
+    },
+    /// The result has another shape.
+    #[error("its shape is {found:?}, and that of the result {needed:?}")]
+    Shape {
+        /// The shape of the result.
+        needed: Vec<i64>,
+        /// The shape of the memory.
+        found: Vec<i64>,
+    },
+    /// The result has another number of elements.
+    #[error("it has room for {}, and the shape of the result is {needed:?}", Count(*found, "element"))]
+    Size {
+        /// The shape of the result.
+        needed: Vec<i64>,
+        /// Elements that the memory has room for.
+        found: usize,
+    },
+    /// There are gaps between the elements, or they are in another order.
+    #[error(
+        "its elements are not in row-major order without gaps, nor is it such a matrix in column-major order"
+    )]
+    Strided,
+}
+
 /// Why lengths are refused; the message of [`Error::BadLengths`](super::Error::BadLengths).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -12,7 +12,8 @@ use crate::{CopyReason, Scalar};
 pub(crate) use details::{Count, Names, RefusedColumns};
 use details::{Described, instead, known};
 pub use details::{
-    ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem, ReaderError, WriteObstacle,
+    DestinationProblem, ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem,
+    ReaderError, WriteObstacle,
 };
 pub use hint::Hint;
 pub(crate) use refusals::Refusals;
@@ -454,6 +455,9 @@ pub enum Error {
     #[error("cannot write to this tensor: {0}; copy it first")]
     NotWritable(WriteObstacle),
 
+    /// The result cannot be written to memory of the caller's.
+    #[error("cannot write the result to this memory: {0}")]
+    BadDestination(DestinationProblem),
     /// The owner's memory is not of the length that dtype and shape need.
     #[error("the elements take {}, and their owner has {found}", Count(*needed, "byte"))]
     WrongLength {

@@ -8,7 +8,7 @@ use arrow_schema::DataType;
 
 use super::cells::{CellArray, CellBuffer, NullCount, are_several};
 use super::options::{ExportOptions, NullPolicy};
-use crate::alloc::{self, Fresh};
+use crate::alloc::{self, Fresh, Unwritten};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, FillBytes, Threads};
 use crate::tensor::{self, TensorSpec};
@@ -154,21 +154,38 @@ impl Column {
 
     /// Runs the plan. Also returns the dictionary, if the values are codes.
     pub(super) fn run(mut self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
+        self.settle()?;
+        let dictionary = self.chunks[0].dictionary.clone();
+        Ok((self.made()?, dictionary))
+    }
+
+    /// Writes the values, as they come to lie, to memory as large as they are.
+    pub(super) fn write_to(mut self, out: Unwritten<'_>) -> Result<(), Error> {
+        self.settle()?;
+        self.write(out)
+    }
+
+    /// Whether the values come to lie in row-major order.
+    pub(super) fn is_row_major(&self) -> bool {
+        self.chunks[0].order.is_sorted()
+    }
+
+    /// Makes the chunks those whose cells are the values.
+    fn settle(&mut self) -> Result<(), Error> {
         if self.planned.target.is_mask {
             self.chunks = alloc::try_collect(self.chunks.iter().map(CellArray::mask))?;
         }
         if self.planned.of_several {
             CellArray::unify(&mut self.chunks)?;
         }
-        let dictionary = self.chunks[0].dictionary.clone();
-        Ok((self.made()?, dictionary))
+        Ok(())
     }
 
-    fn made(self) -> Result<ManagedTensor, Error> {
+    fn made(mut self) -> Result<ManagedTensor, Error> {
         let shape = self.shape();
-        let Self { planned, mut chunks, is_gathered } = self;
+        let Self { planned, chunks, is_gathered } = &mut self;
         let ColumnPlan { plan, target, rows, axes, .. } = planned;
-        let strides = axes.strides(chunks[0].strides(rows));
+        let strides = axes.strides(chunks[0].strides(*rows));
         let dtype = target.dtype;
         let spec = TensorSpec::new(dtype, target.flags(), &shape, &strides);
         if plan.is_zero_copy() {
@@ -179,17 +196,24 @@ impl Column {
             };
             return ManagedTensor::from_shared(buffer, spec);
         }
-        let is_made = is_gathered && chunks[0].dtype == dtype;
+        let is_made = *is_gathered && chunks[0].dtype == dtype;
         if let Some(memory) = claim(is_made || plan.is_just_requested(), &mut chunks[0].storage) {
             return ManagedTensor::from_fresh(memory, spec.copied());
         }
+        let nbytes = target.nbytes(chunks.iter().map(CellArray::len).sum())?;
+        let memory = Fresh::in_parts(nbytes, |out| self.write(out))?;
+        ManagedTensor::from_fresh(memory, spec.copied())
+    }
+
+    fn write(&self, out: Unwritten<'_>) -> Result<(), Error> {
+        let Self { planned: ColumnPlan { target, axes, .. }, chunks, .. } = self;
         let validities = alloc::try_collect(chunks.iter().map(CellArray::validity))?;
         let cells = chunks.iter().zip(&validities);
         let cells = alloc::collect(cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())))?;
         let in_a_row = chunks[0].cells_in_a_row().saturating_mul(axes.values_in_a_row());
-        let memory = kernels::concatenate(&cells, dtype, target.fill.as_ref(), target.threads)
-            .map_err(|error| error.in_row(|cell| cell / in_a_row.max(1)))?;
-        ManagedTensor::from_fresh(memory, spec.copied())
+        let fill = target.fill.as_ref();
+        kernels::concatenate(&cells, target.dtype, fill, target.threads, out)
+            .map_err(|error| error.in_row(|cell| cell / in_a_row.max(1)))
     }
 }
 

@@ -6,9 +6,10 @@ use arrow_array::{Array, ArrayRef, FixedSizeListArray, UInt64Array};
 use arrow_schema::Field;
 use arrow_select::take::take;
 
+use super::column::{Axes, Column};
 use super::lists::{Lists, Rows};
 use super::options::{ExportOptions, NullPolicy};
-use super::{column::Axes, padded::Frame, source::Source};
+use super::{padded::Frame, source::Source};
 use crate::chunks::{Bounds, Items, addresses, checked, footprint, reserve};
 use crate::{
     CopyPolicy, CopyReason, Error, ManagedTensor, Plan, ffi::DLDataType, layout, task::Steps,
@@ -120,13 +121,20 @@ impl DenseLists {
         self.lists.values.target.dtype
     }
 
+    pub(super) fn is_padded(&self) -> bool {
+        self.frame.is_some()
+    }
+
+    /// The values of rows that are not padded.
+    pub(super) fn into_column(self) -> Result<Column, Error> {
+        let mut values = self.lists.values()?;
+        values.planned.axes = Axes::Lists([self.shape[0], self.shape[1]]);
+        Ok(values)
+    }
+
     /// Runs the plan. Also returns the dictionary, if the values are codes.
     pub(super) fn run(self) -> Result<(ManagedTensor, Option<ArrayRef>), Error> {
-        let Some(frame) = self.frame else {
-            let mut values = self.lists.values()?;
-            values.planned.axes = Axes::Lists([self.shape[0], self.shape[1]]);
-            return values.run();
-        };
+        let Some(frame) = self.frame else { return self.into_column()?.run() };
         let (rows, values) = self.lists.snapshot()?;
         if length_of(&rows, None)?.is_some_and(|length| length != self.length) {
             return Err(Error::offsets_changed());

@@ -5,7 +5,10 @@
 //! [`ragged`] values and offsets of lists, strings and binaries, [`padded`] one tensor of them. `prepare` and its like
 //! decide first: the [`Plan`] tells what a conversion will copy.
 //!
-//! There are three ways to export an array:
+//! [`to_vec`] writes the values to a `Vec`, and [`tensor_into`] to memory that the caller has: of candle, burn or ndarray,
+//! without a second copy.
+//!
+//! There are three ways to export an array as a tensor:
 //!
 //! - **share** ([`to_dlpack`], the default): zero-copy and read-only, because the array may have other owners;
 //! - **copy** ([`CopyPolicy::Always`](crate::CopyPolicy::Always)): memory of the tensor alone, writable, flagged
@@ -33,11 +36,13 @@
 // - `cells` reads an array as cells, with an arm for each family of types, and finds which are null.
 // - `column` makes the tensor of a column, `table` that of a table as a matrix; `row`, `ragged`, `padded` and `dense_lists` (lists
 //   of one length) make the others, of what `lists` reads and plans; `primitive` is the short cut for plain numbers.
+// - `destination` has a plan write to memory of the caller's, or to a vector.
 // - `into_tensor` takes arrays that are handed over; `refusal` has the errors and the advice for each type.
 
 mod cells;
 mod column;
 mod dense_lists;
+mod destination;
 mod into_tensor;
 mod lists;
 mod options;
@@ -56,6 +61,7 @@ use arrow_schema::{Field, FieldRef};
 use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
 pub(crate) use dense_lists::{RowLength, fixed_size};
+pub use destination::{Destination, tensor_into, to_vec};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};

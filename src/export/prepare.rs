@@ -15,6 +15,7 @@ use super::{
     primitive, row,
     table::Matrix,
 };
+use crate::alloc::Unwritten;
 use crate::chunks::column;
 use crate::error::Refusals;
 use crate::{CopyReason, Error, ManagedTensor, Plan, arrow_types, ffi::DLDataType};
@@ -154,12 +155,7 @@ impl Prepared {
     /// The shape of the values, in elements.
     #[must_use]
     pub fn shape(&self) -> Cow<'_, [i64]> {
-        match &self.values {
-            Kind::Shared(tensor) => tensor.shape().into(),
-            Kind::Column(column) => column.shape().into(),
-            Kind::DenseLists(lists) => lists.shape[..].into(),
-            Kind::Matrix(matrix) => matrix.shape[..].into(),
-        }
+        self.values.shape()
     }
 
     /// Bytes that the plan copies.
@@ -188,6 +184,36 @@ impl Kind {
             Self::Column(column) => Some(&column.planned.plan),
             Self::DenseLists(lists) => Some(&lists.plan),
             Self::Matrix(matrix) => Some(&matrix.plan),
+        }
+    }
+
+    pub(super) fn shape(&self) -> Cow<'_, [i64]> {
+        match self {
+            Self::Shared(tensor) => tensor.shape().into(),
+            Self::Column(column) => column.shape().into(),
+            Self::DenseLists(lists) => lists.shape[..].into(),
+            Self::Matrix(matrix) => matrix.shape[..].into(),
+        }
+    }
+
+    /// Writes the values to memory as large as they are: a matrix in the order that was asked for, all others row-major.
+    pub(super) fn write_to(self, mut out: Unwritten<'_>) -> Result<(), Error> {
+        match self {
+            Self::Column(column) if column.is_row_major() => column.write_to(out),
+            Self::Matrix(matrix) => matrix.write_to(out),
+            Self::DenseLists(lists) if !lists.is_padded() => {
+                Self::Column(lists.into_column()?.into()).write_to(out)
+            }
+            // Rows whose axes are permuted, or which are padded first.
+            other => {
+                let (mut tensor, _) = other.run()?;
+                if !tensor.is_contiguous() {
+                    tensor = tensor.copied()?;
+                }
+                out.extend_from_slice(tensor.span().map_or(&[][..], |(bytes, _)| bytes));
+                out.finish();
+                Ok(())
+            }
         }
     }
 

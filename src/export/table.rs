@@ -12,10 +12,11 @@ use super::cells::{CellArray, CellBuffer, NullCount};
 use super::column::{Target, claim, merge};
 use super::options::{ExportOptions, NullPolicy, Order, ReadAs};
 use super::source::{check_columns, check_type, empty};
+use crate::alloc::{self, Fresh, Unwritten};
 use crate::error::Refusals;
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::tensor::TensorSpec;
-use crate::{CopyReason, Error, ManagedTensor, Plan, alloc, kernels, tensor};
+use crate::{CopyReason, Error, ManagedTensor, Plan, kernels, tensor};
 
 /// A planned matrix, with its cost.
 pub(crate) struct Matrix {
@@ -147,8 +148,9 @@ impl Matrix {
     }
 
     /// Runs the plan.
-    pub(super) fn run(self) -> Result<ManagedTensor, Error> {
-        let Self { plan, target, order, fields, mut columns, rows, shape } = self;
+    pub(super) fn run(mut self) -> Result<ManagedTensor, Error> {
+        let Self { plan, target, order, columns, shape, .. } = &mut self;
+        let (order, shape) = (*order, *shape);
         let strides = match order {
             Order::RowMajor => [shape[1], 1],
             Order::ColumnMajor => [1, shape[0].max(1)],
@@ -156,7 +158,7 @@ impl Matrix {
         let dtype = target.dtype;
         let spec = TensorSpec::new(dtype, target.flags(), &shape, &strides);
         if plan.is_zero_copy() {
-            let run = columns.chunks.into_iter().filter_map(|chunk| match chunk.storage {
+            let run = self.columns.chunks.into_iter().filter_map(|chunk| match chunk.storage {
                 CellBuffer::Words(buffer) => Some(buffer),
                 CellBuffer::Bits(_) | CellBuffer::Decimals(..) => None,
             });
@@ -167,6 +169,21 @@ impl Matrix {
                 return ManagedTensor::from_fresh(memory, spec.copied());
             }
         }
+        let nbytes = target.nbytes(columns.chunks.iter().map(CellArray::len).sum())?;
+        self.settle()?;
+        let memory = Fresh::in_parts(nbytes, |out| self.write(out))?;
+        ManagedTensor::from_fresh(memory, spec.copied())
+    }
+
+    /// Writes the cells, in the order that was asked for, to memory as large as they are.
+    pub(super) fn write_to(mut self, out: Unwritten<'_>) -> Result<(), Error> {
+        self.settle()?;
+        self.write(out)
+    }
+
+    /// Makes the chunks those whose cells are the matrix's.
+    fn settle(&mut self) -> Result<(), Error> {
+        let Self { target, fields, columns, .. } = self;
         if target.is_mask {
             columns.chunks = alloc::try_collect(columns.chunks.iter().map(CellArray::mask))?;
         }
@@ -175,24 +192,29 @@ impl Matrix {
             CellArray::unify(&mut chunks[..columns.each])
                 .map_err(|error| Error::in_column(field.name(), error))?;
         }
+        Ok(())
+    }
+
+    fn write(&self, out: Unwritten<'_>) -> Result<(), Error> {
+        let Self { target, order, fields, columns, rows, .. } = self;
+        let (dtype, rows) = (target.dtype, *rows);
         let validities = columns.chunks.iter().map(CellArray::validity);
         let validities = validities.collect::<Result<Vec<_>, Error>>()?;
         let cells = columns.chunks.iter().zip(&validities);
         let cells: Vec<_> = cells.map(|(chunk, nulls)| chunk.cells(nulls.as_ref())).collect();
         let (fill, threads) = (target.fill.as_ref(), target.threads);
-        let memory = match order {
+        let written = match order {
             Order::RowMajor => {
                 let chunks: Vec<_> = cells.chunks_exact(columns.each).collect();
-                kernels::interleave_wide(&chunks, &columns.widths, rows, dtype, fill, threads)
+                kernels::interleave_wide(&chunks, &columns.widths, rows, dtype, fill, threads, out)
             }
             Order::ColumnMajor if columns.widths.iter().any(|&width| width != 1) => {
                 let chunks: Vec<_> = cells.chunks_exact(columns.each).collect();
-                kernels::concat_columns(&chunks, &columns.widths, rows, dtype, fill)
+                kernels::concat_columns(&chunks, &columns.widths, rows, dtype, fill, out)
             }
-            Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill, threads),
+            Order::ColumnMajor => kernels::concatenate(&cells, dtype, fill, threads, out),
         };
-        let memory = memory.map_err(|error| of_column(error, &fields, rows))?;
-        ManagedTensor::from_fresh(memory, spec.copied())
+        written.map_err(|error| of_column(error, fields, rows))
     }
 }
 
@@ -238,8 +260,11 @@ impl UniformMatrix {
         let cells: Vec<_> = cells.collect();
         let (chunks, widths) = (cells.chunks_exact(1).collect::<Vec<_>>(), &columns.widths);
         let (dtype, fill, len) = (target.dtype, target.fill.as_ref(), rows.len());
-        let memory = kernels::interleave_wide(&chunks, widths, len, dtype, fill, target.threads)
-            .map_err(|error| of_column(error, fields, len))?;
+        let nbytes = target.nbytes(len.saturating_mul(columns.width()?))?;
+        let memory = Fresh::in_parts(nbytes, |out| {
+            kernels::interleave_wide(&chunks, widths, len, dtype, fill, target.threads, out)
+        });
+        let memory = memory.map_err(|error| of_column(error, fields, len))?;
         let rows = i64::try_from(len).map_err(|_| Error::Overflow("length"))?;
         let flags = target.flags().union(DLPackFlags::IS_COPIED);
         ManagedTensor::from_fresh(

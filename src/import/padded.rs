@@ -92,14 +92,15 @@ fn read_lengths(lengths: &ManagedTensor, rows: i64, width: i64) -> Result<Vec<us
     let found = kernels::gather(lengths)?.into_buffer();
     let values = CellValues::Words { bytes: &found, dtype };
     let bad = |row, length| Error::BadLengths(LengthsProblem::Row { row, length, width });
-    let wide =
-        kernels::concatenate(&[Cells { values, nulls: None }], DLDataType::INT64, None, None);
+    let cells = [Cells { values, nulls: None }];
+    let wide = Fresh::vector::<i64>(lengths.size(), |out| {
+        kernels::concatenate(&cells, DLDataType::INT64, None, None, out)
+    });
     let wide = wide.map_err(|error| match error {
         Error::ValueDoesNotFit { value: Scalar::Int(length), row, .. } => bad(row, length),
         error => error,
     });
-    let wide = wide?.into_buffer();
-    alloc::try_collect(wide.typed_data::<i64>().iter().enumerate().map(|(row, &length)| {
+    alloc::try_collect(wide?.iter().enumerate().map(|(row, &length)| {
         let own = usize::try_from(length).ok().filter(|_| length <= width);
         own.ok_or_else(|| bad(row, length.into()))
     }))

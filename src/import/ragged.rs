@@ -10,6 +10,7 @@ use arrow_schema::{DataType, Field, FieldRef};
 use super::convert::{self, Decided};
 use super::mask;
 use super::options::{ImportOptions, Representation};
+use crate::alloc::Fresh;
 use crate::chunks::{Bounds, Numbers};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{self, CellValues, Cells};
@@ -223,7 +224,10 @@ fn read_offsets<O: OffsetSizeTrait>(
         return Ok(ScalarBuffer::new(found, 0, len));
     }
     let values = CellValues::Words { bytes: &found, dtype };
-    let offsets = kernels::concatenate(&[Cells { values, nulls: None }], wanted, None, None);
+    let cells = [Cells { values, nulls: None }];
+    let offsets = Fresh::in_parts(len * size_of::<O>(), |out| {
+        kernels::concatenate(&cells, wanted, None, None, out)
+    });
     let offsets = offsets.map_err(|error| match error {
         Error::ValueDoesNotFit { value: Scalar::Int(offset), row: index, .. } => {
             Error::BadOffsets(match u64::try_from(offset) {

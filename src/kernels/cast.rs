@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use super::bytes::array;
 use crate::Scalar;
 use crate::dtype::for_each_numeric;
-use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::ffi::DLDataType;
 
 /// Casts a block of items. Returns `false` if some value does not fit; then the output is unspecified.
 pub(super) type Cast = fn(&[u8], &mut [u8]) -> bool;
@@ -267,7 +267,7 @@ macro_rules! table {
         fn cast_from<S: Number>(to: DLDataType) -> Option<Cast> {
             match to {
                 $(DLDataType::$name => Some(each::<S, $native>),)*
-                BFLOAT16 => Some(each::<S, bf16>),
+                DLDataType::BFLOAT16 => Some(each::<S, bf16>),
                 _ => None,
             }
         }
@@ -290,5 +290,3 @@ macro_rules! table {
     };
 }
 for_each_numeric!(table);
-
-pub(super) const BFLOAT16: DLDataType = DLDataType::scalar(DLDataTypeCode::BFLOAT, 16);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
 use super::bits::{append_bits, normalise, unpack_bits};
-use super::cast::{self, BFLOAT16, Cast};
+use super::cast::{self, Cast};
 use super::fill::{FillBytes, append_filled, fill};
 use super::formats::{self, DecodeTable};
 use super::{bytes::array, decimal::Decimals, formats::from_bfloat};
@@ -84,7 +84,7 @@ impl CastSteps {
         let (decode, between) = match formats::table(from) {
             _ if from.lanes != 1 => return None,
             Some(table) => (Decode::Code(table), DLDataType::FLOAT32),
-            None if from == BFLOAT16 => (Decode::Bfloat, DLDataType::FLOAT32),
+            None if from == DLDataType::BFLOAT16 => (Decode::Bfloat, DLDataType::FLOAT32),
             None if bool => (Decode::Bool, DLDataType::UINT8),
             None => {
                 return Some(Self { decode: Decode::Nothing, cast: Some(cast::cast(from, to)?) });

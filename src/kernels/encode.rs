@@ -1,6 +1,6 @@
 //! Encodes one value in the bits of a dtype.
 
-use super::cast::{BFLOAT16, cast, exact};
+use super::cast::{cast, exact};
 use super::{
     bytes::array,
     fill::FillBytes,
@@ -74,7 +74,7 @@ fn float(value: f64, dtype: DLDataType) -> Option<FillBytes> {
     let back = match dtype {
         DLDataType::FLOAT16 => half::f16::from_ne_bytes(array(&item[..2])).to_f64(),
         DLDataType::FLOAT32 => f32::from_ne_bytes(array(&item[..4])).into(),
-        BFLOAT16 => from_bfloat(array(&item[..2])).into(),
+        DLDataType::BFLOAT16 => from_bfloat(array(&item[..2])).into(),
         _ => value,
     };
     let whole = value.fract() == 0.0;

@@ -1,4 +1,4 @@
-//! Copies columns of an Arrow table into one block of memory.
+//! Copies columns of an Arrow table into one block of memory, which is as large as the result.
 //!
 //! Columns with several cells a row are copied row by row: each is a part of the row as it is, where taking it for as many
 //! columns would take its cells apart first.
@@ -10,7 +10,7 @@ use super::convert::{CellChunk, Cells, Misfit, item_size};
 use super::fill::FillBytes;
 use super::threads::{Fill, Layout, Threads, fill_rows, product};
 use super::transpose::{DEEP, LINE, append_rows, fills_registers, lines, transpose_tile};
-use crate::alloc::{self, Fresh, Grid, Unwritten};
+use crate::alloc::{self, Grid, Unwritten};
 use crate::ffi::DLDataType;
 use crate::{Error, task};
 
@@ -36,12 +36,13 @@ pub(crate) fn concatenate(
     dtype: DLDataType,
     fill: Option<&FillBytes>,
     threads: Threads,
-) -> Result<Fresh, Error> {
+    out: Unwritten<'_>,
+) -> Result<(), Error> {
     let chunks = prepare(&[chunks], dtype, fill)?;
     let (rows, row) = (chunks.iter().map(CellChunk::len).sum(), item_size(dtype));
     // Whole words of validity bits.
     let layout = Layout { rows, row, step: 64 };
-    fill_rows(layout, threads, || Ok(ItemWriter { items: ColumnReader::new(&chunks), dtype }))
+    fill_rows(out, layout, threads, || Ok(ItemWriter { items: ColumnReader::new(&chunks), dtype }))
 }
 
 /// Writes items one after the other.
@@ -76,19 +77,20 @@ pub(crate) fn interleave<'a>(
     dtype: DLDataType,
     fill: Option<&'a FillBytes>,
     threads: Threads,
-) -> Result<Fresh, Error> {
+    out: Unwritten<'_>,
+) -> Result<(), Error> {
     let size = item_size(dtype);
     let row = product(columns.len(), size)?;
     let chunks = prepare(columns, dtype, fill)?;
     let readers = || readers(columns, &chunks);
     if row >= WIDE && rows >= 16 {
         let layout = Layout { rows, row, step: DEEP };
-        return fill_rows(layout, threads, || Ok(WideRowWriter { columns: readers(), dtype }));
+        return fill_rows(out, layout, threads, || Ok(WideRowWriter { columns: readers(), dtype }));
     }
     let tile = (TILE / row.max(1)).next_multiple_of(64).clamp(64, 4096);
     let layout = Layout { rows, row, step: tile };
     let is_cast = !readers().iter().all(ColumnReader::is_verbatim);
-    fill_rows(layout, threads, || {
+    fill_rows(out, layout, threads, || {
         let scratch = alloc::zeros(if is_cast { product(tile.min(rows), row)? } else { 0 })?;
         let spare = Vec::with_capacity(columns.len());
         Ok(RowWriter { columns: readers(), scratch, stage: Vec::new(), spare, tile, size, dtype })
@@ -341,16 +343,17 @@ pub(crate) fn interleave_wide<'a>(
     dtype: DLDataType,
     fill: Option<&'a FillBytes>,
     threads: Threads,
-) -> Result<Fresh, Error> {
+    out: Unwritten<'_>,
+) -> Result<(), Error> {
     if widths.iter().all(|&width| width == 1) {
-        return interleave(columns, rows, dtype, fill, threads);
+        return interleave(columns, rows, dtype, fill, threads, out);
     }
     let size = item_size(dtype);
     let row = product(widths.iter().sum(), size)?;
     let chunks = prepare(columns, dtype, fill)?;
     let tile = (TILE / row.max(1)).min(1024).min(rows);
     let layout = Layout { rows, row, step: tile.max(1) };
-    fill_rows(layout, threads, || {
+    fill_rows(out, layout, threads, || {
         // A row that is longer than a tile is cut.
         let scratch = alloc::zeros(if tile == 0 { TILE } else { tile * row })?;
         let narrow = alloc::zeros(tile * row)?;
@@ -458,37 +461,36 @@ pub(crate) fn concat_columns<'a>(
     rows: usize,
     dtype: DLDataType,
     fill: Option<&'a FillBytes>,
-) -> Result<Fresh, Error> {
+    mut out: Unwritten<'_>,
+) -> Result<(), Error> {
     let size = item_size(dtype);
     let chunks = prepare(columns, dtype, fill)?;
     let mut readers = readers(columns, &chunks);
-    let cells = product(widths.iter().sum(), rows)?;
-    if cells == 0 {
-        return Fresh::build::<u8>(0, |_| {});
-    }
     let widest = widths.iter().copied().max().unwrap_or(1);
-    let tile = (TILE / (widest * size)).clamp(1, 4096).min(rows);
+    let tile = (TILE / (widest * size).max(1)).clamp(1, 4096).min(rows);
     let mut scratch = alloc::zeros(product(product(tile, widest)?, size)?)?;
-    let mut out = 0;
-    Fresh::write::<u8>(product(cells, size)?, |all| {
-        for (index, (column, &width)) in readers.iter_mut().zip(widths).enumerate() {
-            for start in (0..rows).step_by(tile) {
-                task::check()?;
-                let here = tile.min(rows - start);
-                let read = column.read(here * width, &mut scratch, size);
-                let read = read.map_err(|(misfit, first)| {
-                    misfit.at(first, index, dtype).in_row(|cell| cell / width)
-                })?;
-                for cell in 0..width {
-                    let to = &mut all[(out + cell * rows + start) * size..][..here * size];
-                    let from = read.chunks_exact(size).skip(cell).step_by(width);
-                    for (to, from) in to.chunks_exact_mut(size).zip(from) {
-                        to.copy_from_slice(from);
-                    }
+    let mut stage = alloc::zeros(product(tile, size)?)?;
+    for (index, (column, &width)) in readers.iter_mut().zip(widths).enumerate() {
+        let parts = (0..width).map(|_| out.split_to(rows * size));
+        let mut parts = alloc::collect(parts)?;
+        for start in (0..rows).step_by(tile.max(1)) {
+            task::check()?;
+            let here = tile.min(rows - start);
+            let read = column.read(here * width, &mut scratch, size);
+            let read = read.map_err(|(misfit, first)| {
+                misfit.at(first, index, dtype).in_row(|cell| cell / width)
+            })?;
+            for (cell, part) in parts.iter_mut().enumerate() {
+                let from = read.chunks_exact(size).skip(cell).step_by(width);
+                let stage = &mut stage[..here * size];
+                for (to, from) in stage.chunks_exact_mut(size).zip(from) {
+                    to.copy_from_slice(from);
                 }
+                part.extend_from_slice(stage);
             }
-            out += rows * width;
         }
-        Ok(())
-    })
+        parts.into_iter().for_each(Unwritten::finish);
+    }
+    out.finish();
+    Ok(())
 }

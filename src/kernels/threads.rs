@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::{num::NonZero, ops::Range, thread};
 
-use crate::alloc::{self, Fresh, Unwritten};
+use crate::alloc::{self, Unwritten};
 use crate::{Error, task};
 
 /// The number of threads, of which the caller is one; `None` for what the caller's task says.
@@ -37,27 +37,30 @@ pub(super) trait Fill {
     fn fill(&mut self, rows: Range<usize>, part: &mut Unwritten<'_>) -> Result<(), Error>;
 }
 
-/// Memory for all rows, filled by what `new` makes for each thread.
+/// Fills memory for all rows by what `new` makes for each thread.
 ///
 /// # Errors
 ///
-/// `Overflow`, `OutOfMemory`; the error of the first block that has one, or that of [`task::check`].
+/// `OutOfMemory`; the error of the first block that has one, or that of [`task::check`].
+///
+/// # Panics
+///
+/// If the memory is not as large as the rows.
 pub(super) fn fill_rows<F: Fill>(
+    mut out: Unwritten<'_>,
     layout: Layout,
     threads: Threads,
     new: impl Fn() -> Result<F, Error> + Sync,
-) -> Result<Fresh, Error> {
-    let nbytes = product(layout.rows, layout.row)?;
-    Fresh::in_parts(nbytes, |mut part| {
-        if nbytes >= LARGE {
-            return fill_blocks(part, layout, threads, &new);
-        }
-        if nbytes > 0 {
-            new()?.fill(0..layout.rows, &mut part)?;
-        }
-        part.finish();
-        Ok(())
-    })
+) -> Result<(), Error> {
+    let nbytes = out.left();
+    if nbytes >= LARGE {
+        return fill_blocks(out, layout, threads, &new);
+    }
+    if nbytes > 0 {
+        new()?.fill(0..layout.rows, &mut out)?;
+    }
+    out.finish();
+    Ok(())
 }
 
 /// The blocks that no thread has taken yet.

@@ -17,7 +17,7 @@ use super::descriptor::View;
 use super::owner::Owned;
 use crate::alloc::Fresh;
 use crate::ffi::{DLDataType, DLDevice, DLDeviceType, DLPackFlags, DLTensor};
-use crate::{Element, Error, layout};
+use crate::{Element, ElementOrBool, Error, layout};
 
 impl ManagedTensor {
     /// A tensor of a vector's elements, row-major, in the vector's memory: writable, since the tensor is its only holder.
@@ -34,10 +34,11 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// `ElementCount` if the shape has another number of elements; `NegativeExtent`, `TooManyAxes`, `Overflow`.
-    pub fn from_vec<T: Element>(values: Vec<T>, shape: &[i64]) -> Result<Self, Error> {
+    /// `ElementCount` if the shape has another number of elements; `TooManyAxes`, `Overflow`.
+    pub fn from_vec<T: ElementOrBool>(values: Vec<T>, shape: &[usize]) -> Result<Self, Error> {
+        let shape = &axes(shape)?;
         check_count(values.len(), shape)?;
-        let (memory, strides) = (Fresh::from_vec(values), layout::row_major(shape));
+        let (memory, strides) = (Fresh::from_vec(T::stored(values)), layout::row_major(shape));
         Self::from_fresh(memory, TensorSpec::new(T::DTYPE, DLPackFlags::default(), shape, &strides))
     }
 
@@ -62,8 +63,9 @@ impl ManagedTensor {
     /// As [`Self::from_vec`]. The owner has been dropped by then.
     pub fn from_owner<T: Element>(
         owner: impl AsRef<[T]> + Send + Sync + 'static,
-        shape: &[i64],
+        shape: &[usize],
     ) -> Result<Self, Error> {
+        let shape = &axes(shape)?;
         let owner = Arc::new(owner);
         let values: &[T] = (*owner).as_ref();
         check_count(values.len(), shape)?;
@@ -95,9 +97,9 @@ impl ManagedTensor {
     pub fn from_bytes(
         owner: impl AsRef<[u8]> + Send + Sync + 'static,
         dtype: DLDataType,
-        shape: &[i64],
+        shape: &[usize],
     ) -> Result<Self, Error> {
-        check_axes(shape)?;
+        let shape = &axes(shape)?;
         let owner = Arc::new(owner);
         let bytes: &[u8] = (*owner).as_ref();
         let (data, found) = (bytes.as_ptr().cast_mut(), bytes.len());
@@ -142,11 +144,11 @@ impl ManagedTensor {
         owner: impl Send + Sync + 'static,
         data: *mut c_void,
         dtype: DLDataType,
-        shape: &[i64],
+        shape: &[usize],
         strides: Option<&[i64]>,
         device: DLDevice,
     ) -> Result<Self, Error> {
-        check_axes(shape)?;
+        let shape = &axes(shape)?;
         let row_major = layout::row_major(shape);
         let strides = strides.unwrap_or(&row_major);
         if strides.len() != shape.len() {
@@ -180,19 +182,20 @@ impl ManagedTensor {
 
 /// Whether a shape has this number of elements.
 fn check_count(found: usize, shape: &[i64]) -> Result<(), Error> {
-    check_axes(shape)?;
     match layout::element_count(shape)? {
         needed if needed == found => Ok(()),
         needed => Err(Error::ElementCount { shape: shape.to_vec(), needed, found }),
     }
 }
 
-/// Whether there can be this many axes, before memory is allocated for them.
-fn check_axes(shape: &[i64]) -> Result<(), Error> {
-    match shape.len() {
-        ndim if ndim > layout::MAX_NDIM => Err(Error::TooManyAxes { ndim, most: layout::MAX_NDIM }),
-        _ => Ok(()),
+/// The extents as DLPack has them, if there can be this many axes.
+fn axes(shape: &[usize]) -> Result<Vec<i64>, Error> {
+    let (ndim, most) = (shape.len(), layout::MAX_NDIM);
+    if ndim > most {
+        return Err(Error::TooManyAxes { ndim, most });
     }
+    let extents = shape.iter().map(|&extent| i64::try_from(extent).ok());
+    extents.collect::<Option<_>>().ok_or(Error::Overflow("length"))
 }
 
 /// The elements of a tensor in CPU memory.

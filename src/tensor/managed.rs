@@ -329,6 +329,21 @@ impl ManagedTensor {
         self.view.size()
     }
 
+    /// The extents as sizes, as `shape()` is in ndarray and `dims()` in candle.
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let tensor = ManagedTensor::from_vec(vec![1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!((tensor.dims(), tensor.shape()), (vec![2, 3], &[2_i64, 3][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dims(&self) -> Vec<usize> {
+        // They were judged: none is negative, and those of a tensor without elements may only be too large for 32 bits.
+        self.shape().iter().map(|&extent| usize::try_from(extent).unwrap_or(usize::MAX)).collect()
+    }
+
     /// Size of the elements in bytes, without the gaps that strides leave.
     #[must_use]
     pub fn nbytes(&self) -> usize {
@@ -491,7 +506,6 @@ impl ManagedTensor {
     }
 
     /// As [`Self::elements`], of booleans, if every byte is 0 or 1.
-    #[cfg(feature = "ndarray")]
     pub(crate) fn bools(&self) -> Result<(&[bool], usize), Error> {
         if self.dtype() != DLDataType::BOOL {
             return Err(Error::DtypeMismatch { expected: DLDataType::BOOL, found: self.dtype() });

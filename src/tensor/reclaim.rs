@@ -14,8 +14,51 @@ use arrow_buffer::Buffer;
 
 use super::ManagedTensor;
 use super::owner::Owned;
-use crate::ExclusiveObstacle;
 use crate::alloc::Fresh;
+use crate::{ElementOrBool, Error, ExclusiveObstacle};
+
+impl ManagedTensor {
+    /// The elements in row-major order, as a vector. Nothing is copied where the memory is a vector's that
+    /// [`from_vec`](Self::from_vec) took over, or a contiguous array's of `ndarray`; otherwise the elements are copied once, or
+    /// twice if they are strided. To have the values of Arrow data in a vector without this copy, see
+    /// [`export::to_vec`](crate::export::to_vec).
+    ///
+    /// ```
+    /// use arrow_dlpack::ManagedTensor;
+    ///
+    /// let values = vec![true, false];
+    /// let address = values.as_ptr();
+    /// let tensor = ManagedTensor::from_vec(values, &[2])?;
+    /// let values = tensor.into_vec::<bool>()?;
+    /// assert_eq!((values.as_ptr(), values), (address, vec![true, false]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `DtypeMismatch`; `UnreadableDevice`; `OutOfMemory`. The tensor has been dropped by then.
+    pub fn into_vec<T: ElementOrBool>(self) -> Result<Vec<T>, Error> {
+        if self.dtype() != T::DTYPE {
+            return Err(Error::DtypeMismatch { expected: T::DTYPE, found: self.dtype() });
+        }
+        self.check_readable()?;
+        let tensor = if self.is_contiguous() { self } else { self.copied()? };
+        let memory = match tensor.into_fresh() {
+            Ok(memory) => match memory.into_vec() {
+                Ok(values) => return Ok(T::from_stored(values)),
+                Err(memory) => memory.into_buffer(),
+            },
+            Err(tensor) => adopt(tensor).unwrap_or_default(),
+        };
+        let count = memory.len() / size_of::<T::Stored>();
+        let values = Fresh::vector(count, |mut out| {
+            out.extend_from_slice(&memory);
+            out.finish();
+            Ok(())
+        })?;
+        Ok(T::from_stored(values))
+    }
+}
 
 /// A `Buffer` over the bytes that the tensor spans; the tensor's deleter runs when the last slice of
 /// it is dropped, on any thread. If the CPU cannot read the memory, the tensor is released and the result is `None`.

@@ -3,7 +3,7 @@
 
 use std::ptr;
 
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, ScalarBuffer};
 
 use super::ManagedTensor;
 use super::block::{Description, Packed, pack};
@@ -28,7 +28,7 @@ pub(crate) struct Vector<'a> {
 
 impl<'a> Vector<'a> {
     #[inline(always)]
-    pub(crate) fn new<T: Element>(values: &'a ScalarBuffer<T>) -> Self {
+    pub(crate) fn new<T: Element + ArrowNativeType>(values: &'a ScalarBuffer<T>) -> Self {
         let (buffer, size) = (values.inner(), values.len());
         Self { buffer, dtype: T::DTYPE, size, itemsize: size_of::<T>() }
     }

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::types::ArrowPrimitiveType;
-use arrow_array::{ArrayRef, PrimitiveArray};
+use arrow_array::{ArrayRef, Float64Array, Int32Array, PrimitiveArray, RecordBatch};
 use arrow_buffer::{ArrowNativeType, Buffer, ToByteSlice};
 use arrow_dlpack::ffi::{DLDataType, DLManagedTensor, DLManagedTensorVersioned, DLPackFlags};
-use arrow_dlpack::{CopyPolicy, Element, ManagedTensor, export, from_dlpack};
+use arrow_dlpack::{CopyPolicy, Element, ExportOptions, ManagedTensor, export, from_dlpack};
 use candle_core::{DType, Device, Tensor, WithDType};
 use dlpark::allocation::dynamic::Initialized;
 use dlpark::interop::candle::candle_tensor_from_dlpack;
@@ -290,7 +290,7 @@ fn from_dlpk(tensor: DLPackTensor) -> (ManagedTensor, Deletions) {
 }
 
 /// Arrays of any layout: C and Fortran order, cut, reversed, without axes, without elements.
-fn arrays<T: Element>() -> Vec<ArrayD<T>> {
+fn arrays<T: Element + ArrowNativeType>() -> Vec<ArrayD<T>> {
     let vector = Array::from_iter((0..12).map(T::usize_as));
     let matrix = vector.clone().into_shape_with_order((3, 4)).expect("12 values");
     vec![
@@ -306,11 +306,14 @@ fn arrays<T: Element>() -> Vec<ArrayD<T>> {
 
 #[test]
 fn their_arrays_are_ours_at_the_same_address_until_we_let_go() {
-    fn check<T: Element>(taken: (ManagedTensor, Deletions), flags: u64, expected: &ArrayD<T>) {
+    fn check<T: Element + ArrowNativeType>(
+        taken: (ManagedTensor, Deletions),
+        flags: u64,
+        expected: &ArrayD<T>,
+    ) {
         let (tensor, deletions) = taken;
         assert_eq!((tensor.dtype(), tensor.flags()), (T::DTYPE, DLPackFlags(flags)));
-        let extents = tensor.shape().iter().map(|&extent| usize::try_from(extent).unwrap());
-        assert_eq!(extents.collect::<Vec<_>>(), expected.shape());
+        assert_eq!(tensor.dims(), expected.shape());
         let copy = tensor.copied().unwrap();
         let values: Vec<T> = expected.iter().copied().collect();
         assert_eq!(copy.as_slice::<T>(), Some(&*values));
@@ -386,8 +389,23 @@ fn what_they_vouch_for_can_be_written_to_and_nothing_else() {
 // Candle.
 
 #[test]
+fn candle_takes_a_matrix_where_it_was_written() {
+    let x: ArrayRef = Arc::new(Int32Array::from(vec![1, 2]));
+    let y: ArrayRef = Arc::new(Float64Array::from(vec![0.5, 1.5]));
+    let batch = RecordBatch::try_from_iter([("x", x), ("y", y)]).unwrap();
+    let (values, shape) = export::to_vec::<f32, _>(&batch, &ExportOptions::default()).unwrap();
+    let at = values.as_ptr();
+    let tensor = Tensor::from_vec(values, shape, &Device::Cpu).unwrap();
+    let (storage, _) = tensor.storage_and_layout();
+    let candle_core::Storage::Cpu(candle_core::CpuStorage::F32(found)) = &*storage else {
+        panic!("they are floats in memory");
+    };
+    assert_eq!((found.as_ptr(), &**found), (at, &[1.0, 0.5, 2.0, 1.5][..]));
+}
+
+#[test]
 fn a_candle_tensor_becomes_an_arrow_array_without_a_copy() {
-    fn law<T: Element + WithDType + candle_core::NdArray>(abi: Abi) {
+    fn law<T: Element + ArrowNativeType + WithDType + candle_core::NdArray>(abi: Abi) {
         let values: Vec<T> = (0..12).map(T::usize_as).collect();
         let tensor = Tensor::from_slice(&values, (3, 4), &Device::Cpu).unwrap();
         let none = DlpackFlags::empty();

@@ -80,10 +80,8 @@ fn flights() -> Result<impl RecordBatchReader + Send + 'static, Box<dyn Error>> 
 
 /// A tensor of floats as candle's.
 fn tensor(values: &ManagedTensor) -> Result<Tensor, Box<dyn Error>> {
-    let shape = values.shape().iter().map(|&extent| usize::try_from(extent));
-    let shape = shape.collect::<Result<Vec<_>, _>>()?;
     let floats = values.as_slice::<f32>().ok_or("these are no floats, or not row after row")?;
-    Ok(Tensor::from_slice(floats, shape, &Device::Cpu)?)
+    Ok(Tensor::from_slice(floats, values.dims(), &Device::Cpu)?)
 }
 
 struct Network {

@@ -1,6 +1,6 @@
 //! Tests of encoding a value in a dtype.
 
-use super::{BFLOAT16, BOOL, dtype};
+use super::{BOOL, dtype};
 use crate::ffi::DLDataType;
 use crate::scalar::Scalar;
 
@@ -58,9 +58,11 @@ fn floats_round_fractions_and_nothing_else() {
     refuse(65536i64, DLDataType::FLOAT16);
     // A fraction that would round up to infinity.
     refuse(65_520.5, DLDataType::FLOAT16);
-    check(0.1, BFLOAT16, 0x3DCDu16.to_ne_bytes());
-    refuse(257i64, BFLOAT16);
-    for dtype in [DLDataType::FLOAT16, DLDataType::FLOAT32, DLDataType::FLOAT64, BFLOAT16] {
+    check(0.1, DLDataType::BFLOAT16, 0x3DCDu16.to_ne_bytes());
+    refuse(257i64, DLDataType::BFLOAT16);
+    for dtype in
+        [DLDataType::FLOAT16, DLDataType::FLOAT32, DLDataType::FLOAT64, DLDataType::BFLOAT16]
+    {
         assert!(Scalar::Float(f64::NAN).encode(dtype).is_some());
     }
 }

@@ -7,6 +7,7 @@ mod tensors;
 
 use arrow_buffer::{BooleanBuffer, NullBuffer};
 
+use super::convert::item_size;
 use super::convert::{CellValues, Cells};
 use super::fill::FillBytes;
 use crate::alloc::Fresh;
@@ -15,7 +16,6 @@ use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::tensor::{ManagedTensor, TensorSpec};
 
 const BOOL: DLDataType = DLDataType::BOOL;
-const BFLOAT16: DLDataType = DLDataType::scalar(DLDataTypeCode::BFLOAT, 16);
 
 /// A xorshift generator with a fixed seed.
 struct Random(u64);
@@ -61,7 +61,10 @@ fn concatenate(
     dtype: DLDataType,
     fill: Option<&FillBytes>,
 ) -> Result<Fresh, Error> {
-    super::concatenate(chunks, dtype, fill, None)
+    let items: usize = chunks.iter().map(Cells::len).sum();
+    Fresh::in_parts(items * item_size(dtype), |out| {
+        super::concatenate(chunks, dtype, fill, None, out)
+    })
 }
 
 fn interleave<'a>(
@@ -70,7 +73,9 @@ fn interleave<'a>(
     dtype: DLDataType,
     fill: Option<&'a FillBytes>,
 ) -> Result<Fresh, Error> {
-    super::interleave(columns, rows, dtype, fill, None)
+    Fresh::in_parts(columns.len() * rows * item_size(dtype), |out| {
+        super::interleave(columns, rows, dtype, fill, None, out)
+    })
 }
 
 fn bytes_of(fresh: Fresh) -> Vec<u8> {

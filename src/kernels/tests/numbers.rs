@@ -4,7 +4,7 @@ use arrow_buffer::NullBuffer;
 use half::f16;
 
 use super::super::can_convert;
-use super::{BFLOAT16, BOOL, Random, bytes_of, concatenate, dtype, words};
+use super::{BOOL, Random, bytes_of, concatenate, dtype, words};
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;
 use crate::{Error, Scalar};
@@ -173,8 +173,11 @@ fn floats_become_the_nearest_bfloat() {
         let bits = (random.next() & !0xFFFF_FFFF_FFFF | 0x8000_0000_0000 & random.next())
             .wrapping_add(noise & 0xF);
         let value = f64::from_bits(bits);
-        let found =
-            concatenate(&[words(&value.to_ne_bytes(), DLDataType::FLOAT64, None)], BFLOAT16, None);
+        let found = concatenate(
+            &[words(&value.to_ne_bytes(), DLDataType::FLOAT64, None)],
+            DLDataType::BFLOAT16,
+            None,
+        );
         // Halfway from the highest bfloat16 to the power of two that it has no exponent for.
         let has_one = value.is_infinite() || value.is_nan() || value.abs() < 511.0 * 2f64.powi(119);
         assert_eq!(found.is_ok(), has_one, "{value:e}");
@@ -196,8 +199,11 @@ fn floats_become_the_nearest_bfloat() {
         let single = value.to_string().parse::<f32>().expect("a number");
         if f64::from(single) == value {
             let cells = single.to_ne_bytes();
-            let from_single =
-                concatenate(&[words(&cells, DLDataType::FLOAT32, None)], BFLOAT16, None);
+            let from_single = concatenate(
+                &[words(&cells, DLDataType::FLOAT32, None)],
+                DLDataType::BFLOAT16,
+                None,
+            );
             assert_eq!(bytes_of(from_single.expect("floats round")), found.to_ne_bytes());
         }
     }
@@ -207,7 +213,7 @@ fn floats_become_the_nearest_bfloat() {
 #[test]
 fn integers_and_halves_become_the_nearest_bfloat() {
     fn near(bytes: &[u8], dtype: DLDataType) -> f64 {
-        let found = concatenate(&[words(bytes, dtype, None)], BFLOAT16, None);
+        let found = concatenate(&[words(bytes, dtype, None)], DLDataType::BFLOAT16, None);
         let found = bytes_of(found.expect("a bfloat16 goes further"));
         half::bf16::from_ne_bytes([found[0], found[1]]).to_f64()
     }
@@ -250,13 +256,13 @@ fn what_can_become_what() {
         (exotic, DLDataType::FLOAT64, true),
         (exotic, DLDataType::FLOAT16, false),
         (exotic, DLDataType::INT32, false),
-        (BFLOAT16, DLDataType::FLOAT64, true),
-        (BFLOAT16, DLDataType::INT8, false),
-        (DLDataType::FLOAT32, BFLOAT16, true),
-        (DLDataType::INT32, BFLOAT16, true),
-        (BOOL, BFLOAT16, true),
-        (DLDataType::FLOAT16, BFLOAT16, true),
-        (exotic, BFLOAT16, false),
+        (DLDataType::BFLOAT16, DLDataType::FLOAT64, true),
+        (DLDataType::BFLOAT16, DLDataType::INT8, false),
+        (DLDataType::FLOAT32, DLDataType::BFLOAT16, true),
+        (DLDataType::INT32, DLDataType::BFLOAT16, true),
+        (BOOL, DLDataType::BFLOAT16, true),
+        (DLDataType::FLOAT16, DLDataType::BFLOAT16, true),
+        (exotic, DLDataType::BFLOAT16, false),
         (DLDataType::FLOAT32, exotic, false),
         (dtype(5, 128), dtype(5, 128), true),
         (dtype(5, 64), dtype(5, 128), false),
@@ -287,11 +293,11 @@ fn bfloats_and_small_floats_become_float32_and_float64() {
         bytes_of(concatenate(&[words(bytes, from, None)], to, None).expect("exact"))
     };
     assert_eq!(
-        wide(&half, BFLOAT16, DLDataType::FLOAT32),
+        wide(&half, DLDataType::BFLOAT16, DLDataType::FLOAT32),
         [1f32, -2.5].map(f32::to_ne_bytes).concat()
     );
     assert_eq!(
-        wide(&half, BFLOAT16, DLDataType::FLOAT64),
+        wide(&half, DLDataType::BFLOAT16, DLDataType::FLOAT64),
         [1f64, -2.5].map(f64::to_ne_bytes).concat()
     );
     let expected = [1.0, -0.5, 0.001953125];
@@ -310,8 +316,8 @@ fn what_is_infinite_stays_so_and_hides_nothing() {
         (-65520.0, DLDataType::FLOAT16, false),
         (f64::from(f32::MAX), DLDataType::FLOAT32, true),
         (1e300, DLDataType::FLOAT32, false),
-        (3.39e38, BFLOAT16, true),
-        (-3.5e38, BFLOAT16, false),
+        (3.39e38, DLDataType::BFLOAT16, true),
+        (-3.5e38, DLDataType::BFLOAT16, false),
     ] {
         let mut values = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN, value, 1.0];
         let bytes = values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>();

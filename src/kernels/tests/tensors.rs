@@ -1,7 +1,7 @@
 //! Tests of tensors with any strides.
 
 use super::super::{are_bools, pack_bools, unpack, widen, widen_integers};
-use super::{BFLOAT16, BOOL, Random, bytes_of, dtype, positions, tensor};
+use super::{BOOL, Random, bytes_of, dtype, positions, tensor};
 use crate::error::Error;
 use crate::ffi::DLDataType;
 
@@ -176,7 +176,7 @@ fn lanes_lie_one_behind_the_other() {
     }
     let pairs: Vec<u8> =
         [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|x| x.to_ne_bytes()[2..].to_vec()).collect();
-    let bfloats = DLDataType { lanes: 2, ..BFLOAT16 };
+    let bfloats = DLDataType { lanes: 2, ..DLDataType::BFLOAT16 };
     let wide = bytes_of(widen(&tensor(&pairs, 4, bfloats, false, &[2], &[-1])).expect("readable"));
     assert_eq!(wide, [3.0f32, 4.0, 1.0, 2.0].map(f32::to_ne_bytes).concat());
 }
@@ -228,7 +228,7 @@ fn bfloats_are_the_upper_halves_of_floats() {
     let mut random = Random(5);
     for &(shape, strides, below, above) in layouts() {
         let bytes = random.bytes(2 * size(below + above));
-        let tensor = tensor(&bytes, 2 * size(below), BFLOAT16, false, shape, strides);
+        let tensor = tensor(&bytes, 2 * size(below), DLDataType::BFLOAT16, false, shape, strides);
         let expected: Vec<u8> = positions(shape, strides)
             .iter()
             .flat_map(|at| {

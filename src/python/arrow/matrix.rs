@@ -6,10 +6,11 @@
 use super::schema::{MAX_FIELDS, check_node, number};
 use super::structs::{ArrowArray, ArrowSchema};
 use super::validate::{PlainColumns, TypedArray};
+use crate::alloc::{self, Fresh};
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Threads};
 use crate::tensor::TensorSpec;
-use crate::{Error, ManagedTensor, alloc, arrow_types::MAX_DEPTH};
+use crate::{Error, ManagedTensor, arrow_types::MAX_DEPTH};
 
 /// The columns of a table, if there are several, all numbers of one type, and neither they nor the table
 /// have more metadata than names.
@@ -46,8 +47,10 @@ pub(super) fn make(
     };
     let rows = table.array().length();
     let flags = DLPackFlags::IS_COPIED;
+    let len = usize::try_from(rows).unwrap_or(0);
+    let nbytes = len.saturating_mul(*count).saturating_mul(dtype.item_bits(true) / 8);
     let memory =
-        kernels::interleave(&cells, usize::try_from(rows).unwrap_or(0), dtype, None, threads)?;
+        Fresh::in_parts(nbytes, |out| kernels::interleave(&cells, len, dtype, None, threads, out))?;
     ManagedTensor::from_fresh(memory, TensorSpec::new(dtype, flags, &[rows, width], &[width, 1]))
         .map(Ok)
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
+use crate::ManagedTensor;
 use crate::batches::epoch::{self, Share, Uneven};
 use crate::python::runtime::unlocked;
 use crate::python::tensor::PyTensor;
-use crate::{Error, ManagedTensor};
 
 /// Start, stop and step of a `range` of Python.
 type RangeArgs = (u64, u64, u64);
@@ -27,8 +27,7 @@ pub(in crate::python) fn _seed_of_part(seed: u64, part: u64) -> u64 {
 #[pyfunction]
 pub(in crate::python) fn _order(py: Python<'_>, count: usize, seed: u64) -> PyResult<PyTensor> {
     let order = unlocked(py, count.saturating_mul(size_of::<u64>()), || epoch::order(count, seed))?;
-    let shape = [i64::try_from(count).map_err(|_| Error::Overflow("number of rows"))?];
-    Ok(PyTensor::from(ManagedTensor::from_vec(order, &shape)?))
+    Ok(PyTensor::from(ManagedTensor::from_vec(order, &[count])?))
 }
 
 /// The arguments of two ranges: the batches that a worker makes once, and those that it makes again after them.

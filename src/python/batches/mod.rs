@@ -277,7 +277,7 @@ pub(super) fn _resume_shuffle(
     let nbytes = rows.saturating_mul(size_of::<u64>());
     let found = unlocked(py, nbytes, || resume(rows, batch_size.max(1), shuffle, batches))?;
     let Some((positions, read, Resume { rows, left, random })) = found else { return Ok(None) };
-    let count = [i64::try_from(positions.len()).map_err(|_| Error::Overflow("number of rows"))?];
-    let positions = PyTensor::from(ManagedTensor::from_vec(positions, &count)?);
+    let count = positions.len();
+    let positions = PyTensor::from(ManagedTensor::from_vec(positions, &[count])?);
     Ok(Some((positions, read, (rows, left, random))))
 }

@@ -1,0 +1,170 @@
+//! Exports to memory of the caller's.
+
+use std::mem::MaybeUninit;
+
+use super::dense_lists::RowLength;
+use super::options::{ExportOptions, Order};
+use super::prepare::{Kind, values_of};
+use super::source::{IntoSource, Source};
+use crate::alloc::{Fresh, Place};
+use crate::ffi::DLDataType;
+use crate::{CopyPolicy, CopyReason, DestinationProblem, Element, ElementOrBool, Error, layout};
+
+/// Memory that [`tensor_into`] writes to: `&mut [T]`, `&mut [MaybeUninit<T>]`, and with feature `ndarray` an `ArrayViewMut`
+/// that is row-major, or a column-major matrix.
+///
+/// It is sealed.
+pub trait Destination: sealed::Destination {}
+impl<D: sealed::Destination> Destination for D {}
+
+mod sealed {
+    use super::{Error, Room};
+
+    pub trait Destination {
+        fn room(&mut self) -> Result<Room<'_>, Error>;
+    }
+}
+
+/// Memory for the elements of a tensor.
+pub struct Room<'a> {
+    place: Place<'a>,
+    dtype: DLDataType,
+    /// The shape that it has; otherwise any with as many elements.
+    shape: Option<Vec<i64>>,
+    /// The order of a matrix, where the memory has one.
+    order: Option<Order>,
+}
+
+impl<T: Element> sealed::Destination for &mut [T] {
+    fn room(&mut self) -> Result<Room<'_>, Error> {
+        let (place, dtype) = (Place::initialised(self), T::DTYPE);
+        Ok(Room { place, dtype, shape: None, order: None })
+    }
+}
+
+impl<T: Element> sealed::Destination for &mut [MaybeUninit<T>] {
+    fn room(&mut self) -> Result<Room<'_>, Error> {
+        let (place, dtype) = (Place::uninit(self), T::DTYPE);
+        Ok(Room { place, dtype, shape: None, order: None })
+    }
+}
+
+#[cfg(feature = "ndarray")]
+impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayViewMut<'_, T, D> {
+    fn room(&mut self) -> Result<Room<'_>, Error> {
+        let extent = |&extent: &usize| i64::try_from(extent).unwrap_or(i64::MAX);
+        let shape: Vec<i64> = self.shape().iter().map(extent).collect();
+        let order = match (self.is_standard_layout(), self.ndim()) {
+            (true, _) => Order::RowMajor,
+            (false, 2) if self.t().is_standard_layout() => Order::ColumnMajor,
+            (false, _) => return Err(Error::BadDestination(DestinationProblem::Strided)),
+        };
+        let values = self.as_slice_memory_order_mut().unwrap_or_default();
+        let (place, dtype) = (Place::initialised(values), T::DTYPE);
+        Ok(Room { place, dtype, shape: Some(shape), order: Some(order) })
+    }
+}
+
+/// Writes the values of [`tensor`](super::tensor) to memory of the caller's, which has room for exactly as many, and
+/// returns their shape.
+///
+/// The memory's element type is the dtype of the result, as by [`ExportOptions::with_dtype`]. The values are row-major; a
+/// table's matrix has the order of the options, or that of an `ArrayViewMut`.
+///
+/// ```
+/// use arrow_array::record_batch;
+/// use arrow_dlpack::{ExportOptions, export};
+///
+/// let batch = record_batch!(("x", Int32, [1, 2]), ("y", Float64, [0.5, 1.5]))?;
+/// let mut pinned = vec![0.0_f32; 4];
+/// let shape = export::tensor_into(&batch, &ExportOptions::default(), &mut pinned[..])?;
+/// assert_eq!((shape, pinned), (vec![2, 2], vec![1.0, 0.5, 2.0, 1.5]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`tensor`](super::tensor); `BadDestination` for memory of another size, a view of another shape or with gaps, and
+/// options that ask for another dtype; `CopyForbidden` with [`CopyPolicy::Never`], since the result is a copy. The memory is as it was, but after `ValueDoesNotFit`, which comes when
+/// the value is reached: then some of it has been written. `MaybeUninit` is initialised only if all goes well.
+pub fn tensor_into<'a, F>(
+    source: impl IntoSource<'a, F>,
+    options: &ExportOptions,
+    mut out: impl Destination,
+) -> Result<Vec<usize>, Error> {
+    write(source.into_source(), options, out.room()?)
+}
+
+/// [`tensor_into`] of memory that was found fit to be written to.
+pub(crate) fn write(
+    source: Source<'_>,
+    options: &ExportOptions,
+    room: Room<'_>,
+) -> Result<Vec<usize>, Error> {
+    let Room { place, dtype, shape, order } = room;
+    let planned = plan(source, options, dtype, order)?;
+    let (needed, item) = (planned.shape().into_owned(), dtype.item_bits(true) / 8);
+    let bytes = layout::element_count(&needed)?.checked_mul(item);
+    let problem = match shape {
+        Some(found) if found != needed => DestinationProblem::Shape { needed, found },
+        _ if bytes != Some(place.nbytes()) => {
+            DestinationProblem::Size { needed, found: place.nbytes() / item }
+        }
+        _ => {
+            place.fill(|out| planned.write_to(out))?;
+            return layout::extents(&needed);
+        }
+    };
+    Err(Error::BadDestination(problem))
+}
+
+/// The values of [`tensor`](super::tensor) as a vector, and their shape: what `candle::Tensor::from_vec`, burn's `TensorData`
+/// and ndarray's `from_shape_vec` take over as it is. They are written where they stay.
+///
+/// `T` is the dtype of the result, as by [`ExportOptions::with_dtype`]: values that do not fit are refused.
+///
+/// ```
+/// use arrow_array::record_batch;
+/// use arrow_dlpack::{ExportOptions, export};
+///
+/// let batch = record_batch!(("x", Int32, [1, 2]), ("y", Float64, [0.5, 1.5]))?;
+/// let (values, shape) = export::to_vec::<f32, _>(&batch, &ExportOptions::default())?;
+/// assert_eq!((values, shape), (vec![1.0, 0.5, 2.0, 1.5], vec![2, 2]));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`tensor`](super::tensor); `BadDestination` if the options ask for another dtype; `CopyForbidden` with
+/// [`CopyPolicy::Never`], since a vector is a copy.
+pub fn to_vec<'a, T: ElementOrBool, F>(
+    source: impl IntoSource<'a, F>,
+    options: &ExportOptions,
+) -> Result<(Vec<T>, Vec<usize>), Error> {
+    let planned = plan(source.into_source(), options, T::DTYPE, None)?;
+    let shape = layout::extents(&planned.shape())?;
+    let count = layout::element_count(&planned.shape())?;
+    let values = Fresh::vector(count, |out| planned.write_to(out))?;
+    Ok((T::from_stored(values), shape))
+}
+
+/// Plans a copy of the values with this dtype.
+fn plan(
+    source: Source<'_>,
+    options: &ExportOptions,
+    dtype: DLDataType,
+    order: Option<Order>,
+) -> Result<Kind, Error> {
+    if let Some(needed) = options.dtype.filter(|&asked| asked != dtype) {
+        return Err(Error::BadDestination(DestinationProblem::Dtype { needed, found: dtype }));
+    }
+    let copy = options.clone().with_dtype(dtype).with_copy(CopyPolicy::Always);
+    let planned =
+        values_of(source, &copy.with_order(order.unwrap_or(options.order)), RowLength::Any)?;
+    if options.copy == CopyPolicy::Never {
+        let nbytes =
+            layout::element_count(&planned.shape())?.saturating_mul(dtype.item_bits(true) / 8);
+        return Err(Error::CopyForbidden { reason: CopyReason::Requested, nbytes });
+    }
+    Ok(planned)
+}
