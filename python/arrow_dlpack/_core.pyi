@@ -1,5 +1,5 @@
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple, final, overload
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, final, overload
 
 from typing_extensions import Buffer, CapsuleType, disjoint_base
 
@@ -15,6 +15,8 @@ from .typing import (
     SupportsCudaArrayInterface,
     SupportsDLPack,
 )
+
+_OutT = TypeVar("_OutT", bound=SupportsDLPack | Buffer)
 
 __all__ = [
     "Array",
@@ -438,6 +440,7 @@ def to_tensor(
     threads: int | None = None,
     framework: None = None,
     writable: bool | None = None,
+    out: None = None,
 ) -> Tensor:
     """Arrow data as one Tensor: an array, concatenated chunks, or a table as a matrix (rows,
     columns), where a column of fixed-size lists is as many columns as a list has values.
@@ -477,6 +480,11 @@ def to_tensor(
     writable: True copies, so that the tensors may be written to. False shares the source's memory where it can; do not
     write to such tensors. None copies for PyTorch, for JAX and for a function, and shares for NumPy and without
     framework.
+    out: a tensor with __dlpack__ or a buffer, writable and contiguous (a matrix may be column-major), of the shape of the
+    result: the values are written there, and out is returned. Its dtype is the one asked for, and its order the
+    result's. It must not share memory with obj. A producer that speaks only the ABI before DLPack 1.0 cannot say that its
+    memory may be written to, and is refused. After an error out is as it was, unless a note of the error says that some
+    of it was written.
 
     Ctrl-C ends a long conversion with KeyboardInterrupt.
 
@@ -489,7 +497,10 @@ def to_tensor(
     >>> np.asarray(arrow_dlpack.to_tensor(pa.array([[1, 2], [], [3]]), pad=-1).values)
     array([[ 1,  2],
            [-1, -1],
-           [ 3, -1]])"""
+           [ 3, -1]])
+    >>> matrix = np.empty((3, 2), "float32")
+    >>> arrow_dlpack.to_tensor(table, nulls=0, out=matrix) is matrix
+    True"""
 
 @overload
 def to_tensor(
@@ -507,6 +518,7 @@ def to_tensor(
     threads: int | None = None,
     framework: None = None,
     writable: bool | None = None,
+    out: None = None,
 ) -> tuple[Tensor, Tensor]: ...
 @overload
 def to_tensor(
@@ -524,6 +536,7 @@ def to_tensor(
     threads: int | None = None,
     framework: None = None,
     writable: bool | None = None,
+    out: None = None,
 ) -> Padded: ...
 @overload
 def to_tensor(
@@ -541,6 +554,7 @@ def to_tensor(
     threads: int | None = None,
     framework: None = None,
     writable: bool | None = None,
+    out: None = None,
 ) -> MaskedPadded: ...
 @overload
 def to_tensor(
@@ -558,7 +572,26 @@ def to_tensor(
     threads: int | None = None,
     framework: Framework,
     writable: bool | None = None,
+    out: None = None,
 ) -> Any: ...
+@overload
+def to_tensor(
+    obj: SupportsArrowArray | SupportsArrowStream,
+    /,
+    *,
+    dtype: Dtype | None = None,
+    nulls: Nulls = "error",
+    order: Literal["C", "F"] = "C",
+    copy: bool | None = None,
+    columns: Sequence[str] | None = None,
+    physical: bool = False,
+    pad: None = None,
+    max_length: None = None,
+    threads: int | None = None,
+    framework: None = None,
+    writable: None = None,
+    out: _OutT,
+) -> _OutT: ...
 @overload
 def to_tensor_dict(
     obj: SupportsArrowArray | SupportsArrowStream,

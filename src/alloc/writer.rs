@@ -168,6 +168,18 @@ impl<'a> Place<'a> {
         Self(bytes_of(unsafe { slice::from_raw_parts_mut(start, count) }))
     }
 
+    /// # Safety
+    ///
+    /// These bytes can be written to, and nothing in Rust borrows them, for as long as the place is there.
+    #[cfg(feature = "pyo3")]
+    pub(crate) unsafe fn at(start: *mut u8, nbytes: usize) -> Self {
+        if nbytes == 0 {
+            return Self(&mut []);
+        }
+        // SAFETY: the caller's promise.
+        Self(unsafe { slice::from_raw_parts_mut(start.cast(), nbytes) })
+    }
+
     pub(crate) fn nbytes(&self) -> usize {
         self.0.len()
     }

@@ -6,7 +6,7 @@ use std::{error, fmt};
 
 use arrow_schema::{Field, FieldRef};
 
-use crate::ffi::{DLDataType, DLDataTypeCode};
+use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice};
 
 /// Why a mask is refused; the message of [`Error::BadMask`](super::Error::BadMask).
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -130,6 +130,17 @@ pub enum DestinationProblem {
         "its elements are not in row-major order without gaps, nor is it such a matrix in column-major order"
     )]
     Strided,
+    /// It must not be written to, as far as is known.
+    #[error(
+        "it is read-only, or comes by the ABI before DLPack 1.0, which cannot say that it is not"
+    )]
+    ReadOnly,
+    /// The CPU cannot write to it.
+    #[error("it is on {0}, where the CPU cannot write")]
+    Unreachable(DLDevice),
+    /// It is memory of the source.
+    #[error("the source has some of the same memory, which would change while it is read")]
+    Overlapping,
 }
 
 /// Why lengths are refused; the message of [`Error::BadLengths`](super::Error::BadLengths).

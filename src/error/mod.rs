@@ -675,6 +675,7 @@ impl Error {
                     | Self::TooManyValues { .. }
                     | Self::InvalidArray(_)
                     | Self::InvalidOptions(_)
+                    | Self::BadDestination(_)
                     | Self::OffsetDoesNotFit { .. }
             )
         })

@@ -25,7 +25,7 @@ mod sealed {
     }
 }
 
-/// Memory for the elements of a tensor.
+/// Memory for the elements of a tensor, row-major, or a matrix in this order.
 pub struct Room<'a> {
     place: Place<'a>,
     dtype: DLDataType,
@@ -92,30 +92,51 @@ pub fn tensor_into<'a, F>(
     options: &ExportOptions,
     mut out: impl Destination,
 ) -> Result<Vec<usize>, Error> {
-    write(source.into_source(), options, out.room()?)
+    let prepared = prepare_into(source.into_source(), options, out.room()?)?;
+    let shape = layout::extents(&prepared.values.shape())?;
+    prepared.run()?;
+    Ok(shape)
 }
 
-/// [`tensor_into`] of memory that was found fit to be written to.
-pub(crate) fn write(
+impl<'a> Room<'a> {
+    /// Memory that has a shape, and an order if that is a matrix's.
+    pub(crate) fn new(place: Place<'a>, dtype: DLDataType, shape: &[i64], order: Order) -> Self {
+        Self { place, dtype, shape: Some(shape.to_vec()), order: Some(order) }
+    }
+}
+
+/// A planned conversion to memory that has room for it.
+pub(crate) struct PreparedInto<'a> {
+    values: Kind,
+    place: Place<'a>,
+}
+
+/// Plans [`tensor_into`].
+pub(crate) fn prepare_into<'a>(
     source: Source<'_>,
     options: &ExportOptions,
-    room: Room<'_>,
-) -> Result<Vec<usize>, Error> {
+    room: Room<'a>,
+) -> Result<PreparedInto<'a>, Error> {
     let Room { place, dtype, shape, order } = room;
-    let planned = plan(source, options, dtype, order)?;
-    let (needed, item) = (planned.shape().into_owned(), dtype.item_bits(true) / 8);
+    let values = plan(source, options, dtype, order)?;
+    let (needed, item) = (values.shape().into_owned(), dtype.item_bits(true) / 8);
     let bytes = layout::element_count(&needed)?.checked_mul(item);
     let problem = match shape {
         Some(found) if found != needed => DestinationProblem::Shape { needed, found },
         _ if bytes != Some(place.nbytes()) => {
             DestinationProblem::Size { needed, found: place.nbytes() / item }
         }
-        _ => {
-            place.fill(|out| planned.write_to(out))?;
-            return layout::extents(&needed);
-        }
+        _ => return Ok(PreparedInto { values, place }),
     };
     Err(Error::BadDestination(problem))
+}
+
+impl PreparedInto<'_> {
+    /// Writes the values. If that fails, the memory is written in part.
+    pub(crate) fn run(self) -> Result<(), Error> {
+        let Self { values, place } = self;
+        place.fill(|out| values.write_to(out))
+    }
 }
 
 /// The values of [`tensor`](super::tensor) as a vector, and their shape: what `candle::Tensor::from_vec`, burn's `TensorData`

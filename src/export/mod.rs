@@ -62,6 +62,8 @@ use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 
 pub(crate) use dense_lists::{RowLength, fixed_size};
 pub use destination::{Destination, tensor_into, to_vec};
+#[cfg(feature = "pyo3")]
+pub(crate) use destination::{Room, prepare_into};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};

@@ -96,7 +96,7 @@ impl Data {
         Ok(Self { shape, before })
     }
 
-    fn source(&self) -> Source<'_> {
+    pub(super) fn source(&self) -> Source<'_> {
         match &self.shape {
             Shape::Column(chunks, field) => Source::Chunks(chunks, field),
             Shape::Table(batches, schema) => Source::Table(batches, schema),

@@ -4,12 +4,13 @@ use pyo3::prelude::*;
 
 use super::args::{
     self, ColumnsArg, DtypeArg, LengthArg, NullsArg, OrderArg, PadArg, PhysicalArg, ThreadsArg,
-    TypeArg,
+    TypeArg, pointless,
 };
 use super::data::{self, Data};
 use super::dlpack::request::{CopyArg, DeviceArg};
 use super::framework::{Taker, WritableArg};
-use super::{array::PyArray, named_tuples, runtime::unlocked};
+use super::{array::PyArray, named_tuples, out::Out, runtime::unlocked};
+use crate::NullPolicy;
 
 /// from_dlpack(x, /, *, device=None, copy=None, type=None, mask=None)
 /// --
@@ -33,7 +34,7 @@ pub(super) fn from_dlpack(
     PyArray::from_dlpack(x, device, copy, r#type, mask)
 }
 
-/// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, pad=None, max_length=None, threads=None, framework=None, writable=None)
+/// to_tensor(obj, /, *, dtype=None, nulls='error', order='C', copy=None, columns=None, physical=False, pad=None, max_length=None, threads=None, framework=None, writable=None, out=None)
 /// --
 ///
 /// Arrow data as one Tensor: an array, concatenated chunks, or a table as a matrix (rows,
@@ -74,6 +75,11 @@ pub(super) fn from_dlpack(
 /// writable: True copies, so that the tensors may be written to. False shares the source's memory where it can; do not
 /// write to such tensors. None copies for PyTorch, for JAX and for a function, and shares for NumPy and without
 /// framework.
+/// out: a tensor with __dlpack__ or a buffer, writable and contiguous (a matrix may be column-major), of the shape of the
+/// result: the values are written there, and out is returned. Its dtype is the one asked for, and its order the
+/// result's. It must not share memory with obj. A producer that speaks only the ABI before DLPack 1.0 cannot say that its
+/// memory may be written to, and is refused. After an error out is as it was, unless a note of the error says that some
+/// of it was written.
 ///
 /// Ctrl-C ends a long conversion with KeyboardInterrupt.
 ///
@@ -87,8 +93,11 @@ pub(super) fn from_dlpack(
 /// array([[ 1,  2],
 ///        [-1, -1],
 ///        [ 3, -1]])
+/// >>> matrix = np.empty((3, 2), "float32")
+/// >>> arrow_dlpack.to_tensor(table, nulls=0, out=matrix) is matrix
+/// True
 #[pyfunction]
-#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false), pad=None, max_length=None, threads=None, framework=None, writable=None), text_signature = None)]
+#[pyo3(signature = (obj, /, *, dtype=None, nulls=NullsArg::default(), order=OrderArg::default(), copy=None, columns=None, physical=PhysicalArg(false), pad=None, max_length=None, threads=None, framework=None, writable=None, out=None), text_signature = None)]
 #[expect(clippy::too_many_arguments, reason = "keywords")]
 pub(super) fn to_tensor<'py>(
     obj: &Bound<'py, PyAny>,
@@ -103,8 +112,28 @@ pub(super) fn to_tensor<'py>(
     threads: Option<ThreadsArg>,
     framework: Option<Bound<'py, PyAny>>,
     writable: Option<WritableArg>,
+    out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
+    if let Some(out) = out {
+        let others = [
+            ("framework", framework.is_some()),
+            ("writable", writable.is_some()),
+            ("pad", pad.is_some() || max_length.is_some()),
+            ("copy=False", copy.as_ref().is_some_and(|copy| !copy.0)),
+            ("nulls=\"mask\"", nulls.0 == NullPolicy::Masked),
+        ];
+        if let Some((keyword, _)) = others.iter().find(|(_, is_there)| *is_there) {
+            return Err(pointless(keyword, "does not go with out=, which is the result itself"));
+        }
+        let options = args::export_options(None, nulls, dtype, order, physical);
+        let options = options.with_threads(threads.map(|threads| threads.0));
+        let columns = columns.map(|columns| columns.0);
+        data::refuse_none(columns.as_deref())?;
+        // First, since a stream can be read only once.
+        let out = Out::of(out)?;
+        return out.write(Data::read(obj, columns)?.source(), &options);
+    }
     let (taker, copy) = Taker::new(py, framework, writable, copy)?;
     let options = args::export_options(copy, nulls, dtype, order, physical);
     let options = options.with_threads(threads.map(|threads| threads.0));

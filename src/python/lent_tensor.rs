@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::alloc::{self, Fresh};
+use crate::alloc::{self, Fresh, Place};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags, DLTensor};
 use crate::tensor::Index;
 use crate::{Element, Error, ManagedTensor, kernels};
@@ -84,6 +84,29 @@ impl LentTensor {
     /// The elements as cells, and their number. Others may write to them.
     pub(super) fn run_of<T: Element>(&self) -> Result<(*const T, usize), Error> {
         self.0.run_of()
+    }
+
+    /// The memory, to be written to. `None` if it is read-only, not in reach of the CPU, or has gaps; a matrix may be
+    /// column-major.
+    ///
+    /// # Safety
+    ///
+    /// Code in Rust borrows none of it for as long as the place is there.
+    pub(super) unsafe fn place(&mut self) -> Option<Place<'_>> {
+        let is_dense = self.is_contiguous() || self.is_column_major();
+        if self.is_read_only() || !self.device().is_host_readable() || !is_dense {
+            return None;
+        }
+        // SAFETY: the producer says that it may be written to; the elements lie from `data` on, side by side; for the rest the
+        // caller's promise.
+        Some(unsafe { Place::at(self.data(), self.nbytes()) })
+    }
+
+    /// Whether it is a matrix whose columns lie one behind the other.
+    pub(super) fn is_column_major(&self) -> bool {
+        let &[rows, columns] = self.shape() else { return false };
+        let strides = self.strides();
+        (rows <= 1 || strides[0] == 1) && (columns <= 1 || strides[1] == rows)
     }
 
     /// The tensor, if it is the only way to its memory.

@@ -41,7 +41,7 @@
 //   may be writing to.
 // - `source` receives Arrow data from Python, by which method; `data` makes tensors of it, columns and tables;
 //   `named_tuples` are those of rows that differ in length; `read_once` knows readers that are spent; `protocols` says
-//   which protocols an object supports.
+//   which protocols an object supports; `out` is memory of the caller's for a result.
 // - `arrow` speaks Arrow's C interfaces, `dlpack` the protocol of that name, `numpy` the buffer protocol and the array
 //   interfaces; `batches` are the batches of a stream, as Python has them.
 // - `args`, `index` and `dtype` read arguments, which `describe` has words for; `errors` has the exceptions, `expected` what
@@ -69,6 +69,7 @@ mod index;
 mod lent_tensor;
 mod named_tuples;
 mod numpy;
+mod out;
 mod pickle;
 mod plan;
 mod preview;

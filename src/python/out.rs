@@ -1,0 +1,115 @@
+//! `out=`: a result in memory that the caller has.
+#![expect(unsafe_code, reason = "writes to memory of other libraries")]
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::Array;
+use arrow_data::ArrayData;
+use pyo3::exceptions::PyTypeError;
+use pyo3::{intern, prelude::*};
+
+use super::describe::type_name;
+use super::dlpack::consume::Wanted;
+use super::errors::{Asked, placed};
+use super::lent_tensor::LentTensor;
+use super::numpy::buffer_import::buffer;
+use super::runtime::unlocked;
+use crate::export::{Room, Source, prepare_into};
+use crate::{DestinationProblem, Error, ExportOptions, Order};
+
+/// Memory of an object of Python, for a result.
+pub(super) struct Out<'py> {
+    object: Bound<'py, PyAny>,
+    tensor: LentTensor,
+}
+
+impl<'py> Out<'py> {
+    /// The memory of a tensor with `__dlpack__`, or of a writable buffer.
+    pub(super) fn of(object: Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = object.py();
+        // A copy would be written in its place.
+        let as_it_is = Wanted { device: None, copy: Some(false), host_readable_is_cpu: true };
+        let taken = if object.hasattr(intern!(py, "__dlpack__"))? {
+            as_it_is.take_by_method(&object)
+        } else {
+            buffer(&object).map_err(|error| match error.is_instance_of::<PyTypeError>(py) {
+                true => PyTypeError::new_err(format!(
+                    "out must be a tensor with __dlpack__ or a writable buffer, got {}",
+                    type_name(&object)
+                )),
+                false => error,
+            })
+        };
+        let tensor = taken.map_err(|error| placed(py, "out", error))?;
+        // SAFETY: N1: nothing here borrows its memory.
+        let tensor = unsafe { LentTensor::new(Arc::new(tensor)) };
+        Ok(Self { object, tensor })
+    }
+
+    /// Writes the values of a source, and returns the object.
+    pub(super) fn write(
+        mut self,
+        source: Source<'_>,
+        options: &ExportOptions,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, refuse) = (self.object.py(), |error| Asked::Tensor.refusal(error));
+        self.check(source).map_err(|problem| refuse(Error::BadDestination(problem)))?;
+        let order = if self.tensor.is_contiguous() { Order::RowMajor } else { Order::ColumnMajor };
+        let (dtype, shape) = (self.tensor.dtype(), self.tensor.shape().to_vec());
+        let nbytes = self.tensor.nbytes();
+        // SAFETY: Arrow data that Rust borrows here is that of the source, which `check` found to lie elsewhere.
+        let place = unsafe { self.tensor.place() };
+        let place =
+            place.ok_or_else(|| refuse(Error::BadDestination(DestinationProblem::ReadOnly)))?;
+        let room = Room::new(place, dtype, &shape, order);
+        let prepared = unlocked(py, source.nbytes(), || prepare_into(source, options, room))
+            .map_err(refuse)?;
+        if let Err(error) = unlocked(py, nbytes, || prepared.run()) {
+            let error = refuse(error);
+            // The error itself matters more than its note.
+            let _added = error
+                .value(py)
+                .call_method1(intern!(py, "add_note"), ("some of out was written before",));
+            return Err(error);
+        }
+        Ok(self.object)
+    }
+
+    fn check(&self, source: Source<'_>) -> Result<(), DestinationProblem> {
+        let tensor = &self.tensor;
+        if !tensor.device().is_host_readable() {
+            return Err(DestinationProblem::Unreachable(tensor.device()));
+        }
+        if tensor.is_read_only() {
+            return Err(DestinationProblem::ReadOnly);
+        }
+        if !tensor.is_contiguous() && !tensor.is_column_major() {
+            return Err(DestinationProblem::Strided);
+        }
+        let start = tensor.data().addr();
+        let memory = start..start + tensor.nbytes();
+        let arrays: Box<dyn Iterator<Item = &dyn Array>> = match source {
+            Source::Array(array, _) | Source::Row(array, ..) => Box::new(std::iter::once(array)),
+            Source::Chunks(chunks, _) => Box::new(chunks.iter().map(|chunk| &**chunk)),
+            Source::Table(batches, _) => {
+                Box::new(batches.iter().flat_map(|batch| batch.columns()).map(|column| &**column))
+            }
+        };
+        match arrays.into_iter().any(|array| touches(&array.to_data(), &memory)) {
+            true => Err(DestinationProblem::Overlapping),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Whether some buffer of the array has some of this memory.
+fn touches(data: &ArrayData, memory: &Range<usize>) -> bool {
+    let validity = data.nulls().map(|nulls| nulls.buffer());
+    let touches_it = |start: usize, len: usize| start < memory.end && memory.start < start + len;
+    data.buffers()
+        .iter()
+        .chain(validity)
+        .any(|buffer| touches_it(buffer.as_ptr().addr(), buffer.len()))
+        || data.child_data().iter().any(|child| touches(child, memory))
+}
