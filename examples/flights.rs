@@ -47,7 +47,7 @@ fn show_columns(batch: &RecordBatch) -> Result<(), arrow_dlpack::Error> {
         match to_dlpack(column, field, &ExportOptions::default()) {
             Ok(tensor) => {
                 let text = format!("{} {:?}", tensor.dtype(), tensor.shape());
-                let shared = tensor.data().cast_const() == first_value(column);
+                let shared = tensor.as_ptr() == first_value(column);
                 let memory = match shared {
                     true => "zero-copy".to_owned(),
                     false => format!("{} bytes copied", tensor.nbytes()),

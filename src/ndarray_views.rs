@@ -59,7 +59,7 @@ impl ManagedTensor {
     ///
     /// let tensor = export::array(&Int64Array::from(vec![1, 2, 3]))?;
     /// let view = tensor.view::<i64, Ix1>()?;
-    /// assert_eq!((view.sum(), view.as_ptr()), (6, tensor.data().cast_const().cast()));
+    /// assert_eq!((view.sum(), view.as_ptr()), (6, tensor.as_ptr().cast()));
     /// # Ok::<(), arrow_dlpack::Error>(())
     /// ```
     ///
@@ -126,7 +126,7 @@ impl ManagedTensor {
 /// let reversed = Array::from_iter(0_i32..6).slice_move(s![..;-2]);
 /// let (first, tensor) = (reversed.as_ptr(), ManagedTensor::from(reversed));
 /// assert_eq!((tensor.shape(), &*tensor.strides()), (&[3][..], &[-2][..]));
-/// assert_eq!(tensor.data().cast_const().cast(), first);
+/// assert_eq!(tensor.as_ptr().cast(), first);
 ///
 /// let booleans = ManagedTensor::from(ndarray::array![[true, false], [false, true]]);
 /// assert_eq!(booleans.as_bool_bytes(), Some(&[1, 0, 0, 1][..]));

@@ -11,7 +11,10 @@ use arrow_schema::{DataType, Field};
 
 use crate::{
     CopyPolicy, Element, Error, ExportOptions, ImportOptions, ManagedTensor, Representation,
-    dtype::for_each_numeric, export, import, tensor::Vector,
+    dtype::for_each_numeric,
+    export::{self, Padded, Ragged},
+    import,
+    tensor::Vector,
 };
 
 macro_rules! conversions {
@@ -188,6 +191,64 @@ impl TryFrom<ManagedTensor> for ArrayRef {
     fn try_from(tensor: ManagedTensor) -> Result<Self, Error> {
         import::array(tensor)
     }
+}
+
+/// Makes lists of values and offsets, as [`import::ragged`](crate::import::ragged) with default options: of what
+/// [`export::ragged`](crate::export::ragged) made of texts it makes lists of bytes.
+///
+/// ```
+/// use arrow_array::{ArrayRef, ListArray, cast::AsArray, types::Int32Type};
+/// use arrow_dlpack::{ExportOptions, export};
+///
+/// let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), Some(2)]), Some(vec![])]);
+/// let ragged = export::ragged(&lists, &ExportOptions::default(), None)?;
+/// assert_eq!(ArrayRef::try_from(ragged)?.as_list::<i32>(), &lists);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `import::ragged`; `InvalidOptions` for codes of a dictionary.
+impl TryFrom<Ragged> for ArrayRef {
+    type Error = Error;
+
+    fn try_from(ragged: Ragged) -> Result<Self, Error> {
+        let Ragged { values, offsets, mask, dictionary } = ragged;
+        check_codes(dictionary.as_ref())?;
+        Ok(import::ragged(values, offsets, mask, &ImportOptions::default())?.0)
+    }
+}
+
+/// Makes lists of padded rows and their lengths, as [`import::padded`](crate::import::padded) with default options.
+///
+/// ```
+/// use arrow_array::{ArrayRef, ListArray, cast::AsArray, types::Int32Type};
+/// use arrow_dlpack::export::{self, PadOptions};
+/// use arrow_dlpack::ExportOptions;
+///
+/// let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), Some(2)]), Some(vec![])]);
+/// let padded = export::padded(&lists, &PadOptions::default(), &ExportOptions::default())?;
+/// assert_eq!(ArrayRef::try_from(padded)?.as_list::<i32>(), &lists);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// Those of `import::padded`; `InvalidOptions` for codes of a dictionary.
+impl TryFrom<Padded> for ArrayRef {
+    type Error = Error;
+
+    fn try_from(padded: Padded) -> Result<Self, Error> {
+        let Padded { values, lengths, mask, dictionary } = padded;
+        check_codes(dictionary.as_ref())?;
+        Ok(import::padded(values, lengths, mask, &ImportOptions::default())?.0)
+    }
+}
+
+fn check_codes(dictionary: Option<&ArrayRef>) -> Result<(), Error> {
+    let problem = "these values are codes of a dictionary, which an array of them would lack: import::ragged and \
+                   import::padded make lists of the codes";
+    dictionary.map_or(Ok(()), |_| Err(Error::InvalidOptions(problem)))
 }
 
 fn share<T: ArrowPrimitiveType<Native: Element>>(

@@ -297,7 +297,7 @@ fn elements(tensor: &ManagedTensor, places: &[usize]) -> Vec<u8> {
     let read = |offset: i64| {
         let offset = isize::try_from(offset).expect("64 bits");
         let size = isize::try_from(itemsize).expect("small");
-        let start = tensor.data().wrapping_offset(offset * size);
+        let start = tensor.as_ptr().wrapping_offset(offset * size);
         // SAFETY: an element of a readable tensor, as the tensor says.
         unsafe { std::slice::from_raw_parts(start, itemsize) }.to_vec()
     };
@@ -365,7 +365,7 @@ impl Column {
         let kept = tensor.is_read_only();
         if kept {
             let at = if cells.is_empty() { 0 } else { self.kind.address(&self.array) };
-            assert_eq!(tensor.data().addr(), at);
+            assert_eq!(tensor.as_ptr().addr(), at);
         }
         // With a mask the plan has one step more, and is forbidden where that is.
         if nulls != NullPolicy::Masked {
@@ -384,7 +384,7 @@ impl Column {
 
     fn comes_back(&self, tensor: ManagedTensor, kept: bool) {
         let field = Arc::new(self.kind.field());
-        let at = tensor.data().addr();
+        let at = tensor.as_ptr().addr();
         let representation = Representation::Field(Arc::clone(&field));
         let options = ImportOptions::default().with_representation(representation);
         let (array, back) = from_dlpack(tensor, &options).expect("what it was");

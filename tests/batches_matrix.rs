@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef, BooleanArray, Decimal128Array, FixedSizeListArray, Float32Array, Float64Array,
-    Int32Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    Int32Array, RecordBatch, RecordBatchIterator, RecordBatchReader, record_batch,
 };
 use arrow_dlpack::batches::{BatchOptions, Batches, Features};
 use arrow_dlpack::ffi::DLDataType;
@@ -163,4 +163,25 @@ fn a_matrix_of_some_rows_does_not_hold_its_chunk() {
     );
     assert!(held.upgrade().is_none());
     assert_eq!(first.rows, 20);
+}
+
+#[test]
+fn a_matrix_is_written_to_and_taken_out_of_its_batch() {
+    let batch =
+        record_batch!(("x", Float32, [1.0, 2.0]), ("y", Float32, [3.0, 4.0]), ("z", Int32, [5, 6]))
+            .unwrap();
+    let options = BatchOptions::default().with_label("z").with_matrix(true);
+    let reader = || RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
+    let mut made = Batches::try_new(reader(), &options).unwrap().next().unwrap().unwrap();
+    assert!(made.label_named("z").is_some() && made.label_named("x").is_none());
+    let matrix = made.matrix_mut().expect("a matrix");
+    matrix.values.as_slice_mut::<f32>().expect("a copy")[0] = 9.0;
+    let matrix = made.into_matrix().expect("a matrix");
+    assert_eq!(matrix.values.into_vec::<f32>(), Ok(vec![9.0, 3.0, 2.0, 4.0]));
+
+    let mut made =
+        Batches::try_new(reader(), &options.with_matrix(false)).unwrap().next().unwrap().unwrap();
+    assert!(made.matrix_mut().is_none());
+    let made = made.into_matrix().expect_err("a tensor for each column");
+    assert_eq!((made.rows, made.column("x").is_some(), made.label().is_some()), (2, true, true));
 }

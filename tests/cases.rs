@@ -184,7 +184,7 @@ fn elements(tensor: &ManagedTensor) -> Vec<u8> {
     let steps = shape.iter().zip(strides.iter()).map(|(extent, stride)| (extent - 1) * stride);
     let span = usize::try_from(1 + steps.sum::<i64>()).expect("forward strides") * itemsize;
     // SAFETY: from its first element to its last, and exports have no negative strides.
-    let memory = unsafe { slice::from_raw_parts(tensor.data(), span) };
+    let memory = unsafe { slice::from_raw_parts(tensor.as_ptr(), span) };
     strided(memory, 0, shape, &strides, itemsize)
 }
 
@@ -229,7 +229,7 @@ fn values(dtype: DLDataType, bytes: &[u8]) -> Vec<Value> {
 /// Whether a tensor begins in the memory of an array.
 fn shares(tensor: &ManagedTensor, data: &ArrayData) -> bool {
     let buffers = data.buffers().iter().chain(data.nulls().map(|nulls| nulls.buffer()));
-    let start = tensor.data().addr();
+    let start = tensor.as_ptr().addr();
     buffers
         .map(|buffer| (buffer.as_ptr().addr(), buffer.len()))
         .any(|(address, len)| (address..address + len).contains(&start))

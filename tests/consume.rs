@@ -588,7 +588,7 @@ fn byte_offset_is_added_once() {
 
     let (tensor, watch) = offset.tensor(Abi::Versioned);
     let tensor = tensor.unwrap();
-    assert_eq!((tensor.data().addr(), tensor.byte_offset()), (watch.data() + 8, 0));
+    assert_eq!((tensor.as_ptr().addr(), tensor.byte_offset()), (watch.data() + 8, 0));
     drop(tensor);
     watch.released_once();
 }
@@ -710,7 +710,7 @@ fn other_memory_is_a_tensor_but_no_array_and_never_read() {
         let tensor = tensor.unwrap();
         assert_eq!((tensor.device(), tensor.size(), tensor.nbytes()), (device, 3, 12));
         // The handle may be opaque, so the two are left apart.
-        assert_eq!((tensor.data().addr(), tensor.byte_offset()), (64, 256));
+        assert_eq!((tensor.as_ptr().addr(), tensor.byte_offset()), (64, 256));
         assert_eq!(tensor.copied().unwrap_err(), Error::UnreadableDevice { device });
         drop(tensor);
         watch.released_once();

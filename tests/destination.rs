@@ -294,3 +294,21 @@ mod of_ndarray {
         assert!(out.iter().all(|&value| value == 0));
     }
 }
+
+#[test]
+fn rows_come_back_from_ragged_and_padded_tensors() {
+    let words: DictionaryArray<Int8Type> = ["a", "b", "a"].into_iter().collect();
+    let field = Arc::new(Field::new_list_field(words.data_type().clone(), true));
+    let offsets = arrow_buffer::OffsetBuffer::from_lengths([2, 0, 1]);
+    let lists = ListArray::new(field, offsets, Arc::new(words), None);
+    let ragged = export::ragged(&lists, &options().with_physical(true), None).unwrap();
+    assert!(matches!(ArrayRef::try_from(ragged), Err(Error::InvalidOptions(_))));
+
+    let row = |values: [i32; 2]| Some(values.map(Some));
+    let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([row([1, 2]), None, row([3, 4])]);
+    let masked = options().with_nulls(NullPolicy::Masked);
+    let ragged = export::ragged(&lists, &masked, None).unwrap();
+    assert_eq!(*ArrayRef::try_from(ragged).unwrap(), lists);
+    let padded = export::padded(&lists, &export::PadOptions::default(), &masked).unwrap();
+    assert_eq!(*ArrayRef::try_from(padded).unwrap(), lists);
+}

@@ -116,10 +116,10 @@ fn copied(tensor: &ManagedTensor) -> Vec<u8> {
     assert!(copy.flags().contains(DLPackFlags::IS_COPIED));
     assert!(!copy.is_read_only());
     if copy.size() == 0 {
-        assert!(copy.data().is_null());
+        assert!(copy.as_ptr().is_null());
     } else {
-        assert_eq!(copy.data().addr() % 64, 0, "aligned to 64 bytes");
-        assert_ne!(copy.data(), tensor.data());
+        assert_eq!(copy.as_ptr().addr() % 64, 0, "aligned to 64 bytes");
+        assert_ne!(copy.as_ptr(), tensor.as_ptr());
     }
     bytes_of(&copy)
 }
@@ -261,11 +261,11 @@ fn overlapping_windows_repeat_their_elements() {
 fn a_copy_is_neither_its_sources_fate_nor_its_owner() {
     let (tensor, watch) = Producer::vector(&[1i32, 2, 3]).tensor(Abi::Versioned);
     let tensor = tensor.unwrap();
-    let copy = tensor.copied().unwrap();
+    let mut copy = tensor.copied().unwrap();
     drop(tensor);
     assert_eq!(watch.deletions(), 1);
     // SAFETY: 12 bytes of the copy's own, which has no other holder.
-    unsafe { copy.data().write_bytes(0xFF, 12) };
+    unsafe { copy.as_mut_ptr().write_bytes(0xFF, 12) };
     assert_eq!(bytes_of(&copy), [0xFF; 12]);
     // The watch asserts that the producer's memory was not written to.
     watch.released_once();

@@ -331,7 +331,7 @@ fn elements(tensor: &ManagedTensor) -> Vec<u8> {
     }
     let size = isize::try_from(itemsize).expect("small");
     let read = |offset: isize| {
-        let start = tensor.data().wrapping_offset(offset * size);
+        let start = tensor.as_ptr().wrapping_offset(offset * size);
         // SAFETY: an element of a readable tensor, as the tensor says.
         unsafe { std::slice::from_raw_parts(start, itemsize) }.to_vec()
     };
@@ -460,7 +460,7 @@ fn describe(draft: &Draft, tensor: &ManagedTensor, data: usize) {
         // The handle may be opaque.
         (_, false) => (data, draft.byte_offset),
     };
-    assert_eq!((tensor.data().addr(), tensor.byte_offset()), place);
+    assert_eq!((tensor.as_ptr().addr(), tensor.byte_offset()), place);
     let _ = format!("{tensor:?}");
 }
 
@@ -469,7 +469,7 @@ fn hand_on(tensor: ManagedTensor, legacy: bool) {
     let tensor = Arc::new(tensor);
     let share = tensor.share();
     assert_eq!((share.shape(), share.dtype()), (tensor.shape(), tensor.dtype()));
-    assert_eq!((share.data(), share.byte_offset()), (tensor.data(), tensor.byte_offset()));
+    assert_eq!((share.as_ptr(), share.byte_offset()), (tensor.as_ptr(), tensor.byte_offset()));
     drop(tensor);
     if legacy {
         let padded = share.dtype().bits < 8 && share.flags().0 & 4 != 0;
@@ -486,7 +486,7 @@ fn become_array(draft: &Draft, truth: &Truth, options: &ImportOptions) {
     let outcome = with(draft, |tensor, watch| {
         let copied = tensor.copied();
         let plan = import::explain(&tensor, options);
-        let at = tensor.data();
+        let at = tensor.as_ptr();
         let array = from_dlpack(tensor, options);
         if let (Ok(plan), Err(error)) = (&plan, &array) {
             assert!(matches!(error, Error::OutOfMemory { .. }), "{plan}, and then {error}");

@@ -176,7 +176,7 @@ fn imported(producer: &Producer, options: &ImportOptions) -> (Logical, Field) {
     let tensor = tensor.expect("a true descriptor");
     let plan = import::explain(&tensor, options).expect("a plan");
     let foretold = import::field(&tensor, options).expect("a field");
-    let (data, size, nbytes) = (tensor.data().addr(), tensor.size(), tensor.nbytes());
+    let (data, size, nbytes) = (tensor.as_ptr().addr(), tensor.size(), tensor.nbytes());
     let (array, field) = from_dlpack(tensor, options).expect("an array");
     array.to_data().validate_full().expect("a valid array");
     assert_eq!(field, foretold);

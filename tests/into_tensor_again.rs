@@ -23,7 +23,7 @@ fn numbers(len: u16) -> Float32Array {
 /// An array of a copy, and its address.
 fn copied(len: u16) -> (ArrayRef, usize) {
     let copy = export::array(&numbers(len)).and_then(|tensor| tensor.copied()).expect("a copy");
-    let address = copy.data().addr();
+    let address = copy.as_ptr().addr();
     (import::array(copy).expect("an array"), address)
 }
 
@@ -42,7 +42,7 @@ fn goes_round(mut array: ArrayRef, home: usize) {
         assert_eq!(address(&array), home);
         let mut tensor = export::into_tensor(array).expect("it has one holder");
         add_one(&mut tensor);
-        assert_eq!(tensor.data().addr(), home);
+        assert_eq!(tensor.as_ptr().addr(), home);
         array = from_dlpack(tensor, &ImportOptions::default()).expect("an array").0;
     }
     let expected: Float32Array = numbers(100).iter().map(|x| x.map(|x| x + 3.0)).collect();
@@ -94,7 +94,7 @@ fn its_beginning_goes_and_its_end_comes_back() {
     let mut tensor = export::into_tensor(beginning).unwrap();
     add_one(&mut tensor);
     assert_eq!(tensor.as_slice::<f32>(), Some(&[1.0, 2.0][..]));
-    assert_eq!(tensor.data().addr(), home);
+    assert_eq!(tensor.as_ptr().addr(), home);
 }
 
 /// The elements of nested arrays are arrays too.
@@ -111,7 +111,7 @@ fn it_goes_round_in_any_shape() {
     assert_eq!(refused.error, Error::NotExclusive(ExclusiveObstacle::Shared));
     drop(refused);
     let tensor = export::into_tensor(values).unwrap();
-    assert_eq!((tensor.shape(), tensor.data().addr()), (&[12][..], home));
+    assert_eq!((tensor.shape(), tensor.as_ptr().addr()), (&[12][..], home));
     assert_eq!(tensor.as_slice::<f32>().unwrap()[11], 12.0);
 }
 
@@ -132,7 +132,7 @@ fn nested_arrays_go_round_with_their_axes() {
     drop(refused);
 
     let mut tensor = export::into_tensor_with_field(beginning, &field).unwrap();
-    assert_eq!((tensor.shape(), tensor.data().addr()), (&[1, 3, 2][..], home));
+    assert_eq!((tensor.shape(), tensor.as_ptr().addr()), (&[1, 3, 2][..], home));
     add_one(&mut tensor);
     assert_eq!(tensor.as_slice::<f32>(), Some(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0][..]));
 
@@ -144,7 +144,7 @@ fn nested_arrays_go_round_with_their_axes() {
     let array = from_dlpack(tensor, &ImportOptions::default()).unwrap().0;
     let tensor = export::into_tensor_with_field(array, &permuted).unwrap();
     assert_eq!((tensor.shape(), &*tensor.strides()), (&[1, 2, 3][..], &[6, 1, 2][..]));
-    assert_eq!(tensor.data().addr(), home);
+    assert_eq!(tensor.as_ptr().addr(), home);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn binaries_of_one_size_go_and_come_back() {
     assert_eq!(refused.array.as_fixed_size_binary().value(1), [3, 4]);
     drop(end);
     let mut tensor = export::into_tensor(refused.array).unwrap();
-    assert_eq!((tensor.shape(), tensor.data().addr()), (&[2, 2][..], home));
+    assert_eq!((tensor.shape(), tensor.as_ptr().addr()), (&[2, 2][..], home));
     assert!(tensor.as_slice_mut::<u8>().is_some());
 }
 
@@ -211,7 +211,7 @@ fn another_buffer_over_the_memory_is_known_to_be_ours() {
     drop(array);
     let mut tensor = export::into_tensor(again).unwrap();
     add_one(&mut tensor);
-    assert_eq!((tensor.data().addr(), tensor.shape()), (home, &[8][..]));
+    assert_eq!((tensor.as_ptr().addr(), tensor.shape()), (home, &[8][..]));
 }
 
 #[test]

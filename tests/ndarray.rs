@@ -121,10 +121,10 @@ fn an_array_of_any_layout_becomes_a_writable_tensor_at_its_address() {
             assert_eq!((tensor.dtype(), tensor.flags()), (dtype, DLPackFlags::default()));
             assert_eq!(tensor.view::<T::Native, IxDyn>().unwrap(), expected);
             if expected.is_empty() {
-                assert!(tensor.data().is_null());
+                assert!(tensor.as_ptr().is_null());
                 continue;
             }
-            assert_eq!(tensor.data().addr(), first);
+            assert_eq!(tensor.as_ptr().addr(), first);
             assert_eq!(&*tensor.strides(), strides);
 
             // And through C, in both ABIs.
@@ -133,7 +133,7 @@ fn an_array_of_any_layout_becomes_a_writable_tensor_at_its_address() {
                 let tensor = ManagedTensor::from_raw(tensor.into_raw()).unwrap();
                 ManagedTensor::from_raw_legacy(tensor.into_raw_legacy().unwrap()).unwrap()
             };
-            assert_eq!(tensor.data().addr(), first);
+            assert_eq!(tensor.as_ptr().addr(), first);
             assert_eq!(tensor.view::<T::Native, IxDyn>().unwrap(), expected);
         }
     }
@@ -173,7 +173,7 @@ fn what_is_written_through_a_view_is_there_and_nowhere_else() {
     let mut tensor = ManagedTensor::from(Array::from_iter(0..6).slice_move(s![1..;2]));
     tensor.view_mut::<i32, IxDyn>().unwrap().fill(-1);
     // SAFETY: the array had 6 elements, and the tensor's first is its second.
-    let memory = unsafe { std::slice::from_raw_parts(tensor.data().cast::<i32>().sub(1), 6) };
+    let memory = unsafe { std::slice::from_raw_parts(tensor.as_ptr().cast::<i32>().sub(1), 6) };
     assert_eq!(memory, [0, -1, 2, -1, 4, -1]);
 }
 
@@ -295,7 +295,7 @@ fn booleans_can_be_read_if_their_bytes_are_0_and_1() {
     let matrix = tensor(&[1, 0, 0, 1, 1, 0], &[2, 3]);
     let view = matrix.view::<bool, Ix2>().expect("a view");
     assert_eq!(view, array![[true, false, false], [true, true, false]]);
-    assert_eq!(view.as_ptr().addr(), matrix.data().addr());
+    assert_eq!(view.as_ptr().addr(), matrix.as_ptr().addr());
     let repeated = tensor(&[1, 0], &[2, 1]).broadcast_to(&[2, 4]).expect("a tensor");
     assert_eq!(repeated.view::<bool, Ix2>().expect("a view"), array![[true; 4], [false; 4]]);
     assert!(tensor(&[], &[0]).view::<bool, Ix1>().expect("a view").is_empty());
@@ -385,7 +385,7 @@ fn an_array_of_booleans_hands_over_its_memory() {
     let mut tensor = ManagedTensor::from(array);
     assert_eq!((tensor.dtype(), tensor.flags()), (DLDataType::BOOL, DLPackFlags(0)));
     assert_eq!((tensor.shape(), &*tensor.strides()), (&[2, 2][..], &[-6, 1][..]));
-    assert_eq!(tensor.data().addr(), first);
+    assert_eq!(tensor.as_ptr().addr(), first);
     assert_eq!(tensor.as_bool_bytes(), None, "they are not in row-major order");
     let copy = tensor.copied().unwrap();
     assert_eq!(copy.as_bool_bytes(), expected.as_standard_layout().as_slice());

@@ -115,7 +115,7 @@ fn slices_of_one_allocation_that_lie_end_to_end_are_one_matrix() {
     let columns = sliced(3, 0);
     let first = address(&columns[0]);
     let tensor = matrix(&columns, CopyPolicy::Never).unwrap();
-    assert_eq!(tensor.data().addr(), first);
+    assert_eq!(tensor.as_ptr().addr(), first);
     assert_eq!((tensor.shape(), &*tensor.strides()), (&[512, 3][..], &[1, 512][..]));
     // It keeps the memory by itself, to its last element.
     drop(columns);

@@ -30,7 +30,7 @@ fn counted<T>(values: T) -> (Counted<T>, impl Fn() -> usize) {
 }
 
 fn address(tensor: &ManagedTensor) -> usize {
-    tensor.data().addr()
+    tensor.as_ptr().addr()
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn sharing_copies_nothing() {
                 to_dlpack(&array, &field_of(&array), &ExportOptions::default()),
             ] {
                 let tensor = tensor.unwrap();
-                assert_eq!(tensor.data().addr(), address(&array), "{name}");
+                assert_eq!(tensor.as_ptr().addr(), address(&array), "{name}");
                 assert_eq!((tensor.shape(), &*tensor.strides()), (&[len(&array)][..], &[1][..]));
                 assert_eq!((tensor.ndim(), tensor.size()), (1, array.len()));
                 assert_eq!(tensor.dtype(), dtype);
@@ -187,7 +187,7 @@ fn one_array_can_be_shared_many_times_and_each_share_is_released_for_itself() {
     assert_eq!(holders(&array), before + 5);
     tensors.swap_remove(1);
     assert_eq!(holders(&array), before + 4);
-    assert!(tensors.iter().all(|tensor| tensor.data().addr() == address(&array)));
+    assert!(tensors.iter().all(|tensor| tensor.as_ptr().addr() == address(&array)));
     drop(tensors);
     assert_eq!(holders(&array), before);
 }
@@ -204,7 +204,7 @@ fn many_threads_may_export_and_drop_at_once() {
                 for round in 0..if cfg!(miri) { 8 } else { 200 } {
                     let slice = array.slice(round % 100, 1);
                     let tensor = export::array(&slice).unwrap();
-                    assert_eq!(tensor.data().addr(), address(&slice));
+                    assert_eq!(tensor.as_ptr().addr(), address(&slice));
                     match round % 4 {
                         0 => drop(tensor),
                         1 => delete(tensor.into_raw()),
@@ -243,20 +243,21 @@ fn a_copy_is_the_consumers_own() {
     fn law<T: ArrowPrimitiveType>(dtype: DLDataType) {
         for (name, array) in variants::<T>() {
             let (before, values) = (holders(&array), values_of(&array).to_vec());
-            let tensor = exported(&array, CopyPolicy::Always).unwrap();
+            let mut tensor = exported(&array, CopyPolicy::Always).unwrap();
             assert_eq!(holders(&array), before, "{name}");
             assert_eq!((tensor.flags(), tensor.is_read_only()), (DLPackFlags::IS_COPIED, false));
             assert_eq!((tensor.dtype(), tensor.shape()), (dtype, &[len(&array)][..]));
             assert_eq!((&*tensor.strides(), tensor.device()), (&[1][..], DLDevice::CPU));
             assert_eq!(bytes_of(&tensor), values, "{name}");
             if array.is_empty() {
-                assert!(tensor.data().is_null());
+                assert!(tensor.as_ptr().is_null());
                 continue;
             }
-            assert_eq!(tensor.data().addr() % 64, 0, "aligned to 64 bytes");
-            assert_ne!(tensor.data().addr(), address(&array));
+            assert_eq!(tensor.as_ptr().addr() % 64, 0, "aligned to 64 bytes");
+            assert_ne!(tensor.as_ptr().addr(), address(&array));
+            let nbytes = tensor.nbytes();
             // SAFETY: the copy's own memory, which has no other holder.
-            unsafe { tensor.data().write_bytes(0x55, tensor.nbytes()) };
+            unsafe { tensor.as_mut_ptr().write_bytes(0x55, nbytes) };
             assert!(bytes_of(&tensor).iter().all(|&byte| byte == 0x55));
             assert_eq!(values_of(&array).as_slice(), values, "{name}");
         }
@@ -272,13 +273,14 @@ fn handing_over_copies_nothing_and_lets_the_consumer_write() {
         let given = |array: PrimitiveArray<T>| {
             let (at, values) = (address(&array), values_of(&array).to_vec());
             let (extent, field) = (len(&array), field_of(&array));
-            let tensor = export::into_tensor_with_field(Arc::new(array), &field).unwrap();
-            assert_eq!(tensor.data().addr(), at);
+            let mut tensor = export::into_tensor_with_field(Arc::new(array), &field).unwrap();
+            assert_eq!(tensor.as_ptr().addr(), at);
             assert_eq!((tensor.flags(), tensor.is_read_only()), (DLPackFlags(0), false));
             assert_eq!((tensor.dtype(), tensor.shape()), (dtype, &[extent][..]));
             assert_eq!(bytes_of(&tensor), values);
+            let nbytes = tensor.nbytes();
             // SAFETY: the memory has no other holder.
-            unsafe { tensor.data().write_bytes(0x55, tensor.nbytes()) };
+            unsafe { tensor.as_mut_ptr().write_bytes(0x55, nbytes) };
             assert!(bytes_of(&tensor).iter().all(|&byte| byte == 0x55));
         };
         let fresh = |nulls: Option<NullBuffer>| {
@@ -336,7 +338,7 @@ fn an_array_whose_buffer_has_two_holders_comes_back() {
     assert_eq!(values_of(&refused.array).as_ptr().addr(), at);
 
     drop(buffer);
-    assert_eq!(export::into_tensor_with_field(refused.array, &field).unwrap().data().addr(), at);
+    assert_eq!(export::into_tensor_with_field(refused.array, &field).unwrap().as_ptr().addr(), at);
 }
 
 #[test]
@@ -725,7 +727,7 @@ fn tensors_without_axes_go_through_both_abis() {
         let raw = tensor.into_raw();
         // SAFETY: given up just now.
         let tensor = unsafe { ManagedTensor::from_raw(raw) }.unwrap();
-        assert_eq!((tensor.ndim(), tensor.size(), tensor.data().addr()), (0, 1, watch.data()));
+        assert_eq!((tensor.ndim(), tensor.size(), tensor.as_ptr().addr()), (0, 1, watch.data()));
         assert_eq!(watch.deletions(), 0);
         drop(tensor);
         watch.released_once();
@@ -771,7 +773,7 @@ fn a_share_keeps_the_tensor_alive_and_says_what_is_still_true() {
     for share in &shares {
         // It has two holders, so neither is the only owner.
         assert_eq!(share.flags(), read_only.union(DLPackFlags::IS_SUBBYTE_TYPE_PADDED));
-        assert_eq!((share.data().addr(), share.byte_offset()), (watch.data() + 4, 0));
+        assert_eq!((share.as_ptr().addr(), share.byte_offset()), (watch.data() + 4, 0));
         assert_eq!((share.shape(), &*share.strides()), (&[2, 2][..], &[1, 2][..]));
         assert_eq!(
             bytes_of(&share.copied().unwrap()),
@@ -818,7 +820,7 @@ fn a_share_of_device_memory_leaves_the_handle_and_its_offset_apart() {
         let (tensor, watch) = producer.clone().tensor(abi);
         let share = Arc::new(tensor.unwrap()).share();
         assert_eq!(share.device(), cuda);
-        assert_eq!((share.data().addr(), share.byte_offset()), (64, 256));
+        assert_eq!((share.as_ptr().addr(), share.byte_offset()), (64, 256));
         drop(share);
         watch.released_once();
     }

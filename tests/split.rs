@@ -130,5 +130,5 @@ fn the_first_value_that_does_not_fit_is_the_error() {
 fn threads_make_no_copy() {
     let column = Int64Array::from(vec![1, 2, 3]);
     let tensor = export::tensor(&column, &options(2)).expect("numbers");
-    assert_eq!(tensor.data(), column.values().as_ptr().cast_mut().cast());
+    assert_eq!(tensor.as_ptr(), column.values().as_ptr().cast_mut().cast());
 }

@@ -29,7 +29,7 @@ where
         assert_eq!((tensor.dtype(), tensor.size()), (dtype, array.len()));
         assert!(tensor.is_read_only());
         let reference = export::array(&array).expect("numbers");
-        assert_eq!((tensor.data(), tensor.shape()), (reference.data(), reference.shape()));
+        assert_eq!((tensor.as_ptr(), tensor.shape()), (reference.as_ptr(), reference.shape()));
 
         let back = PrimitiveArray::<T>::try_from(tensor).expect("the same numbers");
         assert_eq!(back, array);

@@ -32,7 +32,7 @@ async fn a_list_of_fixed_size_is_a_matrix_over_the_same_memory() {
     let context = with([("x", Arc::clone(&column))]);
     let input = Input::column("x", F32, [2]);
     context.register_udf(stateless(sum_of(input), move |batch| {
-        assert_eq!(batch.tensors[0].data().addr(), values);
+        assert_eq!(batch.tensors[0].as_ptr().addr(), values);
         assert!(batch.tensors[0].is_read_only() && batch.masks.is_empty());
         Ok(each_row(&batch, |row| row.sum()))
     }));
@@ -288,7 +288,7 @@ async fn a_view_is_of_the_type_and_rank_that_are_asked_for_over_the_same_memory(
     let udf = sum_of(Input::column("x", F32, [2])).input(Input::column("n", F32, []));
     context.register_udf(stateless(udf, |batch| {
         let (x, n) = (batch.view::<f32, Ix2>(0)?, batch.view::<f32, Ix1>(1)?);
-        assert_eq!(x.as_ptr().addr(), batch.tensors[0].data().addr());
+        assert_eq!(x.as_ptr().addr(), batch.tensors[0].as_ptr().addr());
         assert_eq!(batch.view::<f32, IxDyn>(0)?.shape(), [2, 2]);
         Ok(ManagedTensor::from(&x.column(1) + &n))
     }));

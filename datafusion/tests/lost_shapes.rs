@@ -122,7 +122,7 @@ async fn the_tensor_lies_over_the_lists_memory() {
     let address = column.values().as_ptr().addr();
     let udf = sum_of(Input::column("x", F32, [2, 3]));
     context.register_udf(stateless(udf, move |batch| {
-        assert_eq!(batch.tensors[0].data().addr(), address);
+        assert_eq!(batch.tensors[0].as_ptr().addr(), address);
         let rows = batch.tensors[0].view::<f32, IxDyn>()?;
         Ok(ManagedTensor::from(
             rows.outer_iter().map(|row| row.sum()).collect::<ndarray::Array1<f32>>(),

@@ -114,7 +114,7 @@ async fn a_closure_reads_masks_as_booleans() {
     context.register_udf(stateless(udf, |batch| {
         let (x, valid) = (batch.view::<f32, Ix2>(0)?, batch.mask::<Ix2>(0)?);
         assert_eq!(valid, arr2(&[[false, false], [true, false], [true, true]]));
-        assert_eq!(valid.as_ptr().addr(), batch.masks[0].data().addr());
+        assert_eq!(valid.as_ptr().addr(), batch.masks[0].as_ptr().addr());
         assert_eq!(batch.mask::<IxDyn>(1)?, arr2(&[[true, false]; 3]).into_dyn());
         let known = Zip::from(&x).and(&valid).map_collect(|&x, &valid| if valid { x } else { 0.0 });
         Ok(ManagedTensor::from(known.sum_axis(Axis(1))))

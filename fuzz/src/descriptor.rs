@@ -76,9 +76,9 @@ fn tensor(u: &mut Unstructured<'_>) -> Result<Option<Taken>> {
         let readable = is_readable(producer.device);
         let first = if readable { data.wrapping_add(to_usize(offset.into())) } else { data };
         let rest = if readable { 0 } else { offset };
-        assert_eq!((tensor.data().addr(), tensor.byte_offset()), (first, rest));
+        assert_eq!((tensor.as_ptr().addr(), tensor.byte_offset()), (first, rest));
     } else {
-        assert_eq!((tensor.data().addr(), tensor.byte_offset()), (0, 0));
+        assert_eq!((tensor.as_ptr().addr(), tensor.byte_offset()), (0, 0));
     }
     assert!(!format!("{tensor:?}").is_empty());
     Ok(Some((tensor, truth, producer, watch)))
@@ -124,7 +124,7 @@ fn copy(tensor: ManagedTensor, truth: &Truth, producer: &Producer) {
             if !packed {
                 assert_eq!(crate::support::bytes_of(&copy), expected);
             }
-            assert!(truth.size == 0 || copy.data().addr() % 64 == 0);
+            assert!(truth.size == 0 || copy.as_ptr().addr() % 64 == 0);
         }
         (Err(Error::PackedStrides { .. }), Some(_)) => assert!(packed && !truth.is_contiguous()),
         (Err(Error::UnreadableDevice { .. }), None) => {
@@ -145,7 +145,7 @@ fn hand_over(
     truth: &Truth,
     producer: &Producer,
 ) -> Result<Option<ManagedTensor>> {
-    let (data, offset) = (tensor.data(), tensor.byte_offset());
+    let (data, offset) = (tensor.as_ptr(), tensor.byte_offset());
     let padded = tensor.flags().0 & 4 != 0 && producer.dtype.bits < 8;
     let flags = tensor.flags().0 & 5;
     let again = match draw::abi(u)? {
@@ -160,7 +160,7 @@ fn hand_over(
     };
     let again = again.expect("it was valid before");
     says(&again, truth, producer);
-    assert_eq!((again.data(), again.byte_offset()), (data, offset));
+    assert_eq!((again.as_ptr(), again.byte_offset()), (data, offset));
     assert_eq!(again.flags().0 & flags & 1, flags & 1, "read-only is never lost");
     Ok(Some(again))
 }
@@ -203,7 +203,7 @@ fn columns(
     let names: Vec<String> = (0..width).map(|name| name.to_string()).collect();
     let options = ImportOptions::default().with_copy(copy).with_representation(representation);
     let is_matrix = truth.shape.len() == 2 && truth.shape[1] == width;
-    let zero_copy = tensor.data();
+    let zero_copy = tensor.as_ptr();
     match import::columns(tensor, &names, &options) {
         Ok(batch) => {
             assert!(is_matrix);
@@ -386,7 +386,7 @@ fn to_arrow(
     let options =
         ImportOptions::default().with_copy(copy).with_representation(representation(u, &tensor)?);
     let (plan, field) = (import::explain(&tensor, &options), import::field(&tensor, &options));
-    let data = tensor.data().addr();
+    let data = tensor.as_ptr().addr();
     let expected = elements(truth, producer);
     let found = from_dlpack(tensor, &options);
     let (array, plan) = match (found, plan) {

@@ -438,7 +438,7 @@ fn in_memory(tensor: &ManagedTensor) -> Vec<u8> {
         return Vec::new();
     }
     // SAFETY: the library says that so many bytes are there, and ASan knows whether that is so.
-    let bytes = unsafe { std::slice::from_raw_parts(tensor.data(), len) };
+    let bytes = unsafe { std::slice::from_raw_parts(tensor.as_ptr(), len) };
     assert_eq!(to_usize(flat.into()) * usize::from(dtype.bits / 8), len);
     same_nans(dtype, bytes.to_vec())
 }

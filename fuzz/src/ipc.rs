@@ -266,7 +266,7 @@ fn memory(tensor: &ManagedTensor) -> Vec<u8> {
         return Vec::new();
     }
     // SAFETY: the library says that so many bytes are there, and ASan knows whether that is so.
-    unsafe { std::slice::from_raw_parts(tensor.data(), tensor.nbytes()) }.to_vec()
+    unsafe { std::slice::from_raw_parts(tensor.as_ptr(), tensor.nbytes()) }.to_vec()
 }
 
 fn same(found: &[u8], tensor: &ManagedTensor, expected: &Cells, nulls: NullPolicy) {

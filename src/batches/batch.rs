@@ -70,13 +70,32 @@ impl Batch {
         }
     }
 
+    /// [`Self::matrix`], whose values may be written to where [`BatchTensor`] says so.
+    #[must_use]
+    pub fn matrix_mut(&mut self) -> Option<&mut BatchTensor> {
+        match &mut self.features {
+            Features::Matrix(matrix) => Some(matrix),
+            Features::Columns(_) => None,
+        }
+    }
+
+    /// [`Self::matrix`], by value; without one the batch back.
+    ///
+    /// # Errors
+    ///
+    /// The batch, if there is a tensor for each column.
+    pub fn into_matrix(self) -> Result<BatchTensor, Box<Self>> {
+        match self.features {
+            Features::Matrix(matrix) => Ok(matrix),
+            features @ Features::Columns(_) => Err(Box::new(Self { features, ..self })),
+        }
+    }
+
     /// A feature by its name; `None` if there is none, or the features are a matrix.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&BatchColumn> {
-        let is_it =
-            |column: &&BatchColumn| column.field().is_some_and(|field| field.name() == name);
         match &self.features {
-            Features::Columns(columns) => columns.iter().find(is_it),
+            Features::Columns(columns) => named(columns, name),
             Features::Matrix(_) => None,
         }
     }
@@ -87,11 +106,21 @@ impl Batch {
         self.labels.first()
     }
 
+    /// A label by its name.
+    #[must_use]
+    pub fn label_named(&self, name: &str) -> Option<&BatchColumn> {
+        named(&self.labels, name)
+    }
+
     /// A [`column`](Self::column) that is a tensor; otherwise `None`.
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&BatchTensor> {
         self.column(name)?.tensor()
     }
+}
+
+fn named<'a>(columns: &'a [BatchColumn], name: &str) -> Option<&'a BatchColumn> {
+    columns.iter().find(|column| column.field().is_some_and(|field| field.name() == name))
 }
 
 impl BatchColumn {

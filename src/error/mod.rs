@@ -429,7 +429,7 @@ pub enum Error {
     /// A reader of record batches, or the conversion of its batches, panicked with this message.
     #[error("reading a batch panicked: {0}")]
     Panicked(String),
-    /// Contradictory [`BatchOptions`](crate::batches::BatchOptions).
+    /// [`BatchOptions`](crate::batches::BatchOptions) that contradict one another, or codes in place of values.
     #[error("{0}")]
     InvalidOptions(&'static str),
     /// The operating system could not start a thread, and this is its message.

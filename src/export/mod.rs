@@ -91,7 +91,7 @@ pub(crate) use table::UniformMatrix;
 /// let field = Field::new("column", DataType::Int32, false);
 /// let tensor = to_dlpack(&column.slice(1, 2), &field, &ExportOptions::default())?;
 /// assert_eq!(tensor.shape(), [2]);
-/// assert_eq!(tensor.data(), column.values()[1..].as_ptr().cast_mut().cast());
+/// assert_eq!(tensor.as_ptr(), column.values()[1..].as_ptr().cast());
 /// assert!(tensor.is_read_only());
 /// # Ok::<(), arrow_dlpack::Error>(())
 /// ```

@@ -154,9 +154,9 @@ impl PyTensor {
         self.field.as_ref()
     }
 
-    /// The address of the first element; NULL if there is none. As [`ManagedTensor::data`].
+    /// The address of the first element; NULL if there is none. As [`ManagedTensor::as_ptr`].
     #[must_use]
-    pub fn data(&self) -> *mut u8 {
+    pub fn as_ptr(&self) -> *const u8 {
         self.tensor.data()
     }
 

@@ -53,7 +53,7 @@ impl ManagedTensor {
     ///
     /// let weights: Arc<[f64]> = Arc::from([0.5, 0.25, 0.25]);
     /// let tensor = ManagedTensor::from_owner(Arc::clone(&weights), &[3])?;
-    /// assert_eq!(tensor.data().cast_const().cast(), weights.as_ptr());
+    /// assert_eq!(tensor.as_ptr().cast(), weights.as_ptr());
     /// assert!(tensor.is_read_only());
     /// # Ok::<(), arrow_dlpack::Error>(())
     /// ```

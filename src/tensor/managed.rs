@@ -401,14 +401,23 @@ impl ManagedTensor {
     }
 
     /// The address of the first element where the CPU can read the device, and the producer's `data`
-    /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements. It is `*mut` as in the
-    /// header, also if the tensor is read-only: [`Self::as_slice_mut`] checks whether the memory may be written to.
+    /// (to which [`Self::byte_offset`] must be added) elsewhere. NULL if there are no elements.
     #[must_use]
-    pub fn data(&self) -> *mut u8 {
+    pub fn as_ptr(&self) -> *const u8 {
+        self.data()
+    }
+
+    /// [`Self::as_ptr`], to write to, if that is allowed: [`Self::as_slice_mut`] checks it, and this does not.
+    #[must_use]
+    pub fn as_mut_ptr(&mut self) -> *mut u8 {
+        self.data()
+    }
+
+    pub(crate) fn data(&self) -> *mut u8 {
         self.view.address()
     }
 
-    /// Distance in bytes from [`Self::data`] to the first element: 0 where the CPU can read.
+    /// Distance in bytes from [`Self::as_ptr`] to the first element: 0 where the CPU can read.
     #[must_use]
     pub fn byte_offset(&self) -> u64 {
         self.view.byte_offset()

@@ -155,7 +155,7 @@ fn strided_tensors_are_read_in_place_through_byte_offsets_too() {
                         let (producer, expected) = strided::<T>(shape, strides);
                         let (tensor, watch) = producer.tensor(abi);
                         let tensor = take(tensor.unwrap());
-                        (tensor.data().cast_const().cast::<T>(), tensor, expected, watch)
+                        (tensor.as_ptr().cast::<T>(), tensor, expected, watch)
                     };
                     let check = |view: ArrayViewD<T>, expected: &[T], first: *const T| {
                         assert_eq!(view.iter().copied().collect::<Vec<_>>(), expected);
@@ -318,7 +318,7 @@ fn their_arrays_are_ours_at_the_same_address_until_we_let_go() {
         let values: Vec<T> = expected.iter().copied().collect();
         assert_eq!(copy.as_slice::<T>(), Some(&*values));
 
-        let at = tensor.data().addr();
+        let at = tensor.as_ptr().addr();
         let tensor = if expected.ndim() > 1 {
             tensor
         } else {
@@ -419,7 +419,7 @@ fn a_candle_tensor_becomes_an_arrow_array_without_a_copy() {
 
         // A row: part of the storage, and one run.
         let (row, deletions) = taken(&tensor.get(1).unwrap());
-        assert_eq!(row.data().addr(), at + 4 * itemsize);
+        assert_eq!(row.as_ptr().addr(), at + 4 * itemsize);
         let (array, _) = from_dlpack(row, &support::import(CopyPolicy::Never)).unwrap();
         let buffer = support::values_of(&array);
         assert_eq!(buffer.as_slice(), values[4..8].to_byte_slice());
@@ -433,7 +433,7 @@ fn a_candle_tensor_becomes_an_arrow_array_without_a_copy() {
         let expected = transpose.flatten_all().unwrap().to_vec1::<T>().unwrap();
         drop((tensor, transpose));
         assert_eq!((ours.shape(), &*ours.strides()), (&[4, 3][..], &[1, 4][..]));
-        assert_eq!((ours.dtype(), ours.data().addr()), (<T as Element>::DTYPE, at));
+        assert_eq!((ours.dtype(), ours.as_ptr().addr()), (<T as Element>::DTYPE, at));
         assert_eq!(ours.copied().unwrap().as_slice::<T>(), Some(&*expected));
         drop(ours);
         assert_eq!(deletions.now(), 1);

@@ -456,7 +456,7 @@ pub(crate) fn bytes_of(tensor: &ManagedTensor) -> Vec<u8> {
         return Vec::new();
     }
     // SAFETY: contiguous and readable, says the library, and it lives as long as the tensor.
-    unsafe { slice::from_raw_parts(tensor.data(), tensor.nbytes()) }.to_vec()
+    unsafe { slice::from_raw_parts(tensor.as_ptr(), tensor.nbytes()) }.to_vec()
 }
 
 /// The values of a numeric array as one buffer, sliced as the array is.

@@ -21,7 +21,7 @@ fn described(tensor: PyTensor) -> Description {
         tensor.strides().into_owned(),
         tensor.dtype().to_string(),
         (device.device_type.0, device.device_id),
-        tensor.data().addr(),
+        tensor.as_ptr().addr(),
         tensor.column().map(|field| field.name().clone()),
     )
 }
