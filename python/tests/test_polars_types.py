@@ -1,5 +1,7 @@
 """Types of polars that Arrow has not: Python's objects, and integers of 128 bits."""
 
+from decimal import Decimal
+
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +22,31 @@ from arrow_dlpack import (
 OBJECTS = pl.DataFrame({"x": [1.0, 2.0], "o": pl.Series([object(), object()], dtype=pl.Object)})
 WIDE = pl.DataFrame({"x": [1.0, 2.0], "i": pl.Series([1, 2**70], dtype=pl.Int128)})
 
+
+POLARS_TYPES = [
+    pl.Boolean,
+    pl.Binary,
+    pl.String,
+    pl.Categorical,
+    pl.Enum(["a"]),
+    pl.Date,
+    pl.Time,
+    pl.Datetime("ns", "UTC"),
+    pl.Duration,
+    pl.Decimal(38, 0),
+    pl.Float16,
+    pl.UInt64,
+    pl.Null,
+    pl.Array(pl.UInt8, 8),
+    pl.List(pl.Binary),
+    pl.Struct({"b": pl.Binary}),
+]
+
+
+class _Own(pl.DataFrame):
+    """A user's class."""
+
+
 DOORS = {
     "to_tensor": to_tensor,
     "a series": lambda frame: to_tensor(frame[frame.columns[1]]),
@@ -37,6 +64,12 @@ SOURCES = {
     "list": lambda frame: [frame, frame],
     "iterator": lambda frame: iter([frame, frame]),
     "lazy": lambda frame: frame.lazy(),
+    "batches": lambda frame: frame.lazy().collect_batches(),
+    "list of batches": lambda frame: [frame.lazy().collect_batches()],
+    "iterator of batches": lambda frame: iter([frame.lazy().collect_batches()]),
+    "function": lambda frame: lambda index, count: frame.lazy().collect_batches(),
+    "mix of batches": lambda frame: Mix([(frame.lazy().collect_batches(), 1)]),
+    "own class": lambda frame: [_Own(frame)],
     "mix": lambda frame: Mix([(frame, 1), (frame, 1)]),
 }
 
@@ -45,6 +78,27 @@ SOURCES = {
 def test_objects_are_no_features_but_addresses(door):
     with pytest.raises(TypeError, match="""column "o" has Python's objects.*addresses: leave"""):
         DOORS[door](OBJECTS)
+
+
+@pytest.mark.parametrize("door", [to_tensor, to_tensor_dict, ragged, Array])
+def test_objects_of_a_query_that_gives_batches(door):
+    """Their stream tells no dtypes; no other type of polars' is exported as bytes of one length."""
+    for kind in POLARS_TYPES:
+        exported = pa.table(pl.DataFrame(schema={"x": kind})).schema.field("x").type
+        assert not pa.types.is_fixed_size_binary(exported)
+    with pytest.raises(TypeError, match="""column "o" has Python's objects.*addresses: leave"""):
+        door(OBJECTS.lazy().collect_batches())
+    (batch,) = Loader(OBJECTS.lazy().collect_batches(), columns=["x"])
+    assert batch["x"].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_objects_that_a_filter_names(source):
+    named = pc.field("o") == pa.scalar(b"12345678", pa.binary(8))
+    with pytest.raises(TypeError, match="""column "o" has Python's objects.*addresses"""):
+        list(Loader(SOURCES[source](OBJECTS), columns=["x"], filter=named))
+    batches = list(Loader(SOURCES[source](OBJECTS), columns=["x"], filter=pc.field("x") > 1))
+    assert {value for batch in batches for value in batch["x"].tolist()} == {2}
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -113,10 +167,22 @@ def test_eight_bytes_of_others_are_eight_bytes():
     assert batch["o"].shape == (1, 8)
 
 
-def test_integers_that_no_decimal_holds_are_in_nobodys_way_but_their_own():
+@pytest.mark.parametrize("source", SOURCES)
+def test_integers_that_no_decimal_holds_are_in_nobodys_way_but_their_own(source):
     frame = pl.DataFrame({"x": [1.0], "v": pl.Series([10**38], dtype=pl.Int128)})
-    (batch,) = Loader(frame, columns=["x"])
-    assert batch["x"].tolist() == [1.0]
-    for source in frame, [frame, frame]:
-        with pytest.raises(TypeError, match=r'column "v" has integers of 128 bits.*frame.drop'):
-            list(Loader(source, columns=["v"], dtype="float64"))
+    make = SOURCES[source]
+    for options in {}, {"filter": pc.field("x") > 0}:
+        batches = list(Loader(make(frame), columns=["x"], **options))
+        assert {value for batch in batches for value in batch["x"].tolist()} == {1}
+    refused = pytest.raises(TypeError, match=r'column "v" has integers of 128 bits.*frame.drop')
+    with refused:
+        list(Loader(make(frame), columns=["v"], dtype="float64"))
+    with refused:
+        list(Loader(make(frame), columns=["x"], filter=pc.field("v") > pa.scalar(Decimal(1))))
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_filter_names_wide_integers_that_are_not_read(source):
+    above = pc.field("i") > pa.scalar(Decimal(2), pa.decimal128(38, 0))
+    batches = list(Loader(SOURCES[source](WIDE), columns=["x"], filter=above))
+    assert {value for batch in batches for value in batch["x"].tolist()} == {2}

@@ -103,7 +103,8 @@ fn import_stream(
 }
 
 /// Refuses columns of polars' type `Object`, as which it exports the addresses of Python's objects. A type is told from
-/// other bytes by the frame's own word.
+/// other bytes by the frame's own word; batches of a query have none, and polars exports no other type as bytes of one
+/// length.
 fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
     let is_suspect = |field: &Field| *field.data_type() == DataType::FixedSizeBinary(8);
     let suspect: Vec<&str> = match field.data_type() {
@@ -113,19 +114,17 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
         _ if is_suspect(field) => vec![field.name()],
         _ => return Ok(()),
     };
-    let py = object.py();
-    let polars = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
-    let Ok(polars) = polars.get_item(intern!(py, "polars")) else { return Ok(()) };
-    let is_series = object.is_instance(&polars.getattr(intern!(py, "Series"))?)?;
-    if !is_series && !object.is_instance(&polars.getattr(intern!(py, "DataFrame"))?)? {
+    if suspect.is_empty() || !is_of_polars(object)? {
         return Ok(());
     }
+    let py = object.py();
+    let object_type = py.import(intern!(py, "polars"))?.getattr(intern!(py, "Object"))?;
     for name in suspect {
-        let dtype = match is_series {
-            true => object.getattr(intern!(py, "dtype"))?,
-            false => object.getattr(intern!(py, "schema"))?.get_item(name)?,
+        let dtype = match attribute(object, intern!(py, "schema"))? {
+            Some(schema) => Some(schema.get_item(name)?),
+            None => attribute(object, intern!(py, "dtype"))?,
         };
-        if dtype.eq(polars.getattr(intern!(py, "Object"))?)? {
+        if dtype.map_or(Ok(true), |dtype| dtype.eq(&object_type))? {
             return Err(unsupported(format!(
                 "column \"{name}\" has Python's objects (polars' Object), of which Arrow data would have the \
                  addresses: leave it out, or make numbers of them"
@@ -133,6 +132,18 @@ fn refuse_objects(object: &Bound<'_, PyAny>, field: &Field) -> PyResult<()> {
         }
     }
     Ok(())
+}
+
+/// Whether the object's class is polars' own, or derives from one that is.
+fn is_of_polars(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let module = intern!(object.py(), "__module__");
+    for class in object.get_type().mro() {
+        let name = class.getattr(module)?;
+        if name.extract::<&str>().is_ok_and(|name| name.split('.').next() == Some("polars")) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// The stream of an object that has one, of which only the type has been read; with the columns that

@@ -18,7 +18,7 @@ from .iceberg import Iceberg, portable
 from .identity import ends_of, of_footers, of_groups, of_rows, of_types
 from .ipc import IpcFiles
 from .paths import are_ipc_files, arrow_system, format_of, found_files
-from .readers import is_frame, table_of, with_wide_as_decimals
+from .readers import is_frame, table_of
 from .schema import Query, Told, conformed, told_by
 from .source import Loop, Several, Source, Stream, rows_of_table
 
@@ -79,8 +79,7 @@ def _of_paths(source: Any) -> Source:
 def _of_stream(source: Any) -> Source:
     rows, is_once = rows_of_table(source), _core._is_read_once(source)
     count = partial(rows_of_table, source) if is_frame(source) else None
-    read = partial(with_wide_as_decimals, source)
-    return Source(read, rows, is_once, count=count)
+    return Source(lambda columns: source, rows, is_once, count=count)
 
 
 def _of_cursor(cursor: Any) -> Source:

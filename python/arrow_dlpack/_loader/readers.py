@@ -2,7 +2,9 @@
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from .. import _core
@@ -33,8 +35,10 @@ def reader_of(data: Any) -> Any:
     """Arrow data of any kind as pyarrow's reader, or one like it."""
     if isinstance(data, Made):
         return data
+    if _is_polars_batches(data):
+        return _of_frames(data, lambda frame: frame)
     pa = import_module("pyarrow")
-    if type(data).__module__.partition(".")[0] == "polars":
+    if _is_polars_frame(data):
         data = _for_pyarrow(data)
     try:
         if hasattr(data, "__arrow_c_stream__"):
@@ -54,6 +58,26 @@ def reader_of(data: Any) -> Any:
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
 
 
+def _is_polars_batches(data: Any) -> bool:
+    """Whether it is an iterator of the frames that a query of polars makes."""
+    return type(data).__module__.partition(".")[0] == "polars" and isinstance(data, Iterator)
+
+
+def _of_frames(batches: Any, readable: Callable[[Any], Any]) -> Any:
+    """The batches of a query of polars as a reader: frames tell the dtypes that a stream hides.
+
+    readable: makes of a frame what is read of it.
+    """
+    reading, frames = _core._Reading(batches), iter(batches)
+    first = next(frames, None)
+    if first is None:
+        # The stream has a schema even so.
+        return import_module("pyarrow").RecordBatchReader.from_stream(_Recorded(batches))
+    readers = (reader_of(readable(frame)) for frame in chain([first], frames))
+    head = next(readers)
+    return Made(head.schema, recorded(reading, chain(head, chain.from_iterable(readers))))
+
+
 def table_of(schema: Any) -> Any:
     """A table without rows."""
     # Not Schema.empty_table, which knows not all types.
@@ -62,26 +86,20 @@ def table_of(schema: Any) -> Any:
 
 def _for_pyarrow(frame: Any) -> Any:
     """A frame of polars with types that pyarrow reads."""
-    for name, dtype in getattr(frame, "schema", {}).items():
+    for name, dtype in frame.schema.items():
         if dtype == import_module("polars").Object and len(frame) > 0:
             raise TypeError(
                 f"column \"{name}\" has Python's objects (polars' Object), of which Arrow data "
                 f'would have the addresses: frame.drop("{name}") leaves it out'
             )
-    return with_wide_as_decimals(frame)
+    return _with_wide_as_decimals(frame)
 
 
-def with_wide_as_decimals(data: Any, columns: Sequence[str] | None = None) -> Any:
-    """The data; in a frame of polars decimals in place of integers of 128 bits.
-
-    columns: those that are read, None for all.
-    """
-    if type(data).__module__.partition(".")[0] != "polars" or not hasattr(data, "schema"):
-        return data
-    wide = {name: kind for name, kind in data.schema.items() if "128" in str(kind)}
-    if columns is not None:
-        wide = {name: kind for name, kind in wide.items() if name in columns}
-    for name, kind in wide.items():
+def _with_wide_as_decimals(data: Any) -> Any:
+    """A frame of polars with decimals in place of integers of 128 bits."""
+    for name, kind in data.schema.items():
+        if not _is_wide(kind):
+            continue
         try:
             data = data.cast({name: _of_decimals(kind)})
         except import_module("polars").exceptions.PolarsError as error:
@@ -90,6 +108,10 @@ def with_wide_as_decimals(data: Any, columns: Sequence[str] | None = None) -> An
                 f'frame.drop("{name}") leaves it out'
             ) from error
     return data
+
+
+def _is_wide(kind: Any) -> bool:
+    return "128" in str(kind)
 
 
 def _of_decimals(kind: Any) -> Any:
@@ -124,26 +146,40 @@ class _Narrowed:
 
 def is_frame(data: Any) -> bool:
     """Whether it is a frame of pandas or polars, which may be changed in place."""
+    return is_pandas_frame(data) or _is_polars_frame(data)
+
+
+def _is_polars_frame(data: Any) -> bool:
     polars = sys.modules.get("polars")
-    return is_pandas_frame(data) or (polars is not None and isinstance(data, polars.DataFrame))
+    return polars is not None and isinstance(data, polars.DataFrame)
 
 
-def readable_for(data: Any, columns: Sequence[str] | None) -> Any:
-    """The data; of a frame what pyarrow reads if these columns, None for all, are needed.
+def readable_for(
+    data: Any,
+    columns: Sequence[str] | None,
+    is_named: Callable[[Any, str], bool] | None = None,
+) -> Any:
+    """The data; of frames what pyarrow reads if these columns, None for all, are needed.
 
-    A filter may name other ones, but no objects of Python.
+    is_named: whether the filter, if there is one, names a column of a schema, which is needed too.
     """
-    if columns is None:
-        return data
+    if _is_polars_batches(data):
+        return _of_frames(data, partial(readable_for, columns=columns, is_named=is_named))
     if is_pandas_frame(data):
-        return _Narrowed(data, columns)
-    polars = sys.modules.get("polars")
-    if polars is None or not isinstance(data, polars.DataFrame):
+        return data if columns is None else _Narrowed(data, columns)
+    if not _is_polars_frame(data):
         return data
-    needed = heads(columns, lambda: data.columns) or []
-    objects = [name for name, kind in data.schema.items() if kind == polars.Object]
-    unread = [name for name in objects if name not in needed]
-    return data.drop(unread) if unread else data
+    needed = heads(columns, lambda: data.columns)
+    needed = data.columns if needed is None else needed
+    of_objects = import_module("polars").Object
+    hard = [name for name, kind in data.schema.items() if kind == of_objects or _is_wide(kind)]
+    unread = [name for name in hard if name not in needed]
+    if unread and is_named is not None:
+        schema = reader_of(data.clear()).schema
+        unread = [name for name in unread if not is_named(schema, name)]
+    if unread:
+        data = data.drop(unread)
+    return _with_wide_as_decimals(data)
 
 
 class _Recorded:

@@ -106,7 +106,7 @@ class Source:
         if query.where is None:
             data = readable_for(self._data(query, self._wanted(columns)), columns)
             return data if columns is None else reached(data, columns, query.may_lack)
-        data = reader_of(readable_for(self._data(query, None), columns))
+        data = reader_of(readable_for(self._data(query, None), columns, named_in(query)))
         columns = present(columns, data.schema, query.may_lack)
         wanted = heads(columns, lambda: data.schema.names)
         return reached(_filters.filtered(data, query.where, wanted, seen), columns)
@@ -126,7 +126,7 @@ class Source:
         """All of its columns as a filter sees them, None if that is not known before it is read."""
         if self.once:
             return None
-        return reader_of(readable_for(self._open(None), query.columns)).schema
+        return reader_of(readable_for(self._open(None), query.columns, named_in(query))).schema
 
     def head(self) -> tuple[Any, bool] | None:
         """The schema of its first file, and whether there is no other."""
@@ -176,6 +176,14 @@ class Source:
             if told is error:
                 raise
             raise told from error
+
+
+def named_in(query: Query) -> Callable[[Any, str], bool] | None:
+    """Tells whether the query's filter names a column of a schema; None without a filter."""
+    where = query.where
+    if where is None:
+        return None
+    return lambda schema, name: _filters.is_named(where, _filters.seen_of(schema), name)
 
 
 def count_of(runs: Iterable[Run]) -> int:
@@ -242,8 +250,9 @@ class Stream(Source):
         self._is_begun = self.once
         rows = rows_of_table(first)
         reading.took(1 if rows is None else rows)
-        first = reader_of(readable_for(first, query.columns))
-        parts = (readable_for(part, query.columns) for part in parts)
+        is_named = named_in(query)
+        first = reader_of(readable_for(first, query.columns, is_named))
+        parts = (readable_for(part, query.columns, is_named) for part in parts)
         needed = present(query.columns, first.schema, query.may_lack)
         _core._check_names(first.schema.names, heads(needed, lambda: first.schema.names) or [])
         names = heads(query.columns, lambda: first.schema.names)
@@ -347,7 +356,7 @@ class Several(Source):
         return f"part {at}"
 
     def _reader(self, at: int, query: Query) -> Any:
-        return reader_of(readable_for(self._parts[at], query.columns))
+        return reader_of(readable_for(self._parts[at], query.columns, named_in(query)))
 
     def _schema(self, at: int, query: Query) -> Any:
         pa, part = import_module("pyarrow"), self._parts[at]
