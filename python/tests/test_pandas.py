@@ -9,6 +9,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from arrow_dlpack import (
     Array,
@@ -195,6 +196,40 @@ def test_levels_of_one_name_are_all_an_index():
         # Asked for, they would be ambiguous.
         with pytest.raises(KeyError, match='2 columns are called "1"'):
             to_tensor(frame, columns=["1"])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "feather", "arrows"])
+@pytest.mark.filterwarnings("ignore:The DataFrame has non-str index name")
+def test_levels_of_one_name_are_an_index_in_files_too(tmp_path, ending):
+    table = pa.Table.from_pandas(
+        pd.DataFrame({1: [1, 1], 2: [1, 2], "x": [3.0, 4]}).pivot_table(index=[1, 2])
+    )
+    assert table.schema.names == ["x", "1", "1"]
+    path = str(tmp_path / f"a.{ending}")
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        make = pa.ipc.new_stream if ending == "arrows" else pa.ipc.new_file
+        with make(path, table.schema) as file:
+            file.write_table(table)
+    for source in path, [path], Mix([(path, 1)]):
+        options = [{}, {"shuffle": 5, "seed": 1}, {"filter": pc.field("x") > 0}]
+        for one in options:
+            loader = Loader(source, batch_size=1, **one)
+            batches = list(loader)
+            assert [list(batch) for batch in batches] == [["x"]] * 2
+            assert {value for batch in batches for value in batch["x"].tolist()} == {3, 4}
+            assert len(loader) == 2
+    assert len(list(Loader([path, path], batch_size=1))) == 4
+    begun = Loader(path, batch_size=1)
+    iterator = iter(begun)
+    next(iterator)
+    other = Loader(path, batch_size=1)
+    other.load_state_dict(begun.state_dict())
+    (batch,) = other
+    assert batch["x"].tolist() == [4]
+    with pytest.raises(KeyError, match='2 columns are called "1"'):
+        Loader(path, columns=["1"])
 
 
 def test_columns_that_nobody_reads_may_have_any_type():

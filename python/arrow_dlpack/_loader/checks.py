@@ -13,7 +13,7 @@ from .kinds import check, is_local, takes_texts
 from .mix import Mix, source_of
 from .options import LoaderOptions
 from .readers import heads
-from .schema import Query
+from .schema import Query, features_of
 from .source import Loop
 
 
@@ -69,7 +69,8 @@ def _emptied_files(data: Any, query: Query) -> Any:
     needed = [name for name in query.columns or () if not query.fills(name)]
     if not set(heads(needed, lambda: names) or ()) <= set(names):
         files.runs(query)  # has the error, for all files
-    read = names if query.columns is None else heads(query.columns, lambda: names) or ()
+    wanted = features_of(schema) if query.columns is None else query.columns
+    read = heads(wanted, lambda: names) or ()
     _core._check_names(names, [name for name in read if name in names])
     return dataset_of(schema) if is_only else None
 

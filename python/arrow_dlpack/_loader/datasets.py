@@ -27,7 +27,17 @@ from .readers import (
     schema_without_views,
     without_views,
 )
-from .row_groups import Piece, are_parquet, cut, groups_of, len_of, pieces_of, rows_at, rows_of
+from .row_groups import (
+    Piece,
+    are_parquet,
+    counted_rows,
+    cut,
+    groups_of,
+    len_of,
+    pieces_of,
+    rows_at,
+    rows_of,
+)
 from .schema import (
     ALL,
     Part,
@@ -437,7 +447,7 @@ class Files(Dataset):
             return count_of(self.runs(query.counted))
         if are_parquet(fragments):
             return sum(map(rows_of, fragments))
-        return sum(int(fragment.count_rows()) for fragment in fragments)
+        return counted_rows(fragments)
 
     def runs(self, query: Query) -> list[Run]:
         return self._runs(query, self.fragments())

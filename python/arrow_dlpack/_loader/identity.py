@@ -18,7 +18,7 @@ from . import filters as _filters
 from .parallel import side_by_side
 from .paths import stamp_of
 from .readers import heads, reached
-from .row_groups import are_parquet, rows_of
+from .row_groups import are_parquet, counted_rows, rows_of
 from .schema import Query, alike, features_of, selected
 
 #: Bytes of a file in its digest, four times.
@@ -167,8 +167,7 @@ def _of_footers_or_bytes(
         if not are_arrow:
             return told
         if "rows" not in counted:
-            system = fragments[0].filesystem
-            counted["rows"] = sum(side_by_side(lambda one: one.count_rows(), fragments, system))
+            counted["rows"] = counted_rows(fragments)
         return told | counted
     groups = [[group.id for group in fragment.row_groups] for fragment in fragments]
     told = of_footers(fragment.metadata for fragment in fragments)

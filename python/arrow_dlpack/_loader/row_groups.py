@@ -36,6 +36,15 @@ def groups_of(fragment: Any) -> list[Any]:
     return groups
 
 
+def counted_rows(fragments: Sequence[Any]) -> int:
+    """Rows of files without row groups, by a dataset without columns: a fragment counts none where
+    columns have one name.
+    """
+    make = import_module("pyarrow.dataset").FileSystemDataset
+    none, first = import_module("pyarrow").schema([]), fragments[0]
+    return int(make(list(fragments), none, first.format, first.filesystem).count_rows())
+
+
 def are_parquet(fragments: Iterable[Any]) -> bool:
     """Whether all of them have row groups."""
     return all(hasattr(fragment, "row_groups") for fragment in fragments)
