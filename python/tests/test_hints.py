@@ -16,6 +16,8 @@ from arrow_dlpack import (
     Pad,
     asdlpack,
     from_dlpack,
+    from_padded,
+    from_ragged,
     iter_batches,
     ragged,
     record_batch,
@@ -143,6 +145,8 @@ def test_what_is_a_tensor_is_not_padded(name):
     ):
         message = refusal(call, column, **options)
         assert message.endswith(f"is not ragged, as lists, texts and binaries are: {words}")
+        extension = column.type.extension_name
+        assert f'extension type "{extension}" (stored as' in message
     assert features(column).shape == to_tensor(column).shape
 
 
@@ -545,3 +549,39 @@ def test_codes_of_texts_in_lists_are_flattened():
     assert "cast" not in words
     assert features(pc.list_flatten(lists), columns={"x": Categories(["a"])}).tolist() == [0]
     assert len(features(lists, columns={"x": AsArrow()})) == 1
+
+
+TAKERS = {
+    "from_dlpack": from_dlpack,
+    "values": lambda x: from_ragged(x, np.array([0, 1])),
+    "offsets": lambda x: from_ragged(np.array([1, 2]), x),
+    "lengths": lambda x: from_padded(np.array([[1], [2]]), x),
+    "names": lambda x: record_batch(x, names=["x"]),
+}
+
+
+@pytest.mark.parametrize("name", TAKERS)
+def test_arrow_data_whose_own_dlpack_refuses_it_tells_what_takes_it(name):
+    convertible = [
+        pa.array([True, False]),
+        pa.array([[1, 2]], pa.list_(pa.int64(), 2)),
+        TENSORS["booleans"],
+        pa.array([{"a": 1}]),
+    ]
+    for x in convertible:
+        words = noted(TAKERS[name], x)
+        assert words == [
+            "it is Arrow data: to_tensor(x) makes a tensor of it, and Array(x) an Array"
+        ]
+        assert len(Array(x)) == to_tensor(x).shape[0]
+    for x, way_out, options in (
+        (pa.array([1, None]), "pass nulls=", {"nulls": 0}),
+        (pa.array([1], pa.timestamp("s")), "pass physical=True", {"physical": True}),
+        (CODES, "pass physical=True", {"physical": True}),
+        (DECIMALS, 'pass dtype="float64"', {"dtype": "float64"}),
+        (pa.array([[1], [2, 3]]), "pass pad=", {"pad": 0}),
+    ):
+        (words,) = noted(TAKERS[name], x)
+        assert words.startswith("it is Arrow data, and to_tensor(x) says: ")
+        assert way_out in words
+        to_tensor(x, **options)

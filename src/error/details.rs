@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::{error, fmt};
 
-use arrow_schema::{Field, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice};
 
@@ -319,6 +319,14 @@ pub(super) fn known(name: &str) -> String {
     match DLDataType::named_like(name) {
         Some(meant) => format!("did you mean {:?}?", meant.to_string()),
         None => "use a name of NumPy or ml_dtypes, such as \"float32\"".to_owned(),
+    }
+}
+
+/// A type, by the name of the extension type that it is the storage of.
+pub(super) fn stored(extension: Option<&str>, data_type: &DataType) -> String {
+    match extension {
+        Some(name) => format!("extension type {name:?} (stored as {data_type})"),
+        None => data_type.to_string(),
     }
 }
 

@@ -252,7 +252,7 @@ mod tests {
             (DLDataType::INT32, arrow_schema::Field::new("x", data_type.clone(), true));
         let with_hints = [
             Error::UnsupportedType { data_type: data_type.clone(), hint: Hint::Fields },
-            Error::NotRagged { data_type: data_type.clone(), hint: Hint::Tensor },
+            Error::NotRagged { extension: None, data_type: data_type.clone(), hint: Hint::Tensor },
             Error::UnsupportedDtype { dtype, hint: Hint::Text("view it first") },
             Error::Nulls { data_type: data_type.clone(), null_count: 1, len: 2 },
             Error::NullsInRows { data_type: data_type.clone(), null_count: 1, len: 2 },

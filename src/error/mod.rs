@@ -10,7 +10,7 @@ use arrow_schema::{ArrowError, DataType, FieldRef};
 use crate::ffi::{DLDataType, DLDevice};
 use crate::{CopyReason, Scalar};
 pub(crate) use details::{Count, Names, RefusedColumns};
-use details::{Described, instead, known};
+use details::{Described, instead, known, stored};
 pub use details::{
     DestinationProblem, ExclusiveObstacle, LengthsProblem, MaskProblem, OffsetsProblem,
     ReaderError, WriteObstacle,
@@ -76,16 +76,19 @@ pub enum Error {
         hint: Hint,
     },
     /// The rows of this Arrow type have one length each, or it has no tensor form at all.
-    #[error("{data_type} is not ragged, as lists, texts and binaries are: {hint}")]
+    #[error("{} is not ragged, as lists, texts and binaries are: {hint}", stored(extension.as_deref(), data_type))]
     NotRagged {
-        /// The array's type.
+        /// The value of `ARROW:extension:name`, if there is one.
+        extension: Option<String>,
+        /// The array's type, of an extension type that of its storage.
         data_type: DataType,
         /// What to do instead.
         hint: Hint,
     },
     /// This extension type is unknown, and so is the meaning of its storage.
     #[error(
-        "extension type {name:?} (stored as {data_type}) has no tensor form of its own: {}",
+        "{} has no tensor form of its own: {}",
+        stored(Some(name), data_type),
         self.advice()
     )]
     UnsupportedExtension {

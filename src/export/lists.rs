@@ -60,7 +60,7 @@ impl Lists {
             Source::Row(array, _, index) => {
                 return Err(Error::NoSuchRow { index, len: array.len() });
             }
-            Source::Table(..) => return Err(refusal::not_ragged(field.data_type())),
+            Source::Table(..) => return Err(refusal::not_ragged(field)),
         };
         let (mut rows, mut null_count) = (Vec::with_capacity(chunks.len()), 0);
         for &chunk in &chunks {
@@ -242,10 +242,10 @@ impl Rows {
             }
             // What has a tensor form has one length.
             Some(Extension::Bool8 | Extension::FixedShapeTensor { .. }) => {
-                return Err(refusal::not_ragged(field.data_type()));
+                return Err(refusal::not_ragged(field));
             }
             Some(opaque) if opaque.dtype().is_some() => {
-                return Err(refusal::not_ragged(field.data_type()));
+                return Err(refusal::not_ragged(field));
             }
             Some(_) if !read_as.physical => return Err(refusal::extension(field)),
             _ => {}
@@ -253,12 +253,12 @@ impl Rows {
         let (bounds, values) = match array.data_type() {
             DataType::Utf8View => views(array.as_string_view()),
             DataType::BinaryView => views(array.as_binary_view()),
-            other => match Bounds::of(array) {
+            _ => match Bounds::of(array) {
                 Some((bounds, Items::Bytes(bytes))) => (bounds, RowValues::Bytes(bytes.clone())),
                 Some((bounds, Items::List(values, item))) => {
                     (bounds, RowValues::List(values.clone(), item.clone()))
                 }
-                _ => return Err(refusal::not_ragged(other)),
+                _ => return Err(refusal::not_ragged(field)),
             },
         };
         let rows = Self { ends: bounds.ends(), bounds, nulls: array.nulls().cloned(), values };

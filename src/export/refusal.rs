@@ -15,15 +15,16 @@ pub(super) fn unsupported(data_type: &DataType) -> Error {
 }
 
 /// The error for `ragged` of a type that has no offsets.
-pub(super) fn not_ragged(data_type: &DataType) -> Error {
-    let hint = match data_type {
+pub(super) fn not_ragged(field: &Field) -> Error {
+    let hint = match field.data_type() {
         DataType::Dictionary(_, values) if is_ragged(values) => {
             Hint::Text("cast it to its values first")
         }
         DataType::Null => Hint::Text("cast it to the lists, texts or binaries that you mean"),
         other => rows_of_one_length(other),
     };
-    Error::NotRagged { data_type: data_type.clone(), hint }
+    let extension = field.extension_type_name().map(str::to_owned);
+    Error::NotRagged { extension, data_type: field.data_type().clone(), hint }
 }
 
 /// What makes a tensor of rows of this type, which all have one length.

@@ -7,6 +7,7 @@ use pyo3::{intern, prelude::*};
 use super::request::{DlDeviceArg, Request};
 use super::{capsule, exchange, request, vectorcall};
 use crate::ffi::{DLDevice, DLPackFlags, DLPackVersion};
+use crate::python::array::PyArray;
 use crate::python::data::Data;
 use crate::python::describe::{described, type_name};
 use crate::python::errors::placed;
@@ -15,7 +16,7 @@ use crate::python::numpy::hidden;
 use crate::python::protocols::{attribute, is_arrow};
 use crate::python::runtime::{RecursionGuard, call, unlocked};
 use crate::python::tensor::PyTensor;
-use crate::{Error, ManagedTensor};
+use crate::{Error, ExportOptions, ManagedTensor};
 
 /// A producer's capsule, and whether the producer accepted the arguments.
 pub(in crate::python) struct Answer<'py> {
@@ -79,13 +80,16 @@ pub(in crate::python) fn ask<'py>(
     Ok(Answer { capsule, understood })
 }
 
-/// The error of a producer, with a note where its dtype is NumPy's alone, as times, texts and objects are, or its layout
-/// PyTorch's.
+/// The error of a producer, with a note where its dtype is NumPy's alone, as times, texts and objects are, its layout
+/// PyTorch's, or its type Arrow's.
 #[cold]
 fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
     let py = x.py();
     let way_out = match of_layout(x) {
         Ok(Some(way_out)) => Ok(Some(way_out.to_owned())),
+        _ if error.is_instance_of::<PyTypeError>(py) && is_foreign_arrow(x) => {
+            of_arrow(x).map(Some)
+        }
         _ if error.is_instance_of::<PyBufferError>(py) => of_dtype(x),
         _ => return error,
     };
@@ -94,6 +98,24 @@ fn noted(x: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
         let _added = error.value(py).call_method1("add_note", (way_out,));
     }
     error
+}
+
+/// Whether it is another library's Arrow data, of which `__dlpack__` takes fewer types than `to_tensor`.
+fn is_foreign_arrow(x: &Bound<'_, PyAny>) -> bool {
+    let has_dlpack = || x.hasattr(intern!(x.py(), "__dlpack__"));
+    !x.is_instance_of::<PyArray>() && has_dlpack().unwrap_or(false) && is_arrow(x).unwrap_or(false)
+}
+
+/// What makes a tensor of Arrow data, or why nothing does.
+fn of_arrow(x: &Bound<'_, PyAny>) -> PyResult<String> {
+    let py = x.py();
+    let said = Data::read(x, None)?.explain(py, &ExportOptions::default());
+    Ok(match said {
+        Ok(_) => {
+            "it is Arrow data: to_tensor(x) makes a tensor of it, and Array(x) an Array".to_owned()
+        }
+        Err(refusal) => format!("it is Arrow data, and to_tensor(x) says: {}", refusal.value(py)),
+    })
 }
 
 /// What the caller requests of a tensor.
