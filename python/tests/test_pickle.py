@@ -189,6 +189,22 @@ def plain(format, *children, **changed):
         (plain("c", dictionary=plain("u")), (1, None, [b"\x05"], [(0, None, [bytes(4), b""], [])])),
         (plain("+r", plain("i"), plain("l")), (9, None, [], [(0, None, [b""], [])] * 2)),
         (plain("vu"), (1, None, [b"\xff" * 16], [])),
+        *[
+            (plain(format), (rows, None, [bytes(size), *more], []))
+            for format, size, more in [
+                ("vu", 13, [b""]), ("vz", 17, []), ("u", 9, [b""]), ("Z", 12, [b""]), ("l", 12, []),
+                ("d:38,0", 17, []), ("d:76,0,256", 33, []), ("tin", 17, []), ("w:3", 4, []),
+            ]
+            for rows in (0, 1)
+        ],
+        *[
+            (plain(format, plain("c")), (0, None, buffers, [(0, None, [b""], [])]))
+            for format, *buffers in [
+                ("+l", bytes(7)), ("+L", bytes(12)), ("+vl", bytes(3), b""), ("+vL", b"", bytes(9)),
+                ("+ud:0", b"", bytes(2)),
+            ]
+        ],
+        (plain("s", dictionary=plain("u")), (0, None, [bytes(3)], [(0, None, [b"", b""], [])])),
         ((1, 2), 3),
         (plain("l"), (-1, None, [], [])),
     ],

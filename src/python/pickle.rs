@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use arrow_array::{Array, ArrayRef, ffi::FFI_ArrowSchema, make_array};
 use arrow_buffer::Buffer;
-use arrow_data::{ArrayData, transform::MutableArrayData};
+use arrow_data::{ArrayData, BufferSpec, layout, transform::MutableArrayData};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef};
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
 use pyo3::{exceptions::PyValueError, prelude::*};
@@ -262,6 +262,13 @@ fn data_of<'py>(
     let children = children.collect::<PyResult<Vec<_>>>()?;
     let buffers = buffers.into_iter().map(|buffer| buffer_of(buffer, known));
     let buffers = buffers.collect::<PyResult<Vec<_>>>()?;
+    for (buffer, spec) in buffers.iter().zip(&layout(data_type).buffers) {
+        // arrow-rs takes this for granted: it panics before it judges the buffer.
+        let BufferSpec::FixedWidth { byte_width, .. } = spec else { continue };
+        if buffer.len().checked_rem(*byte_width).is_some_and(|rest| rest != 0) {
+            return Err(malformed("a buffer that ends within a value"));
+        }
+    }
     let nulls = nulls.map(|nulls| buffer_of(nulls, known)).transpose()?;
     if nulls.as_ref().is_some_and(|bits| bits.len() < len.div_ceil(8)) {
         return Err(malformed("fewer bits of validity than values"));
