@@ -26,6 +26,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, final
 from . import _frameworks
 from ._core import _dtype_name
 from ._frameworks import Framework
+from ._items import items_of
 from .typing import Dtype, Nulls
 
 __all__ = ["Framework", "Input", "Output", "TensorUdf", "tensor_udf"]
@@ -150,7 +151,7 @@ def tensor_udf(
 
     # An Input is a tuple itself.
     is_list = isinstance(inputs, Iterable) and not isinstance(inputs, Input)
-    described = tuple(inputs) if is_list else ()
+    described = tuple(items_of("inputs", inputs)) if is_list else ()
     if not is_list or not all(isinstance(input, Input) for input in described):
         raise TypeError(f"inputs must be a list of Input, got {inputs!r}")
 

@@ -15,6 +15,7 @@ import pytest
 from arrow_dlpack import (
     Array,
     Loader,
+    Mix,
     Tensor,
     _core,
     asdlpack,
@@ -24,6 +25,7 @@ from arrow_dlpack import (
     record_batch,
     to_tensor,
 )
+from arrow_dlpack.udf import Input, tensor_udf
 
 HUGE = 1 << 62
 HERE = Path(__file__).parent
@@ -262,3 +264,19 @@ def test_a_large_array_is_what_it_was():
     array = Array(pa.array(["a", None, "b"] * 1000))
     make, (schema, data) = array.__reduce_ex__(5)
     assert pa.array(make(schema, data)).equals(pa.array(array))
+
+
+SEQUENCES = {
+    "columns": (lambda x: Loader(TABLE, columns=x), "x"),
+    "label": (lambda x: Loader(TABLE, label=x, columns=[]), "x"),
+    "sources": (Mix, (TABLE, 1)),
+    "inputs": (tensor_udf, Input("x")),
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_a_sequence_of_python_s_has_the_items_that_it_gives(name):
+    take, item = SEQUENCES[name]
+    take(Claims([item]))
+    with pytest.raises(ValueError, match=f"{name} has more than 1048576 items"):
+        take(Endless([item]))

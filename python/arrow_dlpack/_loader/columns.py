@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 from .. import _core
+from .._items import items_of
 from ..typing import Dtype, Nulls
 
 
@@ -278,7 +279,8 @@ def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]
             f"{argument} must be {what}, got {columns!r}: names are texts, and pandas' 0 is called "
             '"0" in Arrow'
         )
-    for name in columns:
+    names = items_of(argument, columns)
+    for name in names:
         if not isinstance(name, str):
             raise TypeError(
                 f"{argument} must be {what}, and names are texts (pandas' 0 is called "
@@ -291,7 +293,7 @@ def _names(argument: str, columns: Columns) -> tuple[list[str], dict[str, Wish]]
                 f'column "{name}" may become Pad, Dense, AsArrow, Cast, Categories or None, '
                 f"got {_shown(wish)}{_meant(wish)}"
             )
-    return list(columns), {name: wish for name, wish in wishes.items() if wish is not None}
+    return names, {name: wish for name, wish in wishes.items() if wish is not None}
 
 
 def _shown(wish: Any) -> str:

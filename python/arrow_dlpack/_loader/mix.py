@@ -12,6 +12,7 @@ from math import frexp, inf, isfinite, ldexp
 from typing import Any, Literal
 
 from .. import _core
+from .._items import items_of
 from . import filters as _filters
 from . import kinds as _kinds
 from .datasets import OF_FILES, Dataset, Files, way_of_files
@@ -115,7 +116,7 @@ def _pairs(sources: Any) -> tuple[tuple[Any, float], ...]:
         raise TypeError(f"{takes}, got {_kind(sources)}")
     if isinstance(sources, (set, frozenset)):
         raise TypeError(f"{takes}, got a set: its order, which is that of turns, is none")
-    pairs = list(sources.items() if isinstance(sources, Mapping) else sources)
+    pairs = items_of("sources", sources.items() if isinstance(sources, Mapping) else sources)
     for pair in pairs:
         if not isinstance(pair, (list, tuple)):
             raise TypeError(f"{takes}, got {_kind(pair)} in place of a pair")

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict, TypeVar
 
 from .. import _core, _frameworks
 from .._frameworks import Framework
+from .._items import items_of
 from ..typing import Dtype, Nulls
 from .columns import ByLength, ByTokens, Columns, Wanted, check_dtype, flag, integer, wanted
 from .readers import Made, reached
@@ -123,8 +124,8 @@ class LoaderOptions:
         own = {
             "batch_size": size,
             # The caller's lists and dicts may change later.
-            "columns": _copied(self.columns),
-            "label": _copied(self.label),
+            "columns": _copied("columns", self.columns),
+            "label": _copied("label", self.label),
             "wanted": what,
             "shuffle": None if shuffle is None else integer("shuffle", shuffle, 1, _SHUFFLE),
             "seed": None if seed is None else integer("seed", seed, 0, end=None),
@@ -252,10 +253,10 @@ class LoaderOptions:
         )
 
 
-def _copied(names: Any) -> Any:
+def _copied(argument: str, names: Any) -> Any:
     if names is None or isinstance(names, str):
         return names
-    return dict(names) if isinstance(names, Mapping) else list(names)
+    return dict(names) if isinstance(names, Mapping) else items_of(argument, names)
 
 
 _SHUFFLE = (
