@@ -585,3 +585,27 @@ def test_arrow_data_whose_own_dlpack_refuses_it_tells_what_takes_it(name):
         assert words.startswith("it is Arrow data, and to_tensor(x) says: ")
         assert way_out in words
         to_tensor(x, **options)
+
+
+def test_batches_of_a_data_loader_are_tables_by_record_batch():
+    torch = pytest.importorskip("torch")
+    data = torch.utils.data
+    rows = [{"x": float(number)} for number in range(4)]
+    dicts = data.DataLoader(rows, batch_size=2)
+    lists = data.DataLoader(data.TensorDataset(torch.arange(4.0)), batch_size=2)
+    with pytest.raises(TypeError, match=r"map\(arrow_dlpack.record_batch, x\) makes tables"):
+        list(Loader(iter(dicts)))
+    made = [batch["x"].tolist() for batch in Loader(map(record_batch, iter(dicts)))]
+    assert made == [[0, 1], [2, 3]]
+    with pytest.raises(TypeError, match=r'\(arrow_dlpack.record_batch\({"x": batch\[0\]}\) for'):
+        list(Loader(iter(lists)))
+    tables = (record_batch({"x": batch[0]}) for batch in iter(lists))
+    assert [batch["x"].tolist() for batch in Loader(tables)] == made
+    x = list(dicts)
+    for take in Loader, to_tensor, from_dlpack:
+        assert refusal(take, x).endswith(
+            "list(map(record_batch, x)) makes tables of the tensors in each"
+        )
+    assert [batch["x"].tolist() for batch in Loader(list(map(record_batch, x)))] == made
+    for take in to_tensor, from_dlpack, record_batch:
+        assert "loop over it, and record_batch makes a table of each" in refusal(take, iter(dicts))

@@ -314,8 +314,11 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
         return of_arrow(&first).map(Some);
     } else if first.hasattr("__dlpack__")? {
         "several are one after numpy.stack(x) or torch.stack(x), or columns: record_batch(dict(...))"
-    } else if first.is_instance_of::<PyDict>() {
-        "pyarrow.Table.from_pylist(x) makes a table of it"
+    } else if let Ok(row) = first.cast::<PyDict>() {
+        match row.values().iter().any(|value| value.hasattr("__dlpack__").unwrap_or(false)) {
+            true => "list(map(record_batch, x)) makes tables of the tensors in each",
+            false => "pyarrow.Table.from_pylist(x) makes a table of it",
+        }
     } else if is_path(&first)? {
         "pyarrow.array(x) makes an array of texts; if they are paths, pyarrow.dataset.dataset(x) opens them"
     } else if is_of_a_class(&first)? {
@@ -350,6 +353,10 @@ const LIBRARIES: &[(&[&str], &str)] = &[
     (
         &["dataset", "batch_sampler"],
         "a DataLoader makes batches itself: loop over it, and record_batch makes a table of each",
+    ),
+    (
+        &["__next__", "_dataset_kind"],
+        "this goes through a DataLoader: loop over it, and record_batch makes a table of each batch",
     ),
     (&["to_table"], "x.to_table() reads it, and iter_batches takes it as it is"),
     (

@@ -50,12 +50,20 @@ def reader_of(data: Any) -> Any:
         has_protocol = any(map(hasattr, [data] * 2, ("__arrow_c_stream__", "__arrow_c_array__")))
         raise TypeError(
             "each batch must be a table or a record batch that pyarrow reads, got "
-            f"{of.__module__}.{of.__qualname__}"
-            + f": {error}" * has_protocol
-            + ": pyarrow.Table.from_pylist([x, ...]) makes one of rows" * isinstance(data, dict)
-            + ": list(x) of these fragments is a source" * hasattr(data, "physical_schema")
+            f"{of.__module__}.{of.__qualname__}" + f": {error}" * has_protocol + _way_out(data)
         ) from error
     return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def _way_out(batch: Any) -> str:
+    """How to make a table of what is none."""
+    if isinstance(batch, dict):
+        if any(hasattr(value, "__dlpack__") for value in batch.values()):
+            return ": map(arrow_dlpack.record_batch, x) makes tables of batches of tensors"
+        return ": pyarrow.Table.from_pylist([x, ...]) makes one of rows"
+    if isinstance(batch, (list, tuple)) and any(hasattr(one, "__dlpack__") for one in batch):
+        return ': (arrow_dlpack.record_batch({"x": batch[0]}) for batch in x) makes tables'
+    return ": list(x) of these fragments is a source" * hasattr(batch, "physical_schema")
 
 
 def _is_polars_batches(data: Any) -> bool:
