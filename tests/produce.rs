@@ -611,7 +611,7 @@ fn an_unknown_extension_type_is_refused_rather_than_stripped() {
     let error =
         to_dlpack(&array, &extension(DataType::Int64), &ExportOptions::default()).unwrap_err();
     let (name, data_type) = ("example.money".to_owned(), DataType::Int64);
-    assert_eq!(error, Error::UnsupportedExtension { name, data_type });
+    assert_eq!(error, Error::UnsupportedExtension { name, data_type, in_rows: false });
     let words = error.to_string();
     assert!(words.contains("example.money") && words.contains("storage"), "{words}");
     assert!(error.is_type_refusal());

@@ -609,3 +609,40 @@ def test_batches_of_a_data_loader_are_tables_by_record_batch():
     assert [batch["x"].tolist() for batch in Loader(list(map(record_batch, x)))] == made
     for take in to_tensor, from_dlpack, record_batch:
         assert "loop over it, and record_batch makes a table of each" in refusal(take, iter(dicts))
+
+
+@pytest.mark.parametrize("call", [ragged, to_tensor])
+def test_items_of_lists_that_are_an_extension_type_are_no_rows(call):
+    options = {"pad": 0} if call is to_tensor else {}
+    fixed = pa.array([b"a" * 16], pa.uuid())
+    x = pa.ListArray.from_arrays([0, 1], fixed)
+    assert refusal(call, x, **options).endswith(": pass physical=True for its storage")
+    assert call(x, physical=True, **options).values.shape[-1] == 16
+    for kind, value in (pa.binary(), b"ab"), (pa.list_(pa.int8()), [1, 2]):
+        items = pa.array([value], kind).cast(pa.opaque(kind, "a", "b"))
+        x = pa.ListArray.from_arrays([0, 1], items)
+        for one in x, pa.chunked_array([x]):
+            words = refusal(call, one, **options)
+            assert "flatten the lists first, as pyarrow.compute.list_flatten does" in words
+            flat = pc.list_flatten(one)
+            assert "pass physical=True" in refusal(call, flat, **options)
+            assert call(flat, physical=True, **options).values.size == 2
+
+
+def test_integers_of_more_than_64_bits_are_rounded_by_numpy():
+    x = [1, 2**70]
+    assert 'numpy.asarray(x, "float64")' in refusal(from_dlpack, x)
+    assert asdlpack(np.asarray(x, "float64")).tolist() == [1, 2.0**70]
+    assert 'pyarrow.array(numpy.asarray(x, "float64"))' in refusal(to_tensor, x)
+    assert to_tensor(pa.array(np.asarray(x, "float64"))).tolist() == [1, 2.0**70]
+
+
+def test_maps_have_keys_and_items_of_chunked_ones_too():
+    x = pa.array([[(1, 2)], [(3, 4)]], pa.map_(pa.int8(), pa.int8()))
+    for call in to_tensor, ragged:
+        assert "x.keys and x.items, of a chunked array those of x.combine_chunks()" in refusal(
+            call, x
+        )
+    whole = pa.chunked_array([x, x]).combine_chunks()
+    assert to_tensor(whole.keys).tolist() == [1, 3, 1, 3]
+    assert to_tensor(x.items).tolist() == [2, 4]

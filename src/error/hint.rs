@@ -5,7 +5,7 @@ use std::fmt;
 use arrow_schema::DataType;
 
 use super::Error;
-use crate::{CopyReason, ffi::DLDataType};
+use crate::{CopyReason, arrow_types::is_ragged, ffi::DLDataType};
 
 /// What to do instead: the end of an error's message, in Rust's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub enum Hint {
     Lists,
     /// A struct has fields.
     Fields,
+    /// A map has keys and items.
+    Entries,
     /// An interval has several numbers.
     Interval,
     /// A decimal of more than 64 bits.
@@ -59,6 +61,8 @@ pub enum Hint {
     FlattenTexts,
     /// The items of lists of one length are ragged.
     FlattenToRagged,
+    /// The items of rows are of an extension type, whose storage alone has a form.
+    FlattenExtensions,
     /// A type of rows is one of lists, texts or binaries.
     TypeOfRows,
     /// Offsets need 64 bits.
@@ -128,6 +132,7 @@ impl fmt::Display for Hint {
                 "its rows may differ in length: use export::ragged, or cast it to a fixed-size list if they do not"
             }
             Self::Fields => "export its fields one by one, or all of them as a RecordBatch",
+            Self::Entries => "export its keys and its items one by one",
             Self::Interval => "split it into numeric columns first",
             Self::Decimal => {
                 "ask for dtype float64, if that is exact enough, or cast it to a decimal of up to 64 bits"
@@ -152,6 +157,9 @@ impl fmt::Display for Hint {
                 "as items of lists such values have none: flatten the lists first, and use export::ragged of that"
             }
             Self::FlattenToRagged => "flatten the lists first, whose items alone are ragged",
+            Self::FlattenExtensions => {
+                "flatten the lists first, and export their items by what such values allow alone"
+            }
             Self::TypeOfRows => {
                 "ask for List or LargeList of the items' type, or for a text or binary type"
             }
@@ -205,6 +213,11 @@ impl Error {
             Self::NullsInRows { .. } => Hint::NullsInRows,
             Self::FillDoesNotFit { .. } => Hint::WiderThanFill,
             Self::PadDoesNotFit { .. } => Hint::WiderThanPad,
+            Self::UnsupportedExtension { data_type, in_rows: true, .. }
+                if is_ragged(data_type) || Hint::of_storage(data_type) != Hint::PhysicalStorage =>
+            {
+                Hint::FlattenExtensions
+            }
             Self::UnsupportedExtension { data_type, .. } => Hint::of_storage(data_type),
             Self::NotJustNumbers { data_type, dtype } => match data_type {
                 DataType::Decimal32(..) | DataType::Decimal64(..) => Hint::PhysicalOrFloats(*dtype),
@@ -258,7 +271,11 @@ mod tests {
             Error::NullsInRows { data_type: data_type.clone(), null_count: 1, len: 2 },
             Error::FillDoesNotFit { value: crate::Scalar::Float(0.5), dtype },
             Error::PadDoesNotFit { value: crate::Scalar::Float(0.5), dtype },
-            Error::UnsupportedExtension { name: "a.b".to_owned(), data_type: data_type.clone() },
+            Error::UnsupportedExtension {
+                name: "a.b".to_owned(),
+                data_type: data_type.clone(),
+                in_rows: false,
+            },
             Error::NotJustNumbers { data_type, dtype },
             Error::NotJustNumbers { data_type: DataType::Decimal32(9, 2), dtype },
             Error::UnevenRows { row: 1, length: 2, expected: 3 },

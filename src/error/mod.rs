@@ -96,6 +96,8 @@ pub enum Error {
         name: String,
         /// The storage type.
         data_type: DataType,
+        /// Whether its values are the items of rows.
+        in_rows: bool,
     },
     /// A number with a meaning, such as a time, which a tensor would lose.
     #[error("{data_type} is not just a number: {}", self.advice())]

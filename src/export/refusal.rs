@@ -59,6 +59,9 @@ pub(super) fn in_rows(error: Error) -> Error {
         Error::UnsupportedType { data_type, hint } => {
             Error::UnsupportedType { data_type, hint: item_hint(hint) }
         }
+        Error::UnsupportedExtension { name, data_type, .. } => {
+            Error::UnsupportedExtension { name, data_type, in_rows: true }
+        }
         error => error,
     }
 }
@@ -85,7 +88,7 @@ pub(super) fn variable_shape(data_type: &DataType) -> Error {
 /// The error for an extension type without a tensor form.
 pub(super) fn extension(field: &Field) -> Error {
     let name = field.extension_type_name().unwrap_or_default().to_owned();
-    Error::UnsupportedExtension { name, data_type: field.data_type().clone() }
+    Error::UnsupportedExtension { name, data_type: field.data_type().clone(), in_rows: false }
 }
 
 /// The error for nulls under the default policy.
@@ -120,7 +123,8 @@ pub(crate) fn hint(data_type: &DataType) -> Hint {
         | DataType::ListView(_)
         | DataType::LargeListView(_) => Hint::Lists,
         DataType::Struct(_) => Hint::Fields,
-        DataType::Map(..) | DataType::Union(..) => Hint::Text("convert its children one by one"),
+        DataType::Map(..) => Hint::Entries,
+        DataType::Union(..) => Hint::Text("convert its children one by one"),
         DataType::Null => Hint::AllNull,
         DataType::Boolean
         | DataType::Timestamp(..)

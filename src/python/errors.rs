@@ -148,6 +148,7 @@ impl Asked<'_> {
             (Self::Batches(_), Error::UnsupportedType { .. }) if Self::may_be_arrow(hint) => {
                 words + self.or_arrow(column)
             }
+            (_, Error::UnsupportedExtension { in_rows: true, .. }) => words + self.or_arrow(column),
             (_, Error::UnsupportedExtension { data_type, .. }) => {
                 self.of_storage(data_type, column).unwrap_or(words)
             }
@@ -206,20 +207,15 @@ impl Asked<'_> {
             Hint::Tensor => "use to_tensor",
             Hint::PhysicalTensor => "use to_tensor, with physical=True for its integers",
             Hint::FloatTensor => "use to_tensor, with dtype=\"float64\"",
-            Hint::FlattenStructs => {
-                "the rows' items are structs: flatten one level first, as pyarrow.compute.list_flatten does, for a \
-                 table of them"
+            Hint::Entries => {
+                "convert its keys and its items one by one, pyarrow's x.keys and x.items, of a chunked array those of \
+                 x.combine_chunks()"
             }
-            Hint::FlattenLists => {
-                "the rows' items are lists themselves: flatten one level first, as pyarrow.compute.list_flatten does"
-            }
-            Hint::FlattenTexts => {
-                "as items of lists such values have none: flatten the lists first, as pyarrow.compute.list_flatten \
-                 does, and use ragged of that"
-            }
-            Hint::FlattenToRagged => {
-                "flatten the lists first, as pyarrow.compute.list_flatten does, whose items alone are ragged"
-            }
+            Hint::FlattenStructs
+            | Hint::FlattenLists
+            | Hint::FlattenTexts
+            | Hint::FlattenExtensions
+            | Hint::FlattenToRagged => return flattening(hint),
             Hint::TypeOfRows => {
                 "type= is that of the rows, such as pa.list_ of the items' type, or a text or binary type"
             }
@@ -312,12 +308,13 @@ impl Asked<'_> {
     /// Whether a column of batches may be Arrow data in place of what this hint says.
     fn may_be_arrow(hint: Hint) -> bool {
         use Hint::{
-            Binaries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Interval, Physical,
-            RowByRow, Text, Texts,
+            Binaries, Entries, FlattenLists, FlattenStructs, FlattenTexts, Float64, Interval,
+            Physical, RowByRow, Text, Texts,
         };
         matches!(
             hint,
             Text(_)
+                | Entries
                 | Interval
                 | Texts
                 | Binaries
@@ -394,6 +391,24 @@ impl Asked<'_> {
             _ => "",
         }
     }
+}
+
+/// What to do with rows whose items have no form in them.
+fn flattening(hint: Hint) -> String {
+    let (why, then) = match hint {
+        Hint::FlattenStructs => ("the rows' items are structs: ", ", for a table of them"),
+        Hint::FlattenLists => ("the rows' items are lists themselves: ", ""),
+        Hint::FlattenTexts => {
+            ("as items of lists such values have none: ", ", and use ragged of that")
+        }
+        Hint::FlattenToRagged => ("", ", whose items alone are ragged"),
+        _ => ("", ", for what such values allow alone"),
+    };
+    let what = match hint {
+        Hint::FlattenStructs | Hint::FlattenLists => "one level",
+        _ => "the lists",
+    };
+    format!("{why}flatten {what} first, as pyarrow.compute.list_flatten does{then}")
 }
 
 /// The way out of lists of different lengths in a matrix, which takes neither Ragged nor padded rows.

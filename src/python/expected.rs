@@ -3,8 +3,8 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyList, PyMemoryView, PyRange,
-    PySet, PyString, PyTuple, PyType,
+    PyByteArray, PyBytes, PyComplex, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PyMemoryView,
+    PyRange, PySet, PyString, PyTuple, PyType,
 };
 
 use super::describe::type_name;
@@ -109,6 +109,20 @@ fn has_none(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(is_set(object) && object.contains(object.py().None())?)
 }
 
+/// Whether a list or tuple has an integer that 64 bits do not hold, of which neither NumPy nor pyarrow makes a number.
+fn has_large(object: &Bound<'_, PyAny>) -> bool {
+    let is_large = |item: Bound<'_, PyAny>| {
+        item.is_instance_of::<PyInt>()
+            && item.extract::<i64>().is_err()
+            && item.extract::<u64>().is_err()
+    };
+    match (object.cast::<PyList>(), object.cast::<PyTuple>()) {
+        (Ok(list), _) => list.iter().any(is_large),
+        (_, Ok(tuple)) => tuple.iter().any(is_large),
+        _ => false,
+    }
+}
+
 /// How to make a tensor of a list, tuple or set, judged by its first item, and by whether one is missing.
 fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
     let of_numbers = match is_set(object) {
@@ -121,6 +135,11 @@ fn tensor_of_items(object: &Bound<'_, PyAny>) -> WayOut {
     if has_none(object)? {
         return Ok(Some(
             "pyarrow.array(x) makes Arrow data of it, with nulls, and to_tensor a tensor of that",
+        ));
+    }
+    if has_large(object) {
+        return Ok(Some(
+            "numpy.asarray(x, \"float64\") makes a tensor of it, of rounded numbers: 64 bits do not hold all of them",
         ));
     }
     Ok(Some(if first.is_instance_of::<PyString>() || first.is_instance_of::<PyBytes>() {
@@ -310,6 +329,12 @@ fn of_items(object: &Bound<'_, PyAny>) -> WayOut {
     let Some(first) = first else {
         return Ok(Some("pyarrow.array(x, type) makes an array of none"));
     };
+    if has_large(object) && !has_none(object)? {
+        return Ok(Some(
+            "pyarrow.array(numpy.asarray(x, \"float64\")) makes an array of rounded numbers: 64 bits do not hold all of \
+             them",
+        ));
+    }
     Ok(Some(if is_arrow(&first)? {
         return of_arrow(&first).map(Some);
     } else if first.hasattr("__dlpack__")? {
