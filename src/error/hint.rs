@@ -5,7 +5,7 @@ use std::fmt;
 use arrow_schema::DataType;
 
 use super::Error;
-use crate::{CopyReason, arrow_types::is_ragged, ffi::DLDataType};
+use crate::{CopyReason, ffi::DLDataType};
 
 /// What to do instead: the end of an error's message, in Rust's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -201,6 +201,11 @@ impl fmt::Display for Hint {
     }
 }
 
+fn is_list(data_type: &DataType) -> bool {
+    use DataType::{LargeList, LargeListView, List, ListView};
+    matches!(data_type, List(_) | LargeList(_) | ListView(_) | LargeListView(_))
+}
+
 impl Error {
     /// What the message advises at its end, if it advises anything that depends on the language.
     #[must_use]
@@ -214,7 +219,7 @@ impl Error {
             Self::FillDoesNotFit { .. } => Hint::WiderThanFill,
             Self::PadDoesNotFit { .. } => Hint::WiderThanPad,
             Self::UnsupportedExtension { data_type, in_rows: true, .. }
-                if is_ragged(data_type) || Hint::of_storage(data_type) != Hint::PhysicalStorage =>
+                if is_list(data_type) || Hint::of_storage(data_type) != Hint::PhysicalStorage =>
             {
                 Hint::FlattenExtensions
             }
