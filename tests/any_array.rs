@@ -343,7 +343,8 @@ impl Column {
     fn exports(&self, copy: CopyPolicy, nulls: NullPolicy) {
         let (field, options) = (self.kind.field(), options(copy, nulls));
         let plan = export::explain(Source::Array(&self.array, Some(&field)), &options);
-        let tensor = to_dlpack(&self.array, &field, &options);
+        let prepared = export::prepare(Source::Array(&self.array, Some(&field)), &options);
+        let tensor = prepared.and_then(|prepared| Ok(prepared.run()?.values));
         if self.kind.has_nulls(&self.array) && nulls == NullPolicy::Refuse {
             assert!(matches!(tensor, Err(Error::Nulls { .. })), "{tensor:?}");
             return;

@@ -106,9 +106,7 @@ fn convert(chunks: &[ArrayRef], field: &Field, case: &Value) -> Option<Result<Fo
     let (options, asked) = (options(case), &case["options"]);
     let dense = |source: Source<'_>| {
         let plan = export::explain(source, &options)?;
-        let values = export::tensor(source, &options)?;
-        let masked = options.nulls == NullPolicy::Masked;
-        let mask = masked.then(|| export::mask(source, &options)).transpose()?;
+        let export::Exported { values, mask, .. } = export::prepare(source, &options)?.run()?;
         Ok(Found { values, offsets: None, mask, plan: Some(plan) })
     };
     Some(match (text(case, "door", "tensor"), chunks) {
@@ -164,7 +162,6 @@ fn check_error(error: &Error, expected: &Value) {
     let phrase = match expected["phrase"].as_str().expect("an error is expected") {
         "physical=True" => "ExportOptions::with_physical",
         "to_tensor" => "export::tensor",
-        "to_tensor_dict" => "RecordBatch",
         "with row" => "Source::Row",
         phrase => phrase,
     };
@@ -298,9 +295,6 @@ fn arrow_to_tensor() {
     let (record, columns) = (record(), Columns::read());
     let (mut checked, mut failures) = (0, Failures::default());
     for case in record["to_tensor"].as_array().unwrap() {
-        if case["only"] == "python" {
-            continue;
-        }
         let name = case["column"].as_str().unwrap();
         for layout in flat(&case["layout"]) {
             let layout = layout.as_str().unwrap();

@@ -9,7 +9,8 @@ use std::{slice, thread};
 use arrow_array::types::ArrowPrimitiveType;
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float32Array, Float64Array, Int32Array, Int64Array, NullArray,
-    PrimitiveArray, StringArray, UInt8Array, new_empty_array, new_null_array,
+    PrimitiveArray, RecordBatch, StringArray, StructArray, UInt8Array, new_empty_array,
+    new_null_array,
 };
 use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_dlpack::ffi::{
@@ -454,7 +455,6 @@ fn unsupported() -> Vec<DataType> {
         DataType::Utf8,
         DataType::LargeUtf8,
         DataType::Utf8View,
-        DataType::Struct(Fields::from(vec![Field::new("a", DataType::Int32, true)])),
         DataType::Union(union, UnionMode::Dense),
         DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)),
         DataType::Decimal32(9, 2),
@@ -482,7 +482,9 @@ fn is_dense(data_type: &DataType) -> bool {
         // If their rows have one length.
         DataType::List(_) | DataType::ListView(_) => true,
         DataType::LargeList(_) | DataType::LargeListView(_) => true,
-        DataType::Struct(_) | DataType::Union(..) | DataType::Map(..) => false,
+        // A table.
+        DataType::Struct(_) => true,
+        DataType::Union(..) | DataType::Map(..) => false,
         DataType::Dictionary(..) | DataType::RunEndEncoded(..) => false,
         DataType::Decimal32(..) | DataType::Decimal64(..) => false,
         DataType::Decimal128(..) | DataType::Decimal256(..) => false,
@@ -493,7 +495,7 @@ fn is_dense(data_type: &DataType) -> bool {
 fn every_other_type_is_refused_by_name_with_a_way_out() {
     let types = unsupported();
     let kinds: HashSet<_> = types.iter().map(discriminant).collect();
-    assert_eq!((kinds.len(), types.iter().filter(|of| is_dense(of)).count()), (23, 0));
+    assert_eq!((kinds.len(), types.iter().filter(|of| is_dense(of)).count()), (22, 0));
     for data_type in types {
         for array in [new_empty_array(&data_type), new_null_array(&data_type, 2)] {
             for copy in [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always] {
@@ -869,4 +871,68 @@ fn nulls_without_a_type_are_those_of_the_dtype_that_is_asked_for() {
     let many: ArrayRef = Arc::new(NullArray::new(1 << 60));
     let error = export::tensor(&many, &filled).unwrap_err();
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+}
+
+/// As in Python, where the capsules of a struct and of a table are the same.
+#[test]
+fn a_struct_is_the_table_of_its_fields() {
+    let x: ArrayRef = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    let y: ArrayRef = Arc::new(Float32Array::from(vec![0.5, 1.5, 2.5]));
+    let batch = RecordBatch::try_from_iter([("x", x), ("y", y)]).unwrap();
+    let table = StructArray::from(batch.clone());
+    let options = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    let expected = export::tensor(&batch, &options).unwrap();
+    let array: ArrayRef = Arc::new(table.clone());
+    let field = Field::new("", array.data_type().clone(), true);
+    let chunks = [array.slice(0, 1), array.slice(1, 2)];
+    for source in [export::Source::array(&table), export::Source::chunks(&chunks, &field)] {
+        let found = export::tensor(source, &options).unwrap();
+        assert_eq!((found.shape(), found.as_slice::<f32>()), (&[3, 2][..], expected.as_slice()));
+        assert_eq!(export::to_vec::<f32, _>(source, &options).unwrap().1, [3, 2]);
+        let names = export::columns(source, &ExportOptions::default()).unwrap();
+        let names: Vec<_> = names.iter().map(|(field, _)| field.name().as_str()).collect();
+        assert_eq!(names, ["x", "y"]);
+        assert_eq!(export::mask(source, &options).unwrap().shape(), [3, 2]);
+        assert_eq!(export::explain(source, &options).unwrap().bytes_copied(), 24);
+    }
+    export::tensor(&table.slice(1, 2), &options).unwrap();
+
+    // The fields of a null struct are null.
+    let nulls = NullBuffer::from(vec![true, false, true]);
+    let (fields, columns, _) = table.into_parts();
+    let table = StructArray::new(fields, columns, Some(nulls));
+    let refused = export::tensor(&table, &options).unwrap_err();
+    assert!(refused.to_string().contains("column \"x\": "), "{refused}");
+    let filled = options.clone().with_nulls(NullPolicy::fill(-1));
+    let found = export::tensor(&table, &filled).unwrap();
+    assert_eq!(found.as_slice::<f32>(), Some(&[1.0, 0.5, -1.0, -1.0, 3.0, 2.5][..]));
+
+    // A struct in a table is a column, and has no tensor form.
+    let array: ArrayRef = Arc::new(table);
+    let nested = RecordBatch::try_from_iter([("s", array)]).unwrap();
+    assert!(matches!(export::columns(&nested, &options), Err(Error::Column { .. })));
+    assert!(matches!(export::tensor(&nested, &options), Err(Error::Column { .. })));
+}
+
+#[test]
+fn a_mask_is_returned_or_refused() {
+    let column = Int32Array::from(vec![Some(1), None, Some(3)]);
+    let masked = ExportOptions::default().with_nulls(NullPolicy::Masked);
+    let mut out = [0; 3];
+    for refused in [
+        export::tensor(&column, &masked).map(drop),
+        to_dlpack(&column, &Field::new("x", DataType::Int32, true), &masked).map(drop),
+        export::to_vec::<i32, _>(&column, &masked).map(drop),
+        export::tensor_into(&column, &masked, &mut out[..]).map(drop),
+    ] {
+        let Err(Error::InvalidOptions(words)) = refused else { panic!("{refused:?}") };
+        assert!(words.ends_with("export::masked returns both"), "{words}");
+    }
+    for options in
+        [ExportOptions::default(), masked, ExportOptions::default().with_nulls(NullPolicy::fill(7))]
+    {
+        let (values, mask) = export::masked(&column, &options).unwrap();
+        assert_eq!((values.shape(), mask.as_bool_bytes()), (&[3][..], Some(&[1, 0, 1][..])));
+        assert_eq!(values.as_slice::<i32>().map(|values| (values[0], values[2])), Some((1, 3)));
+    }
 }

@@ -433,7 +433,7 @@ mod tests {
     };
     use arrow_select::take::take;
 
-    use super::super::{ExportOptions, NullPolicy, prepare, tensor};
+    use super::super::{ExportOptions, NullPolicy, prepare};
     use crate::copy::CopyPolicy;
     use crate::ffi::DLPackFlags;
 
@@ -455,7 +455,7 @@ mod tests {
         let cases = arrays.iter().flat_map(|array| [(array, false), (array, true)]);
         for (array, is_held) in cases {
             let drawn = take(array, &UInt64Array::from(vec![1, 0, 1]), None).unwrap();
-            let address = tensor(&drawn, &share).unwrap().data();
+            let address = prepare(&drawn, &share).unwrap().run().unwrap().values.data();
             let holder = is_held.then(|| Arc::clone(&drawn));
             let prepared = prepare(&drawn, &options).unwrap();
             drop(drawn);

@@ -85,7 +85,8 @@ impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayVi
 /// # Errors
 ///
 /// As [`tensor`](super::tensor); `BadDestination` for memory of another size, a view of another shape or with gaps, and
-/// options that ask for another dtype; `CopyForbidden` with [`CopyPolicy::Never`], since the result is a copy. The memory is as it was, but after `ValueDoesNotFit`, which comes when
+/// options that ask for another dtype; `CopyForbidden` with [`CopyPolicy::Never`], since the result is a copy; `InvalidOptions`
+/// with [`NullPolicy::Masked`](super::NullPolicy::Masked). The memory is as it was, but after `ValueDoesNotFit`, which comes when
 /// the value is reached: then some of it has been written. `MaybeUninit` is initialised only if all goes well.
 pub fn tensor_into<'a, F>(
     source: impl IntoSource<'a, F>,
@@ -156,8 +157,7 @@ impl PreparedInto<'_> {
 ///
 /// # Errors
 ///
-/// As [`tensor`](super::tensor); `BadDestination` if the options ask for another dtype; `CopyForbidden` with
-/// [`CopyPolicy::Never`], since a vector is a copy.
+/// As [`tensor_into`].
 pub fn to_vec<'a, T: ElementOrBool, F>(
     source: impl IntoSource<'a, F>,
     options: &ExportOptions,
@@ -180,8 +180,9 @@ fn plan(
         return Err(Error::BadDestination(DestinationProblem::Dtype { needed, found: dtype }));
     }
     let copy = options.clone().with_dtype(dtype).with_copy(CopyPolicy::Always);
-    let planned =
-        values_of(source, &copy.with_order(order.unwrap_or(options.order)), RowLength::Any)?;
+    let copy = copy.with_order(order.unwrap_or(options.order));
+    let planned = source.as_table(|source| values_of(source, &copy, RowLength::Any))?;
+    options.check_no_mask()?;
     if options.copy == CopyPolicy::Never {
         let nbytes =
             layout::element_count(&planned.shape())?.saturating_mul(dtype.item_bits(true) / 8);

@@ -2,7 +2,7 @@
 //!
 //! [`tensor`] makes a tensor of any [`Source`]: an array, chunks, one row, or a table as a matrix; [`array()`] does so
 //! with default options. [`columns`] makes a tensor for each column of a table, [`mask`] one of the validity, and
-//! [`ragged`] values and offsets of lists, strings and binaries, [`padded`] one tensor of them. `prepare` and its like
+//! [`masked`] returns values and mask, [`ragged`] values and offsets of lists, strings and binaries, [`padded`] one tensor of them. `prepare` and its like
 //! decide first: the [`Plan`] tells what a conversion will copy.
 //!
 //! [`to_vec`] writes the values to a `Vec`, and [`tensor_into`] to memory that the caller has: of candle, burn or ndarray,
@@ -68,14 +68,14 @@ pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
 pub use prepare::{Exported, Prepared, PreparedColumns, prepare, prepare_columns};
-pub(crate) use prepare::{prepare_by_type, prepare_dense, share};
+pub(crate) use prepare::{prepare_by_type, prepare_column, prepare_dense, share};
 pub(crate) use primitive::vector;
 pub use ragged::{PreparedRagged, Ragged, prepare_ragged};
 #[cfg(feature = "pyo3")]
 pub(crate) use refusal::hint_at_depth;
 pub(crate) use refusal::nulls;
 pub use source::{IntoSource, Source};
-pub(crate) use source::{check_columns, check_type};
+pub(crate) use source::{check_columns, check_type, table_schema};
 pub(crate) use table::UniformMatrix;
 
 /// Converts an Arrow array to a tensor on the CPU, with explicit strides, zero-copy where the layout allows it.
@@ -169,7 +169,7 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 ///
 /// # Errors
 ///
-/// As [`to_dlpack`]; `UnevenRows` for lists that differ in length; for tables wrapped in `Column`, with `ManyValues` for columns of tensors
+/// As [`to_dlpack`]; `InvalidOptions` with [`NullPolicy::Masked`]; `UnevenRows` for lists that differ in length; for tables wrapped in `Column`, with `ManyValues` for columns of tensors
 /// whose axes are permuted, and `NoColumns`; `NoSuchRow`.
 pub fn tensor<'a, F>(
     source: impl IntoSource<'a, F>,
@@ -179,7 +179,35 @@ pub fn tensor<'a, F>(
     if let Some(shared) = prepare::share(source, options) {
         return shared;
     }
-    Ok(prepare::values_of(source, options, RowLength::Any)?.run()?.0)
+    let planned = source.as_table(|source| prepare::values_of(source, options, RowLength::Any))?;
+    options.check_no_mask()?;
+    Ok(planned.run()?.0)
+}
+
+/// The values of [`tensor`], nulls or not, and their validity, as [`mask`] has it. The values of null slots are those that
+/// are in memory; the policy for nulls of the options does not count.
+///
+/// ```
+/// use arrow_array::Int32Array;
+/// use arrow_dlpack::{ExportOptions, export};
+///
+/// let column = Int32Array::from(vec![Some(1), None, Some(3)]);
+/// let (values, mask) = export::masked(&column, &ExportOptions::default())?;
+/// assert_eq!((values.shape(), mask.as_bool_bytes()), (&[3][..], Some(&[1, 0, 1][..])));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`tensor`] and [`mask`].
+pub fn masked<'a, F>(
+    source: impl IntoSource<'a, F>,
+    options: &ExportOptions,
+) -> Result<(ManagedTensor, ManagedTensor), Error> {
+    let source = source.into_source();
+    let values = options.clone().with_nulls(NullPolicy::Masked);
+    let planned = source.as_table(|source| prepare::values_of(source, &values, RowLength::Any))?;
+    Ok((planned.run()?.0, mask(source, options)?))
 }
 
 /// The validity of the values of [`tensor`]: booleans of the same shape, true for valid values.
@@ -202,7 +230,8 @@ pub fn mask<'a, F>(
     source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<ManagedTensor, Error> {
-    Ok(prepare::mask_of(source.into_source(), options, RowLength::Any)?.run()?.0)
+    let planned = |source: Source<'_>| prepare::mask_of(source, options, RowLength::Any);
+    Ok(source.into_source().as_table(planned)?.run()?.0)
 }
 
 /// Reports what [`tensor`] will copy; with [`NullPolicy::Masked`] also what [`mask`] will copy.

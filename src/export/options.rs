@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use crate::{CopyPolicy, Scalar, ffi::DLDataType};
+use crate::{CopyPolicy, Error, Scalar, ffi::DLDataType};
 
 /// How to export. Options added later will default to the present behaviour.
 ///
@@ -95,6 +95,17 @@ impl ExportOptions {
         self
     }
 
+    /// Refuses a mask that would not be returned.
+    pub(super) fn check_no_mask(&self) -> Result<(), Error> {
+        match self.nulls {
+            NullPolicy::Masked => Err(Error::InvalidOptions(
+                "NullPolicy::Masked leaves values in null slots that only a mask tells from others: export::masked returns \
+                 both",
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether all options but the number of threads have their defaults.
     pub(crate) fn are_default(&self) -> bool {
         *self == Self { threads: self.threads, ..Self::default() }
@@ -140,8 +151,8 @@ pub enum NullPolicy {
     // `column` decides on it (`Target::new`, `with_nan`). In its place nulls are refused among labels that are integers
     // (`batches/convert`) and codes of `Categories` (`_loader/options.py` of the Python package).
     Nan,
-    /// Null slots keep the values that are in memory. [`prepare`](super::prepare) exports the validity too;
-    /// [`tensor`](super::tensor) and [`to_dlpack`](super::to_dlpack) do not, [`mask`](super::mask) does it alone.
+    /// Null slots keep the values that are in memory, and [`masked`](super::masked), [`prepare`](super::prepare) and
+    /// [`columns`](super::columns) return the validity too. What returns one tensor refuses this policy.
     Masked,
 }
 

@@ -94,7 +94,15 @@ pub fn prepare<'a, F>(
     source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<Prepared, Error> {
-    prepared(source.into_source(), options, RowLength::Any)
+    source.into_source().as_table(|source| prepare_column(source, options))
+}
+
+/// [`prepare`] of what is a column even if it is a struct, and of tables.
+pub(crate) fn prepare_column(
+    source: Source<'_>,
+    options: &ExportOptions,
+) -> Result<Prepared, Error> {
+    prepared(source, options, RowLength::Any)
 }
 
 /// [`prepare`] of a column of a table: lists are refused, whatever their lengths, because what a column of a table
@@ -108,7 +116,7 @@ pub(crate) fn prepare_by_type<'a, F>(
         // The refusal of lists as cells, in which the type of their items counts too.
         chunks(source, options).map(drop)?;
     }
-    prepare(source, options)
+    prepare_column(source, options)
 }
 
 /// [`prepare`] of lists whose rows have this length. Another column is prepared as it is.
@@ -357,10 +365,13 @@ pub fn prepare_columns<'a, F>(
     source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<PreparedColumns, Error> {
-    let source = source.into_source();
+    source.into_source().as_table(|source| columns_of(source, options))
+}
+
+fn columns_of(source: Source<'_>, options: &ExportOptions) -> Result<PreparedColumns, Error> {
     let Source::Table(batches, schema) = source else {
         let field = source.field().into_owned();
-        let prepared = prepare(source, options);
+        let prepared = prepare_column(source, options);
         let prepared = prepared.map_err(|error| Error::in_column(field.name(), error))?;
         return Ok(PreparedColumns(vec![(Arc::new(field), prepared)]));
     };

@@ -5,15 +5,29 @@ use std::{
     sync::Arc,
 };
 
-use arrow_array::{Array, ArrayRef, RecordBatch, new_empty_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, make_array, new_empty_array};
 use arrow_schema::{DataType, Field, Schema};
 
-use crate::{Error, arrow_types};
+use crate::{Error, arrow_types, chunks::batch};
 
 /// The input of an export, which [`IntoSource`] makes of arrays, record batches and pairs.
+///
+/// ```
+/// use std::sync::Arc;
+/// use arrow_array::{ArrayRef, ListArray, types::Int32Type};
+/// use arrow_dlpack::export::{self, Source};
+/// use arrow_dlpack::ExportOptions;
+///
+/// let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1), Some(2)]), Some(vec![])]);
+/// let row = export::tensor(Source::row(&lists, 0), &ExportOptions::default())?;
+/// assert_eq!(row.as_slice::<i32>(), Some(&[1, 2][..]));
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub enum Source<'a> {
-    /// An array, with its field if that carries more than the type, such as an extension type.
+    /// An array, with its field if that carries more than the type, such as an extension type. A struct is a table of its
+    /// fields, in which the fields of a null struct are null.
     Array(&'a dyn Array, Option<&'a Field>),
     /// Arrays to be concatenated.
     Chunks(&'a [ArrayRef], &'a Field),
@@ -23,7 +37,7 @@ pub enum Source<'a> {
     Table(&'a [RecordBatch], &'a Schema),
 }
 
-/// What an export takes: a reference to an array or a record batch, an array or chunks with a field, batches with
+/// What an export takes: a reference to an array or a record batch (a struct array is one too), an array or chunks with a field, batches with
 /// a schema, or a [`Source`].
 ///
 /// ```
@@ -139,6 +153,52 @@ impl<'a> IntoSource<'a, form::Table> for &'a RecordBatch {
 }
 
 impl<'a> Source<'a> {
+    /// An array without a field, as `&array` is.
+    #[must_use]
+    pub fn array(array: &'a dyn Array) -> Self {
+        Self::Array(array, None)
+    }
+
+    /// Arrays to be concatenated, and the field of all of them.
+    #[must_use]
+    pub fn chunks(chunks: &'a [ArrayRef], field: &'a Field) -> Self {
+        Self::Chunks(chunks, field)
+    }
+
+    /// One row of an array, without the axis of rows. Rows that differ in shape can only be exported like this.
+    #[must_use]
+    pub fn row(array: &'a dyn Array, index: usize) -> Self {
+        Self::Row(array, None, index)
+    }
+
+    /// A table, as a matrix (rows, columns).
+    #[must_use]
+    pub fn table(batches: &'a [RecordBatch], schema: &'a Schema) -> Self {
+        Self::Table(batches, schema)
+    }
+
+    /// The source for which `then` works: a table for a struct that is no extension type's storage.
+    pub(super) fn as_table<R>(
+        self,
+        then: impl FnOnce(Source<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let (arrays, field): (Vec<ArrayRef>, _) = match self {
+            Self::Array(array, field) if matches!(array.data_type(), DataType::Struct(_)) => {
+                (vec![make_array(array.to_data())], field)
+            }
+            Self::Chunks(chunks, field) if matches!(field.data_type(), DataType::Struct(_)) => {
+                (chunks.to_vec(), Some(field))
+            }
+            _ => return then(self),
+        };
+        let field = field.map_or_else(|| self.field(), Cow::Borrowed);
+        let Some(schema) = table_schema(&field) else { return then(self) };
+        arrays.iter().try_for_each(|array| check_type(array, &field))?;
+        let batches = arrays.iter().map(|array| batch(array, &schema));
+        let batches = batches.collect::<Result<Vec<_>, _>>()?;
+        then(Source::Table(&batches, &schema))
+    }
+
     /// The field of the column, by default a nameless one of the array's type. A table is a column of structs.
     pub(super) fn field(self) -> Cow<'a, Field> {
         let nameless = |data_type| Cow::Owned(Field::new("", data_type, true));
@@ -165,6 +225,17 @@ impl<'a> Source<'a> {
                 columns.map(|column| column.get_buffer_memory_size()).sum()
             }
         }
+    }
+}
+
+/// The schema of a table; `None` for the field of a column.
+pub(crate) fn table_schema(field: &Field) -> Option<Schema> {
+    match field.data_type() {
+        // An extension type that is stored as a struct is a column, and no table.
+        DataType::Struct(fields) if field.extension_type_name().is_none() => {
+            Some(Schema::new_with_metadata(fields.clone(), field.metadata().clone()))
+        }
+        _ => None,
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -81,7 +81,7 @@ impl Data {
         if count > 0 {
             before.steps.push(Step { nbytes, reasons: vec![CopyReason::Chunks(count)] });
         }
-        let shape = match table_schema(&field) {
+        let shape = match export::table_schema(&field) {
             Some(schema) => {
                 let batches = chunks.iter().map(|chunk| batch(chunk, &schema));
                 let batches = batches.collect::<Result<Vec<_>, _>>()?;
@@ -247,17 +247,6 @@ fn python<'py>(
     let Exported { values, mask, dictionary } = made;
     let values = PyTensor::of_column(values, field, dictionary.map(Meaning::Array));
     values.with_mask(py, mask)
-}
-
-/// The schema of a table; `None` for the field of a column.
-pub(super) fn table_schema(field: &Field) -> Option<Schema> {
-    match field.data_type() {
-        // An extension type that is stored as a struct is a column, and no table.
-        DataType::Struct(fields) if field.extension_type_name().is_none() => {
-            Some(Schema::new_with_metadata(fields.clone(), field.metadata().clone()))
-        }
-        _ => None,
-    }
 }
 
 /// The requested columns, in that order; by default all but an index of pandas's.

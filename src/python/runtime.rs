@@ -101,7 +101,7 @@ pub(super) fn exported(
     if let Some(shared) = export::share(source, options) {
         return Ok(Exported { values: shared?, mask: None, dictionary: None });
     }
-    let prepared = unlocked(py, source.nbytes(), || export::prepare(source, options))?;
+    let prepared = unlocked(py, source.nbytes(), || export::prepare_column(source, options))?;
     unlocked(py, prepared.bytes_copied(), || prepared.run())
 }
 

@@ -15,11 +15,11 @@ use pyo3::prelude::*;
 
 use super::array::PyArray;
 use super::arrow::imported::Imported;
-use super::data::table_schema;
 use super::protocols::is_arrow;
 use super::source;
 use super::tensor::PyTensor;
 use crate::chunks::batch;
+use crate::export::table_schema;
 use crate::export::{IntoSource, Source};
 use crate::ffi::{DLDataType, DLDevice};
 use crate::{Element, Error, ManagedTensor, alloc};

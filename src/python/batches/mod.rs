@@ -25,7 +25,6 @@ use super::args::Items;
 use super::args::refuse_twice;
 use super::args::{self, ColumnsArg, DtypeArg, NullsArg, OrderArg, PhysicalArg, pointless};
 use super::array::PyArray;
-use super::data;
 use super::dlpack::request::CopyArg;
 use super::errors::Wishes;
 use super::runtime::Interrupt;
@@ -223,7 +222,7 @@ pub(super) fn _open_batches(
     let names = |names: Vec<&str>| names.into_iter().map(str::to_owned).collect::<Vec<_>>();
     let wanted = options.wanted().map(names);
     let (chunks, field) = chunks_of(source, wanted.as_deref())?;
-    let schema = data::table_schema(&field);
+    let schema = crate::export::table_schema(&field);
     match (&schema, &wanted) {
         (Some(_), Some(wanted)) if !as_matrix => refuse_twice(wanted)?,
         (Some(_), _) => {}
