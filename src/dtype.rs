@@ -32,7 +32,7 @@ pub(crate) use for_each_numeric;
 /// and `f16` and `bf16` of the crate `half`.
 ///
 /// It is sealed, because memory of tensors is taken for such numbers.
-pub trait Element: sealed::Number {
+pub trait Element: sealed::Bits {
     /// The DLPack element type.
     const DTYPE: DLDataType;
 }
@@ -53,13 +53,13 @@ pub(crate) mod sealed {
     use crate::{Error, ManagedTensor};
 
     /// A number, which Arrow's buffers have as `Stored`, with the same bits.
-    pub trait Number: Copy + Debug + Default + PartialOrd + Send + Sync + 'static {
+    pub trait Bits: Copy + Debug + Default + PartialOrd + Send + Sync + 'static {
         type Stored: ArrowNativeType + Element;
         fn stored(values: Vec<Self>) -> Vec<Self::Stored>;
         fn from_stored(values: Vec<Self::Stored>) -> Vec<Self>;
     }
 
-    impl Number for bf16 {
+    impl Bits for bf16 {
         type Stored = u16;
 
         /// `collect` reuses the allocation, because the items have the same size; so below.
@@ -128,7 +128,7 @@ macro_rules! table {
                 const DTYPE: DLDataType = DLDataType::$name;
             }
 
-            impl sealed::Number for $native {
+            impl sealed::Bits for $native {
                 type Stored = Self;
 
                 fn stored(values: Vec<Self>) -> Vec<Self> {

@@ -312,11 +312,11 @@ mod fence;
 mod kernels;
 mod layout;
 mod names;
+mod number;
 #[cfg(feature = "pyo3")]
 mod pending;
 mod plan;
 mod reshape;
-mod scalar;
 mod task;
 mod tensor;
 mod typed;
@@ -340,11 +340,11 @@ pub use {arrow_array, arrow_buffer, arrow_schema};
 pub use copy::{CopyPolicy, CopyReason};
 pub use dtype::{Element, ElementOrBool};
 pub use error::{
-    DestinationProblem, Error, ExclusiveObstacle, Hint, LengthsProblem, MaskProblem,
+    DestinationProblem, Error, ErrorKind, ExclusiveObstacle, Hint, LengthsProblem, MaskProblem,
     OffsetsProblem, ReaderError, WriteObstacle,
 };
 pub use export::{ExportOptions, NullPolicy, Order, to_dlpack};
 pub use import::{ImportOptions, Representation, from_dlpack};
+pub use number::Number;
 pub use plan::{Plan, Step};
-pub use scalar::Scalar;
 pub use tensor::{Live, ManagedTensor, live};

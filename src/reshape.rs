@@ -1,7 +1,10 @@
 //! Copies of tensors, and other shapes of the same elements.
 
+use crate::alloc::Fresh;
+use crate::ffi::{DLDataType, DLPackFlags};
+use crate::kernels::{self, CellValues, Cells};
 use crate::tensor::TensorSpec;
-use crate::{CopyPolicy, Error, ManagedTensor, ffi::DLPackFlags, kernels, layout};
+use crate::{CopyPolicy, Error, ManagedTensor, layout};
 
 impl ManagedTensor {
     /// Copies the elements to fresh CPU memory: row-major, aligned to 64 bytes, writable, flagged `IS_COPIED`.
@@ -19,6 +22,43 @@ impl ManagedTensor {
             memory,
             TensorSpec::new(self.dtype(), flags, shape, &layout::row_major(shape)),
         )
+    }
+
+    /// Converts the elements to another dtype, in fresh CPU memory as by [`Self::copied`]. Conversions to integers must be
+    /// exact; conversions to floats round, and a finite value that would become infinite is refused.
+    ///
+    /// ```
+    /// use arrow_dlpack::{ManagedTensor, ffi::DLDataType};
+    ///
+    /// let tensor = ManagedTensor::from_vec(vec![1_i64, 2], &[2])?.cast(DLDataType::FLOAT32)?;
+    /// assert_eq!(tensor.as_slice::<f32>(), Some(&[1.0, 2.0][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `CannotCast`; `ValueDoesNotFit`, whose row is the index of the element in row-major order; the errors of
+    /// [`Self::copied`].
+    pub fn cast(&self, dtype: DLDataType) -> Result<Self, Error> {
+        let from = self.dtype();
+        if from == dtype {
+            return self.copied();
+        }
+        if from.lanes != 1 || !kernels::can_convert(from, dtype) {
+            return Err(Error::CannotCast { from, to: dtype });
+        }
+        let elements = match self.itemsize() {
+            Some(_) => kernels::gather(self)?,
+            None => kernels::unpack(self)?,
+        };
+        let bytes = elements.into_buffer();
+        let cells =
+            [Cells { values: CellValues::Words { bytes: &bytes, dtype: from }, nulls: None }];
+        let nbytes = self.size().saturating_mul(dtype.item_bits(true) / 8);
+        let memory =
+            Fresh::in_parts(nbytes, |out| kernels::concatenate(&cells, dtype, None, None, out))?;
+        let (shape, flags) = (self.shape(), DLPackFlags::IS_COPIED);
+        Self::from_fresh(memory, TensorSpec::new(dtype, flags, shape, &layout::row_major(shape)))
     }
 
     /// Gives the elements another shape, in the same row-major order. One extent may be -1, and is then computed.
@@ -39,7 +79,7 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// `CannotReshape` if the number of elements differs; `NegativeExtent`; `Overflow`; `CopyForbidden` if the
+    /// `CannotReshape` if the number of elements differs, or several extents are -1; `NegativeExtent`; `Overflow`; `CopyForbidden` if the
     /// strides need a copy; the errors of [`Self::copied`] for the copy.
     pub fn reshape(self, shape: &[i64], copy: CopyPolicy) -> Result<Self, Error> {
         let shape = completed(&self, shape)?;
@@ -64,6 +104,9 @@ impl ManagedTensor {
 fn completed(tensor: &ManagedTensor, shape: &[i64]) -> Result<Vec<i64>, Error> {
     let mut whole = shape.to_vec();
     let cannot = || Error::CannotReshape { from: tensor.shape().into(), to: shape.into() };
+    if shape.iter().filter(|&&extent| extent == -1).count() > 1 {
+        return Err(cannot());
+    }
     if let Some(axis) = shape.iter().position(|&extent| extent == -1) {
         whole[axis] = 1;
         let others = layout::element_count(&whole)?;

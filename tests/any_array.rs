@@ -16,8 +16,8 @@ use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order,
-    Representation, Scalar, from_dlpack, to_dlpack,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Number, Order,
+    Representation, from_dlpack, to_dlpack,
 };
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use proptest::prelude::*;
@@ -331,7 +331,7 @@ fn options(copy: CopyPolicy, nulls: NullPolicy) -> ExportOptions {
     ExportOptions::default().with_copy(copy).with_nulls(nulls).with_physical(true)
 }
 
-const ZERO: NullPolicy = NullPolicy::Fill(Scalar::Int(0));
+const ZERO: NullPolicy = NullPolicy::Fill(Number::Int(0));
 
 impl Column {
     fn shape(&self) -> Vec<i64> {

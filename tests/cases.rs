@@ -16,8 +16,8 @@ use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use arrow_dlpack::{
-    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Plan,
-    Representation, Scalar, from_dlpack, import,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Number, Plan,
+    Representation, from_dlpack, import,
 };
 use arrow_ipc::reader::FileReader;
 use arrow_schema::{DataType, Field, FieldRef, IntervalUnit};
@@ -132,10 +132,10 @@ fn options(case: &Value) -> ExportOptions {
         Value::Null => NullPolicy::Refuse,
         Value::String(policy) if policy == "nan" => NullPolicy::Nan,
         Value::String(policy) if policy == "mask" => NullPolicy::Masked,
-        Value::Bool(fill) => NullPolicy::Fill(Scalar::Bool(*fill)),
+        Value::Bool(fill) => NullPolicy::Fill(Number::Bool(*fill)),
         Value::Number(fill) => NullPolicy::Fill(match fill.as_i64() {
-            Some(fill) => Scalar::Int(fill.into()),
-            None => Scalar::Float(fill.as_f64().expect("a number")),
+            Some(fill) => Number::Int(fill.into()),
+            None => Number::Float(fill.as_f64().expect("a number")),
         }),
         other => panic!("no nulls are treated as {other}"),
     };

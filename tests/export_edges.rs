@@ -10,7 +10,7 @@ use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode};
-use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy, Scalar, to_dlpack};
+use arrow_dlpack::{CopyPolicy, Error, ExportOptions, NullPolicy, Number, to_dlpack};
 use arrow_schema::{DataType, Field};
 
 /// So many lists of nothing, which take no memory.
@@ -136,7 +136,7 @@ fn tensors_of_any_shape_are_annotated_as_they_are_read() -> Result<(), Error> {
 
 #[test]
 fn a_scalar_is_shown_as_what_it_is() {
-    let shown = [Scalar::from(true), Scalar::from(-1), Scalar::from(1.0)].map(|it| it.to_string());
+    let shown = [Number::from(true), Number::from(-1), Number::from(1.0)].map(|it| it.to_string());
     assert_eq!(shown, ["true", "-1", "1.0"]);
 }
 

@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, DictionaryArray, FixedSizeListArray, ListArra
 use arrow_buffer::OffsetBuffer;
 use arrow_dlpack::export::{self, PadOptions, Source};
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Scalar};
+use arrow_dlpack::{CopyPolicy, CopyReason, Error, ExportOptions, NullPolicy, Number};
 use arrow_schema::Field;
 
 fn field_of(array: &dyn Array) -> Field {
@@ -94,6 +94,6 @@ fn a_value_that_does_not_fit_is_named_by_its_row() {
         (export::tensor(&even, &options).map(drop), 1),
     ] {
         let Err(Error::ValueDoesNotFit { value, row, .. }) = found else { panic!("{found:?}") };
-        assert_eq!((value, row), (Scalar::Float(1e300), expected));
+        assert_eq!((value, row), (Number::Float(1e300), expected));
     }
 }

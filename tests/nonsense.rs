@@ -12,8 +12,8 @@ use arrow_dlpack::export::{self, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order,
-    Representation, Scalar, from_dlpack, import, to_dlpack,
+    CopyPolicy, Error, ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Number, Order,
+    Representation, from_dlpack, import, to_dlpack,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, TimeUnit, UnionFields, UnionMode};
 
@@ -79,7 +79,7 @@ fn every_option() -> Vec<ExportOptions> {
     for copy in [CopyPolicy::IfNeeded, CopyPolicy::Never, CopyPolicy::Always] {
         for nulls in [
             NullPolicy::Refuse,
-            NullPolicy::Fill(Scalar::Int(0)),
+            NullPolicy::Fill(Number::Int(0)),
             NullPolicy::Nan,
             NullPolicy::Masked,
         ] {
@@ -298,14 +298,14 @@ fn dtypes() -> impl Iterator<Item = DLDataType> {
 #[cfg_attr(miri, ignore = "there are too many")]
 fn any_dtype_can_be_asked_for_and_is_there_or_refused() {
     let fills = [
-        Scalar::Bool(true),
-        Scalar::Int(0),
-        Scalar::Int(i128::MIN),
-        Scalar::Int(i128::MAX),
-        Scalar::Float(f64::NAN),
-        Scalar::Float(f64::MIN_POSITIVE),
-        Scalar::Float(-f64::INFINITY),
-        Scalar::Float(1e300),
+        Number::Bool(true),
+        Number::Int(0),
+        Number::Int(i128::MIN),
+        Number::Int(i128::MAX),
+        Number::Float(f64::NAN),
+        Number::Float(f64::MIN_POSITIVE),
+        Number::Float(-f64::INFINITY),
+        Number::Float(1e300),
     ];
     let mut policies = vec![NullPolicy::Refuse, NullPolicy::Nan, NullPolicy::Masked];
     policies.extend(fills.map(NullPolicy::Fill));

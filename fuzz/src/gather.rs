@@ -12,7 +12,7 @@ use arrow_dlpack::export::{self, ExportOptions, Order, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Representation, Scalar,
+    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Representation, Number,
     from_dlpack, import,
 };
 use arrow_schema::{DataType, Field, Schema};
@@ -324,7 +324,7 @@ fn cell(array: &ArrayRef, row: usize, to: DLDataType, out: &mut Vec<u8>) -> bool
 
 fn options(u: &mut Unstructured<'_>) -> Result<ExportOptions> {
     Ok(ExportOptions::default()
-        .with_nulls(NullPolicy::Fill(Scalar::Int(1)))
+        .with_nulls(NullPolicy::Fill(Number::Int(1)))
         .with_order(*u.choose(&[Order::RowMajor, Order::ColumnMajor])?))
 }
 

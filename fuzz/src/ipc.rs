@@ -10,7 +10,7 @@ use arrow_dlpack::export::{self, ExportOptions, Order, Ragged, Source};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Plan, Representation, Scalar,
+    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Plan, Representation, Number,
     from_dlpack, import, to_dlpack,
 };
 use arrow_ipc::reader::{FileReader, StreamDecoder, StreamReader};
@@ -137,12 +137,12 @@ fn options(u: &mut Unstructured<'_>) -> Result<ExportOptions> {
         4 => NullPolicy::Nan,
         5 | 6 => NullPolicy::Masked,
         7 => NullPolicy::Fill(*u.choose(&[
-            Scalar::Bool(true),
-            Scalar::Int(-1),
-            Scalar::Int(1 << 40),
-            Scalar::Float(0.5),
+            Number::Bool(true),
+            Number::Int(-1),
+            Number::Int(1 << 40),
+            Number::Float(0.5),
         ])?),
-        _ => NullPolicy::Fill(Scalar::Int(1)),
+        _ => NullPolicy::Fill(Number::Int(1)),
     };
     Ok(ExportOptions::default()
         .with_copy(crate::descriptor::copied(u)?)
@@ -276,7 +276,7 @@ fn same(found: &[u8], tensor: &ManagedTensor, expected: &Cells, nulls: NullPolic
     for (index, (found, expected)) in found.chunks(*width).zip(bytes.chunks(*width)).enumerate() {
         match (valid[index], nulls) {
             (true, _) => assert_eq!(found, expected),
-            (false, NullPolicy::Fill(Scalar::Int(1))) => {
+            (false, NullPolicy::Fill(Number::Int(1))) => {
                 if let Some(one) = &one {
                     assert_eq!(found, one);
                 }

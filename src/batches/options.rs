@@ -1,6 +1,6 @@
 //! The options of batches.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use arrow_schema::Schema;
 
@@ -293,11 +293,12 @@ impl BatchOptions {
         };
         let features = &positions[..positions.len() - self.labels.len()];
         let name = |at: &usize| schema.field(*at).name();
-        let mut names = HashSet::new();
-        match features.iter().find(|&at| !names.insert(name(at))) {
-            Some(at) if !self.matrix => {
-                Err(Error::SeveralColumns { name: name(at).clone(), count: 2 })
-            }
+        let mut names = HashMap::new();
+        match features.iter().find_map(|at| names.insert(name(at), at).map(|first| (first, at))) {
+            Some((first, at)) if !self.matrix => Err(match first == at {
+                true => Error::NameTwice(name(at).clone()),
+                false => Error::SeveralColumns { name: name(at).clone(), count: 2 },
+            }),
             _ if self.matrix && features.is_empty() => Err(Error::NoColumns),
             _ => Ok(positions),
         }

@@ -221,6 +221,10 @@ pub struct ReaderError {
     is_urgent: bool,
 }
 
+// An error is read after a panic, and nothing in it changes.
+impl std::panic::UnwindSafe for ReaderError {}
+impl std::panic::RefUnwindSafe for ReaderError {}
+
 impl ReaderError {
     pub(crate) fn new(cause: impl Into<Box<Cause>>) -> Self {
         Self { cause: cause.into().into(), is_urgent: false }

@@ -274,8 +274,8 @@ mod tests {
             Error::UnsupportedDtype { dtype, hint: Hint::Text("view it first") },
             Error::Nulls { data_type: data_type.clone(), null_count: 1, len: 2 },
             Error::NullsInRows { data_type: data_type.clone(), null_count: 1, len: 2 },
-            Error::FillDoesNotFit { value: crate::Scalar::Float(0.5), dtype },
-            Error::PadDoesNotFit { value: crate::Scalar::Float(0.5), dtype },
+            Error::FillDoesNotFit { value: crate::Number::Float(0.5), dtype },
+            Error::PadDoesNotFit { value: crate::Number::Float(0.5), dtype },
             Error::UnsupportedExtension {
                 name: "a.b".to_owned(),
                 data_type: data_type.clone(),

@@ -3,12 +3,13 @@
 
 mod details;
 mod hint;
+mod kind;
 mod refusals;
 
 use arrow_schema::{ArrowError, DataType, FieldRef};
 
 use crate::ffi::{DLDataType, DLDevice};
-use crate::{CopyReason, Scalar};
+use crate::{CopyReason, Number};
 pub(crate) use details::{Count, Names, RefusedColumns};
 use details::{Described, instead, known, stored};
 pub use details::{
@@ -16,6 +17,7 @@ pub use details::{
     ReaderError, WriteObstacle,
 };
 pub use hint::Hint;
+pub use kind::ErrorKind;
 pub(crate) use refusals::Refusals;
 
 /// Why a conversion was refused, or a tensor is invalid.
@@ -169,7 +171,7 @@ pub enum Error {
     )]
     FillDoesNotFit {
         /// The value.
-        value: Scalar,
+        value: Number,
         /// The result's element type.
         dtype: DLDataType,
     },
@@ -177,7 +179,7 @@ pub enum Error {
     #[error("rows cannot be padded with {value}: {dtype} does not hold it; {}", self.advice())]
     PadDoesNotFit {
         /// The value.
-        value: Scalar,
+        value: Number,
         /// The result's element type.
         dtype: DLDataType,
     },
@@ -267,6 +269,9 @@ pub enum Error {
         /// How many columns have it.
         count: usize,
     },
+    /// A column is asked for twice, where its name stands for one.
+    #[error("the column {} is asked for twice", Names(&[.0]))]
+    NameTwice(String),
     /// A batch has another number of columns than the schema.
     #[error("the schema has {fields} fields, but there is a batch of {columns} columns")]
     ColumnCount {
@@ -281,7 +286,7 @@ pub enum Error {
 
     // Tensor to Arrow.
     /// No Arrow array has this element type.
-    #[error("dtype {dtype} has no Arrow type here: {hint}")]
+    #[error("{dtype} has no Arrow type here: {hint}")]
     UnsupportedDtype {
         /// The tensor's element type.
         dtype: DLDataType,
@@ -299,7 +304,7 @@ pub enum Error {
     /// The requested field is for other elements, or another number of them.
     #[error(
         "{dtype} elements of shape {shape:?} cannot become {}: ask for a type of the same elements and \
-         the same shape after the first axis, or convert the tensor first",
+         the same shape after the first axis, or ManagedTensor::cast and reshape it first",
         Described(field)
     )]
     CannotBecome {
@@ -412,7 +417,7 @@ pub enum Error {
     )]
     ValueDoesNotFit {
         /// The value.
-        value: Scalar,
+        value: Number,
         /// The requested element type.
         dtype: DLDataType,
         /// Index of the column, from 0; 0 for a single column.
@@ -481,8 +486,11 @@ pub enum Error {
         /// Number of elements that were passed.
         found: usize,
     },
-    /// The shapes differ in their number of elements.
-    #[error("shape {from:?} cannot be reshaped to {to:?}")]
+    /// The shapes differ in their number of elements, or several extents of the new one are to be computed.
+    #[error(
+        "shape {from:?} cannot be reshaped to {to:?}{}",
+        if to.iter().filter(|&&extent| extent == -1).count() > 1 { ": only one extent can be -1" } else { "" }
+    )]
     CannotReshape {
         /// The tensor's shape.
         from: Vec<i64>,
@@ -617,17 +625,68 @@ impl Error {
         Self::InvalidArray("its offsets were changed during the conversion".to_owned())
     }
 
-    /// The error, wrapped with the name of its column.
     /// Of lists that are to be dense in batches, and may be null.
     pub(crate) const NO_LENGTH: Self = Self::InvalidOptions(
         "null rows get the length of the others, which a batch may not have: say it, as Dense(384) for rows of 384 values",
     );
 
+    /// The error, wrapped with the name of its column.
     pub(crate) fn in_column(name: &str, error: Self) -> Self {
         match error {
             // It is of no column: it interrupted the conversion.
             Self::Reader(_) => error,
             error => Self::Column { name: name.to_owned(), error: Box::new(error) },
+        }
+    }
+
+    /// What kind of problem it is; of several columns that of all their errors, or [`ErrorKind::Several`].
+    ///
+    /// ```
+    /// use arrow_array::record_batch;
+    /// use arrow_dlpack::{ErrorKind, ExportOptions, export};
+    ///
+    /// let batch = record_batch!(("x", Int32, [Some(1), None]))?;
+    /// let refused = export::tensor(&batch, &ExportOptions::default()).unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Nulls); // as of the column alone
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        let mut kinds = self.leaves().map(|(_, error)| ErrorKind::of(error));
+        let first = kinds.next().unwrap_or(ErrorKind::Several);
+        if kinds.all(|kind| kind == first) { first } else { ErrorKind::Several }
+    }
+
+    /// The errors of all columns of a table, each with the name of its column; otherwise the error itself, without a name.
+    ///
+    /// ```
+    /// use arrow_array::record_batch;
+    /// use arrow_dlpack::{Error, ExportOptions, export};
+    ///
+    /// let batch = record_batch!(("x", Int32, [Some(1), None]), ("y", Utf8, ["a", "b"]))?;
+    /// let refused = export::columns(&batch, &ExportOptions::default()).unwrap_err();
+    /// let columns: Vec<_> = refused.leaves().map(|(column, _)| column).collect();
+    /// assert_eq!(columns, [Some("x"), Some("y")]);
+    /// assert!(matches!(refused.leaves().next(), Some((_, Error::Nulls { null_count: 1, .. }))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn leaves(&self) -> impl Iterator<Item = (Option<&str>, &Self)> {
+        let mut leaves = Vec::new();
+        self.add_leaves(None, &mut leaves);
+        leaves.into_iter()
+    }
+
+    fn add_leaves<'a>(
+        &'a self,
+        column: Option<&'a str>,
+        leaves: &mut Vec<(Option<&'a str>, &'a Self)>,
+    ) {
+        match self {
+            Self::Column { name, error } => error.add_leaves(Some(name), leaves),
+            Self::Columns { errors } => {
+                errors.iter().for_each(|error| error.add_leaves(column, leaves));
+            }
+            error => leaves.push((column, error)),
         }
     }
 
@@ -637,61 +696,7 @@ impl Error {
     /// them: consumers handle a `TypeError` by calling again without options.
     #[must_use]
     pub fn is_type_refusal(&self) -> bool {
-        self.is_any_of(|error| {
-            matches!(
-                error,
-                Self::NoSuchType { .. }
-                    | Self::TooDeep { .. }
-                    | Self::Nulls { .. }
-                    | Self::NullsInRows { .. }
-                    | Self::UnsupportedType { .. }
-                    | Self::NotRagged { .. }
-                    | Self::UnsupportedExtension { .. }
-                    | Self::NotJustNumbers { .. }
-                    | Self::MalformedExtension { .. }
-                    | Self::UnsupportedDtype { .. }
-                    | Self::RowTooLarge { .. }
-                    | Self::UnevenRows { .. }
-            )
-        })
-    }
-
-    /// Whether the error is `OutOfMemory`. `MemoryError` in Python.
-    #[cfg(feature = "pyo3")]
-    pub(crate) fn is_out_of_memory(&self) -> bool {
-        self.is_any_of(|error| matches!(error, Self::OutOfMemory { .. }))
-    }
-
-    /// Whether the values do not fit a requested dtype or fill value. `ValueError` in Python; this never applies to
-    /// options of `__dlpack__`.
-    #[cfg(feature = "pyo3")]
-    pub(crate) fn is_wrong_value(&self) -> bool {
-        self.is_any_of(|error| {
-            matches!(
-                error,
-                Self::CannotCast { .. }
-                    | Self::UnknownDtype(_)
-                    | Self::FillDoesNotFit { .. }
-                    | Self::PadDoesNotFit { .. }
-                    | Self::RowTooLong { .. }
-                    | Self::ValueDoesNotFit { .. }
-                    | Self::NameCount { .. }
-                    | Self::NoOffsets(_)
-                    | Self::TooManyValues { .. }
-                    | Self::InvalidArray(_)
-                    | Self::InvalidOptions(_)
-                    | Self::BadDestination(_)
-                    | Self::OffsetDoesNotFit { .. }
-            )
-        })
-    }
-
-    /// Whether the error is one of these; one of several columns, if all of them are.
-    fn is_any_of(&self, these: fn(&Self) -> bool) -> bool {
-        match self {
-            Self::Column { error, .. } => error.is_any_of(these),
-            Self::Columns { errors } => errors.iter().all(|error| error.is_any_of(these)),
-            error => these(error),
-        }
+        let mut kinds = self.leaves().map(|(_, error)| ErrorKind::of(error));
+        kinds.all(|kind| matches!(kind, ErrorKind::Nulls | ErrorKind::Type))
     }
 }

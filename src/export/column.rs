@@ -12,7 +12,7 @@ use crate::alloc::{self, Fresh, Unwritten};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, FillBytes, Threads};
 use crate::tensor::{self, TensorSpec};
-use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Number, Plan};
 
 /// A planned tensor: what it costs, and what becomes of its chunks.
 pub(super) struct ColumnPlan {
@@ -363,10 +363,10 @@ impl Target {
         let value = match options.nulls {
             NullPolicy::Refuse | NullPolicy::Masked => None,
             NullPolicy::Fill(value) => Some(value),
-            NullPolicy::Nan => Some(Scalar::Float(f64::NAN)),
+            NullPolicy::Nan => Some(Number::Float(f64::NAN)),
         };
         let encode =
-            |value: Scalar| value.encode(dtype).ok_or(Error::FillDoesNotFit { value, dtype });
+            |value: Number| value.encode(dtype).ok_or(Error::FillDoesNotFit { value, dtype });
         let (fill, threads) = (value.map(encode).transpose()?, options.threads);
         Ok(Self { dtype, fill, is_mask: false, threads })
     }

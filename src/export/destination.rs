@@ -26,6 +26,7 @@ mod sealed {
 }
 
 /// Memory for the elements of a tensor, row-major, or a matrix in this order.
+#[expect(missing_debug_implementations, reason = "no caller can name it")]
 pub struct Room<'a> {
     place: Place<'a>,
     dtype: DLDataType,

@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 
-use crate::{CopyPolicy, Error, Scalar, ffi::DLDataType};
+use crate::{CopyPolicy, Error, Number, ffi::DLDataType};
 
 /// How to export. Options added later will default to the present behaviour.
 ///
@@ -145,7 +145,7 @@ pub enum NullPolicy {
     #[default]
     Refuse,
     /// Nulls become this value; null rows of nested types are filled with it.
-    Fill(Scalar),
+    Fill(Number),
     /// Nulls become NaN. Integers and booleans become floats, whether there are nulls or not: float64 for integers of
     /// 32 and 64 bits, float32 for all others, as with pyarrow's `null_to_nan`.
     // `column` decides on it (`Target::new`, `with_nan`). In its place nulls are refused among labels that are integers
@@ -159,7 +159,7 @@ pub enum NullPolicy {
 impl NullPolicy {
     /// [`Fill`](Self::Fill) with a number or boolean.
     #[must_use]
-    pub fn fill(value: impl Into<Scalar>) -> Self {
+    pub fn fill(value: impl Into<Number>) -> Self {
         Self::Fill(value.into())
     }
 }

@@ -1,6 +1,7 @@
 //! Rows of different lengths as rows of one length, and their lengths.
 
 use arrow_array::ArrayRef;
+use std::fmt;
 
 use super::column::{extent, mask_plan};
 use super::lists::{Lists, Rows};
@@ -9,7 +10,7 @@ use super::source::IntoSource;
 use crate::ffi::{DLDataType, DLPackFlags};
 use crate::kernels::{FillBytes, Padding};
 use crate::tensor::TensorSpec;
-use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Plan, Scalar};
+use crate::{CopyPolicy, CopyReason, Error, ManagedTensor, Number, Plan};
 use crate::{alloc, alloc::Fresh, layout, task::Steps};
 
 /// How rows are padded. Options added later will default to the present behaviour.
@@ -24,7 +25,7 @@ use crate::{alloc, alloc::Fresh, layout, task::Steps};
 #[non_exhaustive]
 pub struct PadOptions {
     /// The value that rows are padded with; 0 by default.
-    pub value: Scalar,
+    pub value: Number,
     /// The length of all padded rows; `None` for that of the longest row.
     pub max_length: Option<usize>,
     /// Where the padding is.
@@ -57,14 +58,14 @@ pub enum Longer {
 impl Default for PadOptions {
     fn default() -> Self {
         let (side, longer) = (Side::default(), Longer::default());
-        Self { value: Scalar::Int(0), max_length: None, side, longer }
+        Self { value: Number::Int(0), max_length: None, side, longer }
     }
 }
 
 impl PadOptions {
     /// Sets [`value`](Self::value).
     #[must_use]
-    pub fn with_value(mut self, value: impl Into<Scalar>) -> Self {
+    pub fn with_value(mut self, value: impl Into<Number>) -> Self {
         self.value = value.into();
         self
     }
@@ -214,6 +215,12 @@ pub fn prepare_padded<'a, F>(
         plan = plan.and(mask_plan(rows, copy)?);
     }
     Ok(PreparedPadded { plan, lists, pad: *pad, options: of_values, frame, mask })
+}
+
+impl fmt::Debug for PreparedPadded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedPadded").field("plan", &self.plan()).finish_non_exhaustive()
+    }
 }
 
 impl PreparedPadded {

@@ -1,6 +1,7 @@
 //! Plans a conversion, to one tensor or to one for each column, which runs later.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
@@ -139,6 +140,16 @@ fn prepared(
         _ => None,
     };
     Ok(Prepared { values, mask })
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared")
+            .field("plan", &self.plan())
+            .field("dtype", &self.dtype())
+            .field("shape", &self.shape())
+            .finish_non_exhaustive()
+    }
 }
 
 impl Prepared {
@@ -384,6 +395,14 @@ fn columns_of(source: Source<'_>, options: &ExportOptions) -> Result<PreparedCol
     }
     refusals.finish()?;
     Ok(PreparedColumns(columns))
+}
+
+impl fmt::Debug for PreparedColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map()
+            .entries(self.0.iter().map(|(field, prepared)| (field.name(), prepared)))
+            .finish()
+    }
 }
 
 impl PreparedColumns {

@@ -2,6 +2,7 @@
 
 use arrow_array::{ArrayRef, OffsetSizeTrait};
 use arrow_buffer::Buffer;
+use std::fmt;
 
 use super::column::{ColumnPlan, mask_plan};
 use super::lists::{Lists, Rows};
@@ -75,6 +76,12 @@ pub fn prepare_ragged<'a, F>(
         plan = plan.and(mask_plan(offsets.rows, copy)?);
     }
     Ok(PreparedRagged { plan, lists, offsets, mask })
+}
+
+impl fmt::Debug for PreparedRagged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PreparedRagged").field("plan", &self.plan()).finish_non_exhaustive()
+    }
 }
 
 impl PreparedRagged {

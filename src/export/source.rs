@@ -80,11 +80,17 @@ pub trait IntoSource<'a, Form> {
 
 /// What tells apart the implementations of [`IntoSource`] for types of which the compiler cannot know that they differ.
 mod form {
+    #[derive(Debug)]
     pub enum Itself {}
+    #[derive(Debug)]
     pub enum Typed {}
+    #[derive(Debug)]
     pub enum Dynamic {}
+    #[derive(Debug)]
     pub enum Shared {}
+    #[derive(Debug)]
     pub enum Chunks {}
+    #[derive(Debug)]
     pub enum Table {}
 }
 

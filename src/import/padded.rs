@@ -9,7 +9,7 @@ use crate::ffi::{DLDataType, DLDataTypeCode, DLPackFlags};
 use crate::kernels::{self, CellValues, Cells, Padding};
 use crate::tensor::TensorSpec;
 use crate::{
-    CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, Scalar, layout, task::Steps,
+    CopyPolicy, CopyReason, Error, LengthsProblem, ManagedTensor, Number, layout, task::Steps,
 };
 
 /// Makes lists of a tensor (rows, length, ...), whose rows are padded on the right, and a tensor of the rows' lengths.
@@ -97,7 +97,7 @@ fn read_lengths(lengths: &ManagedTensor, rows: i64, width: i64) -> Result<Vec<us
         kernels::concatenate(&cells, DLDataType::INT64, None, None, out)
     });
     let wide = wide.map_err(|error| match error {
-        Error::ValueDoesNotFit { value: Scalar::Int(length), row, .. } => bad(row, length),
+        Error::ValueDoesNotFit { value: Number::Int(length), row, .. } => bad(row, length),
         error => error,
     });
     alloc::try_collect(wide?.iter().enumerate().map(|(row, &length)| {

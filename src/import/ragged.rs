@@ -15,7 +15,7 @@ use crate::chunks::{Bounds, Numbers};
 use crate::ffi::{DLDataType, DLDataTypeCode};
 use crate::kernels::{self, CellValues, Cells};
 use crate::{
-    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, OffsetsProblem, Plan, Scalar,
+    CopyPolicy, CopyReason, Error, ManagedTensor, MaskProblem, Number, OffsetsProblem, Plan,
     arrow_types,
 };
 
@@ -229,7 +229,7 @@ fn read_offsets<O: OffsetSizeTrait>(
         kernels::concatenate(&cells, wanted, None, None, out)
     });
     let offsets = offsets.map_err(|error| match error {
-        Error::ValueDoesNotFit { value: Scalar::Int(offset), row: index, .. } => {
+        Error::ValueDoesNotFit { value: Number::Int(offset), row: index, .. } => {
             Error::BadOffsets(match u64::try_from(offset) {
                 Ok(offset) => OffsetsProblem::TooLarge { index, offset, is_large: O::IS_LARGE },
                 Err(_) => {

@@ -4,7 +4,7 @@
 use half::{bf16, f16};
 
 use super::bytes::array;
-use crate::Scalar;
+use crate::Number;
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;
 
@@ -261,10 +261,10 @@ floats! {
 
 macro_rules! table {
     ($(($arrow:ident, $code:ident, $bits:literal, $name:ident, $type:ident, $native:ty))*) => {
-        trait Number: NativeBytes + To<bf16> $(+ To<$native>)* {}
-        $(impl Number for $native {})*
+        trait Castable: NativeBytes + To<bf16> $(+ To<$native>)* {}
+        $(impl Castable for $native {})*
 
-        fn cast_from<S: Number>(to: DLDataType) -> Option<Cast> {
+        fn cast_from<S: Castable>(to: DLDataType) -> Option<Cast> {
             match to {
                 $(DLDataType::$name => Some(each::<S, $native>),)*
                 DLDataType::BFLOAT16 => Some(each::<S, bf16>),
@@ -281,7 +281,7 @@ macro_rules! table {
         }
 
         /// A number for an error; `None` if its dtype is not one that [`cast`] converts from.
-        pub(super) fn scalar(bytes: &[u8], dtype: DLDataType) -> Option<Scalar> {
+        pub(super) fn scalar(bytes: &[u8], dtype: DLDataType) -> Option<Number> {
             Some(match dtype {
                 $(DLDataType::$name => <$native>::read(bytes).into(),)*
                 _ => return None,

@@ -10,7 +10,7 @@ use super::fill::{FillBytes, append_filled, fill};
 use super::formats::{self, DecodeTable};
 use super::{bytes::array, decimal::Decimals, formats::from_bfloat};
 use crate::ffi::{DLDataType, DLDataTypeCode};
-use crate::{Error, Hint, Scalar, alloc::Unwritten};
+use crate::{Error, Hint, Number, alloc::Unwritten};
 
 /// Bytes that are cast at once: a block stays in the L1 cache from the first step to the last.
 const BLOCK: usize = 16 << 10;
@@ -265,7 +265,7 @@ impl<'a> CellChunk<'a> {
     }
 
     /// A value for an error; of a decimal the nearest float64, which is not the one that is cast.
-    fn scalar(&self, cell: usize, item: &[u8]) -> Scalar {
+    fn scalar(&self, cell: usize, item: &[u8]) -> Number {
         let mut nearest = [0; size_of::<f64>()];
         let scalar = match self.cells.values {
             CellValues::Decimals(bytes, decimals) => {
@@ -275,14 +275,14 @@ impl<'a> CellChunk<'a> {
             _ => cast::scalar(item, self.from),
         };
         // What was cast is of such a dtype.
-        scalar.unwrap_or(Scalar::Float(f64::NAN))
+        scalar.unwrap_or(Number::Float(f64::NAN))
     }
 }
 
 /// A value that does not fit.
 pub(super) struct Misfit {
     cell: usize,
-    value: Scalar,
+    value: Number,
 }
 
 impl Misfit {

@@ -6,10 +6,10 @@ use super::{
     fill::FillBytes,
     formats::{self, from_bfloat},
 };
-use crate::Scalar;
+use crate::Number;
 use crate::ffi::{DLDataType, DLDataTypeCode};
 
-impl Scalar {
+impl Number {
     /// Encodes the value in `dtype`; elements of under 8 bits use the low bits of their byte.
     ///
     /// `None` if the dtype cannot hold the value: integers must be exact in every dtype, a finite value must stay

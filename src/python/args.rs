@@ -21,7 +21,7 @@ use super::field::type_with_extension;
 use crate::error::Names;
 use crate::export::PadOptions;
 use crate::{
-    ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Order, Representation, Scalar, import,
+    ExportOptions, ImportOptions, ManagedTensor, NullPolicy, Number, Order, Representation, import,
     names, pandas,
 };
 
@@ -41,7 +41,7 @@ fn nulls(object: &Bound<'_, PyAny>) -> PyResult<NullPolicy> {
     }
 }
 
-argument!(PadArg(Scalar) = |pad| scalar(pad, "pad must be a number that rows are padded with"));
+argument!(PadArg(Number) = |pad| scalar(pad, "pad must be a number that rows are padded with"));
 
 /// What a name stands for; otherwise an error that begins with `must`.
 pub(super) fn choice<T: Copy>(name: &str, known: &[(&str, T)], must: &str) -> PyResult<T> {
@@ -50,17 +50,17 @@ pub(super) fn choice<T: Copy>(name: &str, known: &[(&str, T)], must: &str) -> Py
 }
 
 /// A number of Python's or NumPy's; otherwise an error that begins with `must`.
-fn scalar(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Scalar> {
+fn scalar(object: &Bound<'_, PyAny>, must: &str) -> PyResult<Number> {
     if object.is_instance_of::<PyBool>() {
-        return Ok(Scalar::Bool(object.extract()?));
+        return Ok(Number::Bool(object.extract()?));
     } else if object.is_instance_of::<PyInt>() {
         // A wide enough one for a message about the dtype that does not hold it.
         let too_large = |_| {
             PyValueError::new_err(format!("{must}, and no dtype holds an integer of this size"))
         };
-        return Ok(Scalar::Int(object.extract().map_err(too_large)?));
+        return Ok(Number::Int(object.extract().map_err(too_large)?));
     } else if object.is_instance_of::<PyFloat>() {
-        return Ok(Scalar::Float(object.extract()?));
+        return Ok(Number::Float(object.extract()?));
     }
     // NumPy's scalars are their own types; this is what they are in Python.
     match object.getattr_opt(intern!(object.py(), "item"))?.map(|item| item.call0()).transpose()? {

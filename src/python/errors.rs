@@ -8,6 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyType};
 
+use crate::ErrorKind;
 use crate::arrow_types::{is_list, is_ragged, item_of};
 use crate::batches::{BatchOptions, ColumnOptions, Form};
 use crate::error::{Count, RefusedColumns};
@@ -67,15 +68,13 @@ impl Asked<'_> {
     #[cold]
     pub(super) fn refusal(self, error: Error) -> PyErr {
         let message = self.message(&error, None);
-        match error {
-            Error::Reader(error) => raised(&error),
-            Error::Forked | Error::NoThread(_) => PyRuntimeError::new_err(message),
-            Error::Panicked(panic) => PyRuntimeError::new_err(panic),
-            Error::NoSuchColumns { .. } | Error::SeveralColumns { .. } => {
-                PyKeyError::new_err(message)
-            }
-            _ if error.is_out_of_memory() => PyMemoryError::new_err(message),
-            _ if error.is_wrong_value() => PyValueError::new_err(message),
+        match (error.kind(), &error) {
+            (_, Error::Reader(error)) => raised(error),
+            (_, Error::Panicked(panic)) => PyRuntimeError::new_err(panic.clone()),
+            (ErrorKind::System, _) => PyRuntimeError::new_err(message),
+            (ErrorKind::Name, _) => PyKeyError::new_err(message),
+            (ErrorKind::Memory, _) => PyMemoryError::new_err(message),
+            (ErrorKind::Value, _) => PyValueError::new_err(message),
             _ if error.is_type_refusal() => unsupported(message),
             _ => PyBufferError::new_err(message),
         }

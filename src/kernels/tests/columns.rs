@@ -5,7 +5,7 @@ use arrow_buffer::NullBuffer;
 use super::super::{CellValues, Cells, FillBytes};
 use super::{BOOL, Random, bytes_of, concatenate, dtype, interleave, words};
 use crate::ffi::DLDataType;
-use crate::{Error, Scalar};
+use crate::{Error, Number};
 
 const ITEM: FillBytes = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
 
@@ -234,7 +234,7 @@ fn a_value_that_does_not_fit_is_found_in_wide_rows() {
         let cells = |at| words(if at == column { &bad } else { &good }, DLDataType::INT16, None);
         let columns: Vec<_> = (0..600).map(|at| vec![cells(at)]).collect();
         let misfit = Error::ValueDoesNotFit {
-            value: Scalar::Int(300),
+            value: Number::Int(300),
             dtype: DLDataType::INT8,
             column,
             row: 39,
@@ -248,7 +248,7 @@ fn a_value_that_does_not_fit_is_found_in_wide_rows() {
 fn a_value_that_does_not_fit_is_found_where_it_is() {
     const ROWS: usize = 10_000;
     let misfit = |row, column| Error::ValueDoesNotFit {
-        value: Scalar::Int(300),
+        value: Number::Int(300),
         dtype: DLDataType::INT8,
         column,
         row,

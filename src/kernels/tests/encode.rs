@@ -2,17 +2,17 @@
 
 use super::{BOOL, dtype};
 use crate::ffi::DLDataType;
-use crate::scalar::Scalar;
+use crate::number::Number;
 
 #[track_caller]
-fn check<const N: usize>(value: impl Into<Scalar>, dtype: DLDataType, bytes: [u8; N]) {
+fn check<const N: usize>(value: impl Into<Number>, dtype: DLDataType, bytes: [u8; N]) {
     let mut item = [0; 16];
     item[..N].copy_from_slice(&bytes);
     assert_eq!(value.into().encode(dtype), Some(item));
 }
 
 #[track_caller]
-fn refuse(value: impl Into<Scalar>, dtype: DLDataType) {
+fn refuse(value: impl Into<Number>, dtype: DLDataType) {
     assert_eq!(value.into().encode(dtype), None);
 }
 
@@ -63,7 +63,7 @@ fn floats_round_fractions_and_nothing_else() {
     for dtype in
         [DLDataType::FLOAT16, DLDataType::FLOAT32, DLDataType::FLOAT64, DLDataType::BFLOAT16]
     {
-        assert!(Scalar::Float(f64::NAN).encode(dtype).is_some());
+        assert!(Number::Float(f64::NAN).encode(dtype).is_some());
     }
 }
 

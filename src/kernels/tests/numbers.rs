@@ -7,7 +7,7 @@ use super::super::can_convert;
 use super::{BOOL, Random, bytes_of, concatenate, dtype, words};
 use crate::dtype::for_each_numeric;
 use crate::ffi::DLDataType;
-use crate::{Error, Scalar};
+use crate::{Error, Number};
 
 /// Conversion to all decimal digits of a value, and to the value nearest to a decimal.
 trait Text: Copy {
@@ -325,7 +325,7 @@ fn what_is_infinite_stays_so_and_hides_nothing() {
         match found {
             Ok(_) => assert!(fits, "{value} as {dtype}"),
             Err(Error::ValueDoesNotFit { value: shown, row: 3, .. }) => {
-                assert_eq!(shown, Scalar::Float(value));
+                assert_eq!(shown, Number::Float(value));
                 assert!(!fits, "{value} as {dtype}");
             }
             Err(error) => panic!("{error}"),

@@ -1,4 +1,4 @@
-//! Scalar values.
+//! Number values.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use half::{bf16, f16};
 /// A value that is converted to the dtype of a tensor, such as one that replaces nulls.
 ///
 /// ```
-/// use arrow_dlpack::Scalar;
-/// assert_eq!(Scalar::from(7u64), Scalar::Int(7));
-/// assert_eq!(Scalar::from(0.5).to_string(), "0.5");
+/// use arrow_dlpack::Number;
+/// assert_eq!(Number::from(7u64), Number::Int(7));
+/// assert_eq!(Number::from(0.5).to_string(), "0.5");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Scalar {
+pub enum Number {
     /// A boolean; among numbers 1 or 0.
     Bool(bool),
     /// An integer within the range of i64 or u64.
@@ -23,7 +23,7 @@ pub enum Scalar {
 
 macro_rules! from {
     ($variant:ident: $($type:ty)*) => {$(
-        impl From<$type> for Scalar {
+        impl From<$type> for Number {
             fn from(value: $type) -> Self {
                 Self::$variant(value.into())
             }
@@ -34,7 +34,7 @@ from!(Bool: bool);
 from!(Int: i8 i16 i32 i64 u8 u16 u32 u64);
 from!(Float: f16 bf16 f32 f64);
 
-impl fmt::Display for Scalar {
+impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Bool(value) => value.fmt(f),
