@@ -185,7 +185,8 @@ def readable_for(
     if unread and is_named is not None:
         schema = reader_of(data.clear()).schema
         unread = [name for name in unread if not is_named(schema, name)]
-    if unread:
+    # The error for a name that is missing lists all that there are.
+    if unread and set(needed) <= set(data.columns):
         data = data.drop(unread)
     return _with_wide_as_decimals(data)
 
