@@ -32,6 +32,12 @@ pub(crate) use for_each_numeric;
 /// and `f16` and `bf16` of the crate `half`.
 ///
 /// It is sealed, because memory of tensors is taken for such numbers.
+#[diagnostic::on_unimplemented(
+    message = "memory of tensors is not viewed as `{Self}`",
+    label = "not a number of the eleven types that tensors share with Rust, nor `bf16`",
+    note = "booleans are read by `as_bool_bytes`, and moved by `into_vec::<bool>` and `export::to_vec::<bool, _>`; `cast` \
+            converts other dtypes to numbers"
+)]
 pub trait Element: sealed::Bits {
     /// The DLPack element type.
     const DTYPE: DLDataType;
@@ -41,6 +47,11 @@ pub trait Element: sealed::Bits {
 /// may be neither 0 nor 1, which Rust does not allow.
 ///
 /// It is sealed.
+#[diagnostic::on_unimplemented(
+    message = "no tensor has elements of type `{Self}`",
+    label = "not a number or `bool`",
+    note = "elements are `i8` to `i64`, `u8` to `u64`, `f16`, `bf16`, `f32`, `f64` and `bool`"
+)]
 pub trait ElementOrBool: sealed::Value {}
 impl<T: sealed::Value> ElementOrBool for T {}
 

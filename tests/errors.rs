@@ -55,7 +55,7 @@ fn words_name_what_there_is() {
     let batch = record_batch!(("x", Int32, [1, 2])).unwrap();
     let reader = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
     let twice = BatchOptions::default().with_columns(["x", "x"]);
-    let refused = Batches::try_new(reader, &twice).err().expect("it is a name for two");
+    let refused = Batches::try_new(reader, &twice).expect_err("it is a name for two");
     assert_eq!(refused.to_string(), "the column \"x\" is asked for twice");
     assert_eq!(refused.kind(), ErrorKind::Name);
 

@@ -10,10 +10,16 @@ use crate::alloc::{Fresh, Place};
 use crate::ffi::DLDataType;
 use crate::{CopyPolicy, CopyReason, DestinationProblem, Element, ElementOrBool, Error, layout};
 
-/// Memory that [`tensor_into`] writes to: `&mut [T]`, `&mut [MaybeUninit<T>]`, and with feature `ndarray` an `ArrayViewMut`
-/// that is row-major, or a column-major matrix.
+/// Memory that [`tensor_into`] writes to: `&mut [T]`, of a vector or an array too, `&mut [MaybeUninit<T>]`, and with feature
+/// `ndarray` an `ArrayViewMut` that is row-major, or a column-major matrix.
 ///
 /// It is sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no memory that a tensor can be written to",
+    label = "not a mutable slice or view of numbers",
+    note = "`tensor_into` writes to `&mut [T]`, `&mut Vec<T>` (in place: it does not grow), `&mut [MaybeUninit<T>]`, and with \
+            feature `ndarray` to `array.view_mut()`, where `T` is an `Element`; `export::to_vec` makes a vector"
+)]
 pub trait Destination: sealed::Destination {}
 impl<D: sealed::Destination> Destination for D {}
 
@@ -39,6 +45,20 @@ pub struct Room<'a> {
 impl<T: Element> sealed::Destination for &mut [T] {
     fn room(&mut self) -> Result<Room<'_>, Error> {
         let (place, dtype) = (Place::initialised(self), T::DTYPE);
+        Ok(Room { place, dtype, shape: None, order: None })
+    }
+}
+
+impl<T: Element> sealed::Destination for &mut Vec<T> {
+    fn room(&mut self) -> Result<Room<'_>, Error> {
+        let (place, dtype) = (Place::initialised(self), T::DTYPE);
+        Ok(Room { place, dtype, shape: None, order: None })
+    }
+}
+
+impl<T: Element, const N: usize> sealed::Destination for &mut [T; N] {
+    fn room(&mut self) -> Result<Room<'_>, Error> {
+        let (place, dtype) = (Place::initialised(&mut **self), T::DTYPE);
         Ok(Room { place, dtype, shape: None, order: None })
     }
 }
@@ -78,7 +98,7 @@ impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayVi
 ///
 /// let batch = record_batch!(("x", Int32, [1, 2]), ("y", Float64, [0.5, 1.5]))?;
 /// let mut pinned = vec![0.0_f32; 4];
-/// let shape = export::tensor_into(&batch, &ExportOptions::default(), &mut pinned[..])?;
+/// let shape = export::tensor_into(&batch, &ExportOptions::default(), &mut pinned)?;
 /// assert_eq!((shape, pinned), (vec![2, 2], vec![1.0, 0.5, 2.0, 1.5]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

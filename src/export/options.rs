@@ -47,10 +47,10 @@ impl ExportOptions {
         self
     }
 
-    /// Sets [`nulls`](Self::nulls).
+    /// Sets [`nulls`](Self::nulls): a policy, or a number that replaces them.
     #[must_use]
-    pub fn with_nulls(mut self, nulls: NullPolicy) -> Self {
-        self.nulls = nulls;
+    pub fn with_nulls(mut self, nulls: impl Into<NullPolicy>) -> Self {
+        self.nulls = nulls.into();
         self
     }
 
@@ -163,6 +163,17 @@ impl NullPolicy {
         Self::Fill(value.into())
     }
 }
+
+macro_rules! fills {
+    ($($type:ty)*) => {$(
+        impl From<$type> for NullPolicy {
+            fn from(value: $type) -> Self {
+                Self::fill(value)
+            }
+        }
+    )*};
+}
+fills!(bool i8 i16 i32 i64 u8 u16 u32 u64 half::f16 half::bf16 f32 f64 Number);
 
 /// Memory order of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

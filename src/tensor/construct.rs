@@ -180,6 +180,21 @@ impl ManagedTensor {
     }
 }
 
+/// A tensor of one axis: [`ManagedTensor::from_vec`] with the vector's length as its shape.
+///
+/// ```
+/// use arrow_dlpack::ManagedTensor;
+///
+/// let tensor = ManagedTensor::from(vec![1.5_f32, 2.5]);
+/// assert_eq!(tensor.dims(), [2]);
+/// ```
+impl<T: ElementOrBool> From<Vec<T>> for ManagedTensor {
+    fn from(values: Vec<T>) -> Self {
+        let shape = [values.len()];
+        Self::from_vec(values, &shape).unwrap_or_else(|_| unreachable!("it has as many"))
+    }
+}
+
 /// Whether a shape has this number of elements.
 fn check_count(found: usize, shape: &[i64]) -> Result<(), Error> {
     match layout::element_count(shape)? {

@@ -1,8 +1,8 @@
 //! Tests of encoding a value in a dtype.
 
 use super::{BOOL, dtype};
+use crate::Number;
 use crate::ffi::DLDataType;
-use crate::number::Number;
 
 #[track_caller]
 fn check<const N: usize>(value: impl Into<Number>, dtype: DLDataType, bytes: [u8; N]) {

@@ -1,0 +1,10 @@
+//~ `(&chunks, &field)`
+
+use arrow_dlpack::arrow_array::ArrayRef;
+use arrow_dlpack::{ExportOptions, export};
+
+pub fn mistake(x: Vec<ArrayRef>) {
+    export::tensor(&x, &ExportOptions::default()).unwrap();
+}
+
+fn main() {}

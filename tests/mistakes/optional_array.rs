@@ -1,0 +1,10 @@
+//~ an export takes `&array`
+
+use arrow_dlpack::arrow_array::ArrayRef;
+use arrow_dlpack::{ExportOptions, export};
+
+pub fn mistake(x: Option<ArrayRef>) {
+    export::tensor(&x, &ExportOptions::default()).unwrap();
+}
+
+fn main() {}
