@@ -380,7 +380,7 @@ fn a_matrix_is_taken_apart_into_the_result() {
     allocates_its_result(
         matrix,
         |rows| 16 * rows,
-        |matrix| import::columns(matrix, &["a", "b", "c", "d"], &ImportOptions::default()),
+        |matrix| import::matrix(matrix, &["a", "b", "c", "d"], &ImportOptions::default()),
     );
 }
 

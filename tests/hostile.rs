@@ -529,7 +529,7 @@ fn become_table(draft: &Draft, truth: &Truth, copy: CopyPolicy) {
     let names: Vec<String> = (0..width).map(|column| column.to_string()).collect();
     let options = ImportOptions::default().with_copy(copy);
     let batch = with(draft, |tensor, _| {
-        let batch = import::columns(tensor, &names, &options);
+        let batch = import::matrix(tensor, &names, &options);
         batch.map(|batch| columns(draft, &batch, rows))
     });
     let Err(error) = batch.expect("true") else { return };

@@ -3,9 +3,15 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch, types};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, FixedSizeListArray, Float64Array, Int16Array, RecordBatch,
+    TimestampMicrosecondArray, types,
+};
 use arrow_dlpack::ffi::DLDataType;
-use arrow_dlpack::{CopyPolicy, CopyReason, Error, ImportOptions, Representation, import};
+use arrow_dlpack::{
+    CopyPolicy, CopyReason, Error, ExportOptions, ImportOptions, NullPolicy, Representation,
+    export, import,
+};
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use logical::{leaf, logical};
@@ -33,7 +39,7 @@ fn columns_of(
     options: &ImportOptions,
 ) -> (Result<RecordBatch, Error>, Watch) {
     let (tensor, watch) = producer.clone().tensor(Abi::Versioned);
-    (import::columns(tensor.expect("a true descriptor"), names, options), watch)
+    (import::matrix(tensor.expect("a true descriptor"), names, options), watch)
 }
 
 /// A matrix of int16 over the numbers from 0 on, of which `origin` is the first element.
@@ -292,4 +298,39 @@ fn a_matrix_has_a_name_for_each_column() {
     let away = Producer { device: device(2, 0), ..pair };
     let error = fails(&away, &["a", "b"]);
     assert_eq!(error, Error::UnreadableDevice { device: device(2, 0) });
+}
+
+/// The values of null slots are not compared: Arrow's are any.
+#[test]
+fn the_columns_of_a_table_come_back_with_their_names_types_and_nulls() {
+    let pair = |values: [Option<i64>; 2]| Some(values);
+    let rows = [pair([Some(1), None]), pair([None, Some(2)]), pair([Some(3), Some(4)])];
+    let lists = FixedSizeListArray::from_iter_primitive::<types::Int64Type, _, _>(
+        rows.map(|row| row.map(Vec::from)),
+        2,
+    );
+    let columns: [(&str, ArrayRef); 5] = [
+        ("int", Arc::new(Int16Array::from(vec![Some(1), None, Some(3)]))),
+        ("float", Arc::new(Float64Array::from(vec![0.5, 1.5, f64::NAN]))),
+        ("bool", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)]))),
+        (
+            "time",
+            Arc::new(
+                TimestampMicrosecondArray::from(vec![Some(5), None, Some(7)]).with_timezone("UTC"),
+            ),
+        ),
+        ("lists", Arc::new(lists)),
+    ];
+    let batch =
+        RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
+            .unwrap();
+    let options = ExportOptions::default().with_nulls(NullPolicy::Masked).with_physical(true);
+    let made = export::columns(&batch, &options).unwrap().into_iter();
+    let back = made.map(|(field, made)| (field, made.values, made.mask)).collect();
+    let again = import::columns(back, &ImportOptions::default()).unwrap();
+    assert_eq!(again.schema(), batch.schema());
+    for (again, column) in again.columns().iter().zip(batch.columns()) {
+        let words = |array: &ArrayRef| format!("{array:?}");
+        assert_eq!(words(again), words(column));
+    }
 }

@@ -121,7 +121,7 @@ fn asked(make: impl Fn() -> (Result<ManagedTensor, Error>, Watch)) {
         from_dlpack(tensor, &always).map(drop)
     });
     with(&|tensor| tensor.copied().map(drop));
-    with(&|tensor| import::columns(tensor, &["a", "b"], &ImportOptions::default()).map(drop));
+    with(&|tensor| import::matrix(tensor, &["a", "b"], &ImportOptions::default()).map(drop));
     with(&|tensor| {
         import::record_batch(vec![("x".to_owned(), tensor)], &ImportOptions::default()).map(drop)
     });

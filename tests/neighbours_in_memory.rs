@@ -101,7 +101,7 @@ fn columns_of_separate_allocations_are_copied_though_they_lie_end_to_end() {
         let values: Vec<f64> = columns.iter().flat_map(|column| column.values().to_vec()).collect();
         let turned = Float64Array::from(values);
         drop(columns);
-        let back = arrow_dlpack::import::columns(matrix, &["x", "y"], &Default::default()).unwrap();
+        let back = arrow_dlpack::import::matrix(matrix, &["x", "y"], &Default::default()).unwrap();
         for (i, column) in back.columns().iter().enumerate() {
             assert_eq!(column.to_data(), turned.slice(i * ROWS, ROWS).to_data());
         }

@@ -150,7 +150,7 @@ fn a_field_of_no_possible_type_is_nothing_to_become() {
                 assert!(from_dlpack(made, &options).is_err(), "{field:?} {dtype}");
                 watch.released_once();
                 let (made, watch) = tensor();
-                assert!(import::columns(made.unwrap(), &["a", "b"], &options).is_err());
+                assert!(import::matrix(made.unwrap(), &["a", "b"], &options).is_err());
                 watch.released_once();
             }
         }

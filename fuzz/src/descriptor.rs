@@ -204,7 +204,7 @@ fn columns(
     let options = ImportOptions::default().with_copy(copy).with_representation(representation);
     let is_matrix = truth.shape.len() == 2 && truth.shape[1] == width;
     let zero_copy = tensor.as_ptr();
-    match import::columns(tensor, &names, &options) {
+    match import::matrix(tensor, &names, &options) {
         Ok(batch) => {
             assert!(is_matrix);
             assert_eq!(i64::try_from(batch.num_rows()), Ok(truth.shape[0]));

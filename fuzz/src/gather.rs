@@ -12,7 +12,7 @@ use arrow_dlpack::export::{self, ExportOptions, Order, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Representation, Number,
+    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Number, Representation,
     from_dlpack, import,
 };
 use arrow_schema::{DataType, Field, Schema};
@@ -233,7 +233,7 @@ fn columns(u: &mut Unstructured<'_>) -> Result<()> {
     let Strided { tensor, watch, truth, bytes } = Strided::draw(u, dtype, 2)?;
     let names: Vec<String> = (0..truth.shape[1]).map(|name| name.to_string()).collect();
     let options = ImportOptions::default().with_copy(crate::descriptor::copied(u)?);
-    match import::columns(tensor, &names, &options) {
+    match import::matrix(tensor, &names, &options) {
         Ok(batch) => {
             let mut by_column = truth.clone();
             by_column.shape.swap(0, 1);

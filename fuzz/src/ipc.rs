@@ -10,7 +10,7 @@ use arrow_dlpack::export::{self, ExportOptions, Order, Ragged, Source};
 use arrow_dlpack::extension::Extension;
 use arrow_dlpack::ffi::DLDataType;
 use arrow_dlpack::{
-    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Plan, Representation, Number,
+    CopyPolicy, Error, ImportOptions, ManagedTensor, NullPolicy, Number, Plan, Representation,
     from_dlpack, import, to_dlpack,
 };
 use arrow_ipc::reader::{FileReader, StreamDecoder, StreamReader};

@@ -182,7 +182,7 @@ pub enum Order {
     #[default]
     RowMajor,
     /// Column by column: Fortran order. Zero-copy if the columns are contiguous slices of one buffer in this order,
-    /// as those of [`import::columns`](crate::import::columns) are; separate buffers at adjacent addresses are
+    /// as those of [`import::matrix`](crate::import::matrix) are; separate buffers at adjacent addresses are
     /// copied.
     ColumnMajor,
 }

@@ -1,7 +1,7 @@
 //! DLPack to Arrow: dtypes, devices, Arrow types and copies.
 //!
-//! [`from_dlpack`] makes an array of a tensor, [`masked`] with nulls where a mask is false; [`record_batch`] and
-//! [`columns`] make tables, [`ragged`] makes lists, strings and binaries, [`padded`] lists. [`prepare`] decides first: the [`Plan`] tells
+//! [`from_dlpack`] makes an array of a tensor, [`masked`] with nulls where a mask is false; [`record_batch`],
+//! [`masked_record_batch`], [`columns`] and [`matrix`] make tables, [`ragged`] makes lists, strings and binaries, [`padded`] lists. [`prepare`] decides first: the [`Plan`] tells
 //! what a conversion will copy, and the field what the tensor becomes. Arrays share the memory of tensors that the CPU
 //! can read and whose dtype Arrow has, row-major and aligned; other tensors are copied.
 
@@ -28,8 +28,7 @@ pub use mask::{Prepared, masked, prepare, prepare_masked};
 pub use options::{ImportOptions, Representation};
 pub use padded::padded;
 pub use ragged::ragged;
-pub(crate) use table::masked_record_batch;
-pub use table::{columns, record_batch};
+pub use table::{columns, masked_record_batch, matrix, record_batch};
 
 /// Converts a tensor to an Arrow array and the field that describes it (nullable, as by Arrow's default, and
 /// nameless).

@@ -7,7 +7,8 @@ use arrow_schema::{FieldRef, Schema};
 
 use super::convert::{self, Fit};
 use super::mask::{self, Prepared};
-use super::{field::Metadata, field::choose, options::ImportOptions};
+use super::options::{ImportOptions, Representation};
+use super::{field::Metadata, field::choose};
 use crate::{Error, ManagedTensor};
 
 /// Makes a table with a column for each tensor: rows are along the first axis, and each column is imported and named
@@ -39,19 +40,74 @@ pub fn record_batch(
     masked_record_batch(columns.collect(), options)
 }
 
-/// [`record_batch`] of columns with optional masks, as in [`masked`](super::masked).
-pub(crate) fn masked_record_batch(
+/// [`record_batch`] of columns with optional masks, as in [`masked`](super::masked): a value is null where the mask is false.
+///
+/// ```
+/// use arrow_array::{Array, record_batch};
+/// use arrow_dlpack::{ImportOptions, ManagedTensor, import};
+///
+/// let scores = ManagedTensor::from(vec![0.5_f32, 0.0]);
+/// let valid = ManagedTensor::from(vec![true, false]);
+/// let columns = vec![("score".to_owned(), scores, Some(valid))];
+/// let batch = import::masked_record_batch(columns, &ImportOptions::default())?;
+/// assert_eq!(batch, record_batch!(("score", Float32, [Some(0.5), None]))?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`record_batch`]; `BadMask`.
+pub fn masked_record_batch(
     columns: Vec<(String, ManagedTensor, Option<ManagedTensor>)>,
     options: &ImportOptions,
 ) -> Result<RecordBatch, Error> {
-    let names: Vec<&str> = columns.iter().map(|(name, ..)| name.as_str()).collect();
+    let columns = columns.into_iter().map(|(name, tensor, mask)| {
+        let prepared = mask::prepare_any(tensor, mask, options);
+        (name, prepared)
+    });
+    of_prepared(columns.collect())
+}
+
+/// Makes a table of tensors, their masks and the fields that their columns have: the way back from
+/// [`export::columns`](crate::export::columns), names, types and nulls included (a null list of fixed size comes back as a
+/// list of nulls: the mask is one of values). The options' representation does not count.
+///
+/// ```
+/// use arrow_array::record_batch;
+/// use arrow_dlpack::{ExportOptions, ImportOptions, NullPolicy, export, import};
+///
+/// let batch = record_batch!(("x", Int32, [Some(1), None]), ("y", Boolean, [true, false]))?;
+/// let options = ExportOptions::default().with_nulls(NullPolicy::Masked);
+/// let columns = export::columns(&batch, &options)?;
+/// let columns = columns.into_iter().map(|(field, made)| (field, made.values, made.mask)).collect();
+/// assert_eq!(import::columns(columns, &ImportOptions::default())?, batch);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`masked_record_batch`]; `CannotBecome` where the elements are not those of the field's type, as after an export with
+/// another dtype, or codes of a dictionary.
+pub fn columns(
+    columns: Vec<(FieldRef, ManagedTensor, Option<ManagedTensor>)>,
+    options: &ImportOptions,
+) -> Result<RecordBatch, Error> {
+    let columns = columns.into_iter().map(|(field, tensor, mask)| {
+        let name = field.name().clone();
+        let options = options.clone().with_representation(Representation::Field(field));
+        (name, mask::prepare_any(tensor, mask, &options))
+    });
+    of_prepared(columns.collect())
+}
+
+/// The table of columns that were planned. All are checked before any is converted.
+fn of_prepared(columns: Vec<(String, Result<Prepared, Error>)>) -> Result<RecordBatch, Error> {
+    let names: Vec<&str> = columns.iter().map(|(name, _)| name.as_str()).collect();
     check_unique(&names)?;
-    let prepare =
-        |(name, tensor, mask): (String, _, _)| match mask::prepare_any(tensor, mask, options) {
-            Ok(prepared) => Ok((name, prepared)),
-            Err(error) => Err(Error::in_column(&name, error)),
-        };
-    let columns = columns.into_iter().map(prepare);
+    let columns = columns.into_iter().map(|(name, prepared)| match prepared {
+        Ok(prepared) => Ok((name, prepared)),
+        Err(error) => Err(Error::in_column(&name, error)),
+    });
     let columns: Vec<(String, Prepared)> = columns.collect::<Result<_, Error>>()?;
     let expected = columns.first().map_or(0, |(_, first)| first.rows());
     if let Some((name, other)) = columns.iter().find(|(_, column)| column.rows() != expected) {
@@ -64,7 +120,8 @@ pub(crate) fn masked_record_batch(
     Ok(batch(columns.collect::<Result<_, Error>>()?, expected))
 }
 
-/// Makes a table of a matrix, with a column for each of its columns.
+/// Makes a table of a matrix, with a column for each of its columns: the way back from
+/// [`export::tensor`](crate::export::tensor) of a table.
 ///
 /// If the elements of each column are contiguous, whatever the stride between columns is, the columns share the
 /// matrix's memory, and the deleter runs when the last one is dropped. Otherwise the matrix is copied once, column by
@@ -77,7 +134,7 @@ pub(crate) fn masked_record_batch(
 ///
 /// // Two contiguous columns.
 /// let matrix = ndarray::array![[1.0_f32, 2.0], [10.0, 20.0]].reversed_axes();
-/// let batch = import::columns(matrix.into(), &["x", "y"], &ImportOptions::default())?;
+/// let batch = import::matrix(matrix.into(), &["x", "y"], &ImportOptions::default())?;
 /// assert_eq!(batch.column(1).len(), 2);
 /// # }
 /// # Ok::<(), arrow_dlpack::Error>(())
@@ -87,7 +144,7 @@ pub(crate) fn masked_record_batch(
 ///
 /// `WrongRank` if the tensor is not 2-D, `NameCount`, `DuplicateName`; the errors of
 /// [`from_dlpack`](super::from_dlpack). The tensor is released before an error is returned.
-pub fn columns(
+pub fn matrix(
     tensor: ManagedTensor,
     names: &[impl AsRef<str>],
     options: &ImportOptions,

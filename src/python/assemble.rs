@@ -67,7 +67,7 @@ pub(super) fn record_batch(
         (Err(_), Some(names)) => {
             let matrix = consume::take(data, None, copy)?;
             let options = r#type.import([&matrix], copy)?;
-            unlocked(py, matrix.nbytes(), || import::columns(matrix, &names, &options))?
+            unlocked(py, matrix.nbytes(), || import::matrix(matrix, &names, &options))?
         }
         (Ok(_), Some(_)) => {
             return Err(pointless("names", "are for a matrix, and a dict has its own"));
