@@ -150,6 +150,25 @@ def test_another_dtype_beside_out_is_refused():
         to_tensor(pa.array([2.5]), out=np.zeros(1, "int64"))
 
 
+@pytest.mark.parametrize(
+    ("source", "options", "dtype", "message"),
+    [
+        (pa.array([1, None]), {"nulls": "nan"}, "i4", "make out of a dtype that does$"),
+        (pa.array([1, None]), {}, "i4", 'pass a fill value or "nan" as nulls=$'),
+        (pa.array([1, 2**40]), {}, "i4", "make out of a dtype that holds every value"),
+        (pa.array([1.5, 2.0]), {}, "?", "make out of another dtype$"),
+        (pa.array([1, 2], pa.decimal128(5, 1)), {}, "i4", "make out of a dtype of floats"),
+        (pa.array([1, 2], pa.decimal64(5, 1)), {}, "i4", "physical=True .* make out of a dtype"),
+        (pa.array([[1], [2, 3]]), {}, "i4", "leave out out= and pass pad="),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_what_goes_with_out(source, options, dtype, message):
+    with pytest.raises((ValueError, BufferError), match=message):
+        to_tensor(source, out=np.zeros(2, dtype), **options)
+    with pytest.raises(TypeError, match="^max_length does not go with out="):
+        to_tensor(pa.array([[1, 2]]), max_length=3, out=np.zeros((1, 2)))
+
+
 def test_memory_of_the_source_is_refused():
     values = np.arange(6.0)
     table = pa.table({"x": values[:3], "y": values[3:]})

@@ -52,6 +52,8 @@ pub(super) enum Asked<'a> {
     Protocol,
     /// `to_tensor` and `to_tensor_dict`.
     Tensor,
+    /// `to_tensor` with `out=`, whose dtype is the one asked for.
+    Out,
     /// `ragged`.
     Ragged,
     /// `to_tensor` with `pad=`.
@@ -103,6 +105,12 @@ impl Asked<'_> {
                  value, \"nan\" or \"mask\", or drop them first",
                 Count(*null_count, "null")
             ),
+            (Self::Out, Error::ValueDoesNotFit { value, dtype, row, .. }) => format!(
+                "value {value} in row {row} does not fit {dtype}: make out of a dtype that holds every value"
+            ),
+            (Self::Out, Error::CannotCast { from, to }) => {
+                format!("{from} cannot become {to}: make out of another dtype")
+            }
             (Self::Batches(wishes), Error::UnevenRows { row, length, expected }) => {
                 let way_out = match wishes.place(column) {
                     Place::Matrix => IN_NO_MATRIX,
@@ -271,15 +279,26 @@ impl Asked<'_> {
             (Self::Protocol, Hint::Nulls) => {
                 "drop them, or pass nulls= (a fill value, \"nan\" or \"mask\") to to_tensor or ragged"
             }
+            (Self::Out, Hint::Nulls) => "drop them, or pass a fill value or \"nan\" as nulls=",
+            (Self::Out, Hint::WiderThanFill) => "make out of a dtype that does",
+            (Self::Out, Hint::Decimal | Hint::Float64) => {
+                "make out of a dtype of floats, such as float64"
+            }
+            (Self::Out, Hint::PhysicalOrFloats(_)) => {
+                "pass physical=True for its integers, or make out of a dtype of floats for the numbers that they stand for"
+            }
+            (Self::Out, Hint::RaggedOrPadded) => {
+                "use ragged, or leave out out= and pass pad= for padded rows"
+            }
             // ragged refuses tables; of a column alone to_tensor sees whether its rows have one length.
-            (Self::Tensor, Hint::Texts | Hint::Binaries) if in_table => {
+            (Self::Tensor | Self::Out, Hint::Texts | Hint::Binaries) if in_table => {
                 "its rows differ in length: leave it out with columns=, or pass this column alone to ragged"
             }
             (Self::Batches(_), Hint::Lists) => {
                 "its rows may differ in length: take it as Dense() if they do not, leave it out with columns=, or use \
                  format=\"dict\""
             }
-            (Self::Tensor, Hint::Lists) if in_table => {
+            (Self::Tensor | Self::Out, Hint::Lists) if in_table => {
                 "its rows may differ in length: leave it out with columns=, pass this column alone to ragged, or, if \
                  they do not differ, cast it to a fixed-size list or take it as Dense() in Loader"
             }

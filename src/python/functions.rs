@@ -119,7 +119,8 @@ pub(super) fn to_tensor<'py>(
         let others = [
             ("framework", framework.is_some()),
             ("writable", writable.is_some()),
-            ("pad", pad.is_some() || max_length.is_some()),
+            ("pad", pad.is_some()),
+            ("max_length", max_length.is_some()),
             ("copy=False", copy.as_ref().is_some_and(|copy| !copy.0)),
             ("nulls=\"mask\"", nulls.0 == NullPolicy::Masked),
         ];

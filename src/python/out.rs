@@ -53,7 +53,7 @@ impl<'py> Out<'py> {
         source: Source<'_>,
         options: &ExportOptions,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let (py, refuse) = (self.object.py(), |error| Asked::Tensor.refusal(error));
+        let (py, refuse) = (self.object.py(), |error| Asked::Out.refusal(error));
         self.check(source).map_err(|problem| refuse(Error::BadDestination(problem)))?;
         let order = if self.tensor.is_contiguous() { Order::RowMajor } else { Order::ColumnMajor };
         let (dtype, shape) = (self.tensor.dtype(), self.tensor.shape().to_vec());
