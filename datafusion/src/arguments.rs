@@ -4,9 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, RecordBatch};
-use arrow_dlpack::export::{self, IntoSource, Source};
+use arrow_dlpack::export::{self, Exported, IntoSource, Source};
 use arrow_dlpack::extension::{Dimensions, Extension};
-use arrow_dlpack::{Error, ManagedTensor, NullPolicy};
+use arrow_dlpack::{Error, ManagedTensor};
 use arrow_schema::{Field, FieldRef, Schema};
 use arrow_select::filter::FilterPredicate;
 use datafusion_common::Result;
@@ -14,7 +14,7 @@ use datafusion_expr::ColumnarValue;
 
 use crate::nulls::Complete;
 use crate::plan::{Declared, is_flat};
-use crate::{Batch, Input, Nulls};
+use crate::{Batch, Input};
 
 /// The arguments of a call, grouped by input, for some of the rows.
 pub(crate) struct Arguments {
@@ -88,22 +88,20 @@ impl Arguments {
                 true => given.columns.clone(),
                 false => given.columns.slice(rows.start, rows.len()),
             };
-            let source = || match &input.columns {
+            let source = match &input.columns {
                 None => Source::Array(columns.column(0), Some(columns.schema_ref().field(0))),
                 Some(_) => (&columns).into_source(),
             };
-            let all_rows = |tensor: Result<ManagedTensor, Error>| {
-                let tensor = match given.constant {
-                    true => tensor.and_then(|row| repeated(row, rows.len())),
-                    false => tensor,
-                };
-                tensor.map_err(|error| declared.failed(&format!("{:?}", input.name), error))
+            let failed = |error| declared.failed(&format!("{:?}", input.name), error);
+            let all_rows = |tensor: ManagedTensor| match given.constant {
+                true => repeated(tensor, rows.len()).map_err(failed),
+                false => Ok(tensor),
             };
             let options = udf.nulls.export(input.dtype);
-            tensors.push(all_rows(export::tensor(source(), &options))?);
-            if udf.nulls == Nulls::Tensor(NullPolicy::Masked) {
-                masks.push(all_rows(export::mask(source(), &options))?);
-            }
+            let prepared = export::prepare(source, &options).and_then(export::Prepared::run);
+            let Exported { values, mask, .. } = prepared.map_err(failed)?;
+            tensors.push(all_rows(values)?);
+            masks.extend(mask.map(all_rows).transpose()?);
         }
         Ok(Batch { rows: rows.len(), tensors, masks, udf })
     }

@@ -71,7 +71,7 @@ mod views {
         ///
         /// let or_zero = TensorUdf::new("or_zero")
         ///     .input(Input::column("x", DLDataType::FLOAT32, []))
-        ///     .nulls(NullPolicy::Masked)
+        ///     .with_nulls(NullPolicy::Masked)
         ///     .build(|batch| {
         ///         let (x, valid) = (batch.view::<f32, Ix1>(0)?, batch.mask::<Ix1>(0)?);
         ///         let values = Zip::from(&x).and(&valid);
@@ -88,7 +88,7 @@ mod views {
             if self.masks.is_empty() {
                 let name = &self.udf.name;
                 return exec_err!(
-                    "{name} has no masks: `.nulls(NullPolicy::Masked)` declares them"
+                    "{name} has no masks: `.with_nulls(NullPolicy::Masked)` declares them"
                 );
             }
             self.view_of(&self.masks, input, "the mask of ")

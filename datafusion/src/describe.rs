@@ -67,7 +67,7 @@ impl TensorUdf {
     }
 
     /// Sets the handling of nulls: [`Nulls`], or a [`NullPolicy`] for the tensors.
-    pub fn nulls(mut self, nulls: impl Into<Nulls>) -> Self {
+    pub fn with_nulls(mut self, nulls: impl Into<Nulls>) -> Self {
         self.nulls = nulls.into();
         self
     }

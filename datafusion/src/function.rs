@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, new_empty_array, new_null_array};
-use arrow_dlpack::{ImportOptions, ManagedTensor, Representation, from_dlpack};
+use arrow_dlpack::{CopyPolicy, ImportOptions, ManagedTensor, Representation, from_dlpack};
 use arrow_schema::{DataType, FieldRef};
 use arrow_select::concat::concat;
 use datafusion_common::{DataFusionError, Result, ScalarValue, exec_err, internal_err};
@@ -169,10 +169,15 @@ impl TensorFunction {
         }
     }
 
-    /// Imports a result, after checking its dtype and shape.
-    fn import(&self, result: ManagedTensor, rows: usize) -> Result<ArrayRef> {
+    /// Imports a result, after checking its dtype and shape. Where a row is one value, models return `(rows, 1)` too.
+    fn import(&self, mut result: ManagedTensor, rows: usize) -> Result<ArrayRef> {
         let (name, output) = (&self.declared.udf.name, &self.declared.udf.output);
         let mut expected = vec![i64::try_from(rows).unwrap_or(i64::MAX)];
+        if output.shape.is_empty() && result.shape() == [expected[0], 1] {
+            result = result
+                .reshape(&expected, CopyPolicy::IfNeeded)
+                .map_err(|error| self.declared.failed("its result", error))?;
+        }
         expected.extend(&output.shape);
         let (dtype, shape) = (result.dtype(), result.shape());
         if (dtype, shape) != (output.dtype, &expected) {

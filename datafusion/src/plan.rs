@@ -120,7 +120,7 @@ impl Nulls {
 
 /// An empty tensor of the field's type.
 fn no_rows(field: &Field, options: &ExportOptions) -> Result<ManagedTensor, Error> {
-    export::tensor(Source::Chunks(&[], field), options)
+    Ok(export::prepare(Source::Chunks(&[], field), options)?.run()?.values)
 }
 
 /// Checks that tensors of an input's dtype and shape can exist; the error says why they cannot.

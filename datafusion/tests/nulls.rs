@@ -18,7 +18,7 @@ fn holes() -> ArrayRef {
 }
 
 fn policy(nulls: impl Into<Nulls>) -> TensorUdf {
-    sum_of(Input::column("x", F32, [2])).nulls(nulls)
+    sum_of(Input::column("x", F32, [2])).with_nulls(nulls)
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn nulls_are_refused_filled_or_nan_if_asked_for() {
 async fn refused_nulls_have_the_name_of_their_column() {
     let context = with([("n", array(Int64Array::from(vec![Some(1), None])))]);
     let input = Input::columns("x", F32, ["a", "b"]);
-    context.register_udf(summing(sum_of(input).nulls(NullPolicy::Refuse)));
+    context.register_udf(summing(sum_of(input).with_nulls(NullPolicy::Refuse)));
     assert_eq!(
         failed(&context, "SELECT total(1, n) FROM t").await,
         "Execution error: \"b\" has 1 null in 2 values, which total refuses"
@@ -142,7 +142,7 @@ async fn a_mask_of_another_rank_or_of_none_is_an_error_that_says_so() {
     assert_eq!(
         failed(&context, "SELECT total(x) FROM t").await,
         "total failed\ncaused by\n\
-         Execution error: total has no masks: `.nulls(NullPolicy::Masked)` declares them"
+         Execution error: total has no masks: `.with_nulls(NullPolicy::Masked)` declares them"
     );
 }
 
@@ -150,7 +150,8 @@ async fn a_mask_of_another_rank_or_of_none_is_an_error_that_says_so() {
 async fn a_constant_has_a_mask_of_as_many_rows() {
     let context = with([("n", array(Float32Array::from(vec![Some(1.0), None])))]);
     let input = |name| Input::column(name, F32, []).broadcast(true);
-    let udf = TensorUdf::new("total").input(input("a")).input(input("b")).nulls(NullPolicy::Masked);
+    let udf =
+        TensorUdf::new("total").input(input("a")).input(input("b")).with_nulls(NullPolicy::Masked);
     context.register_udf(stateless(udf, |batch| {
         let strides: Vec<_> = batch.masks.iter().map(|mask| mask.strides().into_owned()).collect();
         assert_eq!((strides, batch.masks[1].shape()), (vec![vec![1], vec![0]], &[2][..]));
@@ -165,7 +166,7 @@ async fn results_are_nullable_only_if_something_can_be_null() {
     let nullable = async |nulls: Nulls, sql: &str| {
         let context = with([("n", array(Int64Array::from(vec![1])))]);
         let input = Input::columns("x", F32, ["a", "b"]);
-        context.register_udf(summing(sum_of(input).nulls(nulls)));
+        context.register_udf(summing(sum_of(input).with_nulls(nulls)));
         let plan = context.sql(sql).await.expect("a plan");
         plan.schema().field(0).is_nullable()
     };
@@ -178,7 +179,7 @@ async fn results_are_nullable_only_if_something_can_be_null() {
 #[test]
 fn a_fill_value_must_be_one() {
     let integers = Input::column("x", DLDataType::INT32, []);
-    let udf = sum_of(integers).nulls(NullPolicy::Nan).build(|_| unreachable!());
+    let udf = sum_of(integers).with_nulls(NullPolicy::Nan).build(|_| unreachable!());
     assert_eq!(
         udf.expect_err("NaN is no integer").strip_backtrace(),
         "Error during planning: total: \"x\": nulls cannot be filled with NaN: int32 does not hold it, whether there \

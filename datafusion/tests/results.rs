@@ -125,12 +125,25 @@ async fn a_result_in_another_order_of_memory_is_the_same() {
 }
 
 #[tokio::test]
+async fn a_result_of_one_column_is_one_value_a_row() {
+    let context = with([("n", numbers())]);
+    context.register_udf(stateless(returning(Output::default()), |_| {
+        Ok(ManagedTensor::from(ndarray::arr2(&[[1.5_f32], [2.5], [3.5]])))
+    }));
+    assert_eq!(rows(&context, "SELECT total(n) FROM t").await, ["1.5", "2.5", "3.5"]);
+}
+
+#[tokio::test]
 async fn a_result_of_other_rows_shape_or_dtype_is_an_error() {
-    let cases: [(ManagedTensor, &str); 4] = [
+    let cases: [(ManagedTensor, &str); 5] = [
         (ManagedTensor::from(arr1(&[1.0_f32, 2.0])), "total returned float32 [2], not float32 [3]"),
         (
-            ManagedTensor::from(Array2::<f32>::zeros((3, 1))),
-            "total returned float32 [3, 1], not float32 [3]",
+            ManagedTensor::from(Array2::<f32>::zeros((3, 2))),
+            "total returned float32 [3, 2], not float32 [3]",
+        ),
+        (
+            ManagedTensor::from(Array2::<f32>::zeros((1, 3))),
+            "total returned float32 [1, 3], not float32 [3]",
         ),
         (
             ManagedTensor::from(arr1(&[1.0, 2.0, 3.0])),

@@ -486,7 +486,7 @@ class Files(Dataset):
         """
         flat = [path for path, schema in self._schemas if name in schema.names]
         for path, schema in self._schemas if flat else ():
-            head = (heads([name], lambda names=schema.names: names) or [name])[0]
+            head = (heads([name], partial(getattr, schema, "names")) or [name])[0]
             if head != name and head in schema.names:
                 raise KeyError(
                     f'"{name}" is a column of {flat[0]}, and of "{head}" in {path}: a list of '
