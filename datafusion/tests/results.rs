@@ -207,7 +207,7 @@ fn a_description_that_contradicts_itself_is_an_error() {
     let half = DLDataType { bits: 4, ..DLDataType::INT8 };
     assert_eq!(
         refused(with_input(Input::column("x", half, []))),
-        "total: \"x\": dtype int4 has no Arrow type here: functions take and return numbers of 8 to 64 \
+        "total: \"x\": int4 has no Arrow type here: functions take and return numbers of 8 to 64 \
          bits, and booleans"
     );
     let opaque = Output::default().representation(Representation::Bool8);
