@@ -132,9 +132,14 @@
 //!
 //! candle takes over a `Vec` as it is, and copies all else. [`export::to_vec`] writes the values of Arrow data straight into one:
 //!
-//! ```ignore
+//! ```
+//! # use arrow_array::record_batch;
+//! # use arrow_dlpack::{ExportOptions, export};
+//! # let batch = record_batch!(("x", Int32, [1, 2]))?;
 //! let (values, shape) = export::to_vec::<f32, _>(&batch, &ExportOptions::default())?;
-//! let matrix = Tensor::from_vec(values, shape, &Device::Cpu)?;
+//! // let matrix = Tensor::from_vec(values, shape, &Device::Cpu)?;
+//! # assert_eq!((values, shape), (vec![1.0, 2.0], vec![2, 1]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The network in `examples/candle` learns from Parquet files by [`batches::Batches`] and this function:
