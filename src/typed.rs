@@ -193,8 +193,8 @@ impl TryFrom<ManagedTensor> for ArrayRef {
     }
 }
 
-/// Makes lists of values and offsets, as [`import::ragged`](crate::import::ragged) with default options: of what
-/// [`export::ragged`](crate::export::ragged) made of texts it makes lists of bytes.
+/// Makes lists of values and offsets, as [`import::ragged`] with default options: of what
+/// [`export::ragged`] made of texts it makes lists of bytes.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, ListArray, cast::AsArray, types::Int32Type};
@@ -219,7 +219,7 @@ impl TryFrom<Ragged> for ArrayRef {
     }
 }
 
-/// Makes lists of padded rows and their lengths, as [`import::padded`](crate::import::padded) with default options.
+/// Makes lists of padded rows and their lengths, as [`import::padded`] with default options.
 ///
 /// ```
 /// use arrow_array::{ArrayRef, ListArray, cast::AsArray, types::Int32Type};
