@@ -24,16 +24,16 @@ pub trait Destination: sealed::Destination {}
 impl<D: sealed::Destination> Destination for D {}
 
 mod sealed {
-    use super::{Error, Room};
+    use super::{Error, OutBuffer};
 
     pub trait Destination {
-        fn room(&mut self) -> Result<Room<'_>, Error>;
+        fn buffer(&mut self) -> Result<OutBuffer<'_>, Error>;
     }
 }
 
 /// Memory for the elements of a tensor, row-major, or a matrix in this order.
 #[expect(missing_debug_implementations, reason = "no caller can name it")]
-pub struct Room<'a> {
+pub struct OutBuffer<'a> {
     place: Place<'a>,
     dtype: DLDataType,
     /// The shape that it has; otherwise any with as many elements.
@@ -43,36 +43,32 @@ pub struct Room<'a> {
 }
 
 impl<T: Element> sealed::Destination for &mut [T] {
-    fn room(&mut self) -> Result<Room<'_>, Error> {
-        let (place, dtype) = (Place::initialised(self), T::DTYPE);
-        Ok(Room { place, dtype, shape: None, order: None })
+    fn buffer(&mut self) -> Result<OutBuffer<'_>, Error> {
+        Ok(OutBuffer::of_any_shape(Place::initialised(self), T::DTYPE))
     }
 }
 
 impl<T: Element> sealed::Destination for &mut Vec<T> {
-    fn room(&mut self) -> Result<Room<'_>, Error> {
-        let (place, dtype) = (Place::initialised(self), T::DTYPE);
-        Ok(Room { place, dtype, shape: None, order: None })
+    fn buffer(&mut self) -> Result<OutBuffer<'_>, Error> {
+        Ok(OutBuffer::of_any_shape(Place::initialised(self), T::DTYPE))
     }
 }
 
 impl<T: Element, const N: usize> sealed::Destination for &mut [T; N] {
-    fn room(&mut self) -> Result<Room<'_>, Error> {
-        let (place, dtype) = (Place::initialised(&mut **self), T::DTYPE);
-        Ok(Room { place, dtype, shape: None, order: None })
+    fn buffer(&mut self) -> Result<OutBuffer<'_>, Error> {
+        Ok(OutBuffer::of_any_shape(Place::initialised(&mut **self), T::DTYPE))
     }
 }
 
 impl<T: Element> sealed::Destination for &mut [MaybeUninit<T>] {
-    fn room(&mut self) -> Result<Room<'_>, Error> {
-        let (place, dtype) = (Place::uninit(self), T::DTYPE);
-        Ok(Room { place, dtype, shape: None, order: None })
+    fn buffer(&mut self) -> Result<OutBuffer<'_>, Error> {
+        Ok(OutBuffer::of_any_shape(Place::uninit(self), T::DTYPE))
     }
 }
 
 #[cfg(feature = "ndarray")]
 impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayViewMut<'_, T, D> {
-    fn room(&mut self) -> Result<Room<'_>, Error> {
+    fn buffer(&mut self) -> Result<OutBuffer<'_>, Error> {
         let extent = |&extent: &usize| i64::try_from(extent).unwrap_or(i64::MAX);
         let shape: Vec<i64> = self.shape().iter().map(extent).collect();
         let order = match (self.is_standard_layout(), self.ndim()) {
@@ -81,13 +77,12 @@ impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayVi
             (false, _) => return Err(Error::BadDestination(DestinationProblem::Strided)),
         };
         let values = self.as_slice_memory_order_mut().unwrap_or_default();
-        let (place, dtype) = (Place::initialised(values), T::DTYPE);
-        Ok(Room { place, dtype, shape: Some(shape), order: Some(order) })
+        Ok(OutBuffer::new(Place::initialised(values), T::DTYPE, &shape, order))
     }
 }
 
-/// Writes the values of [`tensor`](super::tensor) to memory of the caller's, which has room for exactly as many, and
-/// returns their shape.
+/// Writes the values of [`tensor`](super::tensor) to memory of the caller's, which holds exactly as many, and returns
+/// their shape.
 ///
 /// The memory's element type is the dtype of the result, as by [`ExportOptions::with_dtype`]. The values are row-major; a
 /// table's matrix has the order of the options, or that of an `ArrayViewMut`.
@@ -97,9 +92,9 @@ impl<T: Element, D: ndarray::Dimension> sealed::Destination for ndarray::ArrayVi
 /// use arrow_dlpack::{ExportOptions, export};
 ///
 /// let batch = record_batch!(("x", Int32, [1, 2]), ("y", Float64, [0.5, 1.5]))?;
-/// let mut pinned = vec![0.0_f32; 4];
-/// let shape = export::tensor_into(&batch, &ExportOptions::default(), &mut pinned)?;
-/// assert_eq!((shape, pinned), (vec![2, 2], vec![1.0, 0.5, 2.0, 1.5]));
+/// let mut memory = vec![0.0_f32; 4];
+/// let shape = export::tensor_into(&batch, &ExportOptions::default(), &mut memory)?;
+/// assert_eq!((shape, memory), (vec![2, 2], vec![1.0, 0.5, 2.0, 1.5]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
@@ -114,20 +109,24 @@ pub fn tensor_into<'a, F>(
     options: &ExportOptions,
     mut out: impl Destination,
 ) -> Result<Vec<usize>, Error> {
-    let prepared = prepare_into(source.into_source(), options, out.room()?)?;
+    let prepared = prepare_into(source.into_source(), options, out.buffer()?)?;
     let shape = layout::extents(&prepared.values.shape())?;
     prepared.run()?;
     Ok(shape)
 }
 
-impl<'a> Room<'a> {
+impl<'a> OutBuffer<'a> {
+    fn of_any_shape(place: Place<'a>, dtype: DLDataType) -> Self {
+        Self { place, dtype, shape: None, order: None }
+    }
+
     /// Memory that has a shape, and an order if that is a matrix's.
     pub(crate) fn new(place: Place<'a>, dtype: DLDataType, shape: &[i64], order: Order) -> Self {
         Self { place, dtype, shape: Some(shape.to_vec()), order: Some(order) }
     }
 }
 
-/// A planned conversion to memory that has room for it.
+/// A planned conversion to memory as large as its result.
 pub(crate) struct PreparedInto<'a> {
     values: Kind,
     place: Place<'a>,
@@ -137,9 +136,9 @@ pub(crate) struct PreparedInto<'a> {
 pub(crate) fn prepare_into<'a>(
     source: Source<'_>,
     options: &ExportOptions,
-    room: Room<'a>,
+    out: OutBuffer<'a>,
 ) -> Result<PreparedInto<'a>, Error> {
-    let Room { place, dtype, shape, order } = room;
+    let OutBuffer { place, dtype, shape, order } = out;
     let values = plan(source, options, dtype, order)?;
     let (needed, item) = (values.shape().into_owned(), dtype.item_bits(true) / 8);
     let bytes = layout::element_count(&needed)?.checked_mul(item);

@@ -2,8 +2,8 @@
 //!
 //! [`tensor`] makes a tensor of any [`Source`]: an array, chunks, one row, or a table as a matrix; [`array()`] does so
 //! with default options. [`columns`] makes a tensor for each column of a table, [`mask`] one of the validity, and
-//! [`masked`] returns values and mask, [`ragged`] values and offsets of lists, strings and binaries, [`padded`] one tensor of them. `prepare` and its like
-//! decide first: the [`Plan`] tells what a conversion will copy.
+//! [`masked`] returns values and mask, [`ragged`] values and offsets of lists, strings and binaries, [`padded`] one tensor
+//! of them. `prepare` and its like decide first: the [`Plan`] tells what a conversion will copy.
 //!
 //! [`to_vec`] writes the values to a `Vec`, and [`tensor_into`] to memory that the caller has: of candle, burn or ndarray,
 //! without a second copy.
@@ -63,7 +63,7 @@ use crate::{Error, ManagedTensor, Plan, ffi::DLDataType};
 pub(crate) use dense_lists::{RowLength, fixed_size};
 pub use destination::{Destination, tensor_into, to_vec};
 #[cfg(feature = "pyo3")]
-pub(crate) use destination::{Room, prepare_into};
+pub(crate) use destination::{OutBuffer, prepare_into};
 pub use into_tensor::{IntoTensorError, into_tensor, into_tensor_with_field};
 pub use options::{ExportOptions, NullPolicy, Order};
 pub use padded::{Longer, PadOptions, Padded, PreparedPadded, Side, padded, prepare_padded};
@@ -169,8 +169,8 @@ pub fn array(array: &dyn Array) -> Result<ManagedTensor, Error> {
 ///
 /// # Errors
 ///
-/// As [`to_dlpack`]; `InvalidOptions` with [`NullPolicy::Masked`]; `UnevenRows` for lists that differ in length; for tables wrapped in `Column`, with `ManyValues` for columns of tensors
-/// whose axes are permuted, and `NoColumns`; `NoSuchRow`.
+/// As [`to_dlpack`]; `InvalidOptions` with [`NullPolicy::Masked`]; `UnevenRows` for lists that differ in length; for tables
+/// wrapped in `Column`, with `ManyValues` for columns of tensors whose axes are permuted, and `NoColumns`; `NoSuchRow`.
 pub fn tensor<'a, F>(
     source: impl IntoSource<'a, F>,
     options: &ExportOptions,
@@ -204,10 +204,10 @@ pub fn masked<'a, F>(
     source: impl IntoSource<'a, F>,
     options: &ExportOptions,
 ) -> Result<(ManagedTensor, ManagedTensor), Error> {
-    let source = source.into_source();
-    let values = options.clone().with_nulls(NullPolicy::Masked);
-    let planned = source.as_table(|source| prepare::values_of(source, &values, RowLength::Any))?;
-    Ok((planned.run()?.0, mask(source, options)?))
+    match prepare(source, &options.clone().with_nulls(NullPolicy::Masked))?.run()? {
+        Exported { values, mask: Some(mask), .. } => Ok((values, mask)),
+        Exported { mask: None, .. } => unreachable!("a mask was planned"),
+    }
 }
 
 /// The validity of the values of [`tensor`]: booleans of the same shape, true for valid values.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::alloc::{self, Fresh, Place};
 use crate::ffi::{DLDataType, DLDataTypeCode, DLDevice, DLPackFlags, DLTensor};
 use crate::tensor::Index;
-use crate::{Element, Error, ManagedTensor, kernels};
+use crate::{DestinationProblem, Element, Error, ManagedTensor, kernels, layout};
 
 /// A tensor whose memory Python may be writing to, unless it is read-only.
 ///
@@ -86,27 +86,35 @@ impl LentTensor {
         self.0.run_of()
     }
 
-    /// The memory, to be written to. `None` if it is read-only, not in reach of the CPU, or has gaps; a matrix may be
-    /// column-major.
+    /// Whether the CPU may write to the memory, and the elements lie side by side: row-major, or a matrix column-major.
+    pub(super) fn check_writable(&self) -> Result<(), DestinationProblem> {
+        if !self.device().is_host_readable() {
+            return Err(DestinationProblem::Unreachable(self.device()));
+        }
+        if self.is_read_only() {
+            return Err(DestinationProblem::ReadOnly);
+        }
+        let is_column_major = || match (self.shape(), &*self.strides()) {
+            (&[rows, columns], &[down, across]) => {
+                layout::row_major_obstacle(&[columns, rows], &[across, down]).is_none()
+            }
+            _ => false,
+        };
+        match self.is_contiguous() || is_column_major() {
+            true => Ok(()),
+            false => Err(DestinationProblem::Strided),
+        }
+    }
+
+    /// The memory, to be written to.
     ///
     /// # Safety
     ///
-    /// Code in Rust borrows none of it for as long as the place is there.
-    pub(super) unsafe fn place(&mut self) -> Option<Place<'_>> {
-        let is_dense = self.is_contiguous() || self.is_column_major();
-        if self.is_read_only() || !self.device().is_host_readable() || !is_dense {
-            return None;
-        }
-        // SAFETY: the producer says that it may be written to; the elements lie from `data` on, side by side; for the rest the
-        // caller's promise.
-        Some(unsafe { Place::at(self.data(), self.nbytes()) })
-    }
-
-    /// Whether it is a matrix whose columns lie one behind the other.
-    pub(super) fn is_column_major(&self) -> bool {
-        let &[rows, columns] = self.shape() else { return false };
-        let strides = self.strides();
-        (rows <= 1 || strides[0] == 1) && (columns <= 1 || strides[1] == rows)
+    /// [`Self::check_writable`] holds, and code in Rust borrows none of the memory for as long as the place is there.
+    pub(super) unsafe fn place(&mut self) -> Place<'_> {
+        // SAFETY: the producer says that it may be written to, and the elements lie from `data` on, side by side; for the rest
+        // the caller's promise.
+        unsafe { Place::at(self.data(), self.nbytes()) }
     }
 
     /// The tensor, if it is the only way to its memory.

@@ -15,7 +15,7 @@ use super::errors::{Asked, placed};
 use super::lent_tensor::LentTensor;
 use super::numpy::buffer_import::buffer;
 use super::runtime::unlocked;
-use crate::export::{Room, Source, prepare_into};
+use crate::export::{OutBuffer, Source, prepare_into};
 use crate::{DestinationProblem, Error, ExportOptions, Order};
 
 /// Memory of an object of Python, for a result.
@@ -58,13 +58,12 @@ impl<'py> Out<'py> {
         let order = if self.tensor.is_contiguous() { Order::RowMajor } else { Order::ColumnMajor };
         let (dtype, shape) = (self.tensor.dtype(), self.tensor.shape().to_vec());
         let nbytes = self.tensor.nbytes();
-        // SAFETY: Arrow data that Rust borrows here is that of the source, which `check` found to lie elsewhere.
+        // SAFETY: `check` has asked whether it is writable. Arrow data that Rust borrows here is that of the source, which it
+        // found to lie elsewhere.
         let place = unsafe { self.tensor.place() };
-        let place =
-            place.ok_or_else(|| refuse(Error::BadDestination(DestinationProblem::ReadOnly)))?;
-        let room = Room::new(place, dtype, &shape, order);
-        let prepared = unlocked(py, source.nbytes(), || prepare_into(source, options, room))
-            .map_err(refuse)?;
+        let out = OutBuffer::new(place, dtype, &shape, order);
+        let prepared =
+            unlocked(py, source.nbytes(), || prepare_into(source, options, out)).map_err(refuse)?;
         if let Err(error) = unlocked(py, nbytes, || prepared.run()) {
             let error = refuse(error);
             // The error itself matters more than its note.
@@ -77,18 +76,9 @@ impl<'py> Out<'py> {
     }
 
     fn check(&self, source: Source<'_>) -> Result<(), DestinationProblem> {
-        let tensor = &self.tensor;
-        if !tensor.device().is_host_readable() {
-            return Err(DestinationProblem::Unreachable(tensor.device()));
-        }
-        if tensor.is_read_only() {
-            return Err(DestinationProblem::ReadOnly);
-        }
-        if !tensor.is_contiguous() && !tensor.is_column_major() {
-            return Err(DestinationProblem::Strided);
-        }
-        let start = tensor.data().addr();
-        let memory = start..start + tensor.nbytes();
+        self.tensor.check_writable()?;
+        let start = self.tensor.data().addr();
+        let memory = start..start + self.tensor.nbytes();
         let arrays: Box<dyn Iterator<Item = &dyn Array>> = match source {
             Source::Array(array, _) | Source::Row(array, ..) => Box::new(std::iter::once(array)),
             Source::Chunks(chunks, _) => Box::new(chunks.iter().map(|chunk| &**chunk)),
