@@ -56,9 +56,10 @@ pub trait ElementOrBool: sealed::Value {}
 impl<T: sealed::Value> ElementOrBool for T {}
 
 pub(crate) mod sealed {
+    use std::fmt::Debug;
+
     use arrow_buffer::ArrowNativeType;
     use half::bf16;
-    use std::fmt::Debug;
 
     use super::{DLDataType, Element};
     use crate::{Error, ManagedTensor};

@@ -1,4 +1,4 @@
-//! Number values.
+//! Numbers and booleans that are converted to the dtype of a tensor.
 
 use std::fmt;
 

@@ -79,8 +79,8 @@ impl ManagedTensor {
     ///
     /// # Errors
     ///
-    /// `CannotReshape` if the number of elements differs, or several extents are -1; `NegativeExtent`; `Overflow`; `CopyForbidden` if the
-    /// strides need a copy; the errors of [`Self::copied`] for the copy.
+    /// `CannotReshape` if the number of elements differs, or several extents are -1; `NegativeExtent`; `Overflow`;
+    /// `CopyForbidden` if the strides need a copy; the errors of [`Self::copied`] for the copy.
     pub fn reshape(self, shape: &[i64], copy: CopyPolicy) -> Result<Self, Error> {
         let shape = completed(&self, shape)?;
         if copy == CopyPolicy::Always {

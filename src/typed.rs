@@ -245,10 +245,15 @@ impl TryFrom<Padded> for ArrayRef {
     }
 }
 
+/// Refuses codes, whose dictionary an array of them would lack.
 fn check_codes(dictionary: Option<&ArrayRef>) -> Result<(), Error> {
-    let problem = "these values are codes of a dictionary, which an array of them would lack: import::ragged and \
-                   import::padded make lists of the codes";
-    dictionary.map_or(Ok(()), |_| Err(Error::InvalidOptions(problem)))
+    match dictionary {
+        Some(_) => Err(Error::InvalidOptions(
+            "these values are codes of a dictionary, which an array of them would lack: import::ragged and \
+             import::padded make lists of the codes",
+        )),
+        None => Ok(()),
+    }
 }
 
 fn share<T: ArrowPrimitiveType<Native: Element>>(

@@ -1840,7 +1840,7 @@ WITHIN_RUNS = {
 def test_runs_go_with_nulls_in_lists_and_structs(within, kind, turn, where):
     runs, others = WITHIN_RUNS[within]
     for other in [pa.nulls(2), *others]:
-        # Its first rows are those of nobody.
+        # Slices, so that offsets do not begin at 0.
         pair = [pa.table({"x": one}).slice(1) for one in (runs, other)][::turn]
         source = Mix([(one, 1) for one in pair]) if kind == "mix" else pair
         source = iter(pair) if kind == "stream" else source

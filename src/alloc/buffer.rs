@@ -81,7 +81,7 @@ impl Fresh {
         Ok(Self::of(values, start, nbytes))
     }
 
-    /// [`Self::in_parts`] in a vector of its own.
+    /// [`Self::in_parts`] as a vector, which is not aligned beyond its elements.
     pub(crate) fn vector<T: Element>(
         count: usize,
         fill: impl FnOnce(Unwritten<'_>) -> Result<(), Error>,

@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{mem, ptr, slice};
 
 use stores::fence;
+pub(super) use stores::stream_line;
 
 use crate::Element;
-pub(super) use stores::stream_line;
 
 /// Bytes from which on a piece of a large result is written past the caches: it takes a fence.
 const LONG: usize = 4 << 10;

@@ -1,7 +1,8 @@
 //! Rows of different lengths as rows of one length, and their lengths.
 
-use arrow_array::ArrayRef;
 use std::fmt;
+
+use arrow_array::ArrayRef;
 
 use super::column::{extent, mask_plan};
 use super::lists::{Lists, Rows};

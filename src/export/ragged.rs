@@ -1,8 +1,9 @@
 //! Rows that differ in length: all values in one tensor, and the offset at which each row begins.
 
+use std::fmt;
+
 use arrow_array::{ArrayRef, OffsetSizeTrait};
 use arrow_buffer::Buffer;
-use std::fmt;
 
 use super::column::{ColumnPlan, mask_plan};
 use super::lists::{Lists, Rows};

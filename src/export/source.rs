@@ -37,8 +37,8 @@ pub enum Source<'a> {
     Table(&'a [RecordBatch], &'a Schema),
 }
 
-/// What an export takes: a reference to an array or a record batch (a struct array is one too), an array or chunks with a field, batches with
-/// a schema, or a [`Source`].
+/// What an export takes: a reference to an array or a record batch (a struct array is one too), an array or chunks with
+/// a field, batches with a schema, or a [`Source`].
 ///
 /// ```
 /// use std::sync::Arc;
@@ -79,18 +79,13 @@ pub trait IntoSource<'a, Form> {
 }
 
 /// What tells apart the implementations of [`IntoSource`] for types of which the compiler cannot know that they differ.
+#[expect(missing_debug_implementations, reason = "no caller can name them")]
 mod form {
-    #[derive(Debug)]
     pub enum Itself {}
-    #[derive(Debug)]
     pub enum Typed {}
-    #[derive(Debug)]
     pub enum Dynamic {}
-    #[derive(Debug)]
     pub enum Shared {}
-    #[derive(Debug)]
     pub enum Chunks {}
-    #[derive(Debug)]
     pub enum Table {}
 }
 

@@ -1,9 +1,10 @@
 //! DLPack to Arrow: dtypes, devices, Arrow types and copies.
 //!
 //! [`from_dlpack`] makes an array of a tensor, [`masked`] with nulls where a mask is false; [`record_batch`],
-//! [`masked_record_batch`], [`columns`] and [`matrix`] make tables, [`ragged`] makes lists, strings and binaries, [`padded`] lists. [`prepare`] decides first: the [`Plan`] tells
-//! what a conversion will copy, and the field what the tensor becomes. Arrays share the memory of tensors that the CPU
-//! can read and whose dtype Arrow has, row-major and aligned; other tensors are copied.
+//! [`masked_record_batch`], [`columns`] and [`matrix`] make tables, [`ragged`] makes lists, strings and binaries, [`padded`]
+//! lists. [`prepare`] decides first: the [`Plan`] tells what a conversion will copy, and the field what the tensor becomes.
+//! Arrays share the memory of tensors that the CPU can read and whose dtype Arrow has, row-major and aligned; other tensors
+//! are copied.
 
 // The files:
 // - `field` is the field that a tensor becomes, and what can be stored in it; `convert` plans and runs the conversion.

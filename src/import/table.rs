@@ -61,10 +61,8 @@ pub fn masked_record_batch(
     columns: Vec<(String, ManagedTensor, Option<ManagedTensor>)>,
     options: &ImportOptions,
 ) -> Result<RecordBatch, Error> {
-    let columns = columns.into_iter().map(|(name, tensor, mask)| {
-        let prepared = mask::prepare_any(tensor, mask, options);
-        (name, prepared)
-    });
+    let prepare = |(name, tensor, mask)| (name, mask::prepare_any(tensor, mask, options));
+    let columns = columns.into_iter().map(prepare);
     of_prepared(columns.collect())
 }
 

@@ -115,6 +115,12 @@ pub(super) fn to_tensor<'py>(
     out: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = obj.py();
+    let has_mask = nulls.0 == NullPolicy::Masked;
+    let options = |copy| {
+        let options = args::export_options(copy, nulls, dtype, order, physical);
+        options.with_threads(threads.map(|threads| threads.0))
+    };
+    let columns = columns.map(|columns| columns.0);
     if let Some(out) = out {
         let others = [
             ("framework", framework.is_some()),
@@ -122,23 +128,18 @@ pub(super) fn to_tensor<'py>(
             ("pad", pad.is_some()),
             ("max_length", max_length.is_some()),
             ("copy=False", copy.as_ref().is_some_and(|copy| !copy.0)),
-            ("nulls=\"mask\"", nulls.0 == NullPolicy::Masked),
+            ("nulls=\"mask\"", has_mask),
         ];
         if let Some((keyword, _)) = others.iter().find(|(_, is_there)| *is_there) {
             return Err(pointless(keyword, "does not go with out=, which is the result itself"));
         }
-        let options = args::export_options(None, nulls, dtype, order, physical);
-        let options = options.with_threads(threads.map(|threads| threads.0));
-        let columns = columns.map(|columns| columns.0);
         data::refuse_none(columns.as_deref())?;
         // First, since a stream can be read only once.
         let out = Out::of(out)?;
-        return out.write(Data::read(obj, columns)?.source(), &options);
+        return out.write(Data::read(obj, columns)?.source(), &options(None));
     }
     let (taker, copy) = Taker::new(py, framework, writable, copy)?;
-    let options = args::export_options(copy, nulls, dtype, order, physical);
-    let options = options.with_threads(threads.map(|threads| threads.0));
-    let columns = columns.map(|columns| columns.0);
+    let options = options(copy);
     taker.take(match args::padding(pad, max_length)? {
         None => data::to_tensor(obj, columns, &options)?,
         Some(pad) => {
