@@ -12,6 +12,7 @@ use half::{bf16, f16};
 /// assert_eq!(Number::from(0.5).to_string(), "0.5");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Number {
     /// A boolean; among numbers 1 or 0.
     Bool(bool),

@@ -21,6 +21,7 @@ use crate::{CopyPolicy, CopyReason, Error};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use]
+#[non_exhaustive]
 pub struct Plan {
     /// The allocations, in order.
     pub steps: Vec<Step>,
@@ -28,6 +29,7 @@ pub struct Plan {
 
 /// One allocation that a conversion makes and fills.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Step {
     /// Size of the allocation, in bytes.
     pub nbytes: usize,

@@ -115,6 +115,7 @@ pub struct Share {
 
 /// What to do where ranks would not have equally many batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Uneven {
     /// The last batches are left out.
     Drop,
@@ -126,6 +127,7 @@ pub enum Uneven {
 
 /// The numbers of the batches that one worker makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Numbers {
     /// Batches that no other worker makes, unless it does so again: every `step`-th of these.
     pub once: Range<u64>,

@@ -47,6 +47,7 @@ pub enum Side {
 
 /// What becomes of rows that are too long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Longer {
     /// They keep their first values.
     #[default]
