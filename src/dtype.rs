@@ -176,6 +176,13 @@ macro_rules! table {
             }
 
             /// The Arrow type with the same elements, if there is one.
+            ///
+            /// ```
+            /// use arrow_dlpack::ffi::DLDataType;
+            /// use arrow_schema::DataType;
+            /// assert_eq!(DLDataType::FLOAT16.to_arrow(), Some(DataType::Float16));
+            /// assert_eq!(DLDataType::BFLOAT16.to_arrow(), None);
+            /// ```
             #[must_use]
             pub const fn to_arrow(self) -> Option<DataType> {
                 match self {
@@ -213,6 +220,12 @@ impl DLDataType {
     pub const COMPLEX128: Self = Self::scalar(DLDataTypeCode::COMPLEX, 128);
 
     /// A dtype of one lane.
+    ///
+    /// ```
+    /// use arrow_dlpack::ffi::{DLDataType, DLDataTypeCode};
+    /// let dtype = DLDataType::scalar(DLDataTypeCode::FLOAT8_E5M2, 8);
+    /// assert_eq!(dtype.to_string(), "float8_e5m2");
+    /// ```
     #[must_use]
     pub const fn scalar(code: DLDataTypeCode, bits: u8) -> Self {
         Self { code, bits, lanes: 1 }

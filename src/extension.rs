@@ -77,6 +77,18 @@ const OPAQUE: &str = "arrow.opaque";
 impl Extension {
     /// Reads the extension type of a field and checks it against the storage type; `None` if there is none.
     ///
+    /// ```
+    /// use arrow_dlpack::extension::Extension;
+    /// use arrow_schema::{DataType, Field};
+    ///
+    /// let field = Field::new("x", DataType::Int8, false);
+    /// assert_eq!(Extension::of(&field)?, None);
+    /// assert_eq!(Extension::of(&Extension::Bool8.annotate(field))?, Some(Extension::Bool8));
+    /// let texts = Extension::Bool8.annotate(Field::new("x", DataType::Utf8, false));
+    /// assert!(Extension::of(&texts).is_err());
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `MalformedExtension` if the metadata violates the specification, or does not fit the storage type.
@@ -97,6 +109,16 @@ impl Extension {
     }
 
     /// `arrow.opaque` for elements of a dtype.
+    ///
+    /// ```
+    /// use arrow_dlpack::{extension::Extension, ffi::DLDataType};
+    /// use arrow_schema::{DataType, Field};
+    ///
+    /// let field = Field::new("x", DataType::FixedSizeBinary(2), false);
+    /// let field = Extension::opaque(DLDataType::BFLOAT16).annotate(field);
+    /// let metadata = r#"{"type_name":"bfloat16","vendor_name":"dlpack"}"#;
+    /// assert_eq!(field.extension_type_metadata(), Some(metadata));
+    /// ```
     #[must_use]
     pub fn opaque(dtype: DLDataType) -> Self {
         Self::Opaque { type_name: dtype.to_string(), vendor_name: VENDOR.to_owned() }
@@ -123,6 +145,14 @@ impl Extension {
     }
 
     /// Sets the extension type of a field, in place of any other. Other metadata is kept.
+    ///
+    /// ```
+    /// use arrow_dlpack::extension::Extension;
+    /// use arrow_schema::{DataType, Field};
+    ///
+    /// let field = Extension::Bool8.annotate(Field::new("x", DataType::Int8, false));
+    /// assert_eq!(field.extension_type_name(), Some("arrow.bool8"));
+    /// ```
     #[must_use]
     pub fn annotate(&self, field: Field) -> Field {
         let (name, text) = match self {

@@ -145,6 +145,12 @@ impl DLDevice {
     pub const CPU: Self = Self { device_type: DLDeviceType::CPU, device_id: 0 };
 
     /// Whether this is main memory, with any number (DLPack's is 0, Arrow's -1).
+    ///
+    /// ```
+    /// use arrow_dlpack::ffi::{DLDevice, DLDeviceType};
+    /// assert!(DLDevice::CPU.is_cpu());
+    /// assert!(!DLDevice { device_type: DLDeviceType::CUDA_HOST, device_id: 0 }.is_cpu());
+    /// ```
     #[must_use]
     pub const fn is_cpu(self) -> bool {
         matches!(self.device_type, DLDeviceType::CPU)
@@ -152,6 +158,13 @@ impl DLDevice {
 
     /// Whether the CPU may dereference this device's pointers: main memory, pinned memory of CUDA
     /// and ROCm, and CUDA managed memory. The last three only after the producer has synchronised.
+    ///
+    /// ```
+    /// use arrow_dlpack::ffi::{DLDevice, DLDeviceType};
+    /// let on = |device_type| DLDevice { device_type, device_id: 0 };
+    /// assert!(on(DLDeviceType::CUDA_HOST).is_host_readable());
+    /// assert!(!on(DLDeviceType::CUDA).is_host_readable());
+    /// ```
     #[must_use]
     pub const fn is_host_readable(self) -> bool {
         matches!(
@@ -271,18 +284,35 @@ impl DLPackFlags {
     pub const IS_SUBBYTE_TYPE_PADDED: Self = Self(1 << 2);
 
     /// Whether every flag of `other` is set.
+    ///
+    /// ```
+    /// use arrow_dlpack::ffi::DLPackFlags as Flags;
+    /// assert!(Flags::READ_ONLY.union(Flags::IS_COPIED).contains(Flags::READ_ONLY));
+    /// assert!(!Flags::READ_ONLY.contains(Flags::IS_COPIED));
+    /// ```
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
     /// The flags that are in both sets.
+    ///
+    /// ```
+    /// use arrow_dlpack::ffi::DLPackFlags as Flags;
+    /// let both = Flags::READ_ONLY.union(Flags::IS_COPIED);
+    /// assert_eq!(both.intersection(Flags::IS_COPIED), Flags::IS_COPIED);
+    /// ```
     #[must_use]
     pub const fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// The flags that are in either set.
+    ///
+    /// ```
+    /// use arrow_dlpack::ffi::DLPackFlags as Flags;
+    /// assert_eq!(format!("{:?}", Flags::READ_ONLY.union(Flags::IS_COPIED)), "READ_ONLY | IS_COPIED");
+    /// ```
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)

@@ -39,12 +39,34 @@ pub struct Step {
 
 impl Plan {
     /// Whether the result shares the existing memory.
+    ///
+    /// ```
+    /// use arrow_array::{BooleanArray, Int32Array};
+    /// use arrow_dlpack::{ExportOptions, export};
+    ///
+    /// let options = ExportOptions::default();
+    /// let numbers = export::explain(&Int32Array::from(vec![1, 2, 3]), &options)?;
+    /// let booleans = export::explain(&BooleanArray::from(vec![true, false, true]), &options)?;
+    /// assert!(numbers.is_zero_copy() && !booleans.is_zero_copy());
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn is_zero_copy(&self) -> bool {
         self.steps.is_empty()
     }
 
     /// Bytes of all allocations.
+    ///
+    /// ```
+    /// use arrow_array::{BooleanArray, Int32Array};
+    /// use arrow_dlpack::{ExportOptions, export};
+    ///
+    /// let options = ExportOptions::default();
+    /// let numbers = export::explain(&Int32Array::from(vec![1, 2, 3]), &options)?;
+    /// let booleans = export::explain(&BooleanArray::from(vec![true, false, true]), &options)?;
+    /// assert_eq!((numbers.bytes_copied(), booleans.bytes_copied()), (0, 3));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn bytes_copied(&self) -> usize {
         self.steps.iter().fold(0, |sum, step| sum.saturating_add(step.nbytes))

@@ -10,6 +10,17 @@ impl ManagedTensor {
     /// Copies the elements to fresh CPU memory: row-major, aligned to 64 bytes, writable, flagged `IS_COPIED`.
     /// Supports any rank, strides and dtype, and any memory that the CPU can read.
     ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// use arrow_dlpack::export;
+    ///
+    /// let shared = export::array(&Int32Array::from(vec![1, 2]))?;
+    /// let copy = shared.copied()?;
+    /// assert_eq!((shared.is_read_only(), copy.is_read_only()), (true, false));
+    /// assert_eq!(copy.as_slice::<i32>(), shared.as_slice());
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// `UnreadableDevice`; `OutOfMemory`, which broadcast axes can cause with a few bytes of input; `PackedStrides`

@@ -62,6 +62,19 @@ pub struct BatchTensor {
 
 impl Batch {
     /// The features as a matrix; `None` if there is a tensor for each column.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_matrix(true);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert_eq!(batch.matrix().expect("a matrix").values.shape(), [5, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn matrix(&self) -> Option<&BatchTensor> {
         match &self.features {
@@ -71,6 +84,24 @@ impl Batch {
     }
 
     /// [`Self::matrix`], whose values may be written to where [`BatchTensor`] says so.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    /// use arrow_dlpack::{ExportOptions, ffi::DLDataType};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let export = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    /// let options = BatchOptions::default().with_matrix(true).with_export(export);
+    /// let mut batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let matrix = batch.matrix_mut().expect("a matrix");
+    /// let values = matrix.values.as_slice_mut::<f32>().expect("of its own memory");
+    /// values.iter_mut().for_each(|value| *value /= 10.0);
+    /// assert_eq!(values[9], 0.9);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn matrix_mut(&mut self) -> Option<&mut BatchTensor> {
         match &mut self.features {
@@ -80,6 +111,21 @@ impl Batch {
     }
 
     /// [`Self::matrix`], by value; without one the batch back.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_matrix(true);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let matrix = batch.into_matrix().expect("a matrix").values;
+    /// let (values, shape) = (matrix.as_slice::<i32>(), matrix.shape());
+    /// assert_eq!((values.map(<[_]>::len), shape), (Some(10), &[5, 2][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
@@ -92,6 +138,20 @@ impl Batch {
     }
 
     /// A feature by its name; `None` if there is none, or the features are a matrix.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchColumn, BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default();
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert!(matches!(batch.column("x"), Some(BatchColumn::Tensor(_))));
+    /// assert!(batch.column("z").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn column(&self, name: &str) -> Option<&BatchColumn> {
         match &self.features {
@@ -101,18 +161,60 @@ impl Batch {
     }
 
     /// The label, or the first of several.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_label("y");
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let label = batch.label().expect("a label");
+    /// assert_eq!(label.field().map(|field| field.name().as_str()), Some("y"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn label(&self) -> Option<&BatchColumn> {
         self.labels.first()
     }
 
     /// A label by its name.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_label("y").with_label("x");
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let x = batch.label_named("x").and_then(|label| label.tensor()).expect("a tensor");
+    /// assert_eq!(x.values.as_slice::<i32>(), Some(&[0, 1, 2, 3, 4][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn label_named(&self, name: &str) -> Option<&BatchColumn> {
         named(&self.labels, name)
     }
 
     /// A [`column`](Self::column) that is a tensor; otherwise `None`.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default();
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let x = batch.tensor("x").expect("a tensor");
+    /// assert_eq!(x.values.as_slice::<i32>(), Some(&[0, 1, 2, 3, 4][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn tensor(&self, name: &str) -> Option<&BatchTensor> {
         self.column(name)?.tensor()
@@ -125,6 +227,20 @@ fn named<'a>(columns: &'a [BatchColumn], name: &str) -> Option<&'a BatchColumn> 
 
 impl BatchColumn {
     /// The field of the column; `None` for one without a name.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default();
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let x = batch.column("x").expect("a column");
+    /// assert_eq!(x.field().map(|field| field.name().as_str()), Some("x"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn field(&self) -> Option<&FieldRef> {
         match self {
@@ -134,6 +250,20 @@ impl BatchColumn {
     }
 
     /// The tensor, if the column is one.
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default();
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let x = batch.column("x").and_then(|column| column.tensor()).expect("a tensor");
+    /// assert_eq!(x.values.shape(), [5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn tensor(&self) -> Option<&BatchTensor> {
         match self {
@@ -146,6 +276,25 @@ impl BatchColumn {
 impl BatchTensor {
     /// The dictionary, if the values are codes. The dictionary of a later batch begins with the same values, and may
     /// have more.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, RecordBatchIterator, types::Int8Type};
+    /// use arrow_dlpack::ExportOptions;
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let words: DictionaryArray<Int8Type> = ["to", "be", "to"].into_iter().collect();
+    /// let table = RecordBatch::try_from_iter([("word", Arc::new(words) as ArrayRef)])?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let codes = ExportOptions::default().with_physical(true);
+    /// let options = BatchOptions::default().with_export(codes);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let words = batch.tensor("word").expect("a tensor");
+    /// assert_eq!(words.values.as_slice::<i32>(), Some(&[0, 1, 0][..]));
+    /// assert_eq!(words.dictionary()?.map(|words| words.len()), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -73,18 +73,39 @@ impl Random {
 }
 
 /// The seed of an epoch of a loader with this seed.
+///
+/// ```
+/// use arrow_dlpack::batches::epoch::seed_of_epoch;
+/// assert_eq!(seed_of_epoch(42, 0), 42);
+/// assert_ne!(seed_of_epoch(42, 1), seed_of_epoch(42, 2));
+/// ```
 #[must_use]
 pub fn seed_of_epoch(seed: u64, epoch: u64) -> u64 {
     if epoch == 0 { seed } else { Random::number(seed, epoch) >> 11 }
 }
 
 /// The seed of one of several readers of an epoch with this seed, which are to draw differently.
+///
+/// ```
+/// use arrow_dlpack::batches::epoch::seed_of_part;
+/// assert_eq!(seed_of_part(42, 0), 42);
+/// assert_ne!(seed_of_part(42, 1), seed_of_part(42, 2));
+/// ```
 #[must_use]
 pub fn seed_of_part(seed: u64, part: u64) -> u64 {
     if part == 0 { seed } else { Random::number(!seed, part) }
 }
 
 /// The numbers below `count` in the order of a seed, such as that of row groups.
+///
+/// ```
+/// use arrow_dlpack::batches::epoch::order;
+/// let mut groups = order(5, 42)?;
+/// assert_eq!(groups, order(5, 42)?);
+/// groups.sort_unstable();
+/// assert_eq!(groups, [0, 1, 2, 3, 4]);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
 ///
 /// # Errors
 ///

@@ -107,6 +107,24 @@ pub enum Form {
 
 impl ColumnOptions {
     /// Sets [`form`](Self::form).
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, RecordBatch, RecordBatchIterator, StringArray};
+    /// use arrow_dlpack::batches::{BatchColumn, BatchOptions, Batches, ColumnOptions, Form};
+    /// use arrow_dlpack::export::PadOptions;
+    ///
+    /// let texts: ArrayRef = Arc::new(StringArray::from(vec!["to", "be", "not"]));
+    /// let table = RecordBatch::try_from_iter([("text", texts)])?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let padded = ColumnOptions::default().with_form(Form::Pad(PadOptions::default()));
+    /// let options = BatchOptions::default().with_column("text", padded);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let Some(BatchColumn::Padded(padded, _)) = batch.column("text") else { panic!("not padded") };
+    /// assert_eq!(padded.values.shape(), [3, 3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_form(mut self, form: Form) -> Self {
         self.form = form;
@@ -114,6 +132,17 @@ impl ColumnOptions {
     }
 
     /// Sets [`dtype`](Self::dtype).
+    ///
+    /// ```
+    /// use arrow_dlpack::batches::{BatchOptions, ColumnOptions};
+    /// use arrow_dlpack::{ExportOptions, ffi::DLDataType};
+    ///
+    /// // float32, but for the column of ids.
+    /// let floats = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    /// let ids = ColumnOptions::default().with_dtype(DLDataType::INT64);
+    /// let options = BatchOptions::default().with_export(floats).with_column("id", ids);
+    /// # assert_eq!(options.column_options[0].1.dtype, Some(DLDataType::INT64));
+    /// ```
     #[must_use]
     pub fn with_dtype(mut self, dtype: impl Into<Option<DLDataType>>) -> Self {
         self.dtype = dtype.into();
@@ -121,6 +150,21 @@ impl ColumnOptions {
     }
 
     /// Sets [`nulls`](Self::nulls).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches, ColumnOptions};
+    /// use arrow_dlpack::NullPolicy;
+    ///
+    /// let table = record_batch!(("x", Int32, [Some(1), None]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let x = ColumnOptions::default().with_nulls(NullPolicy::fill(-1));
+    /// let options = BatchOptions::default().with_column("x", x);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert_eq!(batch.tensor("x").expect("a tensor").values.as_slice::<i32>(), Some(&[1, -1][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_nulls(mut self, nulls: impl Into<Option<NullPolicy>>) -> Self {
         self.nulls = nulls.into();
@@ -156,6 +200,19 @@ impl Default for Shard {
 
 impl BatchOptions {
     /// Sets [`batch_size`](Self::batch_size).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_batch_size(2);
+    /// let rows = Batches::try_new(reader, &options)?.map(|batch| batch.map(|batch| batch.rows));
+    /// assert_eq!(rows.collect::<Result<Vec<_>, _>>()?, [2, 2, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_batch_size(mut self, rows: impl Into<Option<usize>>) -> Self {
         self.batch_size = rows.into();
@@ -163,6 +220,19 @@ impl BatchOptions {
     }
 
     /// Sets [`drop_last`](Self::drop_last).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_batch_size(2).with_drop_last(true);
+    /// let rows = Batches::try_new(reader, &options)?.map(|batch| batch.map(|batch| batch.rows));
+    /// assert_eq!(rows.collect::<Result<Vec<_>, _>>()?, [2, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_drop_last(mut self, drop_last: bool) -> Self {
         self.drop_last = drop_last;
@@ -170,6 +240,20 @@ impl BatchOptions {
     }
 
     /// Sets [`columns`](Self::columns).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_columns(["y"]);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert!(batch.tensor("x").is_none());
+    /// assert_eq!(batch.tensor("y").expect("a tensor").values.shape(), [5]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_columns(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
@@ -177,6 +261,21 @@ impl BatchOptions {
     }
 
     /// Adds a column to [`labels`](Self::labels).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_label("y");
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert!(batch.tensor("y").is_none());
+    /// let label = batch.label().and_then(|label| label.tensor()).expect("a tensor");
+    /// assert_eq!(label.values.as_slice::<i32>(), Some(&[5, 6, 7, 8, 9][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_label(mut self, name: impl Into<String>) -> Self {
         self.labels.push(name.into());
@@ -184,6 +283,20 @@ impl BatchOptions {
     }
 
     /// Sets [`matrix`](Self::matrix).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_batch_size(2).with_matrix(true);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let matrix = batch.matrix().expect("a matrix");
+    /// assert_eq!(matrix.values.as_slice::<i32>(), Some(&[0, 5, 1, 6][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_matrix(mut self, matrix: bool) -> Self {
         self.matrix = matrix;
@@ -191,6 +304,21 @@ impl BatchOptions {
     }
 
     /// Sets [`export`](Self::export).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    /// use arrow_dlpack::{ExportOptions, ffi::DLDataType};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let export = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+    /// let options = BatchOptions::default().with_export(export);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert_eq!(batch.tensor("x").expect("a tensor").values.dtype(), DLDataType::FLOAT32);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_export(mut self, export: ExportOptions) -> Self {
         self.export = export;
@@ -198,6 +326,22 @@ impl BatchOptions {
     }
 
     /// Adds the options of a column to [`column_options`](Self::column_options).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches, ColumnOptions};
+    /// use arrow_dlpack::ffi::DLDataType;
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let x = ColumnOptions::default().with_dtype(DLDataType::INT64);
+    /// let options = BatchOptions::default().with_column("x", x);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert_eq!(batch.tensor("x").expect("a tensor").values.dtype(), DLDataType::INT64);
+    /// assert_eq!(batch.tensor("y").expect("a tensor").values.dtype(), DLDataType::INT32);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_column(mut self, name: impl Into<String>, options: ColumnOptions) -> Self {
         self.column_options.push((name.into(), options));
@@ -205,6 +349,22 @@ impl BatchOptions {
     }
 
     /// Sets [`shuffle`](Self::shuffle).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches, Shuffle};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_batch_size(5).with_shuffle(Shuffle { rows: 1024, seed: 42 });
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// let x = &batch.tensor("x").expect("a tensor").values;
+    /// let mut drawn = x.as_slice::<i32>().expect("it is of i32").to_vec();
+    /// drawn.sort_unstable();
+    /// assert_eq!(drawn, [0, 1, 2, 3, 4]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_shuffle(mut self, shuffle: impl Into<Option<Shuffle>>) -> Self {
         self.shuffle = shuffle.into();
@@ -212,6 +372,19 @@ impl BatchOptions {
     }
 
     /// Sets [`shard`](Self::shard).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches, Shard};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_batch_size(2).with_shard(Shard { index: 1, count: 2 });
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert_eq!(batch.tensor("x").expect("a tensor").values.as_slice::<i32>(), Some(&[2, 3][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_shard(mut self, shard: Shard) -> Self {
         self.shard = shard;
@@ -219,6 +392,19 @@ impl BatchOptions {
     }
 
     /// Sets [`skip`](Self::skip).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_batch_size(2).with_skip(1);
+    /// let batch = Batches::try_new(reader, &options)?.next().expect("a batch")?;
+    /// assert_eq!(batch.tensor("x").expect("a tensor").values.as_slice::<i32>(), Some(&[2, 3][..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_skip(mut self, skip: usize) -> Self {
         self.skip = skip;
@@ -226,6 +412,19 @@ impl BatchOptions {
     }
 
     /// Sets [`prefetch`](Self::prefetch).
+    ///
+    /// ```
+    /// use arrow_array::{RecordBatchIterator, record_batch};
+    /// use arrow_dlpack::batches::{BatchOptions, Batches};
+    ///
+    /// let table = record_batch!(("x", Int32, [0, 1, 2, 3, 4]), ("y", Int32, [5, 6, 7, 8, 9]))?;
+    /// let schema = table.schema();
+    /// let reader = RecordBatchIterator::new([Ok(table)], schema);
+    /// let options = BatchOptions::default().with_batch_size(2).with_prefetch(2);
+    /// let rows = Batches::try_new(reader, &options)?.map(|batch| batch.map(|batch| batch.rows));
+    /// assert_eq!(rows.collect::<Result<Vec<_>, _>>()?, [2, 2, 1]); // as without
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_prefetch(mut self, batches: usize) -> Self {
         self.prefetch = batches;

@@ -208,6 +208,15 @@ fn is_list(data_type: &DataType) -> bool {
 
 impl Error {
     /// What the message advises at its end, if it advises anything that depends on the language.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// use arrow_dlpack::{Hint, export};
+    ///
+    /// let refused = export::array(&Int32Array::from(vec![Some(1), None])).unwrap_err();
+    /// assert_eq!(refused.hint(), Some(Hint::Nulls));
+    /// assert!(refused.to_string().ends_with(&Hint::Nulls.to_string()));
+    /// ```
     #[must_use]
     pub fn hint(&self) -> Option<Hint> {
         Some(match self {

@@ -694,6 +694,16 @@ impl Error {
     ///
     /// Python raises these as `TypeError` too, as pyarrow does. Errors that depend on an option must never be among
     /// them: consumers handle a `TypeError` by calling again without options.
+    ///
+    /// ```
+    /// use arrow_array::{Int32Array, StringArray};
+    /// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+    ///
+    /// assert!(export::array(&StringArray::from(vec!["a"])).unwrap_err().is_type_refusal());
+    /// let narrow = ExportOptions::default().with_dtype(DLDataType::INT8);
+    /// let refused = export::tensor(&Int32Array::from(vec![300]), &narrow).unwrap_err();
+    /// assert!(!refused.is_type_refusal());
+    /// ```
     #[must_use]
     pub fn is_type_refusal(&self) -> bool {
         let mut kinds = self.leaves().map(|(_, error)| ErrorKind::of(error));

@@ -236,6 +236,19 @@ pub fn mask<'a, F>(
 
 /// Reports what [`tensor`] will copy; with [`NullPolicy::Masked`] also what [`mask`] will copy.
 ///
+/// ```
+/// use arrow_array::Int64Array;
+/// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+///
+/// let column = Int64Array::from(vec![1, 2, 3]);
+/// assert!(export::explain(&column, &ExportOptions::default())?.is_zero_copy());
+///
+/// let options = ExportOptions::default().with_dtype(DLDataType::FLOAT32);
+/// let plan = export::explain(&column, &options)?;
+/// assert_eq!(plan.to_string(), "copies 12 bytes: int64 becomes float32");
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// As [`tensor`] and [`mask`], except errors for values that do not fit.

@@ -41,6 +41,16 @@ pub struct ExportOptions {
 
 impl ExportOptions {
     /// Sets [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// use arrow_dlpack::{CopyPolicy, ExportOptions, export};
+    ///
+    /// let column = Int32Array::from(vec![1, 2]);
+    /// let options = ExportOptions::default().with_copy(CopyPolicy::Always);
+    /// assert!(!export::tensor(&column, &options)?.is_read_only());
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_copy(mut self, copy: impl Into<CopyPolicy>) -> Self {
         self.copy = copy.into();
@@ -48,6 +58,18 @@ impl ExportOptions {
     }
 
     /// Sets [`nulls`](Self::nulls): a policy, or a number that replaces them.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// use arrow_dlpack::{ExportOptions, NullPolicy, export};
+    ///
+    /// let column = Int32Array::from(vec![Some(1), None]);
+    /// let filled = export::tensor(&column, &ExportOptions::default().with_nulls(-1))?;
+    /// assert_eq!(filled.as_slice::<i32>(), Some(&[1, -1][..]));
+    /// let floats = export::tensor(&column, &ExportOptions::default().with_nulls(NullPolicy::Nan))?;
+    /// assert!(floats.as_slice::<f64>().is_some_and(|values| values[1].is_nan()));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_nulls(mut self, nulls: impl Into<NullPolicy>) -> Self {
         self.nulls = nulls.into();
@@ -55,6 +77,17 @@ impl ExportOptions {
     }
 
     /// Sets [`physical`](Self::physical).
+    ///
+    /// ```
+    /// use arrow_array::Date32Array;
+    /// use arrow_dlpack::{ExportOptions, export};
+    ///
+    /// let days = Date32Array::from(vec![0, 365]);
+    /// assert!(export::tensor(&days, &ExportOptions::default()).is_err());
+    /// let tensor = export::tensor(&days, &ExportOptions::default().with_physical(true))?;
+    /// assert_eq!(tensor.as_slice::<i32>(), Some(&[0, 365][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_physical(mut self, physical: bool) -> Self {
         self.physical = physical;
@@ -62,6 +95,18 @@ impl ExportOptions {
     }
 
     /// Sets [`dtype`](Self::dtype).
+    ///
+    /// ```
+    /// use arrow_array::Int64Array;
+    /// use arrow_dlpack::{Error, ExportOptions, export, ffi::DLDataType};
+    ///
+    /// let column = Int64Array::from(vec![1, 300]);
+    /// let tensor = export::tensor(&column, &ExportOptions::default().with_dtype(DLDataType::FLOAT32))?;
+    /// assert_eq!(tensor.as_slice::<f32>(), Some(&[1.0, 300.0][..]));
+    /// let refused = export::tensor(&column, &ExportOptions::default().with_dtype(DLDataType::INT8));
+    /// assert!(matches!(refused, Err(Error::ValueDoesNotFit { .. })));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_dtype(mut self, dtype: impl Into<Option<DLDataType>>) -> Self {
         self.dtype = dtype.into();
@@ -69,6 +114,16 @@ impl ExportOptions {
     }
 
     /// Sets [`order`](Self::order).
+    ///
+    /// ```
+    /// use arrow_array::record_batch;
+    /// use arrow_dlpack::{ExportOptions, Order, export};
+    ///
+    /// let batch = record_batch!(("x", Int32, [1, 2]), ("y", Int32, [3, 4]))?;
+    /// let options = ExportOptions::default().with_order(Order::ColumnMajor);
+    /// assert_eq!(*export::tensor(&batch, &options)?.strides(), [1, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn with_order(mut self, order: Order) -> Self {
         self.order = order;
@@ -158,6 +213,16 @@ pub enum NullPolicy {
 
 impl NullPolicy {
     /// [`Fill`](Self::Fill) with a number or boolean.
+    ///
+    /// ```
+    /// use arrow_array::BooleanArray;
+    /// use arrow_dlpack::{ExportOptions, NullPolicy, export};
+    ///
+    /// let column = BooleanArray::from(vec![Some(true), None]);
+    /// let options = ExportOptions::default().with_nulls(NullPolicy::fill(false));
+    /// assert_eq!(export::tensor(&column, &options)?.as_bool_bytes(), Some(&[1, 0][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn fill(value: impl Into<Number>) -> Self {
         Self::Fill(value.into())

@@ -66,6 +66,18 @@ impl Default for PadOptions {
 
 impl PadOptions {
     /// Sets [`value`](Self::value).
+    ///
+    /// ```
+    /// use arrow_array::BinaryArray;
+    /// use arrow_dlpack::export::{self, PadOptions};
+    /// use arrow_dlpack::ExportOptions;
+    ///
+    /// let rows = BinaryArray::from_iter_values([&[1_u8, 2, 3][..], &[4][..]]);
+    /// let pad = PadOptions::default().with_value(255);
+    /// let padded = export::padded(&rows, &pad, &ExportOptions::default())?;
+    /// assert_eq!(padded.values.as_slice::<u8>(), Some(&[1, 2, 3, 4, 255, 255][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_value(mut self, value: impl Into<Number>) -> Self {
         self.value = value.into();
@@ -73,6 +85,19 @@ impl PadOptions {
     }
 
     /// Sets [`max_length`](Self::max_length).
+    ///
+    /// ```
+    /// use arrow_array::BinaryArray;
+    /// use arrow_dlpack::export::{self, PadOptions};
+    /// use arrow_dlpack::ExportOptions;
+    ///
+    /// let rows = BinaryArray::from_iter_values([&[1_u8, 2, 3][..], &[4][..]]);
+    /// let pad = PadOptions::default().with_max_length(2);
+    /// let padded = export::padded(&rows, &pad, &ExportOptions::default())?;
+    /// assert_eq!(padded.values.as_slice::<u8>(), Some(&[1, 2, 4, 0][..]));
+    /// assert_eq!(padded.lengths.as_slice::<i64>(), Some(&[2, 1][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_max_length(mut self, values: impl Into<Option<usize>>) -> Self {
         self.max_length = values.into();
@@ -80,6 +105,18 @@ impl PadOptions {
     }
 
     /// Sets [`side`](Self::side).
+    ///
+    /// ```
+    /// use arrow_array::BinaryArray;
+    /// use arrow_dlpack::export::{self, PadOptions, Side};
+    /// use arrow_dlpack::ExportOptions;
+    ///
+    /// let rows = BinaryArray::from_iter_values([&[1_u8, 2, 3][..], &[4][..]]);
+    /// let pad = PadOptions::default().with_side(Side::Left);
+    /// let padded = export::padded(&rows, &pad, &ExportOptions::default())?;
+    /// assert_eq!(padded.values.as_slice::<u8>(), Some(&[1, 2, 3, 0, 0, 4][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_side(mut self, side: Side) -> Self {
         self.side = side;
@@ -87,6 +124,18 @@ impl PadOptions {
     }
 
     /// Sets [`longer`](Self::longer).
+    ///
+    /// ```
+    /// use arrow_array::BinaryArray;
+    /// use arrow_dlpack::export::{self, Longer, PadOptions};
+    /// use arrow_dlpack::ExportOptions;
+    ///
+    /// let rows = BinaryArray::from_iter_values([&[1_u8, 2, 3][..], &[4][..]]);
+    /// let pad = PadOptions::default().with_max_length(2).with_longer(Longer::Error);
+    /// let refused = export::padded(&rows, &pad, &ExportOptions::default());
+    /// assert!(matches!(refused, Err(arrow_dlpack::Error::RowTooLong { row: 0, length: 3, most: 2 })));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_longer(mut self, longer: Longer) -> Self {
         self.longer = longer;
@@ -227,11 +276,35 @@ impl fmt::Debug for PreparedPadded {
 
 impl PreparedPadded {
     /// What [`run`](Self::run) will copy, and why.
+    ///
+    /// ```
+    /// use arrow_array::BinaryArray;
+    /// use arrow_dlpack::export::{self, PadOptions};
+    /// use arrow_dlpack::ExportOptions;
+    ///
+    /// let rows = BinaryArray::from_iter_values([&[1_u8, 2, 3][..], &[4][..]]);
+    /// let pad = PadOptions::default();
+    /// let prepared = export::prepare_padded(&rows, &pad, &ExportOptions::default())?;
+    /// assert_eq!(prepared.plan().bytes_copied(), 2 * 3 + 2 * 8); // the values, and a length for each row
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     pub fn plan(&self) -> Plan {
         self.plan.clone()
     }
 
     /// Runs the plan.
+    ///
+    /// ```
+    /// use arrow_array::BinaryArray;
+    /// use arrow_dlpack::export::{self, PadOptions};
+    /// use arrow_dlpack::ExportOptions;
+    ///
+    /// let rows = BinaryArray::from_iter_values([&[1_u8, 2, 3][..], &[4][..]]);
+    /// let pad = PadOptions::default();
+    /// let prepared = export::prepare_padded(&rows, &pad, &ExportOptions::default())?;
+    /// assert_eq!(prepared.run()?.values.shape(), [2, 3]);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -87,11 +87,35 @@ impl fmt::Debug for PreparedRagged {
 
 impl PreparedRagged {
     /// What [`run`](Self::run) will copy, and why.
+    ///
+    /// ```
+    /// use arrow_array::StringArray;
+    /// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+    ///
+    /// let texts = StringArray::from(vec!["to", "be"]);
+    /// let offsets = Some(DLDataType::INT64);
+    /// let prepared = export::prepare_ragged(&texts, &ExportOptions::default(), offsets)?;
+    /// assert_eq!(prepared.plan().to_string(), "copies 24 bytes: int32 becomes int64");
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     pub fn plan(&self) -> Plan {
         self.plan.clone()
     }
 
     /// Runs the plan.
+    ///
+    /// ```
+    /// use arrow_array::StringArray;
+    /// use arrow_dlpack::{ExportOptions, export, ffi::DLDataType};
+    ///
+    /// let texts = StringArray::from(vec!["to", "be"]);
+    /// let offsets = Some(DLDataType::INT64);
+    /// let prepared = export::prepare_ragged(&texts, &ExportOptions::default(), offsets)?;
+    /// let ragged = prepared.run()?;
+    /// assert_eq!(ragged.values.as_slice::<u8>(), Some(&b"tobe"[..]));
+    /// assert_eq!(ragged.offsets.as_slice::<i64>(), Some(&[0, 2, 4][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

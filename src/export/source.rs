@@ -155,24 +155,71 @@ impl<'a> IntoSource<'a, form::Table> for &'a RecordBatch {
 
 impl<'a> Source<'a> {
     /// An array without a field, as `&array` is.
+    ///
+    /// ```
+    /// use arrow_array::Int32Array;
+    /// use arrow_dlpack::{ExportOptions, export::{self, Source}};
+    ///
+    /// let column = Int32Array::from(vec![1, 2]);
+    /// for (source, shape) in [(Source::array(&column), &[2][..]), (Source::row(&column, 0), &[])] {
+    ///     assert_eq!(export::tensor(source, &ExportOptions::default())?.shape(), shape);
+    /// }
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn array(array: &'a dyn Array) -> Self {
         Self::Array(array, None)
     }
 
     /// Arrays to be concatenated, and the field of all of them.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use arrow_array::{ArrayRef, Int32Array};
+    /// use arrow_dlpack::{ExportOptions, export::{self, Source}};
+    /// use arrow_schema::{DataType, Field};
+    ///
+    /// let chunks: Vec<ArrayRef> =
+    ///     vec![Arc::new(Int32Array::from(vec![1, 2])), Arc::new(Int32Array::from(vec![3]))];
+    /// let field = Field::new("x", DataType::Int32, false);
+    /// let tensor = export::tensor(Source::chunks(&chunks, &field), &ExportOptions::default())?;
+    /// assert_eq!(tensor.as_slice::<i32>(), Some(&[1, 2, 3][..]));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn chunks(chunks: &'a [ArrayRef], field: &'a Field) -> Self {
         Self::Chunks(chunks, field)
     }
 
-    /// One row of an array, without the axis of rows. Rows that differ in shape can only be exported like this.
+    /// One row of an array, without the axis of rows. Rows that differ in shape can only be exported like this; their
+    /// extension type is that of a field, which [`Self::Row`] takes.
+    ///
+    /// ```
+    /// use arrow_array::{FixedSizeListArray, types::Float32Type};
+    /// use arrow_dlpack::{ExportOptions, export::{self, Source}};
+    ///
+    /// let points = [Some(vec![Some(0.5), Some(1.5)]), Some(vec![Some(2.5), Some(3.5)])];
+    /// let points = FixedSizeListArray::from_iter_primitive::<Float32Type, _, _>(points, 2);
+    /// let row = export::tensor(Source::row(&points, 1), &ExportOptions::default())?;
+    /// assert_eq!((row.shape(), row.as_slice::<f32>()), (&[2][..], Some(&[2.5, 3.5][..])));
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn row(array: &'a dyn Array, index: usize) -> Self {
         Self::Row(array, None, index)
     }
 
     /// A table, as a matrix (rows, columns).
+    ///
+    /// ```
+    /// use arrow_array::record_batch;
+    /// use arrow_dlpack::{ExportOptions, export::{self, Source}};
+    ///
+    /// let batches = [record_batch!(("x", Int32, [1, 2]))?, record_batch!(("x", Int32, [3]))?];
+    /// let source = Source::table(&batches, batches[0].schema_ref());
+    /// assert_eq!(export::tensor(source, &ExportOptions::default())?.shape(), [3, 1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[must_use]
     pub fn table(batches: &'a [RecordBatch], schema: &'a Schema) -> Self {
         Self::Table(batches, schema)

@@ -84,6 +84,18 @@ pub fn prepare(tensor: ManagedTensor, options: &ImportOptions) -> Result<Prepare
 
 /// Plans what [`masked`] does, as [`prepare`] does for a tensor without a mask.
 ///
+/// ```
+/// use arrow_array::Array;
+/// use arrow_dlpack::{ImportOptions, ManagedTensor, import};
+///
+/// let scores = ManagedTensor::from(vec![0.5_f32, 0.0]);
+/// let valid = ManagedTensor::from(vec![true, false]);
+/// let prepared = import::prepare_masked(scores, valid, &ImportOptions::default())?;
+/// assert_eq!(prepared.plan().to_string(), "copies 1 byte: Arrow stores booleans as bits");
+/// assert_eq!(prepared.run()?.0.null_count(), 1);
+/// # Ok::<(), arrow_dlpack::Error>(())
+/// ```
+///
 /// # Errors
 ///
 /// As [`masked`], except `OutOfMemory`.
@@ -124,12 +136,30 @@ pub(crate) fn prepare_any(
 
 impl Prepared {
     /// What [`run`](Self::run) will copy, and why.
+    ///
+    /// ```
+    /// use arrow_dlpack::{ImportOptions, ManagedTensor, import};
+    ///
+    /// let tensor = ManagedTensor::from(vec![true, false]);
+    /// let prepared = import::prepare(tensor, &ImportOptions::default())?;
+    /// assert_eq!(prepared.plan().bytes_copied(), 1);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     pub fn plan(&self) -> Plan {
         let mask = self.mask.as_ref().map(|mask| mask.plan.clone());
         self.values.plan.clone().and(mask.unwrap_or_default())
     }
 
     /// The field of the array that [`run`](Self::run) makes.
+    ///
+    /// ```
+    /// use arrow_dlpack::{ImportOptions, ManagedTensor, import};
+    ///
+    /// let tensor = ManagedTensor::from(vec![true, false]);
+    /// let prepared = import::prepare(tensor, &ImportOptions::default())?;
+    /// assert_eq!(prepared.field().data_type(), &arrow_schema::DataType::Boolean);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn field(&self) -> &FieldRef {
         &self.values.field
@@ -141,6 +171,17 @@ impl Prepared {
     }
 
     /// Runs the plan.
+    ///
+    /// ```
+    /// use arrow_array::{Array, BooleanArray};
+    /// use arrow_dlpack::{ImportOptions, ManagedTensor, import};
+    ///
+    /// let tensor = ManagedTensor::from(vec![true, false]);
+    /// let prepared = import::prepare(tensor, &ImportOptions::default())?;
+    /// let (array, _) = prepared.run()?;
+    /// assert_eq!(&*array, &BooleanArray::from(vec![true, false]) as &dyn Array);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -22,6 +22,15 @@ pub struct ImportOptions {
 
 impl ImportOptions {
     /// Sets [`copy`](Self::copy): a policy, or the array API's `Option<bool>`.
+    ///
+    /// ```
+    /// use arrow_dlpack::{CopyPolicy, Error, ImportOptions, ManagedTensor, from_dlpack};
+    ///
+    /// let options = ImportOptions::default().with_copy(CopyPolicy::Never);
+    /// assert!(from_dlpack(ManagedTensor::from(vec![1, 2]), &options).is_ok());
+    /// let refused = from_dlpack(ManagedTensor::from(vec![true, false]), &options);
+    /// assert!(matches!(refused, Err(Error::CopyForbidden { .. })));
+    /// ```
     #[must_use]
     pub fn with_copy(mut self, copy: impl Into<CopyPolicy>) -> Self {
         self.copy = copy.into();
@@ -29,6 +38,18 @@ impl ImportOptions {
     }
 
     /// Sets [`representation`](Self::representation).
+    ///
+    /// ```
+    /// use arrow_dlpack::{ImportOptions, ManagedTensor, Representation, from_dlpack};
+    /// use arrow_schema::DataType;
+    ///
+    /// let matrix = ManagedTensor::from_vec(vec![1, 2, 3, 4], &[2, 2])?;
+    /// let options = ImportOptions::default().with_representation(Representation::FixedSizeList);
+    /// let (_, field) = from_dlpack(matrix, &options)?;
+    /// assert!(matches!(field.data_type(), DataType::FixedSizeList(_, 2)));
+    /// assert_eq!(field.extension_type_name(), None);
+    /// # Ok::<(), arrow_dlpack::Error>(())
+    /// ```
     #[must_use]
     pub fn with_representation(mut self, representation: Representation) -> Self {
         self.representation = representation;
