@@ -904,29 +904,3 @@ def test_a_damaged_file_is_named_however_it_is_read(tmp_path, kind, how):
         loader = Loader(source, **{"columns": {"x": AsArrow()}, "batch_size": 50, **options})
         with pytest.raises((OSError, ValueError), match=re.escape(paths[1])):
             list(loader)
-
-
-@pytest.mark.parametrize("second", [{"m.s": [7]}, {"m": [{"s": 5}], "m.s": [7]}])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"columns": ["m.s"]},
-        {"columns": ["m.s"], "nulls": 0},
-        {"columns": ["m.s"], "nulls": "mask", "shuffle": 10, "batch_size": 2},
-        {"columns": {"m.s": Cast("float32", nulls=-1)}},
-        {"columns": {"m.s": Categories.scan()}},
-    ],
-    ids=str,
-)
-def test_a_path_is_a_field_or_a_column_in_all_files(tmp_path, second, options):
-    tables = [pa.table({"m": [{"s": 1}, {"s": 2}]}), pa.table(second)]
-    paths = [str(tmp_path / f"{at}.parquet") for at in range(2)]
-    for path, table in zip(paths, tables, strict=True):
-        pq.write_table(table, path)
-    for files in (paths, paths[::-1], str(tmp_path)):
-        with pytest.raises(
-            KeyError, match='"m.s" is a column of .*1.parquet, and of "m" in .*0.par'
-        ):
-            list(Loader(files, **options))
-    batches = Loader([pq.read_table(path) for path in paths], columns=["m.s"])
-    assert [value for batch in batches for value in batch["m.s"].tolist()] == [1, 2, 7]

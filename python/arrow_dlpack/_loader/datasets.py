@@ -480,19 +480,6 @@ class Files(Dataset):
         seen = {name: kind for name, kind in own.items() if kind is not None}
         return Run(part, lambda: self._scan(fragments, mine, query, seen))
 
-    def _check_one_path(self, name: str) -> None:
-        """Refuses "a.b" that is a column of some files, and a field of others, which a scan by the
-        column's name would leave out.
-        """
-        flat = [path for path, schema in self._schemas if name in schema.names]
-        for path, schema in self._schemas if flat else ():
-            head = (heads([name], partial(getattr, schema, "names")) or [name])[0]
-            if head != name and head in schema.names:
-                raise KeyError(
-                    f'"{name}" is a column of {flat[0]}, and of "{head}" in {path}: a list of '
-                    "tables, such as pyarrow.parquet.read_table(path) for each, may have both"
-                )
-
     def _whole(self, query: Query) -> Any:
         return self._schema(query)[2]
 
@@ -507,8 +494,6 @@ class Files(Dataset):
         if len(self._schemas) == 1:
             return self._schemas[0][1], {}, None
         names = heads(query.columns, lambda: known)
-        for name in query.columns or ():
-            self._check_one_path(name)
         for path, schema in self._schemas:
             counts = Counter(schema.names)
             if twice := next((name for name in names or () if counts[name] > 1), None):
